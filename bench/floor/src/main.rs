@@ -1,0 +1,2 @@
+//! The floor.
+fn main() {}

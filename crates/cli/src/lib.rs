@@ -1,0 +1,1 @@
+//! The trilane command: load and serve.

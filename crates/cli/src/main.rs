@@ -1,0 +1,3 @@
+//! The trilane command.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! The Python module `trilane._core`.

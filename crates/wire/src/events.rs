@@ -1,0 +1,57 @@
+//! The sink that a connection reports to, chosen at compile time.
+
+use crate::error::StreamError;
+use crate::field::Fields;
+
+/// One request and its response on one connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct StreamId {
+    /// The identifier on the wire; for HTTP/1.1 a count from 1, in the order of sending.
+    pub number: u64,
+    /// The caller's own index, given to `send` and handed back untouched, so that the caller finds
+    /// its state without a map.
+    pub slot: u32,
+}
+
+/// The head of a response: status code and field section.
+#[derive(Clone, Copy, Debug)]
+pub struct Head<'a> {
+    /// The status code, 100…999.
+    pub status: u16,
+    /// `content-length`, where the response has one.
+    pub content_length: Option<u64>,
+    /// Bytes that the field section took on the wire: the whole head for HTTP/1.1, the compressed
+    /// block without frame headers for HTTP/2 and HTTP/3.
+    pub encoded_bytes: usize,
+    /// Bytes of the same field section uncompressed: name + value + 4 (colon, space, CRLF) for each
+    /// field, the status among them; for HTTP/1.1 the same as `encoded_bytes`.
+    pub decoded_bytes: usize,
+    /// The fields, in order, names in lower case, without `:status`. Empty unless
+    /// [`Events::FIELDS`] is true.
+    pub fields: Fields<'a>,
+}
+
+/// What a connection reports. One implementation counts (the load engine), one collects (the
+/// client), one records (tests).
+///
+/// For every stream: any number of `informational`, then at most one `head`, any number of `data`,
+/// and exactly one of `end` and `fail`, which is the last.
+pub trait Events {
+    /// Whether [`Head::fields`] and trailers are wanted. Without them nothing is stored per field.
+    const FIELDS: bool;
+
+    /// A 1xx response arrived before the final one.
+    fn informational(&mut self, _stream: StreamId, _head: Head<'_>) {}
+
+    /// The final response head arrived, complete.
+    fn head(&mut self, stream: StreamId, head: Head<'_>);
+
+    /// A piece of the body, borrowed from the receive buffer. Never empty.
+    fn data(&mut self, stream: StreamId, bytes: &[u8]);
+
+    /// The response is complete. The length has been checked against `content-length`.
+    fn end(&mut self, stream: StreamId, trailers: Option<Fields<'_>>);
+
+    /// The request failed; nothing more is reported for it.
+    fn fail(&mut self, stream: StreamId, error: StreamError);
+}

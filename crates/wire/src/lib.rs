@@ -1,0 +1,30 @@
+//! Sans-IO client state machines for HTTP/1.1, HTTP/2 and HTTP/3.
+//!
+//! Bytes come in as arguments, bytes go out into a buffer of the caller's, and what happened goes to
+//! an [`Events`] sink chosen at compile time. Nothing here owns a socket, a clock, a thread or an
+//! async runtime, so that one codec serves the load engine, the blocking client, the fuzzers and the
+//! tests.
+//!
+//! **The invariant**: after every call that takes `out`, write `out` to the transport before waiting
+//! for the peer; when `out` has been written and [`h1::Connection::has_output`] is true, call
+//! `produce` and write again. A peer's window may depend on it.
+//!
+//! **Errors**: `receive` returns a [`ConnectionError`] when the connection is lost. By then every
+//! outstanding request has been reported through [`Events::fail`] and the farewell that the protocol
+//! asks for is in `out`: write it and close. No input makes this crate panic.
+
+pub mod error;
+pub mod events;
+pub mod field;
+pub mod h1;
+pub mod h2;
+pub mod h3;
+pub mod hpack;
+pub mod huffman;
+pub mod qpack;
+pub mod request;
+
+pub use error::{ConnectionError, ErrorKind, Refused, StreamError};
+pub use events::{Events, Head, StreamId};
+pub use field::{FieldList, Fields};
+pub use request::{Request, RequestError, RequestParts};

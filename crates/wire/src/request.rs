@@ -1,0 +1,291 @@
+//! A request prepared once and sent many times, over any version.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::field::{self, FieldList};
+use crate::qpack;
+
+/// What a request is made of.
+#[derive(Clone, Debug)]
+pub struct RequestParts<'a> {
+    /// The method, case-sensitive.
+    pub method: &'a str,
+    /// `http` or `https`.
+    pub scheme: &'a str,
+    /// Host and, unless it is the scheme's default, port.
+    pub authority: &'a str,
+    /// Path and query, beginning with `/` (or `*`).
+    pub path: &'a str,
+    /// Fields in order. A `host` field replaces the authority. `content-length` is added where the
+    /// body or the method asks for one.
+    pub fields: &'a [(String, String)],
+    /// The content, possibly empty.
+    pub body: Arc<[u8]>,
+    /// Whether `:path` may enter the HPACK dynamic table: right for a path that is sent again and
+    /// again, wasteful for one of many.
+    pub repeated: bool,
+}
+
+/// Whether a field may enter a compression table (RFC 7541 §6.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Indexing {
+    /// Literal with incremental indexing: the next request names it by its index.
+    Incremental,
+    /// Literal without indexing.
+    Without,
+    /// Never indexed, by us or by an intermediary: secrets (RFC 7541 §7.1.3).
+    Never,
+}
+
+/// Why [`Request::new`] refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RequestError {
+    /// The method is not a token.
+    Method(String),
+    /// The authority has characters that it may not have.
+    Authority(String),
+    /// The path has spaces, control characters or does not begin with a slash.
+    Path(String),
+    /// A field name is not a token.
+    FieldName(String),
+    /// A field value has CR, LF, NUL or another control character (request splitting).
+    FieldValue(String),
+    /// A field that the engine sets itself, or that HTTP/2 and HTTP/3 forbid.
+    Forbidden(String),
+}
+
+/// A request, encoded once: the HTTP/1.1 text, the HTTP/2 field list, the HTTP/3 field section.
+#[derive(Clone, Debug)]
+pub struct Request {
+    id: u64,
+    h1: Box<[u8]>,
+    fields: FieldList,
+    indexing: Box<[Indexing]>,
+    qpack: Box<[u8]>,
+    decoded_bytes: usize,
+    body: Arc<[u8]>,
+    head_method: bool,
+    idempotent: bool,
+}
+
+impl Request {
+    /// Prepares a request, checking every part against RFC 9110 so that no input can split it.
+    pub fn new(parts: &RequestParts<'_>) -> Result<Self, RequestError> {
+        static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+        check(parts)?;
+
+        let host = parts.fields.iter().find(|(name, _)| name.eq_ignore_ascii_case("host"));
+        let authority = host.map_or(parts.authority, |(_, value)| value.as_str());
+        let length = parts.body.len().to_string();
+        let announces_length = (!parts.body.is_empty()
+            || matches!(parts.method, "POST" | "PUT" | "PATCH"))
+            && !parts.fields.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-length"));
+
+        let mut h1 = format!("{} {} HTTP/1.1\r\nHost: {authority}\r\n", parts.method, parts.path);
+        let mut fields = FieldList::new();
+        let mut indexing = Vec::new();
+        let mut add = |name: &[u8], value: &[u8], how| {
+            fields.push_lowercase(name, value);
+            indexing.push(how);
+        };
+        let path_indexing = if parts.repeated { Indexing::Incremental } else { Indexing::Without };
+        add(b":method", parts.method.as_bytes(), Indexing::Incremental);
+        add(b":scheme", parts.scheme.as_bytes(), Indexing::Incremental);
+        add(b":authority", authority.as_bytes(), Indexing::Incremental);
+        add(b":path", parts.path.as_bytes(), path_indexing);
+        for (name, value) in parts.fields {
+            if name.eq_ignore_ascii_case("host") {
+                continue;
+            }
+            h1.extend([name, ": ", value, "\r\n"]);
+            let lower = name.to_ascii_lowercase();
+            if field::is_connection_specific(lower.as_bytes()) {
+                continue;
+            }
+            let how = match lower.as_str() {
+                "authorization" | "proxy-authorization" | "cookie" => Indexing::Never,
+                _ => Indexing::Incremental,
+            };
+            add(lower.as_bytes(), value.as_bytes(), how);
+        }
+        if announces_length {
+            h1.extend(["Content-Length: ", &length, "\r\n"]);
+            add(b"content-length", length.as_bytes(), Indexing::Incremental);
+        }
+        h1.push_str("\r\n");
+
+        let mut section = Vec::new();
+        qpack::encode(fields.iter().zip(&indexing).map(|((n, v), i)| (n, v, *i)), &mut section);
+        Ok(Self {
+            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+            h1: h1.into_bytes().into(),
+            decoded_bytes: fields.iter().map(|(n, v)| n.len() + v.len() + 4).sum(),
+            fields,
+            indexing: indexing.into(),
+            qpack: section.into(),
+            body: Arc::clone(&parts.body),
+            head_method: parts.method == "HEAD",
+            idempotent: matches!(
+                parts.method,
+                "GET" | "HEAD" | "OPTIONS" | "TRACE" | "PUT" | "DELETE"
+            ),
+        })
+    }
+
+    /// A number that no other request of this process has: the key of encoder caches.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// The HTTP/1.1 head, with the empty line.
+    pub fn h1_head(&self) -> &[u8] {
+        &self.h1
+    }
+
+    /// The fields for HTTP/2, pseudo-fields first, each with the way it may be indexed.
+    pub fn fields(&self) -> impl Iterator<Item = (&[u8], &[u8], Indexing)> {
+        self.fields.iter().zip(&self.indexing).map(|((n, v), i)| (n, v, *i))
+    }
+
+    /// The encoded field section for HTTP/3 (static table only), with its prefix.
+    pub fn qpack_section(&self) -> &[u8] {
+        &self.qpack
+    }
+
+    /// Bytes of the field section uncompressed: name + value + 4 for each field.
+    pub fn decoded_bytes(&self) -> usize {
+        self.decoded_bytes
+    }
+
+    /// The content, possibly empty.
+    pub fn body(&self) -> &Arc<[u8]> {
+        &self.body
+    }
+
+    /// Whether the method is HEAD, so that the response has no content.
+    pub fn is_head(&self) -> bool {
+        self.head_method
+    }
+
+    /// Whether the method is idempotent (RFC 9110 §9.2.2).
+    pub fn is_idempotent(&self) -> bool {
+        self.idempotent
+    }
+}
+
+fn check(parts: &RequestParts<'_>) -> Result<(), RequestError> {
+    let token = |text: &str| !text.is_empty() && text.bytes().all(field::is_token);
+    if !token(parts.method) || parts.method == "CONNECT" {
+        return Err(RequestError::Method(parts.method.into()));
+    }
+    if parts.authority.is_empty() || !parts.authority.bytes().all(|b| b.is_ascii_graphic()) {
+        return Err(RequestError::Authority(parts.authority.into()));
+    }
+    let path_ok = parts.path.starts_with('/') || (parts.path == "*" && parts.method == "OPTIONS");
+    if !path_ok || !parts.path.bytes().all(|b| b.is_ascii_graphic()) {
+        return Err(RequestError::Path(parts.path.into()));
+    }
+    for (name, value) in parts.fields {
+        if !token(name) {
+            return Err(RequestError::FieldName(name.clone()));
+        }
+        if !field::is_field_value(value.as_bytes()) || value.trim_matches([' ', '\t']) != value {
+            return Err(RequestError::FieldValue(name.clone()));
+        }
+        if name.eq_ignore_ascii_case("transfer-encoding")
+            || name.eq_ignore_ascii_case("upgrade")
+            || (name.eq_ignore_ascii_case("content-length")
+                && field::parse_content_length(value.as_bytes()) != Some(parts.body.len() as u64))
+        {
+            return Err(RequestError::Forbidden(name.clone()));
+        }
+    }
+    Ok(())
+}
+
+impl fmt::Display for RequestError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Method(text) => write!(f, "method {text:?} cannot be sent: a method is a token such as GET, and CONNECT is not supported"),
+            Self::Authority(text) => write!(f, "host {text:?} has characters that a host may not have"),
+            Self::Path(text) => write!(f, "path {text:?} must begin with '/' and have no spaces or control characters: percent-encode them"),
+            Self::FieldName(text) => write!(f, "header name {text:?} is not a token: write it as 'Name: value'"),
+            Self::FieldValue(name) => write!(f, "the value of header {name:?} has line breaks, control characters or blanks around it"),
+            Self::Forbidden(name) => write!(f, "header {name:?} cannot be set here: it follows from the body and the HTTP version"),
+        }
+    }
+}
+
+impl std::error::Error for RequestError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts<'a>(fields: &'a [(String, String)], path: &'a str) -> RequestParts<'a> {
+        RequestParts {
+            method: "GET",
+            scheme: "http",
+            authority: "a.example:81",
+            path,
+            fields,
+            body: Arc::from([]),
+            repeated: true,
+        }
+    }
+
+    fn field(name: &str, value: &str) -> [(String, String); 1] {
+        [(name.into(), value.into())]
+    }
+
+    #[test]
+    fn a_request_is_written_as_http_1_text() {
+        let fields = field("Accept", "*/*");
+        let request = Request::new(&parts(&fields, "/x?y=1")).unwrap();
+        assert_eq!(
+            request.h1_head(),
+            b"GET /x?y=1 HTTP/1.1\r\nHost: a.example:81\r\nAccept: */*\r\n\r\n"
+        );
+    }
+
+    #[test]
+    fn a_host_field_replaces_the_authority() {
+        let fields = field("HOST", "b.example");
+        let request = Request::new(&parts(&fields, "/")).unwrap();
+        assert_eq!(request.h1_head(), b"GET / HTTP/1.1\r\nHost: b.example\r\n\r\n");
+        let authority = request.fields().nth(2).unwrap();
+        assert_eq!(authority, (&b":authority"[..], &b"b.example"[..], Indexing::Incremental));
+    }
+
+    #[test]
+    fn secrets_are_never_indexed() {
+        let fields = field("Cookie", "a=b");
+        let request = Request::new(&parts(&fields, "/")).unwrap();
+        assert_eq!(request.fields().last().unwrap(), (&b"cookie"[..], &b"a=b"[..], Indexing::Never));
+    }
+
+    #[test]
+    fn input_that_would_split_the_request_is_refused() {
+        for value in ["a\r\nb: c", "a\nb", "a\0", " a"] {
+            let fields = field("X", value);
+            assert_eq!(Request::new(&parts(&fields, "/")).unwrap_err(), RequestError::FieldValue("X".into()));
+        }
+        for path in ["x", "/a b", "/\r\n", "*", "/é"] {
+            assert_eq!(Request::new(&parts(&[], path)).unwrap_err(), RequestError::Path(path.into()));
+        }
+        for name in ["", "a b", "a:", "transfer-encoding", "content-length"] {
+            assert!(Request::new(&parts(&field(name, "7"), "/")).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_body_announces_its_length() {
+        let mut post = parts(&[], "/");
+        post.method = "POST";
+        assert!(Request::new(&post).unwrap().h1_head().ends_with(b"Content-Length: 0\r\n\r\n"));
+        post.body = Arc::from(*b"abc");
+        assert!(Request::new(&post).unwrap().h1_head().ends_with(b"Content-Length: 3\r\n\r\n"));
+    }
+}
