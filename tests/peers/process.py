@@ -9,6 +9,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -34,6 +35,12 @@ def find(program: str, how: str) -> str:
     if path is None:
         raise MissingProgramError(program, how)
     return path
+
+
+def pinned(argv: Sequence[str], cpus: Iterable[int]) -> list[str]:
+    """The command line that runs `argv` on those cores only (taskset execs, so it keeps the pid)."""
+    taskset = find("taskset", "apt-get install util-linux")
+    return [taskset, "-c", ",".join(str(cpu) for cpu in cpus), *argv]
 
 
 def free_port() -> int:
@@ -80,21 +87,14 @@ class Process:
         folder.mkdir(parents=True, exist_ok=True)
         self.name = name
         self.log = folder / f"{name}.log"
-        pinned = None if cpus is None else set(cpus)
-
-        def pin() -> None:
-            if pinned is not None:
-                os.sched_setaffinity(0, pinned)
-
         with self.log.open("ab") as log:
             self._child = subprocess.Popen(
-                list(argv),
+                list(argv) if cpus is None else pinned(argv, cpus),
                 cwd=folder,
                 env={**os.environ, **(env or {})},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                preexec_fn=pin,
                 # A group of its own: Ctrl-C at the terminal must not stop the server before the client.
                 start_new_session=True,
             )
@@ -131,19 +131,15 @@ class Process:
         """Ask it to end, then end it."""
         if self._child.poll() is None:
             self._child.terminate()
-            try:
+            with suppress(subprocess.TimeoutExpired):
                 self._child.wait(patience_s)
-            except subprocess.TimeoutExpired:
-                pass
         self.kill()
 
     def kill(self) -> None:
         """End it and its workers at once, as a crash would."""
-        try:
-            # The group is ours alone (start_new_session), so workers of a dead master go too.
+        # The group is ours alone (start_new_session), so workers of a dead master go too.
+        with suppress(ProcessLookupError):
             os.killpg(self._child.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         self._child.wait()
 
     def __enter__(self) -> Self:
