@@ -1,0 +1,4 @@
+//! The HTTP/2 client against scripted peers, one test for each rule, and against the `h2` crate.
+
+mod common;
+mod peers;
