@@ -35,7 +35,8 @@ pub(super) struct Block {
 #[derive(Clone, Copy, Debug)]
 struct Data {
     stream: u32,
-    length: u32,
+    /// What has arrived, without padding.
+    content: u32,
     /// What has not arrived, with padding.
     remaining: u32,
     padding: u32,
@@ -133,12 +134,18 @@ impl Connection {
             return Err(error(code::PROTOCOL_ERROR, reason));
         }
         if header.length > self.config.max_frame {
-            return Err(error(code::FRAME_SIZE_ERROR, "a frame is larger than we accept"));
+            return Err(error(
+                code::FRAME_SIZE_ERROR,
+                "a frame is larger than we accept",
+            ));
         }
         if let Some(block) = self.input.block
             && (header.kind != kind::CONTINUATION || header.stream != block.stream)
         {
-            return Err(error(code::PROTOCOL_ERROR, "another frame inside a header block"));
+            return Err(error(
+                code::PROTOCOL_ERROR,
+                "another frame inside a header block",
+            ));
         }
         Ok(())
     }
@@ -153,13 +160,20 @@ impl Connection {
         events: &mut E,
         out: &mut Vec<u8>,
     ) -> Result<&'a [u8], ConnectionError> {
-        let Header { length, stream: number, .. } = header;
+        let Header {
+            length,
+            stream: number,
+            ..
+        } = header;
         let padded = header.has(flag::PADDED);
         if number == 0 {
             return Err(error(code::PROTOCOL_ERROR, "DATA on stream 0"));
         }
         if padded && length == 0 {
-            return Err(error(code::FRAME_SIZE_ERROR, "padded DATA without a padding length"));
+            return Err(error(
+                code::FRAME_SIZE_ERROR,
+                "padded DATA without a padding length",
+            ));
         }
         if length > self.config.connection_window - self.received {
             let reason = "DATA beyond the window of the connection";
@@ -175,14 +189,22 @@ impl Connection {
             Some(stream) if length > self.config.stream_window - stream.received => {
                 let reason = "DATA beyond the window of the stream";
                 let kind = ErrorKind::Protocol;
-                self.reset(number, end_stream, code::FLOW_CONTROL_ERROR, kind, reason, events, out);
+                self.reset(
+                    number,
+                    end_stream,
+                    code::FLOW_CONTROL_ERROR,
+                    kind,
+                    reason,
+                    events,
+                    out,
+                );
             }
             Some(stream) => stream.received += length,
             None => self.late(number, end_stream)?,
         }
         let data = Data {
             stream: number,
-            length,
+            content: 0,
             remaining: length,
             padding: 0,
             pad_length_due: padded,
@@ -218,6 +240,7 @@ impl Connection {
             if !content.is_empty() {
                 self.content(data.stream, content, events, out);
             }
+            data.content += content.len() as u32;
             data.remaining -= content.len() as u32;
             bytes = rest;
             // What is left is padding, or `bytes` is empty.
@@ -234,13 +257,7 @@ impl Connection {
     }
 
     #[inline]
-    fn content<E: Events>(
-        &mut self,
-        number: u32,
-        bytes: &[u8],
-        events: &mut E,
-        out: &mut Vec<u8>,
-    ) {
+    fn content<E: Events>(&mut self, number: u32, bytes: &[u8], events: &mut E, out: &mut Vec<u8>) {
         let Some(stream) = self.streams.get_mut(number) else {
             return;
         };
@@ -274,18 +291,23 @@ impl Connection {
             return Ok(());
         }
         let overhead = HEADER_LEN as u32 + data.padding;
-        match data.length.saturating_sub(data.padding) {
-            0 => self.flood.spend(cost::EMPTY, "a flood of empty DATA")?,
-            content if content < overhead / 4 => {
-                self.flood.spend(cost::TINY_DATA, "a flood of tiny DATA")?;
-            }
-            _ => self.flood.earn(gain::DATA_RECEIVED),
+        if data.content == 0 {
+            self.flood.spend(cost::EMPTY, "a flood of empty DATA")?;
+        } else if data.content < overhead / 4 {
+            self.flood.spend(cost::TINY_DATA, "a flood of tiny DATA")?;
+        }
+        let Some(stream) = self.streams.get_mut(data.stream) else {
+            return Ok(());
+        };
+        if data.content >= overhead / 4 {
+            self.flood.earn(gain::DATA_RECEIVED);
         }
         let window = self.config.stream_window;
-        if let Some(stream) = self.streams.get_mut(data.stream)
-            && stream.received >= window.div_ceil(2)
+        if stream.received >= window.div_ceil(2)
             && stream.received > 0
-            && stream.remaining.is_none_or(|rest| rest > u64::from(window - stream.received))
+            && stream
+                .remaining
+                .is_none_or(|rest| rest > u64::from(window - stream.received))
         {
             frame::write_window_update(data.stream, stream.received, out);
             stream.received = 0;

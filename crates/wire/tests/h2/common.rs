@@ -50,7 +50,12 @@ pub(crate) type FieldVec = Vec<(String, String)>;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     Informational(u64, u16, FieldVec),
-    Head { stream: u64, status: u16, content_length: Option<u64>, fields: FieldVec },
+    Head {
+        stream: u64,
+        status: u16,
+        content_length: Option<u64>,
+        fields: FieldVec,
+    },
     Data(u64, Vec<u8>),
     End(u64, Option<FieldVec>),
     Fail(u64, StreamError),
@@ -65,18 +70,29 @@ pub(crate) struct Recorder {
 
 fn owned(fields: Fields<'_>) -> FieldVec {
     let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
-    fields.iter().map(|(name, value)| (text(name), text(value))).collect()
+    fields
+        .iter()
+        .map(|(name, value)| (text(name), text(value)))
+        .collect()
 }
 
 impl Events for Recorder {
     const FIELDS: bool = true;
 
     fn informational(&mut self, stream: StreamId, head: Head<'_>) {
-        self.events.push(Event::Informational(stream.number, head.status, owned(head.fields)));
+        self.events.push(Event::Informational(
+            stream.number,
+            head.status,
+            owned(head.fields),
+        ));
     }
 
     fn head(&mut self, stream: StreamId, head: Head<'_>) {
-        assert_eq!(u64::from(stream.slot), stream.number * 10, "slots come back untouched");
+        assert_eq!(
+            u64::from(stream.slot),
+            stream.number * 10,
+            "slots come back untouched"
+        );
         self.events.push(Event::Head {
             stream: stream.number,
             status: head.status,
@@ -98,7 +114,8 @@ impl Events for Recorder {
     }
 
     fn end(&mut self, stream: StreamId, trailers: Option<Fields<'_>>) {
-        self.events.push(Event::End(stream.number, trailers.map(owned)));
+        self.events
+            .push(Event::End(stream.number, trailers.map(owned)));
     }
 
     fn fail(&mut self, stream: StreamId, error: StreamError) {
@@ -191,14 +208,24 @@ pub(crate) fn rst_stream(stream: u32, code: u64) -> Vec<u8> {
 }
 
 pub(crate) fn goaway(last: u32, code: u64) -> Vec<u8> {
-    frame(GOAWAY, 0, 0, &[last.to_be_bytes(), (code as u32).to_be_bytes()].concat())
+    frame(
+        GOAWAY,
+        0,
+        0,
+        &[last.to_be_bytes(), (code as u32).to_be_bytes()].concat(),
+    )
 }
 
 pub(crate) fn request(method: &str, body: &[u8]) -> Request {
     request_with(method, "/", &[], body)
 }
 
-pub(crate) fn request_with(method: &str, path: &str, fields: &[(&str, &str)], body: &[u8]) -> Request {
+pub(crate) fn request_with(
+    method: &str,
+    path: &str,
+    fields: &[(&str, &str)],
+    body: &[u8],
+) -> Request {
     let fields: Vec<_> = fields.iter().map(|&(n, v)| (n.into(), v.into())).collect();
     Request::new(&RequestParts {
         method,
@@ -237,7 +264,12 @@ impl Client {
     pub(crate) fn silent(config: Config) -> Self {
         let mut out = Vec::new();
         let connection = Connection::new(config, &mut out);
-        Self { connection, recorder: Recorder::default(), out, sent: 0 }
+        Self {
+            connection,
+            recorder: Recorder::default(),
+            out,
+            sent: 0,
+        }
     }
 
     /// Sends a request and gives its stream.
@@ -254,7 +286,8 @@ impl Client {
     }
 
     pub(crate) fn try_receive(&mut self, bytes: &[u8]) -> Result<(), ConnectionError> {
-        self.connection.receive(bytes, &mut self.recorder, &mut self.out)
+        self.connection
+            .receive(bytes, &mut self.recorder, &mut self.out)
     }
 
     pub(crate) fn receive(&mut self, bytes: &[u8]) {
@@ -279,10 +312,16 @@ impl Client {
         self.recorder.events.clear();
         let error = self.try_receive(bytes).unwrap_err();
         assert_eq!(error.code, code, "{error}");
-        let failed = self.events().into_iter().filter(|event| matches!(event, Event::Fail(..)));
+        let failed = self
+            .events()
+            .into_iter()
+            .filter(|event| matches!(event, Event::Fail(..)));
         assert_eq!(failed.count(), outstanding);
         let last = self.written().pop().unwrap();
-        assert_eq!((last.kind, &last.payload[4..]), (GOAWAY, &(code as u32).to_be_bytes()[..]));
+        assert_eq!(
+            (last.kind, &last.payload[4..]),
+            (GOAWAY, &(code as u32).to_be_bytes()[..])
+        );
         assert_eq!(self.try_receive(&settings(&[])), Err(error));
         assert_eq!(self.written(), []);
         assert!(self.connection.is_closing());
@@ -300,7 +339,11 @@ impl Client {
         let Some(Event::Fail(number, error)) = self.events().pop() else {
             panic!("the stream has not failed");
         };
-        assert_eq!((number, error.kind, error.code), (stream.into(), kind, Some(code)), "{error}");
+        assert_eq!(
+            (number, error.kind, error.code),
+            (stream.into(), kind, Some(code)),
+            "{error}"
+        );
         assert!(!error.retryable);
         assert_eq!(frames(&rst_stream(stream, code)), self.written());
         assert_eq!(self.connection.outstanding(), outstanding - 1);
@@ -308,7 +351,12 @@ impl Client {
     }
 }
 
-pub(crate) fn fail(stream: u32, kind: ErrorKind, retryable: bool, code: Option<u64>) -> impl Fn(&Event) -> bool {
+pub(crate) fn fail(
+    stream: u32,
+    kind: ErrorKind,
+    retryable: bool,
+    code: Option<u64>,
+) -> impl Fn(&Event) -> bool {
     move |event| {
         matches!(event, Event::Fail(number, error) if *number == u64::from(stream)
             && (error.kind, error.retryable, error.code) == (kind, retryable, code))

@@ -50,10 +50,17 @@ async fn answer(request: Incoming<h2::RecvStream>, mut respond: server::SendResp
         received = content(size.parse().unwrap());
     }
     if path == "/informed" {
-        let early = Response::builder().status(103).header("link", "</x>").body(()).unwrap();
+        let early = Response::builder()
+            .status(103)
+            .header("link", "</x>")
+            .body(())
+            .unwrap();
         respond.send_informational(early).unwrap();
     }
-    let response = Response::builder().header("x-path", &path).body(()).unwrap();
+    let response = Response::builder()
+        .header("x-path", &path)
+        .body(())
+        .unwrap();
     let mut send = respond.send_response(response, false).unwrap();
     if path == "/broken" {
         send.send_data(Bytes::from_static(b"half"), false).unwrap();
@@ -72,7 +79,9 @@ async fn answer(request: Incoming<h2::RecvStream>, mut respond: server::SendResp
 }
 
 fn content(size: usize) -> Vec<u8> {
-    (0..size).map(|index| (index * 7 + index / 251) as u8).collect()
+    (0..size)
+        .map(|index| (index * 7 + index / 251) as u8)
+        .collect()
 }
 
 /// Sends all of `requests`, as many at a time as the connection takes, and gives each one's events.
@@ -103,7 +112,9 @@ async fn exchange(
             break;
         }
         if client.connection.is_closing() {
-            let refused = client.connection.send(&request("GET", b""), 0, &mut client.out);
+            let refused = client
+                .connection
+                .send(&request("GET", b""), 0, &mut client.out);
             assert_eq!(refused, Err(Refused::Draining));
             if client.connection.outstanding() == 0 {
                 break;
@@ -116,7 +127,9 @@ async fn exchange(
             writer.write_all(&out).await.unwrap();
             continue;
         } else {
-            tokio::join!(writer.write_all(&out), reader.read(&mut buffer)).1.unwrap()
+            tokio::join!(writer.write_all(&out), reader.read(&mut buffer))
+                .1
+                .unwrap()
         };
         assert_ne!(read, 0, "the server has gone");
         client.receive(&buffer[..read]);
@@ -137,7 +150,13 @@ async fn exchange(
 fn body_of(events: &[Event]) -> &[u8] {
     events
         .iter()
-        .find_map(|event| if let Event::Data(_, body) = event { Some(&body[..]) } else { None })
+        .find_map(|event| {
+            if let Event::Data(_, body) = event {
+                Some(&body[..])
+            } else {
+                None
+            }
+        })
         .unwrap_or_default()
 }
 
@@ -145,7 +164,9 @@ fn body_of(events: &[Event]) -> &[u8] {
 async fn many_requests_over_few_streams() {
     let mut builder = server::Builder::new();
     builder.max_concurrent_streams(7);
-    let requests: Vec<_> = (0..200).map(|n| request_with("GET", &format!("/bytes/{n}"), &[], b"")).collect();
+    let requests: Vec<_> = (0..200)
+        .map(|n| request_with("GET", &format!("/bytes/{n}"), &[], b""))
+        .collect();
     let (events, connection) = exchange(CONFIG, &builder, None, &requests).await;
     assert_eq!(connection.peer_settings().max_concurrent_streams, Some(7));
     for (index, stream) in (1..400).step_by(2).enumerate() {
@@ -158,11 +179,21 @@ async fn many_requests_over_few_streams() {
 #[tokio::test]
 async fn bodies_both_ways_larger_than_every_window() {
     let mut builder = server::Builder::new();
-    builder.initial_window_size(30_000).initial_connection_window_size(80_000);
-    let config = Config { stream_window: 20_000, connection_window: 65_535, ..CONFIG };
-    let sizes = [1, 16_384, 29_999, 30_000, 30_001, 400_000, 1_000_000, 77_777];
-    let requests: Vec<_> =
-        sizes.iter().map(|&size| request_with("POST", "/echo", &[], &content(size))).collect();
+    builder
+        .initial_window_size(30_000)
+        .initial_connection_window_size(80_000);
+    let config = Config {
+        stream_window: 20_000,
+        connection_window: 65_535,
+        ..CONFIG
+    };
+    let sizes = [
+        1, 16_384, 29_999, 30_000, 30_001, 400_000, 1_000_000, 77_777,
+    ];
+    let requests: Vec<_> = sizes
+        .iter()
+        .map(|&size| request_with("POST", "/echo", &[], &content(size)))
+        .collect();
     let (events, _) = exchange(config, &builder, None, &requests).await;
     for (&size, stream) in sizes.iter().zip((1..).step_by(2)) {
         assert_eq!(body_of(&events[&stream]), content(size), "{size}");
@@ -173,15 +204,22 @@ async fn bodies_both_ways_larger_than_every_window() {
 #[tokio::test]
 async fn informational_responses_trailers_and_resets() {
     let paths = ["/informed", "/trailers", "/refuse", "/broken"];
-    let requests: Vec<_> = paths.iter().map(|path| request_with("POST", path, &[], b"hi")).collect();
+    let requests: Vec<_> = paths
+        .iter()
+        .map(|path| request_with("POST", path, &[], b"hi"))
+        .collect();
     let (events, _) = exchange(CONFIG, &server::Builder::new(), None, &requests).await;
     let link = vec![("link".into(), "</x>".into())];
     assert_eq!(events[&1][0], Event::Informational(1, 103, link));
     assert_eq!(events[&1].len(), 4);
     let trailers = vec![("grpc-status".into(), "0".into())];
     assert_eq!(events[&3].last(), Some(&Event::End(3, Some(trailers))));
-    assert!(fail(5, ErrorKind::Reset, true, Some(REFUSED_STREAM))(&events[&5][0]));
-    assert!(fail(7, ErrorKind::Reset, false, Some(2))(events[&7].last().unwrap()));
+    assert!(fail(5, ErrorKind::Reset, true, Some(REFUSED_STREAM))(
+        &events[&5][0]
+    ));
+    assert!(fail(7, ErrorKind::Reset, false, Some(2))(
+        events[&7].last().unwrap()
+    ));
 }
 
 #[tokio::test]
@@ -195,12 +233,16 @@ async fn an_answer_before_the_end_of_the_upload_is_complete() {
 
 #[tokio::test]
 async fn a_server_that_goes_away_finishes_what_it_took() {
-    let requests: Vec<_> = (0..50).map(|_| request_with("GET", "/bytes/1000", &[], b"")).collect();
+    let requests: Vec<_> = (0..50)
+        .map(|_| request_with("GET", "/bytes/1000", &[], b""))
+        .collect();
     let mut builder = server::Builder::new();
     builder.max_concurrent_streams(5);
     let (events, connection) = exchange(CONFIG, &builder, Some(20), &requests).await;
     assert!(connection.is_closing());
-    let ended = events.values().filter(|events| matches!(events.last(), Some(Event::End(..))));
+    let ended = events
+        .values()
+        .filter(|events| matches!(events.last(), Some(Event::End(..))));
     let ended = ended.count();
     assert!(ended >= 20, "{ended}");
     let retryable = events.iter().filter(|(stream, events)| {
