@@ -1,5 +1,7 @@
 //! The HTTP/2 client against scripted peers, one test for each rule, and against the `h2` crate.
 
+#![allow(clippy::unwrap_used, reason = "a test may end so")]
+
 mod common;
 mod data;
 mod floods;

@@ -30,6 +30,7 @@ async fn serve(io: DuplexStream, builder: server::Builder, goaway_after: Option<
 
 async fn answer(request: Incoming<h2::RecvStream>, mut respond: server::SendResponse<Bytes>) {
     let path = request.uri().path().to_owned();
+    let fields = request.headers().clone();
     let mut body = request.into_body();
     if path == "/refuse" {
         respond.send_reset(h2::Reason::REFUSED_STREAM);
@@ -57,10 +58,14 @@ async fn answer(request: Incoming<h2::RecvStream>, mut respond: server::SendResp
             .unwrap();
         respond.send_informational(early).unwrap();
     }
-    let response = Response::builder()
-        .header("x-path", &path)
-        .body(())
-        .unwrap();
+    let mut response = Response::new(());
+    if path == "/fields" {
+        *response.headers_mut() = fields;
+        for value in response.headers_mut().values_mut() {
+            // Some are never indexed on the way back.
+            value.set_sensitive(value.len() % 3 == 0);
+        }
+    }
     let mut send = respond.send_response(response, false).unwrap();
     if path == "/broken" {
         send.send_data(Bytes::from_static(b"half"), false).unwrap();
@@ -249,4 +254,79 @@ async fn a_server_that_goes_away_finishes_what_it_took() {
         fail(**stream as u32, ErrorKind::Goaway, true, Some(NO_ERROR))(&events[0])
     });
     assert_eq!(ended + retryable.count(), events.len());
+}
+
+/// Sections with names and values that come again, and new ones, small and large.
+fn random_fields(seed: usize) -> FieldVec {
+    let mut state = seed as u64 + 1;
+    let mut below = |limit: u64| {
+        state = state
+            .wrapping_mul(0x5851_f42d_4c95_7f2d)
+            .wrapping_add(0x1405_7b7e_f767_814f);
+        (state >> 33) % limit
+    };
+    let names = [
+        "accept",
+        "user-agent",
+        "x-request-id",
+        "x-a",
+        "authorization",
+        "range",
+        "cookie",
+    ];
+    let mut fields = FieldVec::new();
+    for _ in 0..below(10) {
+        let name = names[below(names.len() as u64) as usize].to_owned();
+        let value = match below(4) {
+            0 => "x".repeat(below(2000) as usize + 1),
+            1 => format!("{:x}", below(1 << 30)),
+            2 => "~\\{}|^".repeat(below(20) as usize + 1),
+            _ => format!("value-{}", below(5)),
+        };
+        fields.push((name, value));
+    }
+    fields
+}
+
+#[tokio::test]
+async fn its_hpack_and_ours_agree_in_both_directions() {
+    for (ours, theirs) in [
+        (0, 4096),
+        (4096, 0),
+        (100, 70),
+        (1000, 1000),
+        (4096, 4096),
+        (65_536, 65_536),
+    ] {
+        let mut builder = server::Builder::new();
+        builder.header_table_size(theirs).max_concurrent_streams(10);
+        let config = Config {
+            header_table: ours,
+            header_list: 100_000,
+            ..CONFIG
+        };
+        let sections: Vec<_> = (0..300).map(random_fields).collect();
+        let requests: Vec<_> = sections
+            .iter()
+            .map(|fields| {
+                let fields: Vec<_> = fields.iter().map(|(n, v)| (&n[..], &v[..])).collect();
+                request_with("GET", "/fields", &fields, b"")
+            })
+            .collect();
+        let (events, _) = exchange(config, &builder, None, &requests).await;
+        for (sent, stream) in sections.into_iter().zip((1..).step_by(2)) {
+            let Event::Head { fields, .. } = &events[&stream][0] else {
+                panic!("{:?}", events[&stream]);
+            };
+            // Its map keeps the order of the values of a name only.
+            let mut expected: Vec<_> = sent.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+            let mut seen: Vec<_> = fields
+                .iter()
+                .map(|(n, v)| (n.as_str(), v.as_str()))
+                .collect();
+            expected.sort_by_key(|(name, _)| *name);
+            seen.sort_by_key(|(name, _)| *name);
+            assert_eq!(seen, expected, "tables of {ours} and {theirs}");
+        }
+    }
 }
