@@ -91,7 +91,7 @@ HEADINGS = ["row", "work", "peer", "ours µs", "peer µs", "ratio [min–max]", 
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run what was asked: 0 when all went well and all rows met their goals, 1 if not, 2 on misuse."""
+    """0 when all went well and every row met its goal, 1 if not, 2 on misuse."""
     options = _parser().parse_args(arguments)
     known = [row.name for row in ROWS] + [idle.NAME]
     chosen = options.only or known
