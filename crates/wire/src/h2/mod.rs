@@ -303,21 +303,6 @@ impl Connection {
     }
 }
 
-impl Default for Config {
-    /// Windows that no measurement waits for: nothing that is received is kept here. The sizes of
-    /// table and frames are the protocol's initial ones.
-    fn default() -> Self {
-        Self {
-            stream_window: 16 << 20,
-            connection_window: 256 << 20,
-            header_table: DEFAULT_TABLE_SIZE,
-            header_list: 64 << 10,
-            max_frame: MIN_MAX_FRAME,
-            max_streams: 100,
-        }
-    }
-}
-
 impl Default for PeerSettings {
     fn default() -> Self {
         Self {
