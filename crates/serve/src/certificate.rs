@@ -276,9 +276,9 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             Identity::load(&config(folder.path(), &[])).unwrap();
             fs::write(folder.path().join(damaged), "nonsense").unwrap();
-            Identity::load(&config(folder.path(), &[])).unwrap();
-            let healed = Identity::load(&config(folder.path(), &["healed.example"])).unwrap();
-            assert!(!healed.new_authority, "{damaged}");
+            let wider = config(folder.path(), &["healed.example"]);
+            Identity::load(&wider).unwrap();
+            assert!(!Identity::load(&wider).unwrap().new_authority, "{damaged}");
         }
     }
 

@@ -269,25 +269,22 @@ mod tests {
                 .zip([1, 3].into_iter().cycle())
                 .map(|(digit, weight)| u32::from(digit - b'0') * weight)
                 .sum();
-            assert!(isbn.len() == 13 && sum % 10 == 0, "{isbn}");
+            assert!(isbn.len() == 13 && sum.is_multiple_of(10), "{isbn}");
         }
         let mean = bytes / BOOKS;
         assert!((1000..2500).contains(&mean), "mean {mean} bytes");
     }
 
     #[test]
-    fn every_run_writes_the_same_books() {
-        let again = Bookstore::write();
-        assert_eq!(again.index.plain(), shared().index.plain());
-        let ids: Vec<String> = serde_json::from_slice(again.index.plain()).unwrap();
-        // Changing these bytes changes what experiments measured before: say so in the changelog.
-        assert_eq!(ids[..3], FIRST_IDS);
-        let id = ids[2999].parse().unwrap();
-        assert_eq!(
-            again.book(id).unwrap().plain(),
-            shared().book(id).unwrap().plain()
-        );
+    fn every_build_writes_the_same_books() {
+        let store = Bookstore::write();
+        let ids: Vec<String> = serde_json::from_slice(store.index().plain()).unwrap();
+        let mut sum = flate2::Crc::new();
+        sum.update(store.index().plain());
+        for id in ids {
+            sum.update(store.book(id.parse().unwrap()).unwrap().plain());
+        }
+        // Other bytes make other measurements: who changes them says so in the changelog.
+        assert_eq!(sum.sum(), 0x8cea_54f7);
     }
-
-    const FIRST_IDS: [&str; 3] = ["0", "0", "0"];
 }

@@ -109,6 +109,10 @@ impl Drip {
         }
     }
 
+    pub(super) fn length(&self) -> u64 {
+        self.length
+    }
+
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         if self.sent == self.length {
             return Poll::Ready(None);

@@ -11,7 +11,7 @@ use http::{
 use serde_json::{Value, json};
 
 use super::{
-    App, Reply, bookstore,
+    App, Reply, add_length, bookstore,
     gzip::{self, Text},
     has_content, pattern,
     reply::Drip,
@@ -131,14 +131,15 @@ impl Page {
     }
 
     pub(super) fn into_response<B>(self, mut fields: HeaderMap) -> Response<Reply<B>> {
-        let body = match self.content {
-            _ if !has_content(self.status) => Reply::Bytes(Bytes::new()),
-            Content::Bytes(bytes) => Reply::Bytes(bytes),
-            Content::Pattern(length) => Reply::Pattern { sent: 0, length },
-            Content::Drip(drip) => Reply::Drip(drip),
+        let (length, body) = match self.content {
+            _ if !has_content(self.status) => (0, Reply::Bytes(Bytes::new())),
+            Content::Bytes(bytes) => (bytes.len() as u64, Reply::Bytes(bytes)),
+            Content::Pattern(length) => (length, Reply::Pattern { sent: 0, length }),
+            Content::Drip(drip) => (drip.length(), Reply::Drip(drip)),
         };
         if has_content(self.status) {
             fields.insert(CONTENT_TYPE, self.kind);
+            add_length(&mut fields, length);
         }
         if self.coding != Coding::Fixed {
             fields.insert(VARY, HeaderValue::from_static("accept-encoding"));

@@ -116,7 +116,7 @@ fn render_page(random: &mut Random, place: usize, origin: &str) -> String {
     } else {
         place..(place + 3).min(last + 1)
     };
-    link(&mut html, 0, place % 2 == 0);
+    link(&mut html, 0, place.is_multiple_of(2));
     for to in ahead {
         link(&mut html, to, to % 2 == 1);
     }

@@ -19,10 +19,7 @@ use h3::{
     quic::SendStream as _,
     server::{RequestResolver, RequestStream},
 };
-use http::{
-    HeaderValue, Response, StatusCode,
-    header::{CONTENT_LENGTH, DATE},
-};
+use http::{HeaderValue, Response, header::DATE};
 use hyper::body::Body as _;
 use quinn::crypto::rustls::HandshakeData;
 use tokio::{
@@ -160,13 +157,6 @@ where
 {
     let (mut head, mut body) = response.into_parts();
     head.headers.insert(DATE, date());
-    let has_content =
-        head.status != StatusCode::NO_CONTENT && head.status != StatusCode::NOT_MODIFIED;
-    if has_content && let Some(length) = body.size_hint().exact() {
-        head.headers
-            .entry(CONTENT_LENGTH)
-            .or_insert_with(|| HeaderValue::from(length));
-    }
     stream.send_response(Response::from_parts(head, ())).await?;
     loop {
         let ready = poll_fn(|cx| Poll::Ready(Pin::new(&mut body).poll_frame(cx)));
