@@ -10,9 +10,7 @@ use std::{
 
 use clap::{Args, ValueEnum};
 use serde_json::json;
-use trilane_serve::{
-    Config, SERVER_NAME, Server, Signals, Stop, StopWhen, parse_cpus, parse_time,
-};
+use trilane_serve::{Config, SERVER_NAME, Server, Signals, Stop, StopWhen, parse_cpus, parse_time};
 
 /// Time for requests in flight after the signal to stop.
 const GRACE: Duration = Duration::from_secs(5);
@@ -129,9 +127,7 @@ fn serve(args: ServeArgs) -> Result<(), Box<dyn std::error::Error>> {
         );
     }
     match args.format {
-        Format::Text => print_line(&format!(
-            "ready: {http} (h1, h2c)  {https} (h1, h2, h3)"
-        ))?,
+        Format::Text => print_line(&format!("ready: {http} (h1, h2c)  {https} (h1, h2, h3)"))?,
         Format::Json => print_line(
             &json!({
                 "schema": "trilane.serve/1",
@@ -199,8 +195,22 @@ mod tests {
     #[test]
     fn flags_are_read() {
         let args = parse(&[
-            "-t", "2", "--port", "0", "--tls-port", "9443", "--cpu", "0,2-3", "--for", "1.5s",
-            "--name", "a.example", "--name", "b.example", "--format", "json",
+            "-t",
+            "2",
+            "--port",
+            "0",
+            "--tls-port",
+            "9443",
+            "--cpu",
+            "0,2-3",
+            "--for",
+            "1.5s",
+            "--name",
+            "a.example",
+            "--name",
+            "b.example",
+            "--format",
+            "json",
         ])
         .unwrap();
         assert_eq!((args.threads, args.port, args.tls_port), (2, 0, 9443));
