@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .peer import Peer, cleartext, secure
 from .process import HOST, Process, free_port, listens
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
 
-def start(program: str, folder: Path, *, cpus: Iterable[int] | None = None, threads: int = 1) -> Peer:
+
+def start(
+    program: str, folder: Path, *, cpus: Iterable[int] | None = None, threads: int = 1
+) -> Peer:
     """Start it with a state folder of its own, where it leaves its authority's certificate."""
     plain, tls = free_port(), free_port()
     argv = [program, "serve", "--port", str(plain), "--tls-port", str(tls), "--bind", HOST]
