@@ -50,6 +50,14 @@ pub struct Config {
     pub max_streams: u32,
 }
 
+impl Default for Config {
+    /// 64 KiB are what servers accept of us (nginx 32 KiB, Go 1 MiB), and 100 streams what RFC 9114
+    /// §6.1 asks a server to grant at least.
+    fn default() -> Self {
+        Self { field_section: 64 * 1024, max_streams: 100 }
+    }
+}
+
 /// The peer's SETTINGS; defaults before they arrive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PeerSettings {
