@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use bytes::{Buf, Bytes};
+use bytes::{Buf, Bytes, BytesMut};
 use h3::server::RequestStream;
 use h3_quinn::BidiStream;
 use quinn::crypto::rustls::QuicServerConfig;
@@ -40,10 +41,14 @@ impl Drop for Server {
 #[derive(Default)]
 pub struct ServerOptions {
     pub transport: quinn::TransportConfig,
-    pub retry: bool,
     pub alpn: Option<&'static [u8]>,
-    pub reset_key: Option<[u8; 64]>,
-    pub address: Option<SocketAddr>,
+    /// What it speaks instead of version 1.
+    pub version: Option<u32>,
+    /// Sends Retry, and counts here.
+    pub retries: Option<Arc<AtomicUsize>>,
+    pub refuse: bool,
+    /// Connection ids that another server takes for its own, and reset tokens that it knows.
+    pub forgetful: bool,
 }
 
 pub fn runtime() -> tokio::runtime::Runtime {
@@ -76,14 +81,16 @@ impl Server {
         config.transport_config(Arc::new(options.transport));
 
         let mut endpoint_config = quinn::EndpointConfig::default();
-        if let Some(key) = options.reset_key {
-            endpoint_config.reset_key(Arc::new(ring_like_key(&key)));
+        if let Some(version) = options.version {
+            endpoint_config.supported_versions(vec![version]);
+        }
+        if options.forgetful {
+            endpoint_config
+                .reset_key(Arc::new(Key))
+                .cid_generator(|| Box::new(quinn_proto::RandomConnectionIdGenerator::new(8)));
         }
         let guard = runtime.enter();
-        let local = options
-            .address
-            .unwrap_or_else(|| "127.0.0.1:0".parse().unwrap());
-        let socket = UdpSocket::bind(local).unwrap();
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         let endpoint = quinn::Endpoint::new(
             endpoint_config,
             Some(config),
@@ -98,7 +105,14 @@ impl Server {
         let handle = Arc::new(handle);
         runtime.spawn(async move {
             while let Some(incoming) = accepting.accept().await {
-                if options.retry && !incoming.remote_address_validated() {
+                if options.refuse {
+                    incoming.refuse();
+                    continue;
+                }
+                if let Some(retries) = &options.retries
+                    && !incoming.remote_address_validated()
+                {
+                    retries.fetch_add(1, Ordering::Relaxed);
                     incoming.retry().unwrap();
                     continue;
                 }
@@ -141,10 +155,6 @@ impl Server {
         tls.alpn_protocols = vec![alpn.to_vec()];
         Arc::new(tls)
     }
-}
-
-fn ring_like_key(_key: &[u8; 64]) -> Key {
-    Key
 }
 
 /// A reset key that two servers share, so that the second can reset the first one's connections.
@@ -309,6 +319,8 @@ pub struct Client {
     pub session: H3Session,
     pub socket: UdpSocket,
     pub remote: SocketAddr,
+    /// What the road does to datagrams, either way.
+    pub road: Option<Box<dyn FnMut(Vec<u8>) -> Vec<Vec<u8>>>>,
     buffer: ReceiveBuffer,
     out: Vec<u8>,
 }
@@ -323,6 +335,7 @@ impl Client {
             session,
             socket,
             remote,
+            road: None,
             buffer: ReceiveBuffer::new(),
             out: Vec::new(),
         }
@@ -334,8 +347,17 @@ impl Client {
         while let Some(transmit) = self.session.transmit(now, 1, &mut self.out) {
             assert_eq!(transmit.len, self.out.len());
             assert_eq!(transmit.segment_size, transmit.len);
-            // ECONNREFUSED belongs to an earlier datagram: the read reports it, too.
-            let _ = self.socket.send(&self.out);
+            let datagrams = match &mut self.road {
+                None => vec![self.out.clone()],
+                Some(road) => road(self.out.clone()),
+            };
+            for datagram in datagrams {
+                // The answer to an earlier datagram: whoever asks first is told, and only once.
+                let sent = self.socket.send(&datagram);
+                if sent.is_err_and(|e| e.kind() == std::io::ErrorKind::ConnectionRefused) {
+                    self.session.unreachable(now, events);
+                }
+            }
         }
         let wait = self
             .session
@@ -350,8 +372,19 @@ impl Client {
         match received {
             Ok(length) => {
                 let batch = self.buffer.take(length);
-                self.session
-                    .receive(now, self.remote, 0, batch, length, events);
+                match &mut self.road {
+                    None => self
+                        .session
+                        .receive(now, self.remote, 0, batch, length, events),
+                    Some(road) => {
+                        for datagram in road(batch.to_vec()) {
+                            let length = datagram.len();
+                            let datagram = BytesMut::from(&datagram[..]);
+                            self.session
+                                .receive(now, self.remote, 0, datagram, length, events);
+                        }
+                    }
+                }
             }
             Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => {
                 self.session.unreachable(now, events);
@@ -386,6 +419,73 @@ impl Client {
             session.is_connected()
         });
     }
+}
+
+/// Answers as the path says.
+pub fn server(options: ServerOptions) -> Server {
+    Server::with_requests(options, answer)
+}
+
+pub async fn answer(request: http::Request<()>, mut stream: Stream) {
+    let path = request.uri().path().to_owned();
+    let response = http::Response::builder().header("x-path", &path);
+    // The client may have gone away, which is not for a server to complain about.
+    let _ = answer_path(&path, response, &mut stream).await;
+}
+
+async fn answer_path(
+    path: &str,
+    response: http::response::Builder,
+    stream: &mut Stream,
+) -> Result<(), h3::error::StreamError> {
+    if let Some(size) = path.strip_prefix("/bytes/") {
+        let size: usize = size.parse().unwrap();
+        let head = response.header("content-length", size).body(()).unwrap();
+        stream.send_response(head).await?;
+        stream.send_data(Bytes::from(vec![b'x'; size])).await?;
+        return stream.finish().await;
+    }
+    if path == "/hints" {
+        for status in [100, 103] {
+            let hints = http::Response::builder()
+                .status(status)
+                .header("link", "</a.css>");
+            stream.send_response(hints.body(()).unwrap()).await?;
+        }
+    }
+    if path == "/reset" || path == "/rejected" {
+        if path == "/reset" {
+            stream.send_response(response.body(()).unwrap()).await?;
+            stream.send_data(Bytes::from_static(b"half")).await?;
+            stream.stop_stream(h3::error::Code::H3_INTERNAL_ERROR);
+        } else {
+            stream.stop_stream(h3::error::Code::H3_REQUEST_REJECTED);
+        }
+        return Ok(());
+    }
+    if path == "/enough" {
+        stream.stop_sending(h3::error::Code::H3_NO_ERROR);
+        stream.send_response(response.body(()).unwrap()).await?;
+        return stream.finish().await;
+    }
+    if path == "/echo" {
+        // As it comes, so that both directions are under way together.
+        stream.send_response(response.body(()).unwrap()).await?;
+        while let Some(mut piece) = stream.recv_data().await? {
+            let piece = piece.copy_to_bytes(piece.remaining());
+            stream.send_data(piece).await?;
+        }
+        return stream.finish().await;
+    }
+    let body = content(stream).await;
+    stream.send_response(response.body(()).unwrap()).await?;
+    stream.send_data(Bytes::from(body)).await?;
+    if path == "/trailers" {
+        let mut trailers = http::HeaderMap::new();
+        trailers.insert("checksum", "1234".parse().unwrap());
+        return stream.send_trailers(trailers).await;
+    }
+    stream.finish().await
 }
 
 /// A request for `path`.

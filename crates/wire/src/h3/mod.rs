@@ -51,10 +51,13 @@ pub struct Config {
 }
 
 impl Default for Config {
-    /// 64 KiB are what servers accept of us (nginx 32 KiB, Go 1 MiB), and 100 streams what RFC 9114
-    /// §6.1 asks a server to grant at least.
+    /// Field sections of twice what nginx takes in a request, and the 100 streams that RFC 9114 §6.1
+    /// asks a server to grant at least.
     fn default() -> Self {
-        Self { field_section: 64 * 1024, max_streams: 100 }
+        Self {
+            field_section: 64 * 1024,
+            max_streams: 100,
+        }
     }
 }
 
