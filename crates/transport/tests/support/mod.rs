@@ -2,6 +2,8 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 #![allow(unreachable_pub)]
 
+mod answer;
+
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::net::{SocketAddr, UdpSocket};
@@ -9,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Bytes, BytesMut};
 use h3::server::RequestStream;
 use h3_quinn::BidiStream;
 use quinn::crypto::rustls::QuicServerConfig;
@@ -18,6 +20,8 @@ use trilane_transport::quic::{Config, H3Session, Options, ReceiveBuffer};
 use trilane_wire::{
     Events, Fields, Head, Request, RequestParts, StreamError, StreamId, h3 as wire,
 };
+
+pub use answer::{answer, server};
 
 pub type Stream = RequestStream<BidiStream<Bytes>, Bytes>;
 
@@ -198,20 +202,6 @@ where
             }
         });
     }
-}
-
-/// Reads a request's content.
-pub async fn content(stream: &mut Stream) -> Vec<u8> {
-    let mut body = Vec::new();
-    while let Ok(Some(mut piece)) = stream.recv_data().await {
-        while piece.has_remaining() {
-            let chunk = piece.chunk();
-            body.extend_from_slice(chunk);
-            let length = chunk.len();
-            piece.advance(length);
-        }
-    }
-    body
 }
 
 /// What one request came to.
@@ -419,73 +409,6 @@ impl Client {
             session.is_connected()
         });
     }
-}
-
-/// Answers as the path says.
-pub fn server(options: ServerOptions) -> Server {
-    Server::with_requests(options, answer)
-}
-
-pub async fn answer(request: http::Request<()>, mut stream: Stream) {
-    let path = request.uri().path().to_owned();
-    let response = http::Response::builder().header("x-path", &path);
-    // The client may have gone away, which is not for a server to complain about.
-    let _ = answer_path(&path, response, &mut stream).await;
-}
-
-async fn answer_path(
-    path: &str,
-    response: http::response::Builder,
-    stream: &mut Stream,
-) -> Result<(), h3::error::StreamError> {
-    if let Some(size) = path.strip_prefix("/bytes/") {
-        let size: usize = size.parse().unwrap();
-        let head = response.header("content-length", size).body(()).unwrap();
-        stream.send_response(head).await?;
-        stream.send_data(Bytes::from(vec![b'x'; size])).await?;
-        return stream.finish().await;
-    }
-    if path == "/hints" {
-        for status in [100, 103] {
-            let hints = http::Response::builder()
-                .status(status)
-                .header("link", "</a.css>");
-            stream.send_response(hints.body(()).unwrap()).await?;
-        }
-    }
-    if path == "/reset" || path == "/rejected" {
-        if path == "/reset" {
-            stream.send_response(response.body(()).unwrap()).await?;
-            stream.send_data(Bytes::from_static(b"half")).await?;
-            stream.stop_stream(h3::error::Code::H3_INTERNAL_ERROR);
-        } else {
-            stream.stop_stream(h3::error::Code::H3_REQUEST_REJECTED);
-        }
-        return Ok(());
-    }
-    if path == "/enough" {
-        stream.stop_sending(h3::error::Code::H3_NO_ERROR);
-        stream.send_response(response.body(()).unwrap()).await?;
-        return stream.finish().await;
-    }
-    if path == "/echo" {
-        // As it comes, so that both directions are under way together.
-        stream.send_response(response.body(()).unwrap()).await?;
-        while let Some(mut piece) = stream.recv_data().await? {
-            let piece = piece.copy_to_bytes(piece.remaining());
-            stream.send_data(piece).await?;
-        }
-        return stream.finish().await;
-    }
-    let body = content(stream).await;
-    stream.send_response(response.body(()).unwrap()).await?;
-    stream.send_data(Bytes::from(body)).await?;
-    if path == "/trailers" {
-        let mut trailers = http::HeaderMap::new();
-        trailers.insert("checksum", "1234".parse().unwrap());
-        return stream.send_trailers(trailers).await;
-    }
-    stream.finish().await
 }
 
 /// A request for `path`.
