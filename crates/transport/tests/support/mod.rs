@@ -1,6 +1,6 @@
 //! A quinn + h3 server of somebody else's making, and a blocking client loop around our sessions.
 #![allow(dead_code, reason = "each test file uses its part")]
-#![allow(unreachable_pub)]
+#![allow(unreachable_pub, unused_imports)]
 
 mod answer;
 
