@@ -1,4 +1,5 @@
 //! How often a request over HTTP/3 asks for memory, quinn-proto's own part included.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 #![allow(
     unsafe_code,
     reason = "a global allocator is unsafe by nature; this one counts"

@@ -1,4 +1,5 @@
 //! HTTP/3 sessions against quinn + h3 over real sockets.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod support;
 

@@ -1,5 +1,6 @@
 //! What QUIC does below HTTP/3, each seen working once: Retry, version negotiation, idle timeout,
 //! stateless reset, key update, path MTU, and the ways in which a connection does not come about.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod support;
 

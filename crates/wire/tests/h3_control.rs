@@ -1,4 +1,5 @@
 //! Control and QPACK streams (RFC 9114 §6.2, §7.2; RFC 9204 §4).
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod h3_support;
 

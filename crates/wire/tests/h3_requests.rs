@@ -1,4 +1,5 @@
 //! Requests out, and the ways in which either side gives one up (RFC 9114 §4.1, §5.2).
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod h3_support;
 

@@ -1,4 +1,5 @@
 //! Responses on request streams (RFC 9114 §4).
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod h3_support;
 

@@ -1,4 +1,5 @@
 //! The same events however the bytes arrive, and no panic whatever they are.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod h3_support;
 

@@ -1,4 +1,5 @@
 //! Our QPACK against ls-qpack, by Python's `pylsqpack`, both ways.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
