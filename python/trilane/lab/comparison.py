@@ -1,4 +1,4 @@
-"""From the runs of all blocks to one `trilane.comparison/1` object (docs/comparison.schema.json)."""
+"""From the runs of all blocks to one `trilane.comparison/1` (docs/comparison.schema.json)."""
 
 from __future__ import annotations
 
@@ -93,9 +93,7 @@ def compare(race: Race) -> Json:
     pairs = table.family(
         RATE,
         [
-            (second.name, first.name)
-            if second.name != race.baseline
-            else (first.name, second.name)
+            (second.name, first.name) if second.name != race.baseline else (first.name, second.name)
             for first, second in combinations(race.arms, 2)
         ],
         floors[RATE.name],

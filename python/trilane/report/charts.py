@@ -80,9 +80,7 @@ def _ratios(comparison: Json) -> Chart | None:
         .mark_bar(color=_GREY, opacity=0.3, height=alt.RelativeBandSize(0.9))
         .encode(axis, alt.X2("high:Q"), measure)
     )
-    one = (
-        alt.Chart(alt.Data(values=[{"one": 1}])).mark_rule(color=_GREY).encode(alt.X("one:Q"))
-    )
+    one = alt.Chart(alt.Data(values=[{"one": 1}])).mark_rule(color=_GREY).encode(alt.X("one:Q"))
     base = alt.Chart(alt.Data(values=rows)).encode(
         y=measure,
         yOffset=alt.YOffset("arm:N", sort=[arm["title"] for arm in arms]),
@@ -103,7 +101,8 @@ def _ratios(comparison: Json) -> Chart | None:
     return Chart(
         "ratios",
         f"Ratio to {baseline}",
-        f"Point: centre over blocks; line: 95 % interval; grey: noise floor, {baseline} against itself. Log scale.",
+        "Point: centre over blocks; line: 95 % interval; "
+        f"grey: noise floor, {baseline} against itself. Log scale.",
         _spec(alt.layer(floor, one, whisker, point), step=44, rows=len(shown)),
     )
 
@@ -293,9 +292,10 @@ def _ticks(last: int) -> list[int]:
 
 
 def _whiskers(base: alt.Chart) -> alt.Chart:
-    return base.mark_rule(color=_GREY, strokeWidth=2).encode(
+    rules: alt.Chart = base.mark_rule(color=_GREY, strokeWidth=2).encode(
         alt.X("low:Q"), alt.X2("high:Q")
     )
+    return rules
 
 
 def _titles(comparison: Json) -> list[str]:
@@ -315,7 +315,7 @@ def _colour(arms: Sequence[Json], *, legend: bool = True) -> alt.Color:
 
 
 def _spec(
-    chart: alt.LayerChart | alt.Chart,
+    chart: alt.LayerChart | alt.FacetChart | alt.Chart,
     *,
     height: int | None = None,
     step: int | None = None,
