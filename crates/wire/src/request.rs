@@ -68,6 +68,7 @@ pub struct Request {
     body: Arc<[u8]>,
     head_method: bool,
     idempotent: bool,
+    closes: bool,
 }
 
 impl Request {
@@ -131,6 +132,10 @@ impl Request {
                 parts.method,
                 "GET" | "HEAD" | "OPTIONS" | "TRACE" | "PUT" | "DELETE"
             ),
+            closes: parts.fields.iter().any(|(name, value)| {
+                name.eq_ignore_ascii_case("connection")
+                    && value.split(',').any(|option| option.trim().eq_ignore_ascii_case("close"))
+            }),
         })
     }
 
@@ -172,6 +177,12 @@ impl Request {
     /// Whether the method is idempotent (RFC 9110 §9.2.2).
     pub fn is_idempotent(&self) -> bool {
         self.idempotent
+    }
+
+    /// Whether the request asks for `Connection: close`, so that it is the last one on an HTTP/1.1
+    /// connection (RFC 9112 §9.6).
+    pub fn closes(&self) -> bool {
+        self.closes
     }
 }
 
