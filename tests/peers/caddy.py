@@ -24,7 +24,11 @@ def start(folder: Path, leaf: Leaf, *, versions: tuple[str, ...] = ("h1", "h2", 
         "storage": {"module": "file_system", "root": str(folder / "storage")},
         "logging": {"logs": {"default": {"level": "WARN"}}},
         "apps": {
-            "tls": {"certificates": {"load_files": [{"certificate": str(leaf.cert), "key": str(leaf.key)}]}},
+            "tls": {
+                "certificates": {
+                    "load_files": [{"certificate": str(leaf.cert), "key": str(leaf.key)}]
+                }
+            },
             "http": {
                 "servers": {
                     "plain": {

@@ -9,7 +9,9 @@ from .peer import Peer, cleartext, secure
 from .process import HOST, Process, free_port, listens
 
 
-def start(program: str, folder: Path, *, cpus: Iterable[int] | None = None, threads: int = 1) -> Peer:
+def start(
+    program: str, folder: Path, *, cpus: Iterable[int] | None = None, threads: int = 1
+) -> Peer:
     """Start it with a state folder of its own, where it leaves its authority's certificate."""
     plain, tls = free_port(), free_port()
     argv = [program, "serve", "--port", str(plain), "--tls-port", str(tls), "--bind", HOST]

@@ -38,4 +38,6 @@ def start(
 def version() -> str:
     """As the program says it."""
     program = find("nghttpd", HOW)
-    return subprocess.run([program, "--version"], capture_output=True, text=True, check=False).stdout.strip()
+    return subprocess.run(
+        [program, "--version"], capture_output=True, text=True, check=False
+    ).stdout.strip()

@@ -108,7 +108,9 @@ class Process:
         deadline = time.monotonic() + patience_s
         while not ready():
             if self._child.poll() is not None:
-                raise NotReadyError(f"{self.name} ended with {self._child.returncode}\n{self.tail()}")
+                raise NotReadyError(
+                    f"{self.name} ended with {self._child.returncode}\n{self.tail()}"
+                )
             if time.monotonic() > deadline:
                 raise NotReadyError(f"{self.name} is not ready after {patience_s} s\n{self.tail()}")
             time.sleep(0.02)

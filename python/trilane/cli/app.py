@@ -79,9 +79,7 @@ def run(arguments: Sequence[str]) -> int:
         context = getattr(error, "ctx", None)
         command = context.command_path if context is not None else "trilane"
         return _fail(error.format_message(), WRONG_USAGE, f"{command} --help")
-    except typer.Abort:
-        return INTERRUPTED
-    except KeyboardInterrupt:
+    except (typer.Abort, KeyboardInterrupt):
         return INTERRUPTED
     except OSError as error:
         return _fail(str(error), FAILED, None)

@@ -164,8 +164,8 @@ class _Table:
         return [s for s in self._race.samples if s.arm == arm and s.block in self._complete]
 
     def problems(self, arm: str) -> list[str]:
-        reasons = [reason for sample in self.samples(arm) for reason in sample.invalid]
-        return list(dict.fromkeys(reasons))
+        samples = self.samples(arm)
+        return verdict.merged([r for sample in samples for r in sample.invalid], len(samples))
 
     def values(self, arm: str, measure: Measure) -> Floats:
         """One value per block; the baseline's two runs are joined by their geometric mean."""
@@ -276,7 +276,7 @@ def _arm(race: Race, table: _Table, arm: Arm, problems: list[str]) -> Json:
         "summary": summary,
         "validity": {
             "verdict": "invalid" if problems else "suspect" if suspect else "valid",
-            "reasons": problems or list(dict.fromkeys(suspect)),
+            "reasons": problems or verdict.merged(suspect, len(samples)),
         },
         "load": verdict.bound([s for s in samples if s.run is not None]),
     }

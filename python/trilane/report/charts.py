@@ -17,6 +17,7 @@ from trilane.report.distribution import quantile_bands
 COLOURS = {"h1": "#3f87c8", "h2": "#d97f14", "h2c": "#d97f14", "h3": "#27987a"}
 _GREY = "#8a8f98"
 _BAR = 18
+_FULL_WINDOW_S = 0.99
 # Tick labels of the percentile axis, at 1 / (1 - q).
 _PERCENTILES = {2: "p50", 10: "p90", 100: "p99", 1_000: "p99.9", 10_000: "p99.99"}
 
@@ -282,8 +283,12 @@ def _windows(comparison: Json) -> Chart | None:
 
 def _whole(run: Json) -> list[Json]:
     """Windows of a full second: the rest of a run would look like a slump."""
-    length = run["rate"].get("window_s") or run["plan"]["duration_s"] or 0.0
-    return [w for w in run["windows"] if w["start_s"] + 1 <= length + 0.01]
+    end = run["rate"]["window_s"]
+    return [
+        window
+        for window in run["windows"]
+        if window.get("length_s", end - window["start_s"]) > _FULL_WINDOW_S
+    ]
 
 
 def _ticks(last: int) -> list[int]:
