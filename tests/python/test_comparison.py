@@ -5,9 +5,9 @@ import json
 from typing import Any
 
 import pytest
-import synthetic
 from jsonschema import Draft202012Validator
 
+import synthetic
 from trilane.lab import comparison
 from trilane.lab.comparison import Race
 
