@@ -24,7 +24,9 @@ class Row:
     def work(self) -> str:
         """The load in words."""
         security = " TLS" if self.listener in ("h1s", "h2") else ""
-        shape = f"{self.connections} × {self.streams}" if self.streams > 1 else f"{self.connections}"
+        shape = (
+            f"{self.connections} × {self.streams}" if self.streams > 1 else f"{self.connections}"
+        )
         return f"{self.version}{security} {shape}, {size(self.body)}"
 
     @property
@@ -52,7 +54,17 @@ ROWS = [
     Row("h2-tls", "h2load", "nghttpd-tls", "h2", "h2", 8, 100, _HELLO, 0.40),
     Row("h3", "oha", "embedded", "h3", "h3", 8, 100, _HELLO, 0.25),
     *(
-        Row(f"{name}-{body // 1024}k", peer, server, listener, version, *shape, body, 1.0, strict=False)
+        Row(
+            f"{name}-{body // 1024}k",
+            peer,
+            server,
+            listener,
+            version,
+            *shape,
+            body,
+            1.0,
+            strict=False,
+        )
         for body in (1024, 16 * 1024, 128 * 1024)
         for name, peer, server, listener, version, shape in (
             ("h1", "wrk", "nginx", "h1", "h1", (64, 1)),

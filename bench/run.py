@@ -1,4 +1,4 @@
-"""`python bench/run.py`: print the table of client CPU per request. `--help` says how to shape it."""
+"""`python bench/run.py` prints the table of client CPU per request; see `--help`."""
 
 from __future__ import annotations
 

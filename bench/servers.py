@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
-from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from peers import embedded, nghttpd, nginx
 from peers.authority import Authority
-from peers.peer import Peer
 from peers.process import MissingProgramError
 
 from .tools import ROOT, Trilane
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+    from peers.peer import Peer
 
 _IDLE_CONNECTIONS = 12_000
 
@@ -27,10 +30,14 @@ class Servers:
         leaf = self._authority.local()
         # nghttpd is one process per listener, so that a row pins exactly one server thread.
         self._starts: dict[str, Callable[[], Peer]] = {
-            "nginx": lambda: nginx.start(self._folder / "nginx", leaf, cpus=[core], files=_IDLE_CONNECTIONS),
+            "nginx": lambda: nginx.start(
+                self._folder / "nginx", leaf, cpus=[core], files=_IDLE_CONNECTIONS
+            ),
             "nghttpd-plain": lambda: nghttpd.start(self._folder / "plain", None, cpus=[core]),
             "nghttpd-tls": lambda: nghttpd.start(self._folder / "tls", leaf, cpus=[core]),
-            "embedded": lambda: embedded.start(Trilane().program, self._folder / "embedded", cpus=[core]),
+            "embedded": lambda: embedded.start(
+                Trilane().program, self._folder / "embedded", cpus=[core]
+            ),
         }
         self._running: dict[str, Peer] = {}
 

@@ -25,7 +25,13 @@ from .rows import ROWS, Row
 from .servers import Servers
 from .tools import Floor, H2load, Oha, RunError, Sample, Tool, Trilane, Work, Wrk
 
-_TOOLS: dict[str, type[Tool]] = {"trilane": Trilane, "wrk": Wrk, "h2load": H2load, "oha": Oha, "floor": Floor}
+_TOOLS: dict[str, type[Tool]] = {
+    "trilane": Trilane,
+    "wrk": Wrk,
+    "h2load": H2load,
+    "oha": Oha,
+    "floor": Floor,
+}
 
 
 @dataclass
@@ -41,7 +47,9 @@ class Result:
     @property
     def good(self) -> bool:
         """Nothing went wrong, and the goal was met where both programs are here."""
-        return not self.failed and (self.note is not None or self.row.met(statistics.median(self.ratios)))
+        return not self.failed and (
+            self.note is not None or self.row.met(statistics.median(self.ratios))
+        )
 
     @property
     def ratios(self) -> list[float]:
@@ -69,8 +77,12 @@ class Result:
         return {
             **asdict(self.row),
             "note": self.note,
-            "ours": [asdict(sample) | {"cpu_us_per_request": sample.cpu_us} for sample in self.ours],
-            "peers": [asdict(sample) | {"cpu_us_per_request": sample.cpu_us} for sample in self.peers],
+            "ours": [
+                asdict(sample) | {"cpu_us_per_request": sample.cpu_us} for sample in self.ours
+            ],
+            "peers": [
+                asdict(sample) | {"cpu_us_per_request": sample.cpu_us} for sample in self.peers
+            ],
             "ratios": self.ratios if self.note is None else [],
         }
 
@@ -79,7 +91,7 @@ HEADINGS = ["row", "work", "peer", "ours µs", "peer µs", "ratio [min–max]", 
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run what was asked: 0 when nothing went wrong and every row met its goal, 1 if not, 2 on misuse."""
+    """0 when all went well and every row met its goal, 1 if not, 2 on misuse."""
     options = _parser().parse_args(arguments)
     known = [row.name for row in ROWS] + [idle.NAME]
     chosen = options.only or known
@@ -132,11 +144,15 @@ def _parser() -> argparse.ArgumentParser:
         prog="bench", description="Client CPU per request beside other load generators."
     )
     parser.add_argument("--pairs", type=int, default=7, help="pairs of runs per row (default 7)")
-    parser.add_argument("--seconds", type=int, default=2, help="length of a run in whole seconds (default 2)")
+    parser.add_argument(
+        "--seconds", type=int, default=2, help="length of a run in whole seconds (default 2)"
+    )
     parser.add_argument("--quick", action="store_const", dest="pairs", const=3, help="3 pairs")
     parser.add_argument("--only", action="append", metavar="ROW", help="only this row (repeatable)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write every sample to FILE")
-    parser.add_argument("--install-peers", action="store_true", help="build oha from the Rust registry first")
+    parser.add_argument(
+        "--install-peers", action="store_true", help="build oha from the Rust registry first"
+    )
     return parser
 
 
@@ -211,7 +227,9 @@ _WIDTHS = [12, 24, 7, 8, 8, 21, 7, 7]
 
 
 def _format(cells: list[str]) -> str:
-    return "  ".join(f"{cell:<{width}}" for cell, width in zip(cells, _WIDTHS, strict=True)).rstrip()
+    return "  ".join(
+        f"{cell:<{width}}" for cell, width in zip(cells, _WIDTHS, strict=True)
+    ).rstrip()
 
 
 def _table(lines: list[list[str]]) -> list[str]:

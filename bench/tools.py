@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 import os
 import re
-import resource
 import signal
 import subprocess
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from peers.process import MissingProgramError, find, pinned
+
+if TYPE_CHECKING:
+    import resource
+    from collections.abc import Iterable
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -69,11 +72,13 @@ class Tool(ABC):
 
     @abstractmethod
     def requests(self, output: str) -> int:
-        """Requests that ended well, from the standard output; raises `RunError` if others did not."""
+        """Requests that ended well, from standard output; raises `RunError` if others did not."""
 
     def version(self) -> str:
         """As the program says it."""
-        done = subprocess.run([self.program, "--version"], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [self.program, "--version"], capture_output=True, text=True, check=False
+        )
         return (done.stdout or done.stderr).strip().splitlines()[0]
 
     def run(self, work: Work, cpus: Iterable[int]) -> Sample:
@@ -90,7 +95,7 @@ class Tool(ABC):
 def measure(
     argv: list[str], cpus: Iterable[int], patience_s: float
 ) -> tuple[int, str, str, resource.struct_rusage]:
-    """Run a command pinned to `cpus`: exit code, output, errors and the usage of that child alone."""
+    """Run a command pinned to `cpus`: exit code, output, errors, usage of that child alone."""
     folder = ROOT / "build" / "bench"
     folder.mkdir(parents=True, exist_ok=True)
     # Files, not pipes: reading a pipe would cost CPU beside the client while it is measured.
@@ -176,7 +181,16 @@ class Oha(Tool):
     @classmethod
     def install(cls) -> None:
         """Build it from the Rust registry into `build/oha`."""
-        command = ["cargo", "install", "oha", "--features", "http3", "--locked", "--root", str(cls.built)]
+        command = [
+            "cargo",
+            "install",
+            "oha",
+            "--features",
+            "http3",
+            "--locked",
+            "--root",
+            str(cls.built),
+        ]
         subprocess.run(command, check=True)
 
 

@@ -1,4 +1,4 @@
-"""Hypercorn: h1, h2 and h3 on one TLS port, h1 and h2c on a cleartext one; pure Python all through."""
+"""Hypercorn: h1, h2 and h3 on one TLS port, h1 and h2c on a cleartext one; all in Python."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import importlib.util
 import json
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from .authority import Leaf
 from .peer import Peer, cleartext, secure
 from .process import HOST, MissingProgramError, Process, free_port, listens
+
+if TYPE_CHECKING:
+    from .authority import Leaf
 
 
 def start(folder: Path, leaf: Leaf) -> Peer:
@@ -39,4 +42,4 @@ def start(folder: Path, leaf: Leaf) -> Peer:
     )
     bases = {"h1": cleartext(plain), "h2c": cleartext(plain)}
     bases |= dict.fromkeys(("h1s", "h2", "h3"), secure(tls))
-    return Peer(process, bases, upload="/echo", echoes=True)
+    return Peer(process, bases, leaf.ca, upload="/echo", echoes=True)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import subprocess
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .process import find
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _CONFIG = """
 [ca]
@@ -35,10 +38,11 @@ _LOCAL = "DNS:localhost, IP:127.0.0.1, IP:::1"
 
 @dataclass(frozen=True)
 class Leaf:
-    """A certificate (PEM) and its private key (PEM, unencrypted)."""
+    """A certificate, its private key (unencrypted) and the authority's certificate, all PEM."""
 
     cert: Path
     key: Path
+    ca: Path
 
 
 class Authority:
@@ -82,7 +86,7 @@ class Authority:
         usage: str = "serverAuth",
         dates: tuple[str, str] | None = None,
     ) -> Leaf:
-        leaf = Leaf(self.folder / f"{name}.pem", self.folder / f"{name}.key")
+        leaf = Leaf(self.folder / f"{name}.pem", self.folder / f"{name}.key", self.ca)
         if leaf.cert.exists():
             return leaf
         (self.folder / f"{name}.ext").write_text(_LEAF.format(usage=usage, names=names))

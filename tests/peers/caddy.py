@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from .authority import Leaf
 from .peer import Peer, cleartext, documents, secure
 from .process import HOST, Process, find, free_port, listens
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from .authority import Leaf
 
 
 def start(folder: Path, leaf: Leaf, *, versions: tuple[str, ...] = ("h1", "h2", "h3")) -> Peer:
@@ -59,7 +63,7 @@ def start(folder: Path, leaf: Leaf, *, versions: tuple[str, ...] = ("h1", "h2", 
     )
     bases = {"h1": cleartext(plain), "h2c": cleartext(plain)}
     bases |= {"h1s" if version == "h1" else version: secure(tls) for version in versions}
-    return Peer(process, bases, upload="/upload")
+    return Peer(process, bases, leaf.ca, upload="/upload")
 
 
 def _respond(body: str) -> dict[str, object]:

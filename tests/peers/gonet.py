@@ -5,10 +5,13 @@ from __future__ import annotations
 import signal
 import subprocess
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from .authority import Leaf
 from .peer import Peer, cleartext, secure
 from .process import HOST, Process, find, free_port, listens
+
+if TYPE_CHECKING:
+    from .authority import Leaf
 
 
 def build(folder: Path) -> Path:
@@ -29,7 +32,7 @@ def build(folder: Path) -> Path:
 
 
 def start(program: Path, folder: Path, leaf: Leaf, *, client_ca: Path | None = None) -> Peer:
-    """Start what `build` made; `client_ca` makes it demand a client certificate of that authority."""
+    """Start what `build` made; `client_ca` makes it demand a certificate of that authority."""
     plain, tls = free_port(), free_port()
     argv = [str(program), "-plain", f"{HOST}:{plain}", "-tls", f"{HOST}:{tls}"]
     argv += ["-cert", str(leaf.cert), "-key", str(leaf.key)]
@@ -37,9 +40,9 @@ def start(program: Path, folder: Path, leaf: Leaf, *, client_ca: Path | None = N
         argv += ["-client-ca", str(client_ca)]
     process = Process(argv, folder, ready=lambda: listens(plain) and listens(tls), name="gonet")
     bases = {"h1": cleartext(plain), "h2c": cleartext(plain), "h1s": secure(tls), "h2": secure(tls)}
-    return Peer(process, bases, upload="/echo", echoes=True)
+    return Peer(process, bases, leaf.ca, upload="/echo", echoes=True)
 
 
 def shut_down_and_succeed(peer: Peer) -> None:
-    """Make it shut its connections gracefully (GOAWAY, Connection: close) and go on with new ones."""
+    """End its connections gracefully (GOAWAY, Connection: close); a successor takes new ones."""
     peer.process.signal(signal.SIGHUP)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterable
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from .authority import Leaf
 from .peer import Peer, cleartext, documents, secure
 from .process import HOST, Process, find, free_port, listens
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from .authority import Leaf
 
 HOW = "apt-get install nghttp2-server"
 
@@ -32,7 +36,7 @@ def start(
         argv += [str(port), str(leaf.key), str(leaf.cert)]
     process = Process(argv, folder, ready=lambda: listens(port), name="nghttpd", cpus=cpus)
     bases = {"h2c": cleartext(port)} if leaf is None else {"h2": secure(port)}
-    return Peer(process, bases, upload="/hello", echoes=True)
+    return Peer(process, bases, leaf.ca if leaf else None, upload="/hello", echoes=True)
 
 
 def version() -> str:

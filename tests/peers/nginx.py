@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterable
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from .authority import Leaf
 from .peer import Peer, cleartext, documents, secure
 from .process import HOST, Process, find, free_port, listens
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from .authority import Leaf
 
 _CONFIG = """
 {user}
@@ -69,15 +73,17 @@ def start(
     client_ca: Path | None = None,
     protocols: str = "TLSv1.2 TLSv1.3",
     files: int = 4096,
+    ports: tuple[int, int, int, int] | None = None,
 ) -> Peer:
     """Start it in `folder`.
 
     `keepalive_requests` is how many requests it takes per connection; `client_ca` makes it ask for
-    a client certificate of that authority; `files` limits its connections.
+    a client certificate of that authority; `files` limits its connections; `ports` are those of a
+    predecessor, in the order h1, h1s, h2c, h2.
     """
     program = find("nginx", "apt-get install nginx-light")
     folder.mkdir(parents=True, exist_ok=True)
-    plain, tls, h2c, h2 = (free_port() for _ in range(4))
+    plain, tls, h2c, h2 = ports or (free_port() for _ in range(4))
     verify = f"ssl_verify_client on; ssl_client_certificate {client_ca};" if client_ca else ""
     config = folder / "nginx.conf"
     (folder / "locations").write_text(_LOCATIONS.replace("{root}", str(documents(folder))))
@@ -107,7 +113,7 @@ def start(
         cpus=cpus,
     )
     bases = {"h1": cleartext(plain), "h1s": secure(tls), "h2c": cleartext(h2c), "h2": secure(h2)}
-    return Peer(process, bases, upload="/upload")
+    return Peer(process, bases, leaf.ca, upload="/upload")
 
 
 def version() -> str:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .process import HOST, Process
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 HELLO = b"hello world"
 SIZES = (1024, 16 * 1024, 128 * 1024)
@@ -16,11 +19,13 @@ class Peer:
     """A running server.
 
     `bases` maps a name of a listener (`h1` cleartext, `h1s` over TLS, `h2`, `h2c`, `h3`) to its
-    base URL; a listener that the program does not have is left out.
+    base URL; a listener that the program does not have is left out. `ca` is the certificate of the
+    authority to trust, `upload` a path that takes a body, which it sends back where it `echoes`.
     """
 
     process: Process
     bases: dict[str, str] = field(default_factory=dict)
+    ca: Path | None = None
     hello: str = "/hello"
     upload: str | None = None
     echoes: bool = False

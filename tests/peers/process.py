@@ -8,11 +8,13 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
-from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
+    from types import TracebackType
 
 HOST = "127.0.0.1"
 
@@ -38,7 +40,7 @@ def find(program: str, how: str) -> str:
 
 
 def pinned(argv: Sequence[str], cpus: Iterable[int]) -> list[str]:
-    """The command line that runs `argv` on those cores only (taskset execs, so it keeps the pid)."""
+    """The command line that runs `argv` on those cores only; taskset execs, so the pid stays."""
     taskset = find("taskset", "apt-get install util-linux")
     return [taskset, "-c", ",".join(str(cpu) for cpu in cpus), *argv]
 
@@ -95,7 +97,7 @@ class Process:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                # A group of its own: Ctrl-C at the terminal must not stop the server before the client.
+                # A group of its own: Ctrl-C at the terminal is for the client first.
                 start_new_session=True,
             )
         try:
