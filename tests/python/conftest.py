@@ -41,7 +41,7 @@ class Said:
     def watcher(self) -> race.Watcher:
         return race.Watcher(say=self.lines.append, begin=self._begin, step=self._step)
 
-    def _begin(self, runs: int, each: float) -> None:
+    def _begin(self, runs: int, _each: float) -> None:
         self.runs = runs
 
     def _step(self, entry: Any) -> None:

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-import synthetic
+import runs
 
 
 def behaviour(version: str, *, probing: bool) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def main(arguments: list[str]) -> int:
     if told.get("garbage"):
         file.write_text("{", encoding="utf-8")
         return 0
-    run = synthetic.run(version, rate=float(told.get("rate", 10_000)))
+    run = runs.run(version, rate=float(told.get("rate", 10_000)))
     if told.get("invalid"):
         run["validity"] = {"verdict": "invalid", "reasons": [told["invalid"]], "bound": "client"}
     if "status" in told:

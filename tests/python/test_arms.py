@@ -50,7 +50,7 @@ def test_every_arm_keeps_the_same_number_in_flight(
 )
 def test_what_cannot_be_split_says_what_to_type(options: dict[str, int], message: str) -> None:
     with pytest.raises(BadArms, match=message):
-        arms_for("https", **options)
+        arms_for("https", **options)  # type: ignore[arg-type]
 
 
 def test_a_version_needs_its_scheme() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+import runs
 import synthetic
 from trilane.lab import comparison
 from trilane.lab.comparison import Race
@@ -82,7 +83,7 @@ def test_a_saturated_client_is_never_sold_as_a_property_of_the_server() -> None:
 
 def test_one_invalid_run_takes_its_arm_out_of_the_ranking() -> None:
     race = synthetic.race(THREE)
-    bad = synthetic.run("h2", verdict="invalid", reasons=("3.1 % of responses failed",))
+    bad = runs.run("h2", verdict="invalid", reasons=("3.1 % of responses failed",))
     made = comparison.compare(with_run(race, "h2", run=bad))
     assert made["ranking"]["winner"] is None
     assert {r["finding"] for r in made["ratios"] if r["arm"] == "h2"} == {"invalid"}
@@ -104,7 +105,7 @@ def test_reasons_that_differ_in_numbers_are_told_once() -> None:
     samples = [
         dataclasses.replace(
             s,
-            run=synthetic.run(s.arm, verdict="suspect", reasons=(f"a worker was {80 + i} % busy",)),
+            run=runs.run(s.arm, verdict="suspect", reasons=(f"a worker was {80 + i} % busy",)),
         )
         for i, s in enumerate(race.samples)
     ]

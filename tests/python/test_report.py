@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+import runs
 import synthetic
 from trilane.lab import comparison
+from trilane.lab.arms import arms_for
 from trilane.report import charts, distribution, html, terminal, text
 
 THREE = {"h1": 1.0, "h2": 1.5, "h3": 0.6}
@@ -23,11 +25,11 @@ def printed(made: dict[str, Any], width: int = 80) -> str:
 
 @pytest.fixture(scope="module")
 def three() -> dict[str, Any]:
-    return comparison.compare(synthetic.race(THREE))
+    return comparison.compare(synthetic.race(THREE, histogram=True))
 
 
 def evil() -> dict[str, Any]:
-    race = synthetic.race(THREE)
+    race = synthetic.race(THREE, histogram=True)
     for sample in race.samples:
         assert sample.run is not None
         sample.run["target"]["server"] = EVIL
@@ -56,13 +58,13 @@ def test_every_measure_stands_on_the_terminal_with_its_unit(
 
 
 def test_the_terminal_needs_no_markup_from_servers() -> None:
-    race = synthetic.race(THREE, absent=[(synthetic.arms_for("https")[2], "[bold]no[/bold]")])
+    race = synthetic.race(THREE, absent=[(arms_for("https")[2], "[bold]no[/bold]")])
     assert "[bold]no[/bold]" in printed(comparison.compare(race))
 
 
 def test_an_absent_arm_is_shown() -> None:
     race = synthetic.race(
-        {"h1": 1.0, "h2": 1.2}, absent=[(synthetic.arms_for("https")[2], "no answer over UDP")]
+        {"h1": 1.0, "h2": 1.2}, absent=[(arms_for("https")[2], "no answer over UDP")]
     )
     assert "HTTP/3 not raced: no answer over UDP" in printed(comparison.compare(race), 120)
 
@@ -96,7 +98,7 @@ def test_the_page_holds_verdict_ledger_and_command(three: dict[str, Any]) -> Non
 
 
 def test_a_page_of_one_arm_and_no_block_is_still_a_page() -> None:
-    race = synthetic.race({"h1": 1.0}, blocks=1)
+    race = synthetic.race({"h1": 1.0}, blocks=1, histogram=True)
     assert "<h1>HTTP/1.1 reached" in html.render(comparison.compare(race))
     empty = synthetic.race(THREE, samples=[])
     assert "No verdict" in html.render(comparison.compare(empty))
@@ -138,16 +140,15 @@ def test_charts_without_data_are_left_out() -> None:
 
 
 def test_quantiles_stop_where_samples_run_out() -> None:
-    runs = [synthetic.run("h1", p50=0.001)]
-    bands = distribution.quantile_bands(runs)
+    bands = distribution.quantile_bands([runs.run("h1", p50=0.001, histogram=True)])
     assert max(band.q for band in bands) <= 1 - 10 / 2_000 + 1e-9
     middle = min(bands, key=lambda band: abs(band.q - 0.5))
     assert middle.median == pytest.approx(0.001, rel=0.05)
 
 
 def test_bands_hold_the_lowest_and_highest_run() -> None:
-    runs = [synthetic.run("h1", p50=p50, rate=1 / p50) for p50 in (0.001, 0.002, 0.004)]
-    for band in distribution.quantile_bands(runs):
+    three = [runs.run("h1", p50=p50, histogram=True) for p50 in (0.001, 0.002, 0.004)]
+    for band in distribution.quantile_bands(three):
         assert band.low <= band.median <= band.high
         assert band.high / band.low > 2
 
