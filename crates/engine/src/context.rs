@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use trilane_transport::quic::ReceiveBuffer;
 use trilane_transport::tls;
 use trilane_wire::{h2, h3};
 
@@ -86,6 +87,8 @@ pub(crate) struct Context<'p> {
     /// Whether no more requests are to be sent.
     pub(crate) stopping: bool,
     pub(crate) buffer: Box<[u8]>,
+    /// Where datagrams are received.
+    pub(crate) datagrams: ReceiveBuffer,
     /// What the codec wrote.
     pub(crate) plain: Vec<u8>,
     /// What goes to the socket.
@@ -103,6 +106,7 @@ impl<'p> Context<'p> {
             learned: Learned::default(),
             stopping: false,
             buffer: vec![0; READ_BUFFER].into_boxed_slice(),
+            datagrams: ReceiveBuffer::new(),
             plain: Vec::with_capacity(READ_BUFFER),
             out: Vec::with_capacity(READ_BUFFER),
         }

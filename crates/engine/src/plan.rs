@@ -443,6 +443,7 @@ fn security(options: &Options, origin: &Origin, version: Option<Version>) -> Res
         &quic::Options {
             stream_window: options.stream_window.into(),
             connection_window: options.connection_window.into(),
+            handshake_timeout: options.connect_timeout,
             ..quic::Options::default()
         },
     )

@@ -36,6 +36,20 @@ pub fn size(text: &str) -> Result<u64, String> {
         .ok_or_else(|| format!("{text:?} is not a size: write bytes such as 100, 16k or 1m"))
 }
 
+/// Parses a list of processors: `0`, `0,2` or `0-3,6`.
+pub fn cpus(text: &str) -> Result<Vec<usize>, String> {
+    let range = |part: &str| {
+        let (low, high) = part.split_once('-').unwrap_or((part, part));
+        let low: usize = low.trim().parse().ok()?;
+        let high: usize = high.trim().parse().ok()?;
+        (low <= high && high < 4096).then_some(low..=high)
+    };
+    let ranges: Option<Vec<_>> = text.split(',').map(range).collect();
+    ranges
+        .map(|ranges| ranges.into_iter().flatten().collect())
+        .ok_or_else(|| format!("{text:?} is not a list of processors: write 0 or 0,2-3"))
+}
+
 /// The number before the first matching suffix, times the suffix's factor. Case does not matter.
 fn decimal(text: &str, units: &[(&str, f64)]) -> Option<f64> {
     let lower = text.trim().to_lowercase();
@@ -60,6 +74,13 @@ mod tests {
         assert_eq!(time("2m"), Ok(Duration::from_secs(120)));
         assert_eq!(time("10"), Ok(Duration::from_secs(10)));
         assert_eq!(size("16k"), Ok(16384));
+    }
+
+    #[test]
+    fn processors_are_lists_of_ranges() {
+        assert_eq!(cpus("0,2-4"), Ok(vec![0, 2, 3, 4]));
+        assert!(cpus("3-1").is_err());
+        assert!(cpus("").is_err());
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::fmt;
 
 pub use config::Config;
 pub use session::Session;
+pub(crate) use words::describe;
 
 /// What the caller asks of TLS, for TCP and QUIC alike.
 #[derive(Clone, Debug)]

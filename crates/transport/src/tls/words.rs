@@ -11,7 +11,7 @@ const MAX_NAMES: usize = 5;
 const UNCHECKED: &str = "go on without checking with --insecure";
 
 /// Describes an error of the handshake or of the session with `server`, to which `alpn` was offered.
-pub(super) fn describe(error: &rustls::Error, server: &str, alpn: &[Vec<u8>]) -> Error {
+pub(crate) fn describe(error: &rustls::Error, server: &str, alpn: &[Vec<u8>]) -> Error {
     Error(match error {
         rustls::Error::InvalidCertificate(error) => certificate(error, server),
         rustls::Error::AlertReceived(alert) => self::alert(*alert, server, alpn),

@@ -16,6 +16,7 @@ pub struct Encoder {
     table: Table,
     /// The smallest size since the last block, where an update is due (RFC 7541 §4.2).
     update: Option<usize>,
+    updates: u64,
 }
 
 impl Default for Encoder {
@@ -23,6 +24,7 @@ impl Default for Encoder {
         Self {
             table: Table::new(DEFAULT_TABLE_SIZE as usize),
             update: None,
+            updates: 0,
         }
     }
 }
@@ -49,6 +51,7 @@ impl Encoder {
         out: &mut Vec<u8>,
     ) {
         if let Some(smallest) = self.update.take() {
+            self.updates += 1;
             let size = self.table.max_size();
             if smallest < size {
                 integer::encode(smallest, 5, 0x20, out);
@@ -60,10 +63,10 @@ impl Encoder {
         }
     }
 
-    /// A number that changes whenever the table does or an update is due: while it stays, equal
-    /// fields may be sent as the same block, provided that encoding it did not change the number.
+    /// A number that changes whenever the table does and when an update of its size is sent. A block
+    /// that did not change it may be sent again for the same fields, as long as it stays.
     pub fn generation(&self) -> u64 {
-        self.table.generation()
+        self.table.generation() + self.updates
     }
 
     fn field(&mut self, name: &[u8], value: &[u8], indexing: Indexing, out: &mut Vec<u8>) {
