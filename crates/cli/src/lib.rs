@@ -25,7 +25,12 @@ pub const INTERRUPTED: u8 = 130;
 
 /// Race HTTP/1.1, HTTP/2 and HTTP/3 on the same track.
 #[derive(Parser)]
-#[command(name = "trilane", version, propagate_version = true, max_term_width = 100)]
+#[command(
+    name = "trilane",
+    version,
+    propagate_version = true,
+    max_term_width = 100
+)]
 struct Cli {
     #[command(subcommand)]
     command: Command,

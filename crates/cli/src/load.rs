@@ -156,21 +156,34 @@ fn number(text: &str) -> Result<usize, String> {
 }
 
 fn window(text: &str) -> Result<u32, String> {
-    units::size(text)?.try_into().map_err(|_| format!("{text:?} is more than a window may be: 2147483647 bytes"))
+    units::size(text)?
+        .try_into()
+        .map_err(|_| format!("{text:?} is more than a window may be: 2147483647 bytes"))
 }
 
 fn statuses(text: &str) -> Result<Statuses, String> {
     let wrong = || format!("{text:?} is not a list of status codes: write 200 or 200-299,404");
     let code = |text: &str| {
-        let code = text.trim().parse::<u16>().ok().filter(|code| (100..=999).contains(code));
+        let code = text
+            .trim()
+            .parse::<u16>()
+            .ok()
+            .filter(|code| (100..=999).contains(code));
         code.ok_or_else(wrong)
     };
     let range = |part: &str| {
         let (low, high) = part.split_once('-').unwrap_or((part, part));
         let (low, high) = (code(low)?, code(high)?);
-        if low <= high { Ok((low, high)) } else { Err(wrong()) }
+        if low <= high {
+            Ok((low, high))
+        } else {
+            Err(wrong())
+        }
     };
-    text.split(',').map(range).collect::<Result<_, _>>().map(Statuses)
+    text.split(',')
+        .map(range)
+        .collect::<Result<_, _>>()
+        .map(Statuses)
 }
 
 fn cpus(text: &str) -> Result<Cpus, String> {
@@ -185,7 +198,11 @@ impl LoadArgs {
             (self.h2c, Version::H2c),
             (self.h3, Version::H3),
         ];
-        let body = match self.body.as_deref().map(|body| (body, body.strip_prefix('@'))) {
+        let body = match self
+            .body
+            .as_deref()
+            .map(|body| (body, body.strip_prefix('@')))
+        {
             None => Vec::new(),
             Some((_, Some(file))) => read(Path::new(file), "--body")?.1,
             Some((text, None)) => text.as_bytes().to_vec(),
@@ -196,7 +213,10 @@ impl LoadArgs {
         };
         Ok(Options {
             urls: self.urls.clone(),
-            version: flags.iter().find(|(set, _)| *set).map(|(_, version)| *version),
+            version: flags
+                .iter()
+                .find(|(set, _)| *set)
+                .map(|(_, version)| *version),
             connections: self.connections,
             streams: self.streams,
             threads: self.threads,
@@ -233,7 +253,9 @@ fn read(file: &Path, flag: &str) -> Result<(String, Vec<u8>), PlanError> {
     let name = file.display().to_string();
     match fs::read(file) {
         Ok(contents) => Ok((name, contents)),
-        Err(error) => Err(PlanError::Environment(format!("{flag}: cannot read {name}: {error}"))),
+        Err(error) => Err(PlanError::Environment(format!(
+            "{flag}: cannot read {name}: {error}"
+        ))),
     }
 }
 
@@ -243,14 +265,20 @@ pub(crate) fn run(arguments: &LoadArgs) -> u8 {
         Ok(plan) => plan,
         Err(error) => {
             complain(&error);
-            return if matches!(error, PlanError::Usage(_)) { USAGE } else { FAILED };
+            return if matches!(error, PlanError::Usage(_)) {
+                USAGE
+            } else {
+                FAILED
+            };
         }
     };
     let control = Arc::new(Control::new());
     let handler = Arc::clone(&control);
     // A second handler in one process cannot be set: then the first one's owner is interrupted.
     if let Err(error) = ctrlc::set_handler(move || handler.interrupt()) {
-        complain(format!("Ctrl-C will end the command without a report: {error}"));
+        complain(format!(
+            "Ctrl-C will end the command without a report: {error}"
+        ));
     }
     let display = Display::start(&control, &plan);
     let outcome = trilane_engine::run(&plan, &control);
@@ -294,7 +322,10 @@ fn write_atomically(file: &Path, bytes: &[u8]) -> io::Result<()> {
     if fs::metadata(file).is_ok_and(|metadata| !metadata.is_file()) {
         return fs::write(file, bytes);
     }
-    let mut name = file.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_owned();
+    let mut name = file
+        .file_name()
+        .ok_or(io::ErrorKind::InvalidInput)?
+        .to_owned();
     name.push(format!(".{}.tmp", std::process::id()));
     let temporary = file.with_file_name(name);
     let written = fs::File::create(&temporary)
@@ -308,8 +339,11 @@ fn write_atomically(file: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 fn conclude(arguments: &LoadArgs, outcome: &Outcome) -> u8 {
-    let breaches: Vec<_> =
-        arguments.fail_if.iter().filter_map(|gate| gate.breach(outcome)).collect();
+    let breaches: Vec<_> = arguments
+        .fail_if
+        .iter()
+        .filter_map(|gate| gate.breach(outcome))
+        .collect();
     for breach in &breaches {
         complain(format!("--fail-if {breach}"));
     }

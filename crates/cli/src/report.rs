@@ -32,7 +32,12 @@ fn target(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     let mut facts = vec![target.version.unwrap_or("no version obtained").to_owned()];
     if let Some(tls) = &target.tls {
         let part = |name: &str| tls[name].as_str().unwrap_or_default().to_owned();
-        facts.push(format!("{} {} {}", part("version"), part("cipher"), part("group")));
+        facts.push(format!(
+            "{} {} {}",
+            part("version"),
+            part("cipher"),
+            part("group")
+        ));
     }
     facts.extend(target.peer.clone());
     facts.extend(target.congestion_control.clone());
@@ -45,7 +50,10 @@ fn shape(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     let plan = &outcome.plan;
     let load = match plan.rate_per_s {
         Some(rate) => format!("open model, {rate} requests/s on time"),
-        None => format!("closed model, {} in flight", plan.connections * plan.streams),
+        None => format!(
+            "closed model, {} in flight",
+            plan.connections * plan.streams
+        ),
     };
     let end = match (plan.requests, plan.duration_s) {
         (Some(requests), _) => format!("{requests} requests"),
@@ -64,18 +72,33 @@ fn shape(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
 fn rate(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     let (requests, rate) = (&outcome.requests, &outcome.rate);
     writeln!(out, "\nRequests/sec: {:.2}", rate.requests_per_s)?;
-    writeln!(out, "  in {:.3} s: {} started = {} ok + {} failed + {} abandoned in flight at the end", rate.window_s, requests.started, requests.ok, requests.failed, requests.abandoned)?;
+    writeln!(
+        out,
+        "  in {:.3} s: {} started = {} ok + {} failed + {} abandoned in flight at the end",
+        rate.window_s, requests.started, requests.ok, requests.failed, requests.abandoned
+    )?;
     if requests.retried > 0 {
-        writeln!(out, "  {} sent again, which the server had not processed", requests.retried)?;
+        writeln!(
+            out,
+            "  {} sent again, which the server had not processed",
+            requests.retried
+        )?;
     }
     if requests.unsent > 0 {
-        writeln!(out, "  {} more were due and found no free stream", requests.unsent)?;
+        writeln!(
+            out,
+            "  {} more were due and found no free stream",
+            requests.unsent
+        )?;
     }
     if outcome.plan.rate_per_s.is_none()
         && let Some(mean) = outcome.latency.service.summary.mean
     {
         let in_flight = mean * rate.requests_per_s;
-        writeln!(out, "  closed model: mean latency × rate = {in_flight:.1} in flight (Little's law): one follows from the other")?;
+        writeln!(
+            out,
+            "  closed model: mean latency × rate = {in_flight:.1} in flight (Little's law): one follows from the other"
+        )?;
     }
     Ok(())
 }
@@ -111,18 +134,31 @@ fn latency(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     for (name, cell) in rows {
         write!(out, "  {name:8}")?;
         for (_, summary) in &columns {
-            write!(out, "{:>13}", cell(summary).map_or_else(|| "–".to_owned(), seconds))?;
+            write!(
+                out,
+                "{:>13}",
+                cell(summary).map_or_else(|| "–".to_owned(), seconds)
+            )?;
         }
         writeln!(out)?;
     }
     if outcome.requests.censored > 0 {
-        writeln!(out, "  {} timeouts and resets are in it with the time they lasted: their latency is longer", outcome.requests.censored)?;
+        writeln!(
+            out,
+            "  {} timeouts and resets are in it with the time they lasted: their latency is longer",
+            outcome.requests.censored
+        )?;
     }
     Ok(())
 }
 
 fn drawing(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
-    let most = outcome.drawing.iter().map(|(_, count)| *count).max().unwrap_or(0);
+    let most = outcome
+        .drawing
+        .iter()
+        .map(|(_, count)| *count)
+        .max()
+        .unwrap_or(0);
     if most == 0 {
         return Ok(());
     }
@@ -156,7 +192,11 @@ fn phases(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     }
     let handshakes = &phases.handshakes;
     if outcome.target.tls.is_some() {
-        writeln!(out, "  handshakes: {} full, {} resumed", handshakes["full"], handshakes["resumed"])?;
+        writeln!(
+            out,
+            "  handshakes: {} full, {} resumed",
+            handshakes["full"], handshakes["resumed"]
+        )?;
     }
     Ok(())
 }
@@ -179,28 +219,43 @@ fn failures(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     writeln!(out, "\nErrors")?;
     for (kind, entry) in &outcome.requests.failures {
         let example = printable(entry["example"].as_str().unwrap_or_default());
-        writeln!(out, "  {kind:17} {:>10}  e.g. {example}", entry["count"].to_string())?;
+        writeln!(
+            out,
+            "  {kind:17} {:>10}  e.g. {example}",
+            entry["count"].to_string()
+        )?;
     }
     Ok(())
 }
 
 fn cost(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     let cost = &outcome.cost;
-    let per_request = cost.cpu_us_per_request.map_or_else(|| "–".to_owned(), |us| format!("{us:.2}"));
-    let busy: Vec<String> = cost.busy.iter().map(|share| format!("{:.0} %", share * 100.0)).collect();
+    let per_request = cost
+        .cpu_us_per_request
+        .map_or_else(|| "–".to_owned(), |us| format!("{us:.2}"));
+    let busy: Vec<String> = cost
+        .busy
+        .iter()
+        .map(|share| format!("{:.0} %", share * 100.0))
+        .collect();
     writeln!(
         out,
         "\nClient cost  {per_request} µs CPU per request ({:.2} s user, {:.2} s system), busy {}, peak memory {}",
         cost.user_s,
         cost.system_s,
         busy.join(" "),
-        cost.peak_rss_bytes.map_or_else(|| "–".to_owned(), |bytes| size(bytes as f64))
+        cost.peak_rss_bytes
+            .map_or_else(|| "–".to_owned(), |bytes| size(bytes as f64))
     )
 }
 
 fn transfer(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     let bytes = &outcome.bytes;
-    writeln!(out, "\nTransfer/sec: {}", size(bytes.received as f64 / outcome.rate.window_s.max(1e-9)))?;
+    writeln!(
+        out,
+        "\nTransfer/sec: {}",
+        size(bytes.received as f64 / outcome.rate.window_s.max(1e-9))
+    )?;
     let packets = match (bytes.datagrams_sent, bytes.segments_sent) {
         (Some(sent), _) => format!(
             "{sent} datagrams sent, {} received, {} packets lost",
@@ -214,7 +269,12 @@ fn transfer(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
             bytes.retransmits
         ),
     };
-    writeln!(out, "  sent {}, received {}, {packets}", size(bytes.sent as f64), size(bytes.received as f64))?;
+    writeln!(
+        out,
+        "  sent {}, received {}, {packets}",
+        size(bytes.sent as f64),
+        size(bytes.received as f64)
+    )?;
     writeln!(
         out,
         "  headers on the wire {} of {} sent, {} of {} received; bodies {} sent, {} received",
@@ -234,7 +294,11 @@ fn validity(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
         Verdict::Suspect => "suspect",
         Verdict::Invalid => "INVALID",
     };
-    let bound = if validity.bound == "client" { ", client-bound" } else { "" };
+    let bound = if validity.bound == "client" {
+        ", client-bound"
+    } else {
+        ""
+    };
     writeln!(out, "\nValidity     {word}{bound}")?;
     for reason in &validity.reasons {
         writeln!(out, "  {reason}")?;
@@ -266,7 +330,9 @@ fn plural(count: usize, noun: &str) -> String {
 
 /// What a server or user wrote, without what would move the cursor.
 fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+    text.chars()
+        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
+        .collect()
 }
 
 #[cfg(test)]

@@ -1,3 +1,5 @@
 #[derive(clap::Args)]
 pub(crate) struct ServeArgs {}
-pub(crate) fn run(_: ServeArgs) -> u8 { 0 }
+pub(crate) fn run(_: ServeArgs) -> u8 {
+    0
+}

@@ -32,7 +32,6 @@ pub(crate) struct Learned {
     /// Connections established, by version.
     pub(crate) versions: [u64; 4],
     pub(crate) tls: Option<tls::Info>,
-    pub(crate) alpn: Option<String>,
     pub(crate) peer: Option<String>,
     pub(crate) congestion_control: Option<String>,
     pub(crate) mtu: Option<u64>,
@@ -125,7 +124,9 @@ impl<'p> Context<'p> {
     #[inline]
     pub(crate) fn count_start(&mut self, pending: Pending, now: u64) {
         if pending.start == 0 {
-            self.tally.recorder.started(now.saturating_sub(pending.intended));
+            self.tally
+                .recorder
+                .started(now.saturating_sub(pending.intended));
         }
     }
 
@@ -138,7 +139,9 @@ impl<'p> Context<'p> {
                 start: pending.start,
                 head: 0,
             });
-            self.tally.recorder.failed(kind, now, at, || message.to_owned());
+            self.tally
+                .recorder
+                .failed(kind, now, at, || message.to_owned());
         }
     }
 }

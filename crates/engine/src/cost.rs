@@ -59,8 +59,15 @@ impl ThreadUse {
 /// Most resident memory of the process, in bytes.
 pub(crate) fn peak_rss_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    line.trim().trim_end_matches("kB").trim().parse::<u64>().ok().map(|kib| kib * 1024)
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.trim()
+        .trim_end_matches("kB")
+        .trim()
+        .parse::<u64>()
+        .ok()
+        .map(|kib| kib * 1024)
 }
 
 /// Time of all processors since the machine started, in clock ticks.
@@ -73,16 +80,28 @@ pub(crate) struct MachineTime {
 impl MachineTime {
     pub(crate) fn now() -> Option<Self> {
         let stat = std::fs::read_to_string("/proc/stat").ok()?;
-        let ticks: Vec<u64> =
-            stat.lines().next()?.split_whitespace().skip(1).filter_map(|n| n.parse().ok()).collect();
+        let ticks: Vec<u64> = stat
+            .lines()
+            .next()?
+            .split_whitespace()
+            .skip(1)
+            .filter_map(|n| n.parse().ok())
+            .collect();
         // user nice system idle iowait irq softirq steal; guest time is within user.
-        Some(Self { total: ticks.iter().take(8).sum(), steal: *ticks.get(7)? })
+        Some(Self {
+            total: ticks.iter().take(8).sum(),
+            steal: *ticks.get(7)?,
+        })
     }
 
     /// The share of processor time that other machines of the host took since `earlier`.
     pub(crate) fn steal_since(self, earlier: Self) -> f64 {
         let total = self.total.saturating_sub(earlier.total);
-        if total == 0 { 0.0 } else { self.steal.saturating_sub(earlier.steal) as f64 / total as f64 }
+        if total == 0 {
+            0.0
+        } else {
+            self.steal.saturating_sub(earlier.steal) as f64 / total as f64
+        }
     }
 }
 
@@ -90,12 +109,18 @@ impl MachineTime {
 pub(crate) fn udp_buffer_errors() -> Option<u64> {
     let v4 = std::fs::read_to_string("/proc/net/snmp").ok()?;
     let mut lines = v4.lines().filter_map(|line| line.strip_prefix("Udp:"));
-    let column = lines.next()?.split_whitespace().position(|name| name == "RcvbufErrors")?;
+    let column = lines
+        .next()?
+        .split_whitespace()
+        .position(|name| name == "RcvbufErrors")?;
     let errors: u64 = lines.next()?.split_whitespace().nth(column)?.parse().ok()?;
     let v6 = std::fs::read_to_string("/proc/net/snmp6").unwrap_or_default();
-    let v6_errors = v6
-        .lines()
-        .find_map(|line| line.strip_prefix("Udp6RcvbufErrors")?.trim().parse::<u64>().ok());
+    let v6_errors = v6.lines().find_map(|line| {
+        line.strip_prefix("Udp6RcvbufErrors")?
+            .trim()
+            .parse::<u64>()
+            .ok()
+    });
     Some(errors + v6_errors.unwrap_or(0))
 }
 

@@ -72,7 +72,10 @@ impl Kind {
 
     /// Whether the response time is only known to be longer than what was observed.
     pub(crate) fn is_censored(self) -> bool {
-        matches!(self, Kind::Timeout | Kind::Reset | Kind::Closed | Kind::Goaway)
+        matches!(
+            self,
+            Kind::Timeout | Kind::Reset | Kind::Closed | Kind::Goaway
+        )
     }
 }
 

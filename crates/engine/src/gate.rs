@@ -59,7 +59,9 @@ impl Gate {
     pub fn parse(text: &str) -> Result<Self, GateError> {
         let compact: String = text.chars().filter(|c| !c.is_whitespace()).collect();
         let form = |what: String| {
-            GateError(format!("{text:?}: {what}: type for example --fail-if 'p99>10ms', 'rate<1000', 'failed>0' or 'error_rate>1%'"))
+            GateError(format!(
+                "{text:?}: {what}: type for example --fail-if 'p99>10ms', 'rate<1000', 'failed>0' or 'error_rate>1%'"
+            ))
         };
         let Some(at) = compact.find(['<', '>']) else {
             return Err(form("there is no < or >".into()));
@@ -90,7 +92,10 @@ impl Gate {
     /// enough cannot pass.
     pub fn breach(&self, outcome: &Outcome) -> Option<String> {
         let Some(value) = self.value(outcome) else {
-            return Some(format!("{}: there are not enough samples to tell", self.text));
+            return Some(format!(
+                "{}: there are not enough samples to tell",
+                self.text
+            ));
         };
         let breached = match (self.above, self.or_equal) {
             (true, false) => value > self.limit,
@@ -109,7 +114,11 @@ impl Gate {
 
     fn value(&self, outcome: &Outcome) -> Option<f64> {
         // In the open model what users wait counts from the intended start.
-        let latency = outcome.latency.response.as_ref().unwrap_or(&outcome.latency.service);
+        let latency = outcome
+            .latency
+            .response
+            .as_ref()
+            .unwrap_or(&outcome.latency.service);
         let latency = &latency.summary;
         match self.measure {
             Measure::Min => latency.min,
@@ -134,7 +143,9 @@ impl Gate {
 }
 
 fn share(text: &str) -> Result<f64, String> {
-    let (digits, scale) = text.strip_suffix('%').map_or((text, 1.0), |digits| (digits, 100.0));
+    let (digits, scale) = text
+        .strip_suffix('%')
+        .map_or((text, 1.0), |digits| (digits, 100.0));
     digits
         .parse::<f64>()
         .ok()

@@ -22,7 +22,13 @@ impl Durations {
     pub(crate) fn new() -> Self {
         let histogram = Histogram::new_with_bounds(LOWEST_NS, HIGHEST_NS, 3)
             .expect("the bounds are constants that the histogram accepts");
-        Self { histogram, min: u64::MAX, max: 0, sum: 0.0, squares: 0.0 }
+        Self {
+            histogram,
+            min: u64::MAX,
+            max: 0,
+            sum: 0.0,
+            squares: 0.0,
+        }
     }
 
     #[inline]
@@ -41,7 +47,9 @@ impl Durations {
     }
 
     pub(crate) fn merge(&mut self, other: &Durations) {
-        self.histogram.add(&other.histogram).expect("all have the same bounds");
+        self.histogram
+            .add(&other.histogram)
+            .expect("all have the same bounds");
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
         self.sum += other.sum;
@@ -57,8 +65,13 @@ impl Durations {
     pub(crate) fn quantile(&self, q: f64) -> Option<f64> {
         let needed = if q <= 0.5 { 1.0 } else { 10.0 / (1.0 - q) };
         // The subtraction is inexact: 10 ÷ (1 − 0.9) is 100.00000000000003.
-        (self.count() as f64 >= needed - 1e-6)
-            .then(|| seconds(self.histogram.value_at_quantile(q).clamp(self.min, self.max)))
+        (self.count() as f64 >= needed - 1e-6).then(|| {
+            seconds(
+                self.histogram
+                    .value_at_quantile(q)
+                    .clamp(self.min, self.max),
+            )
+        })
     }
 
     pub(crate) fn summary(&self) -> Summary {
@@ -105,7 +118,9 @@ impl Durations {
             .collect();
         for step in self.histogram.iter_recorded() {
             let at = step.value_iterated_to() as f64 / 1e9;
-            let row = buckets.partition_point(|&(bound, _)| bound <= at).saturating_sub(1);
+            let row = buckets
+                .partition_point(|&(bound, _)| bound <= at)
+                .saturating_sub(1);
             buckets[row].1 += step.count_at_value();
         }
         buckets
@@ -169,7 +184,10 @@ mod tests {
             durations.record(ms * 1_000_000);
         }
         let summary = durations.summary();
-        assert_eq!((summary.count, summary.min, summary.max), (3, Some(0.01), Some(0.03)));
+        assert_eq!(
+            (summary.count, summary.min, summary.max),
+            (3, Some(0.01), Some(0.03))
+        );
         assert!((summary.mean.unwrap() - 0.02).abs() < 1e-12);
         assert!((summary.stdev.unwrap() - 0.00816496580927726).abs() < 1e-12);
     }

@@ -67,6 +67,15 @@ impl Link {
         }
     }
 
+    /// Whether the peer has shown that it speaks the version asked for.
+    pub(crate) fn is_ready(&self) -> bool {
+        match &self.io {
+            Io::None => false,
+            Io::Tcp(tcp) => tcp.is_ready(),
+            Io::Quic(quic) => quic.is_open(),
+        }
+    }
+
     /// Begins a connection to `peer`.
     pub(crate) fn open(
         &mut self,
@@ -90,12 +99,18 @@ impl Link {
     pub(crate) fn first_turn(&mut self, context: &mut Context<'_>) -> Result<Turn, Gone> {
         let now = context.clock.now();
         match &mut self.io {
-            Io::Quic(quic) => quic.pump(now, &mut self.streams, context).map(|()| Turn::Wait),
+            Io::Quic(quic) => quic
+                .pump(now, &mut self.streams, context)
+                .map(|()| Turn::Wait),
             _ => Ok(Turn::Wait),
         }
     }
 
-    pub(crate) fn on_ready(&mut self, ready: Ready, context: &mut Context<'_>) -> Result<Turn, Gone> {
+    pub(crate) fn on_ready(
+        &mut self,
+        ready: Ready,
+        context: &mut Context<'_>,
+    ) -> Result<Turn, Gone> {
         match &mut self.io {
             Io::None => Ok(Turn::Wait),
             Io::Tcp(tcp) => tcp.on_ready(ready, &mut self.streams, context),
@@ -124,7 +139,9 @@ impl Link {
 
     /// The instant of a QUIC timer that is earlier than the one already set.
     pub(crate) fn arm_timer(&mut self) -> Option<u64> {
-        let Io::Quic(quic) = &self.io else { return None };
+        let Io::Quic(quic) = &self.io else {
+            return None;
+        };
         let timer = quic.timer()?;
         (timer < self.armed).then(|| {
             self.armed = timer;
@@ -139,12 +156,17 @@ impl Link {
         now: u64,
         context: &mut Context<'_>,
     ) -> Option<Result<Turn, Gone>> {
-        let Io::Quic(quic) = &mut self.io else { return None };
+        let Io::Quic(quic) = &mut self.io else {
+            return None;
+        };
         if timer != self.armed {
             return None;
         }
         self.armed = u64::MAX;
-        Some(quic.on_timer(now, &mut self.streams, context).map(|()| Turn::Wait))
+        Some(
+            quic.on_timer(now, &mut self.streams, context)
+                .map(|()| Turn::Wait),
+        )
     }
 
     /// What a connection that is not ready since `limit` nanoseconds is waiting for.
@@ -169,9 +191,12 @@ impl Link {
         for id in overdue {
             let at = self.streams.close(id);
             let timeout = context.plan.timeout;
-            context.tally.recorder.failed(Kind::Timeout, now, Some(at), || {
-                format!("no complete response within {timeout:?}")
-            });
+            context
+                .tally
+                .recorder
+                .failed(Kind::Timeout, now, Some(at), || {
+                    format!("no complete response within {timeout:?}")
+                });
             let cancelled = match &mut self.io {
                 Io::None => Ok(()),
                 Io::Tcp(tcp) => tcp.cancel(id, context),
@@ -202,9 +227,12 @@ impl Link {
         for id in left {
             let at = self.streams.close(id);
             let now = context.clock.now();
-            context.tally.recorder.failed(Kind::Closed, now, Some(at), || {
-                "the connection was given up with the request on it".to_owned()
-            });
+            context
+                .tally
+                .recorder
+                .failed(Kind::Closed, now, Some(at), || {
+                    "the connection was given up with the request on it".to_owned()
+                });
         }
         self.streams.completed() > self.completed_before
     }

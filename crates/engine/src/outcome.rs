@@ -12,8 +12,8 @@ use crate::latency::{Durations, Summary};
 use crate::plan::{Model, Plan, Version};
 use crate::record::{Phases, Recorder, Window};
 use crate::streams::FirstResponse;
-pub use crate::validity::{Validity, Verdict};
 use crate::validity::{Circumstances, judge};
+pub use crate::validity::{Validity, Verdict};
 use crate::worker::Report;
 
 /// The result of one run. Serialises to `trilane.run/1`, documented in docs/run.schema.json.
@@ -292,7 +292,11 @@ impl Outcome {
         let (mut measured, mut unsent, mut cut_short) = (0u64, 0, None);
         for report in reports {
             let cpu_s = report.used.cpu_s() + report.used.run_delay_s;
-            busy.push(ratio(cpu_s, report.measured as f64 / 1e9).unwrap_or(0.0).min(1.0));
+            busy.push(
+                ratio(cpu_s, report.measured as f64 / 1e9)
+                    .unwrap_or(0.0)
+                    .min(1.0),
+            );
             measured = measured.max(report.measured);
             unsent += report.unsent;
             used.add(report.used);
@@ -367,7 +371,11 @@ impl Outcome {
                 busy,
             },
             windows,
-            validity: Validity { verdict: Verdict::Valid, reasons: Vec::new(), bound: "" },
+            validity: Validity {
+                verdict: Verdict::Valid,
+                reasons: Vec::new(),
+                bound: "",
+            },
             drawing: recorder.service.buckets(10),
         };
         outcome.validity = judge(
@@ -412,9 +420,9 @@ impl Target {
                 .as_ref()
                 .map(|info| String::from_utf8_lossy(&info.alpn).into_owned())
                 .filter(|alpn| !alpn.is_empty()),
-            tls: learned.tls.as_ref().map(|info| {
-                json!({"version": info.version, "cipher": info.cipher, "group": info.group})
-            }),
+            tls: learned.tls.as_ref().map(
+                |info| json!({"version": info.version, "cipher": info.cipher, "group": info.group}),
+            ),
             peer: learned.peer.clone(),
             congestion_control: learned.congestion_control.clone(),
             mtu: learned.mtu,
@@ -424,7 +432,8 @@ impl Target {
                 Some(Version::H1) | None => json!({}),
                 _ => windows(),
             },
-            body: body.map(|sum| json!({"bytes": sum.bytes, "crc32": format!("{:08x}", sum.crc32)})),
+            body: body
+                .map(|sum| json!({"bytes": sum.bytes, "crc32": format!("{:08x}", sum.crc32)})),
         }
     }
 }
@@ -436,7 +445,11 @@ impl PlanOut {
             connections: plan.connections,
             streams: plan.streams,
             threads: plan.threads,
-            model: if rate_per_s.is_some() { "open" } else { "closed" },
+            model: if rate_per_s.is_some() {
+                "open"
+            } else {
+                "closed"
+            },
             rate_per_s,
             requests: plan.requests,
             duration_s: plan.duration.map(|duration| duration.as_secs_f64()),
@@ -496,34 +509,63 @@ impl Bytes {
 const VERSIONS: [Version; 4] = [Version::H1, Version::H2, Version::H2c, Version::H3];
 
 fn obtained(plan: &Plan, learned: &Learned) -> Option<Version> {
-    let most = VERSIONS.iter().zip(learned.versions).max_by_key(|(_, count)| *count);
-    most.filter(|(_, count)| *count > 0).map(|(version, _)| *version).or(plan.version)
+    let most = VERSIONS
+        .iter()
+        .zip(learned.versions)
+        .max_by_key(|(_, count)| *count);
+    most.filter(|(_, count)| *count > 0)
+        .map(|(version, _)| *version)
+        .or(plan.version)
 }
 
 fn server_settings(learned: &Learned) -> Value {
     let mut settings = Map::new();
     if let Some(h2) = learned.h2 {
         settings.insert("header_table_size".into(), json!(h2.header_table_size));
-        settings.insert("max_concurrent_streams".into(), json!(h2.max_concurrent_streams));
+        settings.insert(
+            "max_concurrent_streams".into(),
+            json!(h2.max_concurrent_streams),
+        );
         settings.insert("initial_window_size".into(), json!(h2.initial_window_size));
         settings.insert("max_frame_size".into(), json!(h2.max_frame_size));
-        settings.insert("max_header_list_size".into(), json!(h2.max_header_list_size));
+        settings.insert(
+            "max_header_list_size".into(),
+            json!(h2.max_header_list_size),
+        );
     }
     if let Some(h3) = learned.h3 {
-        settings.insert("qpack_max_table_capacity".into(), json!(h3.qpack_max_table_capacity));
-        settings.insert("qpack_blocked_streams".into(), json!(h3.qpack_blocked_streams));
-        settings.insert("max_field_section_size".into(), json!(h3.max_field_section_size));
+        settings.insert(
+            "qpack_max_table_capacity".into(),
+            json!(h3.qpack_max_table_capacity),
+        );
+        settings.insert(
+            "qpack_blocked_streams".into(),
+            json!(h3.qpack_blocked_streams),
+        );
+        settings.insert(
+            "max_field_section_size".into(),
+            json!(h3.max_field_section_size),
+        );
     }
     Value::Object(settings)
 }
 
 fn status_counts(recorder: &Recorder) -> BTreeMap<String, u64> {
-    let counts = recorder.status.iter().enumerate().filter(|(_, count)| **count > 0);
-    counts.map(|(code, count)| (code.to_string(), *count)).collect()
+    let counts = recorder
+        .status
+        .iter()
+        .enumerate()
+        .filter(|(_, count)| **count > 0);
+    counts
+        .map(|(code, count)| (code.to_string(), *count))
+        .collect()
 }
 
 fn distribution(durations: &Durations) -> Distribution {
-    Distribution { summary: durations.summary(), hdr: durations.blob() }
+    Distribution {
+        summary: durations.summary(),
+        hdr: durations.blob(),
+    }
 }
 
 /// `a ÷ b`, where that is a number.
@@ -542,6 +584,8 @@ fn build() -> Value {
 
 /// Seconds since the epoch as UTC, RFC 3339.
 fn rfc3339(time: SystemTime) -> String {
-    let elapsed = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let elapsed = time
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default();
     humantime::format_rfc3339_seconds(SystemTime::UNIX_EPOCH + elapsed).to_string()
 }

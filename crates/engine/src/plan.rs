@@ -205,7 +205,11 @@ fn usage<T>(text: impl Into<String>) -> Result<T, PlanError> {
 impl Plan {
     /// Checks `options` and prepares requests and TLS.
     pub fn new(options: &Options) -> Result<Self, PlanError> {
-        let urls = options.urls.iter().map(|text| parse_url(text)).collect::<Result<Vec<_>, _>>()?;
+        let urls = options
+            .urls
+            .iter()
+            .map(|text| parse_url(text))
+            .collect::<Result<Vec<_>, _>>()?;
         let Some(first) = urls.first() else {
             return usage("no URL: type for example trilane load http://127.0.0.1:8080/hello");
         };
@@ -217,7 +221,11 @@ impl Plan {
         let version = check_version(options.version, first)?;
         check_numbers(options, version)?;
 
-        let host = first.host_str().unwrap_or_default().trim_matches(['[', ']']).to_owned();
+        let host = first
+            .host_str()
+            .unwrap_or_default()
+            .trim_matches(['[', ']'])
+            .to_owned();
         let port = first.port_or_known_default().unwrap_or(0);
         let (connect_host, connect_port) = match &options.connect_to {
             Some(text) => split_host_port(text)?,
@@ -229,9 +237,15 @@ impl Plan {
             port: connect_port,
             server_name: options.sni.clone().unwrap_or(host),
         };
-        let ten_seconds = options.requests.is_none().then_some(Duration::from_secs(10));
-        let default_warmup =
-            if options.requests.is_some() { Duration::ZERO } else { Duration::from_secs(1) };
+        let ten_seconds = options
+            .requests
+            .is_none()
+            .then_some(Duration::from_secs(10));
+        let default_warmup = if options.requests.is_some() {
+            Duration::ZERO
+        } else {
+            Duration::from_secs(1)
+        };
 
         let (method, prepared) = prepare(options, &urls)?;
         let (tls, quic) = security(options, &origin, version)?;
@@ -240,7 +254,11 @@ impl Plan {
             origin,
             version,
             connections: options.connections,
-            streams: if version == Some(Version::H1) { 1 } else { options.streams },
+            streams: if version == Some(Version::H1) {
+                1
+            } else {
+                options.streams
+            },
             threads: options.threads.min(options.connections),
             requests: options.requests,
             duration: options.duration.or(ten_seconds),
@@ -276,7 +294,9 @@ impl Plan {
     }
 
     pub(crate) fn accepts(&self, status: u16) -> bool {
-        self.statuses.iter().any(|&(low, high)| (low..=high).contains(&status))
+        self.statuses
+            .iter()
+            .any(|&(low, high)| (low..=high).contains(&status))
     }
 }
 
@@ -284,11 +304,20 @@ fn parse_url(text: &str) -> Result<Url, PlanError> {
     let url = match Url::parse(text) {
         Ok(url) if matches!(url.scheme(), "http" | "https") => url,
         Ok(url) if text.contains("://") => {
-            return usage(format!("{text:?}: scheme {:?} is not spoken here: type http:// or https://", url.scheme()));
+            return usage(format!(
+                "{text:?}: scheme {:?} is not spoken here: type http:// or https://",
+                url.scheme()
+            ));
         }
         _ => {
-            let guess = if text.contains("://") || text.is_empty() { "127.0.0.1:8080/" } else { text };
-            return usage(format!("{text:?} is not a URL: type http://{guess} or https://{guess}"));
+            let guess = if text.contains("://") || text.is_empty() {
+                "127.0.0.1:8080/"
+            } else {
+                text
+            };
+            return usage(format!(
+                "{text:?} is not a URL: type http://{guess} or https://{guess}"
+            ));
         }
     };
     if !url.username().is_empty() || url.password().is_some() {
@@ -305,13 +334,15 @@ fn check_version(version: Option<Version>, url: &Url) -> Result<Option<Version>,
     let secure = || url.as_str().replacen("http://", "https://", 1);
     let plain = || url.as_str().replacen("https://", "http://", 1);
     match (version, https) {
-        (Some(Version::H2), false) => {
-            usage(format!("--h2 needs TLS: type {} --h2, or {url} --h2c", secure()))
-        }
+        (Some(Version::H2), false) => usage(format!(
+            "--h2 needs TLS: type {} --h2, or {url} --h2c",
+            secure()
+        )),
         (Some(Version::H3), false) => usage(format!("--h3 needs https: type {} --h3", secure())),
-        (Some(Version::H2c), true) => {
-            usage(format!("--h2c is HTTP/2 without TLS: type {} --h2c, or {url} --h2", plain()))
-        }
+        (Some(Version::H2c), true) => usage(format!(
+            "--h2c is HTTP/2 without TLS: type {} --h2c, or {url} --h2",
+            plain()
+        )),
         (None, false) => Ok(Some(Version::H1)),
         (version, _) => Ok(version),
     }
@@ -326,12 +357,16 @@ fn check_numbers(options: &Options, version: Option<Version>) -> Result<(), Plan
     ];
     for (flag, value) in positive {
         if value == 0 {
-            return usage(format!("{flag} 0: there must be at least one: type {flag} 1"));
+            return usage(format!(
+                "{flag} 0: there must be at least one: type {flag} 1"
+            ));
         }
     }
-    for (flag, value, most) in
-        [("-c", options.connections, 1_000_000), ("-m", options.streams, 1_000_000), ("-t", options.threads, 1024)]
-    {
+    for (flag, value, most) in [
+        ("-c", options.connections, 1_000_000),
+        ("-m", options.streams, 1_000_000),
+        ("-t", options.threads, 1024),
+    ] {
         if value > most {
             return usage(format!("{flag} {value} is more than {most}"));
         }
@@ -343,7 +378,10 @@ fn check_numbers(options: &Options, version: Option<Version>) -> Result<(), Plan
             options.streams * options.connections
         ));
     }
-    for (flag, value) in [("--timeout", options.timeout), ("--connect-timeout", options.connect_timeout)] {
+    for (flag, value) in [
+        ("--timeout", options.timeout),
+        ("--connect-timeout", options.connect_timeout),
+    ] {
         if value < Duration::from_millis(1) {
             return usage(format!("{flag} is below 1ms: type {flag} 10s"));
         }
@@ -351,11 +389,14 @@ fn check_numbers(options: &Options, version: Option<Version>) -> Result<(), Plan
     if options.duration == Some(Duration::ZERO) {
         return usage("-d 0 measures nothing: type -d 10s");
     }
-    for (flag, value) in
-        [("--stream-window", options.stream_window), ("--connection-window", options.connection_window)]
-    {
+    for (flag, value) in [
+        ("--stream-window", options.stream_window),
+        ("--connection-window", options.connection_window),
+    ] {
         if !(65_535..=0x7fff_ffff).contains(&value) {
-            return usage(format!("{flag} {value} is not between 65535 and 2147483647 bytes: type {flag} 16m"));
+            return usage(format!(
+                "{flag} {value} is not between 65535 and 2147483647 bytes: type {flag} 16m"
+            ));
         }
     }
     Ok(())
@@ -369,11 +410,14 @@ fn split_host_port(text: &str) -> Result<(String, u16), PlanError> {
             None if host.contains(':') => return None,
             None => host,
         };
-        Some((host, port.parse().ok().filter(|&port: &u16| port != 0)?)).filter(|_| !host.is_empty())
+        Some((host, port.parse().ok().filter(|&port: &u16| port != 0)?))
+            .filter(|_| !host.is_empty())
     });
     match parsed {
         Some((host, port)) => Ok((host.to_owned(), port)),
-        None => usage(format!("{text:?} is not an address: type --connect-to 127.0.0.1:8443")),
+        None => usage(format!(
+            "{text:?} is not an address: type --connect-to 127.0.0.1:8443"
+        )),
     }
 }
 
@@ -385,7 +429,10 @@ fn prepare(options: &Options, urls: &[Url]) -> Result<(String, Vec<Request>), Pl
         };
         fields.push((name.trim_end().to_owned(), value.trim().to_owned()));
     }
-    for (name, value) in [("User-Agent", concat!("trilane/", env!("CARGO_PKG_VERSION"))), ("Accept", "*/*")] {
+    for (name, value) in [
+        ("User-Agent", concat!("trilane/", env!("CARGO_PKG_VERSION"))),
+        ("Accept", "*/*"),
+    ] {
         if !fields.iter().any(|(n, _)| n.eq_ignore_ascii_case(name)) {
             fields.push((name.to_owned(), value.to_owned()));
         }
@@ -417,7 +464,11 @@ fn prepare(options: &Options, urls: &[Url]) -> Result<(String, Vec<Request>), Pl
 
 type Security = (Option<tls::Config>, Option<quic::Config>);
 
-fn security(options: &Options, origin: &Origin, version: Option<Version>) -> Result<Security, PlanError> {
+fn security(
+    options: &Options,
+    origin: &Origin,
+    version: Option<Version>,
+) -> Result<Security, PlanError> {
     if !origin.tls {
         return Ok((None, None));
     }
@@ -456,7 +507,10 @@ mod tests {
     use super::*;
 
     fn plan(url: &str, change: impl FnOnce(&mut Options)) -> Result<Plan, PlanError> {
-        let mut options = Options { urls: vec![url.into()], ..Options::default() };
+        let mut options = Options {
+            urls: vec![url.into()],
+            ..Options::default()
+        };
         change(&mut options);
         Plan::new(&options)
     }
@@ -467,7 +521,10 @@ mod tests {
 
     #[test]
     fn http_means_h1_unless_h2c_is_asked() {
-        assert_eq!(plan("http://a/", |_| ()).unwrap().version, Some(Version::H1));
+        assert_eq!(
+            plan("http://a/", |_| ()).unwrap().version,
+            Some(Version::H1)
+        );
         let h2c = plan("http://a/", |o| o.version = Some(Version::H2c)).unwrap();
         assert_eq!(h2c.version, Some(Version::H2c));
     }
@@ -485,7 +542,9 @@ mod tests {
         assert!(message("http://a/", |o| o.streams = 16).contains("type -c 1024"));
         assert!(message("http://a/", |o| o.connections = 0).contains("type -c 1"));
         assert!(message("http://a/", |o| o.fields = vec!["x".into()]).contains("-H 'Name: value'"));
-        assert!(message("http://a/", |o| o.connect_to = Some("::1".into())).contains("--connect-to"));
+        assert!(
+            message("http://a/", |o| o.connect_to = Some("::1".into())).contains("--connect-to")
+        );
         assert!(message("http://u:p@a/", |_| ()).contains("Authorization"));
         assert!(message("ftp://a/", |_| ()).contains("type http://"));
     }
@@ -506,13 +565,24 @@ mod tests {
     fn the_body_makes_it_a_post() {
         let plan = plan("http://a/", |o| o.body = b"x".to_vec()).unwrap();
         assert_eq!(plan.method, "POST");
-        assert!(plan.prepared[0].h1_head().starts_with(b"POST / HTTP/1.1\r\nHost: a\r\n"));
+        assert!(
+            plan.prepared[0]
+                .h1_head()
+                .starts_with(b"POST / HTTP/1.1\r\nHost: a\r\n")
+        );
     }
 
     #[test]
     fn ipv6_authorities_keep_their_brackets() {
-        let plan = plan("http://[::1]:81/?q", |o| o.connect_to = Some("[::2]:82".into())).unwrap();
-        assert!(plan.prepared[0].h1_head().starts_with(b"GET /?q HTTP/1.1\r\nHost: [::1]:81\r\n"));
+        let plan = plan("http://[::1]:81/?q", |o| {
+            o.connect_to = Some("[::2]:82".into())
+        })
+        .unwrap();
+        assert!(
+            plan.prepared[0]
+                .h1_head()
+                .starts_with(b"GET /?q HTTP/1.1\r\nHost: [::1]:81\r\n")
+        );
         assert_eq!((plan.origin.host.as_str(), plan.origin.port), ("::2", 82));
         assert_eq!(plan.origin.server_name, "::1");
     }

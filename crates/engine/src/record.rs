@@ -29,8 +29,14 @@ impl Traffic {
             (&mut self.received, other.received),
             (&mut self.fields_sent_encoded, other.fields_sent_encoded),
             (&mut self.fields_sent_decoded, other.fields_sent_decoded),
-            (&mut self.fields_received_encoded, other.fields_received_encoded),
-            (&mut self.fields_received_decoded, other.fields_received_decoded),
+            (
+                &mut self.fields_received_encoded,
+                other.fields_received_encoded,
+            ),
+            (
+                &mut self.fields_received_decoded,
+                other.fields_received_decoded,
+            ),
             (&mut self.body_sent, other.body_sent),
             (&mut self.body_received, other.body_received),
             (&mut self.datagrams_sent, other.datagrams_sent),
@@ -75,7 +81,13 @@ pub(crate) struct Window {
 
 impl Window {
     pub(crate) fn new(index: usize) -> Self {
-        Self { index, length_ns: 0, ok: 0, failed: 0, service: Durations::new() }
+        Self {
+            index,
+            length_ns: 0,
+            ok: 0,
+            failed: 0,
+            service: Durations::new(),
+        }
     }
 }
 
@@ -178,14 +190,23 @@ impl Recorder {
     /// Ends the warm-up: what has ended so far is counted apart, what is in flight is measured.
     pub(crate) fn finish_warmup(&mut self, in_flight: u64) {
         let ended = self.ok + self.failures.total();
-        self.warmup = Warmup { started: ended, ok: self.ok, failed: self.failures.total() };
+        self.warmup = Warmup {
+            started: ended,
+            ok: self.ok,
+            failed: self.failures.total(),
+        };
         self.started = in_flight;
         self.ok = 0;
         self.retried = 0;
         self.censored = 0;
         self.failures = Failures::default();
         self.status.fill(0);
-        for durations in [&mut self.service, &mut self.response, &mut self.lag, &mut self.ttfb] {
+        for durations in [
+            &mut self.service,
+            &mut self.response,
+            &mut self.lag,
+            &mut self.ttfb,
+        ] {
             durations.clear();
         }
         self.window.service.clear();

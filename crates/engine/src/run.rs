@@ -27,11 +27,17 @@ pub struct RunError {
 
 impl RunError {
     pub(crate) fn new(message: String) -> Self {
-        Self { kind: None, message }
+        Self {
+            kind: None,
+            message,
+        }
     }
 
     pub(crate) fn from_connection(kind: Kind, message: String) -> Self {
-        Self { kind: Some(kind), message }
+        Self {
+            kind: Some(kind),
+            message,
+        }
     }
 }
 
@@ -60,13 +66,16 @@ pub fn run(plan: &Plan, control: &Control) -> Result<Outcome, RunError> {
         let workers: Vec<_> = (0..plan.threads)
             .map(|index| {
                 let (sender, addresses) = (sender.clone(), &addresses);
-                thread::Builder::new().name(format!("worker-{index}")).spawn_scoped(scope, move || {
-                    let pinned = pin(plan, index);
-                    let worker = pinned
-                        .and_then(|()| Worker::new(index, plan, control, addresses, clock, sender));
-                    let report = worker.and_then(Worker::run);
-                    report.map_err(|error| control.fail(error))
-                })
+                thread::Builder::new()
+                    .name(format!("worker-{index}"))
+                    .spawn_scoped(scope, move || {
+                        let pinned = pin(plan, index);
+                        let worker = pinned.and_then(|()| {
+                            Worker::new(index, plan, control, addresses, clock, sender)
+                        });
+                        let report = worker.and_then(Worker::run);
+                        report.map_err(|error| control.fail(error))
+                    })
             })
             .collect();
         drop(sender);
@@ -75,8 +84,13 @@ pub fn run(plan: &Plan, control: &Control) -> Result<Outcome, RunError> {
             .into_iter()
             .map(|worker| match worker.map(thread::ScopedJoinHandle::join) {
                 Ok(Ok(report)) => report,
-                Ok(Err(_)) => Err(RunError::new("a worker thread panicked: this is a defect of trilane, please report it".into())),
-                Err(error) => Err(RunError::new(format!("cannot start a worker thread: {error}"))),
+                Ok(Err(_)) => Err(RunError::new(
+                    "a worker thread panicked: this is a defect of trilane, please report it"
+                        .into(),
+                )),
+                Err(error) => Err(RunError::new(format!(
+                    "cannot start a worker thread: {error}"
+                ))),
             })
             .collect();
         (reports, windows)
@@ -142,14 +156,18 @@ fn pin(plan: &Plan, index: usize) -> Result<(), RunError> {
     set.set(cpu)
         .and_then(|()| nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(0), &set))
         .map_err(|error| {
-            RunError::new(format!("--cpu {cpu}: this machine or container does not offer that processor: {error}"))
+            RunError::new(format!(
+                "--cpu {cpu}: this machine or container does not offer that processor: {error}"
+            ))
         })
 }
 
 /// Makes room for the connections' sockets, as far as the hard limit goes.
 fn raise_file_limit(connections: usize) -> Result<(), RunError> {
     let needed = connections as u64 + 64;
-    let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return Ok(()) };
+    let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else {
+        return Ok(());
+    };
     if soft >= needed {
         return Ok(());
     }
@@ -168,7 +186,9 @@ fn resolve(plan: &Plan) -> Result<Vec<SocketAddr>, RunError> {
     let name = host.clone();
     // The system's resolver takes no timeout: it is left behind when it is late.
     thread::spawn(move || {
-        let found = (name.as_str(), port).to_socket_addrs().map(Iterator::collect::<Vec<_>>);
+        let found = (name.as_str(), port)
+            .to_socket_addrs()
+            .map(Iterator::collect::<Vec<_>>);
         let _ = sender.send(found);
     });
     let patience = plan.connect_timeout.max(Duration::from_millis(100));
@@ -178,9 +198,15 @@ fn resolve(plan: &Plan) -> Result<Vec<SocketAddr>, RunError> {
         Ok(Ok(_)) => dns(format!("the name {host:?} has no address")),
         Ok(Err(error)) => {
             let reason = error.to_string();
-            let reason = reason.strip_prefix("failed to lookup address information: ").unwrap_or(&reason);
-            dns(format!("cannot resolve the host {host:?}: {reason}; check the spelling, or type --connect-to HOST:PORT"))
+            let reason = reason
+                .strip_prefix("failed to lookup address information: ")
+                .unwrap_or(&reason);
+            dns(format!(
+                "cannot resolve the host {host:?}: {reason}; check the spelling, or type --connect-to HOST:PORT"
+            ))
         }
-        Err(_) => dns(format!("the resolver did not answer for {host:?} within {patience:?}")),
+        Err(_) => dns(format!(
+            "the resolver did not answer for {host:?} within {patience:?}"
+        )),
     }
 }

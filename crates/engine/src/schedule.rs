@@ -27,7 +27,9 @@ impl Schedule {
             Model::Open(rate) => Some(1e9 * plan.threads as f64 / rate),
         };
         Self {
-            left: plan.requests.map(|n| n / threads + u64::from(worker < n % threads)),
+            left: plan
+                .requests
+                .map(|n| n / threads + u64::from(worker < n % threads)),
             offset: interval.unwrap_or(0.0) * worker as f64 / threads as f64,
             interval,
             begun: None,
@@ -62,7 +64,12 @@ impl Schedule {
         }
         let request = (self.sent % u64::from(self.requests)) as u32;
         self.sent += 1;
-        Some(Pending { request, attempts: 0, intended, start: 0 })
+        Some(Pending {
+            request,
+            attempts: 0,
+            intended,
+            start: 0,
+        })
     }
 
     /// The intended start of the next request in the open model.
@@ -92,7 +99,12 @@ mod tests {
     use super::*;
     use crate::plan::Options;
 
-    fn schedule(rate: Option<f64>, requests: Option<u64>, threads: usize, index: usize) -> Schedule {
+    fn schedule(
+        rate: Option<f64>,
+        requests: Option<u64>,
+        threads: usize,
+        index: usize,
+    ) -> Schedule {
         let options = Options {
             urls: vec!["http://a/1".into(), "http://a/2".into()],
             rate,
@@ -110,8 +122,9 @@ mod tests {
         assert_eq!(schedule.take(5_000_000).unwrap().intended, 5_000_000);
         assert!(schedule.take(5_999_999).is_none());
         assert_eq!(schedule.overdue(8_000_000), 3);
-        let intended: Vec<u64> =
-            std::iter::from_fn(|| schedule.take(8_000_000)).map(|p| p.intended).collect();
+        let intended: Vec<u64> = std::iter::from_fn(|| schedule.take(8_000_000))
+            .map(|p| p.intended)
+            .collect();
         assert_eq!(intended, [6_000_000, 7_000_000, 8_000_000]);
     }
 
@@ -128,7 +141,9 @@ mod tests {
     #[test]
     fn urls_take_turns() {
         let mut schedule = schedule(None, Some(3), 1, 0);
-        let order: Vec<u32> = std::iter::from_fn(|| schedule.take(7)).map(|p| p.request).collect();
+        let order: Vec<u32> = std::iter::from_fn(|| schedule.take(7))
+            .map(|p| p.request)
+            .collect();
         assert_eq!(order, [0, 1, 0]);
     }
 }

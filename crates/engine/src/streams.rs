@@ -52,7 +52,11 @@ impl Streams {
             attempts: 0,
             live: false,
         };
-        Self { slots: vec![empty; count], free: (0..count as u32).rev().collect(), completed: 0 }
+        Self {
+            slots: vec![empty; count],
+            free: (0..count as u32).rev().collect(),
+            completed: 0,
+        }
     }
 
     /// The slot that the next request takes.
@@ -63,10 +67,18 @@ impl Streams {
     /// Puts a request that has been sent into the slot that `next_slot` named.
     pub(crate) fn open(&mut self, id: StreamId, pending: Pending, now: u64) {
         self.free.pop();
-        let start = if pending.start == 0 { now } else { pending.start };
+        let start = if pending.start == 0 {
+            now
+        } else {
+            pending.start
+        };
         self.slots[id.slot as usize] = Stream {
             number: id.number,
-            at: Instants { intended: pending.intended, start, head: 0 },
+            at: Instants {
+                intended: pending.intended,
+                start,
+                head: 0,
+            },
             body_bytes: 0,
             request: pending.request,
             crc: 0,
@@ -87,10 +99,15 @@ impl Streams {
 
     /// The requests sent at or before `deadline` that have not ended.
     pub(crate) fn overdue(&self, deadline: u64) -> impl Iterator<Item = StreamId> {
-        self.slots.iter().enumerate().filter_map(move |(slot, stream)| {
-            (stream.live && stream.at.start <= deadline)
-                .then_some(StreamId { number: stream.number, slot: slot as u32 })
-        })
+        self.slots
+            .iter()
+            .enumerate()
+            .filter_map(move |(slot, stream)| {
+                (stream.live && stream.at.start <= deadline).then_some(StreamId {
+                    number: stream.number,
+                    slot: slot as u32,
+                })
+            })
     }
 
     /// Frees a slot and says when its request was sent.
@@ -135,7 +152,10 @@ impl<'p> Tally<'p> {
             plan,
             recorder,
             retries: Vec::new(),
-            first: FirstResponse { server: None, bodies: vec![None; requests] },
+            first: FirstResponse {
+                server: None,
+                bodies: vec![None; requests],
+            },
             unknown_bodies: requests,
         }
     }
@@ -202,7 +222,10 @@ impl<const FULL: bool> Events for Sink<'_, '_, FULL> {
             return;
         }
         if FULL {
-            let sum = BodySum { bytes: stream.body_bytes, crc32: stream.crc };
+            let sum = BodySum {
+                bytes: stream.body_bytes,
+                crc32: stream.crc,
+            };
             let first = &mut self.tally.first.bodies[stream.request as usize];
             match *first {
                 None => {
@@ -238,9 +261,14 @@ impl<const FULL: bool> Events for Sink<'_, '_, FULL> {
             return;
         }
         let cause = self.cause;
-        self.tally.recorder.failed(error.kind.into(), self.now, Some(stream.at), || match cause {
-            Some(cause) => format!("{error}: {cause}"),
-            None => error.to_string(),
-        });
+        self.tally.recorder.failed(
+            error.kind.into(),
+            self.now,
+            Some(stream.at),
+            || match cause {
+                Some(cause) => format!("{error}: {cause}"),
+                None => error.to_string(),
+            },
+        );
     }
 }

@@ -56,13 +56,20 @@ impl Tcp {
             Gone::Failed(Kind::Connect, format!("{what} for {peer}: {error}"))
         };
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-        let family = if peer.is_ipv4() { net::AddressFamily::INET } else { net::AddressFamily::INET6 };
+        let family = if peer.is_ipv4() {
+            net::AddressFamily::INET
+        } else {
+            net::AddressFamily::INET6
+        };
         let socket = net::socket_with(family, SocketType::STREAM, flags, None)
             .map_err(|error| failed("cannot make a socket", error))?;
         sockopt::set_tcp_nodelay(&socket, true).map_err(|error| failed("TCP_NODELAY", error))?;
         if let Some(name) = &plan.congestion_control {
             sockopt::set_tcp_congestion(&socket, name).map_err(|error| {
-                failed(&format!("congestion control {name:?} is not available here"), error)
+                failed(
+                    &format!("congestion control {name:?} is not available here"),
+                    error,
+                )
             })?;
         }
         match net::connect(&socket, &peer) {
@@ -90,6 +97,15 @@ impl Tcp {
 
     pub(crate) fn is_open(&self) -> bool {
         self.phase == Phase::Open
+    }
+
+    /// Whether the peer has shown that it speaks the version: with HTTP/2 it has sent SETTINGS.
+    pub(crate) fn is_ready(&self) -> bool {
+        match &self.codec {
+            None => false,
+            Some(Codec::H1(_)) => true,
+            Some(Codec::H2(codec)) => codec.peer_settings().received,
+        }
     }
 
     pub(crate) fn since(&self) -> u64 {
@@ -122,7 +138,11 @@ impl Tcp {
             let now = context.clock.now();
             self.pump(now, streams, context)?;
         }
-        if ready.readable { self.read(streams, context) } else { Ok(Turn::Wait) }
+        if ready.readable {
+            self.read(streams, context)
+        } else {
+            Ok(Turn::Wait)
+        }
     }
 
     fn connected(&mut self, streams: &mut Streams, context: &mut Context<'_>) -> Result<(), Gone> {
@@ -175,7 +195,11 @@ impl Tcp {
     }
 
     fn handshaken(&mut self, now: u64, context: &mut Context<'_>) -> Result<(), Gone> {
-        let info = self.tls.as_ref().and_then(|session| session.info()).unwrap_or_default();
+        let info = self
+            .tls
+            .as_ref()
+            .and_then(|session| session.info())
+            .unwrap_or_default();
         let version = version_from_alpn(&info.alpn, context.plan.version)?;
         context.phases.tls.record(now - self.since);
         if info.resumed {
@@ -194,7 +218,11 @@ impl Tcp {
                 None => 0,
             };
             context.tally.recorder.traffic.syscalls += 1;
-            let length = match net::recv(&self.socket, &mut context.buffer[kept..], RecvFlags::empty()) {
+            let length = match net::recv(
+                &self.socket,
+                &mut context.buffer[kept..],
+                RecvFlags::empty(),
+            ) {
                 Ok((_, 0)) => return Err(self.ended(None, streams, context)),
                 Ok((_, length)) => length,
                 Err(Errno::AGAIN) => return Ok(Turn::Wait),
@@ -229,11 +257,19 @@ impl Tcp {
         context: &mut Context<'_>,
     ) -> Result<(), Gone> {
         let Some(session) = &mut self.tls else {
-            let Some(codec) = &mut self.codec else { return Ok(()) };
+            let Some(codec) = &mut self.codec else {
+                return Ok(());
+            };
             let bytes = &context.buffer[..end];
-            let result =
-                feed::<FULL>(codec, bytes, now, streams, &mut context.tally, &mut context.plain);
-            return result.map_err(|_| self.farewell(context));
+            let result = feed::<FULL>(
+                codec,
+                bytes,
+                now,
+                streams,
+                &mut context.tally,
+                &mut context.plain,
+            );
+            return result.map_err(|error| self.farewell(error, context));
         };
         let handshaking = session.is_handshaking();
         let mut result = Ok(());
@@ -269,17 +305,34 @@ impl Tcp {
         if handshaking && !session.is_handshaking() {
             self.handshaken(now, context)?;
             if let Some(codec) = self.codec.as_mut().filter(|_| !early.is_empty()) {
-                result =
-                    feed::<FULL>(codec, &early, now, streams, &mut context.tally, &mut context.plain);
+                result = feed::<FULL>(
+                    codec,
+                    &early,
+                    now,
+                    streams,
+                    &mut context.tally,
+                    &mut context.plain,
+                );
             }
         }
-        result.map_err(|_| self.farewell(context))
+        result.map_err(|error| self.farewell(error, context))
     }
 
     /// The codec gave up: sends what it had to say.
-    fn farewell(&mut self, context: &mut Context<'_>) -> Gone {
+    fn farewell(&mut self, error: ConnectionError, context: &mut Context<'_>) -> Gone {
         let _ = self.seal(context).and_then(|()| self.write(context));
-        Gone::Closed
+        if self.is_ready() {
+            return Gone::Closed;
+        }
+        let hint = if self.tls.is_some() {
+            ""
+        } else {
+            "; type --h1 for HTTP/1.1"
+        };
+        Gone::Failed(
+            Kind::Protocol,
+            format!("{} does not speak HTTP/2: {error}{hint}", self.peer),
+        )
     }
 
     /// Sends requests while there is room, and writes.
@@ -369,7 +422,10 @@ impl Tcp {
             Some(Codec::H2(codec)) => codec.is_closing() && codec.outstanding() == 0,
             None => false,
         };
-        done || self.tls.as_ref().is_some_and(|session| session.peer_closed())
+        done || self
+            .tls
+            .as_ref()
+            .is_some_and(|session| session.peer_closed())
     }
 
     /// The peer closed, or the transport failed.
@@ -387,7 +443,10 @@ impl Tcp {
             Phase::Connecting => connect_failure(self.peer, error.unwrap_or(Errno::CONNRESET)),
             Phase::Handshaking => Gone::Failed(
                 Kind::Tls,
-                format!("{} ended the connection during the TLS handshake: {what}; does this port speak TLS?", self.peer),
+                format!(
+                    "{} ended the connection during the TLS handshake: {what}; does this port speak TLS?",
+                    self.peer
+                ),
             ),
             Phase::Open => {
                 self.fail_streams(&what, streams, context);
@@ -411,7 +470,11 @@ impl Tcp {
     }
 
     /// Gives up one request that took too long. HTTP/1.1 has to give up the connection with it.
-    pub(crate) fn cancel(&mut self, stream: StreamId, context: &mut Context<'_>) -> Result<(), Gone> {
+    pub(crate) fn cancel(
+        &mut self,
+        stream: StreamId,
+        context: &mut Context<'_>,
+    ) -> Result<(), Gone> {
         match &mut self.codec {
             Some(Codec::H2(codec)) => {
                 codec.cancel(stream, &mut context.plain);
@@ -430,11 +493,16 @@ impl Tcp {
                 context.learned.h2 = Some(settings);
             }
         }
-        let Some(info) = sys::tcp_info(self.socket.as_fd()) else { return };
+        let Some(info) = sys::tcp_info(self.socket.as_fd()) else {
+            return;
+        };
         let traffic = &mut context.tally.recorder.traffic;
-        traffic.segments_sent += u64::from(info.segments_sent.wrapping_sub(self.counted.segments_sent));
-        traffic.segments_received +=
-            u64::from(info.segments_received.wrapping_sub(self.counted.segments_received));
+        traffic.segments_sent +=
+            u64::from(info.segments_sent.wrapping_sub(self.counted.segments_sent));
+        traffic.segments_received += u64::from(
+            info.segments_received
+                .wrapping_sub(self.counted.segments_received),
+        );
         traffic.retransmits += u64::from(info.retransmits.wrapping_sub(self.counted.retransmits));
         self.counted = info;
         if self.is_open() {
@@ -445,7 +513,11 @@ impl Tcp {
 
     /// Whether a request could be sent now.
     pub(crate) fn has_room(&self) -> bool {
-        self.unsent.is_empty() && self.codec.as_ref().is_some_and(|codec| codec.capacity() > 0)
+        self.unsent.is_empty()
+            && self
+                .codec
+                .as_ref()
+                .is_some_and(|codec| codec.capacity() > 0)
     }
 }
 
@@ -487,7 +559,12 @@ fn feed<const FULL: bool>(
     tally: &mut Tally<'_>,
     out: &mut Vec<u8>,
 ) -> Result<(), ConnectionError> {
-    let mut sink: Sink<'_, '_, FULL> = Sink { now, streams, tally, cause: None };
+    let mut sink: Sink<'_, '_, FULL> = Sink {
+        now,
+        streams,
+        tally,
+        cause: None,
+    };
     match codec {
         Codec::H1(codec) => codec.receive(bytes, &mut sink, out),
         Codec::H2(codec) => codec.receive(bytes, &mut sink, out),
@@ -498,13 +575,18 @@ fn feed<const FULL: bool>(
 /// write ended it.
 fn refill(codec: &mut Codec, now: u64, streams: &mut Streams, context: &mut Context<'_>) -> bool {
     while context.plain.len() < WRITE_BATCH {
-        let Some(slot) = streams.next_slot().filter(|_| codec.capacity() > 0) else { return false };
-        let Some(pending) = context.next_request(now) else { return false };
+        let Some(slot) = streams.next_slot().filter(|_| codec.capacity() > 0) else {
+            return false;
+        };
+        let Some(pending) = context.next_request(now) else {
+            return false;
+        };
         let request = &context.plan.prepared[pending.request as usize];
         let (sent, encoded) = match codec {
-            Codec::H1(codec) => {
-                (codec.send(request, slot, &mut context.plain), request.h1_head().len() as u64)
-            }
+            Codec::H1(codec) => (
+                codec.send(request, slot, &mut context.plain),
+                request.h1_head().len() as u64,
+            ),
             Codec::H2(codec) => {
                 let before = codec.sent_field_bytes();
                 let sent = codec.send(request, slot, &mut context.plain);
@@ -526,7 +608,10 @@ fn refill(codec: &mut Codec, now: u64, streams: &mut Streams, context: &mut Cont
             }
             Err(Refused::TooLarge) => {
                 context.count_start(pending, now);
-                context.tally.recorder.failed(Kind::Limit, now, None, || Refused::TooLarge.to_string());
+                context
+                    .tally
+                    .recorder
+                    .failed(Kind::Limit, now, None, || Refused::TooLarge.to_string());
             }
             Err(_) => {
                 context.tally.retries.push(pending);
@@ -554,7 +639,10 @@ fn version_from_alpn(alpn: &[u8], asked: Option<Version>) -> Result<Version, Gon
         b"http/1.1" | b"" => Version::H1,
         other => {
             let name = String::from_utf8_lossy(other).into_owned();
-            return Err(Gone::Failed(Kind::Tls, format!("the server chose the protocol {name:?}, which was not offered")));
+            return Err(Gone::Failed(
+                Kind::Tls,
+                format!("the server chose the protocol {name:?}, which was not offered"),
+            ));
         }
     };
     match asked {

@@ -27,7 +27,11 @@ const SOCKET_BUFFER: usize = 4 << 20;
 
 /// What a session is given.
 enum Input {
-    Datagrams { batch: BytesMut, segment_size: usize, ecn: u8 },
+    Datagrams {
+        batch: BytesMut,
+        segment_size: usize,
+        ecn: u8,
+    },
     Timer,
     Unreachable,
 }
@@ -41,7 +45,11 @@ impl Input {
         sink: &mut E,
     ) {
         match self {
-            Input::Datagrams { batch, segment_size, ecn } => {
+            Input::Datagrams {
+                batch,
+                segment_size,
+                ecn,
+            } => {
                 session.receive(instant, peer, ecn, batch, segment_size, sink);
             }
             Input::Timer => session.handle_timeout(instant, sink),
@@ -80,7 +88,9 @@ impl Udp {
             SocketAddr::V6(_) => ([0u16; 8], 0).into(),
         };
         let socket = UdpSocket::bind(any).map_err(|error| failed("cannot make a socket", error))?;
-        socket.connect(peer).map_err(|error| failed("no route", error))?;
+        socket
+            .connect(peer)
+            .map_err(|error| failed("no route", error))?;
         let state = UdpSocketState::new((&socket).into())
             .map_err(|error| failed("cannot set up the socket", error))?;
         // What the system grants is less, perhaps; drops are counted and judged.
@@ -89,11 +99,13 @@ impl Udp {
         let Some(config) = &plan.quic else {
             return Err(Gone::Failed(Kind::Tls, "HTTP/3 needs https".to_owned()));
         };
-        let limits = h3::Config { max_streams: plan.streams as u32, ..h3::Config::default() };
+        let limits = h3::Config {
+            max_streams: plan.streams as u32,
+            ..h3::Config::default()
+        };
         let instant = clock.0 + Duration::from_nanos(now);
-        let session =
-            H3Session::connect(config, limits, peer, &plan.origin.server_name, instant)
-                .map_err(|error| failure(&error, peer))?;
+        let session = H3Session::connect(config, limits, peer, &plan.origin.server_name, instant)
+            .map_err(|error| failure(&error, peer))?;
         Ok(Self {
             socket,
             state,
@@ -133,24 +145,33 @@ impl Udp {
         context: &mut Context<'_>,
     ) -> Result<Turn, Gone> {
         if !ready.readable {
-            return self.pump(context.clock.now(), streams, context).map(|()| Turn::Wait);
+            return self
+                .pump(context.clock.now(), streams, context)
+                .map(|()| Turn::Wait);
         }
         for _ in 0..READS_PER_TURN {
             let mut meta = [RecvMeta::default()];
             let received = {
                 let mut space = [IoSliceMut::new(context.datagrams.space())];
                 context.tally.recorder.traffic.syscalls += 1;
-                self.state.recv((&self.socket).into(), &mut space, &mut meta)
+                self.state
+                    .recv((&self.socket).into(), &mut space, &mut meta)
             };
             let instant = Instant::now();
-            let now = instant.saturating_duration_since(context.clock.0).as_nanos() as u64;
+            let now = instant
+                .saturating_duration_since(context.clock.0)
+                .as_nanos() as u64;
             match received {
                 Ok(_) => {
                     let [meta] = meta;
                     context.tally.recorder.traffic.received += meta.len as u64;
                     let batch = context.datagrams.take(meta.len);
                     let ecn = meta.ecn.map_or(0, |ecn| ecn as u8);
-                    let input = Input::Datagrams { batch, segment_size: meta.stride, ecn };
+                    let input = Input::Datagrams {
+                        batch,
+                        segment_size: meta.stride,
+                        ecn,
+                    };
                     self.drive(streams, context, now, instant, input);
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(Turn::Wait),
@@ -191,11 +212,21 @@ impl Udp {
     ) {
         if context.tally.sums_bodies() {
             let tally = &mut context.tally;
-            let mut sink: Sink<'_, '_, true> = Sink { now, streams, tally, cause: None };
+            let mut sink: Sink<'_, '_, true> = Sink {
+                now,
+                streams,
+                tally,
+                cause: None,
+            };
             input.give(&mut self.session, self.peer, instant, &mut sink);
         } else {
             let tally = &mut context.tally;
-            let mut sink: Sink<'_, '_, false> = Sink { now, streams, tally, cause: None };
+            let mut sink: Sink<'_, '_, false> = Sink {
+                now,
+                streams,
+                tally,
+                cause: None,
+            };
             input.give(&mut self.session, self.peer, instant, &mut sink);
         }
     }
@@ -218,10 +249,16 @@ impl Udp {
             }
         }
         self.timer = self.session.timeout().map(|instant| {
-            instant.saturating_duration_since(context.clock.0).as_nanos() as u64
+            instant
+                .saturating_duration_since(context.clock.0)
+                .as_nanos() as u64
         });
         if let Some(error) = self.session.error() {
-            return Err(if self.open { Gone::Closed } else { failure(error, self.peer) });
+            return Err(if self.open {
+                Gone::Closed
+            } else {
+                failure(error, self.peer)
+            });
         }
         if self.session.is_closing() && self.session.outstanding() == 0 {
             return Err(Gone::Closed);
@@ -251,8 +288,12 @@ impl Udp {
     fn refill(&mut self, now: u64, streams: &mut Streams, context: &mut Context<'_>) -> bool {
         for _ in 0..REQUESTS_PER_ROUND {
             let room = self.session.capacity() > 0;
-            let Some(slot) = streams.next_slot().filter(|_| room) else { return false };
-            let Some(pending) = context.next_request(now) else { return false };
+            let Some(slot) = streams.next_slot().filter(|_| room) else {
+                return false;
+            };
+            let Some(pending) = context.next_request(now) else {
+                return false;
+            };
             let request = &context.plan.prepared[pending.request as usize];
             match self.session.send(request, slot) {
                 Ok(id) => {
@@ -323,7 +364,11 @@ impl Udp {
     }
 
     /// Gives up one request that took too long.
-    pub(crate) fn cancel(&mut self, stream: StreamId, context: &mut Context<'_>) -> Result<(), Gone> {
+    pub(crate) fn cancel(
+        &mut self,
+        stream: StreamId,
+        context: &mut Context<'_>,
+    ) -> Result<(), Gone> {
         self.session.cancel(stream);
         self.transmit(context.clock.now(), context);
         Ok(())
@@ -355,7 +400,8 @@ impl Udp {
     /// Tells the peer that the run is over.
     pub(crate) fn say_goodbye(&mut self, context: &mut Context<'_>) {
         let now = context.clock.now();
-        self.session.close(context.clock.0 + Duration::from_nanos(now));
+        self.session
+            .close(context.clock.0 + Duration::from_nanos(now));
         self.transmit(now, context);
     }
 }
@@ -368,7 +414,9 @@ impl AsFd for Udp {
 
 impl fmt::Debug for Udp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Udp").field("session", &self.session).finish_non_exhaustive()
+        f.debug_struct("Udp")
+            .field("session", &self.session)
+            .finish_non_exhaustive()
     }
 }
 

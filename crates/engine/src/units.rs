@@ -6,21 +6,31 @@ use std::time::Duration;
 pub fn count(text: &str) -> Result<u64, String> {
     let number = decimal(text, &[("k", 1e3), ("m", 1e6), ("g", 1e9), ("", 1.0)])
         .filter(|n| n.fract() == 0.0 && *n <= 1e15);
-    number
-        .map(|n| n as u64)
-        .ok_or_else(|| format!("{text:?} is not a count: write a whole number such as 100, 10k or 1m"))
+    number.map(|n| n as u64).ok_or_else(|| {
+        format!("{text:?} is not a count: write a whole number such as 100, 10k or 1m")
+    })
 }
 
 /// Parses a positive rate per second: as [`count`], fractions allowed.
 pub fn rate(text: &str) -> Result<f64, String> {
     decimal(text, &[("k", 1e3), ("m", 1e6), ("", 1.0)])
         .filter(|&n| n > 0.0 && n <= 1e9)
-        .ok_or_else(|| format!("{text:?} is not a rate: write requests per second such as 50, 2.5k or 1m"))
+        .ok_or_else(|| {
+            format!("{text:?} is not a rate: write requests per second such as 50, 2.5k or 1m")
+        })
 }
 
 /// Parses a time: a number with `us`, `ms`, `s`, `m` or `h`; seconds without a unit.
 pub fn time(text: &str) -> Result<Duration, String> {
-    let units = [("us", 1e-6), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0), ("", 1.0)];
+    let units = [
+        ("us", 1e-6),
+        ("µs", 1e-6),
+        ("ms", 1e-3),
+        ("s", 1.0),
+        ("m", 60.0),
+        ("h", 3600.0),
+        ("", 1.0),
+    ];
     decimal(text, &units)
         .filter(|&seconds| seconds <= 31_536_000.0)
         .map(Duration::from_secs_f64)
@@ -29,7 +39,12 @@ pub fn time(text: &str) -> Result<Duration, String> {
 
 /// Parses a size in bytes: a number with an optional `k`, `m` or `g` (powers of 1024).
 pub fn size(text: &str) -> Result<u64, String> {
-    let units = [("k", 1024.0), ("m", 1024.0 * 1024.0), ("g", 1024.0 * 1024.0 * 1024.0), ("", 1.0)];
+    let units = [
+        ("k", 1024.0),
+        ("m", 1024.0 * 1024.0),
+        ("g", 1024.0 * 1024.0 * 1024.0),
+        ("", 1.0),
+    ];
     decimal(text, &units)
         .filter(|n| n.fract() == 0.0 && *n <= 1e15)
         .map(|n| n as u64)
@@ -53,8 +68,9 @@ pub fn cpus(text: &str) -> Result<Vec<usize>, String> {
 /// The number before the first matching suffix, times the suffix's factor. Case does not matter.
 fn decimal(text: &str, units: &[(&str, f64)]) -> Option<f64> {
     let lower = text.trim().to_lowercase();
-    let (digits, factor) =
-        units.iter().find_map(|(unit, factor)| Some((lower.strip_suffix(unit)?, factor)))?;
+    let (digits, factor) = units
+        .iter()
+        .find_map(|(unit, factor)| Some((lower.strip_suffix(unit)?, factor)))?;
     let plain = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit() || b == b'.');
     let number: f64 = plain.then(|| digits.parse().ok())??;
     Some(number * factor)
@@ -85,7 +101,9 @@ mod tests {
 
     #[test]
     fn nonsense_names_the_value_and_the_form() {
-        for text in ["", "k", "-1", "1e3", "0x1", "1.2.3", "ten", "1.5", "inf", "nan"] {
+        for text in [
+            "", "k", "-1", "1e3", "0x1", "1.2.3", "ten", "1.5", "inf", "nan",
+        ] {
             assert!(count(text).is_err(), "{text}");
         }
         assert_eq!(

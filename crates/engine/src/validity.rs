@@ -44,10 +44,16 @@ pub(crate) fn judge(outcome: &Outcome, around: &Circumstances<'_>) -> Validity {
     let requests = &outcome.requests;
     let ended = requests.ok + requests.failed;
     if requests.ok == 0 {
-        findings.push((Verdict::Invalid, "no request was answered as expected".to_owned()));
+        findings.push((
+            Verdict::Invalid,
+            "no request was answered as expected".to_owned(),
+        ));
     } else if requests.failed as f64 > 0.001 * ended as f64 {
         let share = 100.0 * requests.failed as f64 / ended as f64;
-        findings.push((Verdict::Invalid, format!("{share:.2} % of the requests failed (more than 0.1 %)")));
+        findings.push((
+            Verdict::Invalid,
+            format!("{share:.2} % of the requests failed (more than 0.1 %)"),
+        ));
     }
     if let Some(reason) = around.cut_short {
         findings.push((Verdict::Invalid, format!("the run was given up: {reason}")));
@@ -56,7 +62,11 @@ pub(crate) fn judge(outcome: &Outcome, around: &Circumstances<'_>) -> Validity {
         findings.push((Verdict::Suspect, "the run was interrupted".to_owned()));
     }
 
-    let lag_p99 = outcome.latency.lag.as_ref().and_then(|lag| lag.summary.p99.or(lag.summary.max));
+    let lag_p99 = outcome
+        .latency
+        .lag
+        .as_ref()
+        .and_then(|lag| lag.summary.p99.or(lag.summary.max));
     if let Some(asked) = around.rate_asked {
         let late = lag_p99.is_none_or(|lag| lag > 0.001);
         if outcome.rate.requests_per_s < 0.99 * asked && late {
@@ -72,41 +82,74 @@ pub(crate) fn judge(outcome: &Outcome, around: &Circumstances<'_>) -> Validity {
         if around.unsent > 0 {
             findings.push((
                 Verdict::Suspect,
-                format!("{} requests were due and had no free stream when the run ended", around.unsent),
+                format!(
+                    "{} requests were due and had no free stream when the run ended",
+                    around.unsent
+                ),
             ));
         }
     }
 
-    let busiest = outcome.cost.busy.iter().copied().fold(0.0, f64::max);
-    let bound = if busiest > SATURATED { "client" } else { "server_or_network" };
+    // The kernel's accounting is too coarse for less.
+    let long_enough = outcome.rate.window_s >= 0.2;
+    let busiest = outcome
+        .cost
+        .busy
+        .iter()
+        .copied()
+        .filter(|_| long_enough)
+        .fold(0.0, f64::max);
+    let bound = if busiest > SATURATED {
+        "client"
+    } else {
+        "server_or_network"
+    };
     if busiest > 0.8 {
-        let what = if busiest > SATURATED { ": the client was the bottleneck" } else { "" };
-        findings.push((Verdict::Suspect, format!("a worker was {:.0} % busy{what}", busiest * 100.0)));
+        let what = if busiest > SATURATED {
+            ": the client was the bottleneck"
+        } else {
+            ""
+        };
+        findings.push((
+            Verdict::Suspect,
+            format!("a worker was {:.0} % busy{what}", busiest * 100.0),
+        ));
     }
     if let (Some(drops), Some(received)) = (around.udp_drops, outcome.bytes.datagrams_received)
         && drops as f64 > 0.001 * received as f64
     {
         findings.push((
             Verdict::Invalid,
-            format!("this machine dropped {drops} UDP datagrams for want of buffer (more than 0.1 %)"),
+            format!(
+                "this machine dropped {drops} UDP datagrams for want of buffer (more than 0.1 %)"
+            ),
         ));
     }
     if around.steal > 0.02 {
         findings.push((
             Verdict::Suspect,
-            format!("other machines of the host took {:.1} % of the processor time", around.steal * 100.0),
+            format!(
+                "other machines of the host took {:.1} % of the processor time",
+                around.steal * 100.0
+            ),
         ));
     }
     if let Some(change) = trend(&outcome.windows) {
         findings.push((
             Verdict::Suspect,
-            format!("requests/s drifted by {:+.0} % over the run", change * 100.0),
+            format!(
+                "requests/s drifted by {:+.0} % over the run",
+                change * 100.0
+            ),
         ));
     }
     if requests.ok > 0 && outcome.latency.service.summary.p99.is_none() {
         findings.push((
             Verdict::Suspect,
-            format!("{} responses are too few for a p99 (1000 are needed)", outcome.latency.service.summary.count),
+            format!(
+                "{} responses are too few for a p99 (1000 are needed)",
+                outcome.latency.service.summary.count
+            ),
         ));
     }
     findings.sort_by(|a, b| b.0.cmp(&a.0));
@@ -120,8 +163,11 @@ pub(crate) fn judge(outcome: &Outcome, around: &Circumstances<'_>) -> Validity {
 /// The relative change of the rate over the whole seconds of a run, where it is a trend: a straight
 /// line explains most of it and it exceeds 10 %.
 fn trend(windows: &[WindowOut]) -> Option<f64> {
-    let rates: Vec<f64> =
-        windows.iter().filter(|row| row.length_s > 0.99).map(|row| row.ok as f64).collect();
+    let rates: Vec<f64> = windows
+        .iter()
+        .filter(|row| row.length_s > 0.99)
+        .map(|row| row.ok as f64)
+        .collect();
     if rates.len() < 5 {
         return None;
     }

@@ -86,8 +86,8 @@ impl<'p> Worker<'p> {
         clock: Clock,
         windows: Sender<Window>,
     ) -> Result<Self, RunError> {
-        let driver =
-            Driver::new().map_err(|error| RunError::new(format!("epoll is not available: {error}")))?;
+        let driver = Driver::new()
+            .map_err(|error| RunError::new(format!("epoll is not available: {error}")))?;
         let connections =
             plan.connections / plan.threads + usize::from(index < plan.connections % plan.threads);
         let recorder = Recorder::new(plan.model != Model::Closed);
@@ -125,7 +125,8 @@ impl<'p> Worker<'p> {
         let mut next_publish = now;
         let mut next_sweep = now;
         // Often enough that a timeout is late by no more than a tenth of itself.
-        let sweep_every = ((self.plan.timeout.min(self.plan.connect_timeout).as_nanos() / 10) as u64)
+        let sweep_every = ((self.plan.timeout.min(self.plan.connect_timeout).as_nanos() / 10)
+            as u64)
             .clamp(1_000_000, PUBLISH);
         loop {
             let cut_short = self.boundaries(now)?;
@@ -144,7 +145,11 @@ impl<'p> Worker<'p> {
             let mut again = std::mem::take(&mut self.again);
             for index in again.drain(..) {
                 let token = self.links[index as usize].token(index);
-                self.turn(Ready { token, readable: true, writable: false })?;
+                self.turn(Ready {
+                    token,
+                    readable: true,
+                    writable: false,
+                })?;
             }
             again.append(&mut self.again);
             self.again = again;
@@ -181,7 +186,11 @@ impl<'p> Worker<'p> {
             && now >= until
         {
             // Without a warm-up everything counts, from the first byte.
-            let since = if self.plan.warmup.is_zero() { until } else { now };
+            let since = if self.plan.warmup.is_zero() {
+                until
+            } else {
+                now
+            };
             self.stage = Stage::Measuring(since);
             self.window_end = since + SECOND;
             if !self.plan.warmup.is_zero() {
@@ -191,7 +200,10 @@ impl<'p> Worker<'p> {
             }
         }
         if let Stage::Measuring(since) = self.stage {
-            let end = self.plan.duration.map(|duration| since + duration.as_nanos() as u64);
+            let end = self
+                .plan
+                .duration
+                .map(|duration| since + duration.as_nanos() as u64);
             if end.is_some_and(|end| now >= end) {
                 return Ok(Some(None));
             }
@@ -200,14 +212,17 @@ impl<'p> Worker<'p> {
                 self.hand_over_window(SECOND);
             }
         }
-        let all_sent = self.context.schedule.is_exhausted() && self.context.tally.retries.is_empty();
+        let all_sent =
+            self.context.schedule.is_exhausted() && self.context.tally.retries.is_empty();
         if all_sent && self.in_flight() == 0 {
             return Ok(Some(None));
         }
         // Something must end a counted run whose server has gone for good.
         let patience = self.plan.timeout.max(self.plan.connect_timeout);
         if self.plan.duration.is_none() && now > self.last_open + patience.as_nanos() as u64 {
-            return Ok(Some(Some(format!("no connection could be made for {patience:?}"))));
+            return Ok(Some(Some(format!(
+                "no connection could be made for {patience:?}"
+            ))));
         }
         Ok(None)
     }
@@ -233,7 +248,13 @@ impl<'p> Worker<'p> {
 
     fn in_flight(&self) -> u64 {
         let sent: u64 = self.links.iter().map(|link| link.streams.in_flight()).sum();
-        sent + self.context.tally.retries.iter().filter(|pending| pending.start != 0).count() as u64
+        sent + self
+            .context
+            .tally
+            .retries
+            .iter()
+            .filter(|pending| pending.start != 0)
+            .count() as u64
     }
 
     /// Nanoseconds until something has to be done without an event.
@@ -248,7 +269,12 @@ impl<'p> Worker<'p> {
         if let (Stage::Measuring(since), Some(duration)) = (self.stage, self.plan.duration) {
             wake = wake.min(since + duration.as_nanos() as u64);
         }
-        if let Some(due) = self.context.schedule.next_due().filter(|_| !self.waiting.is_empty()) {
+        if let Some(due) = self
+            .context
+            .schedule
+            .next_due()
+            .filter(|_| !self.waiting.is_empty())
+        {
             wake = wake.min(due);
         }
         if let Some(&Reverse((timer, _))) = self.timers.peek() {
@@ -284,7 +310,7 @@ impl<'p> Worker<'p> {
                     link.waiting = true;
                     self.waiting.push_back(index);
                 }
-                if !link.established && link.is_open() {
+                if !link.established && link.is_ready() {
                     link.established = true;
                     self.control.connection_established();
                 }
@@ -336,7 +362,7 @@ impl<'p> Worker<'p> {
             }
             return Ok(());
         }
-        let definite = matches!(kind, Kind::Refused | Kind::Tls);
+        let definite = matches!(kind, Kind::Refused | Kind::Tls | Kind::Protocol);
         let all_failed = self.links.iter().all(|link| link.failures > 0);
         if definite || all_failed {
             return Err(self.control.fail(RunError::from_connection(kind, message)));
@@ -371,7 +397,8 @@ impl<'p> Worker<'p> {
             let link = &self.links[index];
             if link.is_open() {
                 self.last_open = now;
-            } else if matches!(link.io, Io::None) && link.retry_at <= now && !self.context.stopping {
+            } else if matches!(link.io, Io::None) && link.retry_at <= now && !self.context.stopping
+            {
                 self.connect(index as u32, now)?;
             }
         }
@@ -393,15 +420,18 @@ impl<'p> Worker<'p> {
                 self.gone(index, Gone::Failed(Kind::HandshakeTimeout, message))?;
                 continue;
             }
-            let Some(deadline) = now.checked_sub(request_limit) else { continue };
-            let outcome = link.give_up_overdue(deadline, now, &mut self.context);
-            if let Err(gone) = outcome {
-                self.gone(index, gone)?;
-            } else if outcome == Ok(true) {
-                let now = self.context.clock.now();
-                let outcome = self.links[index as usize].pump(now, &mut self.context);
-                self.after(index, outcome.map(|()| Turn::Wait))?;
-            }
+            let Some(deadline) = now.checked_sub(request_limit) else {
+                continue;
+            };
+            let outcome = match link.give_up_overdue(deadline, now, &mut self.context) {
+                Ok(false) => continue,
+                Ok(true) => {
+                    let now = self.context.clock.now();
+                    link.pump(now, &mut self.context).map(|()| Turn::Wait)
+                }
+                Err(gone) => Err(gone),
+            };
+            self.after(index, outcome)?;
         }
         Ok(())
     }
@@ -423,12 +453,16 @@ impl<'p> Worker<'p> {
 
     /// Open model: sends what is due on the links that have room, one after another.
     fn send_due(&mut self, now: u64) -> Result<(), RunError> {
-        while self.context.schedule.next_due().is_some_and(|due| due <= now)
+        while self
+            .context
+            .schedule
+            .next_due()
+            .is_some_and(|due| due <= now)
             && let Some(index) = self.waiting.pop_front()
         {
             let link = &mut self.links[index as usize];
             link.waiting = false;
-            let outcome = link.pump_one(now, &mut self.context);
+            let outcome = link.pump(now, &mut self.context);
             self.after(index, outcome.map(|()| Turn::Wait))?;
         }
         Ok(())
@@ -438,7 +472,8 @@ impl<'p> Worker<'p> {
         let recorder = &self.context.tally.recorder;
         let ok = recorder.warmup.ok + recorder.ok;
         let failed = recorder.warmup.failed + recorder.failures.total();
-        self.control.publish(ok - self.published.0, failed - self.published.1);
+        self.control
+            .publish(ok - self.published.0, failed - self.published.1);
         self.published = (ok, failed);
     }
 

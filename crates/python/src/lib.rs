@@ -31,4 +31,8 @@ fn main(py: Python<'_>, argv: Vec<OsString>) -> u8 {
     py.detach(|| trilane_cli::main_from(argv))
 }
 
-const BUILD_PROFILE: &str = if cfg!(debug_assertions) { "debug" } else { "release" };
+const BUILD_PROFILE: &str = if cfg!(debug_assertions) {
+    "debug"
+} else {
+    "release"
+};

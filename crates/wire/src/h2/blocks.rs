@@ -33,7 +33,12 @@ impl Blocks {
     /// Appends the block of `request` to `out`. False, and nothing, where the section is larger than
     /// `list_limit`.
     #[inline]
-    pub(super) fn write(&mut self, request: &Request, list_limit: usize, out: &mut Vec<u8>) -> bool {
+    pub(super) fn write(
+        &mut self,
+        request: &Request,
+        list_limit: usize,
+        out: &mut Vec<u8>,
+    ) -> bool {
         if let Some(kept) = self.kept.get(request.id() as usize % PLACES)
             && kept.request == request.id()
             && kept.generation == self.encoder.generation()
@@ -46,7 +51,9 @@ impl Blocks {
     }
 
     fn encode(&mut self, request: &Request, list_limit: usize, out: &mut Vec<u8>) -> bool {
-        let sizes = request.fields().map(|(n, v, _)| n.len() + v.len() + ENTRY_OVERHEAD);
+        let sizes = request
+            .fields()
+            .map(|(n, v, _)| n.len() + v.len() + ENTRY_OVERHEAD);
         let list_size = sizes.sum();
         if list_size > list_limit {
             return false;
@@ -73,18 +80,33 @@ impl Blocks {
 /// Writes HEADERS with the block that stands in `out` from `start` on, behind room for a header; and
 /// CONTINUATION where the block is larger than a frame may be.
 #[inline]
-pub(super) fn frame_block(stream: u32, flags: u8, max_frame: usize, start: usize, out: &mut Vec<u8>) {
+pub(super) fn frame_block(
+    stream: u32,
+    flags: u8,
+    max_frame: usize,
+    start: usize,
+    out: &mut Vec<u8>,
+) {
     let length = out.len() - start - frame::HEADER_LEN;
     let fits = length <= max_frame;
     let header = frame::Header {
         length: length.min(max_frame) as u32,
         kind: frame::kind::HEADERS,
-        flags: if fits { flags | frame::flag::END_HEADERS } else { flags },
+        flags: if fits {
+            flags | frame::flag::END_HEADERS
+        } else {
+            flags
+        },
         stream,
     };
     out[start..start + frame::HEADER_LEN].copy_from_slice(&header.bytes());
     if !fits {
-        continue_block(stream, max_frame, start + frame::HEADER_LEN + max_frame, out);
+        continue_block(
+            stream,
+            max_frame,
+            start + frame::HEADER_LEN + max_frame,
+            out,
+        );
     }
 }
 
@@ -93,7 +115,11 @@ fn continue_block(stream: u32, max_frame: usize, start: usize, out: &mut Vec<u8>
     let rest = out.split_off(start);
     let mut pieces = rest.chunks(max_frame).peekable();
     while let Some(piece) = pieces.next() {
-        let flags = if pieces.peek().is_some() { 0 } else { frame::flag::END_HEADERS };
+        let flags = if pieces.peek().is_some() {
+            0
+        } else {
+            frame::flag::END_HEADERS
+        };
         frame::write(frame::kind::CONTINUATION, flags, stream, piece, out);
     }
 }

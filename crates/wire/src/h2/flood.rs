@@ -43,7 +43,10 @@ pub(super) struct Flood {
 
 impl Flood {
     pub(super) fn new() -> Self {
-        Self { credit: CREDIT, answers: 0 }
+        Self {
+            credit: CREDIT,
+            answers: 0,
+        }
     }
 
     #[inline]

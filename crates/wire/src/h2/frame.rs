@@ -100,13 +100,24 @@ impl Header {
 
 /// Appends a frame; `payload` is far below 2^24 bytes.
 pub(super) fn write(kind: u8, flags: u8, stream: u32, payload: &[u8], out: &mut Vec<u8>) {
-    let header = Header { length: payload.len() as u32, kind, flags, stream };
+    let header = Header {
+        length: payload.len() as u32,
+        kind,
+        flags,
+        stream,
+    };
     out.extend_from_slice(&header.bytes());
     out.extend_from_slice(payload);
 }
 
 pub(super) fn write_window_update(stream: u32, increment: u32, out: &mut Vec<u8>) {
-    write(kind::WINDOW_UPDATE, 0, stream, &increment.to_be_bytes(), out);
+    write(
+        kind::WINDOW_UPDATE,
+        0,
+        stream,
+        &increment.to_be_bytes(),
+        out,
+    );
 }
 
 pub(super) fn write_rst_stream(stream: u32, code: u32, out: &mut Vec<u8>) {
@@ -127,6 +138,14 @@ pub(super) fn number(payload: &[u8]) -> Option<u32> {
 /// An error of the connection with one of the codes above.
 #[cold]
 pub(super) fn error(code: u32, reason: &'static str) -> ConnectionError {
-    let kind = if code == code::ENHANCE_YOUR_CALM { ErrorKind::Limit } else { ErrorKind::Protocol };
-    ConnectionError { kind, code: u64::from(code), reason }
+    let kind = if code == code::ENHANCE_YOUR_CALM {
+        ErrorKind::Limit
+    } else {
+        ErrorKind::Protocol
+    };
+    ConnectionError {
+        kind,
+        code: u64::from(code),
+        reason,
+    }
 }

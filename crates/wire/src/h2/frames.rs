@@ -2,12 +2,12 @@
 
 use std::mem;
 
+use super::Connection;
 use super::flood::cost;
 use super::frame::{
     self, Header, MAX_31_BITS, MAX_MAX_FRAME, MIN_MAX_FRAME, code, error, flag, kind, setting,
 };
 use super::receive::Block;
-use super::Connection;
 use crate::{ConnectionError, ErrorKind, Events, StreamError};
 
 /// CONTINUATION frames of one block: enough for the block limit in pieces of 4 KiB, and some.
@@ -33,10 +33,13 @@ impl Connection {
             kind::PING => self.ping(header, payload, out),
             kind::GOAWAY => self.goaway(header, payload, events),
             kind::PRIORITY => self.priority(header, payload, events, out),
-            kind::PUSH_PROMISE => {
-                Err(error(code::PROTOCOL_ERROR, "PUSH_PROMISE, which we have switched off"))
-            }
-            _ => self.flood.spend(cost::IGNORED, "a flood of frames of unknown types"),
+            kind::PUSH_PROMISE => Err(error(
+                code::PROTOCOL_ERROR,
+                "PUSH_PROMISE, which we have switched off",
+            )),
+            _ => self
+                .flood
+                .spend(cost::IGNORED, "a flood of frames of unknown types"),
         }
     }
 
@@ -66,7 +69,11 @@ impl Connection {
         }
         self.input.block_bytes.clear();
         self.input.block_bytes.extend_from_slice(fragment);
-        self.input.block = Some(Block { stream: header.stream, end_stream, frames: 0 });
+        self.input.block = Some(Block {
+            stream: header.stream,
+            end_stream,
+            frames: 0,
+        });
         Ok(())
     }
 
@@ -78,11 +85,15 @@ impl Connection {
         out: &mut Vec<u8>,
     ) -> Result<(), ConnectionError> {
         let Some(block) = &mut self.input.block else {
-            return Err(error(code::PROTOCOL_ERROR, "CONTINUATION without a header block"));
+            return Err(error(
+                code::PROTOCOL_ERROR,
+                "CONTINUATION without a header block",
+            ));
         };
         block.frames += 1;
         if payload.is_empty() {
-            self.flood.spend(cost::EMPTY, "a flood of empty CONTINUATION")?;
+            self.flood
+                .spend(cost::EMPTY, "a flood of empty CONTINUATION")?;
         }
         let bytes = &mut self.input.block_bytes;
         // Twice the limit: a silly encoder may use Huffman codes that are longer than the text.
@@ -94,7 +105,9 @@ impl Connection {
         if !header.has(flag::END_HEADERS) {
             return Ok(());
         }
-        let Block { stream, end_stream, .. } = *block;
+        let Block {
+            stream, end_stream, ..
+        } = *block;
         self.input.block = None;
         let bytes = mem::take(bytes);
         self.section(stream, end_stream, &bytes, events, out)?;
@@ -127,7 +140,11 @@ impl Connection {
     ) -> Result<(), ConnectionError> {
         let code = frame::number(payload).ok_or_else(error_size)?;
         self.expect_opened(header.stream)?;
-        let Some(id) = self.streams.get_mut(header.stream).map(|stream| stream.id()) else {
+        let Some(id) = self
+            .streams
+            .get_mut(header.stream)
+            .map(|stream| stream.id())
+        else {
             self.resets.ended(header.stream);
             return self.flood.spend(cost::LATE, "a flood of RST_STREAM");
         };
@@ -139,7 +156,11 @@ impl Connection {
                 kind: ErrorKind::Reset,
                 retryable: refused,
                 code: Some(u64::from(code)),
-                reason: if refused { "the peer refused the stream" } else { "the peer reset the stream" },
+                reason: if refused {
+                    "the peer refused the stream"
+                } else {
+                    "the peer reset the stream"
+                },
             },
         );
         Ok(())
@@ -194,8 +215,7 @@ impl Connection {
                 _ => {}
             }
         }
-        let growth =
-            i64::from(peer.initial_window_size) - i64::from(self.peer.initial_window_size);
+        let growth = i64::from(peer.initial_window_size) - i64::from(self.peer.initial_window_size);
         self.peer = peer;
         if growth != 0 {
             self.move_windows(growth)?;
@@ -212,7 +232,10 @@ impl Connection {
         for stream in self.streams.iter_mut() {
             stream.send_window += growth;
             if stream.send_window > i64::from(MAX_31_BITS) {
-                return Err(error(code::FLOW_CONTROL_ERROR, "SETTINGS overflow a window"));
+                return Err(error(
+                    code::FLOW_CONTROL_ERROR,
+                    "SETTINGS overflow a window",
+                ));
             }
             let ready = stream.body.is_some() && stream.send_window > 0;
             if ready && !stream.queued {
@@ -221,7 +244,8 @@ impl Connection {
             stream.queued = ready;
         }
         let streams = &mut self.streams;
-        self.queue.retain(|&number| streams.get_mut(number).is_some_and(|stream| stream.queued));
+        self.queue
+            .retain(|&number| streams.get_mut(number).is_some_and(|stream| stream.queued));
         opened.sort_unstable();
         self.queue.extend(opened);
         Ok(())
@@ -257,10 +281,20 @@ impl Connection {
         if header.stream != 0 {
             return Err(error(code::PROTOCOL_ERROR, "GOAWAY on a stream"));
         }
-        let last = payload.get(..4).and_then(frame::number).ok_or_else(error_size)? & MAX_31_BITS;
-        let code = payload.get(4..8).and_then(frame::number).ok_or_else(error_size)?;
+        let last = payload
+            .get(..4)
+            .and_then(frame::number)
+            .ok_or_else(error_size)?
+            & MAX_31_BITS;
+        let code = payload
+            .get(4..8)
+            .and_then(frame::number)
+            .ok_or_else(error_size)?;
         if self.goaway.is_some_and(|before| last > before) {
-            return Err(error(code::PROTOCOL_ERROR, "the last stream of GOAWAY has grown"));
+            return Err(error(
+                code::PROTOCOL_ERROR,
+                "the last stream of GOAWAY has grown",
+            ));
         }
         self.flood.spend(cost::IGNORED, "a flood of GOAWAY")?;
         self.goaway = Some(last);
@@ -288,7 +322,8 @@ impl Connection {
         out: &mut Vec<u8>,
     ) -> Result<(), ConnectionError> {
         let increment = frame::number(payload).ok_or_else(error_size)? & MAX_31_BITS;
-        self.flood.spend(cost::WINDOW_UPDATE, "a flood of WINDOW_UPDATE")?;
+        self.flood
+            .spend(cost::WINDOW_UPDATE, "a flood of WINDOW_UPDATE")?;
         if header.stream == 0 {
             if increment == 0 {
                 return Err(error(code::PROTOCOL_ERROR, "WINDOW_UPDATE by 0"));
@@ -313,8 +348,10 @@ impl Connection {
         }
         stream.send_window += i64::from(increment);
         if stream.send_window > i64::from(MAX_31_BITS) {
-            let (code, reason) =
-                (code::FLOW_CONTROL_ERROR, "WINDOW_UPDATE overflows the window of a stream");
+            let (code, reason) = (
+                code::FLOW_CONTROL_ERROR,
+                "WINDOW_UPDATE overflows the window of a stream",
+            );
             self.reset(header.stream, false, code, kind, reason, events, out);
             return Ok(());
         }
@@ -327,7 +364,10 @@ impl Connection {
     #[inline]
     fn expect_opened(&self, stream: u32) -> Result<(), ConnectionError> {
         if stream % 2 == 0 || stream >= self.next_id {
-            return Err(error(code::PROTOCOL_ERROR, "a frame on a stream that is not open"));
+            return Err(error(
+                code::PROTOCOL_ERROR,
+                "a frame on a stream that is not open",
+            ));
         }
         Ok(())
     }
@@ -338,12 +378,16 @@ impl Connection {
     pub(super) fn late(&mut self, stream: u32, end_stream: bool) -> Result<(), ConnectionError> {
         self.expect_opened(stream)?;
         if !self.resets.excuse(stream) {
-            return Err(error(code::STREAM_CLOSED, "a frame on a stream that has ended"));
+            return Err(error(
+                code::STREAM_CLOSED,
+                "a frame on a stream that has ended",
+            ));
         }
         if end_stream {
             self.resets.ended(stream);
         }
-        self.flood.spend(cost::LATE, "a flood of frames on streams that have ended")
+        self.flood
+            .spend(cost::LATE, "a flood of frames on streams that have ended")
     }
 }
 

@@ -133,12 +133,18 @@ impl Connection {
             return Err(error(code::PROTOCOL_ERROR, reason));
         }
         if header.length > self.config.max_frame {
-            return Err(error(code::FRAME_SIZE_ERROR, "a frame is larger than we accept"));
+            return Err(error(
+                code::FRAME_SIZE_ERROR,
+                "a frame is larger than we accept",
+            ));
         }
         if let Some(block) = self.input.block
             && (header.kind != kind::CONTINUATION || header.stream != block.stream)
         {
-            return Err(error(code::PROTOCOL_ERROR, "another frame inside a header block"));
+            return Err(error(
+                code::PROTOCOL_ERROR,
+                "another frame inside a header block",
+            ));
         }
         Ok(())
     }
@@ -153,13 +159,20 @@ impl Connection {
         events: &mut E,
         out: &mut Vec<u8>,
     ) -> Result<&'a [u8], ConnectionError> {
-        let Header { length, stream: number, .. } = header;
+        let Header {
+            length,
+            stream: number,
+            ..
+        } = header;
         let padded = header.has(flag::PADDED);
         if number == 0 {
             return Err(error(code::PROTOCOL_ERROR, "DATA on stream 0"));
         }
         if padded && length == 0 {
-            return Err(error(code::FRAME_SIZE_ERROR, "padded DATA without a padding length"));
+            return Err(error(
+                code::FRAME_SIZE_ERROR,
+                "padded DATA without a padding length",
+            ));
         }
         if length > self.config.connection_window - self.received {
             let reason = "DATA beyond the window of the connection";
@@ -175,7 +188,15 @@ impl Connection {
             Some(stream) if length > self.config.stream_window - stream.received => {
                 let reason = "DATA beyond the window of the stream";
                 let kind = ErrorKind::Protocol;
-                self.reset(number, end_stream, code::FLOW_CONTROL_ERROR, kind, reason, events, out);
+                self.reset(
+                    number,
+                    end_stream,
+                    code::FLOW_CONTROL_ERROR,
+                    kind,
+                    reason,
+                    events,
+                    out,
+                );
             }
             Some(stream) => stream.received += length,
             None => self.late(number, end_stream)?,
@@ -234,13 +255,7 @@ impl Connection {
     }
 
     #[inline]
-    fn content<E: Events>(
-        &mut self,
-        number: u32,
-        bytes: &[u8],
-        events: &mut E,
-        out: &mut Vec<u8>,
-    ) {
+    fn content<E: Events>(&mut self, number: u32, bytes: &[u8], events: &mut E, out: &mut Vec<u8>) {
         let Some(stream) = self.streams.get_mut(number) else {
             return;
         };
@@ -285,7 +300,9 @@ impl Connection {
         if let Some(stream) = self.streams.get_mut(data.stream)
             && stream.received >= window.div_ceil(2)
             && stream.received > 0
-            && stream.remaining.is_none_or(|rest| rest > u64::from(window - stream.received))
+            && stream
+                .remaining
+                .is_none_or(|rest| rest > u64::from(window - stream.received))
         {
             frame::write_window_update(data.stream, stream.received, out);
             stream.received = 0;

@@ -31,17 +31,22 @@ impl Connection {
             return Ok(());
         }
         let fault = match section {
-            Section { fault: Some(fault), .. } => Some(fault),
-            Section { status: Some(_), .. } if stream.got_head => {
-                Some("a pseudo-field stands in trailers")
-            }
+            Section {
+                fault: Some(fault), ..
+            } => Some(fault),
+            Section {
+                status: Some(_), ..
+            } if stream.got_head => Some("a pseudo-field stands in trailers"),
             Section { status: None, .. } if !stream.got_head => {
                 Some("the head of a response has no :status")
             }
-            Section { status: Some(101), .. } => Some("status 101, which HTTP/2 does not have"),
-            Section { status: Some(100..=199), .. } if end_stream => {
-                Some("an informational response ends the stream")
-            }
+            Section {
+                status: Some(101), ..
+            } => Some("status 101, which HTTP/2 does not have"),
+            Section {
+                status: Some(100..=199),
+                ..
+            } if end_stream => Some("an informational response ends the stream"),
             Section { status: None, .. } if !end_stream => Some("trailers do not end the stream"),
             _ => None,
         };
@@ -58,7 +63,11 @@ impl Connection {
             content_length: section.content_length,
             encoded_bytes: block.len(),
             decoded_bytes: section.decoded_bytes,
-            fields: if E::FIELDS { self.fields.as_fields() } else { Fields::empty() },
+            fields: if E::FIELDS {
+                self.fields.as_fields()
+            } else {
+                Fields::empty()
+            },
         };
         if status < 200 {
             stream.informational += 1;
@@ -72,7 +81,11 @@ impl Connection {
         stream.got_head = true;
         // RFC 9110 §6.4.1: these have no content, whatever their length says.
         let empty = stream.is_head || matches!(status, 204 | 304);
-        stream.remaining = if empty { Some(0) } else { section.content_length };
+        stream.remaining = if empty {
+            Some(0)
+        } else {
+            section.content_length
+        };
         events.head(stream.id(), head);
         if end_stream {
             self.end(number, false, events, out);
@@ -83,7 +96,9 @@ impl Connection {
     #[inline]
     fn decode<E: Events>(&mut self, block: &[u8]) -> Result<Section, ConnectionError> {
         let generation = self.decoder.generation();
-        if !E::FIELDS && let Some(section) = self.memo.recall(block, generation) {
+        if !E::FIELDS
+            && let Some(section) = self.memo.recall(block, generation)
+        {
             return Ok(section);
         }
         self.fields.clear();
@@ -124,7 +139,11 @@ impl Connection {
             self.streams.remove(number);
         }
         self.flood.earn(gain::RESPONSE);
-        let fields = if E::FIELDS { self.fields.as_fields() } else { Fields::empty() };
+        let fields = if E::FIELDS {
+            self.fields.as_fields()
+        } else {
+            Fields::empty()
+        };
         events.end(id, trailers.then_some(fields));
     }
 
@@ -139,7 +158,15 @@ impl Connection {
         events: &mut E,
         out: &mut Vec<u8>,
     ) {
-        self.reset(number, end_stream, code::PROTOCOL_ERROR, kind, reason, events, out);
+        self.reset(
+            number,
+            end_stream,
+            code::PROTOCOL_ERROR,
+            kind,
+            reason,
+            events,
+            out,
+        );
     }
 
     /// A stream error (RFC 9113 §5.4.2). `end_stream`: the peer has ended the stream.
@@ -163,7 +190,12 @@ impl Connection {
             self.resets.add(number);
         }
         frame::write_rst_stream(number, code, out);
-        let error = StreamError { kind, retryable: false, code: Some(u64::from(code)), reason };
+        let error = StreamError {
+            kind,
+            retryable: false,
+            code: Some(u64::from(code)),
+            reason,
+        };
         events.fail(id, error);
     }
 }

@@ -29,7 +29,10 @@ impl Connection {
         }
         let start = out.len();
         out.extend_from_slice(&[0; frame::HEADER_LEN]);
-        let list_limit = self.peer.max_header_list_size.map_or(usize::MAX, |limit| limit as usize);
+        let list_limit = self
+            .peer
+            .max_header_list_size
+            .map_or(usize::MAX, |limit| limit as usize);
         if !self.blocks.write(request, list_limit, out) {
             out.truncate(start);
             return Err(Refused::TooLarge);
@@ -37,16 +40,27 @@ impl Connection {
         self.sent_field_bytes += (out.len() - start - frame::HEADER_LEN) as u64;
         let number = self.next_id;
         self.next_id += 2;
-        let flags = if request.body().is_empty() { flag::END_STREAM } else { 0 };
+        let flags = if request.body().is_empty() {
+            flag::END_STREAM
+        } else {
+            0
+        };
         blocks::frame_block(number, flags, self.peer.max_frame_size as usize, start, out);
 
-        let mut stream =
-            Stream::new(number, slot, self.peer.initial_window_size, request.is_head());
+        let mut stream = Stream::new(
+            number,
+            slot,
+            self.peer.initial_window_size,
+            request.is_head(),
+        );
         let id = stream.id();
         if request.body().is_empty() {
             self.streams.insert(stream);
         } else {
-            stream.body = Some(Body { bytes: Arc::clone(request.body()), sent: 0 });
+            stream.body = Some(Body {
+                bytes: Arc::clone(request.body()),
+                sent: 0,
+            });
             if stream.send_window > 0 {
                 stream.queued = true;
                 self.queue.push_back(number);
@@ -98,7 +112,12 @@ impl Connection {
             let length = rest.len().min(usize::try_from(window).unwrap_or(0));
             let last = length == rest.len();
             let flags = if last { flag::END_STREAM } else { 0 };
-            let header = Header { length: length as u32, kind: kind::DATA, flags, stream: number };
+            let header = Header {
+                length: length as u32,
+                kind: kind::DATA,
+                flags,
+                stream: number,
+            };
             out.extend_from_slice(&header.bytes());
             out.extend_from_slice(&rest[..length]);
             body.sent += length;

@@ -45,12 +45,21 @@ pub(super) struct Streams {
 
 impl Stream {
     pub(super) fn new(id: u32, slot: u32, send_window: u32, is_head: bool) -> Self {
-        Self { id, slot, send_window: i64::from(send_window), is_head, ..Self::default() }
+        Self {
+            id,
+            slot,
+            send_window: i64::from(send_window),
+            is_head,
+            ..Self::default()
+        }
     }
 
     #[inline]
     pub(super) fn id(&self) -> StreamId {
-        StreamId { number: u64::from(self.id), slot: self.slot }
+        StreamId {
+            number: u64::from(self.id),
+            slot: self.slot,
+        }
     }
 
     /// The id on the wire.
@@ -63,7 +72,11 @@ impl Streams {
     pub(super) fn new() -> Self {
         let mut table = Vec::new();
         table.resize_with(16, Stream::default);
-        Self { table, overflow: Vec::new(), len: 0 }
+        Self {
+            table,
+            overflow: Vec::new(),
+            len: 0,
+        }
     }
 
     /// Adds a stream, whose id is not in use.
@@ -103,7 +116,11 @@ impl Streams {
 
     /// Removes every stream above `last`, and gives them in order.
     pub(super) fn remove_above(&mut self, last: u32) -> Vec<Stream> {
-        let table = self.table.iter_mut().filter(|stream| stream.id > last).map(mem::take);
+        let table = self
+            .table
+            .iter_mut()
+            .filter(|stream| stream.id > last)
+            .map(mem::take);
         let mut removed: Vec<_> = table.collect();
         removed.extend(self.overflow.extract_if(.., |stream| stream.id > last));
         removed.sort_unstable_by_key(|stream| stream.id);
@@ -112,7 +129,10 @@ impl Streams {
     }
 
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Stream> {
-        self.table.iter_mut().filter(|stream| stream.id != 0).chain(&mut self.overflow)
+        self.table
+            .iter_mut()
+            .filter(|stream| stream.id != 0)
+            .chain(&mut self.overflow)
     }
 
     #[inline]
@@ -164,7 +184,13 @@ mod tests {
         assert_eq!(streams.len(), 4);
         for number in long_lived {
             let found = streams.get_mut(number).map(|stream| stream.id());
-            assert_eq!(found, Some(StreamId { number: number.into(), slot: number + 7 }));
+            assert_eq!(
+                found,
+                Some(StreamId {
+                    number: number.into(),
+                    slot: number + 7
+                })
+            );
         }
         assert!(streams.get_mut(0).is_none());
         assert!(streams.get_mut(5).is_none());

@@ -50,6 +50,16 @@ pub struct Config {
     pub max_streams: u32,
 }
 
+impl Default for Config {
+    /// Field sections of 256 KiB, as Chromium takes them.
+    fn default() -> Self {
+        Self {
+            field_section: 256 << 10,
+            max_streams: u32::MAX,
+        }
+    }
+}
+
 /// The peer's SETTINGS; defaults before they arrive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PeerSettings {
