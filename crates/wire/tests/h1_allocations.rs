@@ -1,4 +1,5 @@
 //! Requests on a connection that has warmed up allocate nothing.
+#![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 #![allow(unsafe_code, reason = "a global allocator is unsafe by its signature")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
