@@ -1,4 +1,5 @@
 //! What a user reads when TLS fails: what was wrong, with which certificate or file, and what to do.
+#![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
 mod tls_common;
 

@@ -308,13 +308,6 @@ impl Session {
         }
     }
 
-    fn closed_in_handshake(&self) -> Error {
-        Error(format!(
-            "{} closed the connection during the TLS handshake",
-            self.server
-        ))
-    }
-
     fn describe(&self, error: &rustls::Error) -> Error {
         words::describe(error, &self.server, &self.config.rustls().alpn_protocols)
     }
