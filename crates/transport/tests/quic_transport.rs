@@ -271,7 +271,7 @@ fn certificates_are_checked_and_the_way_out_is_named() {
     let config = other.client(&Options::default());
     let error = failure(&mut Client::connect(&config, server.address, "localhost"));
     assert_eq!(error.kind, ErrorKind::Tls);
-    assert!(error.reason.contains("--insecure"), "{error}");
+    assert!(error.reason.contains("--cacert"), "{error}");
 
     let config = server.client(&Options::default());
     let error = failure(&mut Client::connect(

@@ -273,6 +273,11 @@ fn what_says_nothing_is_limited() {
     assert_eq!(code(outcome), EXCESSIVE_LOAD);
 
     let mut peer = Peer::ready();
+    let large = frame(0x21, &[0; 100_000]);
+    let outcome = (0..11).try_for_each(|_| peer.receive(3, &large, false));
+    assert_eq!(code(outcome), EXCESSIVE_LOAD);
+
+    let mut peer = Peer::ready();
     peer.receive(7, &[2], false).unwrap();
     let outcome = (0..1000).try_for_each(|_| peer.receive(7, &[0x20; 5000], false));
     assert_eq!(code(outcome), EXCESSIVE_LOAD);
