@@ -1,1 +1,124 @@
-//! The trilane command: load and serve.
+//! The trilane command as a library: `load` and `serve`, for the native binary and for the Python
+//! module alike.
+
+mod load;
+mod progress;
+mod report;
+mod serve;
+
+use std::ffi::OsString;
+
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser, Subcommand};
+
+/// Nothing went wrong.
+pub const OK: u8 = 0;
+/// The command could not do its work.
+pub const FAILED: u8 = 1;
+/// The command was used wrongly.
+pub const USAGE: u8 = 2;
+/// A `--fail-if` gate was breached.
+pub const BREACHED: u8 = 3;
+/// The measurement is invalid.
+pub const INVALID: u8 = 4;
+/// The user interrupted; the partial report was printed.
+pub const INTERRUPTED: u8 = 130;
+
+/// Race HTTP/1.1, HTTP/2 and HTTP/3 on the same track.
+#[derive(Parser)]
+#[command(
+    name = "trilane",
+    version,
+    propagate_version = true,
+    max_term_width = 100
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Load a server over one HTTP version and report rate, latency, cost and validity
+    Load(Box<load::LoadArgs>),
+    /// Serve a target to aim at: HTTP/1.1, HTTP/2 and HTTP/3 from one handler
+    Serve(serve::ServeArgs),
+}
+
+/// Runs the command that `arguments` (the program's name first) name and gives its exit code.
+pub fn main_from(arguments: impl IntoIterator<Item = OsString>) -> u8 {
+    match Cli::try_parse_from(arguments) {
+        Ok(cli) => match cli.command {
+            Command::Load(arguments) => load::run(&arguments),
+            Command::Serve(arguments) => serve::run(arguments),
+        },
+        Err(error)
+            if error.use_stderr()
+                && error.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand =>
+        {
+            complain(one_line(&error.to_string()));
+            USAGE
+        }
+        Err(help) => {
+            // A closed pipe is nobody's error.
+            let _ = help.print();
+            u8::try_from(help.exit_code()).unwrap_or(USAGE)
+        }
+    }
+}
+
+/// The parser's message without its layout: what is wrong, how it is used, where to read on.
+fn one_line(message: &str) -> String {
+    let lines = message
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty());
+    let mut text = String::new();
+    for line in lines {
+        let separator = match (text.chars().last(), line.starts_with("Usage:")) {
+            (None, _) => "",
+            // Indented lines complete the one above.
+            (Some(':'), false) => " ",
+            (Some(_), _) if line.starts_with('[') => " ",
+            (Some(_), _) => "; ",
+        };
+        text.push_str(separator);
+        let line = line.strip_prefix("error: ").unwrap_or(line);
+        text.push_str(line.strip_prefix("For more information, ").unwrap_or(line));
+    }
+    text
+}
+
+/// The command's definition, for the manual and completions made from it.
+pub fn command() -> clap::Command {
+    Cli::command()
+}
+
+/// Prints one line on stderr in the way of the command.
+fn complain(message: impl std::fmt::Display) {
+    eprintln!("trilane: {message}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wrong_use_is_told_in_one_line() {
+        let told = |arguments: &[&str]| {
+            let error = Cli::try_parse_from([&["trilane", "load"], arguments].concat())
+                .err()
+                .unwrap();
+            one_line(&error.to_string())
+        };
+        assert_eq!(
+            told(&["http://a/", "--format", "xml"]),
+            "invalid value 'xml' for '--format <FORMAT>' [possible values: text, json]; try '--help'."
+        );
+        let missing = told(&["https://a/", "--cert", "a.pem"]);
+        assert!(missing.starts_with(
+            "the following required arguments were not provided: --key <FILE>; Usage: "
+        ));
+        assert!(!missing.contains('\n'));
+    }
+}

@@ -1,3 +1,7 @@
 //! The trilane command.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    ExitCode::from(trilane_cli::main_from(std::env::args_os()))
+}

@@ -1,1 +1,47 @@
-//! The load engine.
+//! The load engine: who sends what, when, and what came of it.
+//!
+//! A [`Plan`] is parsed once and valid by construction. [`run`] gives it to N workers, one per
+//! thread, which share nothing: each owns its connections, a driver and a recorder. What they bring
+//! home is added up to an [`Outcome`].
+//!
+//! ```no_run
+//! use trilane_engine::{Control, Options, Plan, run};
+//!
+//! let options = Options { urls: vec!["http://127.0.0.1:8080/hello".into()], ..Options::default() };
+//! let plan = Plan::new(&options)?;
+//! let outcome = run(&plan, &Control::new())?;
+//! println!("{:.0} requests/s", outcome.rate.requests_per_s);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod context;
+mod control;
+mod cost;
+mod driver;
+mod failure;
+mod gate;
+mod latency;
+mod link;
+mod outcome;
+mod plan;
+mod record;
+mod run;
+mod schedule;
+mod streams;
+mod sys;
+mod tcp;
+mod udp;
+pub mod units;
+mod validity;
+mod worker;
+
+pub use control::{Control, Progress};
+pub use failure::{Failures, Kind};
+pub use gate::{Gate, GateError};
+pub use latency::Summary;
+pub use outcome::{
+    Bytes, Cost, Distribution, Latency, Outcome, PhasesOut, PlanOut, Rate, Requests, Target,
+    Validity, Verdict, WindowOut,
+};
+pub use plan::{Options, Plan, PlanError, Version};
+pub use run::{RunError, run};

@@ -1,1 +1,38 @@
-//! The Python module `trilane._core`.
+//! The Python module `trilane._core`: thin, no protocol code in it.
+//!
+//! Documentation for Python lives in `python/trilane/_core.pyi`; `stubtest` keeps the two alike.
+
+use std::ffi::OsString;
+
+use pyo3::prelude::*;
+
+/// The extension module.
+#[pymodule]
+mod _core {
+    use pyo3::prelude::*;
+
+    #[pymodule_export]
+    use super::main;
+
+    #[pymodule_init]
+    fn constants(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("version", env!("CARGO_PKG_VERSION"))?;
+        module.add("revision", env!("TRILANE_REVISION"))?;
+        module.add("build_profile", super::BUILD_PROFILE)
+    }
+}
+
+/// Runs the native command and returns its exit code.
+///
+/// The interpreter lock is released for the whole run, and Ctrl-C belongs to the command: it
+/// installs its own handler, so a run can print its partial report.
+#[pyfunction]
+fn main(py: Python<'_>, argv: Vec<OsString>) -> u8 {
+    py.detach(|| trilane_cli::main_from(argv))
+}
+
+const BUILD_PROFILE: &str = if cfg!(debug_assertions) {
+    "debug"
+} else {
+    "release"
+};

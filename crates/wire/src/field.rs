@@ -79,7 +79,9 @@ impl<'a> Fields<'a> {
 
     /// The first value of the field `name`, which is given in lower case.
     pub fn first(self, name: &[u8]) -> Option<&'a [u8]> {
-        self.iter().find(|(n, _)| *n == name).map(|(_, value)| value)
+        self.iter()
+            .find(|(n, _)| *n == name)
+            .map(|(_, value)| value)
     }
 }
 
@@ -91,13 +93,18 @@ pub const fn is_token(byte: u8) -> bool {
 
 /// Whether `value` is a field value (RFC 9110 §5.5): no control characters but HTAB.
 pub fn is_field_value(value: &[u8]) -> bool {
-    value.iter().all(|&b| b == b'\t' || (b >= 0x20 && b != 0x7f))
+    value
+        .iter()
+        .all(|&b| b == b'\t' || (b >= 0x20 && b != 0x7f))
 }
 
 /// Whether a field is about one HTTP/1.1 connection and must not be sent or accepted in HTTP/2 and
 /// HTTP/3 (RFC 9113 §8.2.2, RFC 9114 §4.2). `name` is in lower case.
 pub fn is_connection_specific(name: &[u8]) -> bool {
-    matches!(name, b"connection" | b"proxy-connection" | b"keep-alive" | b"transfer-encoding" | b"upgrade")
+    matches!(
+        name,
+        b"connection" | b"proxy-connection" | b"keep-alive" | b"transfer-encoding" | b"upgrade"
+    )
 }
 
 /// Parses the digits of a `content-length`; `None` where RFC 9110 §8.6 does not allow the value or
@@ -128,7 +135,11 @@ mod tests {
         let seen: Vec<_> = list.iter().collect();
         assert_eq!(
             seen,
-            [(&b"set-cookie"[..], &b"A=1"[..]), (b"set-cookie", b""), (b"x", b"y")]
+            [
+                (&b"set-cookie"[..], &b"A=1"[..]),
+                (b"set-cookie", b""),
+                (b"x", b"y")
+            ]
         );
         assert_eq!(list.as_fields().first(b"x"), Some(&b"y"[..]));
     }
@@ -136,8 +147,18 @@ mod tests {
     #[test]
     fn content_length_is_digits_within_u64() {
         assert_eq!(parse_content_length(b"0011"), Some(11));
-        assert_eq!(parse_content_length(b"18446744073709551615"), Some(u64::MAX));
-        for bad in [&b""[..], b"18446744073709551616", b"+1", b"1 ", b"0x1", b"1,1"] {
+        assert_eq!(
+            parse_content_length(b"18446744073709551615"),
+            Some(u64::MAX)
+        );
+        for bad in [
+            &b""[..],
+            b"18446744073709551616",
+            b"+1",
+            b"1 ",
+            b"0x1",
+            b"1,1",
+        ] {
             assert_eq!(parse_content_length(bad), None, "{bad:?}");
         }
     }

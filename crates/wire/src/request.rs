@@ -68,6 +68,7 @@ pub struct Request {
     body: Arc<[u8]>,
     head_method: bool,
     idempotent: bool,
+    closes: bool,
 }
 
 impl Request {
@@ -76,21 +77,34 @@ impl Request {
         static NEXT_ID: AtomicU64 = AtomicU64::new(1);
         check(parts)?;
 
-        let host = parts.fields.iter().find(|(name, _)| name.eq_ignore_ascii_case("host"));
+        let host = parts
+            .fields
+            .iter()
+            .find(|(name, _)| name.eq_ignore_ascii_case("host"));
         let authority = host.map_or(parts.authority, |(_, value)| value.as_str());
         let length = parts.body.len().to_string();
         let announces_length = (!parts.body.is_empty()
             || matches!(parts.method, "POST" | "PUT" | "PATCH"))
-            && !parts.fields.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-length"));
+            && !parts
+                .fields
+                .iter()
+                .any(|(name, _)| name.eq_ignore_ascii_case("content-length"));
 
-        let mut h1 = format!("{} {} HTTP/1.1\r\nHost: {authority}\r\n", parts.method, parts.path);
+        let mut h1 = format!(
+            "{} {} HTTP/1.1\r\nHost: {authority}\r\n",
+            parts.method, parts.path
+        );
         let mut fields = FieldList::new();
         let mut indexing = Vec::new();
         let mut add = |name: &[u8], value: &[u8], how| {
             fields.push_lowercase(name, value);
             indexing.push(how);
         };
-        let path_indexing = if parts.repeated { Indexing::Incremental } else { Indexing::Without };
+        let path_indexing = if parts.repeated {
+            Indexing::Incremental
+        } else {
+            Indexing::Without
+        };
         add(b":method", parts.method.as_bytes(), Indexing::Incremental);
         add(b":scheme", parts.scheme.as_bytes(), Indexing::Incremental);
         add(b":authority", authority.as_bytes(), Indexing::Incremental);
@@ -117,7 +131,10 @@ impl Request {
         h1.push_str("\r\n");
 
         let mut section = Vec::new();
-        qpack::encode(fields.iter().zip(&indexing).map(|((n, v), i)| (n, v, *i)), &mut section);
+        qpack::encode(
+            fields.iter().zip(&indexing).map(|((n, v), i)| (n, v, *i)),
+            &mut section,
+        );
         Ok(Self {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             h1: h1.into_bytes().into(),
@@ -131,6 +148,12 @@ impl Request {
                 parts.method,
                 "GET" | "HEAD" | "OPTIONS" | "TRACE" | "PUT" | "DELETE"
             ),
+            closes: parts.fields.iter().any(|(name, value)| {
+                name.eq_ignore_ascii_case("connection")
+                    && value
+                        .split(',')
+                        .any(|option| option.trim().eq_ignore_ascii_case("close"))
+            }),
         })
     }
 
@@ -146,7 +169,10 @@ impl Request {
 
     /// The fields for HTTP/2, pseudo-fields first, each with the way it may be indexed.
     pub fn fields(&self) -> impl Iterator<Item = (&[u8], &[u8], Indexing)> {
-        self.fields.iter().zip(&self.indexing).map(|((n, v), i)| (n, v, *i))
+        self.fields
+            .iter()
+            .zip(&self.indexing)
+            .map(|((n, v), i)| (n, v, *i))
     }
 
     /// The encoded field section for HTTP/3 (static table only), with its prefix.
@@ -172,6 +198,12 @@ impl Request {
     /// Whether the method is idempotent (RFC 9110 §9.2.2).
     pub fn is_idempotent(&self) -> bool {
         self.idempotent
+    }
+
+    /// Whether the request asks for `Connection: close`, so that it is the last one on an HTTP/1.1
+    /// connection (RFC 9112 §9.6).
+    pub fn closes(&self) -> bool {
+        self.closes
     }
 }
 
@@ -208,12 +240,29 @@ fn check(parts: &RequestParts<'_>) -> Result<(), RequestError> {
 impl fmt::Display for RequestError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Method(text) => write!(f, "method {text:?} cannot be sent: a method is a token such as GET, and CONNECT is not supported"),
-            Self::Authority(text) => write!(f, "host {text:?} has characters that a host may not have"),
-            Self::Path(text) => write!(f, "path {text:?} must begin with '/' and have no spaces or control characters: percent-encode them"),
-            Self::FieldName(text) => write!(f, "header name {text:?} is not a token: write it as 'Name: value'"),
-            Self::FieldValue(name) => write!(f, "the value of header {name:?} has line breaks, control characters or blanks around it"),
-            Self::Forbidden(name) => write!(f, "header {name:?} cannot be set here: it follows from the body and the HTTP version"),
+            Self::Method(text) => write!(
+                f,
+                "method {text:?} cannot be sent: a method is a token such as GET, and CONNECT is not supported"
+            ),
+            Self::Authority(text) => {
+                write!(f, "host {text:?} has characters that a host may not have")
+            }
+            Self::Path(text) => write!(
+                f,
+                "path {text:?} must begin with '/' and have no spaces or control characters: percent-encode them"
+            ),
+            Self::FieldName(text) => write!(
+                f,
+                "header name {text:?} is not a token: write it as 'Name: value'"
+            ),
+            Self::FieldValue(name) => write!(
+                f,
+                "the value of header {name:?} has line breaks, control characters or blanks around it"
+            ),
+            Self::Forbidden(name) => write!(
+                f,
+                "header {name:?} cannot be set here: it follows from the body and the HTTP version"
+            ),
         }
     }
 }
@@ -254,29 +303,47 @@ mod tests {
     fn a_host_field_replaces_the_authority() {
         let fields = field("HOST", "b.example");
         let request = Request::new(&parts(&fields, "/")).unwrap();
-        assert_eq!(request.h1_head(), b"GET / HTTP/1.1\r\nHost: b.example\r\n\r\n");
+        assert_eq!(
+            request.h1_head(),
+            b"GET / HTTP/1.1\r\nHost: b.example\r\n\r\n"
+        );
         let authority = request.fields().nth(2).unwrap();
-        assert_eq!(authority, (&b":authority"[..], &b"b.example"[..], Indexing::Incremental));
+        assert_eq!(
+            authority,
+            (&b":authority"[..], &b"b.example"[..], Indexing::Incremental)
+        );
     }
 
     #[test]
     fn secrets_are_never_indexed() {
         let fields = field("Cookie", "a=b");
         let request = Request::new(&parts(&fields, "/")).unwrap();
-        assert_eq!(request.fields().last().unwrap(), (&b"cookie"[..], &b"a=b"[..], Indexing::Never));
+        assert_eq!(
+            request.fields().last().unwrap(),
+            (&b"cookie"[..], &b"a=b"[..], Indexing::Never)
+        );
     }
 
     #[test]
     fn input_that_would_split_the_request_is_refused() {
         for value in ["a\r\nb: c", "a\nb", "a\0", " a"] {
             let fields = field("X", value);
-            assert_eq!(Request::new(&parts(&fields, "/")).unwrap_err(), RequestError::FieldValue("X".into()));
+            assert_eq!(
+                Request::new(&parts(&fields, "/")).unwrap_err(),
+                RequestError::FieldValue("X".into())
+            );
         }
         for path in ["x", "/a b", "/\r\n", "*", "/é"] {
-            assert_eq!(Request::new(&parts(&[], path)).unwrap_err(), RequestError::Path(path.into()));
+            assert_eq!(
+                Request::new(&parts(&[], path)).unwrap_err(),
+                RequestError::Path(path.into())
+            );
         }
         for name in ["", "a b", "a:", "transfer-encoding", "content-length"] {
-            assert!(Request::new(&parts(&field(name, "7"), "/")).is_err(), "{name}");
+            assert!(
+                Request::new(&parts(&field(name, "7"), "/")).is_err(),
+                "{name}"
+            );
         }
     }
 
@@ -284,8 +351,18 @@ mod tests {
     fn a_body_announces_its_length() {
         let mut post = parts(&[], "/");
         post.method = "POST";
-        assert!(Request::new(&post).unwrap().h1_head().ends_with(b"Content-Length: 0\r\n\r\n"));
+        assert!(
+            Request::new(&post)
+                .unwrap()
+                .h1_head()
+                .ends_with(b"Content-Length: 0\r\n\r\n")
+        );
         post.body = Arc::from(*b"abc");
-        assert!(Request::new(&post).unwrap().h1_head().ends_with(b"Content-Length: 3\r\n\r\n"));
+        assert!(
+            Request::new(&post)
+                .unwrap()
+                .h1_head()
+                .ends_with(b"Content-Length: 3\r\n\r\n")
+        );
     }
 }

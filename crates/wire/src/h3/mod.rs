@@ -1,6 +1,26 @@
 //! HTTP/3 (RFC 9114) over any QUIC that offers [`Streams`].
+//!
+//! **The invariant**: hand every byte, end, reset and stop of the peer's streams to the
+//! [`Connection`] in the order of each stream, and [`Connection::writable`] when QUIC says so; then
+//! let QUIC transmit. When a call returns a [`ConnectionError`], every outstanding request has been
+//! reported; close QUIC with its code.
 
-use crate::{ConnectionError, Events, Refused, Request, StreamId};
+pub mod code;
+mod control;
+mod exchange;
+mod frame;
+mod peer;
+mod section;
+mod sending;
+mod table;
+
+use crate::{ConnectionError, ErrorKind, Events, Refused, Request, StreamError, StreamId};
+use control::ControlStream;
+use exchange::Exchange;
+use peer::{Control, PeerStreams};
+use section::{Fault, Sections};
+use sending::{Openings, Sending};
+use table::Table;
 
 /// The streams of a QUIC connection, as HTTP/3 needs them. `transport::quic` implements it.
 pub trait Streams {
@@ -10,6 +30,11 @@ pub trait Streams {
     fn open_uni(&mut self) -> Option<u64>;
     /// Writes as much of `bytes` as flow control takes, and says how much; 0 on a stopped stream.
     fn write(&mut self, stream: u64, bytes: &[u8]) -> usize;
+    /// As [`Self::write`], for bytes that are written again and again: the same `key` always comes
+    /// with the same bytes, so that an implementation may keep them in a form of its own.
+    fn write_repeated(&mut self, stream: u64, _key: u64, bytes: &[u8]) -> usize {
+        self.write(stream, bytes)
+    }
     /// Ends our direction of the stream.
     fn finish(&mut self, stream: u64);
     /// RESET_STREAM.
@@ -27,6 +52,16 @@ pub struct Config {
     pub max_streams: u32,
 }
 
+impl Default for Config {
+    /// Field sections of 256 KiB, as Chromium takes them.
+    fn default() -> Self {
+        Self {
+            field_section: 256 << 10,
+            max_streams: u32::MAX,
+        }
+    }
+}
+
 /// The peer's SETTINGS; defaults before they arrive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PeerSettings {
@@ -42,33 +77,375 @@ pub struct PeerSettings {
 
 /// The client's end of one connection.
 #[derive(Debug)]
-pub struct Connection {}
+pub struct Connection {
+    max_streams: usize,
+    peer: PeerSettings,
+    peer_streams: PeerStreams,
+    control: ControlStream,
+    exchanges: Table,
+    openings: Openings,
+    sections: Sections,
+    outstanding: usize,
+    closing: bool,
+    failed: bool,
+    sent_field_bytes: u64,
+}
 
 impl Connection {
-    /// Opens the control stream (SETTINGS, a reserved setting and frame). Call when the handshake is done
-    /// (or when 0-RTT keys are there).
-    pub fn new(_config: Config, _quic: &mut impl Streams) -> Self { unimplemented!() }
-    /// Opens a stream with `request`; `Full` where QUIC grants no stream now. What flow control does not
-    /// take stays inside and follows by [`Self::writable`].
-    pub fn send(&mut self, _request: &Request, _slot: u32, _quic: &mut impl Streams) -> Result<StreamId, Refused> { unimplemented!() }
+    /// Opens the control stream (SETTINGS, a reserved setting and frame). Call when the handshake is
+    /// done.
+    pub fn new(config: Config, quic: &mut impl Streams) -> Self {
+        let mut connection = Self {
+            max_streams: config.max_streams as usize,
+            peer: PeerSettings::default(),
+            peer_streams: PeerStreams::default(),
+            control: ControlStream::new(config.field_section),
+            exchanges: Table::default(),
+            openings: Openings::new(),
+            sections: Sections::new(config.field_section),
+            outstanding: 0,
+            closing: false,
+            failed: false,
+            sent_field_bytes: 0,
+        };
+        connection.control.advance(quic);
+        connection
+    }
+
+    /// Opens a stream with `request`; `Full` where QUIC grants no stream now. What flow control does
+    /// not take stays inside and follows by [`Self::writable`].
+    pub fn send(
+        &mut self,
+        request: &Request,
+        slot: u32,
+        quic: &mut impl Streams,
+    ) -> Result<StreamId, Refused> {
+        if self.closing {
+            return Err(Refused::Draining);
+        }
+        if self.outstanding >= self.max_streams {
+            return Err(Refused::Full);
+        }
+        let opening = self.openings.of(request);
+        if self
+            .peer
+            .max_field_section_size
+            .is_some_and(|max| opening.section_size > max)
+        {
+            return Err(Refused::TooLarge);
+        }
+        let Some(number) = quic.open_bi() else {
+            return Err(Refused::Full);
+        };
+
+        let exchange = self.exchanges.insert(number, slot, request.is_head());
+        let written = quic.write_repeated(number, request.id(), &opening.bytes);
+        if written == opening.bytes.len() && !opening.body_follows {
+            quic.finish(number);
+        } else {
+            let body = opening.body_follows.then(|| request.body());
+            let mut sending = Sending::new(&opening.bytes[written..], body);
+            if !sending.advance(number, quic) {
+                exchange.sending = Some(Box::new(sending));
+            }
+        }
+        self.outstanding += 1;
+        self.sent_field_bytes += request.qpack_section().len() as u64;
+        Ok(StreamId { number, slot })
+    }
+
     /// Takes all of `bytes` of one stream of the peer's; `fin` where they are its last.
-    pub fn receive<E: Events>(&mut self, _stream: u64, _bytes: &[u8], _fin: bool, _events: &mut E, _quic: &mut impl Streams) -> Result<(), ConnectionError> { unimplemented!() }
+    pub fn receive<E: Events>(
+        &mut self,
+        stream: u64,
+        bytes: &[u8],
+        fin: bool,
+        events: &mut E,
+        quic: &mut impl Streams,
+    ) -> Result<(), ConnectionError> {
+        if self.failed {
+            return Ok(());
+        }
+        // RFC 9000 §2.1: the low bits say who opened the stream, and in which directions.
+        match stream & 3 {
+            0 => self.receive_response(stream, bytes, fin, events, quic),
+            3 => self.receive_peer(stream, bytes, fin, events, quic),
+            1 => self.fail(
+                ConnectionError {
+                    kind: ErrorKind::Protocol,
+                    code: code::STREAM_CREATION_ERROR,
+                    reason: "a bidirectional stream of the server's",
+                },
+                events,
+            ),
+            _ => Ok(()),
+        }
+    }
+
     /// The peer reset its direction of a stream.
-    pub fn reset<E: Events>(&mut self, _stream: u64, _code: u64, _events: &mut E, _quic: &mut impl Streams) -> Result<(), ConnectionError> { unimplemented!() }
+    pub fn reset<E: Events>(
+        &mut self,
+        stream: u64,
+        code: u64,
+        events: &mut E,
+        quic: &mut impl Streams,
+    ) -> Result<(), ConnectionError> {
+        if self.failed {
+            return Ok(());
+        }
+        if stream & 3 == 3 {
+            return self
+                .peer_streams
+                .closed(stream)
+                .or_else(|error| self.fail(error, events));
+        }
+        let Some(exchange) = self.exchanges.get_mut(stream).filter(|e| !e.has_ended()) else {
+            return Ok(());
+        };
+        if code == code::NO_ERROR && exchange.is_complete_but_for_fin() {
+            exchange.end(events);
+            self.ended(stream);
+            return Ok(());
+        }
+        let rejected = code == code::REQUEST_REJECTED;
+        let error = StreamError {
+            kind: ErrorKind::Reset,
+            retryable: rejected,
+            code: Some(code),
+            reason: if rejected {
+                "the server rejected the request"
+            } else {
+                "the server reset the stream"
+            },
+        };
+        self.abandon(stream, error, code::REQUEST_CANCELLED, events, quic);
+        Ok(())
+    }
+
     /// The peer sent STOP_SENDING for our direction of a stream.
-    pub fn stopped<E: Events>(&mut self, _stream: u64, _code: u64, _events: &mut E, _quic: &mut impl Streams) -> Result<(), ConnectionError> { unimplemented!() }
+    pub fn stopped<E: Events>(
+        &mut self,
+        stream: u64,
+        code: u64,
+        events: &mut E,
+        quic: &mut impl Streams,
+    ) -> Result<(), ConnectionError> {
+        if self.failed {
+            return Ok(());
+        }
+        if self.control.id == Some(stream) {
+            let error = ConnectionError {
+                kind: ErrorKind::Protocol,
+                code: code::CLOSED_CRITICAL_STREAM,
+                reason: "the peer stopped our control stream",
+            };
+            return self.fail(error, events);
+        }
+        // RFC 9000 §3.5: answered by a reset with the same code. The response goes on (RFC 9114 §4.1).
+        quic.reset(stream, code);
+        if let Some(exchange) = self.exchanges.get_mut(stream) {
+            exchange.sending = None;
+            if exchange.has_ended() {
+                self.exchanges.remove(stream);
+            }
+        }
+        Ok(())
+    }
+
+    /// The peer grants unidirectional streams.
+    pub fn grant_uni(&mut self, quic: &mut impl Streams) {
+        self.control.advance(quic);
+    }
+
     /// QUIC can take more bytes of a stream that could not take all.
-    pub fn writable(&mut self, _stream: u64, _quic: &mut impl Streams) { unimplemented!() }
+    pub fn writable(&mut self, stream: u64, quic: &mut impl Streams) {
+        if self.control.id == Some(stream) {
+            self.control.advance(quic);
+            return;
+        }
+        let Some(exchange) = self.exchanges.get_mut(stream) else {
+            return;
+        };
+        if let Some(sending) = &mut exchange.sending
+            && sending.advance(stream, quic)
+        {
+            exchange.sending = None;
+            if exchange.has_ended() {
+                self.exchanges.remove(stream);
+            }
+        }
+    }
+
     /// The QUIC connection is lost: fails what is outstanding.
-    pub fn eof<E: Events>(&mut self, _events: &mut E) { unimplemented!() }
+    pub fn eof<E: Events>(&mut self, events: &mut E) {
+        self.closing = true;
+        self.failed = true;
+        let error = StreamError {
+            kind: ErrorKind::Closed,
+            retryable: false,
+            code: None,
+            reason: "the connection was lost",
+        };
+        self.fail_outstanding(error, events);
+    }
+
     /// Cancels a request (H3_REQUEST_CANCELLED both ways); nothing more is reported for it.
-    pub fn cancel(&mut self, _stream: StreamId, _quic: &mut impl Streams) { unimplemented!() }
+    pub fn cancel(&mut self, stream: StreamId, quic: &mut impl Streams) {
+        if let Some(exchange) = self.exchanges.get_mut(stream.number) {
+            if !exchange.has_ended() {
+                self.outstanding -= 1;
+                quic.stop(stream.number, code::REQUEST_CANCELLED);
+            }
+            quic.reset(stream.number, code::REQUEST_CANCELLED);
+            self.exchanges.remove(stream.number);
+        }
+    }
+
+    /// How many more requests may be sent, as far as the limits of our own go; `send` may still find
+    /// that QUIC grants no stream.
+    pub fn capacity(&self) -> usize {
+        if self.closing {
+            0
+        } else {
+            self.max_streams - self.outstanding
+        }
+    }
+
     /// Requests sent and not yet ended.
-    pub fn outstanding(&self) -> usize { unimplemented!() }
+    pub fn outstanding(&self) -> usize {
+        self.outstanding
+    }
+
     /// Whether the connection takes no more requests, now or later (GOAWAY, failed).
-    pub fn is_closing(&self) -> bool { unimplemented!() }
+    pub fn is_closing(&self) -> bool {
+        self.closing
+    }
+
     /// The peer's SETTINGS.
-    pub fn peer_settings(&self) -> PeerSettings { unimplemented!() }
+    pub fn peer_settings(&self) -> PeerSettings {
+        self.peer
+    }
+
     /// Bytes of request field sections sent: compressed.
-    pub fn sent_field_bytes(&self) -> u64 { unimplemented!() }
+    pub fn sent_field_bytes(&self) -> u64 {
+        self.sent_field_bytes
+    }
+
+    fn receive_response<E: Events>(
+        &mut self,
+        stream: u64,
+        bytes: &[u8],
+        fin: bool,
+        events: &mut E,
+        quic: &mut impl Streams,
+    ) -> Result<(), ConnectionError> {
+        let Some(exchange) = self.exchanges.get_mut(stream).filter(|e| !e.has_ended()) else {
+            // Cancelled or failed: what was on its way when we stopped the stream.
+            return Ok(());
+        };
+        match exchange.receive(bytes, fin, &mut self.sections, events) {
+            Ok(false) => Ok(()),
+            Ok(true) => {
+                self.ended(stream);
+                Ok(())
+            }
+            Err(Fault::Stream(error)) => {
+                let code = error.code.unwrap_or(code::MESSAGE_ERROR);
+                self.abandon(stream, error, code, events, quic);
+                Ok(())
+            }
+            Err(Fault::Connection(error)) => self.fail(error, events),
+        }
+    }
+
+    fn receive_peer<E: Events>(
+        &mut self,
+        stream: u64,
+        mut bytes: &[u8],
+        fin: bool,
+        events: &mut E,
+        quic: &mut impl Streams,
+    ) -> Result<(), ConnectionError> {
+        loop {
+            match self.peer_streams.receive(stream, &mut bytes, fin, quic) {
+                Ok(None) => return Ok(()),
+                Ok(Some(Control::Settings(settings))) => self.peer = settings,
+                Ok(Some(Control::Goaway(id))) => self.goaway(id, events, quic),
+                Err(error) => return self.fail(error, events),
+            }
+        }
+    }
+
+    fn goaway<E: Events>(&mut self, id: u64, events: &mut E, quic: &mut impl Streams) {
+        self.closing = true;
+        let error = StreamError {
+            kind: ErrorKind::Goaway,
+            retryable: true,
+            code: None,
+            reason: "the server is going away and did not process the request",
+        };
+        for number in self.exchanges.numbers_from(id) {
+            self.abandon(number, error, code::REQUEST_CANCELLED, events, quic);
+        }
+    }
+
+    /// The response has been reported in full.
+    fn ended(&mut self, stream: u64) {
+        self.outstanding -= 1;
+        // A server may answer before it has read the request: the rest of our body still follows
+        // unless it asks us to stop (RFC 9114 §4.1).
+        if self
+            .exchanges
+            .get_mut(stream)
+            .is_some_and(|exchange| exchange.sending.is_none())
+        {
+            self.exchanges.remove(stream);
+        }
+    }
+
+    /// Ends both directions of a request's stream with `code` and reports `error`.
+    fn abandon<E: Events>(
+        &mut self,
+        stream: u64,
+        error: StreamError,
+        code: u64,
+        events: &mut E,
+        quic: &mut impl Streams,
+    ) {
+        quic.reset(stream, code);
+        if let Some(exchange) = self.exchanges.get_mut(stream).filter(|e| !e.has_ended()) {
+            quic.stop(stream, code);
+            events.fail(exchange.id(), error);
+            self.outstanding -= 1;
+        }
+        self.exchanges.remove(stream);
+    }
+
+    fn fail<E: Events>(
+        &mut self,
+        error: ConnectionError,
+        events: &mut E,
+    ) -> Result<(), ConnectionError> {
+        self.closing = true;
+        self.failed = true;
+        let ConnectionError { kind, code, reason } = error;
+        let each = StreamError {
+            kind,
+            retryable: false,
+            code: Some(code),
+            reason,
+        };
+        self.fail_outstanding(each, events);
+        Err(error)
+    }
+
+    fn fail_outstanding<E: Events>(&mut self, error: StreamError, events: &mut E) {
+        for number in self.exchanges.numbers_from(0) {
+            if let Some(exchange) = self.exchanges.get_mut(number).filter(|e| !e.has_ended()) {
+                events.fail(Exchange::id(exchange), error);
+            }
+            self.exchanges.remove(number);
+        }
+        self.outstanding = 0;
+    }
 }

@@ -1,0 +1,117 @@
+# Needs Rust, Python >= 3.11 and a C compiler; everything else goes into .venv and target.
+# `make help` lists what there is. Nothing is done twice: stamps in .venv remember what is installed.
+
+PYTHON ?= python3
+FUZZ_SECONDS ?= 60
+# Arguments for the commands: make race ARGS='https://example.org/ --blocks 20'
+ARGS ?=
+
+VENV := $(CURDIR)/.venv
+BIN := $(VENV)/bin
+STAMPS := $(VENV)/.stamps
+TARGET := $(or $(CARGO_TARGET_DIR),$(CURDIR)/target)
+
+RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml -o -path '*/assets/*' -type f) \
+	Cargo.toml Cargo.lock
+
+# uv does not read pip's configuration: hand over the index and the certificates that pip uses.
+# It must never fetch an interpreter.
+pip_option = $(shell $(BIN)/python -m pip config list 2>/dev/null \
+	| sed -n "s/^[^=]*\.$(1)='\(.*\)'$$/\1/p" | tail -n 1)
+define UV
+env UV_PYTHON_DOWNLOADS=never UV_SYSTEM_CERTS=1 UV_NO_CONFIG=1 VIRTUAL_ENV=$(VENV) \
+	$(if $(call pip_option,index-url),UV_DEFAULT_INDEX='$(call pip_option,index-url)') \
+	$(if $(call pip_option,extra-index-url),UV_INDEX='$(call pip_option,extra-index-url)') \
+	$(if $(call pip_option,cert),SSL_CERT_FILE='$(call pip_option,cert)') $(BIN)/uv
+endef
+
+# The cargo tests ask Python packages for a second opinion.
+export TRILANE_TEST_PYTHON := $(BIN)/python
+export PYO3_PYTHON := $(BIN)/python
+
+.DEFAULT_GOAL := help
+.PHONY: help race test test-rust test-python bench lint fuzz docs build pins clean
+.DELETE_ON_ERROR:
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
+
+race: $(STAMPS)/extension ## build what is missing and race HTTP/1.1, HTTP/2 and HTTP/3
+	@$(BIN)/trilane race $(ARGS)
+
+build: $(STAMPS)/extension ## .venv/bin/trilane and target/release/trilane
+	cargo build --release --package trilane-cli
+	@echo "built $(BIN)/trilane and $(TARGET)/release/trilane"
+
+test: test-rust test-python ## everything that must pass before a commit
+
+test-rust: $(STAMPS)/test
+	cargo test
+
+test-python: $(STAMPS)/test $(STAMPS)/extension
+	$(BIN)/python -m pytest
+	$(BIN)/python -m mypy.stubtest trilane._core
+
+bench: build ## our CPU per request beside wrk, h2load and oha
+	$(BIN)/python bench/run.py $(ARGS)
+
+lint: $(STAMPS)/test ## formatters, clippy, rustdoc, ruff, mypy
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --quiet
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+fuzz: ## every fuzz target for FUZZ_SECONDS (60)
+	@cargo +nightly fuzz --version >/dev/null 2>&1 || { \
+		echo "fuzzing needs a nightly compiler and cargo-fuzz. Type:" >&2; \
+		echo "  rustup toolchain install nightly && cargo install cargo-fuzz" >&2; exit 1; }
+	@set -e; for target in $$(cargo +nightly fuzz list); do \
+		echo "fuzz: $$target for $(FUZZ_SECONDS) s"; \
+		cargo +nightly fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS); \
+	done
+
+docs: $(STAMPS)/extension ## rustdoc, the manual and its man pages
+	cargo doc --workspace --no-deps
+	$(BIN)/python -m trilane.cli.manual build/docs
+	@echo "wrote build/docs and $(TARGET)/doc"
+
+pins: $(STAMPS)/bootstrap ## resolve requirements/*.in anew
+	@for name in bootstrap lab build test; do \
+		$(UV) pip compile --quiet --upgrade --universal --python-version 3.11 --no-header \
+			--no-annotate --no-emit-index-url requirements/$$name.in -o requirements/$$name.txt; \
+	done
+
+clean: ## remove .venv, build and what cargo made
+	rm -rf $(VENV) build python/trilane/_core*.so report.html
+	cargo clean
+
+$(STAMPS)/bootstrap: requirements/bootstrap.txt
+	@command -v $(PYTHON) >/dev/null || { \
+		echo "no $(PYTHON) here: install Python 3.11 or newer, or type: make PYTHON=/path/to/python3" >&2; \
+		exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "$(PYTHON) is $$($(PYTHON) -V 2>&1), Trilane needs 3.11 or newer. Type: make PYTHON=/path/to/python3" >&2; \
+		exit 1; }
+	@command -v cargo >/dev/null || { echo "no cargo here: install Rust from https://rustup.rs" >&2; exit 1; }
+	@command -v cc >/dev/null || { echo "no C compiler (cc) here: install gcc or clang" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/bootstrap.txt
+	@mkdir -p $(STAMPS) && touch $@
+
+$(STAMPS)/lab: $(STAMPS)/bootstrap requirements/lab.txt requirements/build.txt
+	@echo "installing what the lab needs"
+	@$(UV) pip install --quiet -r requirements/lab.txt -r requirements/build.txt
+	@touch $@
+
+$(STAMPS)/test: $(STAMPS)/lab requirements/test.txt
+	@echo "installing what the tests need"
+	@$(UV) pip install --quiet -r requirements/test.txt
+	@touch $@
+
+# Editable: a change in python/ needs no rebuild. Dependencies are installed above, pinned.
+$(STAMPS)/extension: $(STAMPS)/lab $(RUST_SOURCES) pyproject.toml
+	@$(UV) --version >/dev/null
+	PATH="$(BIN):$$PATH" VIRTUAL_ENV=$(VENV) UV_OFFLINE=1 $(BIN)/maturin develop --release --uv
+	@touch $@

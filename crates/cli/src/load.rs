@@ -1,0 +1,375 @@
+//! `trilane load`.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use trilane_engine::{Control, Gate, Options, Outcome, Plan, PlanError, Verdict, Version, units};
+
+use crate::progress::Display;
+use crate::{BREACHED, FAILED, INTERRUPTED, INVALID, OK, USAGE, complain, report};
+
+#[derive(Args)]
+#[command(after_help = AFTER_HELP)]
+pub(crate) struct LoadArgs {
+    /// What to request; several of one origin take turns
+    #[arg(value_name = "URL")]
+    urls: Vec<String>,
+
+    /// Connections, over all threads
+    #[arg(short, long, value_name = "N", default_value = "64", value_parser = number, help_heading = LOAD)]
+    connections: usize,
+    /// Requests in flight on each connection (HTTP/2 and HTTP/3)
+    #[arg(short = 'm', long, value_name = "N", default_value = "1", value_parser = number, help_heading = LOAD)]
+    streams: usize,
+    /// Worker threads
+    #[arg(short, long, value_name = "N", default_value = "1", value_parser = number, help_heading = LOAD)]
+    threads: usize,
+    /// Requests to send in all, instead of a duration
+    #[arg(short = 'n', long, value_name = "N", value_parser = units::count, help_heading = LOAD)]
+    requests: Option<u64>,
+    /// How long to measure [default: 10s, unless -n is given]
+    #[arg(short, long, short_aliases = ['z', 'D'], value_name = "TIME", value_parser = units::time, help_heading = LOAD)]
+    duration: Option<Duration>,
+    /// Open model: requests per second, sent on time whatever the responses do
+    #[arg(short = 'R', long, short_alias = 'q', value_name = "PER_SECOND", value_parser = units::rate, help_heading = LOAD)]
+    rate: Option<f64>,
+    /// How long to send before measuring [default: 1s, or 0s with -n]
+    #[arg(long, value_name = "TIME", value_parser = units::time, help_heading = LOAD)]
+    warmup: Option<Duration>,
+    /// Most time for a complete response
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = units::time, help_heading = LOAD)]
+    timeout: Duration,
+    /// Most time for TCP, TLS or QUIC to be ready
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = units::time, help_heading = LOAD)]
+    connect_timeout: Duration,
+
+    /// Method [default: GET, or POST with a body]
+    #[arg(short = 'X', long, value_name = "METHOD", help_heading = REQUEST)]
+    method: Option<String>,
+    /// Header field, repeatable
+    #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", help_heading = REQUEST)]
+    headers: Vec<String>,
+    /// Request body: text, or @FILE
+    #[arg(short, long, value_name = "TEXT|@FILE", help_heading = REQUEST)]
+    body: Option<String>,
+    /// Status codes that count as ok, such as 200 or 200-299,404
+    #[arg(long, value_name = "CODES", default_value = "200-399", value_parser = statuses, help_heading = REQUEST)]
+    expect_status: Statuses,
+    /// Fail every response whose body differs from the first
+    #[arg(long, help_heading = REQUEST)]
+    check_body: bool,
+
+    /// HTTP/1.1
+    #[arg(long, group = "version", help_heading = VERSION)]
+    h1: bool,
+    /// HTTP/2 over TLS
+    #[arg(long, group = "version", help_heading = VERSION)]
+    h2: bool,
+    /// HTTP/2 without TLS, by prior knowledge
+    #[arg(long, group = "version", help_heading = VERSION)]
+    h2c: bool,
+    /// HTTP/3
+    #[arg(long, group = "version", help_heading = VERSION)]
+    h3: bool,
+
+    /// Accept any certificate
+    #[arg(short = 'k', long, help_heading = CONNECTION)]
+    insecure: bool,
+    /// Trust the authorities of a PEM file, beside the system's
+    #[arg(long, value_name = "FILE", help_heading = CONNECTION)]
+    cacert: Vec<PathBuf>,
+    /// Client certificate chain, PEM
+    #[arg(long, value_name = "FILE", requires = "key", help_heading = CONNECTION)]
+    cert: Option<PathBuf>,
+    /// Key of the client certificate, PEM
+    #[arg(long, value_name = "FILE", requires = "cert", help_heading = CONNECTION)]
+    key: Option<PathBuf>,
+    /// Server name in the TLS handshake, instead of the URL's host
+    #[arg(long, value_name = "NAME", help_heading = CONNECTION)]
+    sni: Option<String>,
+    /// Connect there, instead of to the URL's host and port
+    #[arg(long, value_name = "HOST:PORT", help_heading = CONNECTION)]
+    connect_to: Option<String>,
+    /// Make every TLS handshake a full one
+    #[arg(long, help_heading = CONNECTION)]
+    no_resumption: bool,
+    /// TCP congestion control of our sockets, such as cubic or bbr
+    #[arg(long, value_name = "NAME", help_heading = CONNECTION)]
+    congestion_control: Option<String>,
+    /// What each stream may receive before we grant more, in bytes
+    #[arg(long, value_name = "SIZE", default_value = "16m", value_parser = window, help_heading = CONNECTION)]
+    stream_window: u32,
+    /// What each connection may receive before we grant more, in bytes
+    #[arg(long, value_name = "SIZE", default_value = "64m", value_parser = window, help_heading = CONNECTION)]
+    connection_window: u32,
+    /// Processors for the worker threads, such as 0 or 0,2-3
+    #[arg(long = "cpu", value_name = "LIST", value_parser = cpus, help_heading = CONNECTION)]
+    cpus: Option<Cpus>,
+
+    /// Exit with 3 when the condition holds: 'p99>10ms', 'rate<1000', 'failed>0', 'error_rate>1%'
+    #[arg(long, value_name = "EXPR", value_parser = Gate::parse, help_heading = RESULT)]
+    fail_if: Vec<Gate>,
+    /// Write the result to a file instead of stdout
+    #[arg(short, long, value_name = "FILE", help_heading = RESULT)]
+    output: Option<PathBuf>,
+    /// How the result is written
+    #[arg(long, value_enum, default_value_t = Format::Text, help_heading = RESULT)]
+    format: Format,
+}
+
+const LOAD: &str = "Load";
+const REQUEST: &str = "Request";
+const VERSION: &str = "Version (default: h1 for http, h2 or h1 by ALPN for https)";
+const CONNECTION: &str = "Connection";
+const RESULT: &str = "Result";
+
+const AFTER_HELP: &str = "\
+Counts take k and m (10k), times us, ms, s, m and h (500ms), sizes k and m (16k).
+Exit codes: 0 ok, 1 could not run, 2 wrong usage, 3 a --fail-if gate was breached,
+4 the measurement is invalid, 130 interrupted (the partial report is printed).
+
+Examples:
+  trilane load http://127.0.0.1:8080/hello
+  trilane load --h2 -c 8 -m 100 -d 30s --cacert ca.pem https://localhost:8443/
+  trilane load -R 5k -d 60s --fail-if 'p99>10ms' https://api.example/";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people
+    Text,
+    /// trilane.run/1, for programs
+    Json,
+}
+
+#[derive(Clone, Debug)]
+struct Statuses(Vec<(u16, u16)>);
+
+#[derive(Clone, Debug)]
+struct Cpus(Vec<usize>);
+
+fn number(text: &str) -> Result<usize, String> {
+    units::count(text).map(|count| count as usize)
+}
+
+fn window(text: &str) -> Result<u32, String> {
+    units::size(text)?
+        .try_into()
+        .map_err(|_| format!("{text:?} is more than a window may be: 2147483647 bytes"))
+}
+
+fn statuses(text: &str) -> Result<Statuses, String> {
+    let wrong = || format!("{text:?} is not a list of status codes: write 200 or 200-299,404");
+    let code = |text: &str| {
+        let code = text
+            .trim()
+            .parse::<u16>()
+            .ok()
+            .filter(|code| (100..=999).contains(code));
+        code.ok_or_else(wrong)
+    };
+    let range = |part: &str| {
+        let (low, high) = part.split_once('-').unwrap_or((part, part));
+        let (low, high) = (code(low)?, code(high)?);
+        if low <= high {
+            Ok((low, high))
+        } else {
+            Err(wrong())
+        }
+    };
+    text.split(',')
+        .map(range)
+        .collect::<Result<_, _>>()
+        .map(Statuses)
+}
+
+fn cpus(text: &str) -> Result<Cpus, String> {
+    units::cpus(text).map(Cpus)
+}
+
+impl LoadArgs {
+    fn options(&self) -> Result<Options, PlanError> {
+        let flags = [
+            (self.h1, Version::H1),
+            (self.h2, Version::H2),
+            (self.h2c, Version::H2c),
+            (self.h3, Version::H3),
+        ];
+        let body = match self
+            .body
+            .as_deref()
+            .map(|body| (body, body.strip_prefix('@')))
+        {
+            None => Vec::new(),
+            Some((_, Some(file))) => read(Path::new(file), "--body")?.1,
+            Some((text, None)) => text.as_bytes().to_vec(),
+        };
+        let client = match (&self.cert, &self.key) {
+            (Some(cert), Some(key)) => Some((read(cert, "--cert")?, read(key, "--key")?)),
+            _ => None,
+        };
+        Ok(Options {
+            urls: self.urls.clone(),
+            version: flags
+                .iter()
+                .find(|(set, _)| *set)
+                .map(|(_, version)| *version),
+            connections: self.connections,
+            streams: self.streams,
+            threads: self.threads,
+            requests: self.requests,
+            duration: self.duration,
+            warmup: self.warmup,
+            rate: self.rate,
+            method: self.method.clone(),
+            fields: self.headers.clone(),
+            body,
+            statuses: self.expect_status.0.clone(),
+            check_body: self.check_body,
+            timeout: self.timeout,
+            connect_timeout: self.connect_timeout,
+            insecure: self.insecure,
+            authorities: self
+                .cacert
+                .iter()
+                .map(|file| read(file, "--cacert"))
+                .collect::<Result<_, _>>()?,
+            client,
+            resumption: !self.no_resumption,
+            sni: self.sni.clone(),
+            connect_to: self.connect_to.clone(),
+            congestion_control: self.congestion_control.clone(),
+            cpus: self.cpus.clone().map_or_else(Vec::new, |cpus| cpus.0),
+            stream_window: self.stream_window,
+            connection_window: self.connection_window,
+        })
+    }
+}
+
+fn read(file: &Path, flag: &str) -> Result<(String, Vec<u8>), PlanError> {
+    let name = file.display().to_string();
+    match fs::read(file) {
+        Ok(contents) => Ok((name, contents)),
+        Err(error) => Err(PlanError::Environment(format!(
+            "{flag}: cannot read {name}: {error}"
+        ))),
+    }
+}
+
+/// Runs the command and gives its exit code.
+pub(crate) fn run(arguments: &LoadArgs) -> u8 {
+    let plan = match arguments.options().and_then(|options| Plan::new(&options)) {
+        Ok(plan) => plan,
+        Err(error) => {
+            complain(&error);
+            return if matches!(error, PlanError::Usage(_)) {
+                USAGE
+            } else {
+                FAILED
+            };
+        }
+    };
+    let control = Arc::new(Control::new());
+    let handler = Arc::clone(&control);
+    // A second handler in one process cannot be set: then the first one's owner is interrupted.
+    if let Err(error) = ctrlc::set_handler(move || handler.interrupt()) {
+        complain(format!(
+            "Ctrl-C will end the command without a report: {error}"
+        ));
+    }
+    let display = Display::start(&control, &plan);
+    let outcome = trilane_engine::run(&plan, &control);
+    display.finish();
+    let outcome = match outcome {
+        Ok(outcome) => outcome,
+        Err(error) => {
+            complain(error);
+            return FAILED;
+        }
+    };
+    if let Err(error) = print(arguments, &outcome) {
+        complain(error);
+        return FAILED;
+    }
+    conclude(arguments, &outcome)
+}
+
+fn print(arguments: &LoadArgs, outcome: &Outcome) -> Result<(), String> {
+    let mut text = match arguments.format {
+        Format::Text => report::text(outcome),
+        Format::Json => serde_json::to_string(outcome)
+            .map_err(|error| format!("the result cannot be written as JSON: {error}"))?,
+    };
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
+    match &arguments.output {
+        Some(file) => write_atomically(file, text.as_bytes())
+            .map_err(|error| format!("-o: cannot write {}: {error}", file.display())),
+        None => match io::stdout().lock().write_all(text.as_bytes()) {
+            // The reader had enough, as `head` has.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            result => result.map_err(|error| format!("cannot write the result: {error}")),
+        },
+    }
+}
+
+/// Writes a file so that it is there whole or not at all. Devices and pipes are written as they are.
+fn write_atomically(file: &Path, bytes: &[u8]) -> io::Result<()> {
+    if fs::metadata(file).is_ok_and(|metadata| !metadata.is_file()) {
+        return fs::write(file, bytes);
+    }
+    let mut name = file
+        .file_name()
+        .ok_or(io::ErrorKind::InvalidInput)?
+        .to_owned();
+    name.push(format!(".{}.tmp", std::process::id()));
+    let temporary = file.with_file_name(name);
+    let written = fs::File::create(&temporary)
+        .and_then(|mut handle| handle.write_all(bytes).and_then(|()| handle.sync_all()))
+        .and_then(|()| fs::rename(&temporary, file));
+    if written.is_err() {
+        // The first error is the one to tell.
+        let _ = fs::remove_file(&temporary);
+    }
+    written
+}
+
+fn conclude(arguments: &LoadArgs, outcome: &Outcome) -> u8 {
+    let breaches: Vec<_> = arguments
+        .fail_if
+        .iter()
+        .filter_map(|gate| gate.breach(outcome))
+        .collect();
+    for breach in &breaches {
+        complain(format!("--fail-if {breach}"));
+    }
+    if outcome.interrupted {
+        INTERRUPTED
+    } else if !breaches.is_empty() {
+        BREACHED
+    } else if outcome.validity.verdict == Verdict::Invalid {
+        if let Some(reason) = outcome.validity.reasons.first() {
+            complain(format!("the measurement is invalid: {reason}"));
+        }
+        INVALID
+    } else {
+        OK
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn status_lists_are_ranges() {
+        assert_eq!(statuses("200-299,404").unwrap().0, [(200, 299), (404, 404)]);
+        for text in ["", "99", "299-200", "2xx", "200,"] {
+            assert!(statuses(text).unwrap_err().contains("write 200"), "{text}");
+        }
+    }
+}

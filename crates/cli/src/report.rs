@@ -1,0 +1,355 @@
+//! The text report of one run, in the order that people expect.
+
+use std::fmt::Write as _;
+
+use trilane_engine::{Outcome, Summary, Verdict};
+
+/// Writes the whole report.
+pub(crate) fn text(outcome: &Outcome) -> String {
+    let mut out = String::new();
+    // Writing to a string does not fail.
+    let _ = write_all(&mut out, outcome);
+    out
+}
+
+fn write_all(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
+    target(out, outcome)?;
+    shape(out, outcome)?;
+    rate(out, outcome)?;
+    latency(out, outcome)?;
+    drawing(out, outcome)?;
+    phases(out, outcome)?;
+    status(out, outcome)?;
+    failures(out, outcome)?;
+    cost(out, outcome)?;
+    transfer(out, outcome)?;
+    validity(out, outcome)
+}
+
+fn target(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
+    let target = &outcome.target;
+    writeln!(out, "Target       {}", printable(&target.url))?;
+    let mut facts = vec![target.version.unwrap_or("no version obtained").to_owned()];
+    if let Some(tls) = &target.tls {
+        let part = |name: &str| tls[name].as_str().unwrap_or_default().to_owned();
+        facts.push(format!(
+            "{} {} {}",
+            part("version"),
+            part("cipher"),
+            part("group")
+        ));
+    }
+    facts.extend(target.peer.clone());
+    facts.extend(target.congestion_control.clone());
+    facts.extend(target.mtu.map(|mtu| format!("MTU {mtu} bytes")));
+    facts.extend(target.server.as_deref().map(printable));
+    writeln!(out, "Negotiated   {}", facts.join(", "))
+}
+
+fn shape(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
+    let plan = &outcome.plan;
+    let load = match plan.rate_per_s {
+        Some(rate) => format!("open model, {rate} requests/s on time"),
+        None => format!(
+            "closed model, {} in flight",
+            plan.connections * plan.streams
+        ),
+    };
+    let end = match (plan.requests, plan.duration_s) {
+        (Some(requests), _) => format!("{requests} requests"),
+        (None, seconds) => format!("{} s", seconds.unwrap_or_default()),
+    };
+    writeln!(
+        out,
+        "Load         {load}: {} × {}, {}; {end} after {} s of warm-up",
+        plural(plan.connections, "connection"),
+        plural(plan.streams, "stream"),
+        plural(plan.threads, "thread"),
+        plan.warmup_s
+    )
+}
+
+fn rate(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
+    let (requests, rate) = (&outcome.requests, &outcome.rate);
+    writeln!(out, "\nRequests/sec: {:.2}", rate.requests_per_s)?;
+    writeln!(
+        out,
+        "  in {:.3} s: {} started = {} ok + {} failed + {} abandoned in flight at the end",
+        rate.window_s, requests.started, requests.ok, requests.failed, requests.abandoned
+    )?;
+    if requests.retried > 0 {
+        writeln!(
+            out,
+            "  {} sent again, which the server had not processed",
+            requests.retried
+        )?;
+    }
+    if requests.unsent > 0 {
+        writeln!(
+            out,
+            "  {} more were due and found no free stream",
+            requests.unsent
+        )?;
+    }
+    if outcome.plan.rate_per_s.is_none()
+        && let Some(mean) = outcome.latency.service.summary.mean
+    {
+        let in_flight = mean * rate.requests_per_s;
+        writeln!(
+            out,
+            "  closed model: mean latency × rate = {in_flight:.1} in flight (Little's law): one follows from the other"
+        )?;
+    }
+    Ok(())
+}
+
+fn latency(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
+    let latency = &outcome.latency;
+    let mut columns = vec![("service", &latency.service.summary)];
+    if let Some(response) = &latency.response {
+        columns.insert(0, ("response", &response.summary));
+    }
+    if let Some(lag) = &latency.lag {
+        columns.push(("lag", &lag.summary));
+    }
+    columns.push(("first byte", &latency.ttfb.summary));
+    write!(out, "\nLatency   ")?;
+    for (name, _) in &columns {
+        write!(out, "{name:>13}")?;
+    }
+    writeln!(out)?;
+    type Cell = fn(&Summary) -> Option<f64>;
+    let rows: [(&str, Cell); 10] = [
+        ("mean", |s| s.mean),
+        ("stdev", |s| s.stdev),
+        ("min", |s| s.min),
+        ("p50", |s| s.p50),
+        ("p75", |s| s.p75),
+        ("p90", |s| s.p90),
+        ("p99", |s| s.p99),
+        ("p99.9", |s| s.p99_9),
+        ("p99.99", |s| s.p99_99),
+        ("max", |s| s.max),
+    ];
+    for (name, cell) in rows {
+        write!(out, "  {name:8}")?;
+        for (_, summary) in &columns {
+            write!(
+                out,
+                "{:>13}",
+                cell(summary).map_or_else(|| "–".to_owned(), seconds)
+            )?;
+        }
+        writeln!(out)?;
+    }
+    if outcome.requests.censored > 0 {
+        writeln!(
+            out,
+            "  {} timeouts and resets are in it with the time they lasted: their latency is longer",
+            outcome.requests.censored
+        )?;
+    }
+    Ok(())
+}
+
+fn drawing(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
+    let most = outcome
+        .drawing
+        .iter()
+        .map(|(_, count)| *count)
+        .max()
+        .unwrap_or(0);
+    if most == 0 {
+        return Ok(());
+    }
+    writeln!(out, "\nService time from … up, requests")?;
+    for &(bound, count) in &outcome.drawing {
+        let bar = "█".repeat((count * 40 / most) as usize);
+        writeln!(out, "{:>12} {count:>10} {bar}", seconds(bound))?;
+    }
+    Ok(())
+}
+
+fn phases(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
+    let phases = &outcome.phases;
+    let rows = [
+        ("DNS", Some(&phases.dns)),
+        ("TCP", phases.connect.as_ref()),
+        ("TLS", phases.tls.as_ref()),
+        ("QUIC", phases.quic.as_ref()),
+    ];
+    writeln!(out, "\nSet-up (not in any latency)")?;
+    for (name, summary) in rows {
+        let Some(summary) = summary else { continue };
+        let cell = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), seconds);
+        writeln!(
+            out,
+            "  {name:5} {:>6} times, p50 {:>10}, max {:>10}",
+            summary.count,
+            cell(summary.p50),
+            cell(summary.max)
+        )?;
+    }
+    let handshakes = &phases.handshakes;
+    if outcome.target.tls.is_some() {
+        writeln!(
+            out,
+            "  handshakes: {} full, {} resumed",
+            handshakes["full"], handshakes["resumed"]
+        )?;
+    }
+    Ok(())
+}
+
+fn status(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
+    writeln!(out, "\nStatus codes")?;
+    if outcome.status.is_empty() {
+        writeln!(out, "  none")?;
+    }
+    for (code, count) in &outcome.status {
+        writeln!(out, "  {code} {count:>10}")?;
+    }
+    Ok(())
+}
+
+fn failures(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
+    if outcome.requests.failures.is_empty() {
+        return writeln!(out, "\nErrors       none");
+    }
+    writeln!(out, "\nErrors")?;
+    for (kind, entry) in &outcome.requests.failures {
+        let example = printable(entry["example"].as_str().unwrap_or_default());
+        writeln!(
+            out,
+            "  {kind:17} {:>10}  e.g. {example}",
+            entry["count"].to_string()
+        )?;
+    }
+    Ok(())
+}
+
+fn cost(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
+    let cost = &outcome.cost;
+    let per_request = cost
+        .cpu_us_per_request
+        .map_or_else(|| "–".to_owned(), |us| format!("{us:.2}"));
+    let busy: Vec<String> = cost
+        .busy
+        .iter()
+        .map(|share| format!("{:.0} %", share * 100.0))
+        .collect();
+    writeln!(
+        out,
+        "\nClient cost  {per_request} µs CPU per request ({:.2} s user, {:.2} s system), busy {}, peak memory {}",
+        cost.user_s,
+        cost.system_s,
+        busy.join(" "),
+        cost.peak_rss_bytes
+            .map_or_else(|| "–".to_owned(), |bytes| size(bytes as f64))
+    )
+}
+
+fn transfer(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
+    let bytes = &outcome.bytes;
+    writeln!(
+        out,
+        "\nTransfer/sec: {}",
+        size(bytes.received as f64 / outcome.rate.window_s.max(1e-9))
+    )?;
+    let packets = match (bytes.datagrams_sent, bytes.segments_sent) {
+        (Some(sent), _) => format!(
+            "{sent} datagrams sent, {} received, {} packets lost",
+            bytes.datagrams_received.unwrap_or(0),
+            bytes.retransmits
+        ),
+        (None, sent) => format!(
+            "{} segments sent, {} received, {} retransmitted",
+            sent.unwrap_or(0),
+            bytes.segments_received.unwrap_or(0),
+            bytes.retransmits
+        ),
+    };
+    writeln!(
+        out,
+        "  sent {}, received {}, {packets}",
+        size(bytes.sent as f64),
+        size(bytes.received as f64)
+    )?;
+    writeln!(
+        out,
+        "  headers on the wire {} of {} sent, {} of {} received; bodies {} sent, {} received",
+        size(bytes.header_sent_encoded as f64),
+        size(bytes.header_sent_decoded as f64),
+        size(bytes.header_received_encoded as f64),
+        size(bytes.header_received_decoded as f64),
+        size(bytes.body_sent as f64),
+        size(bytes.body_received as f64)
+    )
+}
+
+fn validity(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
+    let validity = &outcome.validity;
+    let word = match validity.verdict {
+        Verdict::Valid => "valid",
+        Verdict::Suspect => "suspect",
+        Verdict::Invalid => "INVALID",
+    };
+    let bound = if validity.bound == "client" {
+        ", client-bound"
+    } else {
+        ""
+    };
+    writeln!(out, "\nValidity     {word}{bound}")?;
+    for reason in &validity.reasons {
+        writeln!(out, "  {reason}")?;
+    }
+    Ok(())
+}
+
+/// A duration with the unit that fits.
+fn seconds(value: f64) -> String {
+    match value {
+        v if v < 1e-3 => format!("{:.1} µs", v * 1e6),
+        v if v < 1.0 => format!("{:.3} ms", v * 1e3),
+        v => format!("{v:.3} s"),
+    }
+}
+
+/// A size with the unit that fits.
+fn size(bytes: f64) -> String {
+    let units = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let step = (bytes.max(1.0).log2() / 10.0).floor().min(4.0);
+    let number = bytes / 1024f64.powf(step);
+    let digits = if step == 0.0 { 0 } else { 2 };
+    format!("{number:.digits$} {}", units[step as usize])
+}
+
+fn plural(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
+/// What a server or user wrote, without what would move the cursor.
+fn printable(text: &str) -> String {
+    text.chars()
+        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_units_that_fit() {
+        assert_eq!(seconds(0.000_012_34), "12.3 µs");
+        assert_eq!(seconds(0.012), "12.000 ms");
+        assert_eq!(seconds(2.0), "2.000 s");
+        assert_eq!(size(11.0), "11 B");
+        assert_eq!(size(1536.0), "1.50 KiB");
+    }
+
+    #[test]
+    fn control_characters_are_not_printed() {
+        assert_eq!(printable("a\x1b[31m\n"), "a\u{fffd}[31m\u{fffd}");
+    }
+}

@@ -1,0 +1,147 @@
+//! What the connections of one worker share.
+
+use std::time::Instant;
+
+use trilane_transport::quic::ReceiveBuffer;
+use trilane_transport::tls;
+use trilane_wire::{h2, h3};
+
+use crate::failure::Kind;
+use crate::plan::{Plan, Version};
+use crate::record::{Instants, Phases};
+use crate::schedule::Schedule;
+use crate::streams::{Pending, Tally};
+
+/// Room for one read: what the socket has ready, behind at most one cut TLS record.
+const READ_BUFFER: usize = 64 * 1024 + 17 * 1024;
+
+/// Nanoseconds since the run began.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock(pub(crate) Instant);
+
+impl Clock {
+    #[inline]
+    pub(crate) fn now(self) -> u64 {
+        self.0.elapsed().as_nanos() as u64
+    }
+}
+
+/// What the connections found out about the server.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Learned {
+    /// Connections established, by version.
+    pub(crate) versions: [u64; 4],
+    pub(crate) tls: Option<tls::Info>,
+    pub(crate) peer: Option<String>,
+    pub(crate) congestion_control: Option<String>,
+    pub(crate) mtu: Option<u64>,
+    pub(crate) rtt_s: Option<f64>,
+    pub(crate) h2: Option<h2::PeerSettings>,
+    pub(crate) h3: Option<h3::PeerSettings>,
+}
+
+impl Learned {
+    pub(crate) fn merge(&mut self, other: Learned) {
+        for (sum, count) in self.versions.iter_mut().zip(other.versions) {
+            *sum += count;
+        }
+        if self.peer.is_none() {
+            let versions = self.versions;
+            *self = Learned { versions, ..other };
+        }
+    }
+
+    pub(crate) fn established(&mut self, version: Version) {
+        self.versions[version as usize] += 1;
+    }
+}
+
+/// The end of a connection.
+#[derive(Debug)]
+pub(crate) enum Gone {
+    /// It never became ready.
+    Failed(Kind, String),
+    /// It was ready and has ended; its requests have been accounted for.
+    Closed,
+}
+
+/// What remains to be done on a connection after a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// Nothing before the next event.
+    Wait,
+    /// There may be more to read: come back when the others have had their turn.
+    Again,
+}
+
+/// What the connections of one worker share.
+#[derive(Debug)]
+pub(crate) struct Context<'p> {
+    pub(crate) plan: &'p Plan,
+    pub(crate) clock: Clock,
+    pub(crate) tally: Tally<'p>,
+    pub(crate) schedule: Schedule,
+    pub(crate) phases: Phases,
+    pub(crate) learned: Learned,
+    /// Whether no more requests are to be sent.
+    pub(crate) stopping: bool,
+    pub(crate) buffer: Box<[u8]>,
+    /// Where datagrams are received.
+    pub(crate) datagrams: ReceiveBuffer,
+    /// What the codec wrote.
+    pub(crate) plain: Vec<u8>,
+    /// What goes to the socket.
+    pub(crate) out: Vec<u8>,
+}
+
+impl<'p> Context<'p> {
+    pub(crate) fn new(plan: &'p Plan, clock: Clock, tally: Tally<'p>, schedule: Schedule) -> Self {
+        Self {
+            plan,
+            clock,
+            tally,
+            schedule,
+            phases: Phases::new(),
+            learned: Learned::default(),
+            stopping: false,
+            buffer: vec![0; READ_BUFFER].into_boxed_slice(),
+            datagrams: ReceiveBuffer::new(),
+            plain: Vec::with_capacity(READ_BUFFER),
+            out: Vec::with_capacity(READ_BUFFER),
+        }
+    }
+
+    /// The next request to send: one that has to be sent again before a new one.
+    #[inline]
+    pub(crate) fn next_request(&mut self, now: u64) -> Option<Pending> {
+        if self.stopping {
+            return None;
+        }
+        self.tally.retries.pop().or_else(|| self.schedule.take(now))
+    }
+
+    /// A request went out, or was given up before it could.
+    #[inline]
+    pub(crate) fn count_start(&mut self, pending: Pending, now: u64) {
+        if pending.start == 0 {
+            self.tally
+                .recorder
+                .started(now.saturating_sub(pending.intended));
+        }
+    }
+
+    /// A connection could not be made: one request, where one was due, fails with it.
+    pub(crate) fn fail_one(&mut self, kind: Kind, now: u64, message: &str) {
+        if let Some(pending) = self.next_request(now) {
+            self.count_start(pending, now);
+            let at = (pending.start != 0).then_some(Instants {
+                intended: pending.intended,
+                start: pending.start,
+                head: 0,
+            });
+            self.tally
+                .recorder
+                .failed(kind, now, at, || message.to_owned());
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! `--fail-if`: a condition on the outcome that makes the command fail.
+
+use std::fmt;
+
+use crate::outcome::Outcome;
+use crate::units;
+
+/// One condition, such as `p99>10ms`, `rate<1000` or `failed>0`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Gate {
+    text: String,
+    measure: Measure,
+    above: bool,
+    or_equal: bool,
+    limit: f64,
+}
+
+/// Why a text is not a gate, with what to type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GateError(String);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Measure {
+    Min,
+    Mean,
+    P50,
+    P75,
+    P90,
+    P95,
+    P99,
+    P99_9,
+    P99_99,
+    Max,
+    Rate,
+    Failed,
+    ErrorRate,
+    CpuPerRequest,
+}
+
+const MEASURES: [(&str, Measure); 14] = [
+    ("min", Measure::Min),
+    ("mean", Measure::Mean),
+    ("p50", Measure::P50),
+    ("p75", Measure::P75),
+    ("p90", Measure::P90),
+    ("p95", Measure::P95),
+    ("p99", Measure::P99),
+    ("p99.9", Measure::P99_9),
+    ("p99.99", Measure::P99_99),
+    ("max", Measure::Max),
+    ("rate", Measure::Rate),
+    ("failed", Measure::Failed),
+    ("error_rate", Measure::ErrorRate),
+    ("cpu", Measure::CpuPerRequest),
+];
+
+impl Gate {
+    /// Parses `MEASURE>LIMIT` (also `<`, `>=`, `<=`).
+    pub fn parse(text: &str) -> Result<Self, GateError> {
+        let compact: String = text.chars().filter(|c| !c.is_whitespace()).collect();
+        let form = |what: String| {
+            GateError(format!(
+                "{text:?}: {what}: type for example --fail-if 'p99>10ms', 'rate<1000', 'failed>0' or 'error_rate>1%'"
+            ))
+        };
+        let Some(at) = compact.find(['<', '>']) else {
+            return Err(form("there is no < or >".into()));
+        };
+        let (name, rest) = compact.split_at(at);
+        let or_equal = rest[1..].starts_with('=');
+        let value = &rest[1 + usize::from(or_equal)..];
+        let Some(&(_, measure)) = MEASURES.iter().find(|(known, _)| *known == name) else {
+            let names: Vec<_> = MEASURES.iter().map(|(name, _)| *name).collect();
+            return Err(form(format!("{name:?} is not one of {}", names.join(", "))));
+        };
+        let limit = match measure {
+            Measure::Rate => units::rate(value),
+            Measure::Failed => units::count(value).map(|count| count as f64),
+            Measure::ErrorRate => share(value),
+            _ => units::time(value).map(|time| time.as_secs_f64()),
+        };
+        Ok(Self {
+            text: compact.clone(),
+            measure,
+            above: rest.starts_with('>'),
+            or_equal,
+            limit: limit.map_err(form)?,
+        })
+    }
+
+    /// Says how `outcome` breaches the gate; `None` where it passes. A quantile without samples
+    /// enough cannot pass.
+    pub fn breach(&self, outcome: &Outcome) -> Option<String> {
+        let Some(value) = self.value(outcome) else {
+            return Some(format!(
+                "{}: there are not enough samples to tell",
+                self.text
+            ));
+        };
+        let breached = match (self.above, self.or_equal) {
+            (true, false) => value > self.limit,
+            (true, true) => value >= self.limit,
+            (false, false) => value < self.limit,
+            (false, true) => value <= self.limit,
+        };
+        let shown = match self.measure {
+            Measure::Rate => format!("{value:.1} requests/s"),
+            Measure::Failed => format!("{value:.0} requests"),
+            Measure::ErrorRate => format!("{:.3} %", value * 100.0),
+            _ => format!("{:.3} ms", value * 1e3),
+        };
+        breached.then(|| format!("{} is true: it is {shown}", self.text))
+    }
+
+    fn value(&self, outcome: &Outcome) -> Option<f64> {
+        // In the open model what users wait counts from the intended start.
+        let latency = outcome
+            .latency
+            .response
+            .as_ref()
+            .unwrap_or(&outcome.latency.service);
+        let latency = &latency.summary;
+        match self.measure {
+            Measure::Min => latency.min,
+            Measure::Mean => latency.mean,
+            Measure::P50 => latency.p50,
+            Measure::P75 => latency.p75,
+            Measure::P90 => latency.p90,
+            Measure::P95 => latency.p95,
+            Measure::P99 => latency.p99,
+            Measure::P99_9 => latency.p99_9,
+            Measure::P99_99 => latency.p99_99,
+            Measure::Max => latency.max,
+            Measure::Rate => Some(outcome.rate.requests_per_s),
+            Measure::Failed => Some(outcome.requests.failed as f64),
+            Measure::ErrorRate => {
+                let ended = outcome.requests.ok + outcome.requests.failed;
+                (ended > 0).then(|| outcome.requests.failed as f64 / ended as f64)
+            }
+            Measure::CpuPerRequest => outcome.cost.cpu_us_per_request.map(|us| us / 1e6),
+        }
+    }
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let (digits, scale) = text
+        .strip_suffix('%')
+        .map_or((text, 1.0), |digits| (digits, 100.0));
+    digits
+        .parse::<f64>()
+        .ok()
+        .map(|number| number / scale)
+        .filter(|share| (0.0..=1.0).contains(share))
+        .ok_or_else(|| format!("{text:?} is not a share such as 1% or 0.01"))
+}
+
+impl fmt::Display for GateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for GateError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gates_have_units() {
+        assert_eq!(Gate::parse("p99 > 10ms").unwrap().limit, 0.01);
+        assert_eq!(Gate::parse("rate<=2.5k").unwrap().limit, 2500.0);
+        assert_eq!(Gate::parse("error_rate>1%").unwrap().limit, 0.01);
+        assert!(Gate::parse("failed>=1").unwrap().or_equal);
+    }
+
+    #[test]
+    fn a_gate_that_is_none_says_what_to_type() {
+        for text in ["p99", "p98>1s", "p99>fast", "error_rate>200%", ">1"] {
+            let message = Gate::parse(text).unwrap_err().to_string();
+            assert!(message.contains("--fail-if"), "{message}");
+        }
+    }
+}

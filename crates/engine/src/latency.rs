@@ -1,0 +1,210 @@
+//! Durations in constant memory: HdrHistogram, 3 significant digits, 1 µs to 1 h.
+
+use base64::Engine as _;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Serializer as _, V2DeflateSerializer};
+use serde::Serialize;
+
+const LOWEST_NS: u64 = 1_000;
+const HIGHEST_NS: u64 = 3_600_000_000_000;
+
+/// A distribution of durations, recorded in nanoseconds.
+#[derive(Clone, Debug)]
+pub(crate) struct Durations {
+    histogram: Histogram<u64>,
+    min: u64,
+    max: u64,
+    sum: f64,
+    squares: f64,
+}
+
+impl Durations {
+    pub(crate) fn new() -> Self {
+        let histogram = Histogram::new_with_bounds(LOWEST_NS, HIGHEST_NS, 3)
+            .expect("the bounds are constants that the histogram accepts");
+        Self {
+            histogram,
+            min: u64::MAX,
+            max: 0,
+            sum: 0.0,
+            squares: 0.0,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn record(&mut self, ns: u64) {
+        self.histogram.saturating_record(ns);
+        self.min = self.min.min(ns);
+        self.max = self.max.max(ns);
+        let value = ns as f64;
+        self.sum += value;
+        self.squares += value * value;
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.histogram.reset();
+        (self.min, self.max, self.sum, self.squares) = (u64::MAX, 0, 0.0, 0.0);
+    }
+
+    pub(crate) fn merge(&mut self, other: &Durations) {
+        self.histogram
+            .add(&other.histogram)
+            .expect("all have the same bounds");
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+        self.sum += other.sum;
+        self.squares += other.squares;
+    }
+
+    pub(crate) fn count(&self) -> u64 {
+        self.histogram.len()
+    }
+
+    /// The quantile in seconds, where there are samples enough: at least 10 ÷ (1 − q), METHOD's
+    /// rule; for the median 1.
+    pub(crate) fn quantile(&self, q: f64) -> Option<f64> {
+        let needed = if q <= 0.5 { 1.0 } else { 10.0 / (1.0 - q) };
+        // The subtraction is inexact: 10 ÷ (1 − 0.9) is 100.00000000000003.
+        (self.count() as f64 >= needed - 1e-6).then(|| {
+            seconds(
+                self.histogram
+                    .value_at_quantile(q)
+                    .clamp(self.min, self.max),
+            )
+        })
+    }
+
+    pub(crate) fn summary(&self) -> Summary {
+        let count = self.count();
+        let mean = self.sum / count as f64;
+        let variance = (self.squares / count as f64 - mean * mean).max(0.0);
+        let known = count > 0;
+        Summary {
+            count,
+            min: known.then(|| seconds(self.min)),
+            mean: known.then_some(mean / 1e9),
+            stdev: known.then_some(variance.sqrt() / 1e9),
+            p50: self.quantile(0.5),
+            p75: self.quantile(0.75),
+            p90: self.quantile(0.9),
+            p95: self.quantile(0.95),
+            p99: self.quantile(0.99),
+            p99_9: self.quantile(0.999),
+            p99_99: self.quantile(0.9999),
+            max: known.then(|| seconds(self.max)),
+        }
+    }
+
+    /// HdrHistogram V2, deflated, in base64; values in nanoseconds.
+    pub(crate) fn blob(&self) -> String {
+        let mut bytes = Vec::new();
+        V2DeflateSerializer::new()
+            .serialize(&self.histogram, &mut bytes)
+            .expect("writing to memory succeeds and the counts fit");
+        base64::engine::general_purpose::STANDARD.encode(bytes)
+    }
+
+    /// Lower bound in seconds and count of each of the buckets that `per_decade` logarithmic steps
+    /// make, for a drawing in text.
+    pub(crate) fn buckets(&self, rows: usize) -> Vec<(f64, u64)> {
+        if self.count() == 0 {
+            return Vec::new();
+        }
+        let low = self.min.max(1) as f64;
+        // The tail beyond p99.9 would squeeze everything else into one row.
+        let high = self.histogram.value_at_quantile(0.999).max(self.min + 1) as f64;
+        let mut buckets: Vec<(f64, u64)> = (0..rows)
+            .map(|row| (low * (high / low).powf(row as f64 / rows as f64) / 1e9, 0))
+            .collect();
+        for step in self.histogram.iter_recorded() {
+            let at = step.value_iterated_to() as f64 / 1e9;
+            let row = buckets
+                .partition_point(|&(bound, _)| bound <= at)
+                .saturating_sub(1);
+            buckets[row].1 += step.count_at_value();
+        }
+        buckets
+    }
+}
+
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
+
+/// Statistics of a distribution, in seconds; a quantile without samples enough is empty.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Summary {
+    /// Samples.
+    pub count: u64,
+    /// Smallest.
+    pub min: Option<f64>,
+    /// Arithmetic mean.
+    pub mean: Option<f64>,
+    /// Standard deviation of the samples.
+    pub stdev: Option<f64>,
+    /// Median.
+    pub p50: Option<f64>,
+    /// 75th percentile.
+    pub p75: Option<f64>,
+    /// 90th percentile.
+    pub p90: Option<f64>,
+    /// 95th percentile.
+    pub p95: Option<f64>,
+    /// 99th percentile.
+    pub p99: Option<f64>,
+    /// 99.9th percentile.
+    pub p99_9: Option<f64>,
+    /// 99.99th percentile.
+    pub p99_99: Option<f64>,
+    /// Largest.
+    pub max: Option<f64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_need_samples() {
+        let mut durations = Durations::new();
+        for ns in 1..=99 {
+            durations.record(ns * 1_000_000);
+        }
+        assert_eq!(durations.quantile(0.9), None);
+        durations.record(100_000_000);
+        let p90 = durations.quantile(0.9).unwrap();
+        assert!((p90 - 0.09).abs() < 0.0001, "{p90}");
+        assert_eq!(durations.quantile(0.99), None);
+    }
+
+    #[test]
+    fn a_summary_has_exact_moments() {
+        let mut durations = Durations::new();
+        for ms in [10, 20, 30] {
+            durations.record(ms * 1_000_000);
+        }
+        let summary = durations.summary();
+        assert_eq!(
+            (summary.count, summary.min, summary.max),
+            (3, Some(0.01), Some(0.03))
+        );
+        assert!((summary.mean.unwrap() - 0.02).abs() < 1e-12);
+        assert!((summary.stdev.unwrap() - 0.00816496580927726).abs() < 1e-12);
+    }
+
+    #[test]
+    fn an_empty_summary_has_no_numbers() {
+        let summary = Durations::new().summary();
+        assert_eq!((summary.count, summary.mean, summary.p50), (0, None, None));
+    }
+
+    #[test]
+    fn merging_adds() {
+        let (mut a, mut b) = (Durations::new(), Durations::new());
+        a.record(1_000_000);
+        b.record(3_000_000);
+        a.merge(&b);
+        assert_eq!(a.count(), 2);
+        assert_eq!(a.summary().max, Some(0.003));
+    }
+}

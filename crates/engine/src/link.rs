@@ -1,0 +1,247 @@
+//! A connection's place in a worker: it outlives the connections that come and go in it.
+
+use std::net::SocketAddr;
+
+use crate::context::{Context, Gone, Turn};
+use crate::driver::Ready;
+use crate::failure::Kind;
+use crate::plan::{Plan, Version};
+use crate::streams::Streams;
+use crate::tcp::Tcp;
+use crate::udp::Udp;
+
+/// The connection in a place.
+#[derive(Debug)]
+pub(crate) enum Io {
+    None,
+    Tcp(Tcp),
+    Quic(Box<Udp>),
+}
+
+/// One place for a connection.
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub(crate) io: Io,
+    pub(crate) streams: Streams,
+    /// Connections that this place has had: tells events of a former one from those of this.
+    generation: u32,
+    /// When the next attempt to connect is due.
+    pub(crate) retry_at: u64,
+    /// Attempts that failed since the last connection that served.
+    pub(crate) failures: u32,
+    /// Whether the link stands in the queue of those with room.
+    pub(crate) waiting: bool,
+    /// Whether the present connection has been counted as ready.
+    pub(crate) established: bool,
+    /// The earliest timer set for the present connection.
+    armed: u64,
+    /// Responses that had come in this place when the present connection began.
+    completed_before: u64,
+}
+
+impl Link {
+    pub(crate) fn new(streams: usize) -> Self {
+        Self {
+            io: Io::None,
+            streams: Streams::new(streams),
+            generation: 0,
+            retry_at: 0,
+            failures: 0,
+            waiting: false,
+            established: false,
+            armed: u64::MAX,
+            completed_before: 0,
+        }
+    }
+
+    /// What the driver reports for the present connection.
+    pub(crate) fn token(&self, index: u32) -> u64 {
+        u64::from(self.generation) << 32 | u64::from(index)
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        match &self.io {
+            Io::None => false,
+            Io::Tcp(tcp) => tcp.is_open(),
+            Io::Quic(quic) => quic.is_open(),
+        }
+    }
+
+    /// Whether the peer has shown that it speaks the version asked for.
+    pub(crate) fn is_ready(&self) -> bool {
+        match &self.io {
+            Io::None => false,
+            Io::Tcp(tcp) => tcp.is_ready(),
+            Io::Quic(quic) => quic.is_open(),
+        }
+    }
+
+    /// Begins a connection to `peer`.
+    pub(crate) fn open(
+        &mut self,
+        peer: SocketAddr,
+        plan: &Plan,
+        now: u64,
+        context: &Context<'_>,
+    ) -> Result<(), Gone> {
+        self.generation = self.generation.wrapping_add(1);
+        self.established = false;
+        self.armed = u64::MAX;
+        self.completed_before = self.streams.completed();
+        self.io = match plan.version {
+            Some(Version::H3) => Io::Quic(Box::new(Udp::open(peer, plan, now, context.clock)?)),
+            _ => Io::Tcp(Tcp::open(peer, plan, now)?),
+        };
+        Ok(())
+    }
+
+    /// What a new connection has to do before any event: QUIC sends first.
+    pub(crate) fn first_turn(&mut self, context: &mut Context<'_>) -> Result<Turn, Gone> {
+        let now = context.clock.now();
+        match &mut self.io {
+            Io::Quic(quic) => quic
+                .pump(now, &mut self.streams, context)
+                .map(|()| Turn::Wait),
+            _ => Ok(Turn::Wait),
+        }
+    }
+
+    pub(crate) fn on_ready(
+        &mut self,
+        ready: Ready,
+        context: &mut Context<'_>,
+    ) -> Result<Turn, Gone> {
+        match &mut self.io {
+            Io::None => Ok(Turn::Wait),
+            Io::Tcp(tcp) => tcp.on_ready(ready, &mut self.streams, context),
+            Io::Quic(quic) => quic.on_ready(ready, &mut self.streams, context),
+        }
+    }
+
+    /// Sends what may be sent.
+    pub(crate) fn pump(&mut self, now: u64, context: &mut Context<'_>) -> Result<(), Gone> {
+        match &mut self.io {
+            Io::None => Ok(()),
+            Io::Tcp(tcp) => tcp.pump(now, &mut self.streams, context),
+            Io::Quic(quic) => quic.pump(now, &mut self.streams, context),
+        }
+    }
+
+    /// Whether a request could be sent now.
+    pub(crate) fn has_room(&self) -> bool {
+        self.streams.next_slot().is_some()
+            && match &self.io {
+                Io::None => false,
+                Io::Tcp(tcp) => tcp.has_room(),
+                Io::Quic(quic) => quic.has_room(),
+            }
+    }
+
+    /// The instant of a QUIC timer that is earlier than the one already set.
+    pub(crate) fn arm_timer(&mut self) -> Option<u64> {
+        let Io::Quic(quic) = &self.io else {
+            return None;
+        };
+        let timer = quic.timer()?;
+        (timer < self.armed).then(|| {
+            self.armed = timer;
+            timer
+        })
+    }
+
+    /// A timer set for `timer` has come; `None` where it is of a former connection.
+    pub(crate) fn on_timer(
+        &mut self,
+        timer: u64,
+        now: u64,
+        context: &mut Context<'_>,
+    ) -> Option<Result<Turn, Gone>> {
+        let Io::Quic(quic) = &mut self.io else {
+            return None;
+        };
+        if timer != self.armed {
+            return None;
+        }
+        self.armed = u64::MAX;
+        Some(
+            quic.on_timer(now, &mut self.streams, context)
+                .map(|()| Turn::Wait),
+        )
+    }
+
+    /// What a connection that is not ready since `limit` nanoseconds is waiting for.
+    pub(crate) fn handshake_overdue(&self, now: u64, limit: u64) -> Option<&'static str> {
+        let (open, since, waiting_for) = match &self.io {
+            Io::None => return None,
+            Io::Tcp(tcp) => (tcp.is_open(), tcp.since(), tcp.waiting_for()),
+            Io::Quic(quic) => (quic.is_open(), quic.since(), "the QUIC handshake"),
+        };
+        (!open && now.saturating_sub(since) >= limit).then_some(waiting_for)
+    }
+
+    /// Fails the requests sent at or before `deadline`. Says whether there were any.
+    pub(crate) fn give_up_overdue(
+        &mut self,
+        deadline: u64,
+        now: u64,
+        context: &mut Context<'_>,
+    ) -> Result<bool, Gone> {
+        let overdue: Vec<_> = self.streams.overdue(deadline).collect();
+        let mut outcome = Ok(!overdue.is_empty());
+        for id in overdue {
+            let at = self.streams.close(id);
+            let timeout = context.plan.timeout;
+            context
+                .tally
+                .recorder
+                .failed(Kind::Timeout, now, Some(at), || {
+                    format!("no complete response within {timeout:?}")
+                });
+            let cancelled = match &mut self.io {
+                Io::None => Ok(()),
+                Io::Tcp(tcp) => tcp.cancel(id, context),
+                Io::Quic(quic) => quic.cancel(id, context),
+            };
+            if let Err(gone) = cancelled {
+                outcome = Err(gone);
+            }
+        }
+        outcome
+    }
+
+    /// Adds what kernel and codec counted.
+    pub(crate) fn count(&mut self, context: &mut Context<'_>) {
+        match &mut self.io {
+            Io::None => (),
+            Io::Tcp(tcp) => tcp.count(context),
+            Io::Quic(quic) => quic.count(context),
+        }
+    }
+
+    /// Drops the connection. Says whether any response had come on it.
+    pub(crate) fn close(&mut self, context: &mut Context<'_>) -> bool {
+        self.count(context);
+        self.io = Io::None;
+        // Usually the codec has failed them already, with a better reason.
+        let left: Vec<_> = self.streams.overdue(u64::MAX).collect();
+        for id in left {
+            let at = self.streams.close(id);
+            let now = context.clock.now();
+            context
+                .tally
+                .recorder
+                .failed(Kind::Closed, now, Some(at), || {
+                    "the connection was given up with the request on it".to_owned()
+                });
+        }
+        self.streams.completed() > self.completed_before
+    }
+
+    /// Tells the peer that the run is over, as far as it can be told without waiting.
+    pub(crate) fn say_goodbye(&mut self, context: &mut Context<'_>) {
+        if let Io::Quic(quic) = &mut self.io {
+            quic.say_goodbye(context);
+        }
+        self.io = Io::None;
+    }
+}

@@ -1,0 +1,589 @@
+//! What a run does: parsed once, valid by construction.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use trilane_transport::{quic, tls};
+use trilane_wire::{Request, RequestParts};
+use url::Url;
+
+/// A version of HTTP with the way it is carried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Version {
+    /// HTTP/1.1, over TCP or TLS.
+    H1,
+    /// HTTP/2 over TLS.
+    H2,
+    /// HTTP/2 over TCP by prior knowledge.
+    H2c,
+    /// HTTP/3 over QUIC.
+    H3,
+}
+
+impl Version {
+    /// The name in flags, reports and JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Version::H1 => "h1",
+            Version::H2 => "h2",
+            Version::H2c => "h2c",
+            Version::H3 => "h3",
+        }
+    }
+
+    /// The name as the RFCs write it.
+    pub fn title(self) -> &'static str {
+        match self {
+            Version::H1 => "HTTP/1.1",
+            Version::H2 => "HTTP/2",
+            Version::H2c => "HTTP/2 without TLS",
+            Version::H3 => "HTTP/3",
+        }
+    }
+}
+
+/// What a user asks for, unchecked.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// One or more URLs of one origin, requested in turn.
+    pub urls: Vec<String>,
+    /// The version asked for; `None` lets scheme and ALPN decide.
+    pub version: Option<Version>,
+    /// Connections, over all threads.
+    pub connections: usize,
+    /// Most requests in flight on one connection.
+    pub streams: usize,
+    /// Worker threads.
+    pub threads: usize,
+    /// Requests to send, over all threads.
+    pub requests: Option<u64>,
+    /// How long to measure.
+    pub duration: Option<Duration>,
+    /// How long to send before measuring.
+    pub warmup: Option<Duration>,
+    /// Open model: requests per second over all threads.
+    pub rate: Option<f64>,
+    /// The method.
+    pub method: Option<String>,
+    /// Fields as `Name: value`.
+    pub fields: Vec<String>,
+    /// The content.
+    pub body: Vec<u8>,
+    /// Status codes that count as ok; empty: 200…399.
+    pub statuses: Vec<(u16, u16)>,
+    /// Whether each body must equal the first.
+    pub check_body: bool,
+    /// Most time from sending a request to the end of its response.
+    pub timeout: Duration,
+    /// Most time for TCP, TLS and QUIC to be ready.
+    pub connect_timeout: Duration,
+    /// Accept any certificate.
+    pub insecure: bool,
+    /// PEM files of authorities: name and contents.
+    pub authorities: Vec<(String, Vec<u8>)>,
+    /// Client certificate chain and key: name and contents each.
+    pub client: Option<((String, Vec<u8>), (String, Vec<u8>))>,
+    /// Whether TLS sessions are resumed.
+    pub resumption: bool,
+    /// The name in the TLS handshake, instead of the URL's host.
+    pub sni: Option<String>,
+    /// Where to connect, `HOST:PORT`, instead of the URL's authority.
+    pub connect_to: Option<String>,
+    /// TCP congestion control of our sockets.
+    pub congestion_control: Option<String>,
+    /// Processors for the workers, in turn.
+    pub cpus: Vec<usize>,
+    /// What each stream may receive before we grant more, in bytes.
+    pub stream_window: u32,
+    /// What each connection may receive before we grant more, in bytes.
+    pub connection_window: u32,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            urls: Vec::new(),
+            version: None,
+            connections: 64,
+            streams: 1,
+            threads: 1,
+            requests: None,
+            duration: None,
+            warmup: None,
+            rate: None,
+            method: None,
+            fields: Vec::new(),
+            body: Vec::new(),
+            statuses: Vec::new(),
+            check_body: false,
+            timeout: Duration::from_secs(30),
+            connect_timeout: Duration::from_secs(5),
+            insecure: false,
+            authorities: Vec::new(),
+            client: None,
+            resumption: true,
+            sni: None,
+            connect_to: None,
+            congestion_control: None,
+            cpus: Vec::new(),
+            stream_window: 16 << 20,
+            connection_window: 64 << 20,
+        }
+    }
+}
+
+/// Why there is no plan. `Usage` is the user's to mend on the command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PlanError {
+    /// Wrong use, with what to type instead.
+    Usage(String),
+    /// The options are right but cannot be carried out here.
+    Environment(String),
+}
+
+impl fmt::Display for PlanError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (PlanError::Usage(text) | PlanError::Environment(text)) = self;
+        f.write_str(text)
+    }
+}
+
+impl std::error::Error for PlanError {}
+
+/// Where requests go.
+#[derive(Clone, Debug)]
+pub(crate) struct Origin {
+    pub(crate) tls: bool,
+    /// Host to resolve and connect to, without brackets.
+    pub(crate) host: String,
+    pub(crate) port: u16,
+    /// The name in the TLS handshake.
+    pub(crate) server_name: String,
+}
+
+/// When the next request leaves.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Model {
+    /// As soon as a stream is free.
+    Closed,
+    /// At a constant spacing, whatever the responses do; requests per second over all workers.
+    Open(f64),
+}
+
+/// A plan that can be run.
+#[derive(Debug)]
+pub struct Plan {
+    pub(crate) url: String,
+    pub(crate) origin: Origin,
+    pub(crate) version: Option<Version>,
+    pub(crate) connections: usize,
+    pub(crate) streams: usize,
+    pub(crate) threads: usize,
+    pub(crate) requests: Option<u64>,
+    pub(crate) duration: Option<Duration>,
+    pub(crate) warmup: Duration,
+    pub(crate) model: Model,
+    pub(crate) method: String,
+    pub(crate) prepared: Vec<Request>,
+    pub(crate) statuses: Vec<(u16, u16)>,
+    pub(crate) check_body: bool,
+    pub(crate) timeout: Duration,
+    pub(crate) connect_timeout: Duration,
+    pub(crate) tls: Option<tls::Config>,
+    pub(crate) quic: Option<quic::Config>,
+    pub(crate) congestion_control: Option<String>,
+    pub(crate) cpus: Vec<usize>,
+    pub(crate) stream_window: u32,
+    pub(crate) connection_window: u32,
+}
+
+fn usage<T>(text: impl Into<String>) -> Result<T, PlanError> {
+    Err(PlanError::Usage(text.into()))
+}
+
+impl Plan {
+    /// Checks `options` and prepares requests and TLS.
+    pub fn new(options: &Options) -> Result<Self, PlanError> {
+        let urls = options
+            .urls
+            .iter()
+            .map(|text| parse_url(text))
+            .collect::<Result<Vec<_>, _>>()?;
+        let Some(first) = urls.first() else {
+            return usage("no URL: type for example trilane load http://127.0.0.1:8080/hello");
+        };
+        if let Some(other) = urls.iter().find(|url| url.origin() != first.origin()) {
+            return usage(format!(
+                "{other} has another origin than {first}: one run loads one origin; run load once for each"
+            ));
+        }
+        let version = check_version(options.version, first)?;
+        check_numbers(options, version)?;
+
+        let host = first
+            .host_str()
+            .unwrap_or_default()
+            .trim_matches(['[', ']'])
+            .to_owned();
+        let port = first.port_or_known_default().unwrap_or(0);
+        let (connect_host, connect_port) = match &options.connect_to {
+            Some(text) => split_host_port(text)?,
+            None => (host.clone(), port),
+        };
+        let origin = Origin {
+            tls: first.scheme() == "https",
+            host: connect_host,
+            port: connect_port,
+            server_name: options.sni.clone().unwrap_or(host),
+        };
+        let ten_seconds = options
+            .requests
+            .is_none()
+            .then_some(Duration::from_secs(10));
+        let default_warmup = if options.requests.is_some() {
+            Duration::ZERO
+        } else {
+            Duration::from_secs(1)
+        };
+
+        let (method, prepared) = prepare(options, &urls)?;
+        let (tls, quic) = security(options, &origin, version)?;
+        Ok(Self {
+            url: options.urls[0].clone(),
+            origin,
+            version,
+            connections: options.connections,
+            streams: if version == Some(Version::H1) {
+                1
+            } else {
+                options.streams
+            },
+            threads: options.threads.min(options.connections),
+            requests: options.requests,
+            duration: options.duration.or(ten_seconds),
+            warmup: options.warmup.unwrap_or(default_warmup),
+            model: options.rate.map_or(Model::Closed, Model::Open),
+            method,
+            prepared,
+            statuses: match options.statuses.as_slice() {
+                [] => vec![(200, 399)],
+                ranges => ranges.to_vec(),
+            },
+            check_body: options.check_body,
+            timeout: options.timeout,
+            connect_timeout: options.connect_timeout,
+            tls,
+            quic,
+            congestion_control: options.congestion_control.clone(),
+            cpus: options.cpus.clone(),
+            stream_window: options.stream_window,
+            connection_window: options.connection_window,
+        })
+    }
+
+    /// How long the run lasts when nothing goes wrong: warm-up and measurement; `None` for a run
+    /// that ends by its number of requests.
+    pub fn expected(&self) -> Option<Duration> {
+        self.duration.map(|duration| duration + self.warmup)
+    }
+
+    /// How many requests the run sends, where that ends it.
+    pub fn requests(&self) -> Option<u64> {
+        self.requests
+    }
+
+    pub(crate) fn accepts(&self, status: u16) -> bool {
+        self.statuses
+            .iter()
+            .any(|&(low, high)| (low..=high).contains(&status))
+    }
+}
+
+fn parse_url(text: &str) -> Result<Url, PlanError> {
+    let url = match Url::parse(text) {
+        Ok(url) if matches!(url.scheme(), "http" | "https") => url,
+        Ok(url) if text.contains("://") => {
+            return usage(format!(
+                "{text:?}: scheme {:?} is not spoken here: type http:// or https://",
+                url.scheme()
+            ));
+        }
+        _ => {
+            let guess = if text.contains("://") || text.is_empty() {
+                "127.0.0.1:8080/"
+            } else {
+                text
+            };
+            return usage(format!(
+                "{text:?} is not a URL: type http://{guess} or https://{guess}"
+            ));
+        }
+    };
+    if !url.username().is_empty() || url.password().is_some() {
+        return usage(format!(
+            "{}: user and password in a URL are not sent: type -H 'Authorization: Basic …'",
+            url.host_str().unwrap_or_default()
+        ));
+    }
+    Ok(url)
+}
+
+fn check_version(version: Option<Version>, url: &Url) -> Result<Option<Version>, PlanError> {
+    let https = url.scheme() == "https";
+    let secure = || url.as_str().replacen("http://", "https://", 1);
+    let plain = || url.as_str().replacen("https://", "http://", 1);
+    match (version, https) {
+        (Some(Version::H2), false) => usage(format!(
+            "--h2 needs TLS: type {} --h2, or {url} --h2c",
+            secure()
+        )),
+        (Some(Version::H3), false) => usage(format!("--h3 needs https: type {} --h3", secure())),
+        (Some(Version::H2c), true) => usage(format!(
+            "--h2c is HTTP/2 without TLS: type {} --h2c, or {url} --h2",
+            plain()
+        )),
+        (None, false) => Ok(Some(Version::H1)),
+        (version, _) => Ok(version),
+    }
+}
+
+fn check_numbers(options: &Options, version: Option<Version>) -> Result<(), PlanError> {
+    let positive = [
+        ("-c", options.connections as u64),
+        ("-m", options.streams as u64),
+        ("-t", options.threads as u64),
+        ("-n", options.requests.unwrap_or(1)),
+    ];
+    for (flag, value) in positive {
+        if value == 0 {
+            return usage(format!(
+                "{flag} 0: there must be at least one: type {flag} 1"
+            ));
+        }
+    }
+    for (flag, value, most) in [
+        ("-c", options.connections, 1_000_000),
+        ("-m", options.streams, 1_000_000),
+        ("-t", options.threads, 1024),
+    ] {
+        if value > most {
+            return usage(format!("{flag} {value} is more than {most}"));
+        }
+    }
+    if version == Some(Version::H1) && options.streams > 1 {
+        return usage(format!(
+            "-m {0}: HTTP/1.1 carries one request at a time on a connection: type -c {1} for as many in flight",
+            options.streams,
+            options.streams * options.connections
+        ));
+    }
+    for (flag, value) in [
+        ("--timeout", options.timeout),
+        ("--connect-timeout", options.connect_timeout),
+    ] {
+        if value < Duration::from_millis(1) {
+            return usage(format!("{flag} is below 1ms: type {flag} 10s"));
+        }
+    }
+    if options.duration == Some(Duration::ZERO) {
+        return usage("-d 0 measures nothing: type -d 10s");
+    }
+    for (flag, value) in [
+        ("--stream-window", options.stream_window),
+        ("--connection-window", options.connection_window),
+    ] {
+        if !(65_535..=0x7fff_ffff).contains(&value) {
+            return usage(format!(
+                "{flag} {value} is not between 65535 and 2147483647 bytes: type {flag} 16m"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Splits `HOST:PORT`, with brackets around an IPv6 address.
+fn split_host_port(text: &str) -> Result<(String, u16), PlanError> {
+    let parsed = text.rsplit_once(':').and_then(|(host, port)| {
+        let host = match host.strip_prefix('[') {
+            Some(rest) => rest.strip_suffix(']')?,
+            None if host.contains(':') => return None,
+            None => host,
+        };
+        Some((host, port.parse().ok().filter(|&port: &u16| port != 0)?))
+            .filter(|_| !host.is_empty())
+    });
+    match parsed {
+        Some((host, port)) => Ok((host.to_owned(), port)),
+        None => usage(format!(
+            "{text:?} is not an address: type --connect-to 127.0.0.1:8443"
+        )),
+    }
+}
+
+fn prepare(options: &Options, urls: &[Url]) -> Result<(String, Vec<Request>), PlanError> {
+    let mut fields = Vec::with_capacity(options.fields.len() + 2);
+    for text in &options.fields {
+        let Some((name, value)) = text.split_once(':') else {
+            return usage(format!("{text:?} is not a header: type -H 'Name: value'"));
+        };
+        fields.push((name.trim_end().to_owned(), value.trim().to_owned()));
+    }
+    for (name, value) in [
+        ("User-Agent", concat!("trilane/", env!("CARGO_PKG_VERSION"))),
+        ("Accept", "*/*"),
+    ] {
+        if !fields.iter().any(|(n, _)| n.eq_ignore_ascii_case(name)) {
+            fields.push((name.to_owned(), value.to_owned()));
+        }
+    }
+    let body: Arc<[u8]> = options.body.as_slice().into();
+    let default_method = if body.is_empty() { "GET" } else { "POST" };
+    let method = options.method.as_deref().unwrap_or(default_method);
+    let prepared = urls.iter().map(|url| {
+        let authority = match url.port() {
+            Some(port) => format!("{}:{port}", url.host_str().unwrap_or_default()),
+            None => url.host_str().unwrap_or_default().to_owned(),
+        };
+        Request::new(&RequestParts {
+            method,
+            scheme: url.scheme(),
+            authority: &authority,
+            path: &url[url::Position::BeforePath..url::Position::AfterQuery],
+            fields: &fields,
+            body: Arc::clone(&body),
+            // Beyond this the paths would push each other out of a 4096-byte table.
+            repeated: urls.len() <= 16,
+        })
+    });
+    let prepared = prepared
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| PlanError::Usage(error.to_string()))?;
+    Ok((method.to_owned(), prepared))
+}
+
+type Security = (Option<tls::Config>, Option<quic::Config>);
+
+fn security(
+    options: &Options,
+    origin: &Origin,
+    version: Option<Version>,
+) -> Result<Security, PlanError> {
+    if !origin.tls {
+        return Ok((None, None));
+    }
+    let alpn: &[&[u8]] = match version {
+        Some(Version::H1) => &[b"http/1.1"],
+        Some(Version::H2) => &[b"h2"],
+        Some(Version::H3) => &[b"h3"],
+        _ => &[b"h2", b"http/1.1"],
+    };
+    let config = tls::Config::new(&tls::Options {
+        authorities: options.authorities.clone(),
+        insecure: options.insecure,
+        client: options.client.clone(),
+        alpn: alpn.iter().map(|id| id.to_vec()).collect(),
+        resumption: options.resumption,
+    })
+    .map_err(|error| PlanError::Environment(error.to_string()))?;
+    if version != Some(Version::H3) {
+        return Ok((Some(config), None));
+    }
+    let quic = quic::Config::new(
+        &config,
+        &quic::Options {
+            stream_window: options.stream_window.into(),
+            connection_window: options.connection_window.into(),
+            handshake_timeout: options.connect_timeout,
+            ..quic::Options::default()
+        },
+    )
+    .map_err(|error| PlanError::Environment(error.to_string()))?;
+    Ok((Some(config), Some(quic)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(url: &str, change: impl FnOnce(&mut Options)) -> Result<Plan, PlanError> {
+        let mut options = Options {
+            urls: vec![url.into()],
+            ..Options::default()
+        };
+        change(&mut options);
+        Plan::new(&options)
+    }
+
+    fn message(url: &str, change: impl FnOnce(&mut Options)) -> String {
+        plan(url, change).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn http_means_h1_unless_h2c_is_asked() {
+        assert_eq!(
+            plan("http://a/", |_| ()).unwrap().version,
+            Some(Version::H1)
+        );
+        let h2c = plan("http://a/", |o| o.version = Some(Version::H2c)).unwrap();
+        assert_eq!(h2c.version, Some(Version::H2c));
+    }
+
+    #[test]
+    fn wrong_use_says_what_to_type() {
+        assert_eq!(
+            message("localhost:8080/x", |_| ()),
+            "\"localhost:8080/x\" is not a URL: type http://localhost:8080/x or https://localhost:8080/x"
+        );
+        assert_eq!(
+            message("http://a/x", |o| o.version = Some(Version::H3)),
+            "--h3 needs https: type https://a/x --h3"
+        );
+        assert!(message("http://a/", |o| o.streams = 16).contains("type -c 1024"));
+        assert!(message("http://a/", |o| o.connections = 0).contains("type -c 1"));
+        assert!(message("http://a/", |o| o.fields = vec!["x".into()]).contains("-H 'Name: value'"));
+        assert!(
+            message("http://a/", |o| o.connect_to = Some("::1".into())).contains("--connect-to")
+        );
+        assert!(message("http://u:p@a/", |_| ()).contains("Authorization"));
+        assert!(message("ftp://a/", |_| ()).contains("type http://"));
+    }
+
+    #[test]
+    fn a_plan_without_an_end_lasts_ten_seconds() {
+        let plan = plan("http://a/", |_| ()).unwrap();
+        assert_eq!(plan.expected(), Some(Duration::from_secs(11)));
+    }
+
+    #[test]
+    fn a_counted_plan_has_no_warm_up() {
+        let plan = plan("http://a/", |o| o.requests = Some(5)).unwrap();
+        assert_eq!((plan.expected(), plan.warmup), (None, Duration::ZERO));
+    }
+
+    #[test]
+    fn the_body_makes_it_a_post() {
+        let plan = plan("http://a/", |o| o.body = b"x".to_vec()).unwrap();
+        assert_eq!(plan.method, "POST");
+        assert!(
+            plan.prepared[0]
+                .h1_head()
+                .starts_with(b"POST / HTTP/1.1\r\nHost: a\r\n")
+        );
+    }
+
+    #[test]
+    fn ipv6_authorities_keep_their_brackets() {
+        let plan = plan("http://[::1]:81/?q", |o| {
+            o.connect_to = Some("[::2]:82".into())
+        })
+        .unwrap();
+        assert!(
+            plan.prepared[0]
+                .h1_head()
+                .starts_with(b"GET /?q HTTP/1.1\r\nHost: [::1]:81\r\n")
+        );
+        assert_eq!((plan.origin.host.as_str(), plan.origin.port), ("::2", 82));
+        assert_eq!(plan.origin.server_name, "::1");
+    }
+}

@@ -1,0 +1,273 @@
+//! What one worker counts. Nothing here grows with the number of requests.
+
+use crate::failure::{Failures, Kind};
+use crate::latency::Durations;
+
+/// Bytes and packets, since the run began.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Traffic {
+    pub(crate) sent: u64,
+    pub(crate) received: u64,
+    pub(crate) fields_sent_encoded: u64,
+    pub(crate) fields_sent_decoded: u64,
+    pub(crate) fields_received_encoded: u64,
+    pub(crate) fields_received_decoded: u64,
+    pub(crate) body_sent: u64,
+    pub(crate) body_received: u64,
+    pub(crate) datagrams_sent: u64,
+    pub(crate) datagrams_received: u64,
+    pub(crate) segments_sent: u64,
+    pub(crate) segments_received: u64,
+    pub(crate) retransmits: u64,
+    pub(crate) syscalls: u64,
+}
+
+impl Traffic {
+    fn each(&mut self, other: &Traffic, change: impl Fn(&mut u64, u64)) {
+        let pairs = [
+            (&mut self.sent, other.sent),
+            (&mut self.received, other.received),
+            (&mut self.fields_sent_encoded, other.fields_sent_encoded),
+            (&mut self.fields_sent_decoded, other.fields_sent_decoded),
+            (
+                &mut self.fields_received_encoded,
+                other.fields_received_encoded,
+            ),
+            (
+                &mut self.fields_received_decoded,
+                other.fields_received_decoded,
+            ),
+            (&mut self.body_sent, other.body_sent),
+            (&mut self.body_received, other.body_received),
+            (&mut self.datagrams_sent, other.datagrams_sent),
+            (&mut self.datagrams_received, other.datagrams_received),
+            (&mut self.segments_sent, other.segments_sent),
+            (&mut self.segments_received, other.segments_received),
+            (&mut self.retransmits, other.retransmits),
+            (&mut self.syscalls, other.syscalls),
+        ];
+        for (mine, theirs) in pairs {
+            change(mine, theirs);
+        }
+    }
+
+    pub(crate) fn add(&mut self, other: &Traffic) {
+        self.each(other, |mine, theirs| *mine += theirs);
+    }
+
+    pub(crate) fn subtract(&mut self, other: &Traffic) {
+        self.each(other, |mine, theirs| *mine = mine.saturating_sub(theirs));
+    }
+}
+
+/// Requests that ended, by how.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Warmup {
+    pub(crate) started: u64,
+    pub(crate) ok: u64,
+    pub(crate) failed: u64,
+}
+
+/// One second of the measured window.
+#[derive(Debug)]
+pub(crate) struct Window {
+    pub(crate) index: usize,
+    /// A second, but for the last.
+    pub(crate) length_ns: u64,
+    pub(crate) ok: u64,
+    pub(crate) failed: u64,
+    pub(crate) service: Durations,
+}
+
+impl Window {
+    pub(crate) fn new(index: usize) -> Self {
+        Self {
+            index,
+            length_ns: 0,
+            ok: 0,
+            failed: 0,
+            service: Durations::new(),
+        }
+    }
+}
+
+/// The instants of one request, in nanoseconds since the run began.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Instants {
+    /// When it should have been sent.
+    pub(crate) intended: u64,
+    /// When its first byte was handed to the kernel.
+    pub(crate) start: u64,
+    /// When the head of its response arrived; 0 before.
+    pub(crate) head: u64,
+}
+
+/// The counts of one worker.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    pub(crate) open_model: bool,
+    pub(crate) started: u64,
+    pub(crate) ok: u64,
+    pub(crate) retried: u64,
+    pub(crate) failures: Failures,
+    pub(crate) censored: u64,
+    pub(crate) warmup: Warmup,
+    /// Count of final responses by status code.
+    pub(crate) status: Box<[u64; 1000]>,
+    pub(crate) service: Durations,
+    pub(crate) response: Durations,
+    pub(crate) lag: Durations,
+    pub(crate) ttfb: Durations,
+    pub(crate) window: Window,
+    pub(crate) traffic: Traffic,
+}
+
+impl Recorder {
+    pub(crate) fn new(open_model: bool) -> Self {
+        Self {
+            open_model,
+            started: 0,
+            ok: 0,
+            retried: 0,
+            failures: Failures::default(),
+            censored: 0,
+            warmup: Warmup::default(),
+            status: Box::new([0; 1000]),
+            service: Durations::new(),
+            response: Durations::new(),
+            lag: Durations::new(),
+            ttfb: Durations::new(),
+            window: Window::new(0),
+            traffic: Traffic::default(),
+        }
+    }
+
+    /// A request left, `lag` nanoseconds after it should have.
+    #[inline]
+    pub(crate) fn started(&mut self, lag: u64) {
+        self.started += 1;
+        if self.open_model {
+            self.lag.record(lag);
+        }
+    }
+
+    /// A complete response that passed every check.
+    #[inline]
+    pub(crate) fn ok(&mut self, now: u64, at: Instants) {
+        self.ok += 1;
+        self.window.ok += 1;
+        self.durations(now, at);
+    }
+
+    /// A request that did not; `at` where it had been sent.
+    pub(crate) fn failed(
+        &mut self,
+        kind: Kind,
+        now: u64,
+        at: Option<Instants>,
+        example: impl FnOnce() -> String,
+    ) {
+        self.failures.add(kind, example);
+        self.window.failed += 1;
+        if let Some(at) = at.filter(|_| kind.is_censored()) {
+            self.censored += 1;
+            self.durations(now, at);
+        }
+    }
+
+    #[inline]
+    fn durations(&mut self, now: u64, at: Instants) {
+        // The total is the sum of the windows: see `finish_window`.
+        self.window.service.record(now.saturating_sub(at.start));
+        if at.head != 0 {
+            self.ttfb.record(at.head.saturating_sub(at.start));
+        }
+        if self.open_model {
+            self.response.record(now.saturating_sub(at.intended));
+        }
+    }
+
+    /// Ends the warm-up: what has ended so far is counted apart, what is in flight is measured.
+    pub(crate) fn finish_warmup(&mut self, in_flight: u64) {
+        let ended = self.ok + self.failures.total();
+        self.warmup = Warmup {
+            started: ended,
+            ok: self.ok,
+            failed: self.failures.total(),
+        };
+        self.started = in_flight;
+        self.ok = 0;
+        self.retried = 0;
+        self.censored = 0;
+        self.failures = Failures::default();
+        self.status.fill(0);
+        for durations in [
+            &mut self.service,
+            &mut self.response,
+            &mut self.lag,
+            &mut self.ttfb,
+        ] {
+            durations.clear();
+        }
+        self.window.service.clear();
+        (self.window.index, self.window.ok, self.window.failed) = (0, 0, 0);
+    }
+
+    /// Adds the window to the total, begins the next and returns the finished one.
+    pub(crate) fn finish_window(&mut self, length_ns: u64) -> Window {
+        self.service.merge(&self.window.service);
+        self.window.length_ns = length_ns;
+        let next = Window::new(self.window.index + 1);
+        std::mem::replace(&mut self.window, next)
+    }
+
+    /// Adds another worker's counts.
+    pub(crate) fn merge(&mut self, other: Recorder) {
+        self.started += other.started;
+        self.ok += other.ok;
+        self.retried += other.retried;
+        self.censored += other.censored;
+        self.failures.merge(other.failures);
+        self.warmup.started += other.warmup.started;
+        self.warmup.ok += other.warmup.ok;
+        self.warmup.failed += other.warmup.failed;
+        for (sum, count) in self.status.iter_mut().zip(other.status.iter()) {
+            *sum += count;
+        }
+        self.service.merge(&other.service);
+        self.response.merge(&other.response);
+        self.lag.merge(&other.lag);
+        self.ttfb.merge(&other.ttfb);
+        self.traffic.add(&other.traffic);
+    }
+}
+
+/// Durations of connection set-up, over the whole run.
+#[derive(Debug)]
+pub(crate) struct Phases {
+    pub(crate) connect: Durations,
+    pub(crate) tls: Durations,
+    pub(crate) quic: Durations,
+    pub(crate) full: u64,
+    pub(crate) resumed: u64,
+}
+
+impl Phases {
+    pub(crate) fn new() -> Self {
+        Self {
+            connect: Durations::new(),
+            tls: Durations::new(),
+            quic: Durations::new(),
+            full: 0,
+            resumed: 0,
+        }
+    }
+
+    pub(crate) fn merge(&mut self, other: &Phases) {
+        self.connect.merge(&other.connect);
+        self.tls.merge(&other.tls);
+        self.quic.merge(&other.quic);
+        self.full += other.full;
+        self.resumed += other.resumed;
+    }
+}

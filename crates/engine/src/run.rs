@@ -1,0 +1,212 @@
+//! One run from plan to outcome.
+
+use std::fmt;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+
+use crate::context::Clock;
+use crate::control::Control;
+use crate::cost::{self, MachineTime};
+use crate::failure::Kind;
+use crate::outcome::{Machine, Outcome, WindowOut};
+use crate::plan::{Plan, Version};
+use crate::record::Window;
+use crate::worker::{Report, Worker};
+
+/// Why a run could not be made. Nothing was measured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunError {
+    /// The kind of failure, where it was one of the network's.
+    pub kind: Option<Kind>,
+    message: String,
+}
+
+impl RunError {
+    pub(crate) fn new(message: String) -> Self {
+        Self {
+            kind: None,
+            message,
+        }
+    }
+
+    pub(crate) fn from_connection(kind: Kind, message: String) -> Self {
+        Self {
+            kind: Some(kind),
+            message,
+        }
+    }
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for RunError {}
+
+/// Carries out `plan` on as many threads as it names. Blocks until it has ended, by itself or by
+/// [`Control::interrupt`].
+pub fn run(plan: &Plan, control: &Control) -> Result<Outcome, RunError> {
+    raise_file_limit(plan.connections)?;
+    let began = Instant::now();
+    let addresses = resolve(plan)?;
+    let dns = began.elapsed();
+    let started_at = SystemTime::now();
+    let machine_before = MachineTime::now();
+    let drops_before = cost::udp_buffer_errors();
+
+    let clock = Clock(Instant::now());
+    let (sender, receiver) = mpsc::channel();
+    let (reports, windows) = thread::scope(|scope| {
+        let workers: Vec<_> = (0..plan.threads)
+            .map(|index| {
+                let (sender, addresses) = (sender.clone(), &addresses);
+                thread::Builder::new()
+                    .name(format!("worker-{index}"))
+                    .spawn_scoped(scope, move || {
+                        let pinned = pin(plan, index);
+                        let worker = pinned.and_then(|()| {
+                            Worker::new(index, plan, control, addresses, clock, sender)
+                        });
+                        let report = worker.and_then(Worker::run);
+                        report.map_err(|error| control.fail(error))
+                    })
+            })
+            .collect();
+        drop(sender);
+        let windows = gather_windows(&receiver, plan.threads);
+        let reports: Vec<Result<Report, RunError>> = workers
+            .into_iter()
+            .map(|worker| match worker.map(thread::ScopedJoinHandle::join) {
+                Ok(Ok(report)) => report,
+                Ok(Err(_)) => Err(RunError::new(
+                    "a worker thread panicked: this is a defect of trilane, please report it"
+                        .into(),
+                )),
+                Err(error) => Err(RunError::new(format!(
+                    "cannot start a worker thread: {error}"
+                ))),
+            })
+            .collect();
+        (reports, windows)
+    });
+    let reports = match reports.into_iter().collect::<Result<Vec<_>, _>>() {
+        Ok(reports) => reports,
+        // The first error is the cause; the others' is that they were stopped.
+        Err(error) => return Err(control.fatal().unwrap_or(error)),
+    };
+    let machine = Machine {
+        started_at,
+        dns,
+        steal: machine_before
+            .and_then(|before| Some(MachineTime::now()?.steal_since(before)))
+            .unwrap_or(0.0),
+        udp_drops: (plan.version == Some(Version::H3))
+            .then(|| Some(cost::udp_buffer_errors()?.saturating_sub(drops_before?)))
+            .flatten(),
+        interrupted: control.was_interrupted(),
+    };
+    Ok(Outcome::new(plan, reports, windows, &machine))
+}
+
+/// Adds up the workers' windows as they are handed over, so that memory does not grow with the
+/// length of the run: a window is reduced to a row when the last worker has delivered it.
+fn gather_windows(receiver: &mpsc::Receiver<Window>, workers: usize) -> Vec<WindowOut> {
+    let mut rows = Vec::new();
+    let mut open: Vec<(Window, usize)> = Vec::new();
+    for window in receiver {
+        match open.iter_mut().find(|(sum, _)| sum.index == window.index) {
+            Some((sum, count)) => {
+                sum.ok += window.ok;
+                sum.failed += window.failed;
+                sum.length_ns = sum.length_ns.max(window.length_ns);
+                sum.service.merge(&window.service);
+                *count += 1;
+            }
+            None => open.push((window, 1)),
+        }
+        open.retain(|(sum, count)| {
+            let complete = *count == workers;
+            if complete {
+                rows.push(WindowOut::new(sum));
+            }
+            !complete
+        });
+    }
+    // Workers of a counted run end at different times.
+    rows.extend(open.iter().map(|(sum, _)| WindowOut::new(sum)));
+    rows.retain(|row| row.length_s >= 0.01 || row.ok + row.failed > 0);
+    rows.sort_by(|a, b| a.start_s.total_cmp(&b.start_s));
+    rows
+}
+
+fn pin(plan: &Plan, index: usize) -> Result<(), RunError> {
+    // Pacing below a millisecond: the default slack of 50 µs would be added to every sleep.
+    let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
+    if plan.cpus.is_empty() {
+        return Ok(());
+    }
+    let cpu = plan.cpus[index % plan.cpus.len()];
+    let mut set = nix::sched::CpuSet::new();
+    set.set(cpu)
+        .and_then(|()| nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(0), &set))
+        .map_err(|error| {
+            RunError::new(format!(
+                "--cpu {cpu}: this machine or container does not offer that processor: {error}"
+            ))
+        })
+}
+
+/// Makes room for the connections' sockets, as far as the hard limit goes.
+fn raise_file_limit(connections: usize) -> Result<(), RunError> {
+    let needed = connections as u64 + 64;
+    let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else {
+        return Ok(());
+    };
+    if soft >= needed {
+        return Ok(());
+    }
+    if hard >= needed && setrlimit(Resource::RLIMIT_NOFILE, needed, hard).is_ok() {
+        return Ok(());
+    }
+    Err(RunError::new(format!(
+        "-c {connections} needs {needed} file descriptors and this process may have {hard}: raise it with 'ulimit -n {needed}' or lower -c"
+    )))
+}
+
+/// Resolves the host, within the connect timeout.
+fn resolve(plan: &Plan) -> Result<Vec<SocketAddr>, RunError> {
+    let (host, port) = (plan.origin.host.clone(), plan.origin.port);
+    let (sender, receiver) = mpsc::channel();
+    let name = host.clone();
+    // The system's resolver takes no timeout: it is left behind when it is late.
+    thread::spawn(move || {
+        let found = (name.as_str(), port)
+            .to_socket_addrs()
+            .map(Iterator::collect::<Vec<_>>);
+        let _ = sender.send(found);
+    });
+    let patience = plan.connect_timeout.max(Duration::from_millis(100));
+    let dns = |message| Err(RunError::from_connection(Kind::Dns, message));
+    match receiver.recv_timeout(patience) {
+        Ok(Ok(addresses)) if !addresses.is_empty() => Ok(addresses),
+        Ok(Ok(_)) => dns(format!("the name {host:?} has no address")),
+        Ok(Err(error)) => {
+            let reason = error.to_string();
+            let reason = reason
+                .strip_prefix("failed to lookup address information: ")
+                .unwrap_or(&reason);
+            dns(format!(
+                "cannot resolve the host {host:?}: {reason}; check the spelling, or type --connect-to HOST:PORT"
+            ))
+        }
+        Err(_) => dns(format!(
+            "the resolver did not answer for {host:?} within {patience:?}"
+        )),
+    }
+}

@@ -1,0 +1,274 @@
+//! The requests in flight on one connection, and the sink that ends them.
+
+use trilane_wire::{Events, Fields, Head, StreamError, StreamId};
+
+use crate::failure::Kind;
+use crate::plan::Plan;
+use crate::record::{Instants, Recorder};
+
+/// Attempts that a request gets in all, when the peer provably did not process the former ones.
+const ATTEMPTS: u8 = 4;
+
+/// A request that is to be sent: a new one, or one more time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pending {
+    pub(crate) request: u32,
+    pub(crate) attempts: u8,
+    pub(crate) intended: u64,
+    /// When it was first sent; 0 for a new one.
+    pub(crate) start: u64,
+}
+
+/// One request in flight.
+#[derive(Clone, Copy, Debug)]
+struct Stream {
+    number: u64,
+    at: Instants,
+    body_bytes: u64,
+    request: u32,
+    crc: u32,
+    status: u16,
+    attempts: u8,
+    live: bool,
+}
+
+/// The requests in flight on one connection, by slot.
+#[derive(Debug, Default)]
+pub(crate) struct Streams {
+    slots: Vec<Stream>,
+    free: Vec<u32>,
+    completed: u64,
+}
+
+impl Streams {
+    pub(crate) fn new(count: usize) -> Self {
+        let empty = Stream {
+            number: 0,
+            at: Instants::default(),
+            body_bytes: 0,
+            request: 0,
+            crc: 0,
+            status: 0,
+            attempts: 0,
+            live: false,
+        };
+        Self {
+            slots: vec![empty; count],
+            free: (0..count as u32).rev().collect(),
+            completed: 0,
+        }
+    }
+
+    /// The slot that the next request takes.
+    pub(crate) fn next_slot(&self) -> Option<u32> {
+        self.free.last().copied()
+    }
+
+    /// Puts a request that has been sent into the slot that `next_slot` named.
+    pub(crate) fn open(&mut self, id: StreamId, pending: Pending, now: u64) {
+        self.free.pop();
+        let start = if pending.start == 0 {
+            now
+        } else {
+            pending.start
+        };
+        self.slots[id.slot as usize] = Stream {
+            number: id.number,
+            at: Instants {
+                intended: pending.intended,
+                start,
+                head: 0,
+            },
+            body_bytes: 0,
+            request: pending.request,
+            crc: 0,
+            status: 0,
+            attempts: pending.attempts + 1,
+            live: true,
+        };
+    }
+
+    pub(crate) fn in_flight(&self) -> u64 {
+        (self.slots.len() - self.free.len()) as u64
+    }
+
+    /// Complete responses so far, over all connections that had these slots.
+    pub(crate) fn completed(&self) -> u64 {
+        self.completed
+    }
+
+    /// The requests sent at or before `deadline` that have not ended.
+    pub(crate) fn overdue(&self, deadline: u64) -> impl Iterator<Item = StreamId> {
+        self.slots
+            .iter()
+            .enumerate()
+            .filter_map(move |(slot, stream)| {
+                (stream.live && stream.at.start <= deadline).then_some(StreamId {
+                    number: stream.number,
+                    slot: slot as u32,
+                })
+            })
+    }
+
+    /// Frees a slot and says when its request was sent.
+    pub(crate) fn close(&mut self, id: StreamId) -> Instants {
+        let stream = &mut self.slots[id.slot as usize];
+        stream.live = false;
+        self.free.push(id.slot);
+        stream.at
+    }
+}
+
+/// The body that every other must equal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BodySum {
+    pub(crate) bytes: u64,
+    pub(crate) crc32: u32,
+}
+
+/// What the first response told about the server; later ones are only counted.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FirstResponse {
+    pub(crate) server: Option<String>,
+    /// For each prepared request the body of its first complete response.
+    pub(crate) bodies: Vec<Option<BodySum>>,
+}
+
+/// Everything of a worker that the end of a request touches.
+#[derive(Debug)]
+pub(crate) struct Tally<'p> {
+    pub(crate) plan: &'p Plan,
+    pub(crate) recorder: Recorder,
+    pub(crate) retries: Vec<Pending>,
+    pub(crate) first: FirstResponse,
+    /// Prepared requests whose first body is not known yet.
+    pub(crate) unknown_bodies: usize,
+}
+
+impl<'p> Tally<'p> {
+    pub(crate) fn new(plan: &'p Plan, recorder: Recorder) -> Self {
+        let requests = plan.prepared.len();
+        Self {
+            plan,
+            recorder,
+            retries: Vec::new(),
+            first: FirstResponse {
+                server: None,
+                bodies: vec![None; requests],
+            },
+            unknown_bodies: requests,
+        }
+    }
+
+    /// Whether bodies have to be summed: until each request's first is known, and always where asked.
+    pub(crate) fn sums_bodies(&self) -> bool {
+        self.plan.check_body || self.unknown_bodies > 0
+    }
+}
+
+/// The sink of one call of `receive`. With `FULL` fields are decoded and bodies summed.
+pub(crate) struct Sink<'a, 'p, const FULL: bool> {
+    pub(crate) now: u64,
+    pub(crate) streams: &'a mut Streams,
+    pub(crate) tally: &'a mut Tally<'p>,
+    /// What the transport said when it failed, for messages.
+    pub(crate) cause: Option<&'a str>,
+}
+
+impl<const FULL: bool> Events for Sink<'_, '_, FULL> {
+    const FIELDS: bool = FULL;
+
+    #[inline]
+    fn head(&mut self, id: StreamId, head: Head<'_>) {
+        let stream = &mut self.streams.slots[id.slot as usize];
+        stream.at.head = self.now;
+        stream.status = head.status;
+        let recorder = &mut self.tally.recorder;
+        if let Some(count) = recorder.status.get_mut(usize::from(head.status)) {
+            *count += 1;
+        }
+        recorder.traffic.fields_received_encoded += head.encoded_bytes as u64;
+        recorder.traffic.fields_received_decoded += head.decoded_bytes as u64;
+        if FULL && self.tally.first.server.is_none() {
+            let server = head.fields.first(b"server").unwrap_or_default();
+            let text: String = String::from_utf8_lossy(server).chars().take(200).collect();
+            self.tally.first.server = Some(text);
+        }
+    }
+
+    #[inline]
+    fn data(&mut self, id: StreamId, bytes: &[u8]) {
+        let stream = &mut self.streams.slots[id.slot as usize];
+        stream.body_bytes += bytes.len() as u64;
+        self.tally.recorder.traffic.body_received += bytes.len() as u64;
+        if FULL {
+            let mut crc = crc32fast::Hasher::new_with_initial(stream.crc);
+            crc.update(bytes);
+            stream.crc = crc.finalize();
+        }
+    }
+
+    #[inline]
+    fn end(&mut self, id: StreamId, _trailers: Option<Fields<'_>>) {
+        self.streams.completed += 1;
+        let stream = self.streams.slots[id.slot as usize];
+        self.streams.close(id);
+        let status = stream.status;
+        let recorder = &mut self.tally.recorder;
+        if !self.tally.plan.accepts(status) {
+            recorder.failed(Kind::Status, self.now, Some(stream.at), || {
+                format!("the server answered with status {status}")
+            });
+            return;
+        }
+        if FULL {
+            let sum = BodySum {
+                bytes: stream.body_bytes,
+                crc32: stream.crc,
+            };
+            let first = &mut self.tally.first.bodies[stream.request as usize];
+            match *first {
+                None => {
+                    *first = Some(sum);
+                    self.tally.unknown_bodies -= 1;
+                }
+                Some(expected) if self.tally.plan.check_body && expected != sum => {
+                    recorder.failed(Kind::Body, self.now, Some(stream.at), || {
+                        format!(
+                            "a body of {} bytes with CRC-32 {:08x} differs from the first, {} bytes with {:08x}",
+                            sum.bytes, sum.crc32, expected.bytes, expected.crc32
+                        )
+                    });
+                    return;
+                }
+                Some(_) => (),
+            }
+        }
+        recorder.ok(self.now, stream.at);
+    }
+
+    fn fail(&mut self, id: StreamId, error: StreamError) {
+        let stream = self.streams.slots[id.slot as usize];
+        self.streams.close(id);
+        if error.retryable && stream.attempts < ATTEMPTS {
+            self.tally.recorder.retried += 1;
+            self.tally.retries.push(Pending {
+                request: stream.request,
+                attempts: stream.attempts,
+                intended: stream.at.intended,
+                start: stream.at.start,
+            });
+            return;
+        }
+        let cause = self.cause;
+        self.tally.recorder.failed(
+            error.kind.into(),
+            self.now,
+            Some(stream.at),
+            || match cause {
+                Some(cause) => format!("{error}: {cause}"),
+                None => error.to_string(),
+            },
+        );
+    }
+}

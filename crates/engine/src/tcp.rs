@@ -1,0 +1,661 @@
+//! One TCP connection, with or without TLS, speaking HTTP/1.1 or HTTP/2.
+
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::io::Errno;
+use rustix::net::{self, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
+use trilane_transport::tls;
+use trilane_wire::{ConnectionError, Refused, StreamId, h1, h2};
+
+use crate::context::{Context, Gone, Turn};
+use crate::driver::Ready;
+use crate::failure::Kind;
+use crate::plan::{Plan, Version};
+use crate::record::Traffic;
+use crate::streams::{Sink, Streams, Tally};
+use crate::sys::{self, TcpInfo};
+
+/// Requests are added to a turn's write up to here.
+const WRITE_BATCH: usize = 64 * 1024;
+/// Nothing more is read from a peer that leaves more than this unread.
+const UNSENT_LIMIT: usize = 1 << 20;
+/// Reads of one connection before the others have their turn.
+const READS_PER_TURN: usize = 8;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Connecting,
+    Handshaking,
+    Open,
+}
+
+#[derive(Debug)]
+enum Codec {
+    H1(h1::Connection),
+    H2(Box<h2::Connection>),
+}
+
+/// One TCP connection.
+#[derive(Debug)]
+pub(crate) struct Tcp {
+    socket: OwnedFd,
+    peer: SocketAddr,
+    phase: Phase,
+    /// When the phase began.
+    since: u64,
+    tls: Option<Box<tls::Session>>,
+    codec: Option<Codec>,
+    /// What the socket did not take.
+    unsent: Vec<u8>,
+    /// Whether reading waits until the peer has taken `unsent`.
+    stalled: bool,
+    /// The last reading of the kernel's counters.
+    counted: TcpInfo,
+}
+
+impl Tcp {
+    pub(crate) fn open(peer: SocketAddr, plan: &Plan, now: u64) -> Result<Self, Gone> {
+        let failed = |what: &str, error: Errno| {
+            Gone::Failed(Kind::Connect, format!("{what} for {peer}: {error}"))
+        };
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let family = if peer.is_ipv4() {
+            net::AddressFamily::INET
+        } else {
+            net::AddressFamily::INET6
+        };
+        let socket = net::socket_with(family, SocketType::STREAM, flags, None)
+            .map_err(|error| failed("cannot make a socket", error))?;
+        sockopt::set_tcp_nodelay(&socket, true).map_err(|error| failed("TCP_NODELAY", error))?;
+        if let Some(name) = &plan.congestion_control {
+            sockopt::set_tcp_congestion(&socket, name).map_err(|error| {
+                failed(
+                    &format!("congestion control {name:?} is not available here"),
+                    error,
+                )
+            })?;
+        }
+        match net::connect(&socket, &peer) {
+            Ok(()) | Err(Errno::INPROGRESS) => (),
+            Err(error) => return Err(connect_failure(peer, error)),
+        }
+        Ok(Self {
+            socket,
+            peer,
+            phase: Phase::Connecting,
+            since: now,
+            tls: None,
+            codec: None,
+            unsent: Vec::new(),
+            stalled: false,
+            counted: TcpInfo::default(),
+        })
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.phase == Phase::Open
+    }
+
+    /// Whether the peer has shown that it speaks the version: with HTTP/2 it has sent SETTINGS.
+    pub(crate) fn is_ready(&self) -> bool {
+        match &self.codec {
+            None => false,
+            Some(Codec::H1(_)) => true,
+            Some(Codec::H2(codec)) => codec.peer_settings().received,
+        }
+    }
+
+    pub(crate) fn since(&self) -> u64 {
+        self.since
+    }
+
+    /// What the connection was doing, for the message of a timeout.
+    pub(crate) fn waiting_for(&self) -> &'static str {
+        match self.phase {
+            Phase::Connecting => "the TCP connection",
+            Phase::Handshaking => "the TLS handshake",
+            Phase::Open => "a response",
+        }
+    }
+
+    /// The socket is ready.
+    pub(crate) fn on_ready(
+        &mut self,
+        ready: Ready,
+        streams: &mut Streams,
+        context: &mut Context<'_>,
+    ) -> Result<Turn, Gone> {
+        if self.phase == Phase::Connecting {
+            if !ready.writable {
+                return Ok(Turn::Wait);
+            }
+            self.connected(streams, context)?;
+        } else if ready.writable && !self.unsent.is_empty() {
+            self.flush(context)?;
+            let now = context.clock.now();
+            self.pump(now, streams, context)?;
+        }
+        if ready.readable {
+            self.read(streams, context)
+        } else {
+            Ok(Turn::Wait)
+        }
+    }
+
+    fn connected(&mut self, streams: &mut Streams, context: &mut Context<'_>) -> Result<(), Gone> {
+        context.tally.recorder.traffic.syscalls += 1;
+        match sockopt::socket_error(&self.socket) {
+            Ok(Ok(())) => (),
+            Ok(Err(error)) | Err(error) => return Err(connect_failure(self.peer, error)),
+        }
+        let now = context.clock.now();
+        context.phases.connect.record(now - self.since);
+        self.since = now;
+        let Some(config) = &context.plan.tls else {
+            self.opened(context.plan.version.unwrap_or(Version::H1), now, context);
+            return self.pump(now, streams, context);
+        };
+        self.phase = Phase::Handshaking;
+        let mut session = tls::Session::new(config, &context.plan.origin.server_name)
+            .map_err(|error| Gone::Failed(Kind::Tls, error.to_string()))?;
+        session
+            .start(&mut context.out)
+            .map_err(|error| Gone::Failed(Kind::Tls, error.to_string()))?;
+        self.tls = Some(Box::new(session));
+        self.write(context)
+    }
+
+    /// TCP and TLS are ready: HTTP begins.
+    fn opened(&mut self, version: Version, now: u64, context: &mut Context<'_>) {
+        self.phase = Phase::Open;
+        self.since = now;
+        self.codec = Some(match version {
+            Version::H2 | Version::H2c => {
+                let config = h2::Config {
+                    stream_window: context.plan.stream_window,
+                    connection_window: context.plan.connection_window,
+                    max_streams: context.plan.streams as u32,
+                    ..h2::Config::default()
+                };
+                Codec::H2(Box::new(h2::Connection::new(config, &mut context.plain)))
+            }
+            _ => Codec::H1(h1::Connection::new(h1::Limits::default())),
+        });
+        context.learned.established(version);
+        if context.learned.peer.is_none() {
+            context.learned.peer = Some(self.peer.to_string());
+            context.learned.tls = self.tls.as_ref().and_then(|session| session.info());
+            context.learned.congestion_control = sockopt::tcp_congestion(&self.socket).ok();
+        }
+        context.schedule.begin(now);
+    }
+
+    fn handshaken(&mut self, now: u64, context: &mut Context<'_>) -> Result<(), Gone> {
+        let info = self
+            .tls
+            .as_ref()
+            .and_then(|session| session.info())
+            .unwrap_or_default();
+        let version = version_from_alpn(&info.alpn, context.plan.version)?;
+        context.phases.tls.record(now - self.since);
+        if info.resumed {
+            context.phases.resumed += 1;
+        } else {
+            context.phases.full += 1;
+        }
+        self.opened(version, now, context);
+        Ok(())
+    }
+
+    fn read(&mut self, streams: &mut Streams, context: &mut Context<'_>) -> Result<Turn, Gone> {
+        for _ in 0..READS_PER_TURN {
+            // Every frame read may ask for an answer: a peer that reads nothing gets no more of them.
+            self.stalled = self.unsent.len() > UNSENT_LIMIT;
+            if self.stalled {
+                return Ok(Turn::Wait);
+            }
+            let kept = match &mut self.tls {
+                Some(session) => session.restore(&mut context.buffer),
+                None => 0,
+            };
+            context.tally.recorder.traffic.syscalls += 1;
+            let length = match net::recv(
+                &self.socket,
+                &mut context.buffer[kept..],
+                RecvFlags::empty(),
+            ) {
+                Ok((_, 0)) => return Err(self.ended(None, streams, context)),
+                Ok((_, length)) => length,
+                Err(Errno::AGAIN) => return Ok(Turn::Wait),
+                Err(Errno::INTR) => continue,
+                Err(error) => return Err(self.ended(Some(error), streams, context)),
+            };
+            let now = context.clock.now();
+            context.tally.recorder.traffic.received += length as u64;
+            let end = kept + length;
+            if context.tally.sums_bodies() {
+                self.receive::<true>(end, now, streams, context)?;
+            } else {
+                self.receive::<false>(end, now, streams, context)?;
+            }
+            self.pump(now, streams, context)?;
+            if self.is_finished() {
+                return Err(self.ended(None, streams, context));
+            }
+            if end < context.buffer.len() {
+                return Ok(Turn::Wait);
+            }
+        }
+        Ok(Turn::Again)
+    }
+
+    /// Takes the first `end` bytes of the buffer.
+    fn receive<const FULL: bool>(
+        &mut self,
+        end: usize,
+        now: u64,
+        streams: &mut Streams,
+        context: &mut Context<'_>,
+    ) -> Result<(), Gone> {
+        let Some(session) = &mut self.tls else {
+            let Some(codec) = &mut self.codec else {
+                return Ok(());
+            };
+            let bytes = &context.buffer[..end];
+            let result = feed::<FULL>(
+                codec,
+                bytes,
+                now,
+                streams,
+                &mut context.tally,
+                &mut context.plain,
+            );
+            return result.map_err(|error| self.farewell(error, context));
+        };
+        let handshaking = session.is_handshaking();
+        let mut result = Ok(());
+        // A server may send its SETTINGS behind its Finished, before ALPN is known here.
+        let mut early = Vec::new();
+        let sealed = session.receive(
+            &mut context.buffer[..end],
+            |plaintext| match &mut self.codec {
+                Some(codec) if result.is_ok() => {
+                    result = feed::<FULL>(
+                        codec,
+                        plaintext,
+                        now,
+                        streams,
+                        &mut context.tally,
+                        &mut context.plain,
+                    );
+                }
+                Some(_) => (),
+                None => early.extend_from_slice(plaintext),
+            },
+            &mut context.out,
+        );
+        if let Err(error) = sealed {
+            // The alert is a courtesy: the connection is lost whether or not it leaves.
+            let _ = self.write(context);
+            if handshaking {
+                return Err(Gone::Failed(Kind::Tls, error.to_string()));
+            }
+            self.fail_streams(&error.to_string(), streams, context);
+            return Err(Gone::Closed);
+        }
+        if handshaking && !session.is_handshaking() {
+            self.handshaken(now, context)?;
+            if let Some(codec) = self.codec.as_mut().filter(|_| !early.is_empty()) {
+                result = feed::<FULL>(
+                    codec,
+                    &early,
+                    now,
+                    streams,
+                    &mut context.tally,
+                    &mut context.plain,
+                );
+            }
+        }
+        result.map_err(|error| self.farewell(error, context))
+    }
+
+    /// The codec gave up: sends what it had to say.
+    fn farewell(&mut self, error: ConnectionError, context: &mut Context<'_>) -> Gone {
+        let _ = self.seal(context).and_then(|()| self.write(context));
+        if self.is_ready() {
+            return Gone::Closed;
+        }
+        let hint = if self.tls.is_some() {
+            ""
+        } else {
+            "; type --h1 for HTTP/1.1"
+        };
+        Gone::Failed(
+            Kind::Protocol,
+            format!("{} does not speak HTTP/2: {error}{hint}", self.peer),
+        )
+    }
+
+    /// Sends requests while there is room, and writes.
+    pub(crate) fn pump(
+        &mut self,
+        now: u64,
+        streams: &mut Streams,
+        context: &mut Context<'_>,
+    ) -> Result<(), Gone> {
+        loop {
+            let mut more = false;
+            if self.unsent.is_empty()
+                && let Some(codec) = &mut self.codec
+            {
+                if codec.has_output() {
+                    codec.produce(&mut context.plain);
+                }
+                more = refill(codec, now, streams, context) || codec.has_output();
+            }
+            self.seal(context)?;
+            if context.out.is_empty() {
+                return Ok(());
+            }
+            self.write(context)?;
+            if !more || !self.unsent.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Moves what the codec wrote to `context.out`, through TLS where there is one.
+    fn seal(&mut self, context: &mut Context<'_>) -> Result<(), Gone> {
+        match &mut self.tls {
+            _ if context.plain.is_empty() => Ok(()),
+            None => {
+                // Nothing else writes to `out` without TLS.
+                std::mem::swap(&mut context.plain, &mut context.out);
+                Ok(())
+            }
+            Some(session) => {
+                let sealed = session.send(&context.plain, &mut context.out);
+                context.plain.clear();
+                sealed.map_err(|error| Gone::Failed(Kind::Tls, error.to_string()))
+            }
+        }
+    }
+
+    /// Writes `context.out` and empties it.
+    fn write(&mut self, context: &mut Context<'_>) -> Result<(), Gone> {
+        if !self.unsent.is_empty() {
+            self.unsent.append(&mut context.out);
+            return self.flush(context);
+        }
+        let sent = self.send(&context.out, &mut context.tally.recorder.traffic)?;
+        self.unsent.extend_from_slice(&context.out[sent..]);
+        context.out.clear();
+        Ok(())
+    }
+
+    fn flush(&mut self, context: &mut Context<'_>) -> Result<(), Gone> {
+        let sent = self.send(&self.unsent, &mut context.tally.recorder.traffic)?;
+        self.unsent.drain(..sent);
+        Ok(())
+    }
+
+    /// Writes as much of `bytes` as the socket takes. A broken connection is found by the next read,
+    /// which may still hold a response.
+    fn send(&self, bytes: &[u8], traffic: &mut Traffic) -> Result<usize, Gone> {
+        let mut sent = 0;
+        while sent < bytes.len() {
+            traffic.syscalls += 1;
+            match net::send(&self.socket, &bytes[sent..], SendFlags::NOSIGNAL) {
+                Ok(count) => sent += count,
+                Err(Errno::INTR) => (),
+                Err(Errno::AGAIN) => break,
+                Err(_) => return Ok(bytes.len()),
+            }
+        }
+        traffic.sent += sent as u64;
+        Ok(sent)
+    }
+
+    /// Whether nothing more can happen on the connection.
+    fn is_finished(&self) -> bool {
+        let done = match &self.codec {
+            Some(Codec::H1(codec)) => codec.is_closing() && codec.outstanding() == 0,
+            Some(Codec::H2(codec)) => codec.is_closing() && codec.outstanding() == 0,
+            None => false,
+        };
+        done || self
+            .tls
+            .as_ref()
+            .is_some_and(|session| session.peer_closed())
+    }
+
+    /// The peer closed, or the transport failed.
+    fn ended(
+        &mut self,
+        error: Option<Errno>,
+        streams: &mut Streams,
+        context: &mut Context<'_>,
+    ) -> Gone {
+        let what = match error {
+            None => "the server closed the connection".to_owned(),
+            Some(error) => error.to_string(),
+        };
+        match self.phase {
+            Phase::Connecting => connect_failure(self.peer, error.unwrap_or(Errno::CONNRESET)),
+            Phase::Handshaking => Gone::Failed(
+                Kind::Tls,
+                format!(
+                    "{} ended the connection during the TLS handshake: {what}; does this port speak TLS?",
+                    self.peer
+                ),
+            ),
+            Phase::Open => {
+                self.fail_streams(&what, streams, context);
+                Gone::Closed
+            }
+        }
+    }
+
+    fn fail_streams(&mut self, cause: &str, streams: &mut Streams, context: &mut Context<'_>) {
+        let mut sink: Sink<'_, '_, true> = Sink {
+            now: context.clock.now(),
+            streams,
+            tally: &mut context.tally,
+            cause: Some(cause),
+        };
+        match &mut self.codec {
+            Some(Codec::H1(codec)) => codec.eof(&mut sink),
+            Some(Codec::H2(codec)) => codec.eof(&mut sink),
+            None => (),
+        }
+    }
+
+    /// Gives up one request that took too long. HTTP/1.1 has to give up the connection with it.
+    pub(crate) fn cancel(
+        &mut self,
+        stream: StreamId,
+        context: &mut Context<'_>,
+    ) -> Result<(), Gone> {
+        match &mut self.codec {
+            Some(Codec::H2(codec)) => {
+                codec.cancel(stream, &mut context.plain);
+                self.seal(context)?;
+                self.write(context)
+            }
+            _ => Err(Gone::Closed),
+        }
+    }
+
+    /// Adds the kernel's counters since the last reading, and what is known of the peer.
+    pub(crate) fn count(&mut self, context: &mut Context<'_>) {
+        if let Some(Codec::H2(codec)) = &self.codec {
+            let settings = codec.peer_settings();
+            if settings.received {
+                context.learned.h2 = Some(settings);
+            }
+        }
+        let Some(info) = sys::tcp_info(self.socket.as_fd()) else {
+            return;
+        };
+        let traffic = &mut context.tally.recorder.traffic;
+        traffic.segments_sent +=
+            u64::from(info.segments_sent.wrapping_sub(self.counted.segments_sent));
+        traffic.segments_received += u64::from(
+            info.segments_received
+                .wrapping_sub(self.counted.segments_received),
+        );
+        traffic.retransmits += u64::from(info.retransmits.wrapping_sub(self.counted.retransmits));
+        self.counted = info;
+        if self.is_open() {
+            context.learned.rtt_s = Some(f64::from(info.rtt_us) / 1e6);
+            context.learned.mtu = Some(info.path_mtu.into());
+        }
+    }
+
+    /// Whether a request could be sent now.
+    pub(crate) fn has_room(&self) -> bool {
+        self.unsent.is_empty()
+            && self
+                .codec
+                .as_ref()
+                .is_some_and(|codec| codec.capacity() > 0)
+    }
+}
+
+impl AsFd for Tcp {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl Codec {
+    fn capacity(&self) -> usize {
+        match self {
+            Codec::H1(codec) => codec.capacity(),
+            Codec::H2(codec) => codec.capacity(),
+        }
+    }
+
+    fn has_output(&self) -> bool {
+        match self {
+            Codec::H1(codec) => codec.has_output(),
+            Codec::H2(codec) => codec.has_output(),
+        }
+    }
+
+    fn produce(&mut self, out: &mut Vec<u8>) {
+        match self {
+            Codec::H1(codec) => codec.produce(out),
+            Codec::H2(codec) => codec.produce(out),
+        }
+    }
+}
+
+#[inline]
+fn feed<const FULL: bool>(
+    codec: &mut Codec,
+    bytes: &[u8],
+    now: u64,
+    streams: &mut Streams,
+    tally: &mut Tally<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(), ConnectionError> {
+    let mut sink: Sink<'_, '_, FULL> = Sink {
+        now,
+        streams,
+        tally,
+        cause: None,
+    };
+    match codec {
+        Codec::H1(codec) => codec.receive(bytes, &mut sink, out),
+        Codec::H2(codec) => codec.receive(bytes, &mut sink, out),
+    }
+}
+
+/// Sends requests while the schedule, a slot and the codec allow. True when only the size of the
+/// write ended it.
+fn refill(codec: &mut Codec, now: u64, streams: &mut Streams, context: &mut Context<'_>) -> bool {
+    while context.plain.len() < WRITE_BATCH {
+        let Some(slot) = streams.next_slot().filter(|_| codec.capacity() > 0) else {
+            return false;
+        };
+        let Some(pending) = context.next_request(now) else {
+            return false;
+        };
+        let request = &context.plan.prepared[pending.request as usize];
+        let (sent, encoded) = match codec {
+            Codec::H1(codec) => (
+                codec.send(request, slot, &mut context.plain),
+                request.h1_head().len() as u64,
+            ),
+            Codec::H2(codec) => {
+                let before = codec.sent_field_bytes();
+                let sent = codec.send(request, slot, &mut context.plain);
+                (sent, codec.sent_field_bytes() - before)
+            }
+        };
+        match sent {
+            Ok(id) => {
+                context.count_start(pending, now);
+                streams.open(id, pending, now);
+                let decoded = match codec {
+                    Codec::H1(_) => encoded,
+                    Codec::H2(_) => request.decoded_bytes() as u64,
+                };
+                let traffic = &mut context.tally.recorder.traffic;
+                traffic.fields_sent_encoded += encoded;
+                traffic.fields_sent_decoded += decoded;
+                traffic.body_sent += request.body().len() as u64;
+            }
+            Err(Refused::TooLarge) => {
+                context.count_start(pending, now);
+                context
+                    .tally
+                    .recorder
+                    .failed(Kind::Limit, now, None, || Refused::TooLarge.to_string());
+            }
+            Err(_) => {
+                context.tally.retries.push(pending);
+                return false;
+            }
+        }
+    }
+    true
+}
+
+fn connect_failure(peer: SocketAddr, error: Errno) -> Gone {
+    match error {
+        Errno::CONNREFUSED => Gone::Failed(
+            Kind::Refused,
+            format!("{peer} refused the connection: is the server running on that port?"),
+        ),
+        error => Gone::Failed(Kind::Connect, format!("cannot connect to {peer}: {error}")),
+    }
+}
+
+/// Which version the server chose by ALPN, and whether that is what was asked.
+fn version_from_alpn(alpn: &[u8], asked: Option<Version>) -> Result<Version, Gone> {
+    let obtained = match alpn {
+        b"h2" => Version::H2,
+        b"http/1.1" | b"" => Version::H1,
+        other => {
+            let name = String::from_utf8_lossy(other).into_owned();
+            return Err(Gone::Failed(
+                Kind::Tls,
+                format!("the server chose the protocol {name:?}, which was not offered"),
+            ));
+        }
+    };
+    match asked {
+        Some(asked) if asked != obtained => Err(Gone::Failed(
+            Kind::Tls,
+            format!(
+                "the server does not speak {}: it agreed on no ALPN protocol; type --{} instead, or another server",
+                asked.title(),
+                obtained.name()
+            ),
+        )),
+        _ => Ok(obtained),
+    }
+}

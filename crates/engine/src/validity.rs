@@ -1,0 +1,213 @@
+//! Whether a run may be believed.
+
+use serde::Serialize;
+
+use crate::outcome::{Outcome, WindowOut};
+
+/// How far a run may be believed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// Nothing speaks against it.
+    Valid,
+    /// Believe it with care.
+    Suspect,
+    /// Do not believe it: it is shown, never ranked.
+    Invalid,
+}
+
+/// The verdict on a run with its reasons.
+#[derive(Clone, Debug, Serialize)]
+pub struct Validity {
+    /// The worst of the reasons.
+    pub verdict: Verdict,
+    /// Each with its number.
+    pub reasons: Vec<String>,
+    /// `client` where a worker had no processor time left, else `server_or_network`.
+    pub bound: &'static str,
+}
+
+/// What the verdict needs beside the outcome itself.
+pub(crate) struct Circumstances<'a> {
+    pub(crate) rate_asked: Option<f64>,
+    pub(crate) unsent: u64,
+    pub(crate) steal: f64,
+    pub(crate) udp_drops: Option<u64>,
+    pub(crate) cut_short: Option<&'a str>,
+}
+
+/// A worker above this share of a processor was the bottleneck.
+const SATURATED: f64 = 0.95;
+
+pub(crate) fn judge(outcome: &Outcome, around: &Circumstances<'_>) -> Validity {
+    let mut findings = Vec::new();
+    let requests = &outcome.requests;
+    let ended = requests.ok + requests.failed;
+    if requests.ok == 0 {
+        findings.push((
+            Verdict::Invalid,
+            "no request was answered as expected".to_owned(),
+        ));
+    } else if requests.failed as f64 > 0.001 * ended as f64 {
+        let share = 100.0 * requests.failed as f64 / ended as f64;
+        findings.push((
+            Verdict::Invalid,
+            format!("{share:.2} % of the requests failed (more than 0.1 %)"),
+        ));
+    }
+    if let Some(reason) = around.cut_short {
+        findings.push((Verdict::Invalid, format!("the run was given up: {reason}")));
+    }
+    if outcome.interrupted {
+        findings.push((Verdict::Suspect, "the run was interrupted".to_owned()));
+    }
+
+    let lag_p99 = outcome
+        .latency
+        .lag
+        .as_ref()
+        .and_then(|lag| lag.summary.p99.or(lag.summary.max));
+    if let Some(asked) = around.rate_asked {
+        let late = lag_p99.is_none_or(|lag| lag > 0.001);
+        if outcome.rate.requests_per_s < 0.99 * asked && late {
+            let lag_ms = lag_p99.unwrap_or(0.0) * 1e3;
+            findings.push((
+                Verdict::Invalid,
+                format!(
+                    "{:.1} requests/s of the {asked} asked were reached, and requests left late (p99 {lag_ms:.1} ms)",
+                    outcome.rate.requests_per_s
+                ),
+            ));
+        }
+        if around.unsent > 0 {
+            findings.push((
+                Verdict::Suspect,
+                format!(
+                    "{} requests were due and had no free stream when the run ended",
+                    around.unsent
+                ),
+            ));
+        }
+    }
+
+    // The kernel's accounting is too coarse for less.
+    let long_enough = outcome.rate.window_s >= 0.2;
+    let busiest = outcome
+        .cost
+        .busy
+        .iter()
+        .copied()
+        .filter(|_| long_enough)
+        .fold(0.0, f64::max);
+    let bound = if busiest > SATURATED {
+        "client"
+    } else {
+        "server_or_network"
+    };
+    if busiest > 0.8 {
+        let what = if busiest > SATURATED {
+            ": the client was the bottleneck"
+        } else {
+            ""
+        };
+        findings.push((
+            Verdict::Suspect,
+            format!("a worker was {:.0} % busy{what}", busiest * 100.0),
+        ));
+    }
+    if let (Some(drops), Some(received)) = (around.udp_drops, outcome.bytes.datagrams_received)
+        && drops as f64 > 0.001 * received as f64
+    {
+        findings.push((
+            Verdict::Invalid,
+            format!(
+                "this machine dropped {drops} UDP datagrams for want of buffer (more than 0.1 %)"
+            ),
+        ));
+    }
+    if around.steal > 0.02 {
+        findings.push((
+            Verdict::Suspect,
+            format!(
+                "other machines of the host took {:.1} % of the processor time",
+                around.steal * 100.0
+            ),
+        ));
+    }
+    if let Some(change) = trend(&outcome.windows) {
+        findings.push((
+            Verdict::Suspect,
+            format!(
+                "requests/s drifted by {:+.0} % over the run",
+                change * 100.0
+            ),
+        ));
+    }
+    if requests.ok > 0 && outcome.latency.service.summary.p99.is_none() {
+        findings.push((
+            Verdict::Suspect,
+            format!(
+                "{} responses are too few for a p99 (1000 are needed)",
+                outcome.latency.service.summary.count
+            ),
+        ));
+    }
+    findings.sort_by(|a, b| b.0.cmp(&a.0));
+    Validity {
+        verdict: findings.first().map_or(Verdict::Valid, |finding| finding.0),
+        reasons: findings.into_iter().map(|(_, reason)| reason).collect(),
+        bound,
+    }
+}
+
+/// The relative change of the rate over the whole seconds of a run, where it is a trend: a straight
+/// line explains most of it and it exceeds 10 %.
+fn trend(windows: &[WindowOut]) -> Option<f64> {
+    let rates: Vec<f64> = windows
+        .iter()
+        .filter(|row| row.length_s > 0.99)
+        .map(|row| row.ok as f64)
+        .collect();
+    if rates.len() < 5 {
+        return None;
+    }
+    let n = rates.len() as f64;
+    let (mean_x, mean_y) = ((n - 1.0) / 2.0, rates.iter().sum::<f64>() / n);
+    let (mut xx, mut xy, mut yy) = (0.0, 0.0, 0.0);
+    for (x, y) in rates.iter().enumerate() {
+        let (dx, dy) = (x as f64 - mean_x, y - mean_y);
+        xx += dx * dx;
+        xy += dx * dy;
+        yy += dy * dy;
+    }
+    if mean_y <= 0.0 || yy <= 0.0 {
+        return None;
+    }
+    let change = xy / xx * (n - 1.0) / mean_y;
+    (xy * xy / (xx * yy) > 0.7 && change.abs() > 0.1).then_some(change)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(rates: &[u64]) -> Vec<WindowOut> {
+        let row = |(i, &ok)| WindowOut {
+            start_s: i as f64,
+            length_s: 1.0,
+            ok,
+            failed: 0,
+            p50: None,
+            p99: None,
+        };
+        rates.iter().enumerate().map(row).collect()
+    }
+
+    #[test]
+    fn a_steady_fall_is_a_trend_and_noise_is_none() {
+        assert!(trend(&rows(&[1000, 950, 900, 860, 800, 760])).unwrap() < -0.2);
+        assert_eq!(trend(&rows(&[1000, 1050, 980, 1020, 990, 1010])), None);
+        assert_eq!(trend(&rows(&[1000, 500])), None);
+        assert_eq!(trend(&rows(&[0, 0, 0, 0, 0])), None);
+    }
+}

@@ -1,0 +1,527 @@
+//! One thread: its connections, its schedule, its counts. Nothing is shared with other workers but
+//! a few counters that are touched ten times a second.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::net::SocketAddr;
+use std::sync::mpsc::Sender;
+use std::time::Duration;
+
+use crate::context::{Clock, Context, Gone, Learned, Turn};
+use crate::control::Control;
+use crate::cost::ThreadUse;
+use crate::driver::{Driver, Ready};
+use crate::failure::Kind;
+use crate::link::{Io, Link};
+use crate::plan::{Model, Plan};
+use crate::record::{Phases, Recorder, Traffic, Window};
+use crate::run::RunError;
+use crate::schedule::Schedule;
+use crate::streams::{FirstResponse, Tally};
+
+const SECOND: u64 = 1_000_000_000;
+/// How often timeouts, reconnections and the stop signal are looked at.
+const TICK: u64 = 20_000_000;
+/// How often the counts for the live display are published.
+const PUBLISH: u64 = 100_000_000;
+/// A connection that failed is tried again after 10 ms, then twice as long each time, up to this.
+const LONGEST_BACKOFF: u64 = 250_000_000;
+
+/// What a worker brings home.
+#[derive(Debug)]
+pub(crate) struct Report {
+    pub(crate) recorder: Recorder,
+    pub(crate) phases: Phases,
+    pub(crate) learned: Learned,
+    pub(crate) first: FirstResponse,
+    pub(crate) used: ThreadUse,
+    /// Length of the measured window, in nanoseconds.
+    pub(crate) measured: u64,
+    /// Requests that were due in the open model and never sent.
+    pub(crate) unsent: u64,
+    /// Why the run ended before its time.
+    pub(crate) cut_short: Option<String>,
+}
+
+/// Where the run stands.
+#[derive(Clone, Copy, Debug)]
+enum Stage {
+    /// No connection is ready yet.
+    Connecting,
+    /// Until the instant.
+    Warmup(u64),
+    /// Since the instant.
+    Measuring(u64),
+}
+
+pub(crate) struct Worker<'p> {
+    plan: &'p Plan,
+    control: &'p Control,
+    addresses: &'p [SocketAddr],
+    windows: Sender<Window>,
+    driver: Driver,
+    context: Context<'p>,
+    links: Vec<Link>,
+    /// Open model: links that have room for a request.
+    waiting: VecDeque<u32>,
+    /// Links that have more to read.
+    again: Vec<u32>,
+    /// Timers of QUIC connections: instant and link.
+    timers: BinaryHeap<Reverse<(u64, u32)>>,
+    address: usize,
+    stage: Stage,
+    window_end: u64,
+    used_before: ThreadUse,
+    traffic_before: Traffic,
+    published: (u64, u64),
+    last_open: u64,
+}
+
+impl<'p> Worker<'p> {
+    pub(crate) fn new(
+        index: usize,
+        plan: &'p Plan,
+        control: &'p Control,
+        addresses: &'p [SocketAddr],
+        clock: Clock,
+        windows: Sender<Window>,
+    ) -> Result<Self, RunError> {
+        let driver = Driver::new()
+            .map_err(|error| RunError::new(format!("epoll is not available: {error}")))?;
+        let connections =
+            plan.connections / plan.threads + usize::from(index < plan.connections % plan.threads);
+        let recorder = Recorder::new(plan.model != Model::Closed);
+        let tally = Tally::new(plan, recorder);
+        Ok(Self {
+            plan,
+            control,
+            addresses,
+            windows,
+            driver,
+            context: Context::new(plan, clock, tally, Schedule::new(plan, index)),
+            links: (0..connections).map(|_| Link::new(plan.streams)).collect(),
+            waiting: VecDeque::with_capacity(connections),
+            again: Vec::with_capacity(connections),
+            timers: BinaryHeap::with_capacity(connections),
+            address: 0,
+            stage: Stage::Connecting,
+            window_end: u64::MAX,
+            used_before: ThreadUse::default(),
+            traffic_before: Traffic::default(),
+            published: (0, 0),
+            last_open: 0,
+        })
+    }
+
+    /// Runs the plan to its end.
+    pub(crate) fn run(mut self) -> Result<Report, RunError> {
+        let mut now = self.context.clock.now();
+        self.last_open = now;
+        self.begin_measuring_resources();
+        for index in 0..self.links.len() as u32 {
+            self.connect(index)?;
+        }
+        let mut next_tick = now;
+        let mut next_publish = now;
+        let mut next_sweep = now;
+        // Often enough that a timeout is late by no more than a tenth of itself.
+        let sweep_every = ((self.plan.timeout.min(self.plan.connect_timeout).as_nanos() / 10)
+            as u64)
+            .clamp(1_000_000, PUBLISH);
+        loop {
+            let cut_short = self.boundaries(now)?;
+            if let Some(reason) = cut_short {
+                return Ok(self.finish(now, reason));
+            }
+            let wake = self.next_wake(now, next_tick.min(next_sweep));
+            self.context.tally.recorder.traffic.syscalls += 1;
+            self.driver
+                .wait(wake)
+                .map_err(|error| RunError::new(format!("waiting for sockets failed: {error}")))?;
+            for position in 0..self.driver.len() {
+                let ready = self.driver.ready(position);
+                self.turn(ready)?;
+            }
+            let mut again = std::mem::take(&mut self.again);
+            for index in again.drain(..) {
+                let token = self.links[index as usize].token(index);
+                self.turn(Ready {
+                    token,
+                    readable: true,
+                    writable: false,
+                })?;
+            }
+            again.append(&mut self.again);
+            self.again = again;
+            now = self.context.clock.now();
+            self.fire_timers(now)?;
+            self.send_due(now)?;
+            if now >= next_tick {
+                next_tick = now + TICK;
+                self.reconnect(now)?;
+            }
+            if now >= next_sweep {
+                next_sweep = now + sweep_every;
+                self.sweep(now)?;
+            }
+            if now >= next_publish {
+                next_publish = now + PUBLISH;
+                self.publish();
+            }
+        }
+    }
+
+    /// Ends the warm-up, a window or the run; says why where the run is over.
+    fn boundaries(&mut self, now: u64) -> Result<Option<Option<String>>, RunError> {
+        if self.control.is_stopped() {
+            if let Some(error) = self.control.fatal() {
+                return Err(error);
+            }
+            return Ok(Some(None));
+        }
+        if let (Stage::Connecting, Some(begun)) = (self.stage, self.context.schedule.begun()) {
+            self.stage = Stage::Warmup(begun + self.plan.warmup.as_nanos() as u64);
+        }
+        if let Stage::Warmup(until) = self.stage
+            && now >= until
+        {
+            // Without a warm-up everything counts, from the first byte.
+            let since = if self.plan.warmup.is_zero() {
+                until
+            } else {
+                now
+            };
+            self.stage = Stage::Measuring(since);
+            self.window_end = since + SECOND;
+            if !self.plan.warmup.is_zero() {
+                self.begin_measuring_resources();
+                let in_flight = self.in_flight();
+                self.context.tally.recorder.finish_warmup(in_flight);
+            }
+        }
+        if let Stage::Measuring(since) = self.stage {
+            let end = self
+                .plan
+                .duration
+                .map(|duration| since + duration.as_nanos() as u64);
+            if end.is_some_and(|end| now >= end) {
+                return Ok(Some(None));
+            }
+            if now >= self.window_end {
+                self.window_end += SECOND;
+                self.hand_over_window(SECOND);
+            }
+        }
+        let all_sent =
+            self.context.schedule.is_exhausted() && self.context.tally.retries.is_empty();
+        if all_sent && self.in_flight() == 0 {
+            return Ok(Some(None));
+        }
+        // Something must end a counted run whose server has gone for good.
+        let patience = self.plan.timeout.max(self.plan.connect_timeout);
+        if self.plan.duration.is_none() && now > self.last_open + patience.as_nanos() as u64 {
+            return Ok(Some(Some(format!(
+                "no connection could be made for {patience:?}"
+            ))));
+        }
+        Ok(None)
+    }
+
+    fn hand_over_window(&mut self, length_ns: u64) {
+        let window = self.context.tally.recorder.finish_window(length_ns);
+        // The reader lives as long as any worker: an error cannot lose more than a row.
+        let _ = self.windows.send(window);
+    }
+
+    /// Reads every counter that the measured window subtracts.
+    fn begin_measuring_resources(&mut self) {
+        self.count_links();
+        self.used_before = ThreadUse::now();
+        self.traffic_before = self.context.tally.recorder.traffic;
+    }
+
+    fn count_links(&mut self) {
+        for link in &mut self.links {
+            link.count(&mut self.context);
+        }
+    }
+
+    fn in_flight(&self) -> u64 {
+        let sent: u64 = self.links.iter().map(|link| link.streams.in_flight()).sum();
+        sent + self
+            .context
+            .tally
+            .retries
+            .iter()
+            .filter(|pending| pending.start != 0)
+            .count() as u64
+    }
+
+    /// Nanoseconds until something has to be done without an event.
+    fn next_wake(&self, now: u64, tick: u64) -> u64 {
+        if !self.again.is_empty() {
+            return 0;
+        }
+        let mut wake = tick.min(self.window_end);
+        if let Stage::Warmup(until) = self.stage {
+            wake = wake.min(until);
+        }
+        if let (Stage::Measuring(since), Some(duration)) = (self.stage, self.plan.duration) {
+            wake = wake.min(since + duration.as_nanos() as u64);
+        }
+        if let Some(due) = self
+            .context
+            .schedule
+            .next_due()
+            .filter(|_| !self.waiting.is_empty())
+        {
+            wake = wake.min(due);
+        }
+        if let Some(&Reverse((timer, _))) = self.timers.peek() {
+            wake = wake.min(timer);
+        }
+        wake.saturating_sub(now)
+    }
+
+    /// Lets the link that `ready` names read and write.
+    fn turn(&mut self, ready: Ready) -> Result<(), RunError> {
+        let index = ready.token as u32;
+        let link = &mut self.links[index as usize];
+        // An event of a socket that was closed in this same turn.
+        if link.token(index) != ready.token {
+            return Ok(());
+        }
+        let outcome = link.on_ready(ready, &mut self.context);
+        self.after(index, outcome)
+    }
+
+    /// Keeps the books of a link that had its turn.
+    fn after(&mut self, index: u32, outcome: Result<Turn, Gone>) -> Result<(), RunError> {
+        let link = &mut self.links[index as usize];
+        match outcome {
+            Ok(turn) => {
+                if turn == Turn::Again {
+                    self.again.push(index);
+                }
+                if let Some(timer) = link.arm_timer() {
+                    self.timers.push(Reverse((timer, index)));
+                }
+                if self.plan.model != Model::Closed && !link.waiting && link.has_room() {
+                    link.waiting = true;
+                    self.waiting.push_back(index);
+                }
+                if !link.established && link.is_ready() {
+                    link.established = true;
+                    self.control.connection_established();
+                }
+                Ok(())
+            }
+            Err(gone) => self.gone(index, gone),
+        }
+    }
+
+    fn gone(&mut self, index: u32, gone: Gone) -> Result<(), RunError> {
+        let now = self.context.clock.now();
+        let link = &mut self.links[index as usize];
+        // A connection that served is replaced at once; one that did not waits, so that a server
+        // which accepts and closes is not stormed.
+        let served = link.close(&mut self.context);
+        link.failures = if served { 0 } else { link.failures + 1 };
+        let exponent = link.failures.saturating_sub(1).min(10);
+        link.retry_at = match link.failures {
+            0 => now,
+            _ => now + (10_000_000u64 << exponent).min(LONGEST_BACKOFF),
+        };
+        let failures = link.failures;
+        if let Gone::Failed(kind, message) = gone {
+            if self.control.has_connected() {
+                self.context.fail_one(kind, now, &message);
+            } else {
+                self.never_connected(kind, message, failures, now)?;
+            }
+        }
+        if self.links[index as usize].retry_at <= now && !self.context.stopping {
+            self.connect(index)?;
+        }
+        Ok(())
+    }
+
+    /// No connection of the run has been ready yet: another address, patience, or the end.
+    fn never_connected(
+        &mut self,
+        kind: Kind,
+        message: String,
+        failures: u32,
+        now: u64,
+    ) -> Result<(), RunError> {
+        if failures == 1 && self.address + 1 < self.addresses.len() {
+            self.address += 1;
+            for link in &mut self.links {
+                link.failures = 0;
+                link.retry_at = now;
+            }
+            return Ok(());
+        }
+        let definite = matches!(kind, Kind::Refused | Kind::Tls | Kind::Protocol);
+        let all_failed = self.links.iter().all(|link| link.failures > 0);
+        if definite || all_failed {
+            return Err(self.control.fail(RunError::from_connection(kind, message)));
+        }
+        Ok(())
+    }
+
+    fn connect(&mut self, index: u32) -> Result<(), RunError> {
+        let link = &mut self.links[index as usize];
+        // Opening many takes time of its own: each has its own beginning.
+        let begin = self.context.clock.now();
+        let opened = link.open(self.addresses[self.address], self.plan, begin, &self.context);
+        let registered = opened.and_then(|()| {
+            let token = link.token(index);
+            let added = match &link.io {
+                Io::None => Ok(()),
+                Io::Tcp(tcp) => self.driver.add(tcp, token),
+                Io::Quic(quic) => self.driver.add(&**quic, token),
+            };
+            added.map_err(|error| {
+                Gone::Failed(Kind::Connect, format!("cannot watch a socket: {error}"))
+            })?;
+            link.first_turn(&mut self.context)
+        });
+        match registered {
+            Ok(turn) => self.after(index, Ok(turn)),
+            // A failure to open one is not tried again in a loop: `gone` sets the time.
+            Err(gone) => self.gone(index, gone),
+        }
+    }
+
+    fn reconnect(&mut self, now: u64) -> Result<(), RunError> {
+        for index in 0..self.links.len() {
+            let link = &self.links[index];
+            if link.is_open() {
+                self.last_open = now;
+            } else if matches!(link.io, Io::None) && link.retry_at <= now && !self.context.stopping
+            {
+                self.connect(index as u32)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends requests and handshakes that took too long.
+    fn sweep(&mut self, now: u64) -> Result<(), RunError> {
+        let request_limit = self.plan.timeout.as_nanos() as u64;
+        let handshake_limit = self.plan.connect_timeout.as_nanos() as u64;
+        for index in 0..self.links.len() as u32 {
+            let link = &mut self.links[index as usize];
+            if let Some(waiting_for) = link.handshake_overdue(now, handshake_limit) {
+                let message = format!(
+                    "{waiting_for} to {} was not ready within {}",
+                    self.addresses[self.address],
+                    show(self.plan.connect_timeout)
+                );
+                self.gone(index, Gone::Failed(Kind::HandshakeTimeout, message))?;
+                continue;
+            }
+            let Some(deadline) = now.checked_sub(request_limit) else {
+                continue;
+            };
+            let outcome = match link.give_up_overdue(deadline, now, &mut self.context) {
+                Ok(false) => continue,
+                Ok(true) => {
+                    let now = self.context.clock.now();
+                    link.pump(now, &mut self.context).map(|()| Turn::Wait)
+                }
+                Err(gone) => Err(gone),
+            };
+            self.after(index, outcome)?;
+        }
+        Ok(())
+    }
+
+    /// Lets QUIC connections whose timer has passed do what they have to.
+    fn fire_timers(&mut self, now: u64) -> Result<(), RunError> {
+        while let Some(&Reverse((timer, index))) = self.timers.peek() {
+            if timer > now {
+                break;
+            }
+            self.timers.pop();
+            let link = &mut self.links[index as usize];
+            if let Some(outcome) = link.on_timer(timer, now, &mut self.context) {
+                self.after(index, outcome)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Open model: sends what is due on the links that have room, one after another.
+    fn send_due(&mut self, now: u64) -> Result<(), RunError> {
+        while self
+            .context
+            .schedule
+            .next_due()
+            .is_some_and(|due| due <= now)
+            && let Some(index) = self.waiting.pop_front()
+        {
+            let link = &mut self.links[index as usize];
+            link.waiting = false;
+            let outcome = link.pump(now, &mut self.context);
+            self.after(index, outcome.map(|()| Turn::Wait))?;
+        }
+        Ok(())
+    }
+
+    fn publish(&mut self) {
+        let recorder = &self.context.tally.recorder;
+        let ok = recorder.warmup.ok + recorder.ok;
+        let failed = recorder.warmup.failed + recorder.failures.total();
+        self.control
+            .publish(ok - self.published.0, failed - self.published.1);
+        self.published = (ok, failed);
+    }
+
+    /// Stops sending, closes everything and adds up.
+    fn finish(mut self, now: u64, cut_short: Option<String>) -> Report {
+        self.context.stopping = true;
+        self.count_links();
+        let used = ThreadUse::now().since(self.used_before);
+        self.publish();
+        let measured = match self.stage {
+            Stage::Measuring(since) => now - since,
+            // Interrupted during the warm-up: nothing was measured, the requests are told apart.
+            Stage::Warmup(_) | Stage::Connecting => {
+                let in_flight = self.in_flight();
+                self.context.tally.recorder.finish_warmup(in_flight);
+                0
+            }
+        };
+        let in_flight = self.in_flight();
+        let recorder = &self.context.tally.recorder;
+        debug_assert_eq!(
+            recorder.started,
+            recorder.ok + recorder.failures.total() + in_flight,
+            "every request started is ok, failed or in flight"
+        );
+        let unsent = self.context.schedule.overdue(now);
+        self.hand_over_window(now.saturating_sub(self.window_end.saturating_sub(SECOND)));
+        for link in &mut self.links {
+            link.say_goodbye(&mut self.context);
+        }
+        let mut recorder = self.context.tally.recorder;
+        recorder.traffic.subtract(&self.traffic_before);
+        Report {
+            recorder,
+            phases: self.context.phases,
+            learned: self.context.learned,
+            first: self.context.tally.first,
+            used,
+            measured,
+            unsent,
+            cut_short,
+        }
+    }
+}
+
+/// A duration as people read it.
+fn show(duration: Duration) -> String {
+    format!("{duration:?}")
+}

@@ -1,0 +1,225 @@
+//! HTTP/3 on QUIC: where `wire::h3` and a QUIC connection meet.
+
+use std::net::SocketAddr;
+use std::time::Instant;
+
+use bytes::{Bytes, BytesMut};
+use trilane_wire::{ConnectionError, Events, Refused, Request, StreamId, h3};
+
+use super::{Config, Connection, Error, ErrorKind, Event, Read, Transmit};
+
+/// One HTTP/3 connection: QUIC's events become calls of [`h3::Connection`], whose events go to the
+/// caller's sink.
+///
+/// The caller's turn: [`Self::receive`] or [`Self::handle_timeout`], [`Self::send`] as
+/// [`Self::capacity`] allows, [`Self::transmit`] until `None`, wait for the socket or for
+/// [`Self::timeout`].
+#[derive(Debug)]
+pub struct H3Session {
+    quic: Connection,
+    config: h3::Config,
+    /// From the end of the handshake on.
+    h3: Option<h3::Connection>,
+    /// Whether QUIC refused a stream and has not granted one since.
+    blocked: bool,
+    error: Option<Error>,
+    pieces: Vec<Bytes>,
+}
+
+impl H3Session {
+    /// Begins the handshake with `remote`, whose certificate must be for `server_name`.
+    pub fn connect(
+        quic: &Config,
+        h3: h3::Config,
+        remote: SocketAddr,
+        server_name: &str,
+        now: Instant,
+    ) -> Result<Self, Error> {
+        Ok(Self {
+            quic: Connection::connect(quic, remote, server_name, now)?,
+            config: h3,
+            h3: None,
+            blocked: false,
+            error: None,
+            pieces: Vec::new(),
+        })
+    }
+
+    /// Takes what the socket received at once; see [`Connection::receive`].
+    pub fn receive<E: Events>(
+        &mut self,
+        now: Instant,
+        remote: SocketAddr,
+        ecn: u8,
+        batch: BytesMut,
+        segment_size: usize,
+        events: &mut E,
+    ) {
+        self.quic.receive(now, remote, ecn, batch, segment_size);
+        self.drive(now, events);
+    }
+
+    /// The time of [`Self::timeout`] has come.
+    pub fn handle_timeout<E: Events>(&mut self, now: Instant, events: &mut E) {
+        self.quic.handle_timeout(now);
+        self.drive(now, events);
+    }
+
+    /// The socket reported that nobody listens at the other end (ECONNREFUSED), which it does once,
+    /// to the next send or receive.
+    pub fn unreachable<E: Events>(&mut self, now: Instant, events: &mut E) {
+        self.quic.unreachable(now);
+        self.drive(now, events);
+    }
+
+    /// Sends a request; see [`h3::Connection::send`]. `Full` while handshaking.
+    pub fn send(&mut self, request: &Request, slot: u32) -> Result<StreamId, Refused> {
+        if self.is_closing() {
+            return Err(Refused::Draining);
+        }
+        let Some(h3) = &mut self.h3 else {
+            return Err(Refused::Full);
+        };
+        let result = h3.send(request, slot, &mut self.quic);
+        // With room by our own limit it was QUIC that refused.
+        self.blocked |= result == Err(Refused::Full) && h3.capacity() > 0;
+        result
+    }
+
+    /// Cancels a request; nothing more is reported for it.
+    pub fn cancel(&mut self, stream: StreamId) {
+        if let Some(h3) = &mut self.h3 {
+            h3.cancel(stream, &mut self.quic);
+        }
+    }
+
+    /// Ends the connection with H3_NO_ERROR. What is outstanding is not reported; one more
+    /// `transmit` tells the peer.
+    pub fn close(&mut self, now: Instant) {
+        self.quic.close(now, h3::code::NO_ERROR, "");
+    }
+
+    /// Writes datagrams to send; see [`Connection::transmit`].
+    pub fn transmit(
+        &mut self,
+        now: Instant,
+        max_segments: usize,
+        out: &mut Vec<u8>,
+    ) -> Option<Transmit> {
+        self.quic.transmit(now, max_segments, out)
+    }
+
+    /// When [`Self::handle_timeout`] has to be called, whatever else happens.
+    pub fn timeout(&mut self) -> Option<Instant> {
+        self.quic.timeout()
+    }
+
+    /// How many more requests may be sent, as far as is known: QUIC does not tell how many streams
+    /// the peer grants, only when none is left.
+    pub fn capacity(&self) -> usize {
+        match &self.h3 {
+            Some(h3) if !self.blocked && !self.is_closing() => h3.capacity(),
+            _ => 0,
+        }
+    }
+
+    /// Requests sent and not yet ended.
+    pub fn outstanding(&self) -> usize {
+        self.h3.as_ref().map_or(0, h3::Connection::outstanding)
+    }
+
+    /// Whether requests can be sent, now or when others have ended.
+    pub fn is_connected(&self) -> bool {
+        self.h3.is_some() && !self.quic.is_closed()
+    }
+
+    /// Whether the connection takes no more requests, now or later (GOAWAY, closed, lost).
+    pub fn is_closing(&self) -> bool {
+        self.quic.is_closed() || self.h3.as_ref().is_some_and(h3::Connection::is_closing)
+    }
+
+    /// Why the connection has ended, unless by [`Self::close`].
+    pub fn error(&self) -> Option<&Error> {
+        self.error.as_ref()
+    }
+
+    /// The QUIC connection.
+    pub fn quic(&self) -> &Connection {
+        &self.quic
+    }
+
+    /// The HTTP/3 connection, once the handshake is done.
+    pub fn h3(&self) -> Option<&h3::Connection> {
+        self.h3.as_ref()
+    }
+
+    fn drive<E: Events>(&mut self, now: Instant, events: &mut E) {
+        while let Some(event) = self.quic.poll() {
+            let result = self.handle(event, events);
+            if let Err(error) = result {
+                self.quic.close(now, error.code, error.reason);
+                self.error = Some(error.into());
+            }
+        }
+    }
+
+    fn handle<E: Events>(&mut self, event: Event, events: &mut E) -> Result<(), ConnectionError> {
+        let Self {
+            quic, h3, pieces, ..
+        } = self;
+        if event == Event::Connected {
+            self.h3 = Some(h3::Connection::new(self.config, quic));
+            return Ok(());
+        }
+        if let Event::Lost(error) = event {
+            if let Some(h3) = h3 {
+                h3.eof(events);
+            }
+            self.error = Some(error);
+            return Ok(());
+        }
+        let Some(h3) = h3 else {
+            return Ok(());
+        };
+        match event {
+            Event::Opened(stream) | Event::Readable(stream) => {
+                let read = quic.read(stream, pieces);
+                let fin = read == Read::Finished;
+                let last = pieces.len();
+                for (index, piece) in pieces.drain(..).enumerate() {
+                    let fin = fin && index + 1 == last;
+                    h3.receive(stream, &piece, fin, events, quic)?;
+                }
+                match read {
+                    Read::Finished if last == 0 => h3.receive(stream, &[], true, events, quic)?,
+                    Read::Reset(code) => h3.reset(stream, code, events, quic)?,
+                    _ => {}
+                }
+            }
+            Event::Writable(stream) => h3.writable(stream, quic),
+            Event::Stopped { stream, code } => h3.stopped(stream, code, events, quic)?,
+            Event::Available { bidirectional } => {
+                self.blocked &= !bidirectional;
+                if !bidirectional {
+                    h3.grant_uni(quic);
+                }
+            }
+            Event::Connected | Event::Finished(_) | Event::Lost(_) => {}
+        }
+        Ok(())
+    }
+}
+
+impl From<ConnectionError> for Error {
+    fn from(error: ConnectionError) -> Self {
+        let kind = match error.kind {
+            trilane_wire::ErrorKind::Limit => ErrorKind::Limit,
+            _ => ErrorKind::Protocol,
+        };
+        Self {
+            kind,
+            code: Some(error.code),
+            reason: error.reason.into(),
+        }
+    }
+}

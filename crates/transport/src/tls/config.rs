@@ -1,0 +1,233 @@
+//! Roots, client certificate and key, loaded once.
+
+use std::sync::Arc;
+
+use rustls::client::Resumption;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature};
+use rustls::server::ParsedCertificate;
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
+};
+use rustls_pki_types::pem::{self, PemObject};
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+
+use super::{Error, Options, words};
+
+/// A configuration shared by every connection of a worker. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Config {
+    rustls: Arc<ClientConfig>,
+}
+
+impl Config {
+    /// Loads roots, client certificate and key.
+    pub fn new(options: &Options) -> Result<Self, Error> {
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+            .with_safe_default_protocol_versions()
+            .map_err(|error| Error(format!("no version of TLS can be offered: {error}")))?;
+
+        // Files are read even where nothing is checked: a wrong name is a mistake all the same.
+        let authorities = authorities(options, &provider)?;
+        let builder = if options.insecure {
+            let verifier = AcceptAny {
+                provider: Arc::clone(&provider),
+            };
+            builder
+                .dangerous()
+                .with_custom_certificate_verifier(Arc::new(verifier))
+        } else {
+            builder.with_root_certificates(roots(authorities)?)
+        };
+
+        let mut config = match &options.client {
+            None => builder.with_no_client_auth(),
+            Some(((chain_file, chain), (key_file, key))) => {
+                let chain = certificates(chain_file, chain)?;
+                expect_current(chain_file, &chain[..1], &provider)?;
+                let key = private_key(key_file, key)?;
+                builder.with_client_auth_cert(chain, key).map_err(|error| match error {
+                    rustls::Error::InconsistentKeys(_) => Error(format!(
+                        "the key in {key_file} does not belong to the first certificate in {chain_file}"
+                    )),
+                    error => Error(format!(
+                        "{chain_file} and {key_file} cannot be used as a client certificate: {error}"
+                    )),
+                })?
+            }
+        };
+        config.alpn_protocols = options.alpn.clone();
+        config.resumption = if options.resumption {
+            Resumption::in_memory_sessions(256)
+        } else {
+            Resumption::disabled()
+        };
+        Ok(Self {
+            rustls: Arc::new(config),
+        })
+    }
+
+    /// The same for QUIC, which brings its own records.
+    pub fn rustls(&self) -> &Arc<ClientConfig> {
+        &self.rustls
+    }
+}
+
+fn roots(authorities: Vec<CertificateDer<'static>>) -> Result<RootCertStore, Error> {
+    let mut roots = RootCertStore::empty();
+    for authority in authorities {
+        // They have been parsed before.
+        roots.add_parsable_certificates([authority]);
+    }
+    // Some of a platform's certificates may be of a kind that nobody reads any more.
+    let platform = rustls_native_certs::load_native_certs();
+    roots.add_parsable_certificates(platform.certs);
+    if roots.is_empty() {
+        return Err(Error(
+            "this machine has no trusted certificate authorities: name one with --cacert FILE, or go on without checking with --insecure".into(),
+        ));
+    }
+    Ok(roots)
+}
+
+/// The certificates of all of the caller's files.
+fn authorities(
+    options: &Options,
+    provider: &CryptoProvider,
+) -> Result<Vec<CertificateDer<'static>>, Error> {
+    let mut all = Vec::new();
+    for (file, contents) in &options.authorities {
+        let certificates = certificates(file, contents)?;
+        for certificate in &certificates {
+            RootCertStore::empty()
+                .add(certificate.clone())
+                .map_err(|error| {
+                    Error(format!(
+                        "{file} has a certificate that cannot be read: {error}"
+                    ))
+                })?;
+        }
+        expect_current(file, &certificates, provider)?;
+        all.extend(certificates);
+    }
+    Ok(all)
+}
+
+/// The certificates in a PEM file, at least one.
+fn certificates(file: &str, contents: &[u8]) -> Result<Vec<CertificateDer<'static>>, Error> {
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(contents).collect();
+    match certificates {
+        Ok(certificates) if certificates.is_empty() => Err(Error(format!(
+            "{file} has no certificate: it needs a PEM block that begins with -----BEGIN CERTIFICATE-----"
+        ))),
+        Ok(certificates) => Ok(certificates),
+        Err(error) => Err(Error(format!("{file} is not a PEM file: {error}"))),
+    }
+}
+
+fn private_key(file: &str, contents: &[u8]) -> Result<PrivateKeyDer<'static>, Error> {
+    PrivateKeyDer::from_pem_slice(contents).map_err(|error| {
+        let encrypted = b"-----BEGIN ENCRYPTED PRIVATE KEY-----";
+        Error(match error {
+            pem::Error::NoItemsFound
+                if contents.windows(encrypted.len()).any(|window| window == encrypted) =>
+            {
+                format!("the key in {file} is encrypted: decrypt it with 'openssl pkey -in {file} -out FILE'")
+            }
+            pem::Error::NoItemsFound => format!(
+                "{file} has no private key: it needs a PEM block that begins with -----BEGIN PRIVATE KEY-----"
+            ),
+            error => format!("{file} is not a PEM file: {error}"),
+        })
+    })
+}
+
+/// Refuses a file in which every certificate is out of date; a bundle may have old ones.
+fn expect_current(
+    file: &str,
+    certificates: &[CertificateDer<'_>],
+    provider: &CryptoProvider,
+) -> Result<(), Error> {
+    let mut outdated = None;
+    for certificate in certificates {
+        match validity(certificate, provider) {
+            Ok(()) => return Ok(()),
+            Err(reason) => outdated = Some(reason),
+        }
+    }
+    outdated.map_or(Ok(()), |reason| {
+        Err(Error(format!("the certificate in {file} {reason}")))
+    })
+}
+
+/// Whether a certificate is valid today, or what is wrong in words. The verifier looks at the
+/// dates first; what else it says without roots is of no interest here.
+fn validity(certificate: &CertificateDer<'_>, provider: &CryptoProvider) -> Result<(), String> {
+    let Ok(parsed) = ParsedCertificate::try_from(certificate) else {
+        return Ok(());
+    };
+    let verdict = rustls::client::verify_server_cert_signed_by_trust_anchor(
+        &parsed,
+        &RootCertStore::empty(),
+        &[],
+        UnixTime::now(),
+        provider.signature_verification_algorithms.all,
+    );
+    match verdict {
+        Err(rustls::Error::InvalidCertificate(CertificateError::ExpiredContext {
+            not_after,
+            ..
+        })) => Err(format!("expired on {}", words::date(not_after))),
+        Err(rustls::Error::InvalidCertificate(CertificateError::NotValidYetContext {
+            not_before,
+            ..
+        })) => Err(format!("is not valid before {}", words::date(not_before))),
+        _ => Ok(()),
+    }
+}
+
+/// Accepts any certificate, but only from a peer that has its key.
+#[derive(Debug)]
+struct AcceptAny {
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for AcceptAny {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signature, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signature, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider
+            .signature_verification_algorithms
+            .supported_schemes()
+    }
+}

@@ -1,0 +1,55 @@
+//! TLS 1.2 and 1.3 (RFC 8446) by rustls, bytes in and bytes out.
+
+mod config;
+mod session;
+mod words;
+
+use std::fmt;
+
+pub use config::Config;
+pub use session::Session;
+pub(crate) use words::describe;
+
+/// What the caller asks of TLS, for TCP and QUIC alike.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// PEM files of certificate authorities trusted beside the platform's: (file name for messages,
+    /// contents).
+    pub authorities: Vec<(String, Vec<u8>)>,
+    /// Accept any certificate.
+    pub insecure: bool,
+    /// PEM certificate chain and key of the client: (file name, contents) each.
+    pub client: Option<((String, Vec<u8>), (String, Vec<u8>))>,
+    /// Exactly what is offered by ALPN, in order of preference.
+    pub alpn: Vec<Vec<u8>>,
+    /// Whether sessions are resumed.
+    pub resumption: bool,
+}
+
+/// What the handshake agreed on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Info {
+    /// `TLSv1.3`.
+    pub version: String,
+    /// `TLS13_AES_128_GCM_SHA256`.
+    pub cipher: String,
+    /// `X25519MLKEM768`. Empty where there was no key exchange, as in a resumption of TLS 1.2.
+    pub group: String,
+    /// Whether the session was resumed.
+    pub resumed: bool,
+    /// The ALPN identifier, empty where none was agreed.
+    pub alpn: Vec<u8>,
+}
+
+/// Why TLS failed, in words a user can act on: what was wrong with which certificate, and the way
+/// out (`--cacert`, `--insecure`, `--sni`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error(pub String);
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Error {}

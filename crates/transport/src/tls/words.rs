@@ -1,0 +1,189 @@
+//! What went wrong, for a person who has to act on it.
+
+use rustls::{AlertDescription, CertificateError, InvalidMessage, PeerIncompatible};
+use rustls_pki_types::UnixTime;
+
+use super::Error;
+
+/// Names of a certificate that a message lists; some have hundreds.
+const MAX_NAMES: usize = 5;
+
+const UNCHECKED: &str = "go on without checking with --insecure";
+
+/// Describes an error of the handshake or of the session with `server`, to which `alpn` was offered.
+pub(crate) fn describe(error: &rustls::Error, server: &str, alpn: &[Vec<u8>]) -> Error {
+    Error(match error {
+        rustls::Error::InvalidCertificate(error) => certificate(error, server),
+        rustls::Error::AlertReceived(alert) => self::alert(*alert, server, alpn),
+        rustls::Error::PeerIncompatible(PeerIncompatible::ServerDoesNotSupportTls12Or13)
+        | rustls::Error::InvalidMessage(InvalidMessage::UnknownProtocolVersion) => {
+            format!("{server} speaks neither TLS 1.2 nor TLS 1.3")
+        }
+        rustls::Error::DecryptError => {
+            format!("a record from {server} could not be decrypted: it was altered on the way")
+        }
+        error => format!("TLS with {server} failed: {error}"),
+    })
+}
+
+fn certificate(error: &CertificateError, server: &str) -> String {
+    match error {
+        CertificateError::UnknownIssuer => format!(
+            "the certificate of {server} is signed by an authority that is not trusted here: trust it with --cacert FILE, or {UNCHECKED}"
+        ),
+        CertificateError::ExpiredContext { not_after, .. } => {
+            format!(
+                "the certificate of {server} expired on {}: renew it, or {UNCHECKED}",
+                date(*not_after)
+            )
+        }
+        CertificateError::NotValidYetContext { not_before, .. } => format!(
+            "the certificate of {server} is not valid before {}: check the clock, or {UNCHECKED}",
+            date(*not_before)
+        ),
+        CertificateError::NotValidForNameContext { presented, .. } => {
+            let names = names(presented);
+            format!(
+                "the certificate is not for {server} but for {names}: give one of its names with --sni NAME, or {UNCHECKED}"
+            )
+        }
+        // rustls says the same of a certificate's signature and of the handshake's.
+        CertificateError::BadSignature => format!(
+            "a signature of {server} is wrong: either its authority only has the name of a trusted one (trust the right one with --cacert FILE), or it does not have the certificate's key"
+        ),
+        CertificateError::Revoked => format!("the certificate of {server} was revoked"),
+        CertificateError::InvalidPurposeContext { .. } | CertificateError::InvalidPurpose => {
+            format!(
+                "the certificate of {server} is not meant for servers: issue one with the purpose serverAuth, or {UNCHECKED}"
+            )
+        }
+        CertificateError::BadEncoding => {
+            format!("the certificate of {server} is malformed: {UNCHECKED}")
+        }
+        // rustls has no variant of its own for this one, which everybody meets who makes a
+        // certificate with `openssl req -x509`.
+        CertificateError::Other(other) if other.0.to_string().contains("CaUsedAsEndEntity") => {
+            format!(
+                "the certificate of {server} is an authority's own: let it issue one for the server, or {UNCHECKED}"
+            )
+        }
+        error => format!("the certificate of {server} is not acceptable: {error}; to {UNCHECKED}"),
+    }
+}
+
+fn alert(alert: AlertDescription, server: &str, alpn: &[Vec<u8>]) -> String {
+    match alert {
+        AlertDescription::NoApplicationProtocol => {
+            let offered: Vec<_> = alpn
+                .iter()
+                .map(|id| id.escape_ascii().to_string())
+                .collect();
+            format!(
+                "{server} speaks none of the protocols offered by ALPN ({})",
+                offered.join(", ")
+            )
+        }
+        AlertDescription::CertificateRequired => {
+            format!("{server} asks for a client certificate: give one with --cert FILE --key FILE")
+        }
+        AlertDescription::BadCertificate
+        | AlertDescription::UnsupportedCertificate
+        | AlertDescription::CertificateRevoked
+        | AlertDescription::CertificateExpired
+        | AlertDescription::CertificateUnknown
+        | AlertDescription::UnknownCA
+        | AlertDescription::AccessDenied => {
+            format!(
+                "{server} does not accept the client certificate ({alert:?}): check --cert and --key"
+            )
+        }
+        AlertDescription::ProtocolVersion => {
+            format!("{server} speaks neither TLS 1.2 nor TLS 1.3")
+        }
+        AlertDescription::UnrecognisedName => {
+            format!(
+                "the server does not know the name {server}: give the name it serves with --sni NAME"
+            )
+        }
+        AlertDescription::HandshakeFailure => format!(
+            "{server} refused the handshake: it has no cipher in common with us, does not know the name (--sni NAME) or asks for a client certificate (--cert FILE --key FILE)"
+        ),
+        alert => format!("{server} ended TLS with the alert {alert:?}"),
+    }
+}
+
+/// A list of names as rustls gives them: `DnsName("a.example")`.
+fn names(presented: &[String]) -> String {
+    let mut names: Vec<_> = presented
+        .iter()
+        .take(MAX_NAMES)
+        .map(|name| {
+            let name = name.split_once('(').map_or(name.as_str(), |(_, rest)| rest);
+            // They come from the peer and go to a terminal.
+            name.trim_end_matches(')')
+                .trim_matches('"')
+                .escape_default()
+                .to_string()
+        })
+        .collect();
+    if presented.is_empty() {
+        names.push("no name at all".into());
+    }
+    if presented.len() > MAX_NAMES {
+        names.push(format!("{} more", presented.len() - MAX_NAMES));
+    }
+    names.join(", ")
+}
+
+/// A day of the Gregorian calendar in UTC, as 2026-11-30.
+pub(super) fn date(time: UnixTime) -> String {
+    // Howard Hinnant's civil_from_days: years begin in March, so that leap days end them, and the
+    // calendar repeats after an era of 400 years. A UnixTime is not negative.
+    let days = time.as_secs() / 86_400 + 719_468;
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let march_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * march_month + 2) / 5 + 1;
+    let month = if march_month < 10 {
+        march_month + 3
+    } else {
+        march_month - 9
+    };
+    let year = era * 400 + year_of_era + u64::from(month <= 2);
+    format!("{year:04}-{month:02}-{day:02}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        for (seconds, expected) in [
+            (0, "1970-01-01"),
+            (951_782_400, "2000-02-29"),
+            (1_709_251_199, "2024-02-29"),
+            (1_709_251_200, "2024-03-01"),
+            (4_102_444_800, "2100-01-01"),
+            (253_402_300_799, "9999-12-31"),
+        ] {
+            let time = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
+            assert_eq!(date(time), expected);
+        }
+    }
+
+    #[test]
+    fn names_from_a_peer_are_few_and_printable() {
+        let presented: Vec<_> = (0..7)
+            .map(|n| format!("DnsName(\"{n}\x1b.example\")"))
+            .collect();
+        assert_eq!(names(&presented[..2]), "0\\u{1b}.example, 1\\u{1b}.example");
+        assert!(names(&presented).ends_with(", 2 more"));
+        assert_eq!(names(&["IpAddress(::1)".into()]), "::1");
+        assert_eq!(names(&[]), "no name at all");
+    }
+}

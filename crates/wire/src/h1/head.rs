@@ -1,0 +1,230 @@
+//! What a response head says: the way through it that checks everything and judges.
+
+use std::mem::MaybeUninit;
+
+use httparse::{Header, ParserConfig, Response, Status};
+
+use super::{Fault, Limits};
+use crate::field::{self, FieldList};
+
+/// Fields of one section that there is room for on the stack.
+pub(super) const MAX_FIELDS: usize = 256;
+
+/// What matters of a head.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Parsed {
+    pub(super) status: u16,
+    pub(super) content_length: Option<u64>,
+    pub(super) transfer: Transfer,
+    /// Whether the connection may be used again.
+    pub(super) keep_alive: bool,
+}
+
+/// The `transfer-encoding`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Transfer {
+    #[default]
+    None,
+    Chunked,
+    /// Anything but `chunked` once.
+    Other,
+}
+
+/// Where the body ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Body {
+    Length(u64),
+    Chunked,
+    UntilClose,
+}
+
+impl Parsed {
+    /// The body of this final response (RFC 9112 §6.3).
+    pub(super) fn body(&self, head_request: bool) -> Result<Body, Fault> {
+        if head_request || matches!(self.status, 204 | 304) {
+            return Ok(Body::Length(0));
+        }
+        match (self.transfer, self.content_length) {
+            (Transfer::Other, _) => Err(Fault::protocol("the transfer coding is not chunked")),
+            (Transfer::Chunked, _) => Ok(Body::Chunked),
+            (Transfer::None, Some(length)) => Ok(Body::Length(length)),
+            (Transfer::None, None) => Ok(Body::UntilClose),
+        }
+    }
+}
+
+/// What the fields of a head say about the message and the connection, one field after another.
+#[derive(Debug, Default)]
+pub(super) struct Meaning {
+    content_length: Option<u64>,
+    transfer: Transfer,
+    close: bool,
+    keep_alive: bool,
+}
+
+impl Meaning {
+    /// Takes note of a field; `value` has no blanks around it.
+    pub(super) fn add(&mut self, name: &[u8], value: &[u8]) -> Result<(), Fault> {
+        match name.len() {
+            10 if name.eq_ignore_ascii_case(b"connection") => {
+                for option in elements(value) {
+                    self.close |= option.eq_ignore_ascii_case(b"close");
+                    self.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
+                }
+            }
+            14 if name.eq_ignore_ascii_case(b"content-length") => {
+                for element in value.split(|&b| b == b',') {
+                    let Some(length) = field::parse_content_length(element.trim_ascii()) else {
+                        return Err(Fault::protocol("the Content-Length is not a number"));
+                    };
+                    if self.content_length.is_some_and(|other| other != length) {
+                        return Err(Fault::protocol("two values of Content-Length differ"));
+                    }
+                    self.content_length = Some(length);
+                }
+            }
+            17 if name.eq_ignore_ascii_case(b"transfer-encoding") => {
+                for coding in elements(value) {
+                    let chunked = coding.eq_ignore_ascii_case(b"chunked");
+                    self.transfer = match self.transfer {
+                        Transfer::None if chunked => Transfer::Chunked,
+                        _ => Transfer::Other,
+                    };
+                }
+                // A field that names no coding is still a field that others may act upon.
+                if self.transfer == Transfer::None {
+                    self.transfer = Transfer::Other;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The sum of the fields of a response in HTTP/1.`minor`.
+    pub(super) fn conclude(self, status: u16, minor: u8) -> Result<Parsed, Fault> {
+        if self.transfer != Transfer::None {
+            // Both are a sign of response smuggling (RFC 9112 §6.1).
+            if self.content_length.is_some() {
+                return Err(Fault::protocol(
+                    "both Transfer-Encoding and Content-Length are there",
+                ));
+            }
+            if minor == 0 {
+                return Err(Fault::protocol(
+                    "Transfer-Encoding in a response of HTTP/1.0",
+                ));
+            }
+        }
+        Ok(Parsed {
+            status,
+            content_length: self.content_length,
+            transfer: self.transfer,
+            keep_alive: !self.close && (minor == 1 || self.keep_alive),
+        })
+    }
+}
+
+/// The elements of a comma-separated list (RFC 9110 §5.6.1), empty ones left out.
+fn elements(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    value
+        .split(|&b| b == b',')
+        .map(<[u8]>::trim_ascii)
+        .filter(|element| !element.is_empty())
+}
+
+/// Checks the beginning of a status line, as much of it as there is, down to the status code.
+pub(super) fn check_start(head: &[u8]) -> Result<(), Fault> {
+    for (at, &byte) in head.iter().take(12).enumerate() {
+        let fits = match at {
+            0..7 => byte == b"HTTP/1."[at],
+            7 => matches!(byte, b'0' | b'1'),
+            8 => byte == b' ',
+            9 => matches!(byte, b'1'..=b'9'),
+            _ => byte.is_ascii_digit(),
+        };
+        if !fits {
+            return Err(Fault::protocol(match (at, byte) {
+                (0, 0x15) => "the server answered with TLS: try https",
+                (0, 0x00) => "the server answered with HTTP/2 frames",
+                (0..8, _) => "the response does not begin with HTTP/1.0 or HTTP/1.1",
+                _ => "the status code is not a number of three digits",
+            }));
+        }
+    }
+    Ok(())
+}
+
+/// Reads a whole head, empty line included, of which [`check_start`] has seen the beginning and in
+/// which every line ends with CRLF. The fields go to `fields`, where they are wanted.
+pub(super) fn parse(
+    head: &[u8],
+    limits: &Limits,
+    fields: Option<&mut FieldList>,
+) -> Result<Parsed, Fault> {
+    let mut room = [const { MaybeUninit::<Header<'_>>::uninit() }; MAX_FIELDS];
+    let mut response = Response::new(&mut []);
+    let result = ParserConfig::default().parse_response_with_uninit_headers(
+        &mut response,
+        head,
+        &mut room[..limits.fields.min(MAX_FIELDS)],
+    );
+    match result {
+        Ok(Status::Complete(length)) if length == head.len() => {}
+        Ok(_) => return Err(Fault::protocol("the response head is malformed")),
+        Err(error) => return Err(fault(error)),
+    }
+    // Both are there when httparse says that the head is complete.
+    let (Some(status), Some(minor)) = (response.code, response.version) else {
+        return Err(Fault::protocol("the response head is malformed"));
+    };
+    let mut meaning = Meaning::default();
+    for header in response.headers.iter() {
+        meaning.add(header.name.as_bytes(), header.value)?;
+    }
+    if let Some(fields) = fields {
+        collect(response.headers, fields);
+    }
+    meaning.conclude(status, minor)
+}
+
+/// Reads whole trailers, empty line included, and says how many fields they have.
+pub(super) fn parse_trailers(
+    section: &[u8],
+    limits: &Limits,
+    fields: Option<&mut FieldList>,
+) -> Result<usize, Fault> {
+    if section == b"\r\n" {
+        return Ok(0);
+    }
+    let mut room = [httparse::EMPTY_HEADER; MAX_FIELDS];
+    match httparse::parse_headers(section, &mut room[..limits.fields.min(MAX_FIELDS)]) {
+        Ok(Status::Complete((length, headers))) if length == section.len() => {
+            if let Some(fields) = fields {
+                collect(headers, fields);
+            }
+            Ok(headers.len())
+        }
+        Ok(_) => Err(Fault::protocol("the trailers are malformed")),
+        Err(error) => Err(fault(error)),
+    }
+}
+
+fn collect(headers: &[Header<'_>], fields: &mut FieldList) {
+    fields.clear();
+    for header in headers {
+        fields.push_lowercase(header.name.as_bytes(), header.value);
+    }
+}
+
+fn fault(error: httparse::Error) -> Fault {
+    match error {
+        httparse::Error::TooManyHeaders => Fault::limit("more fields than the limit"),
+        httparse::Error::HeaderName => {
+            Fault::protocol("a field name is not a token, or the line is folded")
+        }
+        httparse::Error::HeaderValue => Fault::protocol("a field value has a control character"),
+        httparse::Error::Status => Fault::protocol("the status line is malformed"),
+        _ => Fault::protocol("the response head is malformed"),
+    }
+}

@@ -1,0 +1,147 @@
+//! Requests and their bodies.
+
+use std::sync::Arc;
+
+use super::flood::gain;
+use super::frame::{self, Header, MAX_31_BITS, flag, kind};
+use super::streams::{Body, Stream};
+use super::{Connection, blocks};
+use crate::{Refused, Request, StreamId};
+
+/// How far one call lets `out` grow with content, in bytes.
+const OUT_GROWTH: usize = 64 * 1024;
+
+/// The largest DATA frame, whatever the peer accepts: a smaller share makes the turns of the streams
+/// fairer, and this is one TLS record.
+const LARGEST_DATA: usize = 16 * 1024;
+
+impl Connection {
+    /// Opens a stream with `request`. Of the body as much as the windows and a small `out` allow;
+    /// the rest follows by [`Self::produce`], as windows open.
+    pub fn send(
+        &mut self,
+        request: &Request,
+        slot: u32,
+        out: &mut Vec<u8>,
+    ) -> Result<StreamId, Refused> {
+        if self.streams.len() >= self.stream_limit() as usize || self.is_closing() {
+            return Err(self.refusal());
+        }
+        let start = out.len();
+        out.extend_from_slice(&[0; frame::HEADER_LEN]);
+        let list_limit = self
+            .peer
+            .max_header_list_size
+            .map_or(usize::MAX, |limit| limit as usize);
+        if !self.blocks.write(request, list_limit, out) {
+            out.truncate(start);
+            return Err(Refused::TooLarge);
+        }
+        self.sent_field_bytes += (out.len() - start - frame::HEADER_LEN) as u64;
+        let number = self.next_id;
+        self.next_id += 2;
+        let flags = if request.body().is_empty() {
+            flag::END_STREAM
+        } else {
+            0
+        };
+        blocks::frame_block(number, flags, self.peer.max_frame_size as usize, start, out);
+
+        let mut stream = Stream::new(
+            number,
+            slot,
+            self.peer.initial_window_size,
+            request.is_head(),
+        );
+        let id = stream.id();
+        if request.body().is_empty() {
+            self.streams.insert(stream);
+        } else {
+            stream.body = Some(Body {
+                bytes: Arc::clone(request.body()),
+                sent: 0,
+            });
+            if stream.send_window > 0 {
+                stream.queued = true;
+                self.queue.push_back(number);
+            }
+            self.streams.insert(stream);
+            self.write_bodies(OUT_GROWTH, out);
+        }
+        self.flood.earn(gain::REQUEST);
+        Ok(id)
+    }
+
+    /// Writes more of the pending bodies, when `out` has been written to the transport.
+    pub fn produce(&mut self, out: &mut Vec<u8>) {
+        self.write_bodies(out.len() + OUT_GROWTH, out);
+    }
+
+    /// Whether `produce` has something to write now.
+    pub fn has_output(&self) -> bool {
+        self.send_window > 0 && !self.queue.is_empty()
+    }
+
+    #[cold]
+    fn refusal(&self) -> Refused {
+        if self.failure.is_some() || self.closed || self.goaway.is_some() {
+            Refused::Draining
+        } else if self.next_id > MAX_31_BITS {
+            Refused::Exhausted
+        } else {
+            Refused::Full
+        }
+    }
+
+    /// Writes one frame of each stream in turn until `out` holds `limit` bytes.
+    fn write_bodies(&mut self, limit: usize, out: &mut Vec<u8>) {
+        let largest = LARGEST_DATA.min(self.peer.max_frame_size as usize) as i64;
+        while out.len() < limit
+            && self.send_window > 0
+            && let Some(number) = self.queue.pop_front()
+        {
+            let Some(stream) = self.streams.get_mut(number) else {
+                continue;
+            };
+            stream.queued = false;
+            let Some(body) = &mut stream.body else {
+                continue;
+            };
+            let rest = &body.bytes[body.sent..];
+            let window = largest.min(self.send_window).min(stream.send_window);
+            let length = rest.len().min(usize::try_from(window).unwrap_or(0));
+            let last = length == rest.len();
+            let flags = if last { flag::END_STREAM } else { 0 };
+            let header = Header {
+                length: length as u32,
+                kind: kind::DATA,
+                flags,
+                stream: number,
+            };
+            out.extend_from_slice(&header.bytes());
+            out.extend_from_slice(&rest[..length]);
+            body.sent += length;
+            self.send_window -= length as i64;
+            stream.send_window -= length as i64;
+            self.flood.earn(gain::DATA_SENT);
+            if last {
+                stream.body = None;
+            } else if stream.send_window > 0 {
+                stream.queued = true;
+                self.queue.push_back(number);
+            }
+        }
+    }
+
+    /// The window of a stream has grown: it waits for its turn, if it has something to send.
+    pub(super) fn enqueue(&mut self, number: u32) {
+        if let Some(stream) = self.streams.get_mut(number)
+            && stream.body.is_some()
+            && stream.send_window > 0
+            && !stream.queued
+        {
+            stream.queued = true;
+            self.queue.push_back(number);
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! From fields to blocks.
+
+use super::kind::Kind;
+use super::static_table::{self, Found, STATIC};
+use super::table::Table;
+use super::{DEFAULT_TABLE_SIZE, ENTRY_OVERHEAD, integer};
+use crate::huffman;
+use crate::request::Indexing;
+
+/// The sending end: encodes the blocks of one direction of a connection, in their order.
+///
+/// The table is never larger than [`DEFAULT_TABLE_SIZE`], whatever the peer offers: requests are
+/// small, and every byte of it is memory of the peer's.
+#[derive(Debug)]
+pub struct Encoder {
+    table: Table,
+    /// The smallest size since the last block, where an update is due (RFC 7541 §4.2).
+    update: Option<usize>,
+    updates: u64,
+}
+
+impl Default for Encoder {
+    fn default() -> Self {
+        Self {
+            table: Table::new(DEFAULT_TABLE_SIZE as usize),
+            update: None,
+            updates: 0,
+        }
+    }
+}
+
+impl Encoder {
+    /// An encoder with an empty table of the default size.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The peer's SETTINGS_HEADER_TABLE_SIZE is `limit` bytes.
+    pub fn set_limit(&mut self, limit: u32) {
+        let size = limit.min(DEFAULT_TABLE_SIZE) as usize;
+        if size != self.table.max_size() {
+            self.table.resize(size);
+            self.update = Some(self.update.map_or(size, |smallest| smallest.min(size)));
+        }
+    }
+
+    /// Appends a block with `fields`, whose names are in lower case, to `out`.
+    pub fn encode<'a>(
+        &mut self,
+        fields: impl Iterator<Item = (&'a [u8], &'a [u8], Indexing)>,
+        out: &mut Vec<u8>,
+    ) {
+        if let Some(smallest) = self.update.take() {
+            self.updates += 1;
+            let size = self.table.max_size();
+            if smallest < size {
+                integer::encode(smallest, 5, 0x20, out);
+            }
+            integer::encode(size, 5, 0x20, out);
+        }
+        for (name, value, indexing) in fields {
+            self.field(name, value, indexing, out);
+        }
+    }
+
+    /// A number that changes whenever the table does and when an update of its size is sent. A block
+    /// that did not change it may be sent again for the same fields, as long as it stays.
+    pub fn generation(&self) -> u64 {
+        self.table.generation() + self.updates
+    }
+
+    fn field(&mut self, name: &[u8], value: &[u8], indexing: Indexing, out: &mut Vec<u8>) {
+        let (both, named) = self.find(name, value);
+        if let Some(index) = both
+            && indexing != Indexing::Never
+        {
+            integer::encode(index, 7, 0x80, out);
+            return;
+        }
+        // An entry that would push out most of the others is not worth it.
+        let size = name.len() + value.len() + ENTRY_OVERHEAD;
+        let insert = indexing == Indexing::Incremental && size <= self.table.max_size() / 4 * 3;
+        let (prefix, pattern) = match indexing {
+            _ if insert => (6, 0x40),
+            Indexing::Never => (4, 0x10),
+            Indexing::Incremental | Indexing::Without => (4, 0x00),
+        };
+        integer::encode(named.unwrap_or(0), prefix, pattern, out);
+        if named.is_none() {
+            string(name, out);
+        }
+        string(value, out);
+        if insert {
+            self.table.insert(name, value, Kind::Plain);
+        }
+    }
+
+    /// The index of the field, and that of its name.
+    fn find(&self, name: &[u8], value: &[u8]) -> (Option<usize>, Option<usize>) {
+        let mut named = match static_table::find(name, value) {
+            Found::Both(index) => return (Some(index), Some(index)),
+            Found::Name(index) => Some(index),
+            Found::Nothing => None,
+        };
+        for (index, (n, v)) in (STATIC.len() + 1..).zip(self.table.iter()) {
+            if n == name {
+                if v == value {
+                    return (Some(index), named.or(Some(index)));
+                }
+                named = named.or(Some(index));
+            }
+        }
+        (None, named)
+    }
+}
+
+/// Appends a string literal (RFC 7541 §5.2), compressed where that is shorter.
+fn string(bytes: &[u8], out: &mut Vec<u8>) {
+    let compressed = huffman::encoded_len(bytes);
+    if compressed < bytes.len() {
+        integer::encode(compressed, 7, 0x80, out);
+        huffman::encode(bytes, out);
+    } else {
+        integer::encode(bytes.len(), 7, 0x00, out);
+        out.extend_from_slice(bytes);
+    }
+}

@@ -1,0 +1,202 @@
+"""Statistics of one comparison: what may be claimed from a few blocks of runs.
+
+The unit is the block. Every function takes one number per block, usually the logarithm of the ratio
+between two arms inside that block, so that drift of the machine cancels.
+
+Estimate
+    The Hodges-Lehmann centre (the median of all pairwise means) of the log-ratios.
+Interval
+    Percentile bootstrap over blocks. With few blocks the plain percentile interval is too narrow,
+    so its percentiles are widened as Hesterberg (2015, "What Teachers Should Know About the
+    Bootstrap") derives: alpha/2 becomes Phi(-sqrt(n / (n - 1)) * t(alpha/2, n - 1)).
+Test
+    Exact Wilcoxon signed-rank; with ties or zeros (histogram buckets make them) the exact
+    permutation distribution. Holm's step-down over the comparisons of one measure.
+No difference
+    Two one-sided signed-rank tests against a margin (TOST), Holm over the same family.
+
+The smallest two-sided p that n blocks can give is 2 / 2**n. Six blocks give 0.031: enough for one
+comparison, never for two (Holm doubles it). `blocks_needed` says how many a family needs; a race of
+three arms therefore runs seven blocks unless told otherwise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+Floats: TypeAlias = NDArray[np.float64]
+Finding: TypeAlias = Literal["higher", "lower", "no_difference", "undecided", "invalid"]
+Statistic: TypeAlias = Callable[[Floats], Floats]
+
+ALPHA = 0.05
+RESAMPLES = 9_999
+# Exact enumeration of sign flips doubles per block; beyond this the permutations are sampled.
+_EXACT_BLOCKS = 14
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A centre and its 95 % interval, in the unit of the data (ratios for ratios)."""
+
+    centre: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One arm against another on one measure: ratio of the two, within blocks."""
+
+    ratio: float
+    low: float
+    high: float
+    p: float
+    p_holm: float
+    p_tost: float
+    finding: Finding
+    blocks: int
+
+
+def blocks_needed(comparisons: int, alpha: float = ALPHA) -> int:
+    """Fewest blocks at which every one of `comparisons` can still be significant after Holm."""
+    return math.ceil(math.log2(2 * max(comparisons, 1) / alpha))
+
+
+def median(samples: Floats) -> Floats:
+    """Median over the last axis."""
+    return np.asarray(np.median(samples, axis=-1), dtype=np.float64)
+
+
+def hodges_lehmann(samples: Floats) -> Floats:
+    """Median of the Walsh averages (x_i + x_j) / 2, i <= j, over the last axis."""
+    first, second = np.triu_indices(samples.shape[-1])
+    return median((samples[..., first] + samples[..., second]) / 2)
+
+
+def bootstrap(samples: Floats, statistic: Statistic, seed: int) -> Interval | None:
+    """`statistic` of `samples` with its 95 % bootstrap interval; None below two blocks."""
+    blocks = len(samples)
+    if blocks < 2:
+        return None
+    rng = np.random.default_rng(seed)
+    drawn = statistic(samples[rng.integers(0, blocks, size=(RESAMPLES, blocks))])
+    tail = _widened_tail(blocks)
+    low, high = np.quantile(drawn, [tail, 1 - tail])
+    return Interval(float(statistic(samples)), float(low), float(high))
+
+
+def signed_rank(
+    differences: Floats, alternative: Literal["two-sided", "less", "greater"], seed: int
+) -> float:
+    """p of the Wilcoxon signed-rank test that `differences` centre on zero."""
+    moved = differences[differences != 0]
+    if len(moved) == 0:
+        return 1.0
+    tied = len(np.unique(np.abs(moved))) < len(moved)
+    if not tied:
+        return float(stats.wilcoxon(moved, alternative=alternative, method="exact").pvalue)
+    resamples = 2 ** len(moved) if len(moved) <= _EXACT_BLOCKS else RESAMPLES
+    method = stats.PermutationMethod(n_resamples=resamples, rng=np.random.default_rng(seed))
+    return float(stats.wilcoxon(moved, alternative=alternative, method=method).pvalue)
+
+
+def equivalence(log_ratios: Floats, margin: float, seed: int) -> float:
+    """p of TOST: small when the ratio lies between 1 / (1 + margin) and 1 + margin."""
+    bound = math.log1p(margin)
+    return max(
+        signed_rank(log_ratios + bound, "greater", seed),
+        signed_rank(log_ratios - bound, "less", seed),
+    )
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Holm's step-down adjustment, in the order given."""
+    adjusted = [1.0] * len(p_values)
+    worst = 0.0
+    for rank, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        worst = max(worst, min(1.0, p_values[index] * (len(p_values) - rank)))
+        adjusted[index] = worst
+    return adjusted
+
+
+def log_ratios(numerator: Floats, denominator: Floats) -> Floats:
+    """Per-block log-ratios of the blocks where both values exist and are positive."""
+    usable = np.isfinite(numerator) & np.isfinite(denominator) & (numerator > 0) & (denominator > 0)
+    return np.asarray(np.log(numerator[usable] / denominator[usable]), dtype=np.float64)
+
+
+def noise_floor(first: Floats, second: Floats, seed: int) -> Interval | None:
+    """Ratio of the baseline to itself (A/A): no claim may be smaller than what it shows."""
+    interval = bootstrap(log_ratios(first, second), hodges_lehmann, seed)
+    return interval and _exponential(interval)
+
+
+def compare(
+    pairs: Sequence[Floats],
+    *,
+    floor: Interval | None,
+    margin: float,
+    seed: int,
+    valid: Sequence[bool],
+) -> list[Comparison | None]:
+    """Judge a family of comparisons on one measure.
+
+    `pairs` holds the log-ratios of each comparison; `valid` says whether all its runs are valid.
+    A difference is named only when the interval excludes 1, the p survives Holm over the family and
+    the centre lies beyond the noise floor. None stands for a comparison with fewer than two blocks.
+    """
+    judged = [index for index, samples in enumerate(pairs) if len(samples) >= 2]
+    two_sided = [signed_rank(pairs[index], "two-sided", seed) for index in judged]
+    adjusted = dict(zip(judged, zip(two_sided, holm(two_sided), strict=True), strict=True))
+    tost = holm([equivalence(pairs[index], margin, seed) for index in judged])
+    equal = dict(zip(judged, tost, strict=True))
+    found: list[Comparison | None] = []
+    for index, samples in enumerate(pairs):
+        log_interval = bootstrap(samples, hodges_lehmann, seed)
+        if log_interval is None:
+            found.append(None)
+            continue
+        interval = _exponential(log_interval)
+        p, p_holm = adjusted[index]
+        finding: Finding = "invalid"
+        if valid[index]:
+            finding = _finding(interval, p_holm, equal[index], floor)
+        found.append(
+            Comparison(
+                ratio=interval.centre,
+                low=interval.low,
+                high=interval.high,
+                p=p,
+                p_holm=p_holm,
+                p_tost=equal[index],
+                finding=finding,
+                blocks=len(samples),
+            )
+        )
+    return found
+
+
+def _finding(interval: Interval, p_holm: float, p_tost: float, floor: Interval | None) -> Finding:
+    noise = max(abs(math.log(floor.low)), abs(math.log(floor.high))) if floor else 0.0
+    significant = p_holm <= ALPHA and abs(math.log(interval.centre)) > noise
+    if significant and interval.low > 1:
+        return "higher"
+    if significant and interval.high < 1:
+        return "lower"
+    return "no_difference" if p_tost <= ALPHA else "undecided"
+
+
+def _exponential(interval: Interval) -> Interval:
+    return Interval(math.exp(interval.centre), math.exp(interval.low), math.exp(interval.high))
+
+
+def _widened_tail(blocks: int) -> float:
+    reach = math.sqrt(blocks / (blocks - 1)) * float(stats.t.ppf(ALPHA / 2, blocks - 1))
+    return float(stats.norm.cdf(reach))

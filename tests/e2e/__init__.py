@@ -1,0 +1,1 @@
+"""The native binary as a user meets it, against servers that are not ours."""

@@ -1,0 +1,100 @@
+"""A peer that is not nice: each case ends in a counted, named error, in bounded memory and time."""
+
+from __future__ import annotations
+
+import pytest
+
+from peers import chaos, h2_chaos
+
+from .loading import Run, load
+
+_TIME = ["-d", "1500ms", "--warmup", "0s", "--timeout", "500ms", "--connect-timeout", "1s"]
+
+
+def names_the_failure(run: Run, kinds: set[str]) -> None:
+    """Every request failed, by the kinds that are right for the case, and the run ended in time."""
+    assert run.seconds < 12, run
+    assert run.code == 4, run
+    requests = run.checked["requests"]
+    assert requests["ok"] == 0, requests
+    assert requests["failed"] > 0, requests
+    assert set(requests["failures"]) <= kinds, requests
+    assert run.checked["validity"]["verdict"] == "invalid"
+
+
+@pytest.mark.parametrize("name", chaos.H1)
+def test_h1(name: str) -> None:
+    script, kinds = chaos.H1[name]
+    with chaos.serve(script) as server:
+        run = load("--h1", "-c", "4", *_TIME, server.base + "/")
+    names_the_failure(run, kinds)
+
+
+@pytest.mark.parametrize("name", h2_chaos.H2)
+def test_h2(name: str) -> None:
+    script, kinds = h2_chaos.H2[name]
+    with chaos.serve(script) as server:
+        run = load("--h2c", "-c", "2", "-m", "4", *_TIME, server.base + "/")
+    names_the_failure(run, kinds)
+
+
+@pytest.mark.parametrize("name", ["garbage", "reset mid-body", "close mid-head", "silent mid-body"])
+def test_h1_after_good_responses(name: str) -> None:
+    script, kinds = chaos.H1[name]
+    with chaos.serve(chaos.every(3, script)) as server:
+        run = load("--h1", "-c", "4", *_TIME, server.base + "/")
+    assert run.code == 4, run
+    requests = run.checked["requests"]
+    assert requests["ok"] > 0
+    assert set(requests["failures"]) <= kinds, requests
+
+
+def test_close_between_requests_is_retried() -> None:
+    # A server may close between two requests: the second is sent again.
+    with chaos.serve(chaos.every(5, chaos.close_at_accept)) as server:
+        report = load("--h1", "-c", "4", "-n", "200", server.base + "/").good
+    assert report["requests"]["ok"] == 200
+
+
+def test_bytes_after_a_response() -> None:
+    # A content-length that is too short: the response is whole, the connection is spoiled.
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"
+    with chaos.serve(chaos.answer(head + b"hello world")) as server:
+        run = load("--h1", "-c", "2", "-n", "50", "--timeout", "1s", server.base + "/")
+        assert server.connections >= 50
+    requests = run.checked["requests"]
+    assert requests["started"] == 50
+    assert set(requests["failures"]) <= {"protocol", "body"}, requests
+
+
+def test_goaway_after_each_few_requests_loses_nothing() -> None:
+    with chaos.serve(h2_chaos.goaway_each(10)) as server:
+        report = load("--h2c", "-c", "2", "-m", "4", "-n", "500", server.base + "/").good
+        assert server.connections >= 50
+    assert report["requests"]["ok"] == report["requests"]["started"] == 500
+    assert report["requests"]["retried"] > 0
+
+
+def test_refused_streams_are_sent_again() -> None:
+    with chaos.serve(h2_chaos.reset_each(10, 7)) as server:
+        report = load("--h2c", "-c", "2", "-m", "4", "-n", "500", server.base + "/").good
+    assert report["requests"]["ok"] == report["requests"]["started"] == 500
+    assert report["requests"]["retried"] >= 50
+
+
+def test_reset_streams_fail_alone() -> None:
+    with chaos.serve(h2_chaos.reset_each(10, 2)) as server:
+        run = load("--h2c", "-c", "1", "-m", "4", "-n", "500", server.base + "/")
+        assert server.connections == 1
+    assert run.code == 4, run
+    requests = run.checked["requests"]
+    assert requests["ok"] == 450
+    assert requests["failures"]["reset"]["count"] == 50
+
+
+def test_a_stalled_upload_times_out() -> None:
+    # The server grants a window of nothing and never more.
+    script = h2_chaos.server(h2_chaos.replies(), settings=h2_chaos.setting(4, 0))
+    with chaos.serve(script) as server:
+        run = load("--h2c", "-c", "1", "-m", "2", *_TIME, "-b", "x" * 1000, server.base + "/")
+    names_the_failure(run, {"timeout"})

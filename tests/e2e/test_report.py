@@ -1,0 +1,105 @@
+"""What a report says, for machines and for people."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hdrh.histogram import HdrHistogram
+
+from .loading import ROOT, check, load, load_text, validator
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from .conftest import Peers
+
+_QUANTILES = {"p50": 50, "p75": 75, "p90": 90, "p95": 95, "p99": 99, "p99_9": 99.9}
+
+
+def test_the_example_is_valid() -> None:
+    check(json.loads((ROOT / "docs" / "run-example.json").read_text()))
+
+
+def test_the_schema_refuses_what_it_does_not_know(peers: Peers) -> None:
+    report = load("-n", "5", "-c", "1", peers["gonet"].url("h1")).good
+    for path in (["requests"], ["latency", "service"], ["bytes"], ["target"]):
+        spoiled: Any = json.loads(json.dumps(report))
+        inner = spoiled
+        for key in path:
+            inner = inner[key]
+        inner["surprise"] = 1
+        assert not validator().is_valid(spoiled), path
+
+
+@pytest.mark.parametrize("model", ["closed", "open"])
+def test_histograms_are_read_by_python(peers: Peers, model: str) -> None:
+    rate = ["-R", "2k"] if model == "open" else []
+    report = load("--h1", "-n", "3000", "-c", "4", *rate, peers["gonet"].url("h1")).good
+    assert report["plan"]["model"] == model
+    latency = report["latency"]
+    assert (latency["response"] is None) == (latency["lag"] is None) == (model == "closed")
+    blocks = [block for block in latency.values() if block is not None]
+    assert blocks
+    for block in blocks:
+        histogram = HdrHistogram.decode(block["hdr"])
+        assert histogram.get_total_count() == block["count"] == 3000
+        for name, percent in _QUANTILES.items():
+            if block[name] is not None:
+                seconds = histogram.get_value_at_percentile(percent) / 1e9
+                assert seconds == pytest.approx(block[name], rel=2e-3, abs=2e-6), name
+        ordered = [block[name] for name in _QUANTILES if block[name] is not None]
+        assert ordered == sorted(ordered)
+        assert block["min"] <= block["mean"] <= block["max"]
+        # 3,000 samples are fewer than 10 ÷ (1 − 0.9999).
+        assert block["p99_99"] is None
+
+
+def test_text_keeps_the_lines_that_scripts_scrape(peers: Peers) -> None:
+    run = load_text("-n", "500", "-c", "4", peers["gonet"].url("h1"))
+    assert run.code == 0, run
+    lines = run.out.splitlines()
+    for label in ("Requests/sec:", "Transfer/sec:"):
+        (line,) = [line for line in lines if line.strip().startswith(label)]
+        assert line.split(":", 1)[1].strip()[0].isdigit()
+    assert "\x1b" not in run.out + run.err
+
+
+def test_the_report_goes_to_a_file(peers: Peers, tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    run = load("-n", "100", "-c", "2", "-o", str(path), peers["gonet"].url("h1"))
+    assert run.code == 0, run
+    report = json.loads(path.read_text())
+    check(report)
+    assert report["requests"]["ok"] == 100
+    assert [entry.name for entry in tmp_path.iterdir()] == ["run.json"]
+
+
+def test_cost_bytes_and_windows_are_measured(peers: Peers) -> None:
+    url = peers["gonet"].url("h1")
+    report = load("-d", "2200ms", "--warmup", "200ms", "-c", "4", "-t", "2", url).checked
+    cost, sent = report["cost"], report["bytes"]
+    assert cost["user_s"] + cost["system_s"] > 0
+    assert len(cost["busy"]) == 2
+    assert all(0 < busy <= 1.05 for busy in cost["busy"])
+    assert cost["cpu_us_per_request"] > 0
+    assert cost["syscalls"] is None or cost["syscalls"] >= report["requests"]["ok"]
+    assert sent["segments_sent"] > 0
+    assert sent["datagrams_sent"] is None
+    assert sent["rtt_s"] > 0
+    assert sent["received"] > sent["body_received"] > 0
+    assert report["requests"]["warmup"]["ok"] > 0
+    assert [window["start_s"] for window in report["windows"]] == [0, 1, 2]
+    assert report["rate"]["requests_per_s"] == pytest.approx(
+        report["requests"]["ok"] / report["rate"]["window_s"], rel=1e-6
+    )
+
+
+def test_headers_compress_better_over_h2(peers: Peers) -> None:
+    url = peers["gonet"].url("h2c")
+    sent = load("--h2c", "-n", "500", "-c", "1", "-m", "4", "-H", "X-Long: " + "a" * 200, url).good[
+        "bytes"
+    ]
+    assert sent["header_sent_decoded"] > 500 * 200
+    assert sent["header_sent_encoded"] < sent["header_sent_decoded"] / 10

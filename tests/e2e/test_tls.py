@@ -1,0 +1,77 @@
+"""Certificates of clients, names in the handshake, another address than the URL's."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from peers import gonet, nginx
+from peers.peer import Peer
+
+from .loading import flag, load
+
+if TYPE_CHECKING:
+    from peers.authority import Authority
+
+    from .conftest import Peers
+
+Own = Callable[[Callable[[Path], Peer]], Peer]
+ELSEWHERE = "elsewhere.example"
+
+
+@pytest.mark.parametrize("listener", ["h1s", "h2"])
+def test_client_certificate(own: Own, authority: Authority, tmp_path: Path, listener: str) -> None:
+    peer = own(
+        lambda folder: gonet.start(
+            gonet.build(tmp_path), folder, authority.local(), client_ca=authority.ca
+        )
+    )
+    client = authority.client()
+    arguments = [flag(listener), "-c", "2", "-n", "50", "--cacert", str(authority.ca)]
+    proven = load(
+        *arguments, "--cert", str(client.cert), "--key", str(client.key), peer.url(listener)
+    )
+    assert proven.good["requests"]["ok"] == 50
+    # In TLS 1.3 the server's refusal comes after the client's handshake is complete.
+    bare = load(*arguments, peer.url(listener))
+    assert bare.code in (1, 4), bare
+    assert "certificate" in bare.out.lower() + bare.err.lower(), bare
+
+
+@pytest.mark.parametrize("protocols", ["TLSv1.2", "TLSv1.3"])
+def test_both_tls_versions(own: Own, authority: Authority, protocols: str) -> None:
+    peer = own(lambda folder: nginx.start(folder, authority.local(), protocols=protocols))
+    for listener in ("h1s", "h2"):
+        report = load("-n", "50", "-c", "4", "--cacert", str(authority.ca), peer.url(listener)).good
+        assert report["target"]["tls"]["version"] == protocols
+        handshakes = report["phases"]["handshakes"]
+        assert handshakes["full"] + handshakes["resumed"] == report["phases"]["tls"]["count"] == 4
+
+
+@pytest.mark.parametrize("listener", ["h1s", "h2"])
+def test_sni_is_sent_and_verified(own: Own, authority: Authority, listener: str) -> None:
+    peer = own(lambda folder: nginx.start(folder, authority.wrong_name()))
+    arguments = [flag(listener), "-c", "1", "-n", "10", "--cacert", str(authority.ca)]
+    report = load(*arguments, "--sni", ELSEWHERE, peer.url(listener, "/sni")).good
+    assert report["target"]["body"]["crc32"] == f"{zlib.crc32(ELSEWHERE.encode()):08x}"
+
+
+def test_another_address_than_the_url_says(own: Own, authority: Authority) -> None:
+    peer = own(lambda folder: nginx.start(folder, authority.wrong_name()))
+    address = peer.bases["h2"].removeprefix("https://").replace("localhost", "127.0.0.1")
+    arguments = ["-c", "1", "-n", "10", "--cacert", str(authority.ca), "--connect-to", address]
+    report = load(*arguments, f"https://{ELSEWHERE}/sni").good
+    assert report["target"]["peer"] == address
+    assert report["target"]["body"]["crc32"] == f"{zlib.crc32(ELSEWHERE.encode()):08x}"
+
+
+def test_h3_with_a_private_authority(peers: Peers) -> None:
+    peer = peers["caddy"]
+    report = load("--h3", "-c", "2", "-n", "20", "--cacert", str(peer.ca), peer.url("h3")).good
+    assert report["target"]["tls"]["version"] == "TLSv1.3"
+    assert report["phases"]["quic"]["count"] == 2
+    assert report["phases"]["connect"] is None

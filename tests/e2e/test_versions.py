@@ -1,0 +1,109 @@
+"""Every version against every server that speaks it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from .loading import Report, flag, load
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from .conftest import Peers
+
+LISTENERS = {
+    "nginx": ["h1", "h1s", "h2c", "h2"],
+    "nghttpd": ["h2"],
+    "nghttpd-plain": ["h2c"],
+    "caddy": ["h1", "h1s", "h2c", "h2", "h3"],
+    "gonet": ["h1", "h1s", "h2c", "h2"],
+    "hypercorn": ["h1", "h1s", "h2c", "h2", "h3"],
+    "embedded": ["h1", "h1s", "h2c", "h2", "h3"],
+}
+PAIRS = [(name, listener) for name, listeners in LISTENERS.items() for listener in listeners]
+# More than the 65,535 bytes that a server grants at first: the upload has to wait for its windows.
+UPLOAD_BYTES = 200_000
+
+every_pair = pytest.mark.parametrize(
+    ("name", "listener"), PAIRS, ids=[f"{n}-{v}" for n, v in PAIRS]
+)
+
+
+def run(peers: Peers, name: str, listener: str, path: str | None, *arguments: str) -> Report:
+    """A load that must go well, on the version of the listener and no other."""
+    peer = peers[name]
+    streams = [] if listener.startswith("h1") else ["-m", "4"]
+    trust = ["--insecure"] if peer.ca is None else ["--cacert", str(peer.ca)]
+    report = load(
+        *(flag(listener), "-c", "2", *streams, "-t", "2", "--check-body", *trust, *arguments),
+        peer.url(listener, path),
+    ).good
+    assert report["target"]["version"] == flag(listener).removeprefix("--")
+    assert report["target"]["alpn"] == {"h1s": "http/1.1", "h2": "h2", "h3": "h3"}.get(listener)
+    assert (report["target"]["tls"] is None) == (listener in {"h1", "h2c"})
+    return report
+
+
+@every_pair
+def test_small_responses_arrive_whole(peers: Peers, name: str, listener: str) -> None:
+    report = run(peers, name, listener, None, "-n", "200")
+    assert report["requests"]["ok"] == report["requests"]["started"] == 200
+    assert report["status"] == {"200": 200}
+    assert report["target"]["body"] == {"bytes": 11, "crc32": "0d4a1185"}
+    assert report["bytes"]["body_received"] == 200 * 11
+    assert report["phases"]["connect" if listener != "h3" else "quic"]["count"] == 2
+
+
+@every_pair
+def test_large_responses_arrive_whole(peers: Peers, name: str, listener: str) -> None:
+    report = run(peers, name, listener, "/bytes/131072", "-n", "24")
+    assert report["requests"]["ok"] == 24
+    assert report["target"]["body"]["bytes"] == 131072
+    assert report["bytes"]["received"] > 24 * 131072
+
+
+@every_pair
+def test_uploads_wait_for_the_windows(
+    peers: Peers, name: str, listener: str, tmp_path: Path
+) -> None:
+    content = tmp_path / "content"
+    content.write_bytes(bytes(index * 7 % 253 for index in range(UPLOAD_BYTES)))
+    peer = peers[name]
+    report = run(peers, name, listener, peer.upload, "-n", "24", "-X", "POST", "-b", f"@{content}")
+    assert report["requests"]["ok"] == 24
+    assert report["bytes"]["body_sent"] == 24 * UPLOAD_BYTES
+    if peer.echoes:
+        assert report["target"]["body"]["bytes"] == UPLOAD_BYTES
+
+
+@pytest.mark.parametrize("path", ["/trailers", "/hints", "/bytes/5000"])
+@pytest.mark.parametrize("listener", LISTENERS["gonet"])
+def test_trailers_interim_responses_and_unknown_lengths(
+    peers: Peers, listener: str, path: str
+) -> None:
+    report = run(peers, "gonet", listener, path, "-n", "100")
+    assert report["requests"]["ok"] == 100
+    assert report["target"]["body"]["bytes"] == (5000 if path == "/bytes/5000" else 11)
+    assert report["status"] == {"200": 100}
+
+
+@pytest.mark.parametrize("listener", LISTENERS["nginx"])
+def test_head_and_not_found(peers: Peers, listener: str) -> None:
+    report = run(peers, "nginx", listener, "/bytes/1024", "-n", "50", "-X", "HEAD")
+    assert report["requests"]["ok"] == 50
+    assert report["bytes"]["body_received"] == 0
+    url = peers["nginx"].url(listener, "/missing")
+    bad = load(flag(listener), "-n", "50", "-c", "2", "--insecure", url)
+    assert bad.code == 4
+    assert bad.checked["status"] == {"404": 50}
+    assert bad.checked["requests"]["failures"]["status"]["count"] == 50
+
+
+def test_alpn_prefers_h2_and_falls_back_to_h1(peers: Peers) -> None:
+    ca = str(peers["nginx"].ca)
+    offered = load("-n", "10", "-c", "1", "--cacert", ca, peers["nginx"].url("h2")).good
+    assert offered["target"]["version"] == "h2"
+    fallen = load("-n", "10", "-c", "1", "--cacert", ca, peers["nginx"].url("h1s")).good
+    assert fallen["target"]["version"] == "h1"

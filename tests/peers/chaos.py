@@ -1,0 +1,289 @@
+"""Servers that misbehave on purpose, one script each: `H1` here, `h2_chaos` for HTTP/2.
+
+A script is a coroutine that owns one accepted connection. `serve` runs it for every connection that
+comes, in a thread of its own, until the context ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import ssl
+import struct
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+
+from .peer import cleartext, secure
+from .process import HOST
+
+Script = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+_HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n"
+_BODY = b"hello world"
+_BLOCK = b"x" * 16384
+
+
+class Chaos:
+    """A listening script: its address, and how many connections came."""
+
+    def __init__(self, script: Script, security: ssl.SSLContext | None = None) -> None:
+        self._script = script
+        self._security = security
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._started = threading.Event()
+        self._loop = asyncio.new_event_loop()
+        self._done = asyncio.Event()
+        self._thread = threading.Thread(target=self._loop.run_until_complete, args=(self._run(),))
+        self.connections = 0
+        self.port = 0
+
+    @property
+    def base(self) -> str:
+        """Base URL."""
+        return cleartext(self.port) if self._security is None else secure(self.port)
+
+    def start(self) -> None:
+        """Listen; returns when connections are accepted."""
+        self._thread.start()
+        if not self._started.wait(10):
+            raise RuntimeError("the bad server did not start")
+
+    def stop(self) -> None:
+        """Drop every connection and end."""
+        self._loop.call_soon_threadsafe(self._done.set)
+        self._thread.join()
+        self._loop.close()
+
+    async def _run(self) -> None:
+        server = await asyncio.start_server(self._accept, HOST, 0, ssl=self._security, backlog=1024)
+        self.port = server.sockets[0].getsockname()[1]
+        self._started.set()
+        await self._done.wait()
+        server.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        # Run as a task of its own, so that `stop` can end it wherever it waits.
+        task = asyncio.ensure_future(self._guarded(reader, writer))
+        self._tasks.add(task)
+        try:
+            await task
+        except asyncio.CancelledError:
+            pass
+        finally:
+            self._tasks.discard(task)
+            writer.transport.abort()
+
+    async def _guarded(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        # The client's end of the connection may come at any point of a script.
+        with contextlib.suppress(
+            ConnectionError, asyncio.IncompleteReadError, ssl.SSLError, TimeoutError
+        ):
+            await self._script(reader, writer)
+
+
+@contextlib.contextmanager
+def serve(script: Script, security: ssl.SSLContext | None = None) -> Iterator[Chaos]:
+    """Run a script for every connection while the context lasts."""
+    chaos = Chaos(script, security)
+    chaos.start()
+    try:
+        yield chaos
+    finally:
+        chaos.stop()
+
+
+def reset(writer: asyncio.StreamWriter) -> None:
+    """End a connection by RST instead of FIN."""
+    raw: socket.socket = writer.get_extra_info("socket")
+    raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.transport.abort()
+
+
+async def forever() -> None:
+    """Wait until the connection's task is cancelled."""
+    await asyncio.Event().wait()
+
+
+async def request(reader: asyncio.StreamReader) -> None:
+    """Read one request head."""
+    await reader.readuntil(b"\r\n\r\n")
+
+
+def answer(*parts: bytes, then: str = "wait") -> Script:
+    """A script that answers each request with `parts`, then closes, resets, waits or goes on."""
+
+    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            await request(reader)
+            for part in parts:
+                writer.write(part)
+                await writer.drain()
+            if then == "close":
+                writer.close()
+                await writer.wait_closed()
+                return
+            if then == "reset":
+                # What was written has to leave before the reset, which would discard it.
+                await asyncio.sleep(0.02)
+                reset(writer)
+                return
+            if then == "wait":
+                await forever()
+
+    return script
+
+
+def endless(first: bytes, again: bytes) -> Script:
+    """A script that answers with `first` and then `again` for ever."""
+
+    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await request(reader)
+        writer.write(first)
+        while True:
+            writer.write(again)
+            await writer.drain()
+
+    return script
+
+
+async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Accept and say nothing."""
+    await forever()
+
+
+async def reset_at_accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """RST before a byte was read."""
+    reset(writer)
+
+
+async def close_at_accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """FIN before a byte was read."""
+    writer.close()
+    await writer.wait_closed()
+
+
+async def one_byte_per_second(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """A correct response, too slowly."""
+    await request(reader)
+    for byte in _HEAD + _BODY:
+        writer.write(bytes([byte]))
+        await writer.drain()
+        await asyncio.sleep(1)
+
+
+async def tls_alert(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Answer a ClientHello with the fatal alert handshake_failure (RFC 8446 §6.2)."""
+    await reader.read(65536)
+    writer.write(bytes([21, 3, 3, 0, 2, 2, 40]))
+    await writer.drain()
+    await forever()
+
+
+async def good(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Nothing wrong."""
+    while True:
+        await request(reader)
+        writer.write(_HEAD + _BODY)
+        await writer.drain()
+
+
+def every(count: int, bad: Script) -> Script:
+    """Good for `count` requests on each connection, then `bad`."""
+
+    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        for _ in range(count):
+            await request(reader)
+            writer.write(_HEAD + _BODY)
+            await writer.drain()
+        await bad(reader, writer)
+
+    return script
+
+
+# Name of the misbehaviour → script and the error kinds (DESIGN §5) that may name it.
+H1: dict[str, tuple[Script, set[str]]] = {
+    "reset at accept": (reset_at_accept, {"reset", "closed"}),
+    "close at accept": (close_at_accept, {"closed", "reset"}),
+    "silent after accept": (silent, {"timeout"}),
+    "one byte per second": (one_byte_per_second, {"timeout"}),
+    "reset mid-head": (answer(_HEAD[:20], then="reset"), {"reset", "closed"}),
+    "close mid-head": (answer(_HEAD[:20], then="close"), {"closed", "protocol"}),
+    "reset mid-body": (answer(_HEAD, _BODY[:5], then="reset"), {"body", "reset"}),
+    "close mid-body": (answer(_HEAD, _BODY[:5], then="close"), {"body"}),
+    "silent mid-body": (answer(_HEAD, _BODY[:5], then="wait"), {"timeout"}),
+    "close mid-chunk": (
+        answer(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nb\r\nhello", then="close"),
+        {"body"},
+    ),
+    "endless head": (
+        endless(b"HTTP/1.1 200 OK\r\n", b"X-More: " + _BLOCK + b"\r\n"),
+        {"limit", "protocol"},
+    ),
+    "endless field line": (endless(b"HTTP/1.1 200 OK\r\nX: ", _BLOCK), {"limit", "protocol"}),
+    "endless body": (endless(b"HTTP/1.1 200 OK\r\n\r\n", _BLOCK), {"timeout", "limit"}),
+    "endless chunks": (
+        endless(
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"4000\r\n" + _BLOCK + b"\r\n"
+        ),
+        {"timeout", "limit"},
+    ),
+    "endless chunk extension": (
+        endless(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4;", _BLOCK),
+        {"limit", "protocol"},
+    ),
+    "endless trailers": (
+        endless(
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n", b"X: " + _BLOCK + b"\r\n"
+        ),
+        {"limit", "protocol"},
+    ),
+    "endless 1xx": (endless(b"", b"HTTP/1.1 103 Early Hints\r\n\r\n"), {"limit", "protocol"}),
+    "content-length too long": (
+        answer(b"HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n" + _BODY, then="wait"),
+        {"timeout"},
+    ),
+    "two content-lengths": (
+        answer(b"HTTP/1.1 200 OK\r\nContent-Length: 11\r\nContent-Length: 12\r\n\r\n" + _BODY),
+        {"protocol"},
+    ),
+    "content-length and chunked": (
+        answer(
+            b"HTTP/1.1 200 OK\r\nContent-Length: 11\r\nTransfer-Encoding: chunked\r\n\r\n"
+            b"b\r\nhello world\r\n0\r\n\r\n"
+        ),
+        {"protocol"},
+    ),
+    "unknown transfer coding": (
+        answer(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: zip\r\n\r\n" + _BODY),
+        {"protocol"},
+    ),
+    "content-length is no number": (
+        answer(b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n" + _BODY),
+        {"protocol"},
+    ),
+    "bad chunk size": (
+        answer(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\nhello\r\n0\r\n\r\n"),
+        {"protocol"},
+    ),
+    "chunk size above 64 bits": (
+        answer(
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n11111111111111111\r\nhello\r\n"
+        ),
+        {"protocol", "limit"},
+    ),
+    "garbage": (answer(b"\x00\x16\x03garbage\r\n\r\n"), {"protocol"}),
+    "line folding": (
+        answer(b"HTTP/1.1 200 OK\r\nX: a\r\n b\r\nContent-Length: 0\r\n\r\n"),
+        {"protocol"},
+    ),
+    "switching protocols": (answer(b"HTTP/1.1 101 Switching Protocols\r\n\r\n"), {"protocol"}),
+    "status 500": (
+        answer(b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n", then="go on"),
+        {"status"},
+    ),
+}

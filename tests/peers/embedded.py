@@ -1,0 +1,46 @@
+"""The embedded server, `trilane serve`: h1 and h2c on one port; h1, h2 and h3 on another."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .peer import Peer
+from .process import Process
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+def start(
+    program: str,
+    folder: Path,
+    *,
+    cpus: Iterable[int] | None = None,
+    threads: int = 1,
+    keepalive_requests: int | None = None,
+) -> Peer:
+    """Start it with a state folder of its own, where it makes its own authority."""
+    argv = [program, "serve", "--port", "0", "--tls-port", "0", "-t", str(threads)]
+    argv += ["--state", str(folder / "state"), "--format", "json"]
+    if keepalive_requests is not None:
+        argv += ["--keepalive-requests", str(keepalive_requests)]
+    log = folder / "embedded.log"
+    process = Process(argv, folder, ready=lambda: bool(_ready(log)), name="embedded", cpus=cpus)
+    ready = _ready(log)
+    # By name, so that SNI is sent.
+    https = ready["https"].replace("127.0.0.1", "localhost")
+    bases = {"h1": ready["http"], "h2c": ready["http"]}
+    bases |= dict.fromkeys(("h1s", "h2", "h3"), https)
+    return Peer(process, bases, Path(ready["cacert"]), upload="/echo", echoes=True)
+
+
+def _ready(log: Path) -> dict[str, Any]:
+    """Its ready line; empty until it is there."""
+    for line in log.read_text().splitlines():
+        if line.startswith("{") and line.endswith("}"):
+            found: dict[str, Any] = json.loads(line)
+            if found.get("ready"):
+                return found
+    return {}

@@ -1,0 +1,3 @@
+module trilane.test/gonet
+
+go 1.24

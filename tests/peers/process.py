@@ -1,0 +1,158 @@
+"""A child process that serves: its ports, its readiness, its log and its end."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
+    from types import TracebackType
+
+HOST = "127.0.0.1"
+
+
+class MissingProgramError(RuntimeError):
+    """A program that is not on this machine; the message says how to install it."""
+
+    def __init__(self, program: str, how: str) -> None:
+        super().__init__(f"{program} is not installed: {how}")
+
+
+class NotReadyError(RuntimeError):
+    """A server ended or stayed silent before it was ready; the message ends with its log."""
+
+
+def find(program: str, how: str) -> str:
+    """Path of a program, also in the folders that only root has on its PATH."""
+    places = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/go/bin"])
+    path = shutil.which(program, path=places)
+    if path is None:
+        raise MissingProgramError(program, how)
+    return path
+
+
+def pinned(argv: Sequence[str], cpus: Iterable[int]) -> list[str]:
+    """The command line that runs `argv` on those cores only; taskset execs, so the pid stays."""
+    taskset = find("taskset", "apt-get install util-linux")
+    return [taskset, "-c", ",".join(str(cpu) for cpu in cpus), *argv]
+
+
+def free_port() -> int:
+    """A port that is free now, for TCP and UDP alike (QUIC servers take both)."""
+    for _ in range(64):
+        with (
+            socket.socket(socket.AF_INET, socket.SOCK_STREAM) as tcp,
+            socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp,
+        ):
+            tcp.bind((HOST, 0))
+            port: int = tcp.getsockname()[1]
+            try:
+                udp.bind((HOST, port))
+            except OSError:
+                continue
+            return port
+    raise RuntimeError("no port is free for TCP and UDP alike")
+
+
+def listens(port: int) -> bool:
+    """Whether a TCP connection to the port is accepted."""
+    try:
+        with socket.create_connection((HOST, port), timeout=1.0):
+            return True
+    except OSError:
+        return False
+
+
+class Process:
+    """One server process. Leaving the context stops it, whatever happened inside."""
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        folder: Path,
+        *,
+        ready: Callable[[], bool],
+        name: str,
+        env: Mapping[str, str] | None = None,
+        cpus: Iterable[int] | None = None,
+        patience_s: float = 20.0,
+    ) -> None:
+        """Start `argv` in `folder` and return once `ready()` holds, within `patience_s` seconds."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self.name = name
+        self.log = folder / f"{name}.log"
+        with self.log.open("ab") as log:
+            self._child = subprocess.Popen(
+                list(argv) if cpus is None else pinned(argv, cpus),
+                cwd=folder,
+                env={**os.environ, **(env or {})},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                # A group of its own: Ctrl-C at the terminal is for the client first.
+                start_new_session=True,
+            )
+        try:
+            self._wait(ready, patience_s)
+        except BaseException:
+            self.kill()
+            raise
+
+    def _wait(self, ready: Callable[[], bool], patience_s: float) -> None:
+        deadline = time.monotonic() + patience_s
+        while not ready():
+            if self._child.poll() is not None:
+                raise NotReadyError(
+                    f"{self.name} ended with {self._child.returncode}\n{self.tail()}"
+                )
+            if time.monotonic() > deadline:
+                raise NotReadyError(f"{self.name} is not ready after {patience_s} s\n{self.tail()}")
+            time.sleep(0.02)
+
+    @property
+    def pid(self) -> int:
+        """Process id of the server (of its master, where it has workers)."""
+        return self._child.pid
+
+    def tail(self, lines: int = 20) -> str:
+        """The last lines of its log."""
+        text = self.log.read_text(errors="replace") if self.log.exists() else ""
+        return "\n".join(text.splitlines()[-lines:])
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the server alone."""
+        self._child.send_signal(number)
+
+    def stop(self, patience_s: float = 5.0) -> None:
+        """Ask it to end, then end it."""
+        if self._child.poll() is None:
+            self._child.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                self._child.wait(patience_s)
+        self.kill()
+
+    def kill(self) -> None:
+        """End it and its workers at once, as a crash would."""
+        # The group is ours alone (start_new_session), so workers of a dead master go too.
+        with suppress(ProcessLookupError):
+            os.killpg(self._child.pid, signal.SIGKILL)
+        self._child.wait()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
