@@ -46,7 +46,8 @@ const ENDPOINTS: [(&str, &str); 11] = [
 ];
 
 const HELLO: &[u8] = b"hello world";
-const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+// Spaced as in QPACK's static table (RFC 9204 appendix A), which has these as whole fields.
+const TEXT: HeaderValue = HeaderValue::from_static("text/plain;charset=utf-8");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 const OCTETS: HeaderValue = HeaderValue::from_static("application/octet-stream");

@@ -6,10 +6,10 @@ mod quic;
 
 use std::{
     cell::RefCell,
-    future::poll_fn,
-    pin::Pin,
+    future::{Future, poll_fn},
+    pin::{Pin, pin},
     sync::Arc,
-    task::Poll,
+    task::{Context, Poll},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
@@ -19,7 +19,7 @@ use h3::{
     quic::SendStream as _,
     server::{RequestResolver, RequestStream},
 };
-use http::{HeaderValue, Response, header::DATE};
+use http::{HeaderValue, Request, Response, header::DATE};
 use hyper::body::Body as _;
 use quinn::crypto::rustls::HandshakeData;
 use tokio::{
@@ -29,12 +29,13 @@ use tokio::{
 
 use self::body::Body;
 use crate::{
-    app::{App, Reply, handle},
+    app::{Answer, App, Reply, handle},
     connection::{Connection, HANDSHAKE_TIMEOUT, MAX_HEAD, PATIENCE, Tls},
     worker::Signal,
 };
 
 type Resolver = RequestResolver<quic::Connection, Bytes>;
+type Stream = RequestStream<quic::BidiStream, Bytes>;
 
 /// Longest wait for the peer to take what has been written, once all requests are answered.
 const LINGER: Duration = Duration::from_secs(5);
@@ -61,6 +62,10 @@ pub(crate) async fn serve(
     let Ok(mut h3) = builder.build(quic::Connection::new(quic.clone())).await else {
         return;
     };
+    let shared = Arc::new(Shared {
+        app,
+        connection: connection.clone(),
+    });
     // Each request holds a sender; ours is given up when no more requests are taken.
     let (busy, mut idle) = mpsc::channel::<()>(1);
     let mut open = Some(busy);
@@ -71,7 +76,11 @@ pub(crate) async fn serve(
             accepted = h3.accept() => match (accepted, &open) {
                 (Ok(Some(resolver)), Some(busy)) => {
                     connection.count_request();
-                    tokio::spawn(answer(resolver, app.clone(), connection.clone(), busy.clone()));
+                    let exchange = Exchange {
+                        shared: shared.clone(),
+                        _busy: busy.clone(),
+                    };
+                    at_once(|cx| exchange.start(cx, resolver)).await;
                 }
                 // RFC 9114 section 5.2: it raced with our GOAWAY, whose id was not above it.
                 (Ok(Some(mut resolver)), None) => {
@@ -108,43 +117,132 @@ pub(crate) async fn serve(
     .await;
 }
 
-async fn answer(
-    resolver: Resolver,
+/// The server's side of one request, as far as it got without waiting.
+struct Exchange {
+    shared: Arc<Shared>,
+    /// Held until the response is written.
+    _busy: mpsc::Sender<()>,
+}
+
+/// What the requests of one connection share.
+struct Shared {
     app: Arc<App>,
     connection: Arc<Connection>,
-    _busy: mpsc::Sender<()>,
-) {
-    // On any failure the streams are dropped, which resets them.
-    let Ok(Ok((request, mut stream))) = timeout(PATIENCE, resolver.resolve_request()).await else {
-        return;
-    };
-    let start = poll_fn(|cx| {
-        Poll::Ready(
-            stream
-                .poll_recv_data(cx)
-                .map_ok(|piece| piece.map(|mut piece| piece.copy_to_bytes(piece.remaining()))),
-        )
-    });
-    // Nearly every request ends with its head, in the same packet.
-    let first = match start.await {
-        Poll::Ready(Ok(None)) => {
-            let answer = handle(&app, &connection, request.map(|()| Body::Ended));
-            let Ok(response) = answer.await else { return };
-            // A peer that went away needs no report.
-            let _ = send(&mut stream, response).await;
+}
+
+/// Nearly every request arrives whole, in one packet, and its answer fits another. Such a one is
+/// answered here and now, without a task or a future on the heap; what has to wait for anything
+/// goes on in a task.
+impl Exchange {
+    fn start(self, cx: &mut Context<'_>, mut resolver: Resolver) {
+        let Poll::Ready(frame) = resolver.frame_stream.poll_next(cx) else {
+            tokio::spawn(async move {
+                // On any failure the streams are dropped, which resets them.
+                if let Ok(Ok((request, stream))) =
+                    timeout(PATIENCE, resolver.resolve_request()).await
+                {
+                    at_once(|cx| self.read(cx, request, stream)).await;
+                }
+            });
             return;
+        };
+        let Ok(head) = resolver.accept_with_frame(frame) else {
+            return;
+        };
+        // Waits only to send a refusal (431) to a peer that takes nothing: not worth waiting for.
+        if let Poll::Ready(Ok((request, stream))) = poll_once(cx, head.resolve()) {
+            self.read(cx, request, stream);
         }
-        Poll::Ready(Err(_)) => return,
-        Poll::Ready(Ok(piece)) => piece,
-        Poll::Pending => None,
-    };
-    let length = body::declared_length(request.headers());
-    let (mut sender, receiver) = stream.split();
-    let request = request.map(|()| Body::new(first, length, receiver));
-    let Ok(response) = handle(&app, &connection, request).await else {
-        return;
-    };
-    let _ = send(&mut sender, response).await;
+    }
+
+    fn read(self, cx: &mut Context<'_>, request: Request<()>, mut stream: Stream) {
+        let first = stream
+            .poll_recv_data(cx)
+            .map_ok(|piece| piece.map(|mut piece| piece.copy_to_bytes(piece.remaining())));
+        let first = match first {
+            Poll::Ready(Ok(None)) => return self.answer(cx, request.map(|()| Body::Ended), stream),
+            Poll::Ready(Err(_)) => return,
+            Poll::Ready(Ok(piece)) => piece,
+            Poll::Pending => None,
+        };
+        tokio::spawn(async move {
+            let length = body::declared_length(request.headers());
+            let (mut sender, receiver) = stream.split();
+            let request = request.map(|()| Body::new(first, length, receiver));
+            if let Ok(response) = self.handle(request).await {
+                // A peer that went away needs no report.
+                let _ = send(&mut sender, response).await;
+            }
+        });
+    }
+
+    fn answer(self, cx: &mut Context<'_>, request: Request<Body>, mut stream: Stream) {
+        let mut answer = self.handle(request);
+        match Pin::new(&mut answer).poll(cx) {
+            Poll::Ready(Ok(response)) => self.send(cx, response, stream),
+            Poll::Ready(Err(_)) => {}
+            Poll::Pending => {
+                tokio::spawn(async move {
+                    if let Ok(response) = answer.await {
+                        let _ = send(&mut stream, response).await;
+                    }
+                    drop(self);
+                });
+            }
+        }
+    }
+
+    fn send(self, cx: &mut Context<'_>, response: Response<Reply<Body>>, mut stream: Stream) {
+        let bytes = match response.body() {
+            Reply::Bytes(bytes) if bytes.len() <= quic::SMALL => bytes.clone(),
+            _ => {
+                tokio::spawn(async move {
+                    let _ = send(&mut stream, response).await;
+                    drop(self);
+                });
+                return;
+            }
+        };
+        let (mut head, _) = response.into_parts();
+        head.headers.insert(DATE, date());
+        let head = Response::from_parts(head, ());
+        // Both are gathered by `quic`, which does not wait before the end.
+        let Poll::Ready(Ok(())) = poll_once(cx, stream.send_response(head)) else {
+            return;
+        };
+        if !bytes.is_empty() {
+            let Poll::Ready(Ok(())) = poll_once(cx, stream.send_data(bytes)) else {
+                return;
+            };
+        }
+        if poll_once(cx, stream.finish()).is_pending() {
+            tokio::spawn(async move {
+                let _ = stream.finish().await;
+                drop(self);
+            });
+        }
+    }
+
+    fn handle(&self, request: Request<Body>) -> Answer<Body> {
+        handle(&self.shared.app, &self.shared.connection, request)
+    }
+}
+
+/// Polls a future that is not needed again if it has to wait.
+fn poll_once<F: Future>(cx: &mut Context<'_>, future: F) -> Poll<F::Output> {
+    pin!(future).poll(cx)
+}
+
+/// Runs a function that polls, with the context of the task that awaits it.
+async fn at_once(work: impl FnOnce(&mut Context<'_>)) {
+    let mut work = Some(work);
+    poll_fn(|cx| {
+        if let Some(work) = work.take() {
+            work(cx);
+        }
+        Poll::Ready(())
+    })
+    .await;
 }
 
 /// Sends a response. A small one leaves as one write, so as one STREAM frame.

@@ -2,7 +2,7 @@
 //!
 //! The `h3-quinn` crate does the same; ours differs in three points. A peer cannot make h3 hold
 //! more than [`guard`](super::guard) allows. The frames of a small response are written together,
-//! which saves locks and STREAM frames. Nothing is allocated per stream to read from it.
+//! which saves locks and STREAM frames. Nothing is allocated to read from a stream.
 
 use std::{
     future::Future,
@@ -17,30 +17,41 @@ use h3::{
     quic::{self, ConnectionErrorIncoming, StreamErrorIncoming, StreamId, WriteBuf},
 };
 use quinn::{ConnectionError, ReadError, VarInt, WriteError};
+use tokio_util::sync::ReusableBoxFuture;
 
 use super::guard::Guard;
 
 /// Frames of a request stream up to this size are kept until more follows: a full packet.
 const TOGETHER: usize = 1200;
 
+/// A body up to this size is gathered with its head, which is a few hundred bytes.
+pub(super) const SMALL: usize = 800;
+
 /// Given to `send_data`, it is not sent but sends what is kept. An empty DATA frame says nothing,
 /// so no meaning is lost.
 pub(super) const FLUSH: Bytes = Bytes::new();
 
-type Accepted<T> = Pin<Box<dyn Future<Output = Result<T, ConnectionError>> + Send>>;
+type Opened<T> = Pin<Box<dyn Future<Output = Result<T, ConnectionError>> + Send>>;
+type Streams = (quinn::SendStream, quinn::RecvStream);
+type Accepted = Result<Streams, ConnectionError>;
 
 /// One QUIC connection.
 pub(super) struct Connection {
     quinn: quinn::Connection,
-    bidirectional: Option<Accepted<(quinn::SendStream, quinn::RecvStream)>>,
-    unidirectional: Option<Accepted<quinn::RecvStream>>,
+    /// The next request stream. One future after the other, in the same memory.
+    request: ReusableBoxFuture<'static, (Accepted, quinn::Connection)>,
+    unidirectional: Option<Opened<quinn::RecvStream>>,
     opener: Opener,
+}
+
+async fn accept(quinn: quinn::Connection) -> (Accepted, quinn::Connection) {
+    (quinn.accept_bi().await, quinn)
 }
 
 impl Connection {
     pub(super) fn new(quinn: quinn::Connection) -> Self {
         Self {
-            bidirectional: None,
+            request: ReusableBoxFuture::new(accept(quinn.clone())),
             unidirectional: None,
             opener: Opener::new(quinn.clone()),
             quinn,
@@ -72,13 +83,9 @@ impl quic::Connection<Bytes> for Connection {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<BidiStream, ConnectionErrorIncoming>> {
-        let accepted = self.bidirectional.get_or_insert_with(|| {
-            let quinn = self.quinn.clone();
-            Box::pin(async move { quinn.accept_bi().await })
-        });
-        let stream = ready!(accepted.as_mut().poll(cx));
-        self.bidirectional = None;
-        Poll::Ready(match stream {
+        let (streams, quinn) = ready!(self.request.poll(cx));
+        self.request.set(accept(quinn));
+        Poll::Ready(match streams {
             Ok((send, recv)) => Ok(BidiStream {
                 send: SendStream::new(send, true),
                 recv: RecvStream::new(recv, Guard::of_request()),
@@ -118,8 +125,8 @@ impl quic::OpenStreams<Bytes> for Connection {
 /// Opens our own streams: three or four per connection.
 pub(super) struct Opener {
     quinn: quinn::Connection,
-    bidirectional: Option<Accepted<(quinn::SendStream, quinn::RecvStream)>>,
-    unidirectional: Option<Accepted<quinn::SendStream>>,
+    bidirectional: Option<Opened<Streams>>,
+    unidirectional: Option<Opened<quinn::SendStream>>,
 }
 
 impl Opener {
@@ -284,8 +291,8 @@ pub(super) struct SendStream {
     /// Bytes to be sent first, and how many of them have been.
     gathered: Vec<u8>,
     written: usize,
-    /// A frame that is too long to be gathered.
-    frame: Option<WriteBuf<Bytes>>,
+    /// A frame that is too long to be gathered; rare, and large in itself.
+    frame: Option<Box<WriteBuf<Bytes>>>,
     flush: bool,
     ended: bool,
 }
@@ -365,7 +372,7 @@ impl quic::SendStream<Bytes> for SendStream {
         } else {
             // At least the frame's header can go along with what is there.
             self.gather(&mut frame);
-            self.frame = Some(frame);
+            self.frame = Some(Box::new(frame));
         }
         Ok(())
     }
