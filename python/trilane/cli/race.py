@@ -106,6 +106,12 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
     connect_to: Annotated[
         str | None, typer.Option(metavar="HOST:PORT", help="Connect here instead.")
     ] = None,
+    connect_timeout: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Limit of a connect and handshake.")
+    ] = None,
+    expect_status: Annotated[
+        str | None, typer.Option(metavar="CODES", help="What counts as ok, such as 200-299,404.")
+    ] = None,
     no_pin: Annotated[
         bool, typer.Option("--no-pin", help="Do not pin client and server to CPUs.")
     ] = False,
@@ -139,6 +145,8 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
                 ("--key", key),
                 ("--sni", sni),
                 ("--connect-to", connect_to),
+                ("--connect-timeout", connect_timeout),
+                ("--expect-status", expect_status),
             )
         ),
     )
