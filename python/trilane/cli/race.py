@@ -112,6 +112,10 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
     expect_status: Annotated[
         str | None, typer.Option(metavar="CODES", help="What counts as ok, such as 200-299,404.")
     ] = None,
+    congestion_control: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Of the TCP arms. [default: cubic, like QUIC, if here]"),
+    ] = None,
     no_pin: Annotated[
         bool, typer.Option("--no-pin", help="Do not pin client and server to CPUs.")
     ] = False,
@@ -167,6 +171,7 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
         margin=units.share("--margin", margin),
         threads=units.count("-t", threads),
         pin=not no_pin,
+        congestion_control=congestion_control,
         flags=flags,
         state=state,
         command=["trilane", *sys.argv[1:]],

@@ -49,6 +49,8 @@ class Wanted:
     margin: float = 0.05
     threads: int = 1
     pin: bool = True
+    congestion_control: str | None = None
+    """Of the TCP arms; None chooses what QUIC uses, where the kernel has it."""
     flags: Sequence[str] = ()
     """Flags handed to every `trilane load` unchanged."""
     state: Path | None = None
@@ -101,6 +103,7 @@ def run(wanted: Wanted, watcher: Watcher) -> Result:
             timeout_s=wanted.timeout_s,
             threads=wanted.threads,
             cpus=pinning.client,
+            congestion_control=wanted.congestion_control or _like_quic(arms),
             program=wanted.load_program,
         )
         watcher.say(f"asking {target.url} which versions it serves")
@@ -149,6 +152,13 @@ def _arms(wanted: Wanted) -> list[Arm]:
         connections=wanted.connections,
         streams=wanted.streams,
     )
+
+
+def _like_quic(arms: Sequence[Arm]) -> str | None:
+    """CUBIC for the TCP arms of a race with HTTP/3: a BBR default would be another experiment."""
+    versions = {arm.version for arm in arms}
+    mixed = "h3" in versions and len(versions) > 1
+    return "cubic" if mixed and machine.may_use_congestion_control("cubic") else None
 
 
 def parse_url(url: str) -> SplitResult:

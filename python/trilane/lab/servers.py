@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from trilane.lab.measures import Json
+from trilane.lab.process import told
 
 PROGRAM = (sys.executable, "-m", "trilane", "serve")
 READY_SCHEMA = "trilane.serve/1"
@@ -189,10 +190,7 @@ def _last_words(process: subprocess.Popen[bytes], errors: IO[bytes]) -> str:
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(timeout=_STOP_S)
     errors.seek(0)
-    lines = errors.read().decode(errors="replace").strip().splitlines()
-    if lines:
-        return lines[-1].removeprefix("trilane: ").removeprefix("error: ")
-    return f"exit code {process.returncode}"
+    return told(errors.read()) or f"exit code {process.returncode}"
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
