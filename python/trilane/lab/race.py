@@ -20,6 +20,7 @@ from urllib.parse import SplitResult, urlsplit
 from trilane.lab import comparison, machine, runner, servers, stats, store
 from trilane.lab.arms import TITLES, Arm, BadArms, arms_for
 from trilane.lab.measures import Json
+from trilane.lab.meter import Meter
 
 QUESTION = "Which HTTP version is fastest here, and what does each cost?"
 # METHOD: quick comparisons take six blocks, or more where fewer could never show a difference.
@@ -208,7 +209,7 @@ def _target(wanted: Wanted, pinning: _Pinning, watcher: Watcher) -> Iterator[_Ta
             program=wanted.serve_program,
         ) as server:
             cpus = wanted.threads if pinning.server else len(machine.usable_cpus())
-            meter = servers.Meter(server.pid, cpus)
+            meter = Meter(server.pid, cpus)
             clear = "h2c" in wanted.versions
             yield _Target(
                 (server.http if clear else server.https) + PATH,
