@@ -74,5 +74,5 @@ def _sample(
             histogram=histogram,
         ),
         file=f"runs/{block + 1:02}-{position + 1}-{arm.name}.json",
-        server={"cpu_us_per_request": 9.0 / speed, "busy": 0.6, "cpu_s": 0.9},
+        server={"cpu_us_per_request": 9.0 / speed, "busy": 0.6, "cpu_s": 0.9, "others_busy": 0.01},
     )

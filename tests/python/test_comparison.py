@@ -162,3 +162,14 @@ def test_noise_larger_than_the_effect_forbids_the_claim() -> None:
     made = comparison.compare(race)
     assert made["ranking"]["winner"] is None
     assert any("the baseline differed from itself" in r for r in made["validity"]["reasons"])
+
+
+def test_a_busy_machine_makes_a_race_suspect() -> None:
+    race = synthetic.race(THREE)
+    server = {"cpu_us_per_request": 9.0, "busy": 0.6, "cpu_s": 0.9, "others_busy": 0.4}
+    made = comparison.compare(with_run(race, "h2", server=server))
+    assert made["arms"][1]["validity"] == {
+        "verdict": "suspect",
+        "reasons": ["other programs took 40 % of this machine's CPU (1 of 7 runs)"],
+    }
+    assert made["ranking"]["winner"] == "h2"

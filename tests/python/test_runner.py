@@ -15,6 +15,7 @@ from jsonschema import Draft202012Validator
 from conftest import HERE, Said
 from trilane.lab import race, runner, servers
 from trilane.lab.arms import BadArms, arms_for
+from trilane.lab.meter import Meter
 
 Make: TypeAlias = Callable[..., race.Wanted]
 
@@ -240,7 +241,7 @@ def test_a_server_that_does_not_come_up_says_why(
 
 
 def test_the_meter_counts_the_cpu_of_a_process() -> None:
-    meter = servers.Meter(os.getpid(), 1)
+    meter = Meter(os.getpid(), 1)
     run = {
         "requests": {"started": 900, "warmup": {"started": 100}},
         "plan": {"duration_s": 0.3, "warmup_s": 0.0},
@@ -255,10 +256,11 @@ def test_the_meter_counts_the_cpu_of_a_process() -> None:
     assert spent["requests"] == 1000
     assert spent["cpu_us_per_request"] == pytest.approx(1e6 * spent["cpu_s"] / 1000)
     assert spent["busy"] == 1.0
+    assert 0 <= spent["others_busy"] <= 1
 
 
 def test_the_meter_of_a_process_that_is_gone_knows_nothing() -> None:
-    meter = servers.Meter(2**22 + 1, 1)
+    meter = Meter(2**22 + 1, 1)
     meter.start()
     assert meter.stop({}) is None
 

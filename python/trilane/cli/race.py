@@ -106,6 +106,16 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
     connect_to: Annotated[
         str | None, typer.Option(metavar="HOST:PORT", help="Connect here instead.")
     ] = None,
+    connect_timeout: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Limit of a connect and handshake.")
+    ] = None,
+    expect_status: Annotated[
+        str | None, typer.Option(metavar="CODES", help="What counts as ok, such as 200-299,404.")
+    ] = None,
+    congestion_control: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Of the TCP arms. [default: cubic, like QUIC, if here]"),
+    ] = None,
     no_pin: Annotated[
         bool, typer.Option("--no-pin", help="Do not pin client and server to CPUs.")
     ] = False,
@@ -139,6 +149,8 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
                 ("--key", key),
                 ("--sni", sni),
                 ("--connect-to", connect_to),
+                ("--connect-timeout", connect_timeout),
+                ("--expect-status", expect_status),
             )
         ),
     )
@@ -159,6 +171,7 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
         margin=units.share("--margin", margin),
         threads=units.count("-t", threads),
         pin=not no_pin,
+        congestion_control=congestion_control,
         flags=flags,
         state=state,
         command=["trilane", *sys.argv[1:]],

@@ -15,6 +15,8 @@ from trilane.lab.measures import MEASURES, RATE, Json, Measure
 from trilane.lab.stats import Comparison, Floats
 
 SCHEMA = "trilane.comparison/1"
+# Share of all CPUs that other programs may take before a run is suspect.
+OTHERS_BUSY = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,6 +252,11 @@ def _arm(race: Race, table: _Table, arm: Arm, problems: list[str]) -> Json:
         for sample in samples
         if sample.run and sample.run["validity"]["verdict"] == "suspect"
         for reason in sample.run["validity"]["reasons"]
+    ]
+    suspect += [
+        f"other programs took {100 * sample.server['others_busy']:.0f} % of this machine's CPU"
+        for sample in samples
+        if sample.server and sample.server["others_busy"] > OTHERS_BUSY
     ]
     return {
         "name": arm.name,

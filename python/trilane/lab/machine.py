@@ -9,6 +9,7 @@ from pathlib import Path
 from trilane.lab.measures import Json
 
 _CPUS = Path("/sys/devices/system/cpu")
+_IPV4 = Path("/proc/sys/net/ipv4")
 
 
 def facts() -> Json:
@@ -18,7 +19,7 @@ def facts() -> Json:
         "cpus_usable": len(usable_cpus()),
         "governor": _read(_CPUS / "cpu0/cpufreq/scaling_governor"),
         "kernel": f"{platform.system()} {platform.release()}",
-        "tcp_congestion_control": _read(Path("/proc/sys/net/ipv4/tcp_congestion_control")),
+        "tcp_congestion_control": _read(_IPV4 / "tcp_congestion_control"),
         "python": platform.python_version(),
     }
 
@@ -48,6 +49,12 @@ def split_cpus(threads: int) -> tuple[list[int], list[int]] | None:
     if len(cpus) < 2 * threads:
         return None
     return sorted(cpus[:threads]), sorted(cpus[threads : 2 * threads])
+
+
+def may_use_congestion_control(name: str) -> bool:
+    """Whether the kernel lets this process choose that TCP congestion control."""
+    listed = "available" if os.geteuid() == 0 else "allowed"
+    return name in (_read(_IPV4 / f"tcp_{listed}_congestion_control") or "").split()
 
 
 def _cpu_model() -> str | None:

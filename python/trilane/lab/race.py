@@ -20,6 +20,7 @@ from urllib.parse import SplitResult, urlsplit
 from trilane.lab import comparison, machine, runner, servers, stats, store
 from trilane.lab.arms import TITLES, Arm, BadArms, arms_for
 from trilane.lab.measures import Json
+from trilane.lab.meter import Meter
 
 QUESTION = "Which HTTP version is fastest here, and what does each cost?"
 # METHOD: quick comparisons take six blocks, or more where fewer could never show a difference.
@@ -49,6 +50,8 @@ class Wanted:
     margin: float = 0.05
     threads: int = 1
     pin: bool = True
+    congestion_control: str | None = None
+    """Of the TCP arms; None chooses what QUIC uses, where the kernel has it."""
     flags: Sequence[str] = ()
     """Flags handed to every `trilane load` unchanged."""
     state: Path | None = None
@@ -101,6 +104,7 @@ def run(wanted: Wanted, watcher: Watcher) -> Result:
             timeout_s=wanted.timeout_s,
             threads=wanted.threads,
             cpus=pinning.client,
+            congestion_control=wanted.congestion_control or _like_quic(arms),
             program=wanted.load_program,
         )
         watcher.say(f"asking {target.url} which versions it serves")
@@ -151,6 +155,13 @@ def _arms(wanted: Wanted) -> list[Arm]:
     )
 
 
+def _like_quic(arms: Sequence[Arm]) -> str | None:
+    """CUBIC for the TCP arms of a race with HTTP/3: a BBR default would be another experiment."""
+    versions = {arm.version for arm in arms}
+    mixed = "h3" in versions and len(versions) > 1
+    return "cubic" if mixed and machine.may_use_congestion_control("cubic") else None
+
+
 def parse_url(url: str) -> SplitResult:
     """Check that a URL can be raced at all."""
     try:
@@ -198,7 +209,7 @@ def _target(wanted: Wanted, pinning: _Pinning, watcher: Watcher) -> Iterator[_Ta
             program=wanted.serve_program,
         ) as server:
             cpus = wanted.threads if pinning.server else len(machine.usable_cpus())
-            meter = servers.Meter(server.pid, cpus)
+            meter = Meter(server.pid, cpus)
             clear = "h2c" in wanted.versions
             yield _Target(
                 (server.http if clear else server.https) + PATH,

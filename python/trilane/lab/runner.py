@@ -17,6 +17,7 @@ from typing import Any, Protocol
 from trilane.lab.arms import Arm
 from trilane.lab.comparison import Sample
 from trilane.lab.measures import Json
+from trilane.lab.process import told
 
 PROGRAM = (sys.executable, "-m", "trilane", "load")
 # Exit codes of `trilane load` that come with a result: ok, gate breached, measurement invalid.
@@ -59,6 +60,8 @@ class Load:
     timeout_s: float
     threads: int
     cpus: str | None = None
+    congestion_control: str | None = None
+    """For the sockets of the TCP arms; QUIC brings its own."""
     program: Sequence[str] = PROGRAM
 
     def command(self, arm: Arm, file: Path) -> list[str]:
@@ -87,7 +90,10 @@ class Load:
         return self.warmup_s + self.duration_s + self.timeout_s + _SLACK_S
 
     def _start(self, version: str) -> list[str]:
-        return [*self.program, self.url, f"--{version}", *self.flags]
+        control: list[str] = []
+        if self.congestion_control and version != "h3":
+            control = ["--congestion-control", self.congestion_control]
+        return [*self.program, self.url, f"--{version}", *control, *self.flags]
 
 
 @dataclass(slots=True)
@@ -201,15 +207,8 @@ def _execute(command: Sequence[str], file: Path, limit_s: float) -> tuple[Json |
 
 
 def _message(errors: bytes, code: int) -> str:
-    """The last line that the process wrote to stderr, without the program's name."""
-    lines = [line.strip() for line in errors.decode(errors="replace").splitlines() if line.strip()]
-    if not lines:
-        name = f"signal {-code}" if code < 0 else f"exit code {code}"
-        return f"the run ended with {name} and no message"
-    told = next((line for line in lines if "error:" in line), lines[-1])
-    for prefix in ("trilane load: ", "trilane: ", "error: "):
-        told = told.removeprefix(prefix)
-    return told
+    name = f"signal {-code}" if code < 0 else f"exit code {code}"
+    return told(errors) or f"the run ended with {name} and no message"
 
 
 @contextlib.contextmanager

@@ -1,10 +1,4 @@
-"""Targets that a race starts itself: the embedded server, its readiness and what it spends.
-
-Server CPU per request
-    Kernel counters of the server's threads are read before and after each run, so they cover the
-    run's handshakes and warm-up as well. They are divided by all requests of the run, warm-up
-    included: numerator and denominator span the same time.
-"""
+"""Targets that a race starts itself: the embedded server and its readiness."""
 
 from __future__ import annotations
 
@@ -22,13 +16,13 @@ from pathlib import Path
 from typing import IO, Any
 
 from trilane.lab.measures import Json
+from trilane.lab.process import told
 
 PROGRAM = (sys.executable, "-m", "trilane", "serve")
 READY_SCHEMA = "trilane.serve/1"
 _READY_S = 20.0
 _STOP_S = 5.0
 _LINE_LIMIT = 65_536
-_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class ServerFailed(RuntimeError):
@@ -72,70 +66,6 @@ def embedded(
             cacert=str(ready["cacert"]),
             facts={"software": "trilane serve", "threads": threads, "cpus": cpus},
         )
-
-
-class Meter:
-    """CPU of a server process between two instants (`runner.ServerMeter`)."""
-
-    def __init__(self, pid: int, cpus: int) -> None:
-        self._cpus = cpus
-        self._tasks = Path(f"/proc/{pid}/task")
-        self._stat = Path(f"/proc/{pid}/stat")
-        self._before: tuple[float, dict[str, float], float] | None = None
-
-    def start(self) -> None:
-        """A run begins."""
-        self._before = self._read()
-
-    def stop(self, run: Json | None) -> Mapping[str, Any] | None:
-        """What the server spent since `start`; None when it is gone or the run left no count."""
-        before, after = self._before, self._read()
-        if before is None or after is None or run is None:
-            return None
-        wall = after[0] - before[0]
-        threads = {task: cpu - before[1].get(task, 0.0) for task, cpu in after[1].items()}
-        # Counters of live threads are exact to the nanosecond but die with their thread; the
-        # process total keeps the dead ones at 10 ms resolution.
-        ended = before[1].keys() - after[1].keys()
-        cpu_s = after[2] - before[2] if ended else sum(threads.values())
-        requests = run["requests"]["started"] + run["requests"]["warmup"]["started"]
-        return {
-            "cpu_s": cpu_s,
-            "requests": requests,
-            "cpu_us_per_request": 1e6 * cpu_s / requests if requests else None,
-            "busy": self._busy(run, threads, wall),
-        }
-
-    def _busy(self, run: Json, threads: Mapping[str, float], wall: float) -> float | None:
-        """How near the server was to its limit: its busiest thread, or all of them on its CPUs."""
-        loaded = run["plan"]["duration_s"]
-        if loaded is None:
-            return None
-        # The client's start and end are no load; a run never lasts longer than the wall saw.
-        seconds = min(float(loaded + run["plan"]["warmup_s"]), wall)
-        share = max(max(threads.values(), default=0.0), sum(threads.values()) / self._cpus)
-        return min(1.0, share / seconds)
-
-    def _read(self) -> tuple[float, dict[str, float], float] | None:
-        try:
-            threads = {}
-            for task in self._tasks.iterdir():
-                with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-                    threads[task.name] = _thread_seconds(task)
-            fields = self._stat.read_text(encoding="ascii").rpartition(")")[2].split()
-        except OSError:
-            return None
-        # proc(5): utime and stime are fields 14 and 15; the split starts at field 3.
-        return time.monotonic(), threads, (int(fields[11]) + int(fields[12])) / _TICKS
-
-
-def _thread_seconds(task: Path) -> float:
-    try:
-        return int((task / "schedstat").read_text(encoding="ascii").split()[0]) / 1e9
-    except FileNotFoundError:
-        # A kernel without CONFIG_SCHED_INFO.
-        fields = (task / "stat").read_text(encoding="ascii").rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / _TICKS
 
 
 @contextlib.contextmanager
@@ -189,10 +119,7 @@ def _last_words(process: subprocess.Popen[bytes], errors: IO[bytes]) -> str:
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(timeout=_STOP_S)
     errors.seek(0)
-    lines = errors.read().decode(errors="replace").strip().splitlines()
-    if lines:
-        return lines[-1].removeprefix("trilane: ").removeprefix("error: ")
-    return f"exit code {process.returncode}"
+    return told(errors.read()) or f"exit code {process.returncode}"
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

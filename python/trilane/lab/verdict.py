@@ -46,7 +46,7 @@ def bound_text(load: Mapping[str, Any]) -> str:
         "server": "server-bound",
         "client+server": "client- and server-bound",
         "waiting": "neither end was saturated",
-        "elsewhere": "not client-bound (the server or the network set the rate)",
+        "elsewhere": "server- or network-bound",
     }[str(load["bound"])]
 
 
@@ -83,7 +83,8 @@ def validity(comparison: Json) -> Json:
     ]
     verdicts = {arm["validity"]["verdict"] for arm in comparison["arms"]}
     floor = comparison["noise_floor"][RATE.name]
-    if floor and not floor["low"] <= 1 <= floor["high"]:
+    told = comparison["plan"]["blocks_done"] >= stats.blocks_needed(1)
+    if floor and told and not floor["low"] <= 1 <= floor["high"]:
         reasons.append(
             f"the baseline differed from itself: {floor['low']:.3f} to {floor['high']:.3f} times"
         )

@@ -115,8 +115,15 @@ def _ratio_ticks(low: float, high: float) -> list[float]:
     elif high / low < 8:
         steps = [0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 1, 1.25, 1.5, 1.75, 2, 2.5, 3, 4, 5]
     else:
-        steps = [digit * 10.0**power for power in range(-4, 5) for digit in (1, 2, 5)]
+        return _log_ticks(low, high)
     return [round(step, 6) for step in steps if low <= step <= high]
+
+
+def _log_ticks(low: float, high: float) -> list[float]:
+    """Powers of ten between the ends, with 2 and 5 between them unless they would crowd."""
+    digits = (1, 2, 5) if high / low < 200 else (1,)
+    steps = [digit * 10.0**power for power in range(-6, 7) for digit in digits]
+    return [round(step, 9) for step in steps if low <= step <= high]
 
 
 def _latency(comparison: Json) -> Chart | None:
@@ -149,7 +156,12 @@ def _latency(comparison: Json) -> Chart | None:
             "low:Q",
             title="service time (ms)",
             scale=alt.Scale(type="log", nice=False),
-            axis=alt.Axis(format="~g", tickCount=6),
+            axis=alt.Axis(
+                format="~g",
+                values=_log_ticks(
+                    min(row["low"] for row in rows), max(row["high"] for row in rows)
+                ),
+            ),
         ),
         alt.Y2("high:Q"),
     )
@@ -183,9 +195,10 @@ def _cpu(comparison: Json) -> Chart | None:
     ]
     if not rows:
         return None
+    shown = [side for side in sides.values() if any(row["side"] == side for row in rows)]
     base = alt.Chart(alt.Data(values=rows)).encode(
         y=alt.Y("arm:N", title="arm", sort=_titles(comparison)),
-        yOffset=alt.YOffset("side:N", sort=["client", "server"]),
+        yOffset=alt.YOffset("side:N", sort=shown),
     )
     bars = base.mark_bar().encode(
         alt.X("median:Q", title="CPU per request (µs)"),
@@ -193,7 +206,7 @@ def _cpu(comparison: Json) -> Chart | None:
         opacity=alt.Opacity(
             "side:N",
             title=None,
-            scale=alt.Scale(domain=["client", "server"], range=[1.0, 0.55]),
+            scale=alt.Scale(domain=shown, range=[1.0, 0.55][: len(shown)]),
             legend=alt.Legend(orient="top", symbolFillColor=_GREY, symbolStrokeWidth=0),
         ),
         tooltip=[

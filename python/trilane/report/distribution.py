@@ -42,7 +42,7 @@ def quantile_bands(runs: Sequence[Json]) -> list[Band]:
     if not histograms:
         return []
     fewest = min(histogram.get_total_count() for histogram in histograms)
-    quantiles = [1 - 10 ** (-_DECADES * step / _POINTS) for step in range(_POINTS + 1)]
+    quantiles = [1 - 10 ** (-_DECADES * step / _POINTS) for step in range(1, _POINTS + 1)]
     percentiles = [100 * q for q in quantiles if fewest * (1 - q) >= _SAMPLES]
     if not percentiles:
         return []

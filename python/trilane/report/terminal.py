@@ -123,7 +123,7 @@ def _notes(comparison: Json, lines: list[Text]) -> Text:
         busy = f"client {text.percent(load['client_busy'])}"
         if load["server_busy"] is not None:
             busy += f", server {text.percent(load['server_busy'])}"
-        lines.append(Text(f"{arm['title']}: {bound_text(load)}; busiest thread: {busy}"))
+        lines.append(Text(f"{arm['title']}: {bound_text(load)}; busiest thread {busy}"))
     lines += [
         Text(f"{TITLES[gone['version']]} not raced: {gone['reason']}", style="yellow")
         for gone in comparison["absent"]
@@ -135,7 +135,9 @@ def _notes(comparison: Json, lines: list[Text]) -> Text:
     if differing:
         lines.append(Text(f"not equal between arms: {', '.join(differing)}", style="yellow"))
     verdict = comparison["validity"]
-    lines.append(Text(verdict["verdict"], style=_VALIDITY_STYLE[verdict["verdict"]]))
+    lines.append(
+        Text.assemble("validity: ", (verdict["verdict"], _VALIDITY_STYLE[verdict["verdict"]]))
+    )
     for reason in verdict["reasons"]:
         lines[-1].append(f"\n  {reason}", style="default")
     return Text("\n").join(lines)

@@ -1,0 +1,126 @@
+"""What a run cost outside the load process: our server's CPU, and everybody else's.
+
+Server CPU per request
+    Kernel counters of the server's threads are read before and after each run, so they cover the
+    run's handshakes and warm-up as well. They are divided by all requests of the run, warm-up
+    included: numerator and denominator span the same time.
+Others
+    CPU time of the whole machine less the server's, the load's and ours: on a busy machine neither
+    end is at its limit and still both are slow.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trilane.lab.measures import Json
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """Counters at one instant, in seconds."""
+
+    at: float
+    threads: Mapping[str, float]
+    """CPU of each thread of the server."""
+    server: float
+    """CPU of the server's process, ended threads included."""
+    mine: float
+    """CPU of this process and of the children it has waited for: the loads."""
+    machine: float
+    """CPU of everything in user and system mode; time for interrupts is nobody's and left out."""
+
+
+class Meter:
+    """CPU of a server process and of the machine between two instants (`runner.ServerMeter`)."""
+
+    def __init__(self, pid: int, cpus: int) -> None:
+        self._cpus = cpus
+        self._tasks = Path(f"/proc/{pid}/task")
+        self._stat = Path(f"/proc/{pid}/stat")
+        self._before: _Reading | None = None
+
+    def start(self) -> None:
+        """A run begins."""
+        self._before = self._read()
+
+    def stop(self, run: Json | None) -> Mapping[str, Any] | None:
+        """What was spent since `start`; None when the server is gone or the run left no count."""
+        before, after = self._before, self._read()
+        if before is None or after is None or run is None:
+            return None
+        wall = after.at - before.at
+        threads = {task: cpu - before.threads.get(task, 0.0) for task, cpu in after.threads.items()}
+        # Counters of live threads are exact to the nanosecond but die with their thread; the
+        # process total keeps the dead ones at 10 ms resolution.
+        ended = before.threads.keys() - after.threads.keys()
+        cpu_s = after.server - before.server if ended else sum(threads.values())
+        others_s = after.machine - before.machine - cpu_s - (after.mine - before.mine)
+        requests = run["requests"]["started"] + run["requests"]["warmup"]["started"]
+        return {
+            "cpu_s": cpu_s,
+            "requests": requests,
+            "cpu_us_per_request": 1e6 * cpu_s / requests if requests else None,
+            "busy": self._busy(run, threads, wall),
+            "others_busy": min(1.0, max(0.0, others_s / (wall * (os.cpu_count() or 1)))),
+        }
+
+    def _busy(self, run: Json, threads: Mapping[str, float], wall: float) -> float | None:
+        """How near the server was to its limit: its busiest thread, or all of them on its CPUs."""
+        loaded = run["plan"]["duration_s"]
+        if loaded is None:
+            return None
+        # The client's start and end are no load; a run never lasts longer than the wall saw.
+        seconds = min(float(loaded + run["plan"]["warmup_s"]), wall)
+        share = max(max(threads.values(), default=0.0), sum(threads.values()) / self._cpus)
+        return min(1.0, share / seconds)
+
+    def _read(self) -> _Reading | None:
+        try:
+            threads = {}
+            for task in self._tasks.iterdir():
+                with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                    threads[task.name] = _thread_seconds(task)
+            return _Reading(
+                at=time.monotonic(),
+                threads=threads,
+                server=_stat_seconds(self._stat),
+                mine=_usage(resource.RUSAGE_SELF) + _usage(resource.RUSAGE_CHILDREN),
+                machine=_machine_seconds(),
+            )
+        except OSError:
+            return None
+
+
+def _thread_seconds(task: Path) -> float:
+    try:
+        return int((task / "schedstat").read_text(encoding="ascii").split()[0]) / 1e9
+    except FileNotFoundError:
+        # A kernel without CONFIG_SCHED_INFO.
+        return _stat_seconds(task / "stat")
+
+
+def _stat_seconds(stat: Path) -> float:
+    # proc(5): utime and stime are fields 14 and 15; after the name in brackets comes field 3.
+    fields = stat.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS
+
+
+def _machine_seconds() -> float:
+    # proc(5): cpu user nice system idle iowait irq softirq steal ...
+    user, nice, system = Path("/proc/stat").read_text(encoding="ascii").split(maxsplit=4)[1:4]
+    return (int(user) + int(nice) + int(system)) / _TICKS
+
+
+def _usage(who: int) -> float:
+    used = resource.getrusage(who)
+    return used.ru_utime + used.ru_stime

@@ -1,0 +1,271 @@
+"""The command as a user meets it: a process, its output, its exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from trilane import __version__, _core
+
+QUICK = ("--blocks", "1", "-d", "200ms", "--warmup", "50ms", "--seed", "1", "--in-flight", "8")
+
+
+def trilane(
+    *arguments: str, folder: Path | None = None, patience_s: float = 120, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "trilane", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=patience_s,
+        cwd=folder,
+        env={**os.environ, "NO_COLOR": "1", "COLUMNS": "100", **environment},
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
+    """One short race of everything against the embedded server."""
+    folder = tmp_path_factory.mktemp("quick")
+    done = trilane(
+        "race", *QUICK, "--blocks", "2", "--format", "json", "--state", str(folder), folder=folder
+    )
+    assert done.returncode in (0, 4), done.stderr
+    return folder, (json.loads(done.stdout), done.stderr)
+
+
+def test_help_names_the_commands() -> None:
+    done = trilane("--help")
+    assert done.returncode == 0
+    for command in ("race", "load", "serve"):
+        assert command in done.stdout
+
+
+def test_no_arguments_show_the_help_as_wrong_usage() -> None:
+    done = trilane()
+    assert done.returncode == 2
+    assert "Commands" in done.stdout
+
+
+def test_version_names_the_build() -> None:
+    shown = trilane("--version").stdout
+    assert shown.startswith(f"trilane {__version__} (")
+    assert _core.build_profile in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (["rase"], "Did you mean 'race'"),
+        (["race", "--blokcs", "3"], "--blocks"),
+        (["race", "example.org"], "try https://example.org"),
+        (["race", "ftp://x"], "not ftp://"),
+        (["race", "-d", "soon"], "a time such as 500ms"),
+        (["race", "--blocks", "0"], "whole number from 1"),
+        (["race", "--margin", "2"], "a share such as 5%"),
+        (["race", "-c", "7"], "try --in-flight 63"),
+        (["race", "http://x", "--h3"], "--h3 needs an https:// URL"),
+        (["race", "--baseline", "h9"], "choose from h1, h2, h3"),
+        (["race", "--report", "/nowhere/at/all.html"], "a folder that exists"),
+        (["race", "--format", "xml"], "json"),
+    ],
+)
+def test_wrong_use_is_one_line_and_what_to_type(
+    arguments: list[str], hint: str, tmp_path: Path
+) -> None:
+    done = trilane(*arguments, folder=tmp_path, XDG_STATE_HOME=str(tmp_path))
+    assert done.returncode == 2
+    assert done.stdout == ""
+    told, action = done.stderr.splitlines()
+    assert told.startswith("trilane: error: ")
+    assert hint in told
+    assert action.startswith("try: trilane ")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_load_and_serve_reach_rust_before_typer_is_imported() -> None:
+    for command in ("load", "serve"):
+        done = subprocess.run(
+            [sys.executable, "-X", "importtime", "-m", "trilane", command, "--help"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0
+        for heavy in ("typer", "rich", "numpy", "trilane.cli"):
+            assert f" {heavy}\n" not in done.stderr
+
+
+def test_a_refused_port_ends_soon_and_says_so(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+        done = trilane(
+            "race", f"http://127.0.0.1:{port}/", "--timeout", "2s", "--state", str(tmp_path)
+        )
+    assert done.returncode == 1
+    assert "refused" in done.stderr.lower()
+    assert "Traceback" not in done.stderr
+
+
+def test_a_state_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    done = trilane("race", "--state", str(blocked / "state"), folder=tmp_path)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_race_over_three_versions_follows_the_schema(
+    quick: tuple[Path, Any], comparison_schema: Draft202012Validator
+) -> None:
+    made, _ = quick[1]
+    assert [error.message for error in comparison_schema.iter_errors(made)] == []
+    assert [arm["name"] for arm in made["arms"]] == ["h1", "h2", "h3"], made["absent"]
+    for arm in made["arms"]:
+        for run in arm["runs"]:
+            assert run["target"]["version"] == arm["version"]
+            assert run["requests"]["ok"] > 0
+        for sample in arm["samples"]:
+            assert sample["server"]["cpu_us_per_request"] > 0
+
+
+def test_a_race_leaves_its_report_here_and_in_the_run_folder(quick: tuple[Path, Any]) -> None:
+    folder, (_, errors) = quick
+    [kept] = (folder / "runs").iterdir()
+    assert (folder / "report.html").read_text() == (kept / "report.html").read_text()
+    assert "report: report.html" in errors
+    assert str(kept) in errors
+    assert (kept / "manifest.json").is_file()
+
+
+def test_pinning_is_recorded(quick: tuple[Path, Any]) -> None:
+    made, _ = quick[1]
+    pinning = made["ledger"]["machine"]["pinning"]
+    if len(os.sched_getaffinity(0)) >= 2:
+        assert pinning.startswith("server on CPU ")
+        assert made["arms"][0]["runs"][0]["plan"]["cpus"] is not None
+    else:
+        assert pinning.startswith("none")
+
+
+def test_text_output_ends_with_the_table(tmp_path: Path) -> None:
+    done = trilane("race", "--h2", *QUICK, "--no-pin", "--state", str(tmp_path), folder=tmp_path)
+    assert done.returncode in (0, 4), done.stderr
+    assert "HTTP/2" in done.stdout.splitlines()[0]
+    assert "requests/s" in done.stdout
+    assert "pinning: none (--no-pin)" in done.stdout
+    assert "\x1b" not in done.stdout + done.stderr
+
+
+def test_a_missing_version_of_the_server_is_named(tmp_path: Path) -> None:
+    """The cleartext port speaks no TLS: every https arm is missing, and each says why."""
+    serve = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "trilane", "serve", "--port", "0", "--tls-port", "0"),
+            *("--format", "json", "--exit-with-parent", "--state", str(tmp_path)),
+        ],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    assert serve.stdout is not None
+    assert serve.stdin is not None
+    try:
+        ready = json.loads(serve.stdout.readline())
+        wrong = ready["http"].replace("http://", "https://")
+        done = trilane(
+            "race", wrong, *QUICK, "--timeout", "2s", "--state", str(tmp_path), folder=tmp_path
+        )
+        assert done.returncode == 1
+        for title in ("HTTP/1.1", "HTTP/2", "HTTP/3"):
+            assert title in done.stderr
+        own = trilane(
+            "race", ready["http"] + "/hello", *QUICK, "--state", str(tmp_path), folder=tmp_path
+        )
+        assert own.returncode in (0, 4), own.stderr
+        assert "HTTP/2 (cleartext)" in own.stdout
+    finally:
+        serve.stdin.close()
+        serve.wait(timeout=20)
+        serve.stdout.close()
+
+
+def test_ctrl_c_reports_what_is_there_and_exits_with_130(tmp_path: Path) -> None:
+    race = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "trilane", "race", "--h1", "--h2", "--blocks", "500"),
+            *("-d", "100ms", "--warmup", "0s", "--state", str(tmp_path), "--format", "json"),
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+    )
+    runs = tmp_path / "runs"
+    until = time.monotonic() + 60
+    while time.monotonic() < until and len(list(runs.glob("*/runs/03-*.json"))) < 1:
+        time.sleep(0.1)
+    race.send_signal(signal.SIGINT)
+    out, err = race.communicate(timeout=60)
+    assert race.returncode == 130, err
+    assert "Traceback" not in err
+    made = json.loads(out)
+    assert made["interrupted"]
+    assert made["plan"]["blocks_done"] >= 2
+
+
+def test_ctrl_c_inside_python_reaches_a_load(tmp_path: Path) -> None:
+    serve = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "trilane", "serve", "--port", "0", "--tls-port", "0"),
+            *("--format", "json", "--exit-with-parent", "--state", str(tmp_path)),
+        ],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert serve.stdout is not None
+    assert serve.stdin is not None
+    try:
+        url = json.loads(serve.stdout.readline())["http"] + "/hello"
+        load = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "trilane", "load", url, "-d", "60s", "-c", "2"),
+                *("--format", "json"),
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        time.sleep(2)
+        load.send_signal(signal.SIGINT)
+        out, _ = load.communicate(timeout=20)
+        assert load.returncode == 130
+        assert json.loads(out)["interrupted"]
+    finally:
+        serve.stdin.close()
+        serve.wait(timeout=20)
+        serve.stdout.close()
+
+
+def test_the_manual_holds_every_command(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "trilane.cli.manual", str(tmp_path)], check=False, text=True
+    )
+    assert done.returncode == 0
+    manual = (tmp_path / "manual.md").read_text()
+    for command in ("race", "load", "serve"):
+        assert f"## trilane {command}\n" in manual
+        assert (tmp_path / f"trilane-{command}.1").read_text().startswith(".TH TRILANE-")
