@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
+__all__ = ["build_profile", "main", "revision", "version"]
+
 version: Final[str]
 """Version of the native part, such as `0.1.0`."""
 

@@ -17,7 +17,7 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// Serve HTTP/1.1, HTTP/2 and HTTP/3 from one handler.
 #[derive(Args, Clone, Debug)]
-pub struct ServeArgs {
+pub(crate) struct ServeArgs {
     /// Port for cleartext HTTP/1.1 and HTTP/2 (prior knowledge); 0 picks a free one
     #[arg(short, long, default_value_t = 8080, value_name = "PORT")]
     port: u16,
@@ -87,7 +87,7 @@ fn time(text: &str) -> Result<Duration, String> {
 }
 
 /// Runs the command until it is told to stop; returns the exit code.
-pub fn run(args: ServeArgs) -> u8 {
+pub(crate) fn run(args: ServeArgs) -> u8 {
     match serve(args) {
         Ok(()) => 0,
         Err(error) => {

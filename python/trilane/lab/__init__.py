@@ -1,0 +1,1 @@
+"""Experiments: arms, blocks of runs, the statistics of a comparison."""

@@ -72,40 +72,33 @@ def arms_for(
     ]
 
 
-def _split(
-    in_flight: int | None, connections: int | None, streams: int | None
-) -> tuple[int, int]:
+def _split(in_flight: int | None, connections: int | None, streams: int | None) -> tuple[int, int]:
     """Requests in flight, and streams on each multiplexed connection."""
     for flag, value in (("--in-flight", in_flight), ("-c", connections), ("-m", streams)):
         if value is not None and value < 1:
             raise BadArms(f"{flag} must be at least 1, not {value}")
     if connections is not None and streams is not None:
-        if in_flight not in (None, connections * streams):
+        total = connections * streams
+        if in_flight not in (None, total):
             raise BadArms(
-                f"-c {connections} times -m {streams} is {connections * streams}, "
-                f"not --in-flight {in_flight}: leave one of the three out"
-            )
-        return connections * streams, streams
-    total = DEFAULT_IN_FLIGHT if in_flight is None else in_flight
-    if streams is not None:
-        if total % streams:
-            raise BadArms(
-                f"--in-flight {total} is no multiple of -m {streams}: "
-                f"try --in-flight {_multiple(total, streams)}"
+                f"-c {connections} times -m {streams} is {total}, not --in-flight {in_flight}: "
+                "leave one of the three out"
             )
         return total, streams
+    total = DEFAULT_IN_FLIGHT if in_flight is None else in_flight
+    if streams is not None:
+        _check_multiple(total, "-m", streams)
+        return total, streams
     if connections is not None:
-        if total % connections:
-            raise BadArms(
-                f"--in-flight {total} is no multiple of -c {connections}: "
-                f"try --in-flight {_multiple(total, connections)}"
-            )
+        _check_multiple(total, "-c", connections)
         return total, total // connections
-    for count in range(_DEFAULT_CONNECTIONS, 0, -1):
-        if total % count == 0:
-            return total, total // count
-    return total, total
+    count = next(count for count in range(_DEFAULT_CONNECTIONS, 0, -1) if total % count == 0)
+    return total, total // count
 
 
-def _multiple(total: int, step: int) -> int:
-    return max(step, round(total / step) * step)
+def _check_multiple(total: int, flag: str, step: int) -> None:
+    if total % step:
+        nearest = max(step, round(total / step) * step)
+        raise BadArms(
+            f"--in-flight {total} is no multiple of {flag} {step}: try --in-flight {nearest}"
+        )

@@ -1,4 +1,4 @@
-"""From the runs of all blocks to one `trilane.comparison/1` object (docs/comparison.schema.json)."""
+"""From the runs of all blocks to one `trilane.comparison/1` (docs/comparison.schema.json)."""
 
 from __future__ import annotations
 
@@ -93,9 +93,7 @@ def compare(race: Race) -> Json:
     pairs = table.family(
         RATE,
         [
-            (second.name, first.name)
-            if second.name != race.baseline
-            else (first.name, second.name)
+            (second.name, first.name) if second.name != race.baseline else (first.name, second.name)
             for first, second in combinations(race.arms, 2)
         ],
         floors[RATE.name],
@@ -166,8 +164,8 @@ class _Table:
         return [s for s in self._race.samples if s.arm == arm and s.block in self._complete]
 
     def problems(self, arm: str) -> list[str]:
-        reasons = [reason for sample in self.samples(arm) for reason in sample.invalid]
-        return list(dict.fromkeys(reasons))
+        samples = self.samples(arm)
+        return verdict.merged([r for sample in samples for r in sample.invalid], len(samples))
 
     def values(self, arm: str, measure: Measure) -> Floats:
         """One value per block; the baseline's two runs are joined by their geometric mean."""
@@ -278,7 +276,7 @@ def _arm(race: Race, table: _Table, arm: Arm, problems: list[str]) -> Json:
         "summary": summary,
         "validity": {
             "verdict": "invalid" if problems else "suspect" if suspect else "valid",
-            "reasons": problems or list(dict.fromkeys(suspect)),
+            "reasons": problems or verdict.merged(suspect, len(samples)),
         },
         "load": verdict.bound([s for s in samples if s.run is not None]),
     }

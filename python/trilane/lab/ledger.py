@@ -1,4 +1,4 @@
-"""The ledger: what must be equal between arms, or be printed because it is not (METHOD section 4)."""
+"""The ledger: what must be equal between arms, or be printed because it is not."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ _ROWS: tuple[tuple[str, Callable[[Json], Any]], ...] = (
 
 
 def build(race: Race) -> Json:
-    """Ledger of a race: one row per fact with its value in every arm, and the facts of the machine."""
+    """One row per fact with its value in every arm, and the facts of machine and server."""
     runs = {
         arm.name: [s.run for s in race.samples if s.arm == arm.name and s.run is not None]
         for arm in race.arms

@@ -18,13 +18,13 @@ class Measure:
     unit: str
     better: Literal["higher", "lower"]
     read: Callable[[Json, Mapping[str, Any] | None], float | None]
-    """Value of a `trilane.run/1` and of the server's cost in that run; None where it is not known."""
+    """Value from a `trilane.run/1` and from the server's cost in that run; None where unknown."""
 
 
 def _quantile(name: str) -> Callable[[Json, Mapping[str, Any] | None], float | None]:
     def read(run: Json, _server: Mapping[str, Any] | None) -> float | None:
         latency = run["latency"]
-        # Closed model: service time; open model: response time, which counts from the intended start.
+        # Open model: response time, because it counts from the intended start.
         distribution = latency["response"] if run["plan"]["model"] == "open" else latency["service"]
         value: float | None = (distribution or {}).get(name)
         return value

@@ -6,12 +6,12 @@ between two arms inside that block, so that drift of the machine cancels.
 Estimate
     The Hodges-Lehmann centre (the median of all pairwise means) of the log-ratios.
 Interval
-    Percentile bootstrap over blocks. With few blocks the plain percentile interval is too narrow, so its
-    percentiles are widened as Hesterberg (2015, "What Teachers Should Know About the Bootstrap",
-    section 3.3) derives: alpha/2 becomes Phi(-sqrt(n / (n - 1)) * t(alpha/2, n - 1)).
+    Percentile bootstrap over blocks. With few blocks the plain percentile interval is too narrow,
+    so its percentiles are widened as Hesterberg (2015, "What Teachers Should Know About the
+    Bootstrap") derives: alpha/2 becomes Phi(-sqrt(n / (n - 1)) * t(alpha/2, n - 1)).
 Test
-    Exact Wilcoxon signed-rank; with ties or zeros (histogram buckets make them) the exact permutation
-    distribution. Holm's step-down over the comparisons of one measure.
+    Exact Wilcoxon signed-rank; with ties or zeros (histogram buckets make them) the exact
+    permutation distribution. Holm's step-down over the comparisons of one measure.
 No difference
     Two one-sided signed-rank tests against a margin (TOST), Holm over the same family.
 
@@ -81,7 +81,7 @@ def hodges_lehmann(samples: Floats) -> Floats:
 
 
 def bootstrap(samples: Floats, statistic: Statistic, seed: int) -> Interval | None:
-    """`statistic` of `samples` with its 95 % bootstrap interval; None when one block or none is there."""
+    """`statistic` of `samples` with its 95 % bootstrap interval; None below two blocks."""
     blocks = len(samples)
     if blocks < 2:
         return None
@@ -128,9 +128,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 def log_ratios(numerator: Floats, denominator: Floats) -> Floats:
     """Per-block log-ratios of the blocks where both values exist and are positive."""
-    usable = (
-        np.isfinite(numerator) & np.isfinite(denominator) & (numerator > 0) & (denominator > 0)
-    )
+    usable = np.isfinite(numerator) & np.isfinite(denominator) & (numerator > 0) & (denominator > 0)
     return np.asarray(np.log(numerator[usable] / denominator[usable]), dtype=np.float64)
 
 

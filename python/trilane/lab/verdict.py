@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 # network work, some of it not charged to it, so it counts as saturated a little earlier.
 CLIENT_SATURATED = 0.95
 SERVER_SATURATED = 0.90
+_NUMBER = re.compile(r"[-+]?\d[\d.,]*")
 
 
 def bound(samples: Sequence[Sample]) -> Json:
@@ -46,6 +48,17 @@ def bound_text(load: Mapping[str, Any]) -> str:
         "waiting": "neither end was saturated",
         "elsewhere": "not client-bound (the server or the network set the rate)",
     }[str(load["bound"])]
+
+
+def merged(reasons: Sequence[str], runs: int) -> list[str]:
+    """Reasons that differ only in their numbers told once, with how many runs gave them."""
+    kinds: dict[str, list[str]] = {}
+    for reason in reasons:
+        kinds.setdefault(_NUMBER.sub("#", reason), []).append(reason)
+    return [
+        f"{same[0]} ({len(same)} of {runs} runs)" if runs > 1 else same[0]
+        for same in kinds.values()
+    ]
 
 
 def winner(names: Sequence[str], pairs: Sequence[Mapping[str, Any]]) -> str | None:

@@ -1,0 +1,1 @@
+"""A comparison for people: on the terminal and as one HTML file."""

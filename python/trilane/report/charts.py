@@ -17,6 +17,7 @@ from trilane.report.distribution import quantile_bands
 COLOURS = {"h1": "#3f87c8", "h2": "#d97f14", "h2c": "#d97f14", "h3": "#27987a"}
 _GREY = "#8a8f98"
 _BAR = 18
+_FULL_WINDOW_S = 0.99
 # Tick labels of the percentile axis, at 1 / (1 - q).
 _PERCENTILES = {2: "p50", 10: "p90", 100: "p99", 1_000: "p99.9", 10_000: "p99.99"}
 
@@ -80,9 +81,7 @@ def _ratios(comparison: Json) -> Chart | None:
         .mark_bar(color=_GREY, opacity=0.3, height=alt.RelativeBandSize(0.9))
         .encode(axis, alt.X2("high:Q"), measure)
     )
-    one = (
-        alt.Chart(alt.Data(values=[{"one": 1}])).mark_rule(color=_GREY).encode(alt.X("one:Q"))
-    )
+    one = alt.Chart(alt.Data(values=[{"one": 1}])).mark_rule(color=_GREY).encode(alt.X("one:Q"))
     base = alt.Chart(alt.Data(values=rows)).encode(
         y=measure,
         yOffset=alt.YOffset("arm:N", sort=[arm["title"] for arm in arms]),
@@ -103,7 +102,8 @@ def _ratios(comparison: Json) -> Chart | None:
     return Chart(
         "ratios",
         f"Ratio to {baseline}",
-        f"Point: centre over blocks; line: 95 % interval; grey: noise floor, {baseline} against itself. Log scale.",
+        "Point: centre over blocks; line: 95 % interval; "
+        f"grey: noise floor, {baseline} against itself. Log scale.",
         _spec(alt.layer(floor, one, whisker, point), step=44, rows=len(shown)),
     )
 
@@ -283,8 +283,12 @@ def _windows(comparison: Json) -> Chart | None:
 
 def _whole(run: Json) -> list[Json]:
     """Windows of a full second: the rest of a run would look like a slump."""
-    length = run["rate"].get("window_s") or run["plan"]["duration_s"] or 0.0
-    return [w for w in run["windows"] if w["start_s"] + 1 <= length + 0.01]
+    end = run["rate"]["window_s"]
+    return [
+        window
+        for window in run["windows"]
+        if window.get("length_s", end - window["start_s"]) > _FULL_WINDOW_S
+    ]
 
 
 def _ticks(last: int) -> list[int]:
@@ -293,9 +297,10 @@ def _ticks(last: int) -> list[int]:
 
 
 def _whiskers(base: alt.Chart) -> alt.Chart:
-    return base.mark_rule(color=_GREY, strokeWidth=2).encode(
+    rules: alt.Chart = base.mark_rule(color=_GREY, strokeWidth=2).encode(
         alt.X("low:Q"), alt.X2("high:Q")
     )
+    return rules
 
 
 def _titles(comparison: Json) -> list[str]:
@@ -315,7 +320,7 @@ def _colour(arms: Sequence[Json], *, legend: bool = True) -> alt.Color:
 
 
 def _spec(
-    chart: alt.LayerChart | alt.Chart,
+    chart: alt.LayerChart | alt.FacetChart | alt.Chart,
     *,
     height: int | None = None,
     step: int | None = None,

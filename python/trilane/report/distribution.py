@@ -42,16 +42,15 @@ def quantile_bands(runs: Sequence[Json]) -> list[Band]:
     if not histograms:
         return []
     fewest = min(histogram.get_total_count() for histogram in histograms)
+    quantiles = [1 - 10 ** (-_DECADES * step / _POINTS) for step in range(_POINTS + 1)]
+    percentiles = [100 * q for q in quantiles if fewest * (1 - q) >= _SAMPLES]
+    if not percentiles:
+        return []
+    found = [histogram.get_percentile_to_value_dict(percentiles) for histogram in histograms]
     bands = []
-    for step in range(_POINTS + 1):
-        q = 1 - 10 ** (-_DECADES * step / _POINTS)
-        if fewest * (1 - q) < _SAMPLES:
-            break
-        values = [
-            histogram.get_value_at_percentile(100 * q) * SECONDS_PER_UNIT
-            for histogram in histograms
-        ]
-        bands.append(Band(q, statistics.median(values), min(values), max(values)))
+    for percentile in percentiles:
+        values = [values[percentile] * SECONDS_PER_UNIT for values in found]
+        bands.append(Band(percentile / 100, statistics.median(values), min(values), max(values)))
     return bands
 
 

@@ -30,7 +30,9 @@ def render(comparison: Json) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template("comparison.html.jinja").render(
+    return environment.get_template(
+        "comparison.html.jinja"
+    ).render(
         comparison=comparison,
         plan=comparison["plan"],
         baseline=TITLES[comparison["baseline"]],
@@ -38,7 +40,7 @@ def render(comparison: Json) -> str:
         rows=_rows(comparison),
         charts=charts(comparison),
         # "v6.1.0" -> "v6.1": the name vl-convert knows a Vega-Lite release by.
-        vega=vl_convert.javascript_bundle(
+        vega=vl_convert.javascript_bundle(  # type: ignore[call-arg]
             vl_version=".".join(alt.SCHEMA_VERSION.split(".")[:2])
         ),
         text=text,
@@ -77,8 +79,7 @@ def _rows(comparison: Json) -> list[Json]:
 
 def _cell(summary: Json, factor: float, ratio: Json | None, better: str) -> Json:
     median, low, high = (
-        None if summary[key] is None else summary[key] / factor
-        for key in ("median", "low", "high")
+        None if summary[key] is None else summary[key] / factor for key in ("median", "low", "high")
     )
     cell: Json = {
         "value": text.number(median),

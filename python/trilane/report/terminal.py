@@ -33,7 +33,9 @@ def show(comparison: Json, console: Console) -> None:
 def render(comparison: Json) -> RenderableType:
     """A comparison as something rich can print."""
     return Group(
-        _head(comparison), Padding(_table(comparison), (1, 0)), _notes(comparison, _legend(comparison))
+        _head(comparison),
+        Padding(_table(comparison), (1, 0)),
+        _notes(comparison, _legend(comparison)),
     )
 
 
@@ -85,7 +87,7 @@ def _table(comparison: Json) -> Table:
         medians = [arm["summary"][measure.name]["median"] for arm in arms]
         factor, unit = text.scale(medians, measure.unit)
         values = [Text(_value(median, factor, unit, measure)) for median in medians]
-        row = [_LABELS[measure.name], *values]
+        row: list[Text | str] = [_LABELS[measure.name], *values]
         if not ratios:
             table.add_row(*row)
             continue
@@ -122,8 +124,10 @@ def _notes(comparison: Json, lines: list[Text]) -> Text:
         if load["server_busy"] is not None:
             busy += f", server {text.percent(load['server_busy'])}"
         lines.append(Text(f"{arm['title']}: {bound_text(load)}; busiest thread: {busy}"))
-    for gone in comparison["absent"]:
-        lines.append(Text(f"{TITLES[gone['version']]} not raced: {gone['reason']}", style="yellow"))
+    lines += [
+        Text(f"{TITLES[gone['version']]} not raced: {gone['reason']}", style="yellow")
+        for gone in comparison["absent"]
+    ]
     pinning = comparison["ledger"]["machine"].get("pinning")
     if pinning:
         lines.append(Text(f"pinning: {pinning}", style="dim"))
@@ -158,5 +162,3 @@ def _unexpected(comparison: Json) -> list[str]:
         for row in comparison["ledger"]["rows"]
         if not row["equal"] and row["name"] not in _BY_DESIGN
     ]
-
-

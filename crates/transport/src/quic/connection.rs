@@ -182,7 +182,8 @@ impl Connection {
         self.settle();
     }
 
-    /// The socket reported that nobody listens at the other end (ECONNREFUSED).
+    /// The socket reported that nobody listens at the other end (ECONNREFUSED), which it does once,
+    /// to the next send or receive.
     pub fn unreachable(&mut self, now: Instant) {
         if !self.inner.is_closed() {
             self.lose(Error::unreachable());
@@ -275,11 +276,6 @@ impl Connection {
         self.inner
             .close(now, code, Bytes::from_static(reason.as_bytes()));
         self.settle();
-    }
-
-    /// Begins a key update (RFC 9001 §6). For tests: a connection does so by itself in time.
-    pub fn update_keys(&mut self) {
-        self.inner.force_key_update();
     }
 
     /// Whether the handshake is under way.

@@ -1,0 +1,93 @@
+"""The Typer application, and how its errors look: one line, then what to type."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+from trilane import __version__, _core, build_profile, revision
+from trilane.cli import race
+from trilane.cli.units import Usage
+
+OK, FAILED, WRONG_USAGE, INTERRUPTED = 0, 1, 2, 130
+
+app = typer.Typer(
+    name="trilane",
+    help="Send the same request over HTTP/1.1, HTTP/2 and HTTP/3, and say who won, "
+    "by how much, with what interval, at what cost.",
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+app.command("race", help=race.HELP)(race.race)
+
+# Reached only for the list of commands: `__main__` hands these to Rust before Typer is imported.
+_NATIVE: dict[str, Any] = {
+    "allow_extra_args": True,
+    "ignore_unknown_options": True,
+    "help_option_names": [],
+}
+
+
+@app.command("load", context_settings=_NATIVE)
+def _load(context: typer.Context) -> int:
+    """Load a server over one HTTP version."""
+    return _core.main(["trilane", "load", *context.args])
+
+
+@app.command("serve", context_settings=_NATIVE)
+def _serve(context: typer.Context) -> int:
+    """Serve HTTP/1.1, HTTP/2 and HTTP/3 to aim at."""
+    return _core.main(["trilane", "serve", *context.args])
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"trilane {__version__} ({revision or 'no revision'}, {build_profile})")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "-V", "--version", callback=_version, is_eager=True, help="Version and build."
+        ),
+    ] = False,
+) -> None:
+    del version
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run the command; the exit code of DESIGN section 5."""
+    # A polite kill ends a race as Ctrl-C does: with the report of what was measured.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if not arguments:
+        app(["--help"], prog_name="trilane", standalone_mode=False)
+        return WRONG_USAGE
+    try:
+        code = app(list(arguments), prog_name="trilane", standalone_mode=False)
+    except Usage as error:
+        return _fail(str(error), WRONG_USAGE, "trilane race --help")
+    except typer.TyperException as error:
+        context = getattr(error, "ctx", None)
+        command = context.command_path if context is not None else "trilane"
+        return _fail(error.format_message(), WRONG_USAGE, f"{command} --help")
+    except (typer.Abort, KeyboardInterrupt):
+        return INTERRUPTED
+    except OSError as error:
+        return _fail(str(error), FAILED, None)
+    return code if isinstance(code, int) else OK
+
+
+def _fail(message: str, code: int, hint: str | None) -> int:
+    sys.stderr.write(f"trilane: error: {message}\n")
+    if hint:
+        sys.stderr.write(f"try: {hint}\n")
+    return code

@@ -1,0 +1,55 @@
+"""Numbers as people type them: 10k, 500ms, 5%."""
+
+from __future__ import annotations
+
+import math
+import re
+
+_NUMBER = re.compile(r"(\d+(?:\.\d+)?|\.\d+)\s*([a-zµ%]*)", re.ASCII | re.IGNORECASE)
+_TIMES = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0}
+_COUNTS = {"": 1, "k": 1_000, "m": 1_000_000}
+_LONGEST_S = 24 * 3600.0
+
+
+class Usage(Exception):
+    """The command was used wrongly; the message says what to type."""
+
+
+def duration(flag: str, text: str, *, zero: bool = False) -> float:
+    """Seconds of `500us`, `20ms`, `2s`, `1.5m` or `1h`; a bare number means seconds."""
+    value = _parse(text, _TIMES)
+    if value is None or value > _LONGEST_S or (value == 0 and not zero):
+        raise Usage(f"{flag} takes a time such as 500ms, 2s or 1m, not {text!r}")
+    return value
+
+
+def count(flag: str, text: str) -> int:
+    """A whole number of at least 1, such as `64` or `10k`."""
+    value = _parse(text, _COUNTS)
+    if value is None or value < 1 or value != int(value) or value > 1_000_000:
+        raise Usage(f"{flag} takes a whole number from 1 to 1m, not {text!r}")
+    return int(value)
+
+
+def seed(flag: str, text: str) -> int:
+    """A whole number from 0 on."""
+    if not re.fullmatch(r"\d{1,18}", text, re.ASCII):
+        raise Usage(f"{flag} takes a whole number, not {text!r}")
+    return int(text)
+
+
+def share(flag: str, text: str) -> float:
+    """A share above 0 and below 1: `5%` or `0.05`."""
+    value = _parse(text, {"": 1.0, "%": 0.01})
+    if value is None or not 0 < value < 1:
+        raise Usage(f"{flag} takes a share such as 5%, not {text!r}")
+    return value
+
+
+def _parse(text: str, units: dict[str, float] | dict[str, int]) -> float | None:
+    match = _NUMBER.fullmatch(text.strip())
+    if match is None or match[2].lower() not in units:
+        return None
+    value = float(match[1]) * units[match[2].lower()]
+    # 5 * 0.01 is 0.05, but 2.3 * 0.01 is not 0.023: round what multiplication adds.
+    return round(value, 12) if math.isfinite(value) else None

@@ -1,0 +1,238 @@
+"""Runs: each a fresh `trilane load` process, in blocks of random order, none of which can hang."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from trilane.lab.arms import Arm
+from trilane.lab.comparison import Sample
+from trilane.lab.measures import Json
+
+PROGRAM = (sys.executable, "-m", "trilane", "load")
+# Exit codes of `trilane load` that come with a result: ok, gate breached, measurement invalid.
+_WITH_RESULT = frozenset({0, 3, 4})
+# What a run may take beyond warm-up and duration: start, handshakes, drain, report.
+_SLACK_S = 15.0
+_POLITE_S = 5.0
+_PROBE_TIMEOUT_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One place in the order: an arm, and which of its runs in the block."""
+
+    arm: Arm
+    block: int
+    slot: int
+    position: int
+
+
+class ServerMeter(Protocol):
+    """Something that knows what a server spent."""
+
+    def start(self) -> None:
+        """A run begins."""
+
+    def stop(self, run: Json | None) -> Mapping[str, Any] | None:
+        """The run has ended: what the server spent on it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """How `trilane load` is called: everything but the arm."""
+
+    url: str
+    flags: Sequence[str]
+    """Flags that all runs and the probe share (`-H`, `--cacert` ...)."""
+    duration_s: float
+    warmup_s: float
+    timeout_s: float
+    threads: int
+    cpus: str | None = None
+    program: Sequence[str] = PROGRAM
+
+    def command(self, arm: Arm, file: Path) -> list[str]:
+        """Argument vector of one measured run."""
+        return [
+            *self._start(arm.version),
+            *("-c", str(arm.connections), "-m", str(arm.streams), "-t", str(self.threads)),
+            *("-d", f"{self.duration_s:g}s", "--warmup", f"{self.warmup_s:g}s"),
+            *("--timeout", f"{self.timeout_s:g}s"),
+            *(("--cpu", self.cpus) if self.cpus else ()),
+            *("--format", "json", "-o", str(file)),
+        ]
+
+    def probe_command(self, arm: Arm, file: Path) -> list[str]:
+        """Argument vector that asks whether the target serves the arm at all: one request."""
+        return [
+            *self._start(arm.version),
+            *("-c", "1", "-m", "1", "-n", "1", "--warmup", "0s"),
+            *("--timeout", f"{min(self.timeout_s, _PROBE_TIMEOUT_S):g}s"),
+            *("--format", "json", "-o", str(file)),
+        ]
+
+    @property
+    def limit_s(self) -> float:
+        """Seconds after which a run is stopped."""
+        return self.warmup_s + self.duration_s + self.timeout_s + _SLACK_S
+
+    def _start(self, version: str) -> list[str]:
+        return [*self.program, self.url, f"--{version}", *self.flags]
+
+
+@dataclass(slots=True)
+class Outcome:
+    """All runs made."""
+
+    samples: list[Sample] = field(default_factory=list)
+    interrupted: bool = False
+    stopped: str | None = None
+    """Why the blocks ended early without being interrupted."""
+
+
+def order(arms: Sequence[Arm], baseline: str, blocks: int, seed: int) -> list[list[Entry]]:
+    """Every arm once per block, the baseline twice (A/A), shuffled by `seed`."""
+    chance = random.Random(seed)  # noqa: S311 - reproducible, not secret
+    planned = []
+    for block in range(blocks):
+        places = [(arm, 0) for arm in arms]
+        if len(arms) > 1:
+            places += [(arm, 1) for arm in arms if arm.name == baseline]
+        chance.shuffle(places)
+        planned.append(
+            [Entry(arm, block, slot, position) for position, (arm, slot) in enumerate(places)]
+        )
+    return planned
+
+
+def probe(load: Load, arm: Arm, folder: Path) -> str | None:
+    """Why the target does not answer over this arm's version; None when it does."""
+    file = folder / f"probe-{arm.name}.json"
+    limit = min(load.timeout_s, _PROBE_TIMEOUT_S) * 2 + _SLACK_S
+    run, problem = _execute(load.probe_command(arm, file), file, limit)
+    if run is None:
+        return problem
+    requests = run["requests"]
+    if requests["ok"] > 0:
+        return None
+    for kind, failure in requests["failures"].items():
+        return f"{kind}: {failure['example']}"
+    reasons = run["validity"]["reasons"]
+    return str(reasons[0]) if reasons else "no request succeeded"
+
+
+def run_blocks(
+    load: Load,
+    planned: Sequence[Sequence[Entry]],
+    folder: Path,
+    meter: ServerMeter | None,
+    progress: Callable[[Entry], None],
+) -> Outcome:
+    """Make every run of every block; Ctrl-C ends it with what is there."""
+    outcome = Outcome()
+    try:
+        for block in planned:
+            for entry in block:
+                progress(entry)
+                outcome.samples.append(_measure(load, entry, folder, meter))
+            made = outcome.samples[-len(block) :]
+            if all(sample.run is None for sample in made):
+                outcome.stopped = made[-1].problem
+                break
+    except KeyboardInterrupt:
+        outcome.interrupted = True
+    return outcome
+
+
+def _measure(load: Load, entry: Entry, folder: Path, meter: ServerMeter | None) -> Sample:
+    name = f"{entry.block + 1:02}-{entry.position + 1}-{entry.arm.name}.json"
+    file = folder / name
+    if meter:
+        meter.start()
+    run, problem = _execute(load.command(entry.arm, file), file, load.limit_s)
+    server = meter.stop(run) if meter else None
+    return Sample(
+        arm=entry.arm.name,
+        block=entry.block,
+        slot=entry.slot,
+        position=entry.position,
+        run=run,
+        problem=problem,
+        file=f"{folder.name}/{name}" if run else None,
+        server=server,
+    )
+
+
+def _execute(command: Sequence[str], file: Path, limit_s: float) -> tuple[Json | None, str | None]:
+    """The result that the process wrote, or why there is none."""
+    # Its own process group: Ctrl-C at the terminal reaches us, and we end the run in order.
+    with _stopping(
+        subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            process_group=0,
+        )
+    ) as process:
+        try:
+            _, errors = process.communicate(timeout=limit_s)
+        except subprocess.TimeoutExpired:
+            return None, f"the run did not end within {limit_s:g} s and was stopped"
+    if process.returncode not in _WITH_RESULT:
+        return None, _message(errors, process.returncode)
+    try:
+        run: Json = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        return None, f"the run left no readable result: {error}"
+    if run.get("schema") != "trilane.run/1":
+        return None, f"the run's result has schema {run.get('schema')!r}, not trilane.run/1"
+    return run, None
+
+
+def _message(errors: bytes, code: int) -> str:
+    """The last line that the process wrote to stderr, without the program's name."""
+    lines = [line.strip() for line in errors.decode(errors="replace").splitlines() if line.strip()]
+    if not lines:
+        name = f"signal {-code}" if code < 0 else f"exit code {code}"
+        return f"the run ended with {name} and no message"
+    told = next((line for line in lines if "error:" in line), lines[-1])
+    for prefix in ("trilane load: ", "trilane: ", "error: "):
+        told = told.removeprefix(prefix)
+    return told
+
+
+@contextlib.contextmanager
+def _stopping(process: subprocess.Popen[bytes]) -> Iterator[subprocess.Popen[bytes]]:
+    """Leave no process behind: SIGINT first, so that it can tidy up, then SIGKILL."""
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            _signal(process, signal.SIGINT)
+            try:
+                process.communicate(timeout=_POLITE_S)
+            except subprocess.TimeoutExpired:
+                _signal(process, signal.SIGKILL)
+                process.communicate()
+            except BaseException:
+                _signal(process, signal.SIGKILL)
+                process.communicate()
+                raise
+        if process.stderr:
+            process.stderr.close()
+
+
+def _signal(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, number)

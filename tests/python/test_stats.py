@@ -1,0 +1,185 @@
+from __future__ import annotations
+
+import itertools
+import math
+import random
+
+import numpy as np
+import pytest
+from scipy import stats as scipy_stats
+
+from trilane.lab import stats
+
+
+def floats(*values: float) -> stats.Floats:
+    return np.array(values, dtype=np.float64)
+
+
+def test_hodges_lehmann_is_the_median_of_the_walsh_averages() -> None:
+    # Walsh averages of 1, 2, 6: 1, 1.5, 3.5, 2, 4, 6; their median is 2.75.
+    assert stats.hodges_lehmann(floats(1, 2, 6)) == pytest.approx(2.75)
+
+
+def test_hodges_lehmann_of_symmetric_data_is_its_centre() -> None:
+    assert stats.hodges_lehmann(floats(-3, -1, 0, 1, 3)) == pytest.approx(0)
+
+
+def test_hodges_lehmann_hardly_moves_for_one_outlier() -> None:
+    assert abs(float(stats.hodges_lehmann(floats(0, 0.01, -0.01, 0.02, -0.02, 0.01, 50)))) < 0.03
+
+
+def test_signed_rank_is_exact_for_the_smallest_samples() -> None:
+    assert stats.signed_rank(floats(1, 2, 3, 4, 5, 6), "two-sided", 0) == pytest.approx(2 / 2**6)
+    assert stats.signed_rank(floats(1, 2, 3, 4, 5, 6), "greater", 0) == pytest.approx(1 / 2**6)
+    # W+ = 6 of 21: P(W+ <= 6) = 14/64 by counting the sets of {1..6} with sum <= 6.
+    assert stats.signed_rank(floats(1, 2, 3, -4, -5, -6), "less", 0) == pytest.approx(14 / 64)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_signed_rank_with_ties_equals_counting_all_sign_flips(seed: int) -> None:
+    chance = random.Random(seed)
+    differences = floats(*(chance.choice([-2, -1, 1, 2, 3]) for _ in range(7)))
+    ranks = scipy_stats.rankdata(np.abs(differences))
+    seen = ranks[differences > 0].sum()
+    sums = [
+        sum(rank for rank, positive in zip(ranks, flips, strict=True) if positive)
+        for flips in itertools.product((False, True), repeat=len(ranks))
+    ]
+    below = sum(total <= seen + 1e-9 for total in sums) / len(sums)
+    above = sum(total >= seen - 1e-9 for total in sums) / len(sums)
+    assert stats.signed_rank(differences, "two-sided", 0) == pytest.approx(
+        min(1.0, 2 * min(below, above))
+    )
+
+
+def test_signed_rank_of_no_difference_at_all_is_one() -> None:
+    assert stats.signed_rank(floats(0, 0, 0, 0), "two-sided", 0) == 1.0
+
+
+def test_holm_matches_a_hand_computed_table() -> None:
+    assert stats.holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert stats.holm([0.9, 0.8]) == pytest.approx([1.0, 1.0])
+    assert stats.holm([]) == []
+
+
+def test_holm_equals_one_comparison_unadjusted() -> None:
+    assert stats.holm([0.03125]) == [0.03125]
+
+
+@pytest.mark.parametrize(("comparisons", "blocks"), [(1, 6), (2, 7), (3, 7), (6, 8)])
+def test_blocks_needed_is_the_first_count_that_can_reach_significance(
+    comparisons: int, blocks: int
+) -> None:
+    assert stats.blocks_needed(comparisons) == blocks
+    assert 2 / 2**blocks * comparisons <= stats.ALPHA < 2 / 2 ** (blocks - 1) * comparisons
+
+
+def test_bootstrap_needs_two_blocks() -> None:
+    assert stats.bootstrap(floats(1), stats.median, 0) is None
+    assert stats.bootstrap(floats(), stats.median, 0) is None
+
+
+def test_bootstrap_is_reproducible_by_its_seed() -> None:
+    data = floats(1, 2, 3, 4, 5, 6, 7)
+    assert stats.bootstrap(data, stats.median, 5) == stats.bootstrap(data, stats.median, 5)
+
+
+def test_bootstrap_interval_holds_the_centre_and_stays_inside_the_data() -> None:
+    interval = stats.bootstrap(floats(1, 2, 3, 4, 5, 6, 7), stats.hodges_lehmann, 1)
+    assert interval is not None
+    assert 1 <= interval.low < interval.centre < interval.high <= 7
+
+
+@pytest.mark.parametrize("blocks", [6, 7, 20])
+def test_bootstrap_interval_covers_the_truth_about_as_often_as_it_says(
+    blocks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stats, "RESAMPLES", 999)
+    rng = np.random.default_rng(blocks)
+    trials = 150
+    covered = 0
+    for _ in range(trials):
+        interval = stats.bootstrap(rng.normal(0, 1, blocks), stats.hodges_lehmann, 3)
+        assert interval is not None
+        covered += interval.low <= 0 <= interval.high
+    # The plain percentile interval would reach about 0.87 with six blocks.
+    assert covered / trials >= 0.90
+
+
+def test_equivalence_is_shown_inside_the_margin_only() -> None:
+    near = floats(0.001, -0.002, 0.003, 0.004, -0.005, 0.006, 0.002)
+    assert stats.equivalence(near, 0.05, 0) == pytest.approx(1 / 2**7)
+    assert stats.equivalence(near + math.log(1.2), 0.05, 0) > 0.5
+
+
+def judge(samples: stats.Floats, **changes: object) -> stats.Comparison:
+    options: dict[str, object] = {
+        "floor": stats.Interval(1.0, 0.99, 1.01),
+        "margin": 0.05,
+        "seed": 1,
+        "valid": [True],
+    }
+    [found] = stats.compare([samples], **{**options, **changes})  # type: ignore[arg-type]
+    assert found is not None
+    return found
+
+
+STEADY = floats(0.3, 0.31, 0.29, 0.305, 0.295, 0.302, 0.299)
+
+
+def test_a_clear_difference_is_named() -> None:
+    assert judge(STEADY).finding == "higher"
+    assert judge(-STEADY).finding == "lower"
+    assert judge(STEADY).ratio == pytest.approx(math.exp(0.3), rel=0.01)
+
+
+def test_a_difference_inside_the_noise_floor_is_not_named() -> None:
+    assert judge(STEADY, floor=stats.Interval(1.0, 0.6, 1.1)).finding == "undecided"
+
+
+def test_an_invalid_run_forbids_any_finding() -> None:
+    assert judge(STEADY, valid=[False]).finding == "invalid"
+
+
+def test_no_difference_is_found_and_not_only_not_denied() -> None:
+    assert judge(STEADY - 0.3).finding == "no_difference"
+    assert judge(floats(0.3, -0.3, 0.2, -0.2, 0.1, -0.1, 0.05)).finding == "undecided"
+
+
+def test_six_blocks_decide_one_comparison_but_never_two() -> None:
+    six = STEADY[:6]
+    [alone] = stats.compare([six], floor=None, margin=0.05, seed=1, valid=[True])
+    pair = stats.compare([six, six], floor=None, margin=0.05, seed=1, valid=[True, True])
+    assert alone is not None
+    assert alone.finding == "higher"
+    assert [found and found.finding for found in pair] == ["undecided", "undecided"]
+
+
+def test_comparisons_without_enough_blocks_are_left_open() -> None:
+    found = stats.compare([floats(), STEADY], floor=None, margin=0.05, seed=1, valid=[True, True])
+    assert found[0] is None
+    assert found[1] is not None
+    assert found[1].p_holm == found[1].p
+
+
+def test_identical_arms_are_told_apart_no_more_often_than_alpha(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(stats, "RESAMPLES", 999)
+    rng = np.random.default_rng(7)
+    races = 300
+    wrong = 0
+    for _ in range(races):
+        base = rng.normal(0, 0.02, (2, 7))
+        centre = base.mean(axis=0)
+        pairs = [rng.normal(0, 0.02, 7) - centre for _ in range(2)]
+        floor = stats.noise_floor(np.exp(base[0]), np.exp(base[1]), 1)
+        found = stats.compare(pairs, floor=floor, margin=0.05, seed=1, valid=[True, True])
+        wrong += any(f is not None and f.finding in ("higher", "lower") for f in found)
+    # Binomial(300, 0.05) exceeds 24 with probability 0.02; the seed makes the count a constant.
+    assert wrong <= 24
+
+
+def test_log_ratios_leave_out_blocks_without_both_values() -> None:
+    ratios = stats.log_ratios(floats(2, math.nan, 4, 1), floats(1, 1, math.nan, 0))
+    assert ratios == pytest.approx([math.log(2)])

@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import pytest
+
+from trilane.cli import units
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("2s", 2), ("2", 2), ("500ms", 0.5), ("1.5m", 90), ("250us", 0.00025), ("1h", 3600)],
+)
+def test_durations(text: str, seconds: float) -> None:
+    assert units.duration("-d", text) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("text", ["", "0s", "-1s", "2 days", "1e3", "99999h", "nan", "s", "٣s"])
+def test_what_is_no_duration_says_what_would_be(text: str) -> None:
+    with pytest.raises(units.Usage, match="-d takes a time such as 500ms"):
+        units.duration("-d", text)
+
+
+def test_a_warm_up_may_be_nothing() -> None:
+    assert units.duration("--warmup", "0s", zero=True) == 0
+
+
+@pytest.mark.parametrize(("text", "value"), [("64", 64), ("10k", 10_000), ("1.5k", 1_500)])
+def test_counts(text: str, value: int) -> None:
+    assert units.count("-c", text) == value
+
+
+@pytest.mark.parametrize("text", ["0", "1.5", "-3", "many", "9m"])
+def test_what_is_no_count(text: str) -> None:
+    with pytest.raises(units.Usage, match="whole number from 1 to 1m"):
+        units.count("-c", text)
+
+
+def test_shares() -> None:
+    assert units.share("--margin", "5%") == 0.05
+    assert units.share("--margin", "0.1") == 0.1
+    for text in ("0%", "100%", "five"):
+        with pytest.raises(units.Usage, match="a share such as 5%"):
+            units.share("--margin", text)
+
+
+def test_seeds() -> None:
+    assert units.seed("--seed", "0") == 0
+    with pytest.raises(units.Usage):
+        units.seed("--seed", "-1")
