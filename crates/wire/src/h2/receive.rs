@@ -261,17 +261,22 @@ impl Connection {
         let Some(stream) = self.streams.get_mut(number) else {
             return;
         };
-        if let Some(remaining) = &mut stream.remaining {
-            match remaining.checked_sub(bytes.len() as u64) {
-                Some(rest) => *remaining = rest,
-                None => {
-                    let reason = "more content than the head of the response announced";
-                    self.malformed(number, false, ErrorKind::Body, reason, events, out);
-                    return;
-                }
-            }
+        let id = stream.id();
+        let Some(remaining) = &mut stream.remaining else {
+            events.data(id, bytes);
+            return;
+        };
+        // What fits is passed on in any case, so that it does not matter how the bytes were cut.
+        let length = usize::try_from(*remaining).unwrap_or(usize::MAX);
+        let (announced, excess) = bytes.split_at(bytes.len().min(length));
+        *remaining -= announced.len() as u64;
+        if !announced.is_empty() {
+            events.data(id, announced);
         }
-        events.data(stream.id(), bytes);
+        if !excess.is_empty() {
+            let reason = "more content than the head of the response announced";
+            self.malformed(number, false, ErrorKind::Body, reason, events, out);
+        }
     }
 
     /// A DATA frame is complete: opens the windows again where half of one has been used.
