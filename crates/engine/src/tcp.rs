@@ -50,6 +50,8 @@ pub(crate) struct Tcp {
     unsent: Vec<u8>,
     /// Whether reading waits until the peer has taken `unsent`.
     stalled: bool,
+    /// Whether no edge will come any more: the socket is read to its end, not to a short read.
+    ended: bool,
     /// The last reading of the kernel's counters.
     counted: TcpInfo,
 }
@@ -89,6 +91,7 @@ impl Tcp {
             codec: None,
             unsent: Vec::new(),
             stalled: false,
+            ended: false,
             counted: TcpInfo::default(),
         })
     }
@@ -126,6 +129,7 @@ impl Tcp {
         streams: &mut Streams,
         context: &mut Context<'_>,
     ) -> Result<Turn, Gone> {
+        self.ended |= ready.ended;
         if self.phase == Phase::Connecting {
             if !ready.writable {
                 return Ok(Turn::Wait);
@@ -243,7 +247,8 @@ impl Tcp {
             if self.is_finished() {
                 return Err(self.ended(None, streams, context));
             }
-            if end < context.buffer.len() {
+            // A short read has emptied the socket, but not told of the end behind the last byte.
+            if end < context.buffer.len() && !self.ended {
                 return Ok(Turn::Wait);
             }
         }

@@ -149,6 +149,7 @@ impl<'p> Worker<'p> {
                     token,
                     readable: true,
                     writable: false,
+                    ended: false,
                 })?;
             }
             again.append(&mut self.again);
