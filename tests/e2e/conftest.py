@@ -38,7 +38,7 @@ class Peers:
             "nghttpd": lambda: nghttpd.start(folder / "nghttpd", leaf),
             "nghttpd-plain": lambda: nghttpd.start(folder / "nghttpd-plain", None),
             "caddy": lambda: caddy.start(folder / "caddy", leaf),
-            "gonet": lambda: gonet.start(gonet.build(folder), folder / "gonet", leaf),
+            "gonet": lambda: gonet.start(gonet.build(folder / "built"), folder / "gonet", leaf),
             "hypercorn": lambda: asgi.start(folder / "hypercorn", leaf),
             "embedded": lambda: embedded.start(binary(), folder / "embedded"),
         }

@@ -89,6 +89,8 @@ def check(report: Report) -> None:
     assert sum(window["failed"] for window in report["windows"]) == requests["failed"], report[
         "windows"
     ]
+    service = report["latency"]["service"]["count"]
+    assert service == requests["ok"] + requests["censored"], requests
     # Every report that is not valid says why.
     assert (report["validity"]["verdict"] == "valid") == (report["validity"]["reasons"] == [])
     assert report["cost"]["peak_rss_bytes"] < MEMORY_LIMIT, report["cost"]

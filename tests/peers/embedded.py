@@ -2,31 +2,45 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from .peer import Peer, cleartext, secure
-from .process import HOST, Process, free_port, listens
+from .peer import Peer
+from .process import Process
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from pathlib import Path
 
 
 def start(
-    program: str, folder: Path, *, cpus: Iterable[int] | None = None, threads: int = 1
+    program: str,
+    folder: Path,
+    *,
+    cpus: Iterable[int] | None = None,
+    threads: int = 1,
+    keepalive_requests: int | None = None,
 ) -> Peer:
-    """Start it with a state folder of its own, where it leaves its authority's certificate."""
-    plain, tls = free_port(), free_port()
-    argv = [program, "serve", "--port", str(plain), "--tls-port", str(tls), "--bind", HOST]
-    argv += ["-t", str(threads)]
-    process = Process(
-        argv,
-        folder,
-        ready=lambda: listens(plain) and listens(tls),
-        name="embedded",
-        env={"XDG_STATE_HOME": str(folder)},
-        cpus=cpus,
-    )
-    bases = {"h1": cleartext(plain), "h2c": cleartext(plain)}
-    bases |= dict.fromkeys(("h1s", "h2", "h3"), secure(tls))
-    return Peer(process, bases, upload="/echo", echoes=True)
+    """Start it with a state folder of its own, where it makes its own authority."""
+    argv = [program, "serve", "--port", "0", "--tls-port", "0", "-t", str(threads)]
+    argv += ["--state", str(folder / "state"), "--format", "json"]
+    if keepalive_requests is not None:
+        argv += ["--keepalive-requests", str(keepalive_requests)]
+    log = folder / "embedded.log"
+    process = Process(argv, folder, ready=lambda: bool(_ready(log)), name="embedded", cpus=cpus)
+    ready = _ready(log)
+    # By name, so that SNI is sent.
+    https = ready["https"].replace("127.0.0.1", "localhost")
+    bases = {"h1": ready["http"], "h2c": ready["http"]}
+    bases |= dict.fromkeys(("h1s", "h2", "h3"), https)
+    return Peer(process, bases, Path(ready["cacert"]), upload="/echo", echoes=True)
+
+
+def _ready(log: Path) -> dict[str, Any]:
+    """Its ready line; empty until it is there."""
+    for line in log.read_text().splitlines():
+        if line.startswith("{") and line.endswith("}"):
+            found: dict[str, Any] = json.loads(line)
+            if found.get("ready"):
+                return found
+    return {}

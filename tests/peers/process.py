@@ -89,7 +89,7 @@ class Process:
         folder.mkdir(parents=True, exist_ok=True)
         self.name = name
         self.log = folder / f"{name}.log"
-        with self.log.open("ab") as log:
+        with self.log.open("wb") as log:
             self._child = subprocess.Popen(
                 list(argv) if cpus is None else pinned(argv, cpus),
                 cwd=folder,

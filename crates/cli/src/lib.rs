@@ -8,6 +8,7 @@ mod serve;
 
 use std::ffi::OsString;
 
+use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
 
 /// Nothing went wrong.
@@ -51,12 +52,41 @@ pub fn main_from(arguments: impl IntoIterator<Item = OsString>) -> u8 {
             Command::Load(arguments) => load::run(&arguments),
             Command::Serve(arguments) => serve::run(arguments),
         },
-        Err(error) => {
-            // Help and version go to stdout and are no error; a closed pipe is nobody's.
-            let _ = error.print();
-            u8::try_from(error.exit_code()).unwrap_or(USAGE)
+        Err(error)
+            if error.use_stderr()
+                && error.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand =>
+        {
+            complain(one_line(&error.to_string()));
+            USAGE
+        }
+        Err(help) => {
+            // A closed pipe is nobody's error.
+            let _ = help.print();
+            u8::try_from(help.exit_code()).unwrap_or(USAGE)
         }
     }
+}
+
+/// The parser's message without its layout: what is wrong, how it is used, where to read on.
+fn one_line(message: &str) -> String {
+    let lines = message
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty());
+    let mut text = String::new();
+    for line in lines {
+        let separator = match (text.chars().last(), line.starts_with("Usage:")) {
+            (None, _) => "",
+            // Indented lines complete the one above.
+            (Some(':'), false) => " ",
+            (Some(_), _) if line.starts_with('[') => " ",
+            (Some(_), _) => "; ",
+        };
+        text.push_str(separator);
+        let line = line.strip_prefix("error: ").unwrap_or(line);
+        text.push_str(line.strip_prefix("For more information, ").unwrap_or(line));
+    }
+    text
 }
 
 /// The command's definition, for the manual and completions made from it.
@@ -67,4 +97,28 @@ pub fn command() -> clap::Command {
 /// Prints one line on stderr in the way of the command.
 fn complain(message: impl std::fmt::Display) {
     eprintln!("trilane: {message}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wrong_use_is_told_in_one_line() {
+        let told = |arguments: &[&str]| {
+            let error = Cli::try_parse_from([&["trilane", "load"], arguments].concat())
+                .err()
+                .unwrap();
+            one_line(&error.to_string())
+        };
+        assert_eq!(
+            told(&["http://a/", "--format", "xml"]),
+            "invalid value 'xml' for '--format <FORMAT>' [possible values: text, json]; try '--help'."
+        );
+        let missing = told(&["https://a/", "--cert", "a.pem"]);
+        assert!(missing.starts_with(
+            "the following required arguments were not provided: --key <FILE>; Usage: "
+        ));
+        assert!(!missing.contains('\n'));
+    }
 }

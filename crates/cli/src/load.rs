@@ -16,7 +16,7 @@ use crate::{BREACHED, FAILED, INTERRUPTED, INVALID, OK, USAGE, complain, report}
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct LoadArgs {
     /// What to request; several of one origin take turns
-    #[arg(required = true, value_name = "URL")]
+    #[arg(value_name = "URL")]
     urls: Vec<String>,
 
     /// Connections, over all threads

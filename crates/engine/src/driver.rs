@@ -24,6 +24,8 @@ pub(crate) struct Ready {
     pub(crate) token: u64,
     pub(crate) readable: bool,
     pub(crate) writable: bool,
+    /// The peer has sent its last byte, or the socket has failed: no further edge will tell.
+    pub(crate) ended: bool,
 }
 
 impl Driver {
@@ -62,6 +64,7 @@ impl Driver {
                 token: event.data.u64(),
                 readable: flags.intersects(Flags::IN | Flags::RDHUP | Flags::ERR | Flags::HUP),
                 writable: flags.intersects(Flags::OUT | Flags::ERR | Flags::HUP),
+                ended: flags.intersects(Flags::RDHUP | Flags::ERR | Flags::HUP),
             }
         }));
         Ok(())

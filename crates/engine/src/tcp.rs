@@ -18,6 +18,8 @@ use crate::sys::{self, TcpInfo};
 
 /// Requests are added to a turn's write up to here.
 const WRITE_BATCH: usize = 64 * 1024;
+/// Nothing more is read from a peer that leaves more than this unread.
+const UNSENT_LIMIT: usize = 1 << 20;
 /// Reads of one connection before the others have their turn.
 const READS_PER_TURN: usize = 8;
 
@@ -46,6 +48,10 @@ pub(crate) struct Tcp {
     codec: Option<Codec>,
     /// What the socket did not take.
     unsent: Vec<u8>,
+    /// Whether reading waits until the peer has taken `unsent`.
+    stalled: bool,
+    /// Whether no edge will come any more: the socket is read to its end, not to a short read.
+    ended: bool,
     /// The last reading of the kernel's counters.
     counted: TcpInfo,
 }
@@ -76,21 +82,16 @@ impl Tcp {
             Ok(()) | Err(Errno::INPROGRESS) => (),
             Err(error) => return Err(connect_failure(peer, error)),
         }
-        let tls = match &plan.tls {
-            None => None,
-            Some(config) => Some(Box::new(
-                tls::Session::new(config, &plan.origin.server_name)
-                    .map_err(|error| Gone::Failed(Kind::Tls, error.to_string()))?,
-            )),
-        };
         Ok(Self {
             socket,
             peer,
             phase: Phase::Connecting,
             since: now,
-            tls,
+            tls: None,
             codec: None,
             unsent: Vec::new(),
+            stalled: false,
+            ended: false,
             counted: TcpInfo::default(),
         })
     }
@@ -128,6 +129,7 @@ impl Tcp {
         streams: &mut Streams,
         context: &mut Context<'_>,
     ) -> Result<Turn, Gone> {
+        self.ended |= ready.ended;
         if self.phase == Phase::Connecting {
             if !ready.writable {
                 return Ok(Turn::Wait);
@@ -154,19 +156,18 @@ impl Tcp {
         let now = context.clock.now();
         context.phases.connect.record(now - self.since);
         self.since = now;
-        match &mut self.tls {
-            Some(session) => {
-                self.phase = Phase::Handshaking;
-                session
-                    .start(&mut context.out)
-                    .map_err(|error| Gone::Failed(Kind::Tls, error.to_string()))?;
-                self.write(context)
-            }
-            None => {
-                self.opened(context.plan.version.unwrap_or(Version::H1), now, context);
-                self.pump(now, streams, context)
-            }
-        }
+        let Some(config) = &context.plan.tls else {
+            self.opened(context.plan.version.unwrap_or(Version::H1), now, context);
+            return self.pump(now, streams, context);
+        };
+        self.phase = Phase::Handshaking;
+        let mut session = tls::Session::new(config, &context.plan.origin.server_name)
+            .map_err(|error| Gone::Failed(Kind::Tls, error.to_string()))?;
+        session
+            .start(&mut context.out)
+            .map_err(|error| Gone::Failed(Kind::Tls, error.to_string()))?;
+        self.tls = Some(Box::new(session));
+        self.write(context)
     }
 
     /// TCP and TLS are ready: HTTP begins.
@@ -213,6 +214,11 @@ impl Tcp {
 
     fn read(&mut self, streams: &mut Streams, context: &mut Context<'_>) -> Result<Turn, Gone> {
         for _ in 0..READS_PER_TURN {
+            // Every frame read may ask for an answer: a peer that reads nothing gets no more of them.
+            self.stalled = self.unsent.len() > UNSENT_LIMIT;
+            if self.stalled {
+                return Ok(Turn::Wait);
+            }
             let kept = match &mut self.tls {
                 Some(session) => session.restore(&mut context.buffer),
                 None => 0,
@@ -241,7 +247,8 @@ impl Tcp {
             if self.is_finished() {
                 return Err(self.ended(None, streams, context));
             }
-            if end < context.buffer.len() {
+            // A short read has emptied the socket, but not told of the end behind the last byte.
+            if end < context.buffer.len() && !self.ended {
                 return Ok(Turn::Wait);
             }
         }

@@ -119,7 +119,7 @@ impl<'p> Worker<'p> {
         self.last_open = now;
         self.begin_measuring_resources();
         for index in 0..self.links.len() as u32 {
-            self.connect(index, now)?;
+            self.connect(index)?;
         }
         let mut next_tick = now;
         let mut next_publish = now;
@@ -149,6 +149,7 @@ impl<'p> Worker<'p> {
                     token,
                     readable: true,
                     writable: false,
+                    ended: false,
                 })?;
             }
             again.append(&mut self.again);
@@ -341,7 +342,7 @@ impl<'p> Worker<'p> {
             }
         }
         if self.links[index as usize].retry_at <= now && !self.context.stopping {
-            self.connect(index, now)?;
+            self.connect(index)?;
         }
         Ok(())
     }
@@ -370,9 +371,11 @@ impl<'p> Worker<'p> {
         Ok(())
     }
 
-    fn connect(&mut self, index: u32, now: u64) -> Result<(), RunError> {
+    fn connect(&mut self, index: u32) -> Result<(), RunError> {
         let link = &mut self.links[index as usize];
-        let opened = link.open(self.addresses[self.address], self.plan, now, &self.context);
+        // Opening many takes time of its own: each has its own beginning.
+        let begin = self.context.clock.now();
+        let opened = link.open(self.addresses[self.address], self.plan, begin, &self.context);
         let registered = opened.and_then(|()| {
             let token = link.token(index);
             let added = match &link.io {
@@ -399,7 +402,7 @@ impl<'p> Worker<'p> {
                 self.last_open = now;
             } else if matches!(link.io, Io::None) && link.retry_at <= now && !self.context.stopping
             {
-                self.connect(index as u32, now)?;
+                self.connect(index as u32)?;
             }
         }
         Ok(())

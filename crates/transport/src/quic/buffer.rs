@@ -16,7 +16,9 @@ impl ReceiveBuffer {
     /// The largest batch: what a UDP socket with receive offload (GRO) delivers at most.
     pub const BATCH: usize = 64 * 1024;
 
-    /// Four batches fit, so that the block is cleared once in a while and not on every read.
+    /// Four batches: the block is cleared once in a while and not on every read. A piece of data
+    /// that waits for the one before it holds the whole block; quinn-proto copies pieces together
+    /// when a stream has more than a few.
     const BLOCK: usize = 4 * Self::BATCH;
 
     /// An empty buffer.

@@ -128,8 +128,13 @@ impl Connection {
         segment_size: usize,
     ) {
         let ecn = EcnCodepoint::from_bits(ecn);
+        let segment_size = if segment_size == 0 {
+            batch.len()
+        } else {
+            segment_size
+        };
         while !batch.is_empty() {
-            let datagram = batch.split_to(segment_size.clamp(1, batch.len()));
+            let datagram = batch.split_to(segment_size.min(batch.len()));
             self.unsent.clear();
             let event = self
                 .endpoint
@@ -182,7 +187,8 @@ impl Connection {
         self.settle();
     }
 
-    /// The socket reported that nobody listens at the other end (ECONNREFUSED).
+    /// The socket reported that nobody listens at the other end (ECONNREFUSED), which it does once,
+    /// to the next send or receive.
     pub fn unreachable(&mut self, now: Instant) {
         if !self.inner.is_closed() {
             self.lose(Error::unreachable());
@@ -246,7 +252,7 @@ impl Connection {
 
     /// Appends everything that a stream has to `pieces`, in order and without copying.
     pub fn read(&mut self, stream: u64, pieces: &mut Vec<Bytes>) -> Read {
-        let Some(id) = stream_id(stream) else {
+        let Some(id) = incoming(stream) else {
             return Read::Closed;
         };
         let mut stream = self.inner.recv_stream(id);
@@ -275,11 +281,6 @@ impl Connection {
         self.inner
             .close(now, code, Bytes::from_static(reason.as_bytes()));
         self.settle();
-    }
-
-    /// Begins a key update (RFC 9001 §6). For tests: a connection does so by itself in time.
-    pub fn update_keys(&mut self) {
-        self.inner.force_key_update();
     }
 
     /// Whether the handshake is under way.
@@ -372,14 +373,14 @@ impl Streams for Connection {
     }
 
     fn write(&mut self, stream: u64, bytes: &[u8]) -> usize {
-        let Some(id) = stream_id(stream) else {
+        let Some(id) = outgoing(stream) else {
             return 0;
         };
         self.inner.send_stream(id).write(bytes).unwrap_or(0)
     }
 
     fn write_repeated(&mut self, stream: u64, key: u64, bytes: &[u8]) -> usize {
-        let Some(id) = stream_id(stream) else {
+        let Some(id) = outgoing(stream) else {
             return 0;
         };
         let mut piece = [self.repeated.shared(key, bytes)];
@@ -390,21 +391,21 @@ impl Streams for Connection {
     }
 
     fn finish(&mut self, stream: u64) {
-        if let Some(id) = stream_id(stream) {
+        if let Some(id) = outgoing(stream) {
             // An error says that the peer has stopped the stream, which is an event of its own.
             let _ = self.inner.send_stream(id).finish();
         }
     }
 
     fn reset(&mut self, stream: u64, code: u64) {
-        if let (Some(id), Ok(code)) = (stream_id(stream), VarInt::from_u64(code)) {
+        if let (Some(id), Ok(code)) = (outgoing(stream), VarInt::from_u64(code)) {
             // An error says that the stream is closed already.
             let _ = self.inner.send_stream(id).reset(code);
         }
     }
 
     fn stop(&mut self, stream: u64, code: u64) {
-        if let (Some(id), Ok(code)) = (stream_id(stream), VarInt::from_u64(code)) {
+        if let (Some(id), Ok(code)) = (incoming(stream), VarInt::from_u64(code)) {
             // An error says that the stream is closed already.
             let _ = self.inner.recv_stream(id).stop(code);
         }
@@ -432,6 +433,20 @@ impl Repeated {
     }
 }
 
-fn stream_id(stream: u64) -> Option<StreamId> {
-    VarInt::from_u64(stream).ok().map(StreamId::from)
+/// A stream that we may send on: any but the peer's unidirectional ones.
+fn outgoing(stream: u64) -> Option<StreamId> {
+    if stream & 3 == 3 {
+        None
+    } else {
+        VarInt::from_u64(stream).ok().map(StreamId::from)
+    }
+}
+
+/// A stream that we may receive on: any but our unidirectional ones.
+fn incoming(stream: u64) -> Option<StreamId> {
+    if stream & 3 == 2 {
+        None
+    } else {
+        VarInt::from_u64(stream).ok().map(StreamId::from)
+    }
 }

@@ -49,6 +49,9 @@ impl Crypto {
                 (CipherSuite::TLS13_AES_128_GCM_SHA256, Some(suite)) => suite.quic_suite(),
                 _ => None,
             })?;
+        // The first random number of a process costs aws-lc a tenth of a second of collecting
+        // entropy, which would be measured as part of the first handshake.
+        let _ = config.crypto_provider().secure_random.fill(&mut [0]);
         Some(Self {
             config,
             initial,

@@ -160,6 +160,8 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.reason)?;
         match self.code {
+            // Its words say it all.
+            _ if self.kind == ErrorKind::Tls => Ok(()),
             Some(code) => write!(f, " (error code 0x{code:x})"),
             None => Ok(()),
         }

@@ -65,7 +65,8 @@ impl H3Session {
         self.drive(now, events);
     }
 
-    /// The socket reported that nobody listens at the other end (ECONNREFUSED).
+    /// The socket reported that nobody listens at the other end (ECONNREFUSED), which it does once,
+    /// to the next send or receive.
     pub fn unreachable<E: Events>(&mut self, now: Instant, events: &mut E) {
         self.quic.unreachable(now);
         self.drive(now, events);

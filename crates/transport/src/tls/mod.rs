@@ -10,16 +10,18 @@ pub use config::Config;
 pub use session::Session;
 pub(crate) use words::describe;
 
+/// A file that has been read: its name, for messages, and its contents.
+pub type File = (String, Vec<u8>);
+
 /// What the caller asks of TLS, for TCP and QUIC alike.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// PEM files of certificate authorities trusted beside the platform's: (file name for messages,
-    /// contents).
-    pub authorities: Vec<(String, Vec<u8>)>,
+    /// PEM files of certificate authorities trusted beside the platform's.
+    pub authorities: Vec<File>,
     /// Accept any certificate.
     pub insecure: bool,
-    /// PEM certificate chain and key of the client: (file name, contents) each.
-    pub client: Option<((String, Vec<u8>), (String, Vec<u8>))>,
+    /// PEM certificate chain and key of the client.
+    pub client: Option<(File, File)>,
     /// Exactly what is offered by ALPN, in order of preference.
     pub alpn: Vec<Vec<u8>>,
     /// Whether sessions are resumed.

@@ -129,7 +129,10 @@ impl Session {
     pub fn eof(&self) -> Result<(), Error> {
         match &self.failed {
             Some(error) => Err(error.clone()),
-            None if self.is_handshaking() => Err(self.closed_in_handshake()),
+            None if self.is_handshaking() => Err(Error(format!(
+                "{} closed the connection during the TLS handshake",
+                self.server
+            ))),
             None => Ok(()),
         }
     }
@@ -193,9 +196,6 @@ impl Session {
                 "{} sent a handshake larger than 256 KiB",
                 self.server
             )));
-        }
-        if self.peer_closed && self.is_handshaking() {
-            return Err(self.closed_in_handshake());
         }
         Ok(())
     }
@@ -306,13 +306,6 @@ impl Session {
             };
             encode(&mut data, out);
         }
-    }
-
-    fn closed_in_handshake(&self) -> Error {
-        Error(format!(
-            "{} closed the connection during the TLS handshake",
-            self.server
-        ))
     }
 
     fn describe(&self, error: &rustls::Error) -> Error {

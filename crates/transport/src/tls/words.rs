@@ -47,6 +47,10 @@ fn certificate(error: &CertificateError, server: &str) -> String {
                 "the certificate is not for {server} but for {names}: give one of its names with --sni NAME, or {UNCHECKED}"
             )
         }
+        // rustls says the same of a certificate's signature and of the handshake's.
+        CertificateError::BadSignature => format!(
+            "a signature of {server} is wrong: either its authority only has the name of a trusted one (trust the right one with --cacert FILE), or it does not have the certificate's key"
+        ),
         CertificateError::Revoked => format!("the certificate of {server} was revoked"),
         CertificateError::InvalidPurposeContext { .. } | CertificateError::InvalidPurpose => {
             format!(

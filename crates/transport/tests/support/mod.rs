@@ -1,14 +1,17 @@
 //! A quinn + h3 server of somebody else's making, and a blocking client loop around our sessions.
 #![allow(dead_code, reason = "each test file uses its part")]
-#![allow(unreachable_pub)]
+#![allow(unreachable_pub, unused_imports)]
+
+mod answer;
 
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use bytes::{Buf, Bytes};
+use bytes::{Bytes, BytesMut};
 use h3::server::RequestStream;
 use h3_quinn::BidiStream;
 use quinn::crypto::rustls::QuicServerConfig;
@@ -17,6 +20,8 @@ use trilane_transport::quic::{Config, H3Session, Options, ReceiveBuffer};
 use trilane_wire::{
     Events, Fields, Head, Request, RequestParts, StreamError, StreamId, h3 as wire,
 };
+
+pub use answer::{answer, server};
 
 pub type Stream = RequestStream<BidiStream<Bytes>, Bytes>;
 
@@ -40,10 +45,14 @@ impl Drop for Server {
 #[derive(Default)]
 pub struct ServerOptions {
     pub transport: quinn::TransportConfig,
-    pub retry: bool,
     pub alpn: Option<&'static [u8]>,
-    pub reset_key: Option<[u8; 64]>,
-    pub address: Option<SocketAddr>,
+    /// What it speaks instead of version 1.
+    pub version: Option<u32>,
+    /// Sends Retry, and counts here.
+    pub retries: Option<Arc<AtomicUsize>>,
+    pub refuse: bool,
+    /// Connection ids that another server takes for its own, and reset tokens that it knows.
+    pub forgetful: bool,
 }
 
 pub fn runtime() -> tokio::runtime::Runtime {
@@ -76,14 +85,16 @@ impl Server {
         config.transport_config(Arc::new(options.transport));
 
         let mut endpoint_config = quinn::EndpointConfig::default();
-        if let Some(key) = options.reset_key {
-            endpoint_config.reset_key(Arc::new(ring_like_key(&key)));
+        if let Some(version) = options.version {
+            endpoint_config.supported_versions(vec![version]);
+        }
+        if options.forgetful {
+            endpoint_config
+                .reset_key(Arc::new(Key))
+                .cid_generator(|| Box::new(quinn_proto::RandomConnectionIdGenerator::new(8)));
         }
         let guard = runtime.enter();
-        let local = options
-            .address
-            .unwrap_or_else(|| "127.0.0.1:0".parse().unwrap());
-        let socket = UdpSocket::bind(local).unwrap();
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         let endpoint = quinn::Endpoint::new(
             endpoint_config,
             Some(config),
@@ -98,7 +109,14 @@ impl Server {
         let handle = Arc::new(handle);
         runtime.spawn(async move {
             while let Some(incoming) = accepting.accept().await {
-                if options.retry && !incoming.remote_address_validated() {
+                if options.refuse {
+                    incoming.refuse();
+                    continue;
+                }
+                if let Some(retries) = &options.retries
+                    && !incoming.remote_address_validated()
+                {
+                    retries.fetch_add(1, Ordering::Relaxed);
                     incoming.retry().unwrap();
                     continue;
                 }
@@ -143,10 +161,6 @@ impl Server {
     }
 }
 
-fn ring_like_key(_key: &[u8; 64]) -> Key {
-    Key
-}
-
 /// A reset key that two servers share, so that the second can reset the first one's connections.
 struct Key;
 
@@ -188,20 +202,6 @@ where
             }
         });
     }
-}
-
-/// Reads a request's content.
-pub async fn content(stream: &mut Stream) -> Vec<u8> {
-    let mut body = Vec::new();
-    while let Ok(Some(mut piece)) = stream.recv_data().await {
-        while piece.has_remaining() {
-            let chunk = piece.chunk();
-            body.extend_from_slice(chunk);
-            let length = chunk.len();
-            piece.advance(length);
-        }
-    }
-    body
 }
 
 /// What one request came to.
@@ -309,6 +309,8 @@ pub struct Client {
     pub session: H3Session,
     pub socket: UdpSocket,
     pub remote: SocketAddr,
+    /// What the road does to datagrams, either way.
+    pub road: Option<Box<dyn FnMut(Vec<u8>) -> Vec<Vec<u8>>>>,
     buffer: ReceiveBuffer,
     out: Vec<u8>,
 }
@@ -323,6 +325,7 @@ impl Client {
             session,
             socket,
             remote,
+            road: None,
             buffer: ReceiveBuffer::new(),
             out: Vec::new(),
         }
@@ -334,8 +337,17 @@ impl Client {
         while let Some(transmit) = self.session.transmit(now, 1, &mut self.out) {
             assert_eq!(transmit.len, self.out.len());
             assert_eq!(transmit.segment_size, transmit.len);
-            // ECONNREFUSED belongs to an earlier datagram: the read reports it, too.
-            let _ = self.socket.send(&self.out);
+            let datagrams = match &mut self.road {
+                None => vec![self.out.clone()],
+                Some(road) => road(self.out.clone()),
+            };
+            for datagram in datagrams {
+                // The answer to an earlier datagram: whoever asks first is told, and only once.
+                let sent = self.socket.send(&datagram);
+                if sent.is_err_and(|e| e.kind() == std::io::ErrorKind::ConnectionRefused) {
+                    self.session.unreachable(now, events);
+                }
+            }
         }
         let wait = self
             .session
@@ -350,8 +362,19 @@ impl Client {
         match received {
             Ok(length) => {
                 let batch = self.buffer.take(length);
-                self.session
-                    .receive(now, self.remote, 0, batch, length, events);
+                match &mut self.road {
+                    None => self
+                        .session
+                        .receive(now, self.remote, 0, batch, length, events),
+                    Some(road) => {
+                        for datagram in road(batch.to_vec()) {
+                            let length = datagram.len();
+                            let datagram = BytesMut::from(&datagram[..]);
+                            self.session
+                                .receive(now, self.remote, 0, datagram, length, events);
+                        }
+                    }
+                }
             }
             Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => {
                 self.session.unreachable(now, events);

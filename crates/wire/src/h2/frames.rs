@@ -97,7 +97,7 @@ impl Connection {
         }
         let bytes = &mut self.input.block_bytes;
         // Twice the limit: a silly encoder may use Huffman codes that are longer than the text.
-        let limit = (self.config.header_list as usize).max(MIN_MAX_FRAME as usize) * 2;
+        let limit = (self.config.header_list.max(MIN_MAX_FRAME) as usize).saturating_mul(2);
         if bytes.len() + payload.len() > limit || block.frames > continuation_limit(limit) {
             return Err(error(code::ENHANCE_YOUR_CALM, "a header block without end"));
         }
@@ -363,7 +363,7 @@ impl Connection {
     /// connection (RFC 9113 §5.1, §5.1.1).
     #[inline]
     fn expect_opened(&self, stream: u32) -> Result<(), ConnectionError> {
-        if stream % 2 == 0 || stream >= self.next_id {
+        if stream.is_multiple_of(2) || stream >= self.next_id {
             return Err(error(
                 code::PROTOCOL_ERROR,
                 "a frame on a stream that is not open",

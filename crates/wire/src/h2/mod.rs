@@ -3,6 +3,9 @@
 //! What lives where: `frame` the bytes of frames, `receive` how frames are found in the bytes that
 //! arrive, `frames` what each of them does, `response` heads, trailers and ends, `send` requests and
 //! their bodies, `streams` the open streams, `flood` and `resets` the bounds on a hostile peer.
+//!
+//! Answers to a peer that does not read are bounded by what `out` still holds when `receive` is
+//! called. A caller that moves `out` into a buffer of its own must stop reading while that is large.
 
 mod blocks;
 mod flood;
@@ -310,5 +313,43 @@ impl Default for PeerSettings {
             max_header_list_size: None,
             received: false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::{Refused, Request, RequestParts};
+
+    #[test]
+    fn stream_ids_are_used_once_and_run_out() {
+        let request = Request::new(&RequestParts {
+            method: "GET",
+            scheme: "http",
+            authority: "a.example",
+            path: "/",
+            fields: &[],
+            body: Arc::from([]),
+            repeated: true,
+        })
+        .unwrap();
+        let mut out = Vec::new();
+        let mut connection = Connection::new(Config::default(), &mut out);
+        connection.next_id = MAX_31_BITS - 2;
+        assert_eq!(connection.capacity(), 2);
+        for expected in [MAX_31_BITS - 2, MAX_31_BITS] {
+            assert!(!connection.is_closing());
+            let id = connection.send(&request, 0, &mut out).unwrap();
+            assert_eq!(id.number, u64::from(expected));
+        }
+        out.clear();
+        assert_eq!(
+            connection.send(&request, 0, &mut out),
+            Err(Refused::Exhausted)
+        );
+        assert!(out.is_empty() && connection.is_closing());
+        assert_eq!((connection.capacity(), connection.outstanding()), (0, 2));
     }
 }

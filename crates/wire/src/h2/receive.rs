@@ -35,7 +35,8 @@ pub(super) struct Block {
 #[derive(Clone, Copy, Debug)]
 struct Data {
     stream: u32,
-    length: u32,
+    /// What has arrived, without padding.
+    content: u32,
     /// What has not arrived, with padding.
     remaining: u32,
     padding: u32,
@@ -203,7 +204,7 @@ impl Connection {
         }
         let data = Data {
             stream: number,
-            length,
+            content: 0,
             remaining: length,
             padding: 0,
             pad_length_due: padded,
@@ -239,6 +240,7 @@ impl Connection {
             if !content.is_empty() {
                 self.content(data.stream, content, events, out);
             }
+            data.content += content.len() as u32;
             data.remaining -= content.len() as u32;
             bytes = rest;
             // What is left is padding, or `bytes` is empty.
@@ -259,17 +261,22 @@ impl Connection {
         let Some(stream) = self.streams.get_mut(number) else {
             return;
         };
-        if let Some(remaining) = &mut stream.remaining {
-            match remaining.checked_sub(bytes.len() as u64) {
-                Some(rest) => *remaining = rest,
-                None => {
-                    let reason = "more content than the head of the response announced";
-                    self.malformed(number, false, ErrorKind::Body, reason, events, out);
-                    return;
-                }
-            }
+        let id = stream.id();
+        let Some(remaining) = &mut stream.remaining else {
+            events.data(id, bytes);
+            return;
+        };
+        // What fits is passed on in any case, so that it does not matter how the bytes were cut.
+        let length = usize::try_from(*remaining).unwrap_or(usize::MAX);
+        let (announced, excess) = bytes.split_at(bytes.len().min(length));
+        *remaining -= announced.len() as u64;
+        if !announced.is_empty() {
+            events.data(id, announced);
         }
-        events.data(stream.id(), bytes);
+        if !excess.is_empty() {
+            let reason = "more content than the head of the response announced";
+            self.malformed(number, false, ErrorKind::Body, reason, events, out);
+        }
     }
 
     /// A DATA frame is complete: opens the windows again where half of one has been used.
@@ -289,16 +296,19 @@ impl Connection {
             return Ok(());
         }
         let overhead = HEADER_LEN as u32 + data.padding;
-        match data.length.saturating_sub(data.padding) {
-            0 => self.flood.spend(cost::EMPTY, "a flood of empty DATA")?,
-            content if content < overhead / 4 => {
-                self.flood.spend(cost::TINY_DATA, "a flood of tiny DATA")?;
-            }
-            _ => self.flood.earn(gain::DATA_RECEIVED),
+        if data.content == 0 {
+            self.flood.spend(cost::EMPTY, "a flood of empty DATA")?;
+        } else if data.content < overhead / 4 {
+            self.flood.spend(cost::TINY_DATA, "a flood of tiny DATA")?;
+        }
+        let Some(stream) = self.streams.get_mut(data.stream) else {
+            return Ok(());
+        };
+        if data.content >= overhead / 4 {
+            self.flood.earn(gain::DATA_RECEIVED);
         }
         let window = self.config.stream_window;
-        if let Some(stream) = self.streams.get_mut(data.stream)
-            && stream.received >= window.div_ceil(2)
+        if stream.received >= window.div_ceil(2)
             && stream.received > 0
             && stream
                 .remaining

@@ -6,6 +6,7 @@
 //! reported; close QUIC with its code.
 
 pub mod code;
+mod control;
 mod exchange;
 mod frame;
 mod peer;
@@ -14,6 +15,7 @@ mod sending;
 mod table;
 
 use crate::{ConnectionError, ErrorKind, Events, Refused, Request, StreamError, StreamId};
+use control::ControlStream;
 use exchange::Exchange;
 use peer::{Control, PeerStreams};
 use section::{Fault, Sections};
@@ -87,14 +89,6 @@ pub struct Connection {
     closing: bool,
     failed: bool,
     sent_field_bytes: u64,
-}
-
-/// Our control stream: opened at once where the peer grants it, which RFC 9114 §6.2 tells it to.
-#[derive(Debug)]
-struct ControlStream {
-    id: Option<u64>,
-    bytes: Vec<u8>,
-    sent: usize,
 }
 
 impl Connection {
@@ -453,47 +447,5 @@ impl Connection {
             self.exchanges.remove(number);
         }
         self.outstanding = 0;
-    }
-}
-
-impl ControlStream {
-    fn new(field_section: u64) -> Self {
-        let mut settings = Vec::new();
-        for (id, value) in [(0x06, field_section), (frame::reserved(47), 11)] {
-            frame::put_varint(id, &mut settings);
-            frame::put_varint(value, &mut settings);
-        }
-        let mut bytes = vec![0x00];
-        frame::put_varint(frame::SETTINGS, &mut bytes);
-        frame::put_varint(settings.len() as u64, &mut bytes);
-        bytes.extend_from_slice(&settings);
-        // A reserved frame: whoever chokes on it would choke on any extension.
-        frame::put_varint(frame::reserved(11), &mut bytes);
-        frame::put_varint(3, &mut bytes);
-        bytes.extend_from_slice(b"t3l");
-        Self {
-            id: None,
-            bytes,
-            sent: 0,
-        }
-    }
-
-    fn advance(&mut self, quic: &mut impl Streams) {
-        if self.sent == self.bytes.len() {
-            return;
-        }
-        if self.id.is_none() {
-            self.id = quic.open_uni();
-        }
-        let Some(id) = self.id else {
-            return;
-        };
-        while self.sent < self.bytes.len() {
-            let written = quic.write(id, &self.bytes[self.sent..]);
-            if written == 0 {
-                return;
-            }
-            self.sent += written;
-        }
     }
 }

@@ -104,6 +104,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn requests_outstanding_together_each_have_a_place() {
+        let mut table = Table::default();
+        for id in 0..100u64 {
+            table.insert(id * 4, id as u32, false);
+        }
+        assert!(table.overflow.is_empty());
+        assert_eq!(table.numbers_from(0).len(), 100);
+    }
+
+    #[test]
     fn a_long_lived_exchange_stays_where_thousands_come_and_go() {
         let mut table = Table::default();
         table.insert(0, 7, false);

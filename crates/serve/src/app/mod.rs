@@ -1,0 +1,159 @@
+//! The handler: what each path answers, the same over every version of HTTP.
+//!
+//! Any endpoint takes any method and any body. The body is read to its end, and thrown away,
+//! before the answer is given; only `/echo` gives it back.
+
+mod answer;
+mod bookstore;
+mod gzip;
+mod pattern;
+mod prose;
+mod reply;
+mod route;
+mod site;
+
+use std::{
+    future::poll_fn,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+};
+
+use bytes::Bytes;
+use http::{
+    HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version,
+    header::{ALT_SVC, CONTENT_LENGTH, CONTENT_TYPE, SERVER},
+};
+use hyper::body::Body;
+use tokio::time::{sleep, timeout};
+
+pub(crate) use answer::Answer;
+pub(crate) use reply::Reply;
+
+use crate::{
+    SERVER_NAME,
+    connection::{Connection, PATIENCE},
+};
+
+/// An error of somebody else's making.
+pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// What the connections of one worker share.
+pub(crate) struct App {
+    requests: Arc<AtomicU64>,
+    alt_svc: HeaderValue,
+    site: site::Site,
+}
+
+impl App {
+    pub(crate) fn new(tls_port: u16, requests: Arc<AtomicU64>) -> Arc<Self> {
+        let alt_svc = HeaderValue::from_str(&format!("h3=\":{tls_port}\"; ma=86400"))
+            .expect("a number between quotes is a field value");
+        Arc::new(Self {
+            requests,
+            alt_svc,
+            site: site::Site::default(),
+        })
+    }
+
+    /// Fields that every response has.
+    fn fields(&self, secure: bool, version: Version) -> HeaderMap {
+        // Room for what the endpoint and the protocol add.
+        let mut fields = HeaderMap::with_capacity(8);
+        fields.insert(SERVER, HeaderValue::from_static(SERVER_NAME));
+        // RFC 7838: on the TLS port, tell those who came over TCP that HTTP/3 is spoken there.
+        if secure && version < Version::HTTP_3 {
+            fields.insert(ALT_SVC, self.alt_svc.clone());
+        }
+        fields
+    }
+}
+
+/// Makes what takes long to make, before somebody asks for it.
+pub(crate) fn prepare() {
+    bookstore::shared();
+    pattern::shared();
+}
+
+/// Answers one request.
+pub(crate) fn handle<B>(app: &App, connection: &Arc<Connection>, request: Request<B>) -> Answer<B>
+where
+    B: Body<Data = Bytes> + Send + Unpin + 'static,
+    B::Error: Into<BoxError>,
+{
+    // Only this worker writes: no locked instruction needed.
+    app.requests.store(app.requests.load(Relaxed) + 1, Relaxed);
+    let (head, body) = request.into_parts();
+    let is_head = head.method == Method::HEAD;
+    let fields = app.fields(connection.tls.is_some(), head.version);
+
+    if head.uri.path() == "/echo" && !is_head {
+        let length = body.size_hint().exact();
+        let mut response = Response::new(Reply::Echo(body));
+        *response.headers_mut() = fields;
+        if let Some(length) = length {
+            add_length(response.headers_mut(), length);
+        }
+        let kind = match head.headers.get(CONTENT_TYPE) {
+            Some(kind) => kind.clone(),
+            None => HeaderValue::from_static("application/octet-stream"),
+        };
+        response.headers_mut().insert(CONTENT_TYPE, kind);
+        return Answer::now(response);
+    }
+
+    let page = route::page(app, connection, &head);
+    let wait = page.wait;
+    let mut response = page.into_response(fields);
+    if is_head {
+        // RFC 9110 section 9.3.2: the fields of GET, and no content.
+        *response.body_mut() = Reply::Bytes(Bytes::new());
+    }
+    if body.is_end_stream() && wait.is_zero() {
+        return Answer::now(response);
+    }
+    let waiting = connection.wait();
+    Answer::later(async move {
+        let _waiting = waiting;
+        drain(body).await?;
+        if !wait.is_zero() {
+            sleep(wait).await;
+        }
+        Ok(response)
+    })
+}
+
+/// Adds `content-length`, over every version alike: none of them adds it to all bodies.
+fn add_length(fields: &mut HeaderMap, length: u64) {
+    let value = match length {
+        // Saves making the text for the commonest answer.
+        11 => HeaderValue::from_static("11"),
+        length => HeaderValue::from(length),
+    };
+    fields.insert(CONTENT_LENGTH, value);
+}
+
+/// RFC 9110 section 6.4.1.
+fn has_content(status: StatusCode) -> bool {
+    status != StatusCode::NO_CONTENT && status != StatusCode::NOT_MODIFIED
+}
+
+/// Reads a request's body to its end, one piece at a time.
+async fn drain<B>(mut body: B) -> Result<(), BoxError>
+where
+    B: Body<Data = Bytes> + Unpin,
+    B::Error: Into<BoxError>,
+{
+    while !body.is_end_stream() {
+        let frame = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx));
+        match timeout(PATIENCE, frame).await {
+            Ok(Some(Ok(_))) => {}
+            Ok(Some(Err(error))) => return Err(error.into()),
+            Ok(None) => break,
+            Err(_) => return Err("the request's body stalled".into()),
+        }
+    }
+    Ok(())
+}

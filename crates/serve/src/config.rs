@@ -1,0 +1,124 @@
+//! What a caller can choose, and what can go wrong before the first request.
+
+use std::{
+    error, fmt, io,
+    net::{IpAddr, Ipv4Addr},
+    path::{Path, PathBuf},
+};
+
+/// How to start a server. `Config::default()` is what `trilane serve` does without flags.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Address to listen on. Default: 127.0.0.1.
+    pub bind: IpAddr,
+    /// TCP port for cleartext HTTP/1.1 and HTTP/2; 0 picks a free one. Default: 8080.
+    pub port: u16,
+    /// TCP port for TLS and UDP port for QUIC; 0 picks a number free on both. Default: 8443.
+    pub tls_port: u16,
+    /// Worker threads, at least 1. Default: 1.
+    pub threads: usize,
+    /// Processor numbers; worker `i` is pinned to `cpus[i % len]`. Empty: not pinned.
+    pub cpus: Vec<usize>,
+    /// Folder of the local certificate authority.
+    /// Default: `$XDG_STATE_HOME/trilane`, else `~/.local/state/trilane`.
+    pub state: Option<PathBuf>,
+    /// Certificate chain and private key (PEM) to use instead of the local authority's.
+    pub identity: Option<(PathBuf, PathBuf)>,
+    /// Names and addresses that the certificate must hold besides localhost, 127.0.0.1 and ::1.
+    pub names: Vec<String>,
+    /// Streams that a client may have open on one HTTP/2 or HTTP/3 connection. Default: 1000.
+    pub streams: u32,
+    /// Ask the client to leave after this many requests on one connection
+    /// (`connection: close`, GOAWAY). Default: never.
+    pub keepalive_requests: Option<u64>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            bind: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            port: 8080,
+            tls_port: 8443,
+            threads: 1,
+            cpus: Vec::new(),
+            state: None,
+            identity: None,
+            names: Vec::new(),
+            streams: 1000,
+            keepalive_requests: None,
+        }
+    }
+}
+
+/// Why a server did not start. The text says what to do about it.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// Another program listens there.
+    PortInUse {
+        /// The port.
+        port: u16,
+        /// The flag that moves us elsewhere.
+        flag: &'static str,
+    },
+    /// The address or port cannot be bound for another reason.
+    Bind {
+        /// What was to be bound.
+        what: String,
+        /// The system's answer.
+        cause: io::Error,
+    },
+    /// A file of the state folder, or a certificate or key that was named, cannot be used.
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        cause: String,
+    },
+    /// No home folder, so no place for the local certificate authority.
+    NoStateFolder,
+    /// A value of [`Config`] that cannot work.
+    Config(String),
+    /// The certificates or the TLS configuration were refused.
+    Tls(String),
+    /// The system gave no thread or no event loop.
+    System(io::Error),
+}
+
+impl Error {
+    pub(crate) fn file(path: &Path, cause: impl fmt::Display) -> Self {
+        Self::File {
+            path: path.to_owned(),
+            cause: cause.to_string(),
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::PortInUse { port, flag } => write!(
+                f,
+                "port {port} is in use; choose another with {flag} PORT ({flag} 0 picks a free one)"
+            ),
+            Self::Bind { what, cause } => write!(f, "cannot listen on {what}: {cause}"),
+            Self::File { path, cause } => write!(f, "{}: {cause}", path.display()),
+            Self::NoStateFolder => write!(
+                f,
+                "no place for the certificates: set HOME or XDG_STATE_HOME, or give --state DIR"
+            ),
+            Self::Config(what) => write!(f, "{what}"),
+            Self::Tls(what) => write!(f, "TLS: {what}"),
+            Self::System(cause) => write!(f, "the system refused a worker: {cause}"),
+        }
+    }
+}
+
+impl error::Error for Error {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        match self {
+            Self::Bind { cause, .. } | Self::System(cause) => Some(cause),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! What the handler and the keeper of a connection both need to know about it.
+
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, AtomicU64, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+/// A peer that neither completes a request nor takes any of a response for this long is gone.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+/// TLS and QUIC handshakes must be through by then.
+pub(crate) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Largest head of a request in bytes, as announced to HTTP/2 and HTTP/3 clients.
+pub(crate) const MAX_HEAD: u32 = 64 << 10;
+
+/// One connection. Its counters are only ever touched by its own worker thread; they are atomic
+/// because the runtime's tasks have to be `Send`.
+pub(crate) struct Connection {
+    pub(crate) peer: SocketAddr,
+    pub(crate) tls: Option<Tls>,
+    /// Requests after which the peer is asked to leave.
+    limit: Option<u64>,
+    requests: AtomicU64,
+    /// Successful writes to the socket.
+    writes: AtomicU64,
+    /// Requests that are waiting in the handler.
+    waiting: AtomicU32,
+}
+
+/// What the TLS handshake settled.
+pub(crate) struct Tls {
+    pub(crate) version: &'static str,
+    /// The cipher suite; QUIC does not tell.
+    pub(crate) cipher: Option<String>,
+    pub(crate) alpn: Option<String>,
+    pub(crate) server_name: Option<String>,
+}
+
+impl Connection {
+    pub(crate) fn new(peer: SocketAddr, tls: Option<Tls>, limit: Option<u64>) -> Arc<Self> {
+        Arc::new(Self {
+            peer,
+            tls,
+            limit,
+            requests: AtomicU64::new(0),
+            writes: AtomicU64::new(0),
+            waiting: AtomicU32::new(0),
+        })
+    }
+
+    /// Counts a request. True if it shall be the last on this connection.
+    pub(crate) fn count_request(&self) -> bool {
+        let before = self.requests.load(Relaxed);
+        self.requests.store(before + 1, Relaxed);
+        self.limit.is_some_and(|limit| before + 1 >= limit)
+    }
+
+    pub(crate) fn count_write(&self) {
+        self.writes.store(self.writes.load(Relaxed) + 1, Relaxed);
+    }
+
+    pub(crate) fn has_served(&self) -> bool {
+        self.requests.load(Relaxed) > 0
+    }
+
+    /// The peer has had as many requests as it gets.
+    pub(crate) fn is_spent(&self) -> bool {
+        self.limit
+            .is_some_and(|limit| self.requests.load(Relaxed) >= limit)
+    }
+
+    /// A number that changes when the connection gets anywhere.
+    pub(crate) fn progress(&self) -> u64 {
+        self.requests.load(Relaxed) + self.writes.load(Relaxed)
+    }
+
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.waiting.load(Relaxed) > 0
+    }
+
+    /// Says that the peer waits for us until the guard is dropped.
+    pub(crate) fn wait(self: &Arc<Self>) -> Waiting {
+        self.waiting.fetch_add(1, Relaxed);
+        Waiting(self.clone())
+    }
+}
+
+/// Guard of [`Connection::wait`].
+pub(crate) struct Waiting(Arc<Connection>);
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Relaxed);
+    }
+}

@@ -1,0 +1,157 @@
+//! A limit on what h3 would hold in memory.
+//!
+//! h3 keeps a frame other than DATA until it is complete, however long the peer says it is. This
+//! walks over the same bytes, sees each frame's length before h3 does, and refuses.
+
+use crate::connection::MAX_HEAD;
+
+/// RFC 9114 section 6.2.1.
+const CONTROL_STREAM: u64 = 0x00;
+/// RFC 9114 section 7.2.1.
+const DATA_FRAME: u64 = 0x00;
+
+/// Follows the frames of one stream through pieces of any size.
+pub(super) struct Guard {
+    at: At,
+    /// Bytes of a variable-length integer (RFC 9000 section 16) so far, and how many it has.
+    number: u64,
+    have: u8,
+    need: u8,
+}
+
+enum At {
+    StreamType,
+    FrameType,
+    FrameLength {
+        kind: u64,
+    },
+    Payload {
+        left: u64,
+    },
+    /// Not frames: a stream that h3 does not read on.
+    Other,
+}
+
+/// A frame longer than [`MAX_HEAD`].
+#[derive(Debug)]
+pub(super) struct TooLong;
+
+impl Guard {
+    pub(super) fn of_request() -> Self {
+        Self::starting(At::FrameType)
+    }
+
+    pub(super) fn of_unidirectional() -> Self {
+        Self::starting(At::StreamType)
+    }
+
+    fn starting(at: At) -> Self {
+        Self {
+            at,
+            number: 0,
+            have: 0,
+            need: 0,
+        }
+    }
+
+    /// Looks at the next bytes of the stream.
+    pub(super) fn check(&mut self, mut bytes: &[u8]) -> Result<(), TooLong> {
+        while !bytes.is_empty() {
+            match self.at {
+                At::Other => return Ok(()),
+                At::Payload { left } => {
+                    let here = left.min(bytes.len() as u64);
+                    // Not above the slice's length.
+                    bytes = &bytes[here as usize..];
+                    self.at = match left - here {
+                        0 => At::FrameType,
+                        left => At::Payload { left },
+                    };
+                }
+                At::StreamType | At::FrameType | At::FrameLength { .. } => {
+                    let Some(number) = self.number(&mut bytes) else {
+                        return Ok(());
+                    };
+                    self.at = match self.at {
+                        At::StreamType if number == CONTROL_STREAM => At::FrameType,
+                        At::StreamType => At::Other,
+                        At::FrameType => At::FrameLength { kind: number },
+                        At::FrameLength { kind } => {
+                            if kind != DATA_FRAME && number > u64::from(MAX_HEAD) {
+                                return Err(TooLong);
+                            }
+                            match number {
+                                0 => At::FrameType,
+                                left => At::Payload { left },
+                            }
+                        }
+                        At::Payload { .. } | At::Other => At::Other,
+                    };
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes bytes until an integer is complete.
+    fn number(&mut self, bytes: &mut &[u8]) -> Option<u64> {
+        while let Some((&byte, rest)) = bytes.split_first() {
+            *bytes = rest;
+            match self.have {
+                0 => {
+                    self.need = 1 << (byte >> 6);
+                    self.number = u64::from(byte & 0x3f);
+                }
+                _ => self.number = self.number << 8 | u64::from(byte),
+            }
+            self.have += 1;
+            if self.have == self.need {
+                self.have = 0;
+                return Some(self.number);
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// HEADERS of 3 bytes, DATA of 2^30, an unknown frame of 0 bytes.
+    fn good() -> Vec<u8> {
+        let mut bytes = vec![0x01, 0x03, b'a', b'b', b'c'];
+        bytes.extend([0x40, 0x21, 0x00, 0x00, 0xc0, 0, 0, 0, 0x40, 0, 0, 0]);
+        bytes
+    }
+
+    #[test]
+    fn frames_pass_whole_and_byte_by_byte() {
+        assert!(Guard::of_request().check(&good()).is_ok());
+        let mut guard = Guard::of_request();
+        for byte in good() {
+            assert!(guard.check(&[byte]).is_ok());
+        }
+        assert!(matches!(guard.at, At::Payload { left } if left == 1 << 30));
+    }
+
+    #[test]
+    fn long_frames_other_than_data_are_refused_at_their_length() {
+        for kind in [0x01, 0x04, 0x21] {
+            let mut bytes = good()[..5].to_vec();
+            bytes.extend([kind, 0x80, 0x01, 0x00, 0x01]);
+            assert!(Guard::of_request().check(&bytes).is_err(), "{kind}");
+            let mut guard = Guard::of_request();
+            let refused = bytes.iter().position(|&byte| guard.check(&[byte]).is_err());
+            assert_eq!(refused, Some(bytes.len() - 1), "{kind}");
+        }
+    }
+
+    #[test]
+    fn only_the_control_stream_is_made_of_frames() {
+        let long = [0x04, 0xbf, 0xff, 0xff, 0xff];
+        let with = |kind: u8| [&[kind][..], &long].concat();
+        assert!(Guard::of_unidirectional().check(&with(0x00)).is_err());
+        assert!(Guard::of_unidirectional().check(&with(0x02)).is_ok());
+    }
+}

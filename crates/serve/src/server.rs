@@ -1,0 +1,197 @@
+//! Starting and stopping.
+
+use std::{
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    path::{Path, PathBuf},
+    sync::{Arc, atomic::AtomicU64, atomic::Ordering::Relaxed},
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+
+use tokio::sync::{mpsc, watch};
+
+use crate::{
+    Config, Cost, Error,
+    app::{self, App},
+    certificate::Identity,
+    cost,
+    net::{self, Sockets},
+    tcp, tls,
+    worker::{Accept, Signal, Worker},
+};
+
+/// More threads than this is a slip of the finger.
+const MAX_THREADS: usize = 256;
+
+/// A running server. Dropping it stops it at once; [`Server::stop`] is gentler.
+pub struct Server {
+    addresses: Addresses,
+    authority: Option<PathBuf>,
+    new_authority: bool,
+    requests: Vec<Arc<AtomicU64>>,
+    signal: watch::Sender<Signal>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// Where a server listens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Addresses {
+    /// TCP, cleartext: HTTP/1.1, and HTTP/2 by prior knowledge.
+    pub http: SocketAddr,
+    /// TCP with TLS (HTTP/1.1, HTTP/2) and UDP with QUIC (HTTP/3).
+    pub https: SocketAddr,
+}
+
+impl Server {
+    /// Binds the sockets, loads or makes the certificate, and starts the worker threads. Requests
+    /// are answered when this returns.
+    pub fn start(config: Config) -> Result<Self, Error> {
+        if !(1..=MAX_THREADS).contains(&config.threads) {
+            return Err(Error::Config(format!(
+                "{} threads: give a number from 1 to {MAX_THREADS}",
+                config.threads
+            )));
+        }
+        if config.streams == 0 || config.keepalive_requests == Some(0) {
+            return Err(Error::Config(
+                "streams and requests per connection must be at least 1".into(),
+            ));
+        }
+        net::raise_file_limit();
+        let sockets = Sockets::bind(&config)?;
+        let addresses = Addresses {
+            http: sockets.http.local_addr().map_err(Error::System)?,
+            https: sockets.https.local_addr().map_err(Error::System)?,
+        };
+        let identity = Identity::load(&config)?;
+        let tcp_tls = tls::tcp(identity.key.clone())?;
+        let quic = tls::quic(identity.key, config.streams)?;
+        let (signal, watcher) = watch::channel(Signal::Serve);
+        let (doors, queues): (Vec<_>, Vec<_>) = (0..config.threads)
+            .map(|_| mpsc::unbounded_channel())
+            .unzip();
+
+        // Accepting is little work; the two ports are spread over two workers where there are two.
+        let mut accepts: Vec<Vec<Accept>> = (0..config.threads).map(|_| Vec::new()).collect();
+        accepts[0].push(Accept {
+            listener: sockets.http,
+            tls: None,
+            doors: doors.clone(),
+        });
+        accepts[1 % config.threads].push(Accept {
+            listener: sockets.https,
+            tls: Some(tcp_tls),
+            doors,
+        });
+
+        let mut server = Self {
+            addresses,
+            authority: identity.authority,
+            new_authority: identity.new_authority,
+            requests: Vec::with_capacity(config.threads),
+            signal,
+            threads: Vec::with_capacity(config.threads + 1),
+        };
+        let (ready, started) = std::sync::mpsc::channel();
+        let parts = queues.into_iter().zip(sockets.quic).zip(accepts);
+        for (number, ((queue, udp), accepts)) in parts.enumerate() {
+            let requests = Arc::new(AtomicU64::new(0));
+            server.requests.push(requests.clone());
+            let worker = Worker {
+                number,
+                workers: config.threads,
+                cpu: (!config.cpus.is_empty()).then(|| config.cpus[number % config.cpus.len()]),
+                app: App::new(addresses.https.port(), requests),
+                limit: config.keepalive_requests,
+                builders: tcp::Builders::new(config.streams),
+                queue,
+                accepts,
+                udp,
+                quic: quic.clone(),
+                signal: watcher.clone(),
+            };
+            let ready = ready.clone();
+            let thread = thread::Builder::new()
+                .name(format!("serve-{number}"))
+                .spawn(move || worker.run(&ready))
+                .map_err(Error::System)?;
+            server.threads.push(thread);
+        }
+        drop(ready);
+        for result in started.iter().take(config.threads) {
+            result?;
+        }
+        // Writing 3,000 books takes a moment; the first reader should not have to wait for it.
+        let books = thread::Builder::new()
+            .name("serve-books".into())
+            .spawn(app::prepare)
+            .map_err(Error::System)?;
+        server.threads.push(books);
+        Ok(server)
+    }
+
+    /// Where it listens, with the port numbers that were picked.
+    pub fn addresses(&self) -> Addresses {
+        self.addresses
+    }
+
+    /// The certificate authority to trust (PEM, absolute path); `None` when the certificate was
+    /// given by [`Config::identity`].
+    pub fn ca_path(&self) -> Option<&Path> {
+        self.authority.as_deref()
+    }
+
+    /// The authority was made by this start: nobody trusts it yet.
+    pub fn made_new_ca(&self) -> bool {
+        self.new_authority
+    }
+
+    /// Requests received so far.
+    pub fn requests(&self) -> u64 {
+        self.requests.iter().map(|count| count.load(Relaxed)).sum()
+    }
+
+    /// Stops accepting, tells the clients (GOAWAY, `connection: close`), waits up to `grace` for
+    /// the requests in flight, and drops what is left.
+    pub fn stop(mut self, grace: Duration) -> Cost {
+        let drops = cost::udp_receive_drops(self.addresses.https.port());
+        self.end(Signal::Leave(Instant::now() + grace));
+        Cost::read(self.requests(), drops)
+    }
+
+    fn end(&mut self, signal: Signal) {
+        self.signal.send_replace(signal);
+        for thread in self.threads.drain(..) {
+            // A worker that panicked has been reported by the panic itself.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.end(Signal::Leave(Instant::now()));
+    }
+}
+
+impl Addresses {
+    /// Such as `http://127.0.0.1:8080/`.
+    pub fn http_url(&self) -> String {
+        format!("http://{}/", reachable(self.http))
+    }
+
+    /// Such as `https://127.0.0.1:8443/`.
+    pub fn https_url(&self) -> String {
+        format!("https://{}/", reachable(self.https))
+    }
+}
+
+/// Nobody can connect to "any address"; loopback is one of them.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        ip if !ip.is_unspecified() => ip,
+        IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+    };
+    SocketAddr::new(ip, address.port())
+}

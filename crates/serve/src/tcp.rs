@@ -1,0 +1,204 @@
+//! HTTP/1.1 and HTTP/2 over TCP, by hyper.
+
+use std::{
+    future::Future,
+    io,
+    pin::{Pin, pin},
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use hyper::{
+    Request, Response, Version,
+    body::Incoming,
+    header::{CONNECTION, HeaderValue},
+    service::Service,
+};
+use hyper_util::{
+    rt::{TokioExecutor, TokioIo, TokioTimer},
+    server::conn::auto,
+};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    sync::watch,
+    time,
+};
+
+use crate::{
+    app::{Answer, App, BoxError, Reply, handle},
+    connection::{Connection, MAX_HEAD, PATIENCE},
+    tls::{CONNECTION_WINDOW, STREAM_WINDOW},
+    worker::Signal,
+};
+
+type Builder = auto::Builder<TokioExecutor>;
+
+/// How to read a connection: decided by ALPN, or by the first bytes where there was none.
+#[derive(Clone)]
+pub(crate) struct Builders {
+    pub(crate) auto: Arc<Builder>,
+    pub(crate) h1: Arc<Builder>,
+    pub(crate) h2: Arc<Builder>,
+}
+
+impl Builders {
+    pub(crate) fn new(streams: u32) -> Self {
+        let mut builder = auto::Builder::new(TokioExecutor::new());
+        builder
+            .http1()
+            .timer(TokioTimer::new())
+            // `PATIENCE` does the same for all versions without a timer per request.
+            .header_read_timeout(None)
+            .half_close(true)
+            .max_buf_size(MAX_HEAD as usize)
+            .pipeline_flush(true);
+        builder
+            .http2()
+            .timer(TokioTimer::new())
+            .initial_stream_window_size(STREAM_WINDOW)
+            .initial_connection_window_size(CONNECTION_WINDOW)
+            .max_concurrent_streams(streams)
+            .max_header_list_size(MAX_HEAD);
+        Self {
+            h1: Arc::new(builder.clone().http1_only()),
+            h2: Arc::new(builder.clone().http2_only()),
+            auto: Arc::new(builder),
+        }
+    }
+}
+
+/// Serves one connection until the peer leaves, loses our patience, or all have to leave.
+pub(crate) async fn serve<I>(
+    io: I,
+    connection: Arc<Connection>,
+    app: Arc<App>,
+    builder: &Builder,
+    signal: watch::Receiver<Signal>,
+) where
+    I: AsyncRead + AsyncWrite + Unpin + 'static,
+{
+    let io = TokioIo::new(Watched {
+        io,
+        connection: connection.clone(),
+    });
+    let handler = Handler {
+        app,
+        connection: connection.clone(),
+    };
+    let mut serving = pin!(builder.serve_connection(io, handler));
+    let mut told = signal.clone();
+    let mut leave = pin!(told.changed());
+    let mut patience = pin!(time::sleep(PATIENCE));
+    let mut progress = connection.progress();
+    let mut registered = false;
+    let mut leaving = false;
+    // By hand, not by `select!`: this runs once per request, and polling the two futures that
+    // hardly ever fire costs more than looking whether they have.
+    std::future::poll_fn(move |cx| {
+        if serving.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(());
+        }
+        if !registered {
+            registered = true;
+            let _ = leave.as_mut().poll(cx);
+            let _ = patience.as_mut().poll(cx);
+        }
+        if !leaving && (connection.is_spent() || signal.has_changed().unwrap_or(true)) {
+            leaving = true;
+            // hyper would wait for the first request of a connection that never had one.
+            if !connection.has_served() {
+                return Poll::Ready(());
+            }
+            serving.as_mut().graceful_shutdown();
+            if serving.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(());
+            }
+        }
+        if patience.is_elapsed() {
+            if progress == connection.progress() && !connection.is_waiting() {
+                return Poll::Ready(());
+            }
+            progress = connection.progress();
+            patience.as_mut().reset(time::Instant::now() + PATIENCE);
+            let _ = patience.as_mut().poll(cx);
+        }
+        Poll::Pending
+    })
+    .await;
+}
+
+struct Handler {
+    app: Arc<App>,
+    connection: Arc<Connection>,
+}
+
+impl Service<Request<Incoming>> for Handler {
+    type Response = Response<Reply<Incoming>>;
+    type Error = BoxError;
+    type Future = Answer<Incoming>;
+
+    fn call(&self, request: Request<Incoming>) -> Self::Future {
+        let last = self.connection.count_request();
+        let close = last && request.version() < Version::HTTP_2;
+        let mut answer = handle(&self.app, &self.connection, request);
+        if close {
+            // RFC 9112 section 9.6. Over HTTP/2 the keeper of the connection sends GOAWAY.
+            answer.add_field(CONNECTION, HeaderValue::from_static("close"));
+        }
+        answer
+    }
+}
+
+/// Counts successful writes, so that a slow reader can be told from a dead one.
+struct Watched<I> {
+    io: I,
+    connection: Arc<Connection>,
+}
+
+impl<I: AsyncRead + Unpin> AsyncRead for Watched<I> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_read(cx, buffer)
+    }
+}
+
+impl<I: AsyncWrite + Unpin> AsyncWrite for Watched<I> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.io).poll_write(cx, bytes);
+        if written.is_ready() {
+            self.connection.count_write();
+        }
+        written
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.io).poll_write_vectored(cx, slices);
+        if written.is_ready() {
+            self.connection.count_write();
+        }
+        written
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.io.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+}

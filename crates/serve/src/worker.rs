@@ -1,0 +1,312 @@
+//! One thread, one event loop, its share of the connections.
+
+use std::{
+    io,
+    net::{SocketAddr, TcpListener, TcpStream, UdpSocket},
+    sync::{Arc, mpsc as std_mpsc},
+    time::{Duration, Instant},
+};
+
+use nix::{
+    sched::{CpuSet, sched_setaffinity},
+    unistd::Pid,
+};
+use quinn::{ConnectionId, ConnectionIdGenerator, Endpoint, EndpointConfig, TokioRuntime, VarInt};
+use rustls::{ServerConfig, crypto::aws_lc_rs};
+use tokio::{
+    runtime,
+    sync::{mpsc, watch},
+    time,
+};
+use tokio_rustls::TlsAcceptor;
+
+use crate::{
+    Error,
+    app::App,
+    connection::{Connection, HANDSHAKE_TIMEOUT, Tls},
+    h3, tcp,
+};
+
+/// QUIC connections per worker. TCP has the limit on open files; UDP needs its own.
+const MAX_QUIC_CONNECTIONS: usize = 1 << 14;
+/// How long a listener rests when the process is out of file descriptors.
+const ACCEPT_REST: Duration = Duration::from_millis(50);
+/// How long the last packets of closed QUIC connections may take.
+const FAREWELL: Duration = Duration::from_millis(200);
+const CONNECTION_ID_BYTES: usize = 8;
+
+/// What the workers are to do.
+#[derive(Clone, Copy)]
+pub(crate) enum Signal {
+    Serve,
+    /// Finish what is in flight, but leave by then.
+    Leave(Instant),
+}
+
+/// A connection handed to the worker that will keep it.
+pub(crate) struct Arrival {
+    stream: TcpStream,
+    peer: SocketAddr,
+    tls: Option<Arc<ServerConfig>>,
+}
+
+/// A listening socket, and the doors of all workers to deal its connections to.
+pub(crate) struct Accept {
+    pub(crate) listener: TcpListener,
+    pub(crate) tls: Option<Arc<ServerConfig>>,
+    pub(crate) doors: Vec<mpsc::UnboundedSender<Arrival>>,
+}
+
+pub(crate) struct Worker {
+    pub(crate) number: usize,
+    pub(crate) workers: usize,
+    pub(crate) cpu: Option<usize>,
+    pub(crate) app: Arc<App>,
+    /// Requests per connection.
+    pub(crate) limit: Option<u64>,
+    pub(crate) builders: tcp::Builders,
+    pub(crate) queue: mpsc::UnboundedReceiver<Arrival>,
+    pub(crate) accepts: Vec<Accept>,
+    pub(crate) udp: UdpSocket,
+    pub(crate) quic: quinn::ServerConfig,
+    pub(crate) signal: watch::Receiver<Signal>,
+}
+
+impl Worker {
+    /// Serves until told to leave. Says on `ready` whether it could start.
+    pub(crate) fn run(self, ready: &std_mpsc::Sender<Result<(), Error>>) {
+        // The starter may have given up on another worker; then nobody listens and we end.
+        let runtime = match self.prepare() {
+            Ok(runtime) => runtime,
+            Err(error) => {
+                let _ = ready.send(Err(error));
+                return;
+            }
+        };
+        runtime.block_on(self.serve(ready));
+        // Connections that outlived the grace end here, with the tasks that hold them.
+        drop(runtime);
+    }
+
+    fn prepare(&self) -> Result<runtime::Runtime, Error> {
+        if let Some(cpu) = self.cpu {
+            let mut set = CpuSet::new();
+            set.set(cpu)
+                .and_then(|()| sched_setaffinity(Pid::from_raw(0), &set))
+                .map_err(|cause| {
+                    Error::Config(format!("cannot run on processor {cpu}: {cause}"))
+                })?;
+        }
+        runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(Error::System)
+    }
+
+    async fn serve(mut self, ready: &std_mpsc::Sender<Result<(), Error>>) {
+        let (workers, number) = (self.workers, self.number);
+        let mut config = EndpointConfig::default();
+        if workers > 1 {
+            config.cid_generator(move || Box::new(SteeredIds { workers, number }));
+        }
+        let endpoint = Endpoint::new(config, Some(self.quic), self.udp, Arc::new(TokioRuntime));
+        let endpoint = match endpoint {
+            Ok(endpoint) => endpoint,
+            Err(cause) => {
+                let _ = ready.send(Err(Error::System(cause)));
+                return;
+            }
+        };
+        // Every task holds a sender; when the last is gone, so are the connections.
+        let (alive, mut all_gone) = mpsc::channel::<()>(1);
+        let mut signal = self.signal.clone();
+        for accept in self.accepts {
+            tokio::spawn(accept.run(self.signal.clone()));
+        }
+        let _ = ready.send(Ok(()));
+
+        loop {
+            tokio::select! {
+                biased;
+                arrival = self.queue.recv() => {
+                    let Some(arrival) = arrival else { break };
+                    tokio::spawn(serve_tcp(
+                        arrival,
+                        self.app.clone(),
+                        self.limit,
+                        self.builders.clone(),
+                        self.signal.clone(),
+                        alive.clone(),
+                    ));
+                }
+                incoming = endpoint.accept() => {
+                    let Some(incoming) = incoming else { break };
+                    if endpoint.open_connections() >= MAX_QUIC_CONNECTIONS {
+                        incoming.refuse();
+                        continue;
+                    }
+                    tokio::spawn(h3::serve(
+                        incoming,
+                        self.app.clone(),
+                        self.limit,
+                        self.signal.clone(),
+                        alive.clone(),
+                    ));
+                }
+                _ = signal.changed() => break,
+            }
+        }
+
+        drop(alive);
+        let Signal::Leave(deadline) = *signal.borrow() else {
+            return;
+        };
+        endpoint.set_server_config(None);
+        let _ = time::timeout_at(deadline.into(), all_gone.recv()).await;
+        // RFC 9114 section 8.1: H3_NO_ERROR.
+        endpoint.close(VarInt::from_u32(0x100), b"server stops");
+        let _ = time::timeout(FAREWELL, endpoint.wait_idle()).await;
+    }
+}
+
+impl Accept {
+    async fn run(self, mut signal: watch::Receiver<Signal>) {
+        // Made by `net::listen`, non-blocking, and on this thread's event loop: cannot fail but
+        // for a lack of memory, and then the server is of no use on this port.
+        let Ok(listener) = tokio::net::TcpListener::from_std(self.listener) else {
+            return;
+        };
+        let mut doors = self.doors.iter().cycle();
+        loop {
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                _ = signal.changed() => return,
+            };
+            let (stream, peer) = match accepted {
+                Ok((stream, peer)) => match stream.into_std() {
+                    Ok(stream) => (stream, peer),
+                    Err(_) => continue,
+                },
+                Err(error) if is_of_one_connection(&error) => continue,
+                // Out of descriptors or memory: connections that end will free some.
+                Err(_) => {
+                    time::sleep(ACCEPT_REST).await;
+                    continue;
+                }
+            };
+            let _ = stream.set_nodelay(true);
+            if let Some(door) = doors.next() {
+                // A worker that has left takes no more connections.
+                let _ = door.send(Arrival {
+                    stream,
+                    peer,
+                    tls: self.tls.clone(),
+                });
+            }
+        }
+    }
+}
+
+/// accept(2): errors pending on the new socket, not on the listener.
+fn is_of_one_connection(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionRefused
+            | io::ErrorKind::Interrupted
+    )
+}
+
+async fn serve_tcp(
+    arrival: Arrival,
+    app: Arc<App>,
+    limit: Option<u64>,
+    builders: tcp::Builders,
+    signal: watch::Receiver<Signal>,
+    _alive: mpsc::Sender<()>,
+) {
+    let Ok(stream) = tokio::net::TcpStream::from_std(arrival.stream) else {
+        return;
+    };
+    let Some(config) = arrival.tls else {
+        let connection = Connection::new(arrival.peer, None, limit);
+        return tcp::serve(stream, connection, app, &builders.auto, signal).await;
+    };
+    let handshake = TlsAcceptor::from(config).accept(stream);
+    let mut leaving = signal.clone();
+    let stream = tokio::select! {
+        result = time::timeout(HANDSHAKE_TIMEOUT, handshake) => match result {
+            Ok(Ok(stream)) => stream,
+            _ => return,
+        },
+        _ = leaving.changed() => return,
+    };
+    let tls = describe(stream.get_ref().1);
+    let builder = match tls.alpn.as_deref() {
+        Some("h2") => &builders.h2,
+        Some(_) => &builders.h1,
+        None => &builders.auto,
+    };
+    let connection = Connection::new(arrival.peer, Some(tls), limit);
+    tcp::serve(stream, connection, app, builder, signal).await;
+}
+
+fn describe(connection: &rustls::ServerConnection) -> Tls {
+    Tls {
+        version: match connection.protocol_version() {
+            Some(rustls::ProtocolVersion::TLSv1_2) => "TLSv1.2",
+            _ => "TLSv1.3",
+        },
+        cipher: connection
+            .negotiated_cipher_suite()
+            .map(|suite| format!("{:?}", suite.suite())),
+        alpn: connection
+            .alpn_protocol()
+            .map(|name| String::from_utf8_lossy(name).into_owned()),
+        server_name: connection.server_name().map(str::to_owned),
+    }
+}
+
+/// Connection ids whose first byte leads back to this worker; see `sys`.
+struct SteeredIds {
+    workers: usize,
+    number: usize,
+}
+
+impl ConnectionIdGenerator for SteeredIds {
+    fn generate_cid(&mut self) -> ConnectionId {
+        let mut id = [0; CONNECTION_ID_BYTES];
+        // Fails only where the system has no randomness, and then TLS has failed before.
+        let _ = aws_lc_rs::default_provider().secure_random.fill(&mut id);
+        let row = usize::from(id[0]) % (256 / self.workers);
+        // Below 256 because `row` is at most 256 / workers - 1.
+        id[0] = (row * self.workers + self.number) as u8;
+        ConnectionId::new(&id)
+    }
+
+    fn cid_len(&self) -> usize {
+        CONNECTION_ID_BYTES
+    }
+
+    fn cid_lifetime(&self) -> Option<Duration> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connection_ids_lead_back_to_their_worker() {
+        for workers in [2, 3, 7, 256] {
+            for number in [0, workers - 1] {
+                let mut ids = SteeredIds { workers, number };
+                for _ in 0..200 {
+                    assert_eq!(usize::from(ids.generate_cid()[0]) % workers, number);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! Peers that are not nice: the server closes on them and goes on.
+
+use crate::common::{Client, Target, VERSIONS, quic, run, start, tls};
+use http::Request;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+
+/// RFC 9114 section 8.1.
+const H3_EXCESSIVE_LOAD: u32 = 0x107;
+
+async fn is_still_serving(target: &Target) {
+    for version in VERSIONS {
+        let mut client = Client::connect(target, version).await;
+        assert_eq!(client.get("/hello").await.body, "hello world", "{version}");
+    }
+}
+
+/// What comes back until the server closes.
+async fn say(target: &Target, bytes: &[u8]) -> Vec<u8> {
+    let mut stream = TcpStream::connect(target.server.addresses().http)
+        .await
+        .unwrap();
+    // It may close before it has read everything.
+    let _ = stream.write_all(bytes).await;
+    let _ = stream.shutdown().await;
+    let mut heard = Vec::new();
+    let _ = stream.read_to_end(&mut heard).await;
+    heard
+}
+
+#[test]
+fn garbage_is_answered_with_400_or_silence() {
+    let target = start();
+    run(async {
+        for garbage in [
+            &b"\x00\x01\x02\x03\r\n\r\n"[..],
+            b"GET\r\n\r\n",
+            b"GET / HTTP/9.9\r\n\r\n",
+            b"GET / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+            b"GET / HTTP/1.1\r\nbad name: x\r\n\r\n",
+            b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\xff\xff\xff\xff\xff\xff\xff\xff\xff",
+            b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+            b"",
+        ] {
+            let heard = say(&target, garbage).await;
+            let text = String::from_utf8_lossy(&heard);
+            assert!(!text.contains("200 OK"), "{garbage:?}: {text}");
+        }
+        is_still_serving(&target).await;
+    });
+}
+
+#[test]
+fn a_body_cut_short_is_no_request() {
+    let target = start();
+    run(async {
+        for start in [
+            "POST /hello HTTP/1.1\r\nhost: a\r\ncontent-length: 100\r\n\r\nabc",
+            "POST /hello HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
+        ] {
+            let heard = say(&target, start.as_bytes()).await;
+            assert!(
+                !String::from_utf8_lossy(&heard).contains("200 OK"),
+                "{start}"
+            );
+        }
+        is_still_serving(&target).await;
+    });
+}
+
+#[test]
+fn endless_heads_are_cut_off() {
+    let target = start();
+    run(async {
+        let line = "GET / HTTP/1.1\r\nhost: a\r\nx: ";
+        let heard = say(
+            &target,
+            format!("{line}{}\r\n\r\n", "x".repeat(1 << 20)).as_bytes(),
+        )
+        .await;
+        assert!(!String::from_utf8_lossy(&heard).contains("200 OK"));
+        for version in ["h2c", "h2", "h3"] {
+            let mut client = Client::connect(&target, version).await;
+            let request = Request::get("/hello").header("x", "x".repeat(200 << 10));
+            let refused = match client.try_send(request, "").await {
+                Ok(answer) => answer.status == 431,
+                Err(_) => true,
+            };
+            assert!(refused, "{version}");
+        }
+        is_still_serving(&target).await;
+    });
+}
+
+#[test]
+fn a_long_frame_is_refused_before_it_is_held() {
+    let target = start();
+    run(async {
+        // HEADERS and an unknown type, announcing 64 KiB and a byte.
+        for kind in [0x01, 0x21] {
+            let (_endpoint, connection) = quic(&target).await;
+            let (mut send, mut recv) = connection.open_bi().await.unwrap();
+            send.write_all(&[kind, 0x80, 0x01, 0x00, 0x01, b'x'])
+                .await
+                .unwrap();
+            let stopped = send.stopped().await.unwrap();
+            assert_eq!(stopped, Some(H3_EXCESSIVE_LOAD.into()), "{kind}");
+            assert!(recv.read_to_end(1000).await.is_err(), "{kind}");
+        }
+        is_still_serving(&target).await;
+    });
+}
+
+#[test]
+fn broken_http3_closes_its_own_connection_only() {
+    let target = start();
+    run(async {
+        for (name, bytes) in [
+            ("SETTINGS on a request stream", &[0x04, 0x00][..]),
+            (
+                "a field section that refers to a dynamic table",
+                &[0x01, 0x03, 0x05, 0x00, 0x80],
+            ),
+            ("a frame cut short", &[0x01, 0x10, 0x00]),
+            ("DATA first", &[0x00, 0x01, b'x']),
+            ("nothing", &[]),
+        ] {
+            let (_endpoint, connection) = quic(&target).await;
+            let (mut send, mut recv) = connection.open_bi().await.unwrap();
+            send.write_all(bytes).await.unwrap();
+            send.finish().unwrap();
+            assert!(recv.read_to_end(1000).await.is_err(), "{name}");
+        }
+        let (_endpoint, connection) = quic(&target).await;
+        let mut control = connection.open_uni().await.unwrap();
+        // A control stream that does not start with SETTINGS.
+        control.write_all(&[0x00, 0x07, 0x01, 0x00]).await.unwrap();
+        connection.closed().await;
+        is_still_serving(&target).await;
+    });
+}
+
+#[test]
+fn a_content_length_that_lies_is_malformed_over_http3() {
+    let target = start();
+    run(async {
+        for length in ["1", "100"] {
+            let mut client = Client::connect(&target, "h3").await;
+            let request = Request::post("/hello").header("content-length", length);
+            assert!(
+                client.try_send(request, "ten bytes.").await.is_err(),
+                "{length}"
+            );
+        }
+        is_still_serving(&target).await;
+    });
+}
+
+#[test]
+fn connections_dropped_in_the_middle_leave_nothing_behind() {
+    let target = start();
+    run(async {
+        for version in VERSIONS {
+            let mut client = Client::connect(&target, version).await;
+            let request = client.try_send(Request::get("/drip?bytes=1m&duration=10s"), "");
+            let timeout = std::time::Duration::from_millis(50);
+            assert!(
+                tokio::time::timeout(timeout, request).await.is_err(),
+                "{version}"
+            );
+        }
+        let https = target.server.addresses().https;
+        drop(TcpStream::connect(https).await.unwrap());
+        let mut stream = tls(&target, https, b"h2").await;
+        stream
+            .write_all(b"not a preface at all, sorry")
+            .await
+            .unwrap();
+        let mut heard = Vec::new();
+        let _ = stream.read_to_end(&mut heard).await;
+        is_still_serving(&target).await;
+    });
+}
+
+#[test]
+fn datagrams_that_are_not_quic_are_ignored() {
+    let target = start();
+    run(async {
+        let socket = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let https = target.server.addresses().https;
+        for length in [0, 1, 5, 20, 1200, 9000] {
+            for fill in [0x00, 0x40, 0xc0, 0xff] {
+                socket.send_to(&vec![fill; length], https).await.unwrap();
+            }
+        }
+        is_still_serving(&target).await;
+    });
+}

@@ -1,0 +1,9 @@
+//! The server as its clients see it.
+
+#![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
+
+mod common;
+mod curl;
+mod endpoints;
+mod hostile;
+mod lifecycle;

@@ -1,0 +1,9 @@
+//! The HTTP/1.1 client against scripted servers, against itself, and against hyper and Python.
+#![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+
+mod common;
+mod malformed;
+mod peers;
+mod properties;
+mod requests;
+mod responses;

@@ -1,0 +1,13 @@
+//! The HTTP/2 client against scripted peers, one test for each rule, and against the `h2` crate.
+
+#![allow(clippy::unwrap_used, reason = "a test may end so")]
+
+mod common;
+mod data;
+mod floods;
+mod headers;
+mod peers;
+mod properties;
+mod requests;
+mod settings;
+mod states;

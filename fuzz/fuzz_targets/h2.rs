@@ -1,0 +1,88 @@
+//! A server's HTTP/2 bytes, as they are or as frames with plausible headers.
+#![no_main]
+
+use std::collections::BTreeMap;
+
+use libfuzzer_sys::fuzz_target;
+use trilane_fuzz::{Checker, Stream, request};
+use trilane_wire::ConnectionError;
+use trilane_wire::h2::{Config, Connection};
+
+/// Frames of which `data` gives type, flags, stream and payload.
+fn frames(mut data: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while let [kind, flags, stream, length, rest @ ..] = data {
+        let (payload, rest) = rest.split_at(usize::from(*length).min(rest.len()));
+        bytes.extend_from_slice(&(payload.len() as u32).to_be_bytes()[1..]);
+        bytes.extend([kind % 12, *flags, 0, 0, 0, stream % 16]);
+        bytes.extend_from_slice(payload);
+        data = rest;
+    }
+    bytes
+}
+
+fn run<const FIELDS: bool>(
+    config: Config,
+    bytes: &[u8],
+    step: usize,
+) -> (BTreeMap<u64, Stream>, Option<ConnectionError>) {
+    let mut out = Vec::new();
+    let mut connection = Connection::new(config, &mut out);
+    let mut checker = Checker::<FIELDS>::default();
+    let mut sent = 0;
+    for (slot, request) in [
+        request("GET", 0),
+        request("HEAD", 0),
+        request("POST", 30_000),
+    ]
+    .iter()
+    .enumerate()
+    {
+        sent += usize::from(connection.send(request, slot as u32, &mut out).is_ok());
+    }
+    let mut lost = None;
+    for piece in bytes.chunks(step) {
+        if let Err(error) = connection.receive(piece, &mut checker, &mut out) {
+            lost = Some(error);
+            break;
+        }
+        out.clear();
+        if connection.has_output() {
+            connection.produce(&mut out);
+        }
+        assert!(out.len() < 1 << 20, "what we answer is bounded");
+    }
+    if lost.is_none() {
+        connection.eof(&mut checker);
+    }
+    assert_eq!(connection.outstanding(), 0);
+    assert_eq!(checker.ended(), sent, "every request ends once");
+    (checker.into_streams(), lost)
+}
+
+fuzz_target!(|data: &[u8]| {
+    let [flags, step, data @ ..] = data else {
+        return;
+    };
+    let bytes = if flags & 1 == 0 {
+        frames(data)
+    } else {
+        data.to_vec()
+    };
+    let config = if flags & 2 == 0 {
+        Config::default()
+    } else {
+        Config {
+            stream_window: 100,
+            header_table: 64,
+            header_list: 200,
+            ..Config::default()
+        }
+    };
+    let whole = run::<true>(config, &bytes, usize::MAX);
+    assert_eq!(run::<false>(config, &bytes, usize::MAX), whole);
+    assert_eq!(
+        run::<true>(config, &bytes, usize::from(*step).max(1)),
+        whole
+    );
+});
