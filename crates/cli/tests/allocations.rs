@@ -22,12 +22,17 @@ thread_local! {
 
 fn count() {
     // Asking for the thread's name may allocate by itself.
-    if ASKING.try_with(|asking| asking.replace(true)).unwrap_or(true) {
+    if ASKING
+        .try_with(|asking| asking.replace(true))
+        .unwrap_or(true)
+    {
         return;
     }
     let worker = IS_WORKER.with(|known| {
         known.get().unwrap_or_else(|| {
-            let named = std::thread::current().name().map(|name| name.starts_with("worker-"));
+            let named = std::thread::current()
+                .name()
+                .map(|name| name.starts_with("worker-"));
             // A thread has no name before it has begun.
             if named.is_some() {
                 known.set(named);
@@ -77,7 +82,17 @@ impl Server {
     fn start() -> Self {
         let state = tempfile::tempdir().unwrap();
         let mut child = Command::new(env!("CARGO_BIN_EXE_trilane"))
-            .args(["serve", "--port", "0", "--tls-port", "0", "-t", "1", "--format", "json"])
+            .args([
+                "serve",
+                "--port",
+                "0",
+                "--tls-port",
+                "0",
+                "-t",
+                "1",
+                "--format",
+                "json",
+            ])
             .args(["--exit-with-parent", "--state"])
             .arg(state.path())
             .stdin(Stdio::piped())
@@ -86,12 +101,20 @@ impl Server {
             .spawn()
             .unwrap();
         let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
         let ready: serde_json::Value = serde_json::from_str(&line).unwrap();
         let text = |name: &str| ready[name].as_str().unwrap().to_owned();
         let file = text("cacert");
         let contents = std::fs::read(&file).unwrap();
-        Self { child, http: text("http"), https: text("https"), ca: (file, contents), _state: state }
+        Self {
+            child,
+            http: text("http"),
+            https: text("https"),
+            ca: (file, contents),
+            _state: state,
+        }
     }
 }
 
@@ -130,7 +153,12 @@ fn measure(server: &Server, version: Version, requests: u64) -> (u64, Outcome) {
 #[test]
 fn the_hot_path_does_not_allocate() {
     let server = Server::start();
-    let most = [(Version::H1, 0.0), (Version::H2c, 0.0), (Version::H2, 0.0), (Version::H3, 4.0)];
+    let most = [
+        (Version::H1, 0.0),
+        (Version::H2c, 0.0),
+        (Version::H2, 0.0),
+        (Version::H3, 4.0),
+    ];
     for (version, allowed) in most {
         // The difference between a long and a short run has no set-up in it.
         let (short, _) = measure(&server, version, 2_000);
