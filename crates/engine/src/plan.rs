@@ -495,6 +495,8 @@ fn security(
             stream_window: options.stream_window.into(),
             connection_window: options.connection_window.into(),
             handshake_timeout: options.connect_timeout,
+            // A response may take longer than the idle timeout of either side.
+            keep_alive: Some(Duration::from_secs(10)),
             ..quic::Options::default()
         },
     )

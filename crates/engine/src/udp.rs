@@ -69,6 +69,8 @@ pub(crate) struct Udp {
     /// A batch that the socket did not take, with its shape.
     unsent: Option<(Vec<u8>, quic::Transmit)>,
     timer: Option<u64>,
+    /// Whether a send was told that nobody listens at the other end.
+    unreachable: bool,
     counted: quic::Stats,
     fields_counted: u64,
 }
@@ -115,6 +117,7 @@ impl Udp {
             open: false,
             unsent: None,
             timer: None,
+            unreachable: false,
             counted: quic::Stats::default(),
             fields_counted: 0,
         })
@@ -244,6 +247,12 @@ impl Udp {
         loop {
             let more = self.unsent.is_none() && self.refill(now, streams, context);
             self.transmit(now, context);
+            if self.unreachable {
+                // The kernel tells a closed port once, to whichever call comes next.
+                self.unreachable = false;
+                let instant = context.clock.0 + Duration::from_nanos(now);
+                self.drive(streams, context, now, instant, Input::Unreachable);
+            }
             if !more {
                 break;
             }
@@ -342,7 +351,7 @@ impl Udp {
 
     /// Whether the socket took the batch. One that it refuses for another reason than a full buffer
     /// is as good as lost on the way: QUIC sends its content again.
-    fn send(&self, bytes: &[u8], shape: quic::Transmit, context: &mut Context<'_>) -> bool {
+    fn send(&mut self, bytes: &[u8], shape: quic::Transmit, context: &mut Context<'_>) -> bool {
         let traffic = &mut context.tally.recorder.traffic;
         traffic.syscalls += 1;
         let sent = self.state.try_send(
@@ -357,6 +366,7 @@ impl Udp {
         );
         match sent {
             Err(error) if error.kind() == ErrorKind::WouldBlock => return false,
+            Err(error) if error.kind() == ErrorKind::ConnectionRefused => self.unreachable = true,
             Ok(()) => traffic.sent += bytes.len() as u64,
             Err(_) => (),
         }
