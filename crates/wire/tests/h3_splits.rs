@@ -83,7 +83,7 @@ impl std::fmt::Debug for Script {
     }
 }
 
-/// Events, the connection's error, what was reset or stopped, and what is outstanding.
+/// Events, the connection's error, STOP_SENDING by stream and code, and what is outstanding.
 type Played = (Vec<Event>, Option<ConnectionError>, Vec<(u64, u64)>, usize);
 
 /// The response in pieces of `sizes`, over and over, then the control stream likewise.
