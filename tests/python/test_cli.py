@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import pty
+import re
 import signal
 import socket
 import subprocess
@@ -201,6 +204,33 @@ def test_a_missing_version_of_the_server_is_named(tmp_path: Path) -> None:
         serve.stdin.close()
         serve.wait(timeout=20)
         serve.stdout.close()
+
+
+def test_a_terminal_sees_how_much_time_is_left(tmp_path: Path) -> None:
+    ours, theirs = pty.openpty()
+    with (
+        (tmp_path / "out").open("w") as out,
+        subprocess.Popen(
+            [
+                *(sys.executable, "-m", "trilane", "race", "--h1", "--h2", *QUICK),
+                *("--state", str(tmp_path), "--format", "json"),
+            ],
+            stdout=out,
+            stderr=theirs,
+            cwd=tmp_path,
+            env={**os.environ, "TERM": "xterm", "COLUMNS": "100"},
+        ),
+    ):
+        os.close(theirs)
+        seen = b""
+        # Linux answers EIO when the last writer has closed its end.
+        with contextlib.suppress(OSError):
+            while got := os.read(ours, 4096):
+                seen += got
+        os.close(ours)
+    assert json.loads((tmp_path / "out").read_text())["arms"]
+    assert re.search(rb"0:0\d left", seen)
+    assert b"2/3" in seen
 
 
 def test_ctrl_c_reports_what_is_there_and_exits_with_130(tmp_path: Path) -> None:

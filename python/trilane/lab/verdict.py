@@ -140,7 +140,7 @@ def _no_winner(comparison: Json, broken: Sequence[str]) -> str:
         needed = stats.blocks_needed(len(pairs))
         if plan["blocks_done"] < needed:
             head = (
-                f"No winner: {plan['blocks_done']} blocks cannot show one, "
+                f"No winner: {_blocks(plan['blocks_done'])} cannot show one, "
                 f"{len(comparison['arms'])} arms need {needed}"
             )
         elif all(pair["finding"] == "no_difference" for pair in pairs):
@@ -152,6 +152,10 @@ def _no_winner(comparison: Json, broken: Sequence[str]) -> str:
         else:
             head = "No winner: no difference shown in requests/s among the fastest"
     return "; ".join([head, *parts]) + "."
+
+
+def _blocks(count: int) -> str:
+    return "1 block" if count == 1 else f"{count} blocks"
 
 
 def _equals(pair: Json) -> str:

@@ -296,12 +296,7 @@ def _windows(comparison: Json) -> Chart | None:
 
 def _whole(run: Json) -> list[Json]:
     """Windows of a full second: the rest of a run would look like a slump."""
-    end = run["rate"]["window_s"]
-    return [
-        window
-        for window in run["windows"]
-        if window.get("length_s", end - window["start_s"]) > _FULL_WINDOW_S
-    ]
+    return [window for window in run["windows"] if window["length_s"] > _FULL_WINDOW_S]
 
 
 def _ticks(last: int) -> list[int]:

@@ -42,8 +42,8 @@ def render(comparison: Json) -> RenderableType:
 def _head(comparison: Json) -> Text:
     plan = comparison["plan"]
     shape = (
-        f"closed model, {plan['in_flight']} requests in flight, "
-        f"{plan['blocks_done']} blocks of {text.duration(plan['duration_s'])} runs"
+        f"closed model, {text.counted(plan['in_flight'], 'request')} in flight, "
+        f"{text.counted(plan['blocks_done'], 'block')} of {text.duration(plan['duration_s'])} runs"
     )
     return Text.assemble(
         (comparison["verdict"], "bold"), "\n\n", comparison["url"], "\n", (shape, "dim")
@@ -93,9 +93,12 @@ def _table(comparison: Json) -> Table:
             continue
         floor = comparison["noise_floor"][measure.name]
         table.add_row(*row, f"{floor['low']:.2f}–{floor['high']:.2f}" if floor else text.NONE)
+        compared = [ratios.get((measure.name, arm["name"])) for arm in arms]
+        if all(row is None or row["ratio"] is None for row in compared):
+            continue
         table.add_row(
             "",
-            *[_ratio(ratios.get((measure.name, arm["name"])), measure) for arm in arms],
+            *[_ratio(ratio, measure) for ratio in compared],
             style="dim",
         )
     return table

@@ -52,6 +52,11 @@ def percent(value: float | None) -> str:
     return NONE if value is None else f"{100 * value:.0f} %"
 
 
+def counted(count: int, noun: str) -> str:
+    """A count with its noun in the right number."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def duration(seconds: float) -> str:
     """A length of time the way the flags take it."""
     for factor, unit in ((60.0, "m"), (1.0, "s"), (1e-3, "ms")):
