@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import threading
@@ -201,6 +202,9 @@ class Floor(Tool):
     how = "cargo build --release -p trilane-floor"
 
     def locate(self) -> str:
+        if (cargo := shutil.which("cargo")) is not None:
+            command = [cargo, "build", "--quiet", "--release", "--package", "trilane-floor"]
+            subprocess.run(command, cwd=ROOT, check=True)
         return built("trilane-floor", self.how)
 
     def argv(self, work: Work) -> list[str]:

@@ -66,16 +66,16 @@ pub(crate) struct LoadArgs {
     check_body: bool,
 
     /// HTTP/1.1
-    #[arg(long, group = "version", help_heading = VERSION)]
+    #[arg(long, group = "http_version", help_heading = VERSION)]
     h1: bool,
     /// HTTP/2 over TLS
-    #[arg(long, group = "version", help_heading = VERSION)]
+    #[arg(long, group = "http_version", help_heading = VERSION)]
     h2: bool,
     /// HTTP/2 without TLS, by prior knowledge
-    #[arg(long, group = "version", help_heading = VERSION)]
+    #[arg(long, group = "http_version", help_heading = VERSION)]
     h2c: bool,
     /// HTTP/3
-    #[arg(long, group = "version", help_heading = VERSION)]
+    #[arg(long, group = "http_version", help_heading = VERSION)]
     h3: bool,
 
     /// Accept any certificate

@@ -57,6 +57,17 @@ pub(crate) fn judge(outcome: &Outcome, around: &Circumstances<'_>) -> Validity {
             format!("{share:.2} % of the requests failed (more than 0.1 %)"),
         ));
     }
+    // Attempts on a dead server are few beside the responses of a live one: shares do not show it.
+    let dead = outages(&outcome.windows);
+    if dead > 0 && requests.ok > 0 {
+        findings.push((
+            Verdict::Invalid,
+            format!(
+                "in {dead} of {} seconds every request failed",
+                outcome.windows.len()
+            ),
+        ));
+    }
     if let Some(reason) = around.cut_short {
         findings.push((Verdict::Invalid, format!("the run was given up: {reason}")));
     }
@@ -162,6 +173,14 @@ pub(crate) fn judge(outcome: &Outcome, around: &Circumstances<'_>) -> Validity {
     }
 }
 
+/// The seconds in which requests ended, and none of them well.
+fn outages(windows: &[WindowOut]) -> usize {
+    windows
+        .iter()
+        .filter(|row| row.ok == 0 && row.failed > 0)
+        .count()
+}
+
 /// The relative change of the rate over the whole seconds of a run, where it is a trend: a straight
 /// line explains most of it and it exceeds 10 %.
 fn trend(windows: &[WindowOut]) -> Option<f64> {
@@ -203,6 +222,15 @@ mod tests {
             p99: None,
         };
         rates.iter().enumerate().map(row).collect()
+    }
+
+    #[test]
+    fn a_second_of_nothing_but_failures_is_an_outage() {
+        let mut windows = rows(&[1000, 0, 0, 10]);
+        assert_eq!(outages(&windows), 0, "slow responses leave seconds empty");
+        windows[1].failed = 3;
+        windows[3].failed = 3;
+        assert_eq!(outages(&windows), 1);
     }
 
     #[test]

@@ -128,7 +128,7 @@ impl Error {
     pub(super) fn unreachable() -> Self {
         Self::new(
             ErrorKind::Refused,
-            "nobody listens on this UDP port (ICMP port unreachable)",
+            "the server does not speak HTTP/3: its UDP port is closed (ICMP port unreachable)",
         )
     }
 
