@@ -125,7 +125,6 @@ def main(arguments: list[str] | None = None) -> int:
             memory = idle.run(tools.get("trilane"), missing, servers, client)
             print(f"\n{memory.sentence}", flush=True)
 
-    print("\n" + "\n".join(_table([result.line() for result in results])))
     if options.json is not None:
         report = {
             "machine": machine,
@@ -135,6 +134,7 @@ def main(arguments: list[str] | None = None) -> int:
             "idle": None if memory is None else asdict(memory),
         }
         options.json.write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n")
+    print("\n" + "\n".join(_table([result.line() for result in results])))
     good = all(result.good for result in results) and (memory is None or memory.met is not False)
     return 0 if good else 1
 

@@ -138,7 +138,7 @@ def flood(again: bytes) -> Script:
     return script
 
 
-async def garbage(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def answer_in_http_1(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Answer the preface in HTTP/1.1, as a server without HTTP/2 does."""
     await reader.readexactly(len(_PREFACE))
     writer.write(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
@@ -161,7 +161,6 @@ H2: dict[str, tuple[Script, set[str]]] = {
     "silent": (server(_silent), {"timeout"}),
     "zero MAX_CONCURRENT_STREAMS": (server(_silent, settings=_NO_STREAMS), {"timeout", "limit"}),
     "reset": (server(_reset_connection), {"reset", "closed"}),
-    "answer in HTTP/1.1": (garbage, {"protocol"}),
     "RST_STREAM": (reset_each(1, 2), {"reset"}),
     "refused for ever": (reset_each(1, 7), {"reset", "limit"}),
     "PUSH_PROMISE": (

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use trilane_engine::{Control, Gate, Options, Outcome, Plan, PlanError, Verdict, Version, units};
+use trilane_engine::{
+    Control, Gate, Options, Outcome, PemFile, Plan, PlanError, Verdict, Version, units,
+};
 
 use crate::progress::Display;
 use crate::{BREACHED, FAILED, INTERRUPTED, INVALID, OK, USAGE, complain, report};
@@ -249,7 +251,7 @@ impl LoadArgs {
     }
 }
 
-fn read(file: &Path, flag: &str) -> Result<(String, Vec<u8>), PlanError> {
+fn read(file: &Path, flag: &str) -> Result<PemFile, PlanError> {
     let name = file.display().to_string();
     match fs::read(file) {
         Ok(contents) => Ok((name, contents)),

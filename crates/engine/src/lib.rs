@@ -43,5 +43,5 @@ pub use outcome::{
     Bytes, Cost, Distribution, Latency, Outcome, PhasesOut, PlanOut, Rate, Requests, Target,
     Validity, Verdict, WindowOut,
 };
-pub use plan::{Options, Plan, PlanError, Version};
+pub use plan::{Options, PemFile, Plan, PlanError, Version};
 pub use run::{RunError, run};

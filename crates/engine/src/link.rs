@@ -12,6 +12,10 @@ use crate::udp::Udp;
 
 /// The connection in a place.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "TCP has the most connections and the shortest turns"
+)]
 pub(crate) enum Io {
     None,
     Tcp(Tcp),

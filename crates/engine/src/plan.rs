@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use trilane_transport::tls::File as PemFile;
 use trilane_transport::{quic, tls};
 use trilane_wire::{Request, RequestParts};
 use url::Url;
@@ -81,9 +82,9 @@ pub struct Options {
     /// Accept any certificate.
     pub insecure: bool,
     /// PEM files of authorities: name and contents.
-    pub authorities: Vec<(String, Vec<u8>)>,
+    pub authorities: Vec<PemFile>,
     /// Client certificate chain and key: name and contents each.
-    pub client: Option<((String, Vec<u8>), (String, Vec<u8>))>,
+    pub client: Option<(PemFile, PemFile)>,
     /// Whether TLS sessions are resumed.
     pub resumption: bool,
     /// The name in the TLS handshake, instead of the URL's host.

@@ -6,8 +6,9 @@ use crate::failure::Kind;
 use crate::plan::Plan;
 use crate::record::{Instants, Recorder};
 
-/// Attempts that a request gets in all, when the peer provably did not process the former ones.
-const ATTEMPTS: u8 = 4;
+/// Attempts that a request gets in all, when the peer provably did not process the former ones. A
+/// server that goes away closes all connections at once, and a request may try each of them.
+const ATTEMPTS: u8 = 64;
 
 /// A request that is to be sent: a new one, or one more time.
 #[derive(Clone, Copy, Debug)]

@@ -31,6 +31,10 @@ enum Phase {
 }
 
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "HTTP/1.1 has the most connections and the shortest turns"
+)]
 enum Codec {
     H1(h1::Connection),
     H2(Box<h2::Connection>),
@@ -448,13 +452,11 @@ impl Tcp {
         };
         match self.phase {
             Phase::Connecting => connect_failure(self.peer, error.unwrap_or(Errno::CONNRESET)),
-            Phase::Handshaking => Gone::Failed(
-                Kind::Tls,
-                format!(
-                    "{} ended the connection during the TLS handshake: {what}; does this port speak TLS?",
-                    self.peer
-                ),
-            ),
+            Phase::Handshaking => {
+                let told = self.tls.as_ref().and_then(|session| session.eof().err());
+                let message = told.map_or(what, |error| error.to_string());
+                Gone::Failed(Kind::Tls, message)
+            }
             Phase::Open => {
                 self.fail_streams(&what, streams, context);
                 Gone::Closed

@@ -1,5 +1,7 @@
 //! Whether a run may be believed.
 
+use std::cmp::Reverse;
+
 use serde::Serialize;
 
 use crate::outcome::{Outcome, WindowOut};
@@ -152,7 +154,7 @@ pub(crate) fn judge(outcome: &Outcome, around: &Circumstances<'_>) -> Validity {
             ),
         ));
     }
-    findings.sort_by(|a, b| b.0.cmp(&a.0));
+    findings.sort_by_key(|finding| Reverse(finding.0));
     Validity {
         verdict: findings.first().map_or(Verdict::Valid, |finding| finding.0),
         reasons: findings.into_iter().map(|(_, reason)| reason).collect(),

@@ -375,7 +375,12 @@ impl<'p> Worker<'p> {
         let link = &mut self.links[index as usize];
         // Opening many takes time of its own: each has its own beginning.
         let begin = self.context.clock.now();
-        let opened = link.open(self.addresses[self.address], self.plan, begin, &self.context);
+        let opened = link.open(
+            self.addresses[self.address],
+            self.plan,
+            begin,
+            &self.context,
+        );
         let registered = opened.and_then(|()| {
             let token = link.token(index);
             let added = match &link.io {

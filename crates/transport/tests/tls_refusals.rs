@@ -306,7 +306,7 @@ fn a_server_without_our_protocols_says_so() {
     );
     assert_eq!(
         text,
-        "localhost speaks none of the protocols offered by ALPN (h2, x\\n)"
+        "localhost does not speak HTTP/2 or x\\n: it takes no protocol that was offered by ALPN"
     );
 }
 

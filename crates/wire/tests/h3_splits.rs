@@ -83,11 +83,11 @@ impl std::fmt::Debug for Script {
     }
 }
 
+/// Events, the connection's error, STOP_SENDING by stream and code, and what is outstanding.
+type Played = (Vec<Event>, Option<ConnectionError>, Vec<(u64, u64)>, usize);
+
 /// The response in pieces of `sizes`, over and over, then the control stream likewise.
-fn play(
-    script: &Script,
-    sizes: &[usize],
-) -> (Vec<Event>, Option<ConnectionError>, Vec<(u64, u64)>, usize) {
+fn play(script: &Script, sizes: &[usize]) -> Played {
     let mut peer = Peer::with(Mock::default());
     let (stream, _) = (peer.get(1), peer.get(2));
     let mut error = None;

@@ -76,11 +76,16 @@ fn alert(alert: AlertDescription, server: &str, alpn: &[Vec<u8>]) -> String {
         AlertDescription::NoApplicationProtocol => {
             let offered: Vec<_> = alpn
                 .iter()
-                .map(|id| id.escape_ascii().to_string())
+                .map(|id| match &id[..] {
+                    b"http/1.1" => "HTTP/1.1".to_owned(),
+                    b"h2" => "HTTP/2".to_owned(),
+                    b"h3" => "HTTP/3".to_owned(),
+                    other => other.escape_ascii().to_string(),
+                })
                 .collect();
             format!(
-                "{server} speaks none of the protocols offered by ALPN ({})",
-                offered.join(", ")
+                "{server} does not speak {}: it takes no protocol that was offered by ALPN",
+                offered.join(" or ")
             )
         }
         AlertDescription::CertificateRequired => {

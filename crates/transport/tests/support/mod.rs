@@ -304,13 +304,16 @@ pub fn h3_config() -> wire::Config {
     }
 }
 
+/// Turns a datagram into those that arrive.
+pub type Road = Box<dyn FnMut(Vec<u8>) -> Vec<Vec<u8>>>;
+
 /// A session on a real socket.
 pub struct Client {
     pub session: H3Session,
     pub socket: UdpSocket,
     pub remote: SocketAddr,
     /// What the road does to datagrams, either way.
-    pub road: Option<Box<dyn FnMut(Vec<u8>) -> Vec<Vec<u8>>>>,
+    pub road: Option<Road>,
     buffer: ReceiveBuffer,
     out: Vec<u8>,
 }

@@ -1,0 +1,175 @@
+//! The promise of the hot path: no allocation per request in steady state over HTTP/1.1 and HTTP/2,
+//! at most four over HTTP/3 (quinn-proto's own).
+#![allow(unsafe_code, clippy::unwrap_used)]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use trilane_engine::{Control, Options, Outcome, Plan, Version, run};
+
+/// Counts the allocations of worker threads.
+struct Counting;
+
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    static IS_WORKER: Cell<Option<bool>> = const { Cell::new(None) };
+    static ASKING: Cell<bool> = const { Cell::new(false) };
+}
+
+fn count() {
+    // Asking for the thread's name may allocate by itself.
+    if ASKING
+        .try_with(|asking| asking.replace(true))
+        .unwrap_or(true)
+    {
+        return;
+    }
+    let worker = IS_WORKER.with(|known| {
+        known.get().unwrap_or_else(|| {
+            let named = std::thread::current()
+                .name()
+                .map(|name| name.starts_with("worker-"));
+            // A thread has no name before it has begun.
+            if named.is_some() {
+                known.set(named);
+            }
+            named.unwrap_or(false)
+        })
+    });
+    ASKING.with(|asking| asking.set(false));
+    if worker {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+// SAFETY: every call is handed to the system's allocator unchanged; counting allocates nothing that
+// is counted again.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: the caller keeps the contract of `alloc`.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller keeps the contract of `dealloc`; all memory is the system allocator's.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count();
+        // SAFETY: the caller keeps the contract of `realloc`; all memory is the system allocator's.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+struct Server {
+    child: Child,
+    http: String,
+    https: String,
+    ca: (String, Vec<u8>),
+    _state: tempfile::TempDir,
+}
+
+impl Server {
+    fn start() -> Self {
+        let state = tempfile::tempdir().unwrap();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_trilane"))
+            .args([
+                "serve",
+                "--port",
+                "0",
+                "--tls-port",
+                "0",
+                "-t",
+                "1",
+                "--format",
+                "json",
+            ])
+            .args(["--exit-with-parent", "--state"])
+            .arg(state.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        let ready: serde_json::Value = serde_json::from_str(&line).unwrap();
+        let text = |name: &str| ready[name].as_str().unwrap().to_owned();
+        let file = text("cacert");
+        let contents = std::fs::read(&file).unwrap();
+        Self {
+            child,
+            http: text("http"),
+            https: text("https"),
+            ca: (file, contents),
+            _state: state,
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Runs `requests` and says what the workers allocated.
+fn measure(server: &Server, version: Version, requests: u64) -> (u64, Outcome) {
+    let origin = match version {
+        Version::H1 | Version::H2c => &server.http,
+        Version::H2 | Version::H3 => &server.https,
+    };
+    let streams = if version == Version::H1 { 1 } else { 16 };
+    let plan = Plan::new(&Options {
+        urls: vec![format!("{origin}/hello")],
+        version: Some(version),
+        connections: 4,
+        streams,
+        requests: Some(requests),
+        authorities: vec![server.ca.clone()],
+        ..Options::default()
+    })
+    .unwrap();
+    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    let outcome = run(&plan, &Control::new()).unwrap();
+    let allocations = ALLOCATIONS.load(Ordering::Relaxed) - before;
+    assert_eq!(outcome.requests.ok, requests, "{:?}", outcome.requests);
+    (allocations, outcome)
+}
+
+/// One test, so that no other run's workers are counted.
+#[test]
+fn the_hot_path_does_not_allocate() {
+    let server = Server::start();
+    let most = [
+        (Version::H1, 0.0),
+        (Version::H2c, 0.0),
+        (Version::H2, 0.0),
+        (Version::H3, 4.0),
+    ];
+    for (version, allowed) in most {
+        // The difference between a long and a short run has no set-up in it.
+        let (short, _) = measure(&server, version, 2_000);
+        let (long, _) = measure(&server, version, 22_000);
+        let per_request = (long as f64 - short as f64) / 20_000.0;
+        // A buffer grows now and then, and each second has a histogram of its own.
+        let slack = 0.01;
+        assert!(
+            per_request <= allowed + slack,
+            "{version:?}: {per_request} allocations per request ({short} for 2,000, {long} for 22,000)"
+        );
+        assert!(short > 0, "{version:?}: the counter does not count");
+    }
+}
