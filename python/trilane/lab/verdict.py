@@ -205,5 +205,5 @@ def _cost(arms: Mapping[str, Json], best: str) -> str:
     mine = costs.pop(best)
     if mine is None or any(cost is None for cost in costs.values()):
         return ""
-    others = " and ".join(f"{cost:.1f} over {TITLES[name]}" for name, cost in costs.items())
-    return f", at {mine:.1f} µs of client CPU per request against {others}"
+    others = " and ".join(f"{cost:.3g} over {TITLES[name]}" for name, cost in costs.items())
+    return f", at {mine:.3g} µs of client CPU per request against {others}"
