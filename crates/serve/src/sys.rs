@@ -50,3 +50,45 @@ pub(crate) fn steer_by_connection_id(socket: &impl AsRawFd, sockets: u32) -> io:
         _ => Err(io::Error::last_os_error()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{net::UdpSocket, time::Duration};
+
+    use socket2::{Domain, Socket, Type};
+
+    use super::*;
+
+    fn join(address: &str) -> UdpSocket {
+        let socket = Socket::new(Domain::IPV4, Type::DGRAM, None).unwrap();
+        socket.set_reuse_port(true).unwrap();
+        let address: std::net::SocketAddr = address.parse().unwrap();
+        socket.bind(&address.into()).unwrap();
+        let socket = UdpSocket::from(socket);
+        socket
+            .set_read_timeout(Some(Duration::from_secs(5)))
+            .unwrap();
+        socket
+    }
+
+    #[test]
+    fn both_kinds_of_packet_go_where_their_connection_id_says() {
+        let first = join("127.0.0.1:0");
+        let address = first.local_addr().unwrap().to_string();
+        let group = [first, join(&address), join(&address)];
+        steer_by_connection_id(&group[0], 3).unwrap();
+        let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+        for id in 0..=255 {
+            let long = [0xc3, 0, 0, 0, 1, 8, id, 0, 0, 0, 0, 0, 0, 0];
+            let short = [0x43, id, 0, 0, 0, 0, 0, 0, 0];
+            for packet in [&long[..], &short] {
+                client.send_to(packet, &address).unwrap();
+                let mut bytes = [0; 20];
+                let length = group[usize::from(id) % 3].recv(&mut bytes).unwrap();
+                assert_eq!(&bytes[..length], packet);
+            }
+        }
+        // Too short to have a connection id: anywhere, but no harm done.
+        client.send_to(&[0xc0], &address).unwrap();
+    }
+}

@@ -157,6 +157,32 @@ impl Client {
         self.try_send(request, body).await.unwrap()
     }
 
+    /// The status of a response whose body is not waited for.
+    pub(crate) async fn status(&mut self, path: &str) -> StatusCode {
+        let get = |origin: &str| Request::get(format!("{origin}{path}"));
+        let empty = Full::new(Bytes::new());
+        match self {
+            Self::H1(requests, _) => {
+                let request = Request::get(path).header("host", "a").body(empty).unwrap();
+                requests.send_request(request).await.unwrap().status()
+            }
+            Self::H2(requests, origin) => {
+                let request = get(origin).body(empty).unwrap();
+                requests.send_request(request).await.unwrap().status()
+            }
+            Self::H3 {
+                requests,
+                authority,
+                ..
+            } => {
+                let request = get(authority).body(()).unwrap();
+                let mut stream = requests.send_request(request).await.unwrap();
+                stream.finish().await.unwrap();
+                stream.recv_response().await.unwrap().status()
+            }
+        }
+    }
+
     /// Sends to a path; the authority is filled in as the version wants it.
     pub(crate) async fn try_send(
         &mut self,

@@ -172,6 +172,10 @@ over_every_version! {
         }
     }
 
+    a_slow_body_does_not_hold_its_head_back(client, version) {
+        assert_eq!(client.status("/drip?bytes=2&duration=10m").await, 200, "{version}");
+    }
+
     unknown_paths_list_the_endpoints(client, version) {
         let answer = client.get("/nowhere").await;
         assert_eq!(answer.status, 404, "{version}");

@@ -2,11 +2,18 @@
 
 use std::{net::TcpListener, time::Duration};
 
-use crate::common::{Client, VERSIONS, run, start, start_with};
+use crate::common::{Client, Target, VERSIONS, run, start, start_with};
 use http::Request;
 use trilane_serve::{Config, Error, Server};
 
 const GRACE: Duration = Duration::from_secs(20);
+
+/// Waits until the server has received so many.
+async fn requests_reach(target: &Target, count: u64) {
+    while target.server.requests() < count {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
 
 #[test]
 fn stopping_finishes_what_is_in_flight() {
@@ -16,7 +23,7 @@ fn stopping_finishes_what_is_in_flight() {
             let mut client = Client::connect(&target, version).await;
             client.get("/hello").await;
             let (answer, cost) = tokio::join!(client.get("/drip?bytes=20&duration=600ms"), async {
-                tokio::time::sleep(Duration::from_millis(200)).await;
+                requests_reach(&target, 2).await;
                 tokio::task::spawn_blocking(|| target.server.stop(GRACE))
                     .await
                     .unwrap()
@@ -55,7 +62,7 @@ fn a_grace_that_is_over_ends_everything() {
         let mut client = Client::connect(&target, "h2").await;
         let request = client.try_send(Request::get("/delay/10m"), "");
         let (answer, _) = tokio::join!(request, async {
-            tokio::time::sleep(Duration::from_millis(200)).await;
+            requests_reach(&target, 1).await;
             tokio::task::spawn_blocking(|| target.server.stop(Duration::from_millis(100))).await
         });
         assert!(answer.is_err());
