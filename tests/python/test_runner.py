@@ -115,7 +115,7 @@ def test_a_lone_version_is_reported_without_a_baseline_twin(
 
 
 def test_a_target_that_answers_over_no_version_is_an_error(
-    wanted: Make, said: Said, monkeypatch: pytest.MonkeyPatch
+    wanted: Make, said: Said, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     same = {"fail": "connection refused by 127.0.0.1:8443: is the server up?"}
     behave(monkeypatch, h1=same, h2=same, h3={"status": 404})
@@ -126,6 +126,7 @@ def test_a_target_that_answers_over_no_version_is_an_error(
     behave(monkeypatch, h1=same, h2=same, h3=same)
     with pytest.raises(race.CannotRace, match=r"^connection refused"):
         race.run(wanted(), said.watcher())
+    assert list((tmp_path / "runs").iterdir()) == []
 
 
 def test_a_run_that_hangs_is_stopped_and_counted_as_lost(

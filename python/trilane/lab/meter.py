@@ -26,12 +26,21 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True, slots=True)
+class _Thread:
+    """Counters of one thread, in seconds."""
+
+    cpu: float = 0.0
+    waited: float = 0.0
+    """Time for which it was ready to run and another program had the CPU."""
+
+
+@dataclass(frozen=True, slots=True)
 class _Reading:
     """Counters at one instant, in seconds."""
 
     at: float
-    threads: Mapping[str, float]
-    """CPU of each thread of the server."""
+    threads: Mapping[str, _Thread]
+    """The threads of the server."""
     server: float
     """CPU of the server's process, ended threads included."""
     mine: float
@@ -59,37 +68,51 @@ class Meter:
         if before is None or after is None or run is None:
             return None
         wall = after.at - before.at
-        threads = {task: cpu - before.threads.get(task, 0.0) for task, cpu in after.threads.items()}
+        threads = [
+            (thread, before.threads.get(task, _Thread())) for task, thread in after.threads.items()
+        ]
         # Counters of live threads are exact to the nanosecond but die with their thread; the
         # process total keeps the dead ones at 10 ms resolution.
         ended = before.threads.keys() - after.threads.keys()
-        cpu_s = after.server - before.server if ended else sum(threads.values())
+        cpu_s = (
+            after.server - before.server
+            if ended
+            else sum(now.cpu - then.cpu for now, then in threads)
+        )
         others_s = after.machine - before.machine - cpu_s - (after.mine - before.mine)
         requests = run["requests"]["started"] + run["requests"]["warmup"]["started"]
         return {
             "cpu_s": cpu_s,
             "requests": requests,
             "cpu_us_per_request": 1e6 * cpu_s / requests if requests else None,
-            "busy": self._busy(run, threads, wall),
+            "busy": self._busy(
+                run,
+                wall,
+                # As for the client's workers: a thread kept from its CPU is busy, not idle.
+                busiest=max(
+                    (now.cpu + now.waited - then.cpu - then.waited for now, then in threads),
+                    default=0.0,
+                ),
+                total=cpu_s,
+            ),
             "others_busy": min(1.0, max(0.0, others_s / (wall * (os.cpu_count() or 1)))),
         }
 
-    def _busy(self, run: Json, threads: Mapping[str, float], wall: float) -> float | None:
+    def _busy(self, run: Json, wall: float, *, busiest: float, total: float) -> float | None:
         """How near the server was to its limit: its busiest thread, or all of them on its CPUs."""
         loaded = run["plan"]["duration_s"]
         if loaded is None:
             return None
         # The client's start and end are no load; a run never lasts longer than the wall saw.
         seconds = min(float(loaded + run["plan"]["warmup_s"]), wall)
-        share = max(max(threads.values(), default=0.0), sum(threads.values()) / self._cpus)
-        return min(1.0, share / seconds)
+        return min(1.0, max(busiest, total / self._cpus) / seconds)
 
     def _read(self) -> _Reading | None:
         try:
             threads = {}
             for task in self._tasks.iterdir():
                 with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-                    threads[task.name] = _thread_seconds(task)
+                    threads[task.name] = _thread(task)
             return _Reading(
                 at=time.monotonic(),
                 threads=threads,
@@ -101,12 +124,13 @@ class Meter:
             return None
 
 
-def _thread_seconds(task: Path) -> float:
+def _thread(task: Path) -> _Thread:
     try:
-        return int((task / "schedstat").read_text(encoding="ascii").split()[0]) / 1e9
+        ran, waited, *_ = (task / "schedstat").read_text(encoding="ascii").split()
     except FileNotFoundError:
         # A kernel without CONFIG_SCHED_INFO.
-        return _stat_seconds(task / "stat")
+        return _Thread(_stat_seconds(task / "stat"))
+    return _Thread(int(ran) / 1e9, int(waited) / 1e9)
 
 
 def _stat_seconds(stat: Path) -> float:

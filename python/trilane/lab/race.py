@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import random
 import shlex
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -93,8 +94,21 @@ def run(wanted: Wanted, watcher: Watcher) -> Result:
         raise BadArms(f"--baseline {wanted.baseline} is not in this race: choose from {known}")
     pinning = _pinning(wanted)
     folder = store.new_run_folder(store.state_folder(wanted.state), "race")
-    runs = folder / "runs"
+    try:
+        return _run(wanted, watcher, arms, pinning, folder)
+    except BaseException:
+        # Nothing was measured: leave nothing behind.
+        if not (folder / "manifest.json").exists():
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _run(
+    wanted: Wanted, watcher: Watcher, arms: Sequence[Arm], pinning: _Pinning, folder: Path
+) -> Result:
+    runs, probes = folder / "runs", folder / "probes"
     runs.mkdir()
+    probes.mkdir()
     with _target(wanted, pinning, watcher) as target:
         load = runner.Load(
             url=target.url,
@@ -108,7 +122,7 @@ def run(wanted: Wanted, watcher: Watcher) -> Result:
             program=wanted.load_program,
         )
         watcher.say(f"asking {target.url} which versions it serves")
-        present, absent = _present(load, arms, runs)
+        present, absent = _present(load, arms, probes)
         race = _plan(wanted, present, absent, target, pinning)
         planned = runner.order(present, race.baseline, race.blocks, race.seed)
         race = replace(race, order=[[entry.arm.name for entry in block] for block in planned])

@@ -150,12 +150,23 @@ def _no_winner(comparison: Json, broken: Sequence[str]) -> str:
                 + "."
             )
         else:
-            head = "No winner: no difference shown in requests/s among the fastest"
+            open_pairs = [pair for pair in pairs if pair["finding"] == "undecided"]
+            head = "No winner: undecided " + " and ".join(_against(p) for p in open_pairs)
+            if not open_pairs:
+                head = "No winner: the fastest arms do not differ"
     return "; ".join([head, *parts]) + "."
 
 
 def _blocks(count: int) -> str:
     return "1 block" if count == 1 else f"{count} blocks"
+
+
+def _against(pair: Json) -> str:
+    return f"whether {TITLES[pair['arm']]} differs from {TITLES[pair['to']]} ({_range(pair)})"
+
+
+def _range(pair: Json) -> str:
+    return f"{pair['low']:.2f}–{pair['high']:.2f}×"
 
 
 def _equals(pair: Json) -> str:
@@ -194,5 +205,5 @@ def _cost(arms: Mapping[str, Json], best: str) -> str:
     mine = costs.pop(best)
     if mine is None or any(cost is None for cost in costs.values()):
         return ""
-    others = " and ".join(f"{cost:.1f} over {TITLES[name]}" for name, cost in costs.items())
-    return f", at {mine:.1f} µs of client CPU per request against {others}"
+    others = " and ".join(f"{cost:.3g} over {TITLES[name]}" for name, cost in costs.items())
+    return f", at {mine:.3g} µs of client CPU per request against {others}"

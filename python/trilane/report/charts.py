@@ -204,7 +204,7 @@ def _cpu(comparison: Json) -> Chart | None:
         alt.X("median:Q", title="CPU per request (µs)"),
         color=_colour(comparison["arms"], legend=False),
         opacity=alt.Opacity(
-            "side:N",
+            "side:O",
             title=None,
             scale=alt.Scale(domain=shown, range=[1.0, 0.55][: len(shown)]),
             legend=alt.Legend(orient="top", symbolFillColor=_GREY, symbolStrokeWidth=0),

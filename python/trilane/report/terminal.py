@@ -51,7 +51,7 @@ def _head(comparison: Json) -> Text:
 
 
 def _legend(comparison: Json) -> list[Text]:
-    if not comparison["ratios"]:
+    if all(row["ratio"] is None for row in comparison["ratios"]):
         return []
     baseline = TITLES[comparison["baseline"]]
     return [
