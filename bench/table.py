@@ -3,7 +3,8 @@
 Method: client and server each on a core of their own; ours, peer, ours, peer …; the cost of a run
 is the user and system CPU that the kernel charged to the client process, from its start to its end,
 divided by the requests that it reports as answered. The ratio is taken within a pair, so that drift
-of the machine hits both; the row shows the median of the ratios and their range.
+of the machine hits both; the row shows the median of the ratios and their range. Where the kernel
+allows it, processors are kept from halting: see `wakeful`.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from . import idle
 from .rows import ROWS, Row
 from .servers import Servers
 from .tools import Floor, H2load, Oha, RunError, Sample, Tool, Trilane, Work, Wrk
+from .wakeful import wakeful
 
 _TOOLS: dict[str, type[Tool]] = {
     "trilane": Trilane,
@@ -111,11 +113,12 @@ def main(arguments: list[str] | None = None) -> int:
 
     tools, missing = _tools()
     machine = _machine(tools, client, server)
-    for key, value in machine.items():
-        print(f"{key}: {value}")
-    print(flush=True)
     results = []
-    with Servers(server) as servers:
+    with wakeful() as idle_state, Servers(server) as servers:
+        machine["idle processors"] = idle_state
+        for key, value in machine.items():
+            print(f"{key}: {value}")
+        print(flush=True)
         for row in (row for row in ROWS if row.name in chosen):
             result = _row(row, tools, missing, servers, client, options.pairs, options.seconds)
             results.append(result)
