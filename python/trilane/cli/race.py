@@ -132,6 +132,7 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
     try:
         from trilane.lab import race as lab
         from trilane.lab.arms import BadArms
+        from trilane.lab.runner import Misused
     except ModuleNotFoundError as error:
         return _fail(
             f"`trilane race` needs the package {error.name}",
@@ -181,7 +182,7 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
     try:
         with _watcher(Console(stderr=True)) as watcher:
             result = lab.run(wanted, watcher)
-    except BadArms as error:
+    except (BadArms, Misused) as error:
         raise Usage(str(error)) from error
     except lab.CannotRace as error:
         return _fail(str(error))

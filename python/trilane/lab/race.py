@@ -19,7 +19,7 @@ from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 from trilane.lab import comparison, machine, runner, servers, stats, store
-from trilane.lab.arms import TITLES, Arm, BadArms, arms_for
+from trilane.lab.arms import Arm, BadArms, arms_for
 from trilane.lab.measures import Json
 from trilane.lab.meter import Meter
 
@@ -242,12 +242,14 @@ def _present(
     answers = [(arm, runner.probe(load, arm, folder)) for arm in arms]
     present = [arm for arm, problem in answers if problem is None]
     if not present:
-        reasons = {str(problem) for _, problem in answers}
+        reasons: dict[str, list[str]] = {}
+        for arm, problem in answers:
+            reasons.setdefault(str(problem), []).append(arm.title)
         if len(reasons) == 1:
-            raise CannotRace(reasons.pop())
+            raise CannotRace(next(iter(reasons)))
         raise CannotRace(
             f"{load.url} answers over no version: "
-            + "; ".join(f"{TITLES[arm.version]}: {problem}" for arm, problem in answers)
+            + "; ".join(f"{' and '.join(titles)}: {why}" for why, titles in reasons.items())
         )
     parts = urlsplit(load.url)
     where = f"{parts.hostname}:{parts.port or {'http': 80, 'https': 443}[parts.scheme]}"

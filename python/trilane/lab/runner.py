@@ -22,10 +22,15 @@ from trilane.lab.process import told
 PROGRAM = (sys.executable, "-m", "trilane", "load")
 # Exit codes of `trilane load` that come with a result: ok, gate breached, measurement invalid.
 _WITH_RESULT = frozenset({0, 3, 4})
+_WRONG_USAGE = 2
 # What a run may take beyond warm-up and duration: start, handshakes, drain, report.
 _SLACK_S = 15.0
 _POLITE_S = 5.0
 _PROBE_TIMEOUT_S = 5.0
+
+
+class Misused(ValueError):
+    """`trilane load` refused its flags; the message says what to type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +137,8 @@ def probe(load: Load, arm: Arm, folder: Path) -> str | None:
     if requests["ok"] > 0:
         return None
     for kind, failure in requests["failures"].items():
-        return f"{kind}: {failure['example']}"
+        hint = "; if that is what you want, type --expect-status CODE" if kind == "status" else ""
+        return f"{failure['example']}{hint}"
     reasons = run["validity"]["reasons"]
     return str(reasons[0]) if reasons else "no request succeeded"
 
@@ -195,6 +201,8 @@ def _execute(command: Sequence[str], file: Path, limit_s: float) -> tuple[Json |
             _, errors = process.communicate(timeout=limit_s)
         except subprocess.TimeoutExpired:
             return None, f"the run did not end within {limit_s:g} s and was stopped"
+    if process.returncode == _WRONG_USAGE:
+        raise Misused(told(errors))
     if process.returncode not in _WITH_RESULT:
         return None, _message(errors, process.returncode)
     try:
