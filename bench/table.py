@@ -3,8 +3,12 @@
 Method: client and server each on a core of their own; ours, peer, ours, peer …; the cost of a run
 is the user and system CPU that the kernel charged to the client process, from its start to its end,
 divided by the requests that it reports as answered. The ratio is taken within a pair, so that drift
-of the machine hits both; the row shows the median of the ratios and their range. Where the kernel
-allows it, processors are kept from halting: see `wakeful`.
+of the machine hits both; the row shows the median of the ratios and their range.
+
+A client that is faster than the server sleeps, and waking costs more than a request: "waits" shows
+how often, ours · peer's. Where the kernel allows it, processors are kept from halting, which makes
+waking cheaper: see `wakeful`. Where our waits are far above the peer's all the same, the server was
+short of CPU (another program on its core), and the ratio tells of the sleeping.
 """
 
 from __future__ import annotations
@@ -62,13 +66,18 @@ class Result:
         """The row's cells."""
         cells = [self.row.name, self.row.work, self.row.peer]
         if self.note is not None:
-            return [*cells, "", "", "", self.row.target, self.note]
+            return [*cells, "", "", "", "", self.row.target, self.note]
         ratios = self.ratios
         middle = statistics.median(ratios)
+        waits = [
+            f"{statistics.median(sample.waits for sample in side):.3f}"
+            for side in (self.ours, self.peers)
+        ]
         return [
             *cells,
             f"{statistics.median(sample.cpu_us for sample in self.ours):.2f}",
             f"{statistics.median(sample.cpu_us for sample in self.peers):.2f}",
+            " · ".join(waits),
             f"{middle:.3f} [{min(ratios):.3f}–{max(ratios):.3f}]",
             self.row.target,
             "met" if self.row.met(middle) else "NOT MET",
@@ -89,7 +98,10 @@ class Result:
         }
 
 
-HEADINGS = ["row", "work", "peer", "ours µs", "peer µs", "ratio [min–max]", "goal", ""]
+HEADINGS = [
+    *("row", "work", "peer", "ours µs", "peer µs", "waits ÷ request", "ratio [min–max]"),
+    *("goal", ""),
+]
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -226,7 +238,7 @@ def _progress(text: str) -> None:
         print(f"\r{text[: width - 1]:<{width - 1}}\r", end="", file=sys.stderr, flush=True)
 
 
-_WIDTHS = [12, 24, 7, 8, 8, 21, 7, 7]
+_WIDTHS = [12, 24, 7, 8, 8, 15, 21, 7, 7]
 
 
 def _format(cells: list[str]) -> str:

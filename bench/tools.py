@@ -47,6 +47,12 @@ class Sample:
     user_s: float
     system_s: float
     peak_rss_bytes: int
+    voluntary_switches: int
+
+    @property
+    def waits(self) -> float:
+        """How often the process slept per request."""
+        return self.voluntary_switches / self.requests
 
     @property
     def cpu_us(self) -> float:
@@ -90,7 +96,8 @@ class Tool(ABC):
         requests = self.requests(output)
         if requests == 0:
             raise RunError(f"{self.name} got no response: {errors.strip() or output.strip()}")
-        return Sample(requests, usage.ru_utime, usage.ru_stime, usage.ru_maxrss * 1024)
+        memory = usage.ru_maxrss * 1024
+        return Sample(requests, usage.ru_utime, usage.ru_stime, memory, usage.ru_nvcsw)
 
 
 def measure(

@@ -291,7 +291,7 @@ fn a_server_without_our_protocol_is_named() {
     });
     let error = failure(&mut client(&server, &Options::default()));
     assert_eq!((error.kind, error.code), (ErrorKind::Tls, Some(0x178)));
-    assert!(error.reason.contains("ALPN (h3)"), "{error}");
+    assert!(error.reason.contains("does not speak HTTP/3"), "{error}");
 }
 
 #[test]
