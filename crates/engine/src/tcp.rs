@@ -21,7 +21,7 @@ const WRITE_BATCH: usize = 64 * 1024;
 /// Nothing more is read from a peer that leaves more than this unread.
 const UNSENT_LIMIT: usize = 1 << 20;
 /// Reads of one connection before the others have their turn.
-const READS_PER_TURN: usize = 8;
+const READS_PER_TURN: usize = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
