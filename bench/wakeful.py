@@ -18,10 +18,10 @@ _LATENCY = Path("/dev/cpu_dma_latency")
 def wakeful() -> Iterator[str]:
     """Asks the kernel for a wake-up latency of 0 µs for as long as the context lasts.
 
-    Waking a halted processor costs several microseconds, more in a virtual machine, and the kernel
-    charges part of them to the process that is woken. A client that is faster than its server sleeps
-    more often, and would be charged for it. Source: Documentation/power/pm_qos_interface.rst. Yields
-    in words whether it was granted; it needs to be root.
+    Waking a halted processor costs several microseconds, more in a virtual machine, and the
+    kernel charges part of them to the process that is woken. A client that is faster than its
+    server sleeps more often, and would be charged for it. Yields in words whether it was granted:
+    one has to be root. Source: Documentation/power/pm_qos_interface.rst.
     """
     try:
         handle = os.open(_LATENCY, os.O_WRONLY)

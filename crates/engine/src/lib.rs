@@ -14,6 +14,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod assemble;
+mod codec;
 mod context;
 mod control;
 mod cost;
@@ -22,6 +24,7 @@ mod failure;
 mod gate;
 mod latency;
 mod link;
+mod options;
 mod outcome;
 mod plan;
 mod record;
@@ -39,9 +42,10 @@ pub use control::{Control, Progress};
 pub use failure::{Failures, Kind};
 pub use gate::{Gate, GateError};
 pub use latency::Summary;
+pub use options::{Options, PemFile, Version};
 pub use outcome::{
     Bytes, Cost, Distribution, Latency, Outcome, PhasesOut, PlanOut, Rate, Requests, Target,
     Validity, Verdict, WindowOut,
 };
-pub use plan::{Options, PemFile, Plan, PlanError, Version};
+pub use plan::{Plan, PlanError};
 pub use run::{RunError, run};

@@ -33,6 +33,8 @@ pub(crate) struct Link {
     pub(crate) retry_at: u64,
     /// Attempts that failed since the last connection that served.
     pub(crate) failures: u32,
+    /// Which of the host's addresses the present connection went to.
+    pub(crate) address: usize,
     /// Whether the link stands in the queue of those with room.
     pub(crate) waiting: bool,
     /// Whether the present connection has been counted as ready.
@@ -51,6 +53,7 @@ impl Link {
             generation: 0,
             retry_at: 0,
             failures: 0,
+            address: 0,
             waiting: false,
             established: false,
             armed: u64::MAX,

@@ -8,11 +8,12 @@ use std::time::{Duration, Instant, SystemTime};
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
+use crate::assemble::Machine;
 use crate::context::Clock;
 use crate::control::Control;
 use crate::cost::{self, MachineTime};
 use crate::failure::Kind;
-use crate::outcome::{Machine, Outcome, WindowOut};
+use crate::outcome::{Outcome, WindowOut};
 use crate::plan::{Plan, Version};
 use crate::record::Window;
 use crate::worker::{Report, Worker};

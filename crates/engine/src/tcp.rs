@@ -6,18 +6,17 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{self, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
 use trilane_transport::tls;
-use trilane_wire::{ConnectionError, Refused, StreamId, h1, h2};
+use trilane_wire::{ConnectionError, StreamId};
 
+use crate::codec::Codec;
 use crate::context::{Context, Gone, Turn};
 use crate::driver::Ready;
 use crate::failure::Kind;
 use crate::plan::{Plan, Version};
 use crate::record::Traffic;
-use crate::streams::{Sink, Streams, Tally};
+use crate::streams::{Sink, Streams};
 use crate::sys::{self, TcpInfo};
 
-/// Requests are added to a turn's write up to here.
-const WRITE_BATCH: usize = 64 * 1024;
 /// Nothing more is read from a peer that leaves more than this unread.
 const UNSENT_LIMIT: usize = 1 << 20;
 /// Reads of one connection before the others have their turn.
@@ -28,16 +27,6 @@ enum Phase {
     Connecting,
     Handshaking,
     Open,
-}
-
-#[derive(Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "HTTP/1.1 has the most connections and the shortest turns"
-)]
-enum Codec {
-    H1(h1::Connection),
-    H2(Box<h2::Connection>),
 }
 
 /// One TCP connection.
@@ -106,11 +95,7 @@ impl Tcp {
 
     /// Whether the peer has shown that it speaks the version: with HTTP/2 it has sent SETTINGS.
     pub(crate) fn is_ready(&self) -> bool {
-        match &self.codec {
-            None => false,
-            Some(Codec::H1(_)) => true,
-            Some(Codec::H2(codec)) => codec.peer_settings().received,
-        }
+        self.codec.as_ref().is_some_and(Codec::is_ready)
     }
 
     pub(crate) fn since(&self) -> u64 {
@@ -178,18 +163,7 @@ impl Tcp {
     fn opened(&mut self, version: Version, now: u64, context: &mut Context<'_>) {
         self.phase = Phase::Open;
         self.since = now;
-        self.codec = Some(match version {
-            Version::H2 | Version::H2c => {
-                let config = h2::Config {
-                    stream_window: context.plan.stream_window,
-                    connection_window: context.plan.connection_window,
-                    max_streams: context.plan.streams as u32,
-                    ..h2::Config::default()
-                };
-                Codec::H2(Box::new(h2::Connection::new(config, &mut context.plain)))
-            }
-            _ => Codec::H1(h1::Connection::new(h1::Limits::default())),
-        });
+        self.codec = Some(Codec::new(version, context.plan, &mut context.plain));
         context.learned.established(version);
         if context.learned.peer.is_none() {
             context.learned.peer = Some(self.peer.to_string());
@@ -272,14 +246,8 @@ impl Tcp {
                 return Ok(());
             };
             let bytes = &context.buffer[..end];
-            let result = feed::<FULL>(
-                codec,
-                bytes,
-                now,
-                streams,
-                &mut context.tally,
-                &mut context.plain,
-            );
+            let result =
+                codec.feed::<FULL>(bytes, now, streams, &mut context.tally, &mut context.plain);
             return result.map_err(|error| self.farewell(error, context));
         };
         let handshaking = session.is_handshaking();
@@ -290,8 +258,7 @@ impl Tcp {
             &mut context.buffer[..end],
             |plaintext| match &mut self.codec {
                 Some(codec) if result.is_ok() => {
-                    result = feed::<FULL>(
-                        codec,
+                    result = codec.feed::<FULL>(
                         plaintext,
                         now,
                         streams,
@@ -316,8 +283,7 @@ impl Tcp {
         if handshaking && !session.is_handshaking() {
             self.handshaken(now, context)?;
             if let Some(codec) = self.codec.as_mut().filter(|_| !early.is_empty()) {
-                result = feed::<FULL>(
-                    codec,
+                result = codec.feed::<FULL>(
                     &early,
                     now,
                     streams,
@@ -361,7 +327,7 @@ impl Tcp {
                 if codec.has_output() {
                     codec.produce(&mut context.plain);
                 }
-                more = refill(codec, now, streams, context) || codec.has_output();
+                more = codec.refill(now, streams, context) || codec.has_output();
             }
             self.seal(context)?;
             if context.out.is_empty() {
@@ -428,11 +394,7 @@ impl Tcp {
 
     /// Whether nothing more can happen on the connection.
     fn is_finished(&self) -> bool {
-        let done = match &self.codec {
-            Some(Codec::H1(codec)) => codec.is_closing() && codec.outstanding() == 0,
-            Some(Codec::H2(codec)) => codec.is_closing() && codec.outstanding() == 0,
-            None => false,
-        };
+        let done = self.codec.as_ref().is_some_and(Codec::is_finished);
         done || self
             .tls
             .as_ref()
@@ -471,10 +433,8 @@ impl Tcp {
             tally: &mut context.tally,
             cause: Some(cause),
         };
-        match &mut self.codec {
-            Some(Codec::H1(codec)) => codec.eof(&mut sink),
-            Some(Codec::H2(codec)) => codec.eof(&mut sink),
-            None => (),
+        if let Some(codec) = &mut self.codec {
+            codec.eof(&mut sink);
         }
     }
 
@@ -484,23 +444,18 @@ impl Tcp {
         stream: StreamId,
         context: &mut Context<'_>,
     ) -> Result<(), Gone> {
-        match &mut self.codec {
-            Some(Codec::H2(codec)) => {
-                codec.cancel(stream, &mut context.plain);
-                self.seal(context)?;
-                self.write(context)
-            }
-            _ => Err(Gone::Closed),
+        let codec = self.codec.as_mut();
+        if !codec.is_some_and(|codec| codec.cancel(stream, &mut context.plain)) {
+            return Err(Gone::Closed);
         }
+        self.seal(context)?;
+        self.write(context)
     }
 
     /// Adds the kernel's counters since the last reading, and what is known of the peer.
     pub(crate) fn count(&mut self, context: &mut Context<'_>) {
-        if let Some(Codec::H2(codec)) = &self.codec {
-            let settings = codec.peer_settings();
-            if settings.received {
-                context.learned.h2 = Some(settings);
-            }
+        if let Some(settings) = self.codec.as_ref().and_then(Codec::settings) {
+            context.learned.h2 = Some(settings);
         }
         let Some(info) = sys::tcp_info(self.socket.as_fd()) else {
             return;
@@ -534,101 +489,6 @@ impl AsFd for Tcp {
     fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
         self.socket.as_fd()
     }
-}
-
-impl Codec {
-    fn capacity(&self) -> usize {
-        match self {
-            Codec::H1(codec) => codec.capacity(),
-            Codec::H2(codec) => codec.capacity(),
-        }
-    }
-
-    fn has_output(&self) -> bool {
-        match self {
-            Codec::H1(codec) => codec.has_output(),
-            Codec::H2(codec) => codec.has_output(),
-        }
-    }
-
-    fn produce(&mut self, out: &mut Vec<u8>) {
-        match self {
-            Codec::H1(codec) => codec.produce(out),
-            Codec::H2(codec) => codec.produce(out),
-        }
-    }
-}
-
-#[inline]
-fn feed<const FULL: bool>(
-    codec: &mut Codec,
-    bytes: &[u8],
-    now: u64,
-    streams: &mut Streams,
-    tally: &mut Tally<'_>,
-    out: &mut Vec<u8>,
-) -> Result<(), ConnectionError> {
-    let mut sink: Sink<'_, '_, FULL> = Sink {
-        now,
-        streams,
-        tally,
-        cause: None,
-    };
-    match codec {
-        Codec::H1(codec) => codec.receive(bytes, &mut sink, out),
-        Codec::H2(codec) => codec.receive(bytes, &mut sink, out),
-    }
-}
-
-/// Sends requests while the schedule, a slot and the codec allow. True when only the size of the
-/// write ended it.
-fn refill(codec: &mut Codec, now: u64, streams: &mut Streams, context: &mut Context<'_>) -> bool {
-    while context.plain.len() < WRITE_BATCH {
-        let Some(slot) = streams.next_slot().filter(|_| codec.capacity() > 0) else {
-            return false;
-        };
-        let Some(pending) = context.next_request(now) else {
-            return false;
-        };
-        let request = &context.plan.prepared[pending.request as usize];
-        let (sent, encoded) = match codec {
-            Codec::H1(codec) => (
-                codec.send(request, slot, &mut context.plain),
-                request.h1_head().len() as u64,
-            ),
-            Codec::H2(codec) => {
-                let before = codec.sent_field_bytes();
-                let sent = codec.send(request, slot, &mut context.plain);
-                (sent, codec.sent_field_bytes() - before)
-            }
-        };
-        match sent {
-            Ok(id) => {
-                context.count_start(pending, now);
-                streams.open(id, pending, now);
-                let decoded = match codec {
-                    Codec::H1(_) => encoded,
-                    Codec::H2(_) => request.decoded_bytes() as u64,
-                };
-                let traffic = &mut context.tally.recorder.traffic;
-                traffic.fields_sent_encoded += encoded;
-                traffic.fields_sent_decoded += decoded;
-                traffic.body_sent += request.body().len() as u64;
-            }
-            Err(Refused::TooLarge) => {
-                context.count_start(pending, now);
-                context
-                    .tally
-                    .recorder
-                    .failed(Kind::Limit, now, None, || Refused::TooLarge.to_string());
-            }
-            Err(_) => {
-                context.tally.retries.push(pending);
-                return false;
-            }
-        }
-    }
-    true
 }
 
 fn connect_failure(peer: SocketAddr, error: Errno) -> Gone {

@@ -333,12 +333,11 @@ impl<'p> Worker<'p> {
             0 => now,
             _ => now + (10_000_000u64 << exponent).min(LONGEST_BACKOFF),
         };
-        let failures = link.failures;
         if let Gone::Failed(kind, message) = gone {
             if self.control.has_connected() {
                 self.context.fail_one(kind, now, &message);
             } else {
-                self.never_connected(kind, message, failures, now)?;
+                self.never_connected(index, kind, message, now)?;
             }
         }
         if self.links[index as usize].retry_at <= now && !self.context.stopping {
@@ -350,17 +349,19 @@ impl<'p> Worker<'p> {
     /// No connection of the run has been ready yet: another address, patience, or the end.
     fn never_connected(
         &mut self,
+        index: u32,
         kind: Kind,
         message: String,
-        failures: u32,
         now: u64,
     ) -> Result<(), RunError> {
-        if failures == 1 && self.address + 1 < self.addresses.len() {
+        let tried = self.links[index as usize].address;
+        if tried == self.address && tried + 1 < self.addresses.len() {
             self.address += 1;
-            for link in &mut self.links {
-                link.failures = 0;
-                link.retry_at = now;
-            }
+        }
+        if tried < self.address {
+            // The others that are still on their way to the same address end here too.
+            let link = &mut self.links[index as usize];
+            (link.failures, link.retry_at) = (0, now);
             return Ok(());
         }
         let definite = matches!(kind, Kind::Refused | Kind::Tls | Kind::Protocol);
@@ -375,6 +376,7 @@ impl<'p> Worker<'p> {
         let link = &mut self.links[index as usize];
         // Opening many takes time of its own: each has its own beginning.
         let begin = self.context.clock.now();
+        link.address = self.address;
         let opened = link.open(
             self.addresses[self.address],
             self.plan,
@@ -530,4 +532,72 @@ impl<'p> Worker<'p> {
 /// A duration as people read it.
 fn show(duration: Duration) -> String {
     format!("{duration:?}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpListener;
+    use std::sync::mpsc;
+    use std::thread;
+    use std::time::Instant;
+
+    use super::*;
+    use crate::options::Options;
+
+    /// An address on which nobody listens.
+    fn closed() -> SocketAddr {
+        TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap()
+    }
+
+    /// Answers every request on every connection with 204.
+    fn listening() -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                thread::spawn(move || {
+                    let mut buffer = [0; 4096];
+                    while stream.read(&mut buffer).is_ok_and(|length| length > 0) {
+                        stream
+                            .write_all(b"HTTP/1.1 204 No Content\r\n\r\n")
+                            .unwrap();
+                    }
+                });
+            }
+        });
+        address
+    }
+
+    fn run(addresses: &[SocketAddr]) -> Result<Report, RunError> {
+        let plan = Plan::new(&Options {
+            urls: vec!["http://several.example/".into()],
+            connections: 8,
+            requests: Some(40),
+            ..Options::default()
+        })
+        .unwrap();
+        let (control, clock) = (Control::new(), Clock(Instant::now()));
+        let (sender, _windows) = mpsc::channel();
+        Worker::new(0, &plan, &control, addresses, clock, sender)
+            .unwrap()
+            .run()
+    }
+
+    #[test]
+    fn every_address_of_a_host_is_tried() {
+        let report = run(&[closed(), closed(), listening()]).unwrap();
+        let recorder = report.recorder;
+        assert_eq!((recorder.ok, recorder.failures.total()), (40, 0));
+    }
+
+    #[test]
+    fn a_host_without_a_listener_is_refused() {
+        let error = run(&[closed(), closed()]).unwrap_err();
+        assert_eq!(error.kind, Some(Kind::Refused));
+    }
 }

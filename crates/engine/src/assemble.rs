@@ -1,0 +1,358 @@
+//! What the workers brought home becomes the outcome.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime};
+
+use serde_json::{Map, Value, json};
+
+use crate::context::Learned;
+use crate::cost::{self, ThreadUse};
+use crate::latency::Durations;
+use crate::outcome::{
+    Bytes, Cost, Distribution, Latency, Outcome, PhasesOut, PlanOut, Rate, Requests, Target,
+    WindowOut,
+};
+use crate::plan::{Model, Plan, Version};
+use crate::record::{Phases, Recorder, Window};
+use crate::streams::FirstResponse;
+use crate::validity::{Circumstances, Validity, Verdict, judge};
+use crate::worker::Report;
+
+impl WindowOut {
+    pub(crate) fn new(window: &Window) -> Self {
+        Self {
+            start_s: window.index as f64,
+            length_s: window.length_ns as f64 / 1e9,
+            ok: window.ok,
+            failed: window.failed,
+            p50: window.service.quantile(0.5),
+            p99: window.service.quantile(0.99),
+        }
+    }
+}
+
+/// What was read once for the whole run.
+#[derive(Debug)]
+pub(crate) struct Machine {
+    pub(crate) started_at: SystemTime,
+    pub(crate) dns: Duration,
+    pub(crate) steal: f64,
+    pub(crate) udp_drops: Option<u64>,
+    pub(crate) interrupted: bool,
+}
+
+impl Outcome {
+    /// Adds up what the workers brought home. `reports` has at least one.
+    pub(crate) fn new(
+        plan: &Plan,
+        reports: Vec<Report>,
+        windows: Vec<WindowOut>,
+        machine: &Machine,
+    ) -> Self {
+        let open_model = plan.model != Model::Closed;
+        let mut recorder = Recorder::new(open_model);
+        let mut phases = Phases::new();
+        let mut learned = Learned::default();
+        let mut first = FirstResponse::default();
+        let mut used = ThreadUse::default();
+        let mut busy = Vec::with_capacity(reports.len());
+        let (mut measured, mut unsent, mut cut_short) = (0u64, 0, None);
+        for report in reports {
+            let cpu_s = report.used.cpu_s() + report.used.run_delay_s;
+            busy.push(
+                ratio(cpu_s, report.measured as f64 / 1e9)
+                    .unwrap_or(0.0)
+                    .min(1.0),
+            );
+            measured = measured.max(report.measured);
+            unsent += report.unsent;
+            used.add(report.used);
+            phases.merge(&report.phases);
+            learned.merge(report.learned);
+            if first.server.is_none() {
+                first = report.first;
+            }
+            cut_short = cut_short.or(report.cut_short);
+            recorder.merge(report.recorder);
+        }
+        let version = obtained(plan, &learned);
+        let window_s = measured as f64 / 1e9;
+        let failed = recorder.failures.total();
+        let rate_asked = match plan.model {
+            Model::Closed => None,
+            Model::Open(rate) => Some(rate),
+        };
+        let mut outcome = Self {
+            schema: "trilane.run/1",
+            trilane: build(),
+            started_at: rfc3339(machine.started_at),
+            interrupted: machine.interrupted,
+            target: Target::new(plan, version, &learned, &first),
+            plan: PlanOut::new(plan, rate_asked),
+            requests: Requests {
+                started: recorder.started,
+                ok: recorder.ok,
+                failed,
+                abandoned: recorder.started - recorder.ok - failed,
+                retried: recorder.retried,
+                unsent,
+                censored: recorder.censored,
+                failures: recorder
+                    .failures
+                    .iter()
+                    .map(|(kind, count, example)| {
+                        (kind.name(), json!({"count": count, "example": example}))
+                    })
+                    .collect(),
+                warmup: json!({
+                    "started": recorder.warmup.started,
+                    "ok": recorder.warmup.ok,
+                    "failed": recorder.warmup.failed,
+                }),
+            },
+            status: status_counts(&recorder),
+            rate: Rate {
+                requests_per_s: ratio(recorder.ok as f64, window_s).unwrap_or(0.0),
+                goodput_bytes_per_s: ratio(recorder.traffic.body_received as f64, window_s)
+                    .unwrap_or(0.0),
+                window_s,
+            },
+            latency: Latency {
+                service: distribution(&recorder.service),
+                response: open_model.then(|| distribution(&recorder.response)),
+                lag: open_model.then(|| distribution(&recorder.lag)),
+                ttfb: distribution(&recorder.ttfb),
+            },
+            phases: PhasesOut::new(&phases, machine.dns),
+            bytes: Bytes::new(&recorder, version, &learned),
+            cost: Cost {
+                user_s: used.user_s,
+                system_s: used.system_s,
+                cpu_us_per_request: ratio(used.cpu_s() * 1e6, recorder.ok as f64),
+                context_switches: json!({
+                    "voluntary": used.voluntary,
+                    "involuntary": used.involuntary,
+                }),
+                syscalls: Some(recorder.traffic.syscalls),
+                peak_rss_bytes: cost::peak_rss_bytes(),
+                busy,
+            },
+            windows,
+            validity: Validity {
+                verdict: Verdict::Valid,
+                reasons: Vec::new(),
+                bound: "",
+            },
+            drawing: recorder.service.buckets(10),
+        };
+        outcome.validity = judge(
+            &outcome,
+            &Circumstances {
+                rate_asked,
+                unsent,
+                steal: machine.steal,
+                udp_drops: machine.udp_drops,
+                cut_short: cut_short.as_deref(),
+            },
+        );
+        outcome
+    }
+}
+
+impl Target {
+    fn new(
+        plan: &Plan,
+        version: Option<Version>,
+        learned: &Learned,
+        first: &FirstResponse,
+    ) -> Self {
+        let windows = || {
+            json!({
+                "stream_window": plan.stream_window,
+                "connection_window": plan.connection_window,
+            })
+        };
+        let body = first.bodies.first().copied().flatten();
+        Self {
+            url: plan.url.clone(),
+            version: version.map(Version::name),
+            versions: VERSIONS
+                .iter()
+                .zip(learned.versions)
+                .filter(|(_, count)| *count > 0)
+                .map(|(version, count)| (version.name(), count))
+                .collect(),
+            alpn: learned
+                .tls
+                .as_ref()
+                .map(|info| String::from_utf8_lossy(&info.alpn).into_owned())
+                .filter(|alpn| !alpn.is_empty()),
+            tls: learned.tls.as_ref().map(
+                |info| json!({"version": info.version, "cipher": info.cipher, "group": info.group}),
+            ),
+            peer: learned.peer.clone(),
+            congestion_control: learned.congestion_control.clone(),
+            mtu: learned.mtu,
+            server: first.server.clone().filter(|server| !server.is_empty()),
+            server_settings: server_settings(learned),
+            client_settings: match version {
+                Some(Version::H1) | None => json!({}),
+                _ => windows(),
+            },
+            body: body
+                .map(|sum| json!({"bytes": sum.bytes, "crc32": format!("{:08x}", sum.crc32)})),
+        }
+    }
+}
+
+impl PlanOut {
+    fn new(plan: &Plan, rate_per_s: Option<f64>) -> Self {
+        let request = &plan.prepared[0];
+        Self {
+            connections: plan.connections,
+            streams: plan.streams,
+            threads: plan.threads,
+            model: if rate_per_s.is_some() {
+                "open"
+            } else {
+                "closed"
+            },
+            rate_per_s,
+            requests: plan.requests,
+            duration_s: plan.duration.map(|duration| duration.as_secs_f64()),
+            warmup_s: plan.warmup.as_secs_f64(),
+            timeout_s: plan.timeout.as_secs_f64(),
+            cpus: (!plan.cpus.is_empty()).then(|| plan.cpus.clone()),
+            request: json!({
+                "method": plan.method,
+                "urls": plan.prepared.len(),
+                "header_fields": request.fields().count(),
+                "header_bytes": request.decoded_bytes(),
+                "body_bytes": request.body().len(),
+            }),
+        }
+    }
+}
+
+impl PhasesOut {
+    fn new(phases: &Phases, dns: Duration) -> Self {
+        let mut resolution = Durations::new();
+        resolution.record(dns.as_nanos() as u64);
+        let known = |durations: &Durations| (durations.count() > 0).then(|| durations.summary());
+        Self {
+            dns: resolution.summary(),
+            connect: known(&phases.connect),
+            tls: known(&phases.tls),
+            quic: known(&phases.quic),
+            // Early data is not sent: it is a later choice of the user's.
+            handshakes: json!({"full": phases.full, "resumed": phases.resumed, "early_data": 0}),
+        }
+    }
+}
+
+impl Bytes {
+    fn new(recorder: &Recorder, version: Option<Version>, learned: &Learned) -> Self {
+        let traffic = &recorder.traffic;
+        let udp = version == Some(Version::H3);
+        Self {
+            sent: traffic.sent,
+            received: traffic.received,
+            header_sent_encoded: traffic.fields_sent_encoded,
+            header_sent_decoded: traffic.fields_sent_decoded,
+            header_received_encoded: traffic.fields_received_encoded,
+            header_received_decoded: traffic.fields_received_decoded,
+            body_sent: traffic.body_sent,
+            body_received: traffic.body_received,
+            datagrams_sent: udp.then_some(traffic.datagrams_sent),
+            datagrams_received: udp.then_some(traffic.datagrams_received),
+            segments_sent: (!udp).then_some(traffic.segments_sent),
+            segments_received: (!udp).then_some(traffic.segments_received),
+            retransmits: traffic.retransmits,
+            rtt_s: learned.rtt_s,
+        }
+    }
+}
+
+const VERSIONS: [Version; 4] = [Version::H1, Version::H2, Version::H2c, Version::H3];
+
+fn obtained(plan: &Plan, learned: &Learned) -> Option<Version> {
+    let most = VERSIONS
+        .iter()
+        .zip(learned.versions)
+        .max_by_key(|(_, count)| *count);
+    most.filter(|(_, count)| *count > 0)
+        .map(|(version, _)| *version)
+        .or(plan.version)
+}
+
+fn server_settings(learned: &Learned) -> Value {
+    let mut settings = Map::new();
+    if let Some(h2) = learned.h2 {
+        settings.insert("header_table_size".into(), json!(h2.header_table_size));
+        settings.insert(
+            "max_concurrent_streams".into(),
+            json!(h2.max_concurrent_streams),
+        );
+        settings.insert("initial_window_size".into(), json!(h2.initial_window_size));
+        settings.insert("max_frame_size".into(), json!(h2.max_frame_size));
+        settings.insert(
+            "max_header_list_size".into(),
+            json!(h2.max_header_list_size),
+        );
+    }
+    if let Some(h3) = learned.h3 {
+        settings.insert(
+            "qpack_max_table_capacity".into(),
+            json!(h3.qpack_max_table_capacity),
+        );
+        settings.insert(
+            "qpack_blocked_streams".into(),
+            json!(h3.qpack_blocked_streams),
+        );
+        settings.insert(
+            "max_field_section_size".into(),
+            json!(h3.max_field_section_size),
+        );
+    }
+    Value::Object(settings)
+}
+
+fn status_counts(recorder: &Recorder) -> BTreeMap<String, u64> {
+    let counts = recorder
+        .status
+        .iter()
+        .enumerate()
+        .filter(|(_, count)| **count > 0);
+    counts
+        .map(|(code, count)| (code.to_string(), *count))
+        .collect()
+}
+
+fn distribution(durations: &Durations) -> Distribution {
+    Distribution {
+        summary: durations.summary(),
+        hdr: durations.blob(),
+    }
+}
+
+/// `a ÷ b`, where that is a number.
+fn ratio(a: f64, b: f64) -> Option<f64> {
+    (b > 0.0).then(|| a / b)
+}
+
+/// Version, git revision and profile of this build.
+fn build() -> Value {
+    json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "revision": env!("TRILANE_REVISION"),
+        "profile": env!("TRILANE_PROFILE"),
+    })
+}
+
+/// Seconds since the epoch as UTC, RFC 3339.
+fn rfc3339(time: SystemTime) -> String {
+    let elapsed = time
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default();
+    humantime::format_rfc3339_seconds(SystemTime::UNIX_EPOCH + elapsed).to_string()
+}

@@ -1,0 +1,185 @@
+//! The codec of a TCP connection, HTTP/1.1 or HTTP/2, and its side of a turn.
+
+use trilane_wire::{ConnectionError, Refused, StreamId, h1, h2};
+
+use crate::context::Context;
+use crate::failure::Kind;
+use crate::plan::{Plan, Version};
+use crate::streams::{Sink, Streams, Tally};
+
+/// Requests are added to a turn's write up to here.
+const WRITE_BATCH: usize = 64 * 1024;
+
+/// What speaks HTTP on a TCP connection.
+#[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "HTTP/1.1 has the most connections and the shortest turns"
+)]
+pub(crate) enum Codec {
+    H1(h1::Connection),
+    H2(Box<h2::Connection>),
+}
+
+impl Codec {
+    /// How many more requests it takes now.
+    pub(crate) fn capacity(&self) -> usize {
+        match self {
+            Codec::H1(codec) => codec.capacity(),
+            Codec::H2(codec) => codec.capacity(),
+        }
+    }
+
+    /// Whether `produce` has something to write now.
+    pub(crate) fn has_output(&self) -> bool {
+        match self {
+            Codec::H1(codec) => codec.has_output(),
+            Codec::H2(codec) => codec.has_output(),
+        }
+    }
+
+    /// Writes more of the pending bodies.
+    pub(crate) fn produce(&mut self, out: &mut Vec<u8>) {
+        match self {
+            Codec::H1(codec) => codec.produce(out),
+            Codec::H2(codec) => codec.produce(out),
+        }
+    }
+
+    /// A codec for `version`; HTTP/2 writes its preface to `out`.
+    pub(crate) fn new(version: Version, plan: &Plan, out: &mut Vec<u8>) -> Self {
+        match version {
+            Version::H2 | Version::H2c => {
+                let config = h2::Config {
+                    stream_window: plan.stream_window,
+                    connection_window: plan.connection_window,
+                    max_streams: plan.streams as u32,
+                    ..h2::Config::default()
+                };
+                Codec::H2(Box::new(h2::Connection::new(config, out)))
+            }
+            _ => Codec::H1(h1::Connection::new(h1::Limits::default())),
+        }
+    }
+
+    /// Whether the peer has shown that it speaks the version: with HTTP/2 it has sent SETTINGS.
+    pub(crate) fn is_ready(&self) -> bool {
+        match self {
+            Codec::H1(_) => true,
+            Codec::H2(codec) => codec.peer_settings().received,
+        }
+    }
+
+    /// Whether nothing more can happen.
+    pub(crate) fn is_finished(&self) -> bool {
+        match self {
+            Codec::H1(codec) => codec.is_closing() && codec.outstanding() == 0,
+            Codec::H2(codec) => codec.is_closing() && codec.outstanding() == 0,
+        }
+    }
+
+    /// The transport has ended: ends or fails what is outstanding.
+    pub(crate) fn eof(&mut self, sink: &mut Sink<'_, '_, true>) {
+        match self {
+            Codec::H1(codec) => codec.eof(sink),
+            Codec::H2(codec) => codec.eof(sink),
+        }
+    }
+
+    /// Resets one stream. False where the version has none: the connection has to go.
+    pub(crate) fn cancel(&mut self, stream: StreamId, out: &mut Vec<u8>) -> bool {
+        match self {
+            Codec::H1(_) => false,
+            Codec::H2(codec) => {
+                codec.cancel(stream, out);
+                true
+            }
+        }
+    }
+
+    /// The peer's SETTINGS, once it has sent them.
+    pub(crate) fn settings(&self) -> Option<h2::PeerSettings> {
+        match self {
+            Codec::H1(_) => None,
+            Codec::H2(codec) => Some(codec.peer_settings()).filter(|settings| settings.received),
+        }
+    }
+
+    /// Gives the codec what came from the peer.
+    #[inline]
+    pub(crate) fn feed<const FULL: bool>(
+        &mut self,
+        bytes: &[u8],
+        now: u64,
+        streams: &mut Streams,
+        tally: &mut Tally<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), ConnectionError> {
+        let mut sink: Sink<'_, '_, FULL> = Sink {
+            now,
+            streams,
+            tally,
+            cause: None,
+        };
+        match self {
+            Codec::H1(codec) => codec.receive(bytes, &mut sink, out),
+            Codec::H2(codec) => codec.receive(bytes, &mut sink, out),
+        }
+    }
+
+    /// Sends requests while the schedule, a slot and the codec allow. True when only the size of the
+    /// write ended it.
+    pub(crate) fn refill(
+        &mut self,
+        now: u64,
+        streams: &mut Streams,
+        context: &mut Context<'_>,
+    ) -> bool {
+        while context.plain.len() < WRITE_BATCH {
+            let Some(slot) = streams.next_slot().filter(|_| self.capacity() > 0) else {
+                return false;
+            };
+            let Some(pending) = context.next_request(now) else {
+                return false;
+            };
+            let request = &context.plan.prepared[pending.request as usize];
+            let (sent, encoded) = match self {
+                Codec::H1(codec) => (
+                    codec.send(request, slot, &mut context.plain),
+                    request.h1_head().len() as u64,
+                ),
+                Codec::H2(codec) => {
+                    let before = codec.sent_field_bytes();
+                    let sent = codec.send(request, slot, &mut context.plain);
+                    (sent, codec.sent_field_bytes() - before)
+                }
+            };
+            match sent {
+                Ok(id) => {
+                    context.count_start(pending, now);
+                    streams.open(id, pending, now);
+                    let decoded = match self {
+                        Codec::H1(_) => encoded,
+                        Codec::H2(_) => request.decoded_bytes() as u64,
+                    };
+                    let traffic = &mut context.tally.recorder.traffic;
+                    traffic.fields_sent_encoded += encoded;
+                    traffic.fields_sent_decoded += decoded;
+                    traffic.body_sent += request.body().len() as u64;
+                }
+                Err(Refused::TooLarge) => {
+                    context.count_start(pending, now);
+                    context
+                        .tally
+                        .recorder
+                        .failed(Kind::Limit, now, None, || Refused::TooLarge.to_string());
+                }
+                Err(_) => {
+                    context.tally.retries.push(pending);
+                    return false;
+                }
+            }
+        }
+        true
+    }
+}

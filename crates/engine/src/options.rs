@@ -1,0 +1,130 @@
+//! What a user asks for, before it is checked.
+
+use std::time::Duration;
+
+pub use trilane_transport::tls::File as PemFile;
+
+/// A version of HTTP with the way it is carried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Version {
+    /// HTTP/1.1, over TCP or TLS.
+    H1,
+    /// HTTP/2 over TLS.
+    H2,
+    /// HTTP/2 over TCP by prior knowledge.
+    H2c,
+    /// HTTP/3 over QUIC.
+    H3,
+}
+
+impl Version {
+    /// The name in flags, reports and JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Version::H1 => "h1",
+            Version::H2 => "h2",
+            Version::H2c => "h2c",
+            Version::H3 => "h3",
+        }
+    }
+
+    /// The name as the RFCs write it.
+    pub fn title(self) -> &'static str {
+        match self {
+            Version::H1 => "HTTP/1.1",
+            Version::H2 => "HTTP/2",
+            Version::H2c => "HTTP/2 without TLS",
+            Version::H3 => "HTTP/3",
+        }
+    }
+}
+
+/// What a user asks for, unchecked.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// One or more URLs of one origin, requested in turn.
+    pub urls: Vec<String>,
+    /// The version asked for; `None` lets scheme and ALPN decide.
+    pub version: Option<Version>,
+    /// Connections, over all threads.
+    pub connections: usize,
+    /// Most requests in flight on one connection.
+    pub streams: usize,
+    /// Worker threads.
+    pub threads: usize,
+    /// Requests to send, over all threads.
+    pub requests: Option<u64>,
+    /// How long to measure.
+    pub duration: Option<Duration>,
+    /// How long to send before measuring.
+    pub warmup: Option<Duration>,
+    /// Open model: requests per second over all threads.
+    pub rate: Option<f64>,
+    /// The method.
+    pub method: Option<String>,
+    /// Fields as `Name: value`.
+    pub fields: Vec<String>,
+    /// The content.
+    pub body: Vec<u8>,
+    /// Status codes that count as ok; empty: 200…399.
+    pub statuses: Vec<(u16, u16)>,
+    /// Whether each body must equal the first.
+    pub check_body: bool,
+    /// Most time from sending a request to the end of its response.
+    pub timeout: Duration,
+    /// Most time for TCP, TLS and QUIC to be ready.
+    pub connect_timeout: Duration,
+    /// Accept any certificate.
+    pub insecure: bool,
+    /// PEM files of authorities: name and contents.
+    pub authorities: Vec<PemFile>,
+    /// Client certificate chain and key: name and contents each.
+    pub client: Option<(PemFile, PemFile)>,
+    /// Whether TLS sessions are resumed.
+    pub resumption: bool,
+    /// The name in the TLS handshake, instead of the URL's host.
+    pub sni: Option<String>,
+    /// Where to connect, `HOST:PORT`, instead of the URL's authority.
+    pub connect_to: Option<String>,
+    /// TCP congestion control of our sockets.
+    pub congestion_control: Option<String>,
+    /// Processors for the workers, in turn.
+    pub cpus: Vec<usize>,
+    /// What each stream may receive before we grant more, in bytes.
+    pub stream_window: u32,
+    /// What each connection may receive before we grant more, in bytes.
+    pub connection_window: u32,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            urls: Vec::new(),
+            version: None,
+            connections: 64,
+            streams: 1,
+            threads: 1,
+            requests: None,
+            duration: None,
+            warmup: None,
+            rate: None,
+            method: None,
+            fields: Vec::new(),
+            body: Vec::new(),
+            statuses: Vec::new(),
+            check_body: false,
+            timeout: Duration::from_secs(30),
+            connect_timeout: Duration::from_secs(5),
+            insecure: false,
+            authorities: Vec::new(),
+            client: None,
+            resumption: true,
+            sni: None,
+            connect_to: None,
+            congestion_control: None,
+            cpus: Vec::new(),
+            stream_window: 16 << 20,
+            connection_window: 64 << 20,
+        }
+    }
+}
