@@ -7,9 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use trilane_engine::{
-    Control, Gate, Options, Outcome, PemFile, Plan, PlanError, Verdict, Version, units,
-};
+use trilane_engine::{Control, Gate, Options, Outcome, PemFile, Plan, PlanError, Verdict, Version};
+use trilane_units as units;
 
 use crate::progress::Display;
 use crate::{BREACHED, FAILED, INTERRUPTED, INVALID, OK, USAGE, complain, report};

@@ -10,7 +10,8 @@ use std::{
 
 use clap::{Args, ValueEnum};
 use serde_json::json;
-use trilane_serve::{Config, SERVER_NAME, Server, Signals, Stop, StopWhen, parse_cpus, parse_time};
+use trilane_serve::{Config, SERVER_NAME, Server, Signals, Stop, StopWhen};
+use trilane_units as units;
 
 /// Time for requests in flight after the signal to stop.
 const GRACE: Duration = Duration::from_secs(5);
@@ -57,7 +58,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
     /// Stop after this time, such as 30s or 2m
-    #[arg(long = "for", value_name = "TIME", value_parser = time)]
+    #[arg(long = "for", value_name = "TIME", value_parser = units::time)]
     duration: Option<Duration>,
     /// Stop when standard input is closed
     #[arg(long)]
@@ -77,13 +78,7 @@ enum Format {
 struct Cpus(Vec<usize>);
 
 fn cpus(text: &str) -> Result<Cpus, String> {
-    parse_cpus(text)
-        .map(Cpus)
-        .ok_or_else(|| "processor numbers such as 0,2-3 are needed".to_owned())
-}
-
-fn time(text: &str) -> Result<Duration, String> {
-    parse_time(text).ok_or_else(|| "a time such as 500ms, 30s or 2m is needed".to_owned())
+    units::cpus(text).map(Cpus)
 }
 
 /// Runs the command until it is told to stop; returns the exit code.

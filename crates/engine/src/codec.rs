@@ -1,9 +1,8 @@
 //! The codec of a TCP connection, HTTP/1.1 or HTTP/2, and its side of a turn.
 
-use trilane_wire::{ConnectionError, Refused, StreamId, h1, h2};
+use trilane_wire::{ConnectionError, StreamId, h1, h2};
 
 use crate::context::Context;
-use crate::failure::Kind;
 use crate::plan::{Plan, Version};
 use crate::streams::{Sink, Streams, Tally};
 
@@ -167,17 +166,8 @@ impl Codec {
                     traffic.fields_sent_decoded += decoded;
                     traffic.body_sent += request.body().len() as u64;
                 }
-                Err(Refused::TooLarge) => {
-                    context.count_start(pending, now);
-                    context
-                        .tally
-                        .recorder
-                        .failed(Kind::Limit, now, None, || Refused::TooLarge.to_string());
-                }
-                Err(_) => {
-                    context.tally.retries.push(pending);
-                    return false;
-                }
+                Err(refused) if context.refused(pending, refused, now) => (),
+                Err(_) => return false,
             }
         }
         true

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use trilane_transport::quic::ReceiveBuffer;
 use trilane_transport::tls;
-use trilane_wire::{h2, h3};
+use trilane_wire::{Refused, h2, h3};
 
 use crate::failure::Kind;
 use crate::plan::{Plan, Version};
@@ -132,6 +132,19 @@ impl<'p> Context<'p> {
                 .recorder
                 .started(now.saturating_sub(pending.intended));
         }
+    }
+
+    /// A connection did not take a request. True when it may take the next one all the same.
+    pub(crate) fn refused(&mut self, pending: Pending, refused: Refused, now: u64) -> bool {
+        if refused != Refused::TooLarge {
+            self.tally.retries.push(pending);
+            return false;
+        }
+        self.count_start(pending, now);
+        self.tally
+            .recorder
+            .failed(Kind::Limit, now, None, || refused.to_string());
+        true
     }
 
     /// A connection could not be made: one request, where one was due, fails with it.

@@ -2,8 +2,9 @@
 
 use std::fmt;
 
+use trilane_units as units;
+
 use crate::outcome::Outcome;
-use crate::units;
 
 /// One condition, such as `p99>10ms`, `rate<1000` or `failed>0`.
 #[derive(Clone, Debug, PartialEq)]

@@ -34,7 +34,6 @@ mod streams;
 mod sys;
 mod tcp;
 mod udp;
-pub mod units;
 mod validity;
 mod worker;
 

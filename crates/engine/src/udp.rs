@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use bytes::BytesMut;
 use quinn_udp::{EcnCodepoint, RecvMeta, UdpSocketState};
 use trilane_transport::quic::{self, H3Session};
-use trilane_wire::{Events, Refused, StreamId, h3};
+use trilane_wire::{Events, StreamId, h3};
 
 use crate::context::{Clock, Context, Gone, Turn};
 use crate::driver::Ready;
@@ -312,17 +312,8 @@ impl Udp {
                     traffic.fields_sent_decoded += request.decoded_bytes() as u64;
                     traffic.body_sent += request.body().len() as u64;
                 }
-                Err(Refused::TooLarge) => {
-                    context.count_start(pending, now);
-                    context
-                        .tally
-                        .recorder
-                        .failed(Kind::Limit, now, None, || Refused::TooLarge.to_string());
-                }
-                Err(_) => {
-                    context.tally.retries.push(pending);
-                    return false;
-                }
+                Err(refused) if context.refused(pending, refused, now) => (),
+                Err(_) => return false,
             }
         }
         true

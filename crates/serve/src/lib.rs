@@ -40,7 +40,6 @@ mod worker;
 pub use config::{Config, Error};
 pub use cost::Cost;
 pub use server::{Addresses, Server};
-pub use value::{parse_cpus, parse_time};
 pub use wait::{Signals, Stop, StopWhen};
 
 /// What the `server` field of every response says.

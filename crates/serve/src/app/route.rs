@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     connection::Connection,
-    value::{MAX_WAIT, parse_bytes, parse_time, query},
+    value::{parse_bytes, parse_wait, query},
 };
 
 /// What there is, as a 404 tells it.
@@ -227,14 +227,10 @@ fn status(code: &str) -> Page {
     }
 }
 
-fn wait(text: &str) -> Option<Duration> {
-    parse_time(text).filter(|time| *time <= MAX_WAIT)
-}
-
 const TIME: &str = "a time up to 10m, such as 50ms or 1.5s";
 
 fn delay(time: &str) -> Page {
-    match wait(time) {
+    match parse_wait(time) {
         Some(wait) => Page {
             wait,
             ..Page::bytes(TEXT, format!("waited {time}\n"))
@@ -253,11 +249,11 @@ fn drip(asked: Option<&str>, connection: &Arc<Connection>) -> Page {
         );
     };
     let duration_text = query(asked, "duration").unwrap_or("1s");
-    let Some(duration) = wait(duration_text) else {
+    let Some(duration) = parse_wait(duration_text) else {
         return Page::refuse("duration", duration_text, TIME);
     };
     let delay_text = query(asked, "delay").unwrap_or("0");
-    let Some(delay) = wait(delay_text) else {
+    let Some(delay) = parse_wait(delay_text) else {
         return Page::refuse("delay", delay_text, TIME);
     };
     let drip = Drip::new(length, duration, connection.wait());
