@@ -20,6 +20,9 @@ use crate::streams::{Sink, Streams};
 
 /// Reads of one connection before the others have their turn.
 const READS_PER_TURN: usize = 8;
+/// Datagrams of one send: 65,507 bytes are what UDP carries in one call, 1452 what the largest
+/// datagram has (see `quic::Options::mtu_discovery`). The kernel refuses more as a whole.
+const MOST_SEGMENTS: usize = 65_507 / 1452;
 /// Requests added between two rounds of sending.
 const REQUESTS_PER_ROUND: usize = 256;
 /// Room for what a burst of responses brings, in bytes, as far as the system grants it.
@@ -328,7 +331,7 @@ impl Udp {
             self.unsent = Some((bytes, shape));
             return;
         }
-        let segments = self.state.max_gso_segments();
+        let segments = self.state.max_gso_segments().min(MOST_SEGMENTS);
         let mut out = std::mem::take(&mut context.out);
         while let Some(shape) = self.session.transmit(instant, segments, &mut out) {
             if !self.send(&out[..shape.len], shape, context) {
