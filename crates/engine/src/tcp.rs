@@ -497,6 +497,8 @@ fn connect_failure(peer: SocketAddr, error: Errno) -> Gone {
             Kind::Refused,
             format!("{peer} refused the connection: is the server running on that port?"),
         ),
+        // The reset of a connection that was made may overtake the news that it was.
+        Errno::CONNRESET => Gone::Failed(Kind::Reset, format!("{peer} reset the connection")),
         error => Gone::Failed(Kind::Connect, format!("cannot connect to {peer}: {error}")),
     }
 }
@@ -524,5 +526,22 @@ fn version_from_alpn(alpn: &[u8], asked: Option<Version>) -> Result<Version, Gon
             ),
         )),
         _ => Ok(obtained),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_reset_before_it_was_seen_counts_as_reset() {
+        let peer = SocketAddr::from(([127, 0, 0, 1], 80));
+        let kind = |error| match connect_failure(peer, error) {
+            Gone::Failed(kind, _) => Some(kind),
+            Gone::Closed => None,
+        };
+        assert_eq!(kind(Errno::CONNRESET), Some(Kind::Reset));
+        assert_eq!(kind(Errno::CONNREFUSED), Some(Kind::Refused));
+        assert_eq!(kind(Errno::NETUNREACH), Some(Kind::Connect));
     }
 }
