@@ -19,8 +19,9 @@ def wakeful() -> Iterator[str]:
     """Asks the kernel for a wake-up latency of 0 µs for as long as the context lasts.
 
     A client that is faster than its server sleeps more often, and waking it seems to be charged to
-    it: on a virtual machine h2c 8 × 10 read 2.5 µs a request where it read 0.8 to 0.9 with this. Yields in words whether it was granted:
-    one has to be root. Source: Documentation/power/pm_qos_interface.rst.
+    it: on a virtual machine h2c 8 × 10 read 2.5 µs a request where it read 0.8 to 0.9 with this.
+    Yields in words whether it was granted: one has to be root. Source:
+    Documentation/power/pm_qos_interface.rst.
     """
     try:
         handle = os.open(_LATENCY, os.O_WRONLY)
