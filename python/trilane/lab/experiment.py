@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from trilane.lab.bad_experiment import BadExperiment
+from trilane.lab.check import check
 from trilane.lab.form import Expect, Form, Published, Quick, Stats, Sweep
 from trilane.lab.measures import Json
 from trilane.lab.workload import ArmSpec, Workload
@@ -62,6 +63,9 @@ class Experiment:
     source: Source | None = None
     path: Path | None = field(default=None, compare=False)
     """The file it was read from."""
+
+    def __post_init__(self) -> None:
+        check(self)
 
     def to_dict(self) -> Json:
         """As JSON: everything filled in, for manifests and replay."""

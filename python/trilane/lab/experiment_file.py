@@ -12,8 +12,9 @@ from trilane.lab.bad_experiment import BadExperiment, Key
 from trilane.lab.experiment import SCHEMA, Experiment, Source
 from trilane.lab.form import Expect, Form, Published, Quick, Stats, Sweep
 from trilane.lab.matrix import expand
-from trilane.lab.toml_table import Table, meant
+from trilane.lab.toml_table import Table
 from trilane.lab.vocabulary import SWEEPS
+from trilane.lab.words import meant
 from trilane.lab.workload import ArmOptions, ArmSpec, Headers, Workload, body_of
 
 _AT = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
@@ -294,7 +295,7 @@ def _sweep(table: Table | None) -> Sweep | None:
         crossings.append((pair[0], pair[1]))
     sweep = Sweep(
         key=key,
-        values=table.times("values") if key == "delay" else table.numbers("values"),
+        values=table.times("values", ()) if key == "delay" else table.numbers("values", ()),
         unit=table.text("unit", SWEEPS[key]),
         crossings=tuple(crossings),
     )

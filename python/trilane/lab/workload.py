@@ -158,24 +158,25 @@ def _concurrency(
     given = options.get("in_flight")
     wanted = given or default or 1
     connections = options.get("connections")
-    streams = threads = processes = chunk = None
+    # What contradicts the strategy is kept, for the check to name.
+    streams, threads = options.get("streams"), options.get("threads")
+    processes, chunk = options.get("processes"), options.get("chunk")
     match strategy:
         case "serial":
             wanted = 1
         case "threads" | "asyncio_threads":
-            wanted = threads = options.get("threads", wanted)
+            wanted = threads = threads or wanted
         case "processes":
-            wanted = processes = options.get("processes", wanted)
+            wanted = processes = processes or wanted
         case "processes_asyncio":
-            processes = options.get("processes", min(wanted, 2))
+            processes = processes or min(wanted, 2)
         case "chunks":
-            wanted = chunk = options.get("chunk", wanted)
+            wanted = chunk = chunk or wanted
             connections = connections or 1
         case "multiplexed":
             connections = connections or 1
         case "load":
-            threads = options.get("threads", 1)
-            streams = options.get("streams")
+            threads = threads or 1
             if connections is None:
                 streams = streams or 1
                 connections = max(1, wanted // streams)
@@ -183,7 +184,6 @@ def _concurrency(
                 streams = 1 if version == "h1" else max(1, wanted // connections)
             wanted = connections * streams
     return {
-        # What contradicts the rest is kept, for the check to name.
         "in_flight": given or wanted,
         "connections": connections,
         "streams": streams,
