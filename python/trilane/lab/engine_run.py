@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from trilane.lab.contender_run import ContenderFailed, stop_group
+from trilane.lab.contender_run import RunFailed, stop_group
 from trilane.lab.measures import Json
 from trilane.lab.observe import LOOPBACK, Instant, Watch, interface_bytes
 from trilane.lab.plan import header_fields
@@ -95,7 +95,7 @@ def shape(arm: ArmSpec) -> tuple[int, int]:
 
 
 def run(plan: EnginePlan, *, file: Path, log: Path, limit_s: float, passes: int = 1) -> Json:
-    """Run the engine once; raises `ContenderFailed` when it leaves no result."""
+    """Run the engine once; raises `RunFailed` when it leaves no result."""
     with tempfile.NamedTemporaryFile(prefix="trilane-body-") as content:
         body = None
         if plan.workload.body is not None:
@@ -124,7 +124,7 @@ def _run(
             while not watch.has_ended():
                 peak = watch.peak() or peak
                 if time.monotonic() > started + limit_s:
-                    raise ContenderFailed(f"the run did not end within {limit_s:g} s")
+                    raise RunFailed(f"the run did not end within {limit_s:g} s")
                 time.sleep(_WAIT_S if time.monotonic() < started + 1 else 10 * _WAIT_S)
             ending = watch.end()
             process.returncode = ending.code
@@ -132,11 +132,11 @@ def _run(
             stop_group(process)
     if ending.code not in _WITH_RESULT:
         words = told(log.read_bytes())
-        raise ContenderFailed(words or f"the run ended with exit code {ending.code}")
+        raise RunFailed(words or f"the run ended with exit code {ending.code}")
     try:
         run: Json = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise ContenderFailed(f"the run left no readable result: {error}") from error
+        raise RunFailed(f"the run left no readable result: {error}") from error
     run["process"] = ending.process(Instant.zero(started), peak, started)
     after = interface_bytes()
     requests = run["requests"]
