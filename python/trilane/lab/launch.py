@@ -29,6 +29,7 @@ _START_S = 20.0
 _KILL_S = 10.0
 _TAIL_BYTES = 8192
 _LINE_LIMIT = 65_536
+_LINE_SHOWN = 300
 
 
 class LaunchFailed(RuntimeError):
@@ -39,6 +40,20 @@ def find_program(name: str, path: str | None = None) -> str | None:
     """Where a program lies: on `path` (default: PATH) or where system programs are kept."""
     places = path if path is not None else os.environ.get("PATH", os.defpath)
     return shutil.which(name, path=os.pathsep.join([places, *_MORE_PLACES]))
+
+
+def cpu_numbers(text: str) -> list[int]:
+    """The CPUs of a list such as "0,2-3"; raises LaunchFailed."""
+    numbers: set[int] = set()
+    for part in text.split(",") if text else ():
+        first, dash, last = part.partition("-")
+        if not (first.isdigit() and (last.isdigit() or not dash)):
+            raise LaunchFailed(f"{text!r} is no list of CPUs; it looks like 0,2-3")
+        numbers.update(range(int(first), int(last if dash else first) + 1))
+    absent = numbers - os.sched_getaffinity(0)
+    if absent:
+        raise LaunchFailed(f"this machine lets us use no CPU {min(absent)} (asked for {text})")
+    return sorted(numbers)
 
 
 class Launched:
@@ -70,13 +85,14 @@ class Launched:
         """The server and everything it has started."""
         return [self.pid, *guard.descendants(self.pid)]
 
-    def tail(self, lines: int = 12) -> str:
-        """The last lines of the log; may be empty."""
+    def tail(self, lines: int = 8) -> str:
+        """The last lines of the log, long ones cut; may be empty."""
         with self.log.open("rb") as log:
             size = log.seek(0, os.SEEK_END)
             log.seek(max(0, size - _TAIL_BYTES))
             text = log.read().decode(errors="replace")
-        return "\n".join(line.rstrip() for line in text.splitlines() if line.strip()).strip()[-2000:]
+        said = [line.rstrip()[:_LINE_SHOWN] for line in text.splitlines() if line.strip()]
+        return "\n".join(said[-lines:])
 
     def stop(self) -> None:
         """Close the lifeline and wait for the guard to have cleared up."""
@@ -121,19 +137,19 @@ def launched(
     log: Path,
     cwd: Path | None = None,
     environment: Mapping[str, str] | None = None,
-    cpus: Sequence[int] = (),
+    cpus: str | None = None,
     stop_signal: str = "SIGTERM",
     grace_s: float = 5.0,
 ) -> Iterator[Launched]:
     """Run `command` (absolute program path) for as long as the context, or the lab, lives.
 
-    stdout and stderr go to `log`. `environment` replaces ours. `cpus` are those it may run on
-    (none: all of ours). At the end it gets `stop_signal`, and SIGKILL `grace_s` seconds later.
+    stdout and stderr go to `log`. `environment` replaces ours. `cpus` are those it may run on,
+    such as "0,2-3" (None: all of ours). At the end it gets `stop_signal`, and SIGKILL `grace_s` seconds later.
     Raises LaunchFailed when the program cannot be started.
     """
     guardian_command = [
         *(sys.executable, "-I", "-S", guard.__file__),
-        *(stop_signal, str(grace_s), ",".join(map(str, cpus))),
+        *(stop_signal, str(grace_s), ",".join(map(str, cpu_numbers(cpus or "")))),
         *command,
     ]
     with log.open("ab") as errors:

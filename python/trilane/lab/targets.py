@@ -21,14 +21,15 @@ from trilane.lab import (
     launch,
     places,
     servers,
+    store,
     target_build,
     target_config,
     target_content,
     target_ready,
 )
-from trilane.lab.machine import cpu_numbers
-from trilane.lab.target_config import EMBEDDED, BadServer, ServerConfig, fill
+from trilane.lab.target_config import BadServer, ServerConfig, fill
 
+EMBEDDED = "embedded"
 HOST = "127.0.0.1"
 _ATTEMPTS = 3
 _SOFTWARE_S = 30.0
@@ -223,7 +224,7 @@ def _started(
             log=log,
             cwd=Path(values["work"]),
             environment=environment,
-            cpus=cpu_numbers(machine.cpus) if machine.cpus else (),
+            cpus=machine.cpus,
             stop_signal=config.stop,
             grace_s=config.stop_timeout_s,
         ) as server:
@@ -259,14 +260,14 @@ def _values(config: ServerConfig, machine: _Machine) -> dict[str, str]:
         "threads": str(machine.threads),
     }
     if config.uses("state"):
-        values["state"] = str(_state(machine.state))
+        values["state"] = str(store.state_folder(machine.state))
     if config.uses("cert", "key", "cacert", "books", "www") or _is_secure(config):
         content = target_content.prepare(machine.state, cache)
         for name in ("cert", "key", "cacert", "books", "www"):
             values[name] = str(getattr(content, name))
     if config.script is not None:
         script = config.folder / config.script
-        values["python"] = str(environments.python_of(script))
+        values["python"] = str(environments.interpreter(script))
     if config.build:
         values["build"] = str(target_build.built(config, cache, _environment(config, values)))
     return values
@@ -374,7 +375,3 @@ def _refuse_taken_ports(config: ServerConfig, values: Mapping[str, str]) -> None
 def _somebody_has(values: Mapping[str, str], config: ServerConfig) -> bool:
     chosen = {int(values["port"]), int(values["port2"])}
     return any(_is_taken(port) for port in _ports(config, values) & chosen)
-
-
-def _state(state: Path | None) -> Path:
-    return servers.state_folder(state)
