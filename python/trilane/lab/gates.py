@@ -8,9 +8,9 @@ understood; its limits are values with a unit, these are ratios.
 A gate is breached when the data show that the ratio lies beyond its limit, not when the estimate
 alone does. The whole 95 % interval must lie there; a one-sided Mann-Whitney test against the limit,
 adjusted by Holm over everything that the gates of the command look at, must agree (p at most 0.05);
-and the estimate must be farther from the limit than the noise floor reaches. So noise does not break
-a build, however many arms and gates it has. The reverse holds as well: a gate that the number of
-values could never breach would be no gate, and counts as breached, with what is needed.
+and the estimate must be farther from the limit than the noise floor reaches. So noise does not
+break a build, however many arms and gates it has. The reverse holds as well: a gate that the number
+of values could never breach would be no gate, and counts as breached, with what is needed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One side of a comparison of runs: what `A` or `B` means, and its values by arm, point and measure.
+"""One side of a comparison of runs: what `A` or `B` means, and its values.
 
 A side is one run folder, several run folders, or several `trilane.run/1` files (`trilane load -o`),
 separated by commas. What counts as one value differs:
@@ -25,7 +25,7 @@ import numpy as np
 from trilane.lab import conditions, runs, stats
 from trilane.lab.arms import TITLES
 from trilane.lab.conditions import Facts, Scope
-from trilane.lab.measures import BY_NAME, MEASURES, RATE, Json, Measure
+from trilane.lab.measures import MEASURES, RATE, Json, Measure
 from trilane.lab.runs import BadRun, Run
 from trilane.lab.stats import Floats, Interval
 
@@ -190,9 +190,9 @@ def _floors(comparisons: Sequence[Json]) -> dict[str, Interval]:
 def _of_files(label: str, paths: Sequence[Path], files: Sequence[Json]) -> Side:
     if len(files) < 2:
         raise BadRun(
-            f"{label} is one run of `trilane load`: a single run has no interval, so nothing can be "
-            "claimed from it. Make several (at least 4 on each side, in turns: one of A, one of B, …) "
-            "and name them with commas, or let `trilane race` take care of it:\n"
+            f"{label} is one run of `trilane load`: a single run has no interval, so nothing can "
+            "be claimed from it. Make several, at least 4 on each side and in turns (one of A, one "
+            "of B, …), and name them with commas, or let `trilane race` take care of it:\n"
             "  trilane compare a1.json,a2.json,a3.json,a4.json b1.json,b2.json,b3.json,b4.json"
         )
     if len({path.resolve() for path in paths}) < len(paths):
@@ -295,10 +295,11 @@ def _source(run: Run) -> Json:
 
 
 def _cautions(found: Sequence[Run]) -> list[str]:
-    cautions = []
-    for run in found:
-        if run.status != "complete":
-            cautions.append(f"{run.name} is {run.status}: only its complete blocks count")
+    cautions = [
+        f"{run.name} is {run.status}: only its complete blocks count"
+        for run in found
+        if run.status != "complete"
+    ]
     if len({conditions.machine_id(run.machine) for run in found}) > 1:
         cautions.append("the runs of one side ran on different machines")
     return cautions

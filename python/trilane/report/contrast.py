@@ -82,6 +82,7 @@ def _table(document: Json) -> Table:
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("B / A (95 %)", no_wrap=True)
     table.add_column("p", justify="right", style="dim", no_wrap=True)
+    table.add_column("noise floor", justify="right", style="dim", no_wrap=True)
     for measure in document["measures"]:
         rows = [row for row in document["ratios"] if row["measure"] == measure["name"]]
         unit = rows[0]["a"]["unit"]
@@ -95,7 +96,7 @@ def _table(document: Json) -> Table:
             cells: list[str | Text] = [f"  {titles[row['arm']]}"]
             cells += [text.NONE if row["point"] is None else f"{row['point']:g}"] if swept else []
             cells += [text.number(row[side]["median"] / factor) for side in "ab"]
-            cells += [_ratio(row, measure), _p(row)]
+            cells += [_ratio(row, measure), _p(row), _floor(row)]
             table.add_row(*cells)
         if len(rows) > _SHOWN:
             table.add_row(Text(f"  and {len(rows) - _SHOWN} more: --format json", style="dim"))
@@ -107,6 +108,11 @@ def _ratio(row: Json, measure: Json) -> Text:
     if row["finding"] in ("higher", "lower"):
         style = f"bold {'green' if row['finding'] == measure['better'] else 'red'}"
     return Text(f"{_MARKS[row['finding']]} {text.ratio(row)}", style=style)
+
+
+def _floor(row: Json) -> str:
+    floor = row["noise_floor"]
+    return f"{floor['low']:.2f}–{floor['high']:.2f}" if floor else text.NONE
 
 
 def _p(row: Json) -> str:
@@ -122,7 +128,8 @@ def _notes(document: Json) -> Text:
         ),
         Text(
             f"medians over {document['unit']}s; ratio: Hodges-Lehmann, bootstrap interval; "
-            "p: Mann-Whitney, Holm over the arms of a measure",
+            "p: Mann-Whitney, Holm over the arms of a measure; "
+            "noise floor: the wider of what the two baselines showed against themselves",
             style="dim",
         ),
         Text(""),
