@@ -7,7 +7,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -94,15 +95,22 @@ def shape(arm: ArmSpec) -> tuple[int, int]:
     return connections, max(1, arm.in_flight // connections)
 
 
-def run(plan: EnginePlan, *, file: Path, log: Path, limit_s: float, passes: int = 1) -> Json:
-    """Run the engine once; raises `RunFailed` when it leaves no result."""
-    with tempfile.NamedTemporaryFile(prefix="trilane-body-") as content:
+@contextmanager
+def prepared(plan: EnginePlan, requests: int | None = None) -> Iterator[tuple[list[str], Path]]:
+    """Argument vector of a run and the file of its result, for as long as the context."""
+    with tempfile.TemporaryDirectory(prefix="trilane-") as folder:
         body = None
         if plan.workload.body is not None:
-            content.write(plan.workload.body)
-            content.flush()
-            body = Path(content.name)
-        return _run(plan, plan.command(file, body), file, log, limit_s, passes)
+            body = Path(folder) / "body"
+            body.write_bytes(plan.workload.body)
+        file = Path(folder) / "run.json"
+        yield plan.command(file, body, requests), file
+
+
+def run(plan: EnginePlan, *, log: Path, limit_s: float, passes: int = 1) -> Json:
+    """Run the engine once; raises `RunFailed` when it leaves no result."""
+    with prepared(plan) as (command, file):
+        return _run(plan, command, file, log, limit_s, passes)
 
 
 def _run(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,7 +14,7 @@ from trilane.lab.arms import ENGINE
 from trilane.lab.contender_run import RunFailed
 from trilane.lab.engine_run import EnginePlan
 from trilane.lab.form import Form
-from trilane.lab.measures import SYSCALLS, Json
+from trilane.lab.measures import P99, SYSCALLS, Json
 from trilane.lab.meter import Meter
 from trilane.lab.plan import contender_plan
 from trilane.lab.reference import Reference
@@ -25,6 +25,7 @@ _SLACK_S = 30.0
 # Nobody waits longer for one run; a workload that needs more says so by its duration.
 _LONGEST_S = 1800.0
 _PROBE_REQUESTS = 2
+_TOO_FEW = re.compile(r"too few for a p\d")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,22 +111,19 @@ class Executor:
             passes=setting.passes,
         )
         run = as_run.run_of(asked, delivered)
-        # The client was waited for before the meter is read: its CPU while it ran is in `mine`
-        # only as far as the reading at its end had it.
         return run, meter and _plain(meter.stop(run, delivered.cpu_s))
 
     def _engine(self, name: str) -> tuple[Json, Json | None]:
         setting, meter = self.setting, self.setting.meter
         if meter:
             meter.start()
-        with tempfile.TemporaryDirectory(prefix="trilane-") as scratch:
-            run = engine_run.run(
-                self._engine_plan(),
-                file=Path(scratch) / "run.json",
-                log=self.folder / f"{name}.log",
-                limit_s=self._limit_s,
-                passes=setting.passes,
-            )
+        run = engine_run.run(
+            self._engine_plan(),
+            log=self.folder / f"{name}.log",
+            limit_s=self._limit_s,
+            passes=setting.passes,
+        )
+        run = _only_what_was_asked(run, self.form)
         return run, meter and _plain(meter.stop(run))
 
     def _engine_plan(self) -> EnginePlan:
@@ -146,20 +144,18 @@ class Executor:
         """System calls per request, counted in two runs of their own."""
 
         def count(requests: int) -> int:
-            workload = replace(self.form.workload, count=requests, duration_s=None)
-            if self.command is None:
-                plan = replace(self._engine_plan(), workload=workload)
-                with tempfile.TemporaryDirectory(prefix="trilane-") as scratch:
-                    command = plan.command(Path(scratch) / "run.json", None)
-                    return syscalls.count(
-                        lambda prefix: _finish([*prefix, *command], self._limit_s)
-                    )
-            command = list(self.command())
-            plan_json = contender_plan(self.arm, workload, self.setting.origin, self.setting.cacert)
             log = self.folder / f"strace-{self.arm.name}.log"
+            if self.command is None:
+                with engine_run.prepared(self._engine_plan(), requests) as (command, _file):
+                    return syscalls.count(
+                        lambda prefix: _finish([*prefix, *command], log, self._limit_s)
+                    )
+            workload = replace(self.form.workload, count=requests, duration_s=None)
+            command = list(self.command())
+            plan = contender_plan(self.arm, workload, self.setting.origin, self.setting.cacert)
             return syscalls.count(
                 lambda prefix: contender_run.run(
-                    [*prefix, *command], plan_json, log=log, limit_s=self._limit_s
+                    [*prefix, *command], plan, log=log, limit_s=self._limit_s
                 )
             )
 
@@ -181,14 +177,29 @@ def is_engine(arm: ArmSpec) -> bool:
     return arm.client == ENGINE
 
 
-def _finish(command: Sequence[str], limit_s: float) -> Any:
-    try:
-        done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=limit_s, check=False
-        )
-    except subprocess.TimeoutExpired as error:
-        raise RunFailed(f"the run did not end within {limit_s:g} s") from error
-    return done
+def _finish(command: Sequence[str], log: Path, limit_s: float) -> None:
+    with log.open("wb") as errors:
+        try:
+            subprocess.run(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                timeout=limit_s,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise RunFailed(f"the run did not end within {limit_s:g} s") from error
+
+
+def _only_what_was_asked(run: Json, form: Form) -> Json:
+    """Too few samples for a quantile that nobody asked for make no run suspect."""
+    validity = run["validity"]
+    if P99.name not in form.measures:
+        validity["reasons"] = [r for r in validity["reasons"] if not _TOO_FEW.search(str(r))]
+        if not validity["reasons"]:
+            validity["verdict"] = "valid"
+    return run
 
 
 def _plain(cost: Any) -> Json | None:

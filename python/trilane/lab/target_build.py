@@ -35,8 +35,9 @@ def built(config: ServerConfig, cache: Path, environment: Mapping[str, str]) -> 
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
         for step in config.build:
-            command = [fill(word, {"build": str(folder), "folder": str(config.folder)})
-                       for word in step]
+            command = [
+                fill(word, {"build": str(folder), "folder": str(config.folder)}) for word in step
+            ]
             _run(config, command, environment)
         (folder / _DONE).touch()
     return folder

@@ -73,8 +73,11 @@ class Target:
 
 def names() -> list[str]:
     """The servers there are, the embedded one first."""
-    found = {folder.parent.name for place in places.servers()
-             for folder in place.glob(f"*/{target_config.FILE}")}
+    found = {
+        folder.parent.name
+        for place in places.servers()
+        for folder in place.glob(f"*/{target_config.FILE}")
+    }
     return [EMBEDDED, *sorted(found)]
 
 
@@ -206,9 +209,7 @@ def _elsewhere(config: ServerConfig, wanted: Sequence[str]) -> Iterator[Target]:
 
 
 @contextlib.contextmanager
-def _started(
-    config: ServerConfig, wanted: Sequence[str], machine: _Machine
-) -> Iterator[Target]:
+def _started(config: ServerConfig, wanted: Sequence[str], machine: _Machine) -> Iterator[Target]:
     values = _values(config, machine)
     environment = _environment(config, values)
     software = _software(config, values, environment)

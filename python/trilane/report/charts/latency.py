@@ -102,9 +102,7 @@ def _lines(arms: Sequence[Json], bands: dict[str, list[Band]], name: str, title:
             .mark_point(filled=True, size=70, opacity=1)
             .encode(
                 axis,
-                time.copy(deep=True)
-                if not curves
-                else alt.Y("median:Q"),
+                time.copy(deep=True) if not curves else alt.Y("median:Q"),
                 color=look.colour(),
                 shape=look.shape(),
                 tooltip=tooltip,

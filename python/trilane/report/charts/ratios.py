@@ -150,9 +150,7 @@ def _by_arm(comparison: Json, measure: Shown, key: str) -> Chart | None:
         .encode(axis, alt.X2("high:Q"))
     )
     legend = look.legend_of_versions()
-    base = alt.Chart(alt.Data(values=rows)).encode(
-        y=look.rows(), color=look.colour(legend=legend)
-    )
+    base = alt.Chart(alt.Data(values=rows)).encode(y=look.rows(), color=look.colour(legend=legend))
     whisker = base.mark_rule(strokeWidth=3).encode(axis, alt.X2("high:Q"))
     first = measure.name == comparison["ranking"]["measure"]
     return Chart(

@@ -56,8 +56,7 @@ def _sweep(lab: Json, measure: Shown, arms: Sequence[Json], title: str) -> Chart
         }
         for point in lab["points"]
         for arm in point["comparison"]["arms"]
-        if arm["name"] in names
-        and (found := view.summary(arm, measure.name))["median"] is not None
+        if arm["name"] in names and (found := view.summary(arm, measure.name))["median"] is not None
     ]
     if not raw:
         return None
@@ -127,7 +126,9 @@ def _crossings(
             "text": row["text"],
         }
         for row in lab["crossings"]
-        if row["measure"] == measure.name and row["at"] is not None and {row["arm"], row["to"]} <= arms
+        if row["measure"] == measure.name
+        and row["at"] is not None
+        and {row["arm"], row["to"]} <= arms
     ]
     if not found:
         return []
