@@ -10,7 +10,7 @@ from typing import Any
 import altair as alt
 
 from trilane.lab.arms import TITLES
-from trilane.lab.measures import CLIENT_CPU, MEASURES, SERVER_CPU, Json
+from trilane.lab.measures import CLIENT_CPU, RACE, SERVER_CPU, Json
 from trilane.report.distribution import quantile_bands
 
 # Okabe-Ito hues, moved so that each keeps 3:1 contrast on white and on near-black.
@@ -45,7 +45,7 @@ def charts(comparison: Json) -> list[Chart]:
 
 
 def _ratios(comparison: Json) -> Chart | None:
-    measures = {measure.name: measure.label for measure in MEASURES}
+    measures = {measure.name: measure.label for measure in RACE}
     rows = [
         {
             "measure": measures[row["measure"]],
