@@ -86,13 +86,11 @@ func (f *factory) transport() (http.RoundTripper, func()) {
 		DisableCompression:  !f.plan.Gzip,
 		MaxIdleConnsPerHost: f.plan.inFlight(),
 	}
-	if f.plan.onOneConnection() {
+	if f.plan.onOneConnection() || f.plan.Version != "h1" && f.plan.pool() == 1 {
 		one := &oneConnection{transport: t}
 		return one, one.close
 	}
-	if f.plan.Connections != nil {
-		t.MaxConnsPerHost = *f.plan.Connections
-	}
+	t.MaxConnsPerHost = f.plan.pool()
 	return t, t.CloseIdleConnections
 }
 

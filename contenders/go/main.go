@@ -65,6 +65,17 @@ func (p *plan) inFlight() int {
 	return max(p.InFlight, 1)
 }
 
+// pool is how many connections may be open at once.
+func (p *plan) pool() int {
+	switch {
+	case p.Connections != nil:
+		return *p.Connections
+	case p.Strategy == "serial":
+		return 1
+	}
+	return p.inFlight()
+}
+
 // onOneConnection tells whether the strategy promises that all requests share a connection.
 func (p *plan) onOneConnection() bool {
 	return p.Strategy == "chunks" || p.Strategy == "multiplexed"
