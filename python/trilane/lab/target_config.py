@@ -163,7 +163,7 @@ def _versions_of(table: Table, url: str) -> dict[str, str]:
         _known(table, name)
         if name not in possible:
             raise table.bad("versions", f"{name} cannot be had at {url}")
-    return {name: origin for name in names}
+    return dict.fromkeys(names, origin)
 
 
 def _known(table: Table, version: str) -> None:

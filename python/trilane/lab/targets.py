@@ -17,12 +17,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from trilane.lab import (
+    contender_build,
     environments,
     launch,
     places,
     servers,
     store,
-    target_build,
     target_config,
     target_content,
     target_ready,
@@ -73,8 +73,11 @@ class Target:
 
 def names() -> list[str]:
     """The servers there are, the embedded one first."""
-    found = {folder.parent.name for place in places.servers()
-             for folder in place.glob(f"*/{target_config.FILE}")}
+    found = {
+        folder.parent.name
+        for place in places.servers()
+        for folder in place.glob(f"*/{target_config.FILE}")
+    }
     return [EMBEDDED, *sorted(found)]
 
 
@@ -142,7 +145,7 @@ def open_target(
             yield target
     except (
         servers.ServerFailed,
-        target_build.BuildFailed,
+        contender_build.BuildFailed,
         target_content.ContentFailed,
         environments.EnvironmentFailed,
         launch.LaunchFailed,
@@ -206,9 +209,7 @@ def _elsewhere(config: ServerConfig, wanted: Sequence[str]) -> Iterator[Target]:
 
 
 @contextlib.contextmanager
-def _started(
-    config: ServerConfig, wanted: Sequence[str], machine: _Machine
-) -> Iterator[Target]:
+def _started(config: ServerConfig, wanted: Sequence[str], machine: _Machine) -> Iterator[Target]:
     values = _values(config, machine)
     environment = _environment(config, values)
     software = _software(config, values, environment)
@@ -250,7 +251,6 @@ def _started(
 
 def _values(config: ServerConfig, machine: _Machine) -> dict[str, str]:
     """The placeholders but for the ports."""
-    cache = target_content.cache_folder(machine.state)
     work = (machine.folder / config.name).absolute()
     work.mkdir(exist_ok=True)
     values = {
@@ -262,14 +262,14 @@ def _values(config: ServerConfig, machine: _Machine) -> dict[str, str]:
     if config.uses("state"):
         values["state"] = str(store.state_folder(machine.state))
     if config.uses("cert", "key", "cacert", "books", "www") or _is_secure(config):
-        content = target_content.prepare(machine.state, cache)
+        content = target_content.prepare(machine.state, environments.cache_folder())
         for name in ("cert", "key", "cacert", "books", "www"):
             values[name] = str(getattr(content, name))
     if config.script is not None:
         script = config.folder / config.script
         values["python"] = str(environments.interpreter(script))
     if config.build:
-        values["build"] = str(target_build.built(config, cache, _environment(config, values)))
+        values["build"] = str(contender_build.built(config.name, config.folder, config.build))
     return values
 
 
