@@ -77,30 +77,33 @@ async def app(scope: Message, receive: Receive, send: Send) -> None:
 
 async def _answer(scope: Message, body: bytes) -> Answer:
     path: str = scope["path"]
-    if path in ("/", "/hello"):
-        return 200, _TEXT, b"hello world"
     _, first, *rest = path.split("/", 2)
     argument = rest[0] if rest else None
     match first, argument:
+        case (("" | "hello"), None):
+            answer = 200, _TEXT, b"hello world"
         case "echo", None:
-            sent = dict(scope["headers"])
-            return 200, sent.get(b"content-type", _OCTETS), body
+            answer = 200, dict(scope["headers"]).get(b"content-type", _OCTETS), body
         case "bytes", str():
-            return _bytes(argument)
+            answer = _bytes(argument)
         case "delay", str():
-            return await _delay(argument)
+            answer = await _delay(argument)
         case "headers", None:
-            return 200, _JSON, _arrived(scope)
+            answer = 200, _JSON, _arrived(scope)
         case "books", None:
-            return 200, _JSON, _CONTENT.index
+            answer = 200, _JSON, _CONTENT.index
         case "book", None:
             ids = parse_qs(scope["query_string"]).get(b"id", [b""])
-            book = _CONTENT.books.get(ids[0])
-            return (200, _JSON, book) if book else _not_found("no such book")
+            answer = _found(_JSON, _CONTENT.books.get(ids[0]))
         case "site", _:
-            page = _CONTENT.pages.get(argument or "")
-            return (200, _HTML, page) if page else _not_found("no such page")
-    return _not_found("not found")
+            answer = _found(_HTML, _CONTENT.pages.get(argument or ""))
+        case _:
+            answer = _found(_JSON, None)
+    return answer
+
+
+def _found(kind: bytes, body: bytes | None) -> Answer:
+    return (200, kind, body) if body else (404, _JSON, _dump({"error": "not found"}))
 
 
 def _bytes(size: str) -> Answer:
@@ -135,10 +138,6 @@ def _arrived(scope: Message) -> bytes:
             ],
         }
     )
-
-
-def _not_found(why: str) -> Answer:
-    return 404, _JSON, _dump({"error": why})
 
 
 async def _body(receive: Receive) -> bytes:

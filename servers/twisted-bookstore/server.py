@@ -55,7 +55,7 @@ class Hello(Resource):
 
     isLeaf = True
 
-    def render_GET(self, request: server.Request) -> bytes:  # noqa: N802 - Twisted's name
+    def render_GET(self, request: server.Request) -> bytes:
         """A greeting."""
         return b"hello world"
 
@@ -67,7 +67,7 @@ class Index(Resource):
         super().__init__()
         self._books = books
 
-    def render_GET(self, request: server.Request) -> bytes:  # noqa: N802 - Twisted's name
+    def render_GET(self, request: server.Request) -> bytes:
         """A JSON list of texts."""
         request.setHeader(b"content-type", b"application/json")
         return dump(list(self._books.keys()))
@@ -82,7 +82,7 @@ class Book(Resource):
         super().__init__()
         self._books = books
 
-    def render_GET(self, request: server.Request) -> bytes:  # noqa: N802 - Twisted's name
+    def render_GET(self, request: server.Request) -> bytes:
         """A JSON object; 404 where there is no such book."""
         ids = request.args.get(b"id", [b""])
         book = self._books.get(ids[0].decode("utf8", "replace"))

@@ -45,7 +45,7 @@ class Index(Resource):
 
     isLeaf = True
 
-    def render_GET(self, request: server.Request) -> bytes:  # noqa: N802 - Twisted's name
+    def render_GET(self, request: server.Request) -> bytes:
         """The 22 bytes of the post."""
         return b"hello world (in HTTP2)"
 

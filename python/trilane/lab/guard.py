@@ -72,7 +72,7 @@ def _start(command: Sequence[str], death_signal: int) -> int:
             nothing = os.open(os.devnull, os.O_RDONLY)
             os.dup2(nothing, 0)
             os.dup2(2, 1)
-            os.execvp(command[0], command)
+            os.execvp(command[0], list(command))  # noqa: S606 - no shell is what we want
         except OSError as error:
             os.write(fail, str(error.errno).encode())
         finally:

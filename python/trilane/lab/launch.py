@@ -143,9 +143,9 @@ def launched(
 ) -> Iterator[Launched]:
     """Run `command` (absolute program path) for as long as the context, or the lab, lives.
 
-    stdout and stderr go to `log`. `environment` replaces ours. `cpus` are those it may run on,
-    such as "0,2-3" (None: all of ours). At the end it gets `stop_signal`, and SIGKILL `grace_s` seconds later.
-    Raises LaunchFailed when the program cannot be started.
+    stdout and stderr go to `log`. `environment` replaces ours. `cpus` are those it may run on, such
+    as "0,2-3" (None: all of ours). At the end it gets `stop_signal`, and SIGKILL `grace_s` seconds
+    later. Raises LaunchFailed when the program cannot be started.
     """
     guardian_command = [
         *(sys.executable, "-I", "-S", guard.__file__),

@@ -12,7 +12,6 @@ import contextlib
 import hashlib
 import http.client
 import json
-import os
 import shutil
 import tempfile
 from dataclasses import dataclass
@@ -129,14 +128,3 @@ def _get(connection: http.client.HTTPConnection, path: str) -> bytes:
     if response.status != http.HTTPStatus.OK:
         raise ContentFailed(f"the embedded server answered {response.status} to {path}")
     return body
-
-
-def cache_folder(state: Path | None) -> Path:
-    """`<state>/cache` where a state folder was given, else `$XDG_CACHE_HOME/trilane`."""
-    if state is not None:
-        return state / "cache"
-    base = os.environ.get("XDG_CACHE_HOME")
-    # The XDG specification: a relative path here is to be ignored.
-    if base and Path(base).is_absolute():
-        return Path(base) / "trilane"
-    return Path.home() / ".cache" / "trilane"

@@ -17,12 +17,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from trilane.lab import (
+    contender_build,
     environments,
     launch,
     places,
     servers,
     store,
-    target_build,
     target_config,
     target_content,
     target_ready,
@@ -145,7 +145,7 @@ def open_target(
             yield target
     except (
         servers.ServerFailed,
-        target_build.BuildFailed,
+        contender_build.BuildFailed,
         target_content.ContentFailed,
         environments.EnvironmentFailed,
         launch.LaunchFailed,
@@ -251,7 +251,6 @@ def _started(config: ServerConfig, wanted: Sequence[str], machine: _Machine) -> 
 
 def _values(config: ServerConfig, machine: _Machine) -> dict[str, str]:
     """The placeholders but for the ports."""
-    cache = target_content.cache_folder(machine.state)
     work = (machine.folder / config.name).absolute()
     work.mkdir(exist_ok=True)
     values = {
@@ -263,14 +262,14 @@ def _values(config: ServerConfig, machine: _Machine) -> dict[str, str]:
     if config.uses("state"):
         values["state"] = str(store.state_folder(machine.state))
     if config.uses("cert", "key", "cacert", "books", "www") or _is_secure(config):
-        content = target_content.prepare(machine.state, cache)
+        content = target_content.prepare(machine.state, environments.cache_folder())
         for name in ("cert", "key", "cacert", "books", "www"):
             values[name] = str(getattr(content, name))
     if config.script is not None:
         script = config.folder / config.script
         values["python"] = str(environments.interpreter(script))
     if config.build:
-        values["build"] = str(target_build.built(config, cache, _environment(config, values)))
+        values["build"] = str(contender_build.built(config.name, config.folder, config.build))
     return values
 
 
