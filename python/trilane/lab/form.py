@@ -150,8 +150,7 @@ class Form:
         form = replace(self, workload=replace(self.workload, count=count, duration_s=None))
         if self.sweep is None or self.sweep.key != "count":
             return form
-        arms = tuple(replace(arm, at=None) for arm in self.arms)
-        return _with_values(replace(form, arms=arms), (count,))
+        return _with_values(form, (count,))
 
     def only(self, names: Sequence[str]) -> Form:
         """Only the arms named, in this order; KeyError with the first name that is none.
@@ -161,7 +160,10 @@ class Form:
         return _with_arms(self, tuple(self.arm(name) for name in names))
 
     def quickened(self) -> Form:
-        """The form for `--quick`: as its `quick` says, with what that leaves of the claims."""
+        """The form for `--quick`: as its `quick` says, with what that leaves of the claims.
+
+        Where it gives other values of the sweep, every arm runs at all of them.
+        """
         quick, form = self.quick, replace(self, quick=None)
         if quick is None:
             return form
@@ -203,21 +205,18 @@ def _with_arms(form: Form, arms: tuple[ArmSpec, ...]) -> Form:
 
 
 def _with_values(form: Form, values: tuple[float, ...]) -> Form:
-    """These values of the sweep, the arms that run at any of them, and their claims."""
+    """Other values of the sweep: every arm runs at all of them, and the claims that fit stay."""
     if form.sweep is None:
         return form
-    kept = set(values)
-    narrowed = replace(
+    return replace(
         form,
-        # A crossing needs two points at least.
+        arms=tuple(replace(arm, at=None) for arm in form.arms),
         sweep=replace(
             form.sweep,
             values=values,
+            # A crossing needs two points at least.
             crossings=form.sweep.crossings if len(values) > 1 else (),
         ),
-        published=tuple(row for row in form.published if row.at in kept),
-        expect=tuple(row for row in form.expect if row.at is None or row.at in kept),
-    )
-    return _with_arms(
-        narrowed, tuple(arm for arm in form.arms if arm.at is None or kept.intersection(arm.at))
+        published=tuple(row for row in form.published if row.at in values),
+        expect=tuple(row for row in form.expect if row.at is None or row.at in values),
     )

@@ -16,6 +16,10 @@ BODY_BYTES = "{body_bytes}"
 """In a path: the size that a sweep over `body_bytes` is at."""
 
 
+# The jobs of `processes_asyncio` in the post behind `strategies`.
+_JOBS = 6
+
+
 class ArmOptions(TypedDict, total=False):
     """What an arm may set beside its client, version and strategy."""
 
@@ -51,7 +55,7 @@ class ArmSpec:
     delay_s: float
     """Emulated round-trip time in seconds."""
     in_flight: int
-    """Requests under way at once, over all connections, threads and processes."""
+    """Requests under way at once; with `processes_asyncio` in each process."""
     connections: int | None
     streams: int | None
     """Streams per connection; set for `load` only."""
@@ -169,7 +173,7 @@ def _concurrency(
         case "processes":
             wanted = processes = processes or wanted
         case "processes_asyncio":
-            processes = processes or min(wanted, 2)
+            processes = processes or _JOBS
         case "chunks":
             wanted = chunk = chunk or wanted
             connections = connections or 1
