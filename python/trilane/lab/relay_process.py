@@ -9,9 +9,9 @@ the relay costs nothing, so the round trip of a TCP connect is charged to the fi
 within one round trip after the connect counts as having come at its end. The end of a stream is
 relayed in its turn, in each direction by itself; a reset resets the other side.
 
-stdin, line 1: `{"delay_s": s, "origins": [[family, [host, port]], …]}`. stdout:
-`{"ports": […], "scheduling": text}` once it listens. Then, for every line on stdin, one report about
-what has happened since the last one. When stdin closes, the relay ends.
+stdin, line 1: `{"delay_s": s, "origins": [[family, [host, port]], …]}`. stdout, once it listens:
+`{"ports": […], "scheduling": text}`. Then, for every line on stdin, one report about what has
+happened since the last one. When stdin closes, the relay ends.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def main() -> int:
     # Ctrl-C at the terminal is for the lab, which closes our stdin.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # Unbuffered: what follows the first line is for the loop.
-    with open(0, "rb", buffering=0, closefd=False) as stdin:  # noqa: PTH123 - a descriptor
+    with open(0, "rb", buffering=0, closefd=False) as stdin:
         order = json.loads(stdin.readline())
     scheduling = _be_punctual()
     loop = Loop(order["delay_s"])
