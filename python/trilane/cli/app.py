@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from trilane import __version__, _core, build_profile, revision
-from trilane.cli import race
+from trilane.cli import lab, race
 from trilane.cli.units import Usage
 
 OK, FAILED, WRONG_USAGE, INTERRUPTED = 0, 1, 2, 130
@@ -25,6 +25,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 app.command("race", help=race.HELP)(race.race)
+app.add_typer(lab.lab_app)
 
 # Reached only for the list of commands: `__main__` hands these to Rust before Typer is imported.
 _NATIVE: dict[str, Any] = {
