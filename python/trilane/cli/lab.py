@@ -24,7 +24,7 @@ HELP = """Run experiments: clients, versions and strategies against servers.
 An experiment is a TOML file. Those in the folder experiments of the current folder come first,
 then those that ship with Trilane."""
 
-lab_app = typer.Typer(name="lab", help=HELP, rich_markup_mode=None, no_args_is_help=True)
+lab_app = typer.Typer(name="lab", help=HELP, rich_markup_mode=None)
 
 Output = Annotated[Literal["text", "json"], typer.Option("--format", help="What stdout gets.")]
 
@@ -97,9 +97,9 @@ def loaded(name: str) -> Experiment:
     try:
         return Experiment.load(name)
     except BadExperiment as error:
-        raise Usage(str(error)) from error
+        raise Usage(str(error), "trilane lab list") from error
     except OSError as error:
-        raise Usage(f"cannot read {name}: {error.strerror}") from error
+        raise Usage(f"cannot read {name}: {error.strerror}", "trilane lab list") from error
 
 
 def chosen_form(experiment: Experiment, name: str) -> Form:
@@ -109,7 +109,8 @@ def chosen_form(experiment: Experiment, name: str) -> Form:
     form = experiment.forms.get(name)
     if form is None:
         forms = list(experiment.forms)
-        raise Usage(f"{experiment.name} has no form {name!r}{meant(name, forms)}")
+        problem = f"{experiment.name} has no form {name!r}{meant(name, forms)}"
+        raise Usage(problem, f"trilane lab show {experiment.name}")
     return form
 
 
@@ -151,12 +152,14 @@ def _print_form(form: Form, console: Console) -> None:
     from trilane.lab import describe
 
     console.print(Text(f"\n{form.name}", "bold"), highlight=False)
-    for line in (form.note, describe.workload(form), describe.statistics(form)):
+    columns, rows, same = describe.arms(form)
+    every = f"every arm: {same}" if same else ""
+    for line in (form.note, describe.workload(form), describe.statistics(form), every):
         if line:
             console.print(Text(line), highlight=False)
-    arms = _table(*describe.ARM_COLUMNS)
-    for arm in form.arms:
-        _row(arms, *describe.arm_cells(arm))
+    arms = _table(*columns)
+    for cells in rows:
+        _row(arms, *cells)
     console.print(arms, highlight=False)
     if form.published:
         published = _table(*describe.PUBLISHED_COLUMNS)
@@ -171,7 +174,8 @@ def _table(*columns: str) -> Table:
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
     for column in columns:
-        table.add_column(column, overflow="fold")
+        # Names are to be typed again: they are not broken where something else can be.
+        table.add_column(column, overflow="fold", no_wrap=column == "arm")
     return table
 
 

@@ -10,16 +10,6 @@ from trilane.lab.quantity import time_text
 from trilane.lab.vocabulary import TITLES
 from trilane.lab.workload import ArmSpec
 
-ARM_COLUMNS = (
-    "arm",
-    "client",
-    "version",
-    "strategy",
-    "in flight",
-    "session",
-    "server",
-    "round trip",
-)
 PUBLISHED_COLUMNS = ("measure", "arm", "to", "at", "published", "ratio", "where")
 
 
@@ -37,8 +27,7 @@ def html(experiment: Experiment) -> str:
         source=experiment.source and source(experiment.source),
         workload=workload,
         statistics=statistics,
-        arm_columns=ARM_COLUMNS,
-        arm_cells=arm_cells,
+        arms=arms,
         published_columns=PUBLISHED_COLUMNS,
         published_cells=published_cells,
     )
@@ -48,8 +37,8 @@ def plain(experiment: Experiment) -> str:
     """The same in a few lines of plain text."""
     lines = [f"{experiment.name}: {experiment.title}", experiment.question]
     for form in experiment.forms.values():
-        arms = ", ".join(arm.name for arm in form.arms)
-        lines += ["", f"{form.name}: {workload(form)}", f"{statistics(form)}", f"arms: {arms}"]
+        names = ", ".join(arm.name for arm in form.arms)
+        lines += ["", f"{form.name}: {workload(form)}", statistics(form), f"arms: {names}"]
     return "\n".join(lines)
 
 
@@ -65,8 +54,6 @@ def workload(form: Form) -> str:
     if work.body is not None:
         asked += f" with a body of {len(work.body):,} B"
     parts = [asked, _length(form)]
-    if work.gzip:
-        parts.append("compressed")
     if work.repeat > 1:
         pool = f" in a pool of {work.repeat_processes} processes" if work.repeat_processes else ""
         parts.append(f"all of it {work.repeat} times{pool}")
@@ -85,18 +72,17 @@ def statistics(form: Form) -> str:
     )
 
 
-def arm_cells(arm: ArmSpec) -> tuple[str, ...]:
-    """One row of the table of arms, as `ARM_COLUMNS` names it."""
-    return (
-        arm.name,
-        arm.client,
-        TITLES[arm.version],
-        arm.strategy,
-        _in_flight(arm),
-        "kept" if arm.session else "none",
-        arm.server,
-        time_text(arm.delay_s),
-    )
+def arms(form: Form) -> tuple[list[str], list[list[str]], str]:
+    """The table of the arms: columns, rows, and in a line what is the same in all of them."""
+    rows = [_facts(arm) for arm in form.arms]
+    fixed = ("arm", "client", "version", "strategy", "in flight")
+    varied = [
+        column
+        for column in rows[0]
+        if column in fixed or len({row[column] for row in rows}) > 1
+    ]
+    same = [f"{column} {rows[0][column]}" for column in rows[0] if column not in varied]
+    return varied, [[row[column] for column in varied] for row in rows], "; ".join(same)
 
 
 def published_cells(row: Published) -> tuple[str, ...]:
@@ -147,6 +133,22 @@ def _length(form: Form) -> str:
     counted = {"urls": "request", "index": "id", "crawl": "page"}[work.kind]
     most = "" if work.kind == "urls" else "at most "
     return f"{most}{work.count:,} {counted}{'' if work.count == 1 else 's'}"
+
+
+def _facts(arm: ArmSpec) -> dict[str, str]:
+    return {
+        "arm": arm.name,
+        "client": arm.client,
+        "version": TITLES[arm.version],
+        "strategy": arm.strategy,
+        "in flight": _in_flight(arm),
+        "connections": "kept" if arm.session else "one per request",
+        "server": arm.server,
+        "round trip": time_text(arm.delay_s),
+        "compressed": "yes" if arm.gzip else "no",
+        "headers": f"{len(arm.headers)}",
+        "at": "all" if arm.at is None else ", ".join(f"{value:,g}" for value in arm.at),
+    }
 
 
 def _in_flight(arm: ArmSpec) -> str:

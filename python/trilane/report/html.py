@@ -7,7 +7,7 @@ import jinja2
 import vl_convert
 
 from trilane.lab.arms import TITLES
-from trilane.lab.measures import MEASURES, Json
+from trilane.lab.measures import RACE, Json
 from trilane.lab.verdict import bound_text
 from trilane.report import text
 from trilane.report.charts import charts
@@ -52,7 +52,7 @@ def _rows(comparison: Json) -> list[Json]:
     """One row per measure, one cell per arm: value with interval, then ratio with finding."""
     ratios = {(row["measure"], row["arm"]): row for row in comparison["ratios"]}
     rows = []
-    for measure in MEASURES:
+    for measure in RACE:
         summaries = [arm["summary"][measure.name] for arm in comparison["arms"]]
         if all(summary["median"] is None for summary in summaries):
             continue

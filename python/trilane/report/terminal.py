@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from trilane.lab.arms import TITLES
-from trilane.lab.measures import MEASURES, RATE, Json, Measure
+from trilane.lab.measures import RACE, RATE, Json, Measure
 from trilane.lab.verdict import bound_text
 from trilane.report import text
 
@@ -67,7 +67,7 @@ def _legend(comparison: Json) -> list[Text]:
 def _shown(comparison: Json) -> list[Measure]:
     return [
         measure
-        for measure in MEASURES
+        for measure in RACE
         if any(arm["summary"][measure.name]["median"] is not None for arm in comparison["arms"])
     ]
 
