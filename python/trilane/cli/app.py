@@ -78,7 +78,7 @@ def run(arguments: Sequence[str]) -> int:
     try:
         code = app(list(arguments), prog_name="trilane", standalone_mode=False)
     except Usage as error:
-        return _fail(str(error), WRONG_USAGE, "trilane race --help")
+        return _fail(str(error), WRONG_USAGE, error.hint)
     except typer.TyperException as error:
         context = getattr(error, "ctx", None)
         command = context.command_path if context is not None else "trilane"

@@ -7,9 +7,10 @@ import jinja2
 from trilane.lab.experiment import Experiment, Source
 from trilane.lab.form import Form, Published
 from trilane.lab.quantity import time_text
-from trilane.lab.vocabulary import TITLES
 from trilane.lab.workload import ArmSpec
 
+# What goes without saying when all arms have it.
+_PLAIN = {"session": "yes", "gzip": "no", "headers": "0", "at": "all"}
 PUBLISHED_COLUMNS = ("measure", "arm", "to", "at", "published", "ratio", "where")
 
 
@@ -77,11 +78,13 @@ def arms(form: Form) -> tuple[list[str], list[list[str]], str]:
     rows = [_facts(arm) for arm in form.arms]
     fixed = ("arm", "client", "version", "strategy", "in flight")
     varied = [
-        column
-        for column in rows[0]
-        if column in fixed or len({row[column] for row in rows}) > 1
+        column for column in rows[0] if column in fixed or len({row[column] for row in rows}) > 1
     ]
-    same = [f"{column} {rows[0][column]}" for column in rows[0] if column not in varied]
+    same = [
+        f"{column} {value}"
+        for column, value in rows[0].items()
+        if column not in varied and _PLAIN.get(column) != value
+    ]
     return varied, [[row[column] for column in varied] for row in rows], "; ".join(same)
 
 
@@ -139,13 +142,13 @@ def _facts(arm: ArmSpec) -> dict[str, str]:
     return {
         "arm": arm.name,
         "client": arm.client,
-        "version": TITLES[arm.version],
+        "version": arm.version,
         "strategy": arm.strategy,
         "in flight": _in_flight(arm),
-        "connections": "kept" if arm.session else "one per request",
+        "session": "yes" if arm.session else "no",
         "server": arm.server,
         "round trip": time_text(arm.delay_s),
-        "compressed": "yes" if arm.gzip else "no",
+        "gzip": "yes" if arm.gzip else "no",
         "headers": f"{len(arm.headers)}",
         "at": "all" if arm.at is None else ", ".join(f"{value:,g}" for value in arm.at),
     }
