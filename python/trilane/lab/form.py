@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from trilane.lab import plain
+from trilane.lab.measures import Json
 from trilane.lab.workload import ArmSpec, Workload
 
 
@@ -100,6 +103,30 @@ class Form:
     published: tuple[Published, ...] = ()
     expect: tuple[Expect, ...] = ()
     quick: Quick | None = None
+
+    def to_dict(self) -> Json:
+        """As JSON, everything filled in."""
+        return plain.to_json(self)
+
+    @classmethod
+    def from_dict(cls, data: Json) -> Form:
+        """Made again from `to_dict`."""
+        body = data["workload"]["body"]
+        return plain.make(
+            cls,
+            data,
+            workload=plain.make(
+                Workload,
+                data["workload"],
+                body=None if body is None else base64.b64decode(body, validate=True),
+            ),
+            arms=tuple(plain.make(ArmSpec, arm) for arm in data["arms"]),
+            stats=plain.make(Stats, data["stats"]),
+            sweep=plain.make_optional(Sweep, data["sweep"]),
+            published=tuple(plain.make(Published, row) for row in data["published"]),
+            expect=tuple(plain.make(Expect, row) for row in data["expect"]),
+            quick=plain.make_optional(Quick, data["quick"]),
+        )
 
     def arm(self, name: str) -> ArmSpec:
         """The arm of that name; KeyError when there is none."""
