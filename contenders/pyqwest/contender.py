@@ -65,7 +65,6 @@ def settings(plan: Plan) -> dict[str, Any]:
         "http_version": ASKED[plan.version],
         "max_connections_per_address": plan.pool,
         "pool_max_idle_per_host": plan.pool,
-        "proxy": (),
         "timeout": plan.timeout_s,
         "tls_ca_cert": None if plan.cacert is None else Path(plan.cacert).read_bytes(),
         "tls_include_system_certs": plan.cacert is None,
