@@ -45,6 +45,7 @@ from aioquic.quic.events import (
     StreamReset,
 )
 from aioquic.quic.packet import QuicErrorCode
+
 from trilane_contender import Answer, Broken, Library, Plan, run
 
 CRYPTO_ERROR = range(0x100, 0x200)  # RFC 9001: an alert of TLS

@@ -43,6 +43,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "harness"))
 from curl_cffi import AsyncCurl, CurlHttpVersion, CurlInfo, CurlMOpt, CurlOpt
 from curl_cffi.requests import AsyncSession, Response, Session
 from curl_cffi.requests.exceptions import RequestException
+
 from trilane_contender import Answer, Broken, Library, Plan, run
 from trilane_contender.curl import broken
 

@@ -41,6 +41,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "harness"))
 
 import pyqwest
 from pyqwest import HTTPVersion
+
 from trilane_contender import Answer, Library, Plan, run
 from trilane_contender.reqwest import broken
 

@@ -9,7 +9,7 @@
 # [tool.trilane]
 # name = "wrk"
 # title = "wrk"
-# note = "reads no bodies; verifies no certificate (the script does, once); drops latencies above the timeout"
+# note = "drops latencies above its timeout, checks no bodies; the script verifies the certificate"
 # versions = ["h1"]
 # strategies = ["load"]
 # requires = ["wrk"]
@@ -26,6 +26,7 @@ import json
 import math
 import os
 import re
+import shutil
 import ssl
 import subprocess
 import sys
@@ -36,9 +37,11 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "harness"))
 
 from hdrh.histogram import HdrHistogram
+
 from trilane_contender.plan import BadPlan, Plan, parse
 
 FOLDER = Path(__file__).resolve().parent
+WRK = shutil.which("wrk") or "wrk"
 MARK = "trilane "
 LOWEST_NS = 1_000
 HIGHEST_NS = 3_600_000_000_000
@@ -58,22 +61,21 @@ def say(**event: Any) -> None:
 
 def refusal(plan: Plan) -> str | None:
     """Why wrk cannot do the plan."""
-    duration = plan.workload.duration_s
-    if plan.version != "h1":
-        return f"wrk speaks HTTP/1.1 only, not {plan.version}"
-    if plan.strategy != "load":
-        return f"wrk has no strategy {plan.strategy!r}, only load"
-    if plan.workload.kind != "urls" or duration is None:
-        return "wrk sends URLs for a duration; it cannot count requests or follow links"
-    if duration != int(duration) or duration < 1:
-        return f"wrk counts in whole seconds, not in {duration:g} s"
-    if not plan.session:
-        return "wrk keeps its connections: it needs session = true"
-    if plan.gzip:
-        return "wrk does not decode gzip"
-    if plan.warmup or plan.repeat > 1:
-        return "wrk warms up by time and does not repeat a workload"
-    return None
+    seconds = plan.workload.duration_s
+    reasons = (
+        (plan.version != "h1", f"wrk speaks HTTP/1.1 only, not {plan.version}"),
+        (plan.strategy != "load", f"wrk has no strategy {plan.strategy!r}, only load"),
+        (seconds is None, "wrk works for a duration: it cannot count requests or follow links"),
+        (
+            seconds is not None and (seconds < 1 or seconds % 1 > 0),
+            f"wrk counts in whole seconds, not in {seconds} s",
+        ),
+        (not plan.session, "wrk keeps its connections: it needs session = true"),
+        (plan.gzip, "wrk does not decode gzip"),
+        (plan.warmup > 0, "wrk warms up by time, not by a number of requests"),
+        (plan.repeat > 1, "wrk does not repeat a workload"),
+    )
+    return next((reason for applies, reason in reasons if applies), None)
 
 
 def verify(plan: Plan) -> None:
@@ -96,7 +98,7 @@ def verify(plan: Plan) -> None:
 def command(plan: Plan, threads: int, body: Path | None, seconds: float) -> list[str]:
     """wrk's own words. `seconds` is a whole number."""
     connections = plan.connections or plan.in_flight
-    words = ["wrk", "--connections", str(connections), "--threads", str(min(threads, connections))]
+    words = [WRK, "--connections", str(connections), "--threads", str(min(threads, connections))]
     words += ["--duration", f"{seconds:.0f}s", "--timeout", f"{math.ceil(plan.timeout_s)}s"]
     words += ["--script", str(FOLDER / "report.lua")]
     for name, value in plan.headers:
@@ -125,7 +127,7 @@ def observed(report: dict[str, Any], connections: int) -> dict[int, int]:
     an open model would have added. The other clients' latencies have none, so these are taken out
     again, from the longest latency down, as that function put them in from the shortest up.
     """
-    counts = {value: count for value, count in report["latency"]}
+    counts: dict[int, int] = dict(report["latency"])
     per_connection = report["requests"] // connections
     if per_connection == 0:
         return counts
@@ -182,7 +184,7 @@ def histogram(counts: dict[int, int]) -> str:
 
 def version() -> str:
     """What `wrk -v` says of itself; it exits with 1 while doing so."""
-    told = subprocess.run(["wrk", "-v"], capture_output=True, text=True, timeout=10, check=False)
+    told = subprocess.run([WRK, "-v"], capture_output=True, text=True, timeout=10, check=False)
     found = re.search(r"wrk (\S+)", told.stdout + told.stderr)
     return found[1] if found else "unknown"
 
