@@ -158,7 +158,7 @@ if __name__ == "__main__":
                 distribution="curl-cffi",
                 client=Client,
                 async_client=AsyncClient,
-                shared_by_threads=True,
+                shared_by_threads=frozenset({"h1", "h2", "h2c", "h3"}),
             )
         )
     )

@@ -103,7 +103,7 @@ if __name__ == "__main__":
                 distribution="primp",
                 client=Client,
                 async_client=AsyncClient,
-                shared_by_threads=True,
+                shared_by_threads=frozenset({"h2", "h2c"}),
             )
         )
     )

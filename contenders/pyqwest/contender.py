@@ -134,7 +134,7 @@ if __name__ == "__main__":
                 distribution="pyqwest",
                 client=Client,
                 async_client=AsyncClient,
-                shared_by_threads=True,
+                shared_by_threads=frozenset({"h1", "h2", "h2c", "h3"}),
             )
         )
     )
