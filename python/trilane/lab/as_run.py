@@ -1,4 +1,4 @@
-"""What a contender delivered, as a `trilane.run/1` (docs/run.schema.json), and whether it counts."""
+"""What a contender delivered, as a `trilane.run/1`, and whether it counts."""
 
 from __future__ import annotations
 

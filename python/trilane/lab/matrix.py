@@ -21,7 +21,9 @@ def expand(table: Table, workload: Workload, options: ArmOptions) -> Iterator[Ar
         values = (client, version, strategy, session)
         if any([row.matches(values) for row in excluded]):  # noqa: C419 - all are to be counted
             continue
-        yield workload.arm(client, version, strategy, **{**options, "session": session})
+        chosen = options.copy()
+        chosen["session"] = session
+        yield workload.arm(client, version, strategy, **chosen)
     for row in excluded:
         if not row.used:
             raise row.table.bad(None, "excludes nothing: no arm of the matrix is like that")
