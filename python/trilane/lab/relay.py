@@ -32,6 +32,8 @@ LATE_S = 1e-3
 """METHOD: an emulator later than this at the 99th percentile makes a run suspect."""
 LOST = 1e-3
 """Share of datagrams whose loss makes a run invalid."""
+BUSY = 0.8
+"""METHOD: a worker busier than this makes a run suspect."""
 _LONGEST_S = 60.0
 _ANSWER_S = 20.0
 _STOP_S = 5.0
@@ -55,6 +57,8 @@ class Punctuality:
     """Connections that the server did not take."""
     held_back: int
     """How often a sender had to wait because too much was under way."""
+    busy: float
+    """Share of one CPU that it took."""
     late_p50_s: float | None
     late_p99_s: float | None
     """How much later than due it sent: the scheduling error, in seconds."""
@@ -70,6 +74,8 @@ class Punctuality:
         """Why a run over this relay is to be distrusted, if so."""
         if self.late_p99_s is not None and self.late_p99_s > LATE_S:
             return f"the emulated delay was late by {self.late_p99_s * 1e3:.1f} ms at p99"
+        if self.busy > BUSY:
+            return f"the emulated network was {self.busy:.0%} busy: it may have been the limit"
         return None
 
 
@@ -98,7 +104,7 @@ class Relay:
     def punctuality(self) -> Punctuality:
         """What it did since the last call; raises RelayFailed when it has died."""
         if self._process is None:
-            return Punctuality(0, 0, 0, 0, 0, 0, None, None, None)
+            return Punctuality(0, 0, 0, 0, 0, 0, 0.0, None, None, None)
         return Punctuality(**self._process.ask({}))
 
 

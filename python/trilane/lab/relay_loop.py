@@ -51,6 +51,8 @@ class Ledger:
         self._sent = 0
         self._latest = 0.0
         self._counts = [0] * _STEPS
+        self._began = time.monotonic()
+        self._cpu = time.process_time()
 
     def late(self, seconds: float) -> None:
         """A chunk left so much later than it should have."""
@@ -67,6 +69,7 @@ class Ledger:
             "datagrams_dropped": self.dropped,
             "refused": self.refused,
             "held_back": self.held_back,
+            "busy": (time.process_time() - self._cpu) / (time.monotonic() - self._began),
             "late_p50_s": self._quantile(0.5),
             "late_p99_s": self._quantile(0.99),
             "late_max_s": self._latest if self._sent else None,

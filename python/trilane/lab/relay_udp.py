@@ -1,4 +1,8 @@
-"""The UDP half of the relay: datagrams, each client with a socket of its own towards the server."""
+"""The UDP half of the relay: datagrams, each client with a socket of its own towards the server.
+
+Trains of datagrams that a sender made with one call (UDP_SEGMENT) are taken in and sent on by one
+call as well (UDP_GRO): otherwise the relay would be the limit of HTTP/3.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,8 @@ import contextlib
 import socket
 import struct
 from collections import deque
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from trilane.lab.relay_loop import Loop
 
@@ -18,7 +23,25 @@ _BUFFER = 4 << 20
 _SO_SNDBUFFORCE = 32
 _SO_RCVBUFFORCE = 33
 _SO_MEMINFO = 55
+_UDP_SEGMENT = 103
+_UDP_GRO = 104
 _MEMINFO = struct.Struct("9I")
+_INT = struct.Struct("i")
+_SIZE = struct.Struct("H")
+_ANCILLARY = socket.CMSG_SPACE(_INT.size)
+
+
+class Train(NamedTuple):
+    """Datagrams that came together: all but the last of the same size."""
+
+    data: bytes
+    size: int
+    """Bytes of each; 0 where there is only one."""
+
+    @property
+    def datagrams(self) -> int:
+        """How many datagrams they are."""
+        return -(-len(self.data) // self.size) if self.size else 1
 
 
 class Session:
@@ -44,8 +67,8 @@ class Datagrams:
         self._near = near
         self._family, self._server = address
         self._sessions: dict[Any, Session] = {}
-        self._up = _Queue(loop, lambda session, data: session.far.send(data))
-        self._down = _Queue(loop, lambda session, data: near.sendto(data, session.client))
+        self._up = _Queue(loop, lambda session, train: _send(session.far, train))
+        self._down = _Queue(loop, lambda session, train: _send(near, train, session.client))
         self._drops_seen: dict[socket.socket, int] = {}
         self._prepare(near)
         loop.watch(near, self._take_requests)
@@ -60,7 +83,7 @@ class Datagrams:
         """Read what the server has sent to one client."""
         for _ in range(_DATAGRAMS_PER_TURN):
             try:
-                data = session.far.recv(_DATAGRAM)
+                train, _ = _receive(session.far)
             except BlockingIOError:
                 return
             except OSError:
@@ -68,13 +91,13 @@ class Datagrams:
                 self._loop.ledger.refused += 1
                 continue
             session.last = self._loop.now
-            self._down.keep(session, data)
+            self._down.keep(session, train)
         self._loop.again(session.far, session.readable)
 
     def _take_requests(self, _events: int) -> None:
         for _ in range(_DATAGRAMS_PER_TURN):
             try:
-                data, client = self._near.recvfrom(_DATAGRAM)
+                train, client = _receive(self._near)
             except BlockingIOError:
                 return
             except OSError:
@@ -82,10 +105,10 @@ class Datagrams:
                 continue
             session = self._sessions.get(client) or self._open(client)
             if session is None:
-                self._loop.ledger.dropped += 1
+                self._loop.ledger.dropped += train.datagrams
                 continue
             session.last = self._loop.now
-            self._up.keep(session, data)
+            self._up.keep(session, train)
         self._loop.again(self._near, self._take_requests)
 
     def _open(self, client: Any) -> Session | None:
@@ -111,6 +134,9 @@ class Datagrams:
                 sock.setsockopt(socket.SOL_SOCKET, force, _BUFFER)
             except PermissionError:
                 sock.setsockopt(socket.SOL_SOCKET, plain, _BUFFER)
+        # Kernels before 5.0 do not know the option.
+        with contextlib.suppress(OSError):
+            sock.setsockopt(socket.IPPROTO_UDP, _UDP_GRO, 1)
         self._drops_seen[sock] = 0
 
     def _count_drops_of(self, sock: socket.socket) -> None:
@@ -134,34 +160,53 @@ class Datagrams:
 class _Queue:
     """Datagrams in one direction, of all clients."""
 
-    def __init__(self, loop: Loop, send: Any) -> None:
+    def __init__(self, loop: Loop, send: Callable[[Session, Train], object]) -> None:
         self._loop = loop
         self._send = send
-        self._waiting: deque[tuple[float, Session, bytes]] = deque()
+        self._waiting: deque[tuple[float, Session, Train]] = deque()
 
-    def keep(self, session: Session, data: bytes) -> None:
-        """Keep a datagram until it is due; a client with too many under way loses it."""
-        if session.under_way + len(data) > 2 * self._loop.limit:
-            self._loop.ledger.dropped += 1
+    def keep(self, session: Session, train: Train) -> None:
+        """Keep datagrams until they are due; a client with too many under way loses them."""
+        if session.under_way + len(train.data) > 2 * self._loop.limit:
+            self._loop.ledger.dropped += train.datagrams
             return
-        session.under_way += len(data)
+        session.under_way += len(train.data)
         due = self._loop.now + self._loop.one_way_s
-        self._waiting.append((due, session, data))
+        self._waiting.append((due, session, train))
         if len(self._waiting) == 1:
             self._loop.schedule(self, due)
 
     def deliver(self, now: float) -> None:
         """Send what is due."""
         while self._waiting and self._waiting[0][0] <= now:
-            due, session, data = self._waiting.popleft()
-            session.under_way -= len(data)
+            due, session, train = self._waiting.popleft()
+            session.under_way -= len(train.data)
             try:
-                self._send(session, data)
+                self._send(session, train)
             except OSError:
                 # No room to send, or a client that has gone: networks lose datagrams as well.
-                self._loop.ledger.dropped += 1
+                self._loop.ledger.dropped += train.datagrams
                 continue
-            self._loop.ledger.bytes += len(data)
+            self._loop.ledger.bytes += len(train.data)
             self._loop.ledger.late(now - due)
         if self._waiting:
             self._loop.schedule(self, self._waiting[0][0])
+
+
+def _receive(sock: socket.socket) -> tuple[Train, Any]:
+    data, ancillary, _, sender = sock.recvmsg(_DATAGRAM, _ANCILLARY)
+    for level, kind, value in ancillary:
+        if level == socket.IPPROTO_UDP and kind == _UDP_GRO:
+            (size,) = _INT.unpack(value[: _INT.size])
+            return Train(data, size if size < len(data) else 0), sender
+    return Train(data, 0), sender
+
+
+def _send(sock: socket.socket, train: Train, to: Any = None) -> None:
+    if train.size:
+        segment = [(socket.IPPROTO_UDP, _UDP_SEGMENT, _SIZE.pack(train.size))]
+        sock.sendmsg([train.data], segment, 0, *(() if to is None else (to,)))
+    elif to is None:
+        sock.send(train.data)
+    else:
+        sock.sendto(train.data, to)
