@@ -126,10 +126,7 @@ def point_table(point: Point, measures: Sequence[str] | None = None) -> str:
             columns.append([each.ratio or "1" for each in row.cells])
     return table(
         head,
-        [
-            [_named(arm), *(column[number] for column in columns)]
-            for number, arm in enumerate(arms)
-        ],
+        [[_named(arm), *(column[number] for column in columns)] for number, arm in enumerate(arms)],
     )
 
 
@@ -171,9 +168,7 @@ def footing(lab: Json) -> str:
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A Markdown table: the first column left, the others right."""
     lines = [head, ["---", *("---:" for _ in head[1:])], *rows]
-    return "\n".join(
-        f"| {' | '.join(escaped(str(cell)) for cell in line)} |" for line in lines
-    )
+    return "\n".join(f"| {' | '.join(escaped(str(cell)) for cell in line)} |" for line in lines)
 
 
 def escaped(words: str) -> str:

@@ -321,9 +321,7 @@ def _notes(comparison: Json, lines: list[Text]) -> Text:
 
 
 def _validity(validity: Json) -> Text:
-    told = Text.assemble(
-        "validity: ", (validity["verdict"], _VALIDITY_STYLE[validity["verdict"]])
-    )
+    told = Text.assemble("validity: ", (validity["verdict"], _VALIDITY_STYLE[validity["verdict"]]))
     for reason in validity["reasons"]:
         told.append(f"\n  {reason}", style="default")
     return told

@@ -144,9 +144,7 @@ def _by_arm(point: Point, measure: Shown) -> Chart | None:
         .encode(axis, alt.X2("high:Q"))
     )
     legend = look.legend_of_versions()
-    base = alt.Chart(alt.Data(values=rows)).encode(
-        y=look.rows(), color=look.colour(legend=legend)
-    )
+    base = alt.Chart(alt.Data(values=rows)).encode(y=look.rows(), color=look.colour(legend=legend))
     whisker = base.mark_rule(strokeWidth=3).encode(axis, alt.X2("high:Q"))
     first = measure.name == comparison["ranking"]["measure"]
     return Chart(

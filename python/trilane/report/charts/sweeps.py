@@ -60,8 +60,7 @@ def _sweep(lab: Json, measure: Shown, arms: Sequence[Json], title: str) -> Chart
         }
         for point in lab["points"]
         for arm in point["comparison"]["arms"]
-        if arm["name"] in names
-        and (found := view.summary(arm, measure.name))["median"] is not None
+        if arm["name"] in names and (found := view.summary(arm, measure.name))["median"] is not None
     ]
     if not raw:
         return None
@@ -93,9 +92,7 @@ def _sweep(lab: Json, measure: Shown, arms: Sequence[Json], title: str) -> Chart
     base = alt.Chart(alt.Data(values=rows)).encode(axis, color=look.colour())
     layers: list[alt.Chart] = _crossings(lab, measure, names, axis, factor)
     layers += [
-        base.mark_rule(strokeWidth=2, opacity=0.6).encode(
-            alt.Y("low:Q"), alt.Y2("high:Q")
-        ),
+        base.mark_rule(strokeWidth=2, opacity=0.6).encode(alt.Y("low:Q"), alt.Y2("high:Q")),
         base.mark_line(strokeWidth=2).encode(height),
         base.mark_point(filled=True, size=70, opacity=1).encode(
             height,
@@ -133,7 +130,9 @@ def _crossings(
             "text": row["text"],
         }
         for row in lab["crossings"]
-        if row["measure"] == measure.name and row["at"] is not None and {row["arm"], row["to"]} <= arms
+        if row["measure"] == measure.name
+        and row["at"] is not None
+        and {row["arm"], row["to"]} <= arms
     ]
     if not found:
         return []
