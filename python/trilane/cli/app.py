@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from trilane import __version__, _core, build_profile, revision
-from trilane.cli import compare, doctor, history, lab, race
+from trilane.cli import compare, doctor, history, lab, race, report
 from trilane.cli.units import Usage
 
 OK, FAILED, WRONG_USAGE, INTERRUPTED = 0, 1, 2, 130
@@ -27,6 +27,7 @@ app = typer.Typer(
 app.command("race", help=race.HELP)(race.race)
 app.add_typer(lab.lab_app)
 app.command("compare", help=compare.HELP)(compare.compare)
+app.command("report", help=report.HELP)(report.report)
 app.command("history", help=history.HELP)(history.history)
 app.command("doctor", help=doctor.HELP)(doctor.doctor)
 
