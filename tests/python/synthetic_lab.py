@@ -83,8 +83,14 @@ def contender_run(
     made["rate"]["window_s"] = elapsed_s
     made["requests"].update(ok=count, started=count, abandoned=0)
     made["plan"].update(
-        connections=None, streams=None, threads=None, duration_s=None, requests=count,
-        strategy=of.strategy, session=True, in_flight=100,
+        connections=None,
+        streams=None,
+        threads=None,
+        duration_s=None,
+        requests=count,
+        strategy=of.strategy,
+        session=True,
+        in_flight=100,
     )
     made["cost"]["busy"] = []
     made["client"] = {
@@ -169,9 +175,7 @@ def observed(
 
 def lab(*points: tuple[float | None, Observed], **changes: Any) -> dict[str, Any]:
     """A `trilane.lab/1` of these points."""
-    judged = [
-        {"value": value, "comparison": comparison.compare(seen)} for value, seen in points
-    ]
+    judged = [{"value": value, "comparison": comparison.compare(seen)} for value, seen in points]
     last = judged[-1]["comparison"]
     made = {
         "schema": "trilane.lab/1",

@@ -7,9 +7,17 @@ from dataclasses import dataclass
 
 import altair as alt
 
-from trilane.lab.measures import Json
 from trilane.report import text, view
-from trilane.report.charts.base import GREY, Chart, Look, heading, row_height, scaled, spec, whiskers
+from trilane.report.charts.base import (
+    GREY,
+    Chart,
+    Look,
+    heading,
+    row_height,
+    scaled,
+    spec,
+    whiskers,
+)
 from trilane.report.view import Point, Shown
 
 _BAR = 15
@@ -113,7 +121,9 @@ def at_point(point: Point) -> Chart | None:
     measure = next((m for m in view.measures(comparison) if m.name == first), None)
     if measure is None:
         return None
-    group = _Group("deciding", heading(f"{measure.label} at {point.label}"), measure.label, "", {first: ""})
+    group = _Group(
+        "deciding", heading(f"{measure.label} at {point.label}"), measure.label, "", {first: ""}
+    )
     return _group(point, group, [measure])
 
 
@@ -147,7 +157,7 @@ def _group(point: Point, group: _Group, measures: Sequence[Shown]) -> Chart:
     if several:
         base = base.encode(yOffset=alt.YOffset("part:N", sort=parts))
     title = text.headed(group.axis if several or not unit else _axis(group, measures[0]), unit)
-    bars = base.mark_bar(**({} if several else {"height": _BAR})).encode(
+    bars = (base.mark_bar() if several else base.mark_bar(height=_BAR)).encode(
         alt.X(
             "median:Q",
             title=title,
