@@ -13,6 +13,8 @@ from trilane.lab.bad_experiment import BadExperiment, Key
 from trilane.lab.quantity import seconds
 from trilane.lab.words import meant
 
+__all__ = ["Table", "meant", "told"]
+
 _T = TypeVar("_T")
 _V = TypeVar("_V")
 _MISSING: Any = object()
