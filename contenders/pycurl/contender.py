@@ -29,6 +29,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "harness"))
 
 import pycurl
+
 from trilane_contender import Answer, Broken, Library, Plan, run
 from trilane_contender.curl import broken
 

@@ -15,10 +15,10 @@ _ARMS = (
     "#d97f14",
     "#27987a",
     "#b4609c",
-    "#8a8f98",
-    "#c4453a",
-    "#928400",
-    "#6f6ad8",
+    "#c9473b",
+    "#8d8310",
+    "#7a6fe0",
+    "#8f6f57",
 )
 _SHAPES = (
     "circle",
@@ -55,7 +55,7 @@ def hues(arms: Sequence[Json]) -> Hues:
         return Hues(
             {arm["name"]: arm["title"] for arm in arms},
             [arm["title"] for arm in arms],
-            [VERSIONS.get(version, _ARMS[4]) for version in versions]
+            [VERSIONS.get(version, _ARMS[3]) for version in versions]
             if own
             else list(_ARMS[: len(arms)]),
             list(_SHAPES[: len(arms)]),
@@ -63,7 +63,7 @@ def hues(arms: Sequence[Json]) -> Hues:
         )
     seen = [version for version in TITLES if version in versions]
     return Hues(
-        {arm["name"]: TITLES.get(arm["version"], arm["version"]) for arm in arms},
+        {arm["name"]: str(TITLES.get(arm["version"], arm["version"])) for arm in arms},
         [TITLES[version] for version in seen],
         [VERSIONS[version] for version in seen],
         list(_SHAPES[: len(seen)]),

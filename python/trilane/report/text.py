@@ -17,16 +17,29 @@ _SCALES: dict[str, tuple[tuple[float, str], ...]] = {
 }
 # The unit of a scale that is used only from so many of the smaller unit on: 1,432 B, but 14.3 kB.
 _FROM = {"MB": 10e6, "kB": 10e3}
+_FIVE_DIGITS = 10_000
 
 
 def scale(values: Iterable[float | None], unit: str) -> tuple[float, str]:
-    """One scale for a whole column: the largest in which every value is at least 1."""
+    """One scale for a whole column: the largest in which every value is at least 1.
+
+    A column that spans so much that its largest value would take five digits gets the next larger
+    scale: 0.302 s beside 14.0 s, not 302 ms beside 14,012 ms.
+    """
     known = [abs(value) for value in values if value]
     choices = _SCALES.get(unit, ((1.0, unit),))
-    smallest = min(known, default=1.0)
-    return next(
-        (choice for choice in choices if smallest >= _FROM.get(choice[1], choice[0])), choices[-1]
+    smallest, largest = min(known, default=1.0), max(known, default=1.0)
+    place = next(
+        (
+            place
+            for place, (factor, name) in enumerate(choices)
+            if smallest >= _FROM.get(name, factor)
+        ),
+        len(choices) - 1,
     )
+    if place and unit == "s" and largest / choices[place][0] >= _FIVE_DIGITS:
+        place -= 1
+    return choices[place]
 
 
 def number(value: float | None) -> str:
@@ -34,7 +47,7 @@ def number(value: float | None) -> str:
     if value is None:
         return NONE
     size = abs(value)
-    decimals = 0 if size >= 100 else 1 if size >= 10 else 2
+    decimals = 0 if size >= 100 or not size else 1 if size >= 10 else 2 if size >= 1 else 3
     return f"{value:,.{decimals}f}"
 
 
@@ -74,7 +87,9 @@ def times(value: float) -> str:
     """A ratio: two decimals, more below 0.1 and fewer from 100 on, so that none reads as zero."""
     if value >= 100:
         return f"{value:,.0f}"
-    return f"{value:.2f}" if value >= 0.1 or value <= 0 else f"{value:.2g}"
+    if value >= 0.1 or value <= 0:
+        return f"{value:.2f}"
+    return f"{value:.3f}" if value >= 0.01 else f"{value:.2g}"
 
 
 def percent(value: float | None) -> str:

@@ -35,6 +35,8 @@ class Point:
     key: str
     """Prefix of the names of its charts; empty without a sweep."""
     comparison: Json
+    everyone: list[Json]
+    """The arms of all points, so that an arm has one colour in the whole report."""
 
 
 def as_lab(result: Json) -> Json:
@@ -79,17 +81,28 @@ def as_lab(result: Json) -> Json:
 def points(lab: Json) -> list[Point]:
     """The points of a lab result in the order of the sweep."""
     sweep = lab["sweep"]
+    arms = everyone(lab)
     if sweep is None:
-        return [Point(None, "", "", point["comparison"]) for point in lab["points"]]
+        return [Point(None, "", "", point["comparison"], arms) for point in lab["points"]]
     return [
         Point(
             point["value"],
             text.swept(point["value"], sweep["key"], sweep["unit"]),
             f"at{number}-",
             point["comparison"],
+            arms,
         )
         for number, point in enumerate(lab["points"], start=1)
     ]
+
+
+def everyone(lab: Json) -> list[Json]:
+    """The arms of all points, each once."""
+    arms: dict[str, Json] = {}
+    for point in lab["points"]:
+        for arm in point["comparison"]["arms"]:
+            arms.setdefault(arm["name"], arm)
+    return list(arms.values())
 
 
 def titles(comparison: Json) -> dict[str, str]:
@@ -99,11 +112,7 @@ def titles(comparison: Json) -> dict[str, str]:
 
 def lab_titles(lab: Json) -> dict[str, str]:
     """Title of every arm of every point by its name."""
-    return {
-        name: title
-        for point in lab["points"]
-        for name, title in titles(point["comparison"]).items()
-    }
+    return {arm["name"]: arm["title"] for arm in everyone(lab)}
 
 
 def measures(comparison: Json) -> list[Shown]:

@@ -31,15 +31,14 @@ class Figures:
 
 def of_point(point: Point) -> list[Figures]:
     """The figures that this point has data for."""
-    comparison, key = point.comparison, point.key
-    ratios = forests(comparison, key)
-    times = latency(comparison, key)
-    single = [chart(comparison, key) for chart in (paired, windows)]
+    ratios = forests(point)
+    times = latency(point)
+    single = [chart(point) for chart in (paired, windows)]
     figures = [
         Figures("Ratios", ratios[:1], ratios[1:], "Ratios of the other measures"),
         Figures("Latency", times[:1], times[1:], "Latency client by client"),
         Figures("Runs", [chart for chart in single if chart is not None], []),
-        Figures("Time, CPU and bytes", bars(comparison, key), []),
+        Figures("Time, CPU and bytes", bars(point), []),
     ]
     return [each for each in figures if each.shown]
 
@@ -49,7 +48,7 @@ def of_sweep(lab: Json) -> Figures | None:
     found = sweeps(lab)
     if not found:
         return None
-    each = [at_point(point.comparison, point.key, point.label) for point in view.points(lab)]
+    each = [at_point(point) for point in view.points(lab)]
     # One chart per client belongs to the measure that decides; the other measures are folded.
     first = lab["points"][0]["comparison"]["ranking"]["measure"]
     deciding = [chart for chart in found if chart.name.split("-")[1] == first]

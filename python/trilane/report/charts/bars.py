@@ -7,11 +7,20 @@ from dataclasses import dataclass
 
 import altair as alt
 
-from trilane.lab.measures import Json
 from trilane.report import text, view
-from trilane.report.charts.base import GREY, Chart, Look, row_height, scaled, spec, whiskers
-from trilane.report.view import Shown
+from trilane.report.charts.base import (
+    GREY,
+    Chart,
+    Look,
+    heading,
+    row_height,
+    scaled,
+    spec,
+    whiskers,
+)
+from trilane.report.view import Point, Shown
 
+_BAR = 15
 _SHADES = (1.0, 0.62, 0.36)
 _PHRASE = "Grey line: 95 % interval."
 
@@ -91,8 +100,9 @@ _GROUPS = (
 )
 
 
-def bars(comparison: Json, key: str) -> list[Chart]:
+def bars(point: Point) -> list[Chart]:
     """One chart per group of measures that has values; the group that decides first."""
+    comparison = point.comparison
     known = {measure.name: measure for measure in view.measures(comparison)}
     first = comparison["ranking"]["measure"]
     groups = sorted(_GROUPS, key=lambda group: first not in group.measures)
@@ -100,27 +110,30 @@ def bars(comparison: Json, key: str) -> list[Chart]:
     for group in groups:
         found = [known[name] for name in group.measures if name in known]
         if found:
-            made.append(_group(comparison, group, found, key))
+            made.append(_group(point, group, found))
     return made
 
 
-def at_point(comparison: Json, key: str, label: str) -> Chart | None:
+def at_point(point: Point) -> Chart | None:
     """The deciding measure as bars: the chart of a post, one per value of a sweep."""
+    comparison = point.comparison
     first = comparison["ranking"]["measure"]
     measure = next((m for m in view.measures(comparison) if m.name == first), None)
     if measure is None:
         return None
-    group = _Group("deciding", f"{measure.label} at {label}", measure.label, "", {first: ""})
-    return _group(comparison, group, [measure], key)
+    group = _Group(
+        "deciding", heading(f"{measure.label} at {point.label}"), measure.label, "", {first: ""}
+    )
+    return _group(point, group, [measure])
 
 
-def _group(comparison: Json, group: _Group, measures: Sequence[Shown], key: str) -> Chart:
+def _group(point: Point, group: _Group, measures: Sequence[Shown]) -> Chart:
     arms = [
         arm
-        for arm in view.listed(comparison)
+        for arm in view.listed(point.comparison)
         if any(view.summary(arm, measure.name)["median"] is not None for measure in measures)
     ]
-    look = Look(arms)
+    look = Look(arms, among=point.everyone)
     rows, unit = scaled(
         (
             {
@@ -135,14 +148,23 @@ def _group(comparison: Json, group: _Group, measures: Sequence[Shown], key: str)
         measures[0].unit,
         ("median", "low", "high"),
     )
+    for row in rows:
+        row["label"] = text.number(row["median"])
+        row["end"] = row["median"] if row["high"] is None else row["high"]
     parts = [group.measures[measure.name] for measure in measures]
     several = len(parts) > 1
     base = alt.Chart(alt.Data(values=rows)).encode(y=look.rows())
     if several:
         base = base.encode(yOffset=alt.YOffset("part:N", sort=parts))
     title = text.headed(group.axis if several or not unit else _axis(group, measures[0]), unit)
-    bars = base.mark_bar().encode(
-        alt.X("median:Q", title=title, axis=alt.Axis(format="~s" if unit == "/s" else "~g")),
+    bars = (base.mark_bar() if several else base.mark_bar(height=_BAR)).encode(
+        alt.X(
+            "median:Q",
+            title=title,
+            axis=_number_axis(unit),
+            # Room for the number at the end of the longest bar.
+            scale=alt.Scale(domainMax=1.15 * max(row["end"] for row in rows) or 1.0, nice=False),
+        ),
         color=look.colour(legend=look.legend_of_versions()),
         tooltip=[
             alt.Tooltip("title:N", title="arm"),
@@ -156,18 +178,32 @@ def _group(comparison: Json, group: _Group, measures: Sequence[Shown], key: str)
     if several:
         bars = bars.encode(
             opacity=alt.Opacity(
-                "part:N",
+                "part:O",
                 scale=alt.Scale(domain=parts, range=_SHADES[: len(parts)]),
                 legend=alt.Legend(
                     orient="top", title=None, symbolFillColor=GREY, symbolStrokeWidth=0
                 ),
             )
         )
+    layers = [bars, whiskers(base)]
+    if not several:
+        layers.append(
+            base.mark_text(align="left", dx=6, color=GREY).encode(
+                alt.X("end:Q"), alt.Text("label:N")
+            )
+        )
     height = row_height(look.lines, len(parts)) * len(arms)
     note = f"{group.note} {_PHRASE}".strip()
     return Chart(
-        f"{key}{group.name}", group.title, note, spec(alt.layer(bars, whiskers(base)), height)
+        f"{point.key}{group.name}",
+        group.title,
+        note,
+        spec(alt.layer(*layers), height),
     )
+
+
+def _number_axis(unit: str) -> alt.Axis:
+    return alt.Axis(format="~s", tickCount=6) if unit == "/s" else alt.Axis(tickCount=6)
 
 
 def _axis(group: _Group, measure: Shown) -> str:

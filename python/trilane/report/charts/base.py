@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from trilane.lab.measures import Json
 from trilane.report import palette, text
 
 GREY = "#8a8f98"
-_LABEL = 24
+_LABEL = 27
 _LINE = 14
 # A legend entry takes about so many pixels: how many fit beside each other on a phone.
 _ENTRY = 190
@@ -34,17 +35,17 @@ class Chart:
 class Look:
     """Labels, colours and shapes of the arms of one chart."""
 
-    def __init__(self, arms: Sequence[Json]) -> None:
+    def __init__(self, arms: Sequence[Json], *, among: Sequence[Json] | None = None) -> None:
+        """`among`: all arms of the report, whose colours these arms keep."""
         self.arms = list(arms)
-        self._hues = palette.hues(arms)
-        self.labels = {arm["name"]: wrapped(arm["title"]) for arm in arms}
+        # A part of many arms, such as one client's, has colours of its own.
+        own = among is None or len(among) > palette.MANY >= len(arms)
+        self._hues = palette.hues(arms if own or among is None else among)
+        entries = {self._hues.by_arm[arm["name"]] for arm in arms}
+        self._entries = [entry for entry in self._hues.domain if entry in entries]
+        self.labels = {arm["name"]: _label(arm) for arm in arms}
         self.titles = {arm["name"]: arm["title"] for arm in arms}
         self.lines = max((label.count("\n") + 1 for label in self.labels.values()), default=1)
-
-    @property
-    def each(self) -> bool:
-        """Whether every arm has a colour of its own."""
-        return self._hues.each
 
     def fields(self, arm: str) -> Json:
         """What every row of this arm's data carries."""
@@ -67,7 +68,7 @@ class Look:
         """Colour of the arm."""
         return alt.Color(
             "hue:N",
-            scale=alt.Scale(domain=self._hues.domain, range=self._hues.colours),
+            scale=alt.Scale(domain=self._entries, range=self._of(self._hues.colours)),
             legend=self._legend() if legend else None,
         )
 
@@ -75,13 +76,17 @@ class Look:
         """Shape of the arm's points: the second channel beside colour."""
         return alt.Shape(
             "hue:N",
-            scale=alt.Scale(domain=self._hues.domain, range=self._hues.shapes),
+            scale=alt.Scale(domain=self._entries, range=self._of(self._hues.shapes)),
             legend=self._legend() if legend else None,
         )
 
     def legend_of_versions(self) -> bool:
         """Whether a legend says something that the rows do not."""
-        return not self._hues.each and len(self._hues.domain) > 1
+        return not self._hues.each and len(self._entries) > 1
+
+    def _of(self, values: Sequence[str]) -> list[str]:
+        known = dict(zip(self._hues.domain, values, strict=True))
+        return [known[entry] for entry in self._entries]
 
     def _legend(self) -> alt.Legend:
         return alt.Legend(
@@ -91,6 +96,25 @@ class Look:
             labelLimit=280,
             columns=alt.ExprRef(f"max(1, floor(width / {_ENTRY}))"),
         )
+
+
+def _label(arm: Json) -> str:
+    # Shown, never ranked: no chart may let an invalid arm look like the others.
+    return wrapped(arm["title"]) + ("\n✗ invalid" if _invalid(arm) else "")
+
+
+def _invalid(arm: Json) -> bool:
+    return bool(arm["validity"]["verdict"] == "invalid")
+
+
+def heading(words: str) -> str:
+    """With a capital at the start."""
+    return words[:1].upper() + words[1:]
+
+
+def plain(name: str) -> str:
+    """A name that can stand in the name of a file and of an element of a page."""
+    return re.sub(r"[^a-z0-9_.]+", "-", name.lower()).strip("-")
 
 
 def wrapped(label: str) -> str:
@@ -159,7 +183,7 @@ def whiskers(base: alt.Chart) -> alt.Chart:
     return rules
 
 
-def spec(chart: alt.LayerChart | alt.Chart, height: int) -> Json:
+def spec(chart: alt.LayerChart | alt.FacetChart | alt.Chart, height: int) -> Json:
     """The specification, as wide as its place on the page."""
     sized = chart.properties(width="container", height=height)
     made: Any = json.loads(sized.to_json(validate=True))

@@ -8,26 +8,31 @@ import altair as alt
 
 from trilane.lab.measures import Json
 from trilane.report import palette, view
-from trilane.report.charts.base import Chart, Look, log_axis, log_ticks, row_height, spec
+from trilane.report.charts.base import Chart, Look, log_axis, log_ticks, plain, row_height, spec
 from trilane.report.distribution import Band, bands_of
+from trilane.report.view import Point
 
 # Tick labels of the percentile axis, at 1 / (1 - q).
 _PERCENTILES = {2: "p50", 10: "p90", 100: "p99", 1_000: "p99.9", 10_000: "p99.99"}
 _ROW = (0.5, 0.9, 0.99, 0.999)
 
 
-def latency(comparison: Json, key: str) -> list[Chart]:
+def latency(point: Point) -> list[Chart]:
     """The chart of all arms, then, when they are many, one chart per client."""
+    comparison, key = point.comparison, point.key
     bands = {arm["name"]: bands_of(arm["runs"]) for arm in comparison["arms"]}
     arms = [arm for arm in view.listed(comparison) if bands[arm["name"]]]
     if not arms:
         return []
     if len(arms) <= palette.MANY:
-        return [_lines(arms, bands, f"{key}latency", "Latency distribution")]
+        look = Look(arms, among=point.everyone)
+        return [_lines(look, bands, f"{key}latency", "Latency distribution")]
     return [
-        _rows(arms, bands, key),
+        _rows(Look(arms, among=point.everyone), bands, key),
         *(
-            _lines(part, bands, f"{key}latency-{client}-{number}", f"Latency of {client}")
+            _lines(
+                Look(part), bands, f"{key}latency-{plain(client)}-{number}", f"Latency of {client}"
+            )
             for client, group in view.clients(arms).items()
             for number, part in enumerate(_parts(group), start=1)
         ),
@@ -39,7 +44,7 @@ def _parts(arms: Sequence[Json]) -> list[list[Json]]:
     return [list(arms[start : start + size]) for start in range(0, len(arms), size)]
 
 
-def _data(arms: Sequence[Json], bands: dict[str, list[Band]], look: Look) -> list[Json]:
+def _data(look: Look, bands: dict[str, list[Band]]) -> list[Json]:
     return [
         {
             **look.fields(arm["name"]),
@@ -56,15 +61,14 @@ def _data(arms: Sequence[Json], bands: dict[str, list[Band]], look: Look) -> lis
                 )
             },
         }
-        for arm in arms
+        for arm in look.arms
         for band in bands[arm["name"]]
         if band.low > 0
     ]
 
 
-def _lines(arms: Sequence[Json], bands: dict[str, list[Band]], name: str, title: str) -> Chart:
-    look = Look(arms)
-    rows = _data(arms, bands, look)
+def _lines(look: Look, bands: dict[str, list[Band]], name: str, title: str) -> Chart:
+    rows = _data(look, bands)
     furthest = max(row["x"] for row in rows)
     ticks = [tick for tick in _PERCENTILES if tick <= furthest * 1.01]
     label = " : ".join(f"datum.value == {tick} ? '{_PERCENTILES[tick]}'" for tick in ticks)
@@ -90,25 +94,24 @@ def _lines(arms: Sequence[Json], bands: dict[str, list[Band]], name: str, title:
     ]
     curves = [row for row in rows if row["exact"]]
     single = [row for row in rows if not row["exact"]]
-    base = alt.Chart(alt.Data(values=curves)).encode(color=look.colour())
-    layers = [
-        base.mark_area(opacity=0.25).encode(axis, time, alt.Y2("high:Q")),
-        base.mark_line(strokeWidth=2).encode(alt.X("x:Q"), alt.Y("median:Q"), tooltip=tooltip),
-    ]
-    note = "Line: median over runs of each percentile; band: lowest to highest run. "
+    layers: list[alt.Chart] = []
+    note = ""
+    if curves:
+        base = alt.Chart(alt.Data(values=curves)).encode(axis, color=look.colour())
+        layers += [
+            base.mark_area(opacity=0.25).encode(time, alt.Y2("high:Q")),
+            base.mark_line(strokeWidth=2).encode(alt.Y("median:Q"), tooltip=tooltip),
+        ]
+        note += "Line: median over runs of each percentile; band: lowest to highest run. "
     if single:
-        layers.append(
-            alt.Chart(alt.Data(values=single))
-            .mark_point(filled=True, size=70, opacity=1)
-            .encode(
-                axis,
-                time.copy(deep=True) if not curves else alt.Y("median:Q"),
-                color=look.colour(),
-                shape=look.shape(),
-                tooltip=tooltip,
-            )
-        )
-        note += "Points: clients that report percentiles only. "
+        base = alt.Chart(alt.Data(values=single)).encode(axis, color=look.colour())
+        layers += [
+            base.mark_rule(strokeWidth=2, opacity=0.5).encode(time, alt.Y2("high:Q")),
+            base.mark_point(filled=True, size=70, opacity=1).encode(
+                alt.Y("median:Q"), shape=look.shape(), tooltip=tooltip
+            ),
+        ]
+        note += "Points: clients that report percentiles only; line: lowest to highest run. "
     return Chart(
         name,
         title,
@@ -117,13 +120,8 @@ def _lines(arms: Sequence[Json], bands: dict[str, list[Band]], name: str, title:
     )
 
 
-def _rows(arms: Sequence[Json], bands: dict[str, list[Band]], key: str) -> Chart:
-    look = Look(arms)
-    rows = [
-        row
-        for arm in arms
-        for row in _data([arm], {arm["name"]: _nearest(bands[arm["name"]])}, look)
-    ]
+def _rows(look: Look, bands: dict[str, list[Band]], key: str) -> Chart:
+    rows = _data(look, {name: _nearest(found) for name, found in bands.items()})
     scale, ticks = log_axis(
         min(row["median"] for row in rows) / 1.1, max(row["median"] for row in rows) * 1.1
     )
@@ -154,7 +152,7 @@ def _rows(arms: Sequence[Json], bands: dict[str, list[Band]], key: str) -> Chart
         "Latency",
         "Each percentile is the median over runs. In a closed model the mean is only in flight ÷ "
         "rate. Log scale.",
-        spec(alt.layer(line, point), row_height(look.lines) * len(arms)),
+        spec(alt.layer(line, point), row_height(look.lines) * len(look.arms)),
     )
 
 

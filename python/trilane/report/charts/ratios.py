@@ -12,29 +12,30 @@ from trilane.report.charts.base import (
     GREY,
     Chart,
     Look,
+    heading,
     ratio_ticks,
     row_axis,
     row_height,
     spec,
     wrapped,
 )
-from trilane.report.view import Shown
+from trilane.report.view import Point, Shown
 
 _NOTE = (
     "Point: centre over blocks; line: 95 % interval; grey: noise floor, the baseline against "
     "itself. Log scale."
 )
-# The widest part of the axis: one arm a thousand times slower must not flatten all others.
 _TOOLTIP = (("title:N", "arm"), ("measure:N", "measure"), ("finding:N", "finding"))
 
 
-def forests(comparison: Json, key: str) -> list[Chart]:
+def forests(point: Point) -> list[Chart]:
     """Few arms: one chart of all measures. Many: one chart per measure, the deciding one first."""
+    comparison = point.comparison
     measures = view.measures(comparison)
     if len(comparison["arms"]) <= view.FEW:
-        made = [_by_measure(comparison, measures, key)]
+        made = [_by_measure(point, measures)]
     else:
-        made = [_by_arm(comparison, measure, key) for measure in measures]
+        made = [_by_arm(point, measure) for measure in measures]
     return [chart for chart in made if chart is not None]
 
 
@@ -94,16 +95,17 @@ def _points(base: alt.Chart, look: Look, *, legend: bool) -> alt.Chart:
     return points
 
 
-def _by_measure(comparison: Json, measures: Sequence[Shown], key: str) -> Chart | None:
+def _by_measure(point: Point, measures: Sequence[Shown]) -> Chart | None:
+    comparison = point.comparison
     arms = [arm for arm in comparison["arms"] if arm["name"] != comparison["baseline"]]
-    look = Look(comparison["arms"])
+    look = Look(arms, among=point.everyone)
     rows = _rows(comparison, measures, look)
     if not rows:
         return None
     seen = {row["measure"] for row in rows}
     labels = [label for label in (wrapped(m.label) for m in measures) if label in seen]
     floors = [floor for floor in _floors(comparison, measures) if floor["measure"] in seen]
-    baseline = look.titles[comparison["baseline"]]
+    baseline = view.titles(comparison)[comparison["baseline"]]
     axis = _axis([*rows, *floors], baseline)
     measure = alt.Y("measure:N", title="measure", sort=labels, axis=row_axis())
     floor = (
@@ -119,26 +121,18 @@ def _by_measure(comparison: Json, measures: Sequence[Shown], key: str) -> Chart 
     whisker = base.mark_rule(strokeWidth=3).encode(axis, alt.X2("high:Q"))
     step = max(44, 18 * len(arms) + 8)
     return Chart(
-        f"{key}ratios",
+        f"{point.key}ratios",
         f"Ratio to {baseline}",
         _NOTE,
         spec(alt.layer(floor, _one(), whisker, _points(base, look, legend=True)), step * len(seen)),
     )
 
 
-def _by_arm(comparison: Json, measure: Shown, key: str) -> Chart | None:
+def _by_arm(point: Point, measure: Shown) -> Chart | None:
+    comparison, key = point.comparison, point.key
     arms = [arm for arm in view.listed(comparison) if arm["name"] != comparison["baseline"]]
-    look = Look(arms)
-    known = {arm["name"] for arm in arms}
-    rows = [
-        row
-        for row in _rows(
-            {**comparison, "ratios": [r for r in comparison["ratios"] if r["arm"] in known]},
-            [measure],
-            look,
-        )
-        if row["ratio"] > 0
-    ]
+    look = Look(arms, among=point.everyone)
+    rows = _rows(comparison, [measure], look)
     if not rows:
         return None
     floors = _floors(comparison, [measure])
@@ -155,7 +149,7 @@ def _by_arm(comparison: Json, measure: Shown, key: str) -> Chart | None:
     first = measure.name == comparison["ranking"]["measure"]
     return Chart(
         f"{key}ratios" if first else f"{key}ratios-{measure.name}",
-        f"{measure.label}, ratio to {baseline}",
+        heading(f"{measure.label}, ratio to {baseline}"),
         f"{_NOTE} {measure.better.capitalize()} is better.",
         spec(
             alt.layer(floor, _one(), whisker, _points(base, look, legend=legend)),

@@ -8,13 +8,16 @@ import altair as alt
 
 from trilane.lab.measures import Json
 from trilane.report import palette, text, view
-from trilane.report.charts.base import GREY, Chart, Look, row_height, scaled, spec
+from trilane.report.charts.base import GREY, Chart, Look, log_axis, row_height, scaled, spec
+from trilane.report.view import Point
 
 _FULL_WINDOW_S = 0.99
+_WIDE = 20
 
 
-def paired(comparison: Json, key: str) -> Chart | None:
+def paired(point: Point) -> Chart | None:
     """The deciding measure of every run, a line per block from arm to arm."""
+    comparison = point.comparison
     if len(comparison["arms"]) < 2:
         return None
     first = comparison["ranking"]["measure"]
@@ -22,7 +25,7 @@ def paired(comparison: Json, key: str) -> Chart | None:
     if measure is None:
         return None
     arms = view.listed(comparison)
-    look = Look(arms)
+    look = Look(arms, among=point.everyone)
     raw = []
     for place, arm in enumerate(arms):
         blocks: dict[int, list[float]] = {}
@@ -43,13 +46,19 @@ def paired(comparison: Json, key: str) -> Chart | None:
     if not raw:
         return None
     rows, unit = scaled(raw, measure.unit, ("value",))
+    low, high = min(row["value"] for row in rows), max(row["value"] for row in rows)
+    scale, axis = alt.Scale(zero=False), alt.Axis(format="~s", labelOverlap=True)
+    if high / low > _WIDE:
+        scale, axis = log_axis(low / 1.1, high * 1.1)
+    elif unit != "/s":
+        axis = alt.Axis(labelOverlap=True)
     base = alt.Chart(alt.Data(values=rows)).encode(
         y=look.rows(),
         x=alt.X(
             "value:Q",
             title=text.headed(measure.label, unit),
-            scale=alt.Scale(zero=False, type="log" if _wide(rows) else "linear"),
-            axis=alt.Axis(format="~s" if unit == "/s" else "~g", labelOverlap=True),
+            scale=scale,
+            axis=axis,
         ),
     )
     lines = base.mark_line(strokeWidth=1.2, opacity=0.6, color=GREY).encode(
@@ -64,7 +73,7 @@ def paired(comparison: Json, key: str) -> Chart | None:
         ],
     )
     return Chart(
-        f"{key}paired",
+        f"{point.key}paired",
         "Blocks",
         "One point per arm and block; a line joins the runs of one block. Lines that run alike "
         "mean that the difference does not depend on when it was measured.",
@@ -75,17 +84,12 @@ def paired(comparison: Json, key: str) -> Chart | None:
     )
 
 
-def _wide(rows: list[Json]) -> bool:
-    values = [row["value"] for row in rows]
-    return max(values) / min(values) > 20
-
-
-def windows(comparison: Json, key: str) -> Chart | None:
+def windows(point: Point) -> Chart | None:
     """Requests per second within the runs, for arms that record them."""
-    arms = [arm for arm in comparison["arms"] if any(_whole(run) for run in arm["runs"])]
+    arms = [arm for arm in point.comparison["arms"] if any(_whole(run) for run in arm["runs"])]
     if not arms or len(arms) > palette.MANY:
         return None
-    look = Look(arms)
+    look = Look(arms, among=point.everyone)
     rows = [
         {
             **look.fields(arm["name"]),
@@ -119,7 +123,7 @@ def windows(comparison: Json, key: str) -> Chart | None:
         )
     )
     return Chart(
-        f"{key}windows",
+        f"{point.key}windows",
         "Requests per second, second by second",
         "One line per run. A slope means that the run had not settled.",
         spec(lines, 240),

@@ -8,10 +8,16 @@ import altair as alt
 
 from trilane.lab.measures import Json
 from trilane.report import palette, text, view
-from trilane.report.charts.base import GREY, Chart, Look, log_ticks, scaled, spec
+from trilane.report.charts.base import GREY, Chart, Look, heading, log_ticks, plain, scaled, spec
 from trilane.report.view import Shown
 
 _WIDE = 8
+_KEYS = {
+    "count": "requests",
+    "in_flight": "requests in flight",
+    "body_bytes": "request body",
+    "delay": "round-trip time",
+}
 
 
 def sweeps(lab: Json) -> list[Chart]:
@@ -19,17 +25,15 @@ def sweeps(lab: Json) -> list[Chart]:
     if lab["sweep"] is None or len(lab["points"]) < 2:
         return []
     measures: dict[str, Shown] = {}
-    arms: dict[str, Json] = {}
     for point in lab["points"]:
         measures.update({m.name: m for m in view.measures(point["comparison"])})
-        for arm in point["comparison"]["arms"]:
-            arms.setdefault(arm["name"], arm)
+    arms = view.everyone(lab)
     groups = (
-        {"": list(arms.values())}
+        {"": arms}
         if len(arms) <= palette.MANY
         else {
             f"{client}, {number}" if number > 1 else client: part
-            for client, group in view.clients(list(arms.values())).items()
+            for client, group in view.clients(arms).items()
             for number, part in enumerate(_parts(group), start=1)
         }
     )
@@ -66,10 +70,13 @@ def _sweep(lab: Json, measure: Shown, arms: Sequence[Json], title: str) -> Chart
     rows = [{**row, "value": row["value"] / factor} for row in rows]
     values = sorted({row["value"] for row in rows})
     wide = values[0] > 0 and values[-1] / values[0] >= _WIDE
+    along = _KEYS.get(sweep["key"], sweep["key"])
     axis = alt.X(
         "value:Q",
-        title=text.headed(sweep["key"].replace("_", " "), of or ""),
-        scale=alt.Scale(type="log" if wide else "linear", zero=False, nice=False, padding=16),
+        title=along if along == of else text.headed(along, of or ""),
+        scale=alt.Scale(type="log", nice=False, padding=16)
+        if wide
+        else alt.Scale(zero=False, nice=False, padding=16),
         axis=alt.Axis(values=values, format=",~g", labelOverlap=True, grid=False),
     )
     ends = [row[end] for row in rows for end in ("median", "low", "high") if row[end] is not None]
@@ -85,10 +92,7 @@ def _sweep(lab: Json, measure: Shown, arms: Sequence[Json], title: str) -> Chart
     base = alt.Chart(alt.Data(values=rows)).encode(axis, color=look.colour())
     layers: list[alt.Chart] = _crossings(lab, measure, names, axis, factor)
     layers += [
-        base.mark_rule(strokeWidth=2, opacity=0.6).encode(
-            alt.Y("low:Q", scale=height.scale, title=height.title, axis=height.axis),
-            alt.Y2("high:Q"),
-        ),
+        base.mark_rule(strokeWidth=2, opacity=0.6).encode(alt.Y("low:Q"), alt.Y2("high:Q")),
         base.mark_line(strokeWidth=2).encode(height),
         base.mark_point(filled=True, size=70, opacity=1).encode(
             height,
@@ -108,8 +112,8 @@ def _sweep(lab: Json, measure: Shown, arms: Sequence[Json], title: str) -> Chart
         note += " Grey: where two arms cross, with its 95 % interval."
     kind = " Log scales." if wide and tall else " Log scale." if wide or tall else ""
     return Chart(
-        f"sweep-{measure.name}" + (f"-{title}".replace(", ", "-") if title else ""),
-        f"{measure.label}{f', {title}' if title else ''} against {sweep['key'].replace('_', ' ')}",
+        f"sweep-{measure.name}" + (f"-{plain(title)}" if title else ""),
+        heading(f"{measure.label}{f', {title}' if title else ''} against {along}"),
         note + kind,
         spec(alt.layer(*layers), 320),
     )
@@ -136,9 +140,7 @@ def _crossings(
     tooltip = alt.Tooltip("text:N", title="crossing")
     return [
         base.mark_rect(color=GREY, opacity=0.2).encode(
-            alt.X("from:Q", scale=axis.scale, axis=axis.axis, title=axis.title),
-            alt.X2("to:Q"),
-            tooltip=tooltip,
+            alt.X("from:Q"), alt.X2("to:Q"), tooltip=tooltip
         ),
         base.mark_rule(color=GREY, strokeDash=[5, 4], strokeWidth=2).encode(axis, tooltip=tooltip),
     ]
