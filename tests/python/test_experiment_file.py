@@ -26,7 +26,7 @@ SHAPE = [
     ('schema = "trilane.experiment/1"', 'schema = "trilane.experiment/2" #!', "schema: is 'tri"),
     ('name = "sample"', "name = 5 #!", "name: takes text, not 5"),
     ('title = "A sample"', 'title = " " #!', "title: is empty"),
-    ('question = "Which?"', 'qestion = "Which?" #!', "question is missing: add question ="),
+    ('question = "Which?"', 'qestion = "Which?" #!', "qestion: unknown key: did you mean ques"),
     ('hypothesis = "This', 'hypotesis = "This" #!\n#', "hypotesis: unknown key: did you mean hypo"),
     ('confounders = ["The moon."]', 'confounders = "The moon" #!', "confounders: takes a list"),
     ('title = "A post"', 'headline = "A post" #!', "source: title is missing"),
@@ -241,3 +241,38 @@ def test_an_experiment_is_found_by_name_in_the_first_folder_that_has_it(tmp_path
         find("simple", [first, second])
     with pytest.raises(BadExperiment, match="there is no experiment in "):
         find("sample", [tmp_path])
+
+
+def test_the_manual_shows_files_and_code_that_work(tmp_path: Path) -> None:
+    manual = (ROOT / "docs" / "experiments.md").read_text()
+    smallest = re.findall(r"```toml\n(.*?)```", manual, re.DOTALL)[0]
+    path = tmp_path / "hello.toml"
+    path.write_text(smallest)
+    assert [arm.name for arm in load(path).forms["fair"].arms] == [
+        "requests-h1-serial",
+        "httpx-h1-serial",
+    ]
+    VALIDATOR.validate(tomllib.loads(smallest))
+    for code in re.findall(r"```python\n(.*?)```", manual, re.DOTALL):
+        exec(compile(code, "experiments.md", "exec"), {})  # noqa: S102 - our own manual
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ('version = ["h1"]', 'version = ["h1", "h4"]', r"\[1\]: 'h4' is not a version: choose fro"),
+        ("measures =", "mesures =", r"unknown key: did you mean measures\?"),
+    ],
+)
+def test_the_manual_shows_messages_as_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: str, new: str, told: str
+) -> None:
+    manual = (ROOT / "docs" / "experiments.md").read_text()
+    smallest = re.findall(r"```toml\n(.*?)```", manual, re.DOTALL)[0]
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "experiments" / "hello.toml"
+    path.parent.mkdir()
+    path.write_text(smallest.replace(old, new))
+    with pytest.raises(BadExperiment, match=told) as caught:
+        load(path)
+    assert str(caught.value) in manual

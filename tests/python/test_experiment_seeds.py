@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from trilane.lab import Experiment, places
+from trilane.lab import Experiment, contenders, measures, places, vocabulary
 from trilane.lab.form import Form
 from trilane.lab.workload import ArmSpec, Workload
 
@@ -155,13 +155,18 @@ def test_the_strategies_have_the_names_of_the_posts_tool() -> None:
 
 @pytest.mark.parametrize(("name", "form"), forms())
 def test_every_client_and_server_is_there_and_can_do_it(name: str, form: str) -> None:
-    contenders, servers = ROOT / "contenders", ROOT / "servers"
+    clients = contenders.discover([ROOT / "contenders"])
     for arm in form_of(name, form).arms:
-        assert arm.server == "embedded" or (servers / arm.server).is_dir(), arm.server
+        assert arm.server == "embedded" or (ROOT / "servers" / arm.server).is_dir(), arm.server
         if arm.client == "trilane":
             assert arm.strategy == "load"
         else:
-            assert (contenders / arm.client).is_dir(), arm.client
+            assert arm.client in clients
+            assert clients[arm.client].lacks(arm.version, arm.strategy) is None
+
+
+def test_every_measure_there_is_can_be_asked_for() -> None:
+    assert tuple(measures.BY_NAME) == vocabulary.MEASURES
 
 
 def test_they_are_found_by_name_wherever_one_is(
