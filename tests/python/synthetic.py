@@ -8,7 +8,7 @@ from typing import Any
 
 from runs import run
 from trilane.lab.arms import Arm, arms_for
-from trilane.lab.comparison import Race, Sample
+from trilane.lab.comparison import Observed, Sample
 
 
 def race(
@@ -20,7 +20,7 @@ def race(
     busy: float = 0.7,
     histogram: bool = False,
     **changes: Any,
-) -> Race:
+) -> Observed:
     """A race whose arms reach `factors` times 50,000 requests/s, with log-normal noise."""
     chance = random.Random(seed)
     scheme = "http" if "h2c" in factors else "https"
@@ -36,7 +36,7 @@ def race(
         for position, (arm, slot) in enumerate(entries):
             speed = factors[arm.name] * drift * math.exp(chance.gauss(0, noise))
             samples.append(_sample(arm, block, slot, position, speed, busy, histogram))
-    made = Race(
+    made = Observed(
         question="Which HTTP version is fastest here?",
         url="https://127.0.0.1:8443/hello",
         command="trilane race --seed 1",
@@ -53,7 +53,7 @@ def race(
         server={"software": "trilane/0.1.0", "cpus": "0"},
         order=order,
     )
-    return Race(**{**{name: getattr(made, name) for name in made.__slots__}, **changes})
+    return Observed(**{**{name: getattr(made, name) for name in made.__slots__}, **changes})
 
 
 def _sample(

@@ -5,7 +5,7 @@ import pytest
 from trilane.lab.arms import BadArms, arms_for
 
 
-def shape(scheme: str, **options: object) -> dict[str, tuple[int, int]]:
+def shape(scheme: str, **options: object) -> dict[str, tuple[int | None, int | None]]:
     arms = arms_for(scheme, **options)  # type: ignore[arg-type]
     return {arm.name: (arm.connections, arm.streams) for arm in arms}
 

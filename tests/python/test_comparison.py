@@ -10,12 +10,12 @@ from jsonschema import Draft202012Validator
 import runs
 import synthetic
 from trilane.lab import comparison
-from trilane.lab.comparison import Race
+from trilane.lab.comparison import Observed
 
 THREE = {"h1": 1.0, "h2": 1.5, "h3": 0.6}
 
 
-def with_run(race: Race, arm: str, **changes: Any) -> Race:
+def with_run(race: Observed, arm: str, **changes: Any) -> Observed:
     """`race` with the first run of `arm` changed."""
     index = next(i for i, sample in enumerate(race.samples) if sample.arm == arm)
     samples = list(race.samples)
@@ -34,7 +34,7 @@ def with_run(race: Race, arm: str, **changes: Any) -> Race:
     ids=["three arms", "foreign server", "one arm, one block", "a lost run"],
 )
 def test_a_comparison_follows_its_schema(
-    race: Race, comparison_schema: Draft202012Validator
+    race: Observed, comparison_schema: Draft202012Validator
 ) -> None:
     made = json.loads(json.dumps(comparison.compare(race)))
     assert [error.message for error in comparison_schema.iter_errors(made)] == []

@@ -1,4 +1,7 @@
-"""The arms of a race: one HTTP version each, all with the same number of requests in flight."""
+"""The arms of a comparison: client x version x strategy x session x server x network.
+
+A race has one arm per HTTP version, all with the same number of requests in flight.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,8 @@ TITLES = {
     "h2c": "HTTP/2 (cleartext)",
     "h3": "HTTP/3",
 }
+ENGINE = "trilane"
+"""The client that is our own load engine."""
 DEFAULT_IN_FLIGHT = 64
 # Few connections with many streams is how browsers and service meshes use h2 and h3.
 _DEFAULT_CONNECTIONS = 4
@@ -24,26 +29,37 @@ class BadArms(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """One column of the comparison."""
+    """One column of a comparison."""
 
     name: str
+    title: str
+    """Name for people, such as `HTTP/2`."""
     version: str
-    connections: int
-    streams: int
+    client: str = ENGINE
+    strategy: str = "closed"
+    session: bool | None = None
+    """Whether the client keeps its connections between requests; None where that is no choice."""
+    server: str | None = None
+    """Our server; None when the target is somebody else's."""
+    network: str = "direct"
+    connections: int | None = None
+    """None where the client decides."""
+    streams: int | None = None
+    """Requests in flight on each connection; None where the client decides."""
+    in_flight: int | None = None
+    """Most requests under way at once."""
 
-    @property
-    def title(self) -> str:
-        """Name for people, such as `HTTP/2`."""
-        return TITLES[self.version]
 
-    @property
-    def in_flight(self) -> int:
-        """Requests under way at once."""
-        return self.connections * self.streams
-
-    def load_flags(self) -> list[str]:
-        """Flags of `trilane load` that make a run of this arm."""
-        return [f"--{self.version}", "-c", str(self.connections), "-m", str(self.streams)]
+def race_arm(version: str, connections: int, streams: int) -> Arm:
+    """The arm of a race that speaks `version` on `connections` x `streams`."""
+    return Arm(
+        name=version,
+        title=TITLES[version],
+        version=version,
+        connections=connections,
+        streams=streams,
+        in_flight=connections * streams,
+    )
 
 
 def arms_for(
@@ -65,9 +81,9 @@ def arms_for(
     chosen = [version for version in possible if version in versions or not versions]
     total, per_connection = _split(in_flight, connections, streams)
     return [
-        Arm(version, version, total, 1)
+        race_arm(version, total, 1)
         if version == "h1"
-        else Arm(version, version, total // per_connection, per_connection)
+        else race_arm(version, total // per_connection, per_connection)
         for version in chosen
     ]
 

@@ -11,10 +11,12 @@ import numpy as np
 
 from trilane.lab import ledger, stats, verdict
 from trilane.lab.arms import Arm
-from trilane.lab.measures import MEASURES, RATE, Json, Measure
+from trilane.lab.measures import RACE, RATE, Json, Measure
 from trilane.lab.stats import Comparison, Floats
 
 SCHEMA = "trilane.comparison/1"
+# More arms than this are compared with the baseline only.
+MAX_RANKED = 4
 # Share of all CPUs that other programs may take before a run is suspect.
 OTHERS_BUSY = 0.05
 
@@ -52,7 +54,7 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class Race:
+class Observed:
     """Everything that was asked and seen: the input of `compare`."""
 
     question: str
@@ -64,7 +66,8 @@ class Race:
     blocks: int
     seed: int
     margin: float
-    duration_s: float
+    duration_s: float | None
+    """Measured window of a run; None when `count` ends it."""
     warmup_s: float
     started_at: str
     machine: Mapping[str, Any]
@@ -74,56 +77,57 @@ class Race:
     """Arms that the target does not serve, and why."""
     interrupted: bool = False
     order: Sequence[Sequence[str]] = field(default_factory=list)
+    count: int | None = None
+    """Requests of a run; None when `duration_s` ends it."""
+    measures: Sequence[Measure] = RACE
+    rank: Measure = RATE
+    """The measure that decides."""
+    aa: bool = True
+    """Whether the baseline runs twice in every block."""
 
 
-def compare(race: Race) -> Json:
-    """Judge a race."""
-    table = _Table(race)
-    invalid = {arm.name: table.problems(arm.name) for arm in race.arms}
-    floors = {measure.name: table.floor(measure) for measure in MEASURES}
+def compare(observed: Observed) -> Json:
+    """Judge what was observed."""
+    table = Table(observed)
+    rank, baseline = observed.rank, observed.baseline
+    invalid = {arm.name: table.problems(arm.name) for arm in observed.arms}
+    floors = {measure.name: table.floor(measure) for measure in observed.measures}
     ratios = [
         row
-        for measure in MEASURES
+        for measure in observed.measures
         for row in table.family(
             measure,
-            [(arm.name, race.baseline) for arm in race.arms if arm.name != race.baseline],
+            [(arm.name, baseline) for arm in observed.arms if arm.name != baseline],
             floors[measure.name],
             invalid,
         )
     ]
-    # Naming one winner of three arms takes every pair, not only those with the baseline.
-    pairs = table.family(
-        RATE,
-        [
-            (second.name, first.name) if second.name != race.baseline else (first.name, second.name)
-            for first, second in combinations(race.arms, 2)
-        ],
-        floors[RATE.name],
-        invalid,
-    )
-    arms = [_arm(race, table, arm, invalid[arm.name]) for arm in race.arms]
+    pairs = table.family(rank, _ranked_pairs(observed), floors[rank.name], invalid)
+    arms = [_arm(observed, table, arm, invalid[arm.name]) for arm in observed.arms]
     result: Json = {
         "schema": SCHEMA,
-        "question": race.question,
-        "url": race.url,
-        "command": race.command,
-        "started_at": race.started_at,
-        "interrupted": race.interrupted,
-        "baseline": race.baseline,
+        "question": observed.question,
+        "url": observed.url,
+        "command": observed.command,
+        "started_at": observed.started_at,
+        "interrupted": observed.interrupted,
+        "baseline": baseline,
+        "measures": [measure.to_json() for measure in observed.measures],
         "plan": {
-            "blocks": race.blocks,
+            "blocks": observed.blocks,
             "blocks_done": table.blocks,
-            "seed": race.seed,
-            "order": [list(block) for block in race.order],
-            "duration_s": race.duration_s,
-            "warmup_s": race.warmup_s,
-            "margin": race.margin,
-            "in_flight": race.arms[0].in_flight,
+            "seed": observed.seed,
+            "order": [list(block) for block in observed.order],
+            "duration_s": observed.duration_s,
+            "count": observed.count,
+            "warmup_s": observed.warmup_s,
+            "margin": observed.margin,
+            "in_flight": _common([arm.in_flight for arm in observed.arms]),
         },
         "arms": arms,
         "absent": [
             {"name": arm.name, "version": arm.version, "reason": reason}
-            for arm, reason in race.absent
+            for arm, reason in observed.absent
         ],
         "ratios": ratios,
         "noise_floor": {
@@ -131,41 +135,69 @@ def compare(race: Race) -> Json:
             for name, floor in floors.items()
         },
         "ranking": {
-            "measure": RATE.name,
-            "winner": verdict.winner([arm.name for arm in race.arms], pairs),
+            "measure": rank.name,
+            "winner": verdict.winner([arm.name for arm in observed.arms], pairs, rank.better),
             "pairs": pairs,
         },
-        "ledger": ledger.build(race),
+        "ledger": ledger.build(observed),
     }
     result["validity"] = verdict.validity(result)
     result["verdict"] = verdict.sentence(result)
     return result
 
 
-class _Table:
+def _ranked_pairs(observed: Observed) -> list[tuple[str, str]]:
+    """Naming one winner of a few takes every pair, not only those with the baseline.
+
+    Pairs grow with the square of the arms, and Holm with the pairs: with many arms none could ever
+    be told apart, so that each is compared with the baseline only and no winner is named.
+    """
+    baseline = observed.baseline
+    if len(observed.arms) > MAX_RANKED:
+        return []
+    return [
+        (second.name, first.name) if second.name != baseline else (first.name, second.name)
+        for first, second in combinations(observed.arms, 2)
+    ]
+
+
+def _common(values: Sequence[int | None]) -> int | None:
+    """The value that all share; None when they do not."""
+    return values[0] if len(set(values)) == 1 else None
+
+
+def _common_text(values: Sequence[str | None]) -> str | None:
+    """All values that were met; a library is not replaced between runs, but could be."""
+    return ", ".join(sorted({value for value in values if value})) or None
+
+
+class Table:
     """The values of all complete blocks, by arm and slot."""
 
-    def __init__(self, race: Race) -> None:
-        self._race = race
-        self._cells = {(s.arm, s.block, s.slot): s for s in race.samples}
-        wanted = [(arm.name, 0) for arm in race.arms]
-        if len(race.arms) > 1:
-            wanted.append((race.baseline, 1))
+    def __init__(self, observed: Observed) -> None:
+        self._observed = observed
+        self._cells = {(s.arm, s.block, s.slot): s for s in observed.samples}
+        wanted = [(arm.name, 0) for arm in observed.arms]
+        if len(observed.arms) > 1 and observed.aa:
+            wanted.append((observed.baseline, 1))
         # An interrupted block has not met every arm with the same machine: it is left out.
         self._complete = [
             block
-            for block in range(race.blocks)
+            for block in range(observed.blocks)
             if all((name, block, slot) in self._cells for name, slot in wanted)
         ]
 
     @property
     def blocks(self) -> int:
+        """Complete blocks."""
         return len(self._complete)
 
     def samples(self, arm: str) -> list[Sample]:
-        return [s for s in self._race.samples if s.arm == arm and s.block in self._complete]
+        """The arm's runs in complete blocks."""
+        return [s for s in self._observed.samples if s.arm == arm and s.block in self._complete]
 
     def problems(self, arm: str) -> list[str]:
+        """Why the arm must not be ranked; empty when it may."""
         samples = self.samples(arm)
         return verdict.merged([r for sample in samples for r in sample.invalid], len(samples))
 
@@ -178,11 +210,12 @@ class _Table:
         return np.asarray(np.sqrt(first * second), dtype=np.float64)
 
     def floor(self, measure: Measure) -> stats.Interval | None:
-        baseline = self._race.baseline
+        """Ratio of the baseline to itself (A/A); None where it did not run twice."""
+        baseline = self._observed.baseline
         return stats.noise_floor(
             self._slot(baseline, 0, measure),
             self._slot(baseline, 1, measure),
-            self._race.seed,
+            self._observed.seed,
         )
 
     def family(
@@ -199,8 +232,8 @@ class _Table:
                 for arm, other in pairs
             ],
             floor=floor,
-            margin=self._race.margin,
-            seed=self._race.seed,
+            margin=self._observed.margin,
+            seed=self._observed.seed,
             valid=[not invalid[arm] and not invalid[other] for arm, other in pairs],
         )
         return [
@@ -234,13 +267,13 @@ def _row(found: Comparison | None) -> Json:
     return dict(_UNKNOWN) if found is None else asdict(found)
 
 
-def _arm(race: Race, table: _Table, arm: Arm, problems: list[str]) -> Json:
+def _arm(observed: Observed, table: Table, arm: Arm, problems: list[str]) -> Json:
     samples = table.samples(arm.name)
     summary: Json = {}
-    for measure in MEASURES:
+    for measure in observed.measures:
         values = table.values(arm.name, measure)
         known = values[np.isfinite(values)]
-        interval = stats.bootstrap(known, stats.median, race.seed)
+        interval = stats.bootstrap(known, stats.median, observed.seed)
         summary[measure.name] = {
             "median": float(np.median(known)) if len(known) else None,
             "low": interval.low if interval else None,
@@ -264,10 +297,15 @@ def _arm(race: Race, table: _Table, arm: Arm, problems: list[str]) -> Json:
         "title": arm.title,
         "connections": arm.connections,
         "streams": arm.streams,
-        "client": "trilane",
-        "server": "trilane" if race.server else None,
-        "strategy": "closed",
-        "network": "direct",
+        "in_flight": arm.in_flight,
+        "client": arm.client,
+        "library_version": _common_text(
+            [(s.run.get("client") or {}).get("library_version") for s in samples if s.run]
+        ),
+        "server": arm.server or ("trilane" if observed.server else None),
+        "strategy": arm.strategy,
+        "session": arm.session,
+        "network": arm.network,
         "runs": [sample.run for sample in samples if sample.run is not None],
         "samples": [
             {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from trilane.lab.measures import Json
 
 if TYPE_CHECKING:
-    from trilane.lab.comparison import Race
+    from trilane.lab.comparison import Observed
 
 
 def _of(*path: str) -> Callable[[Json], Any]:
@@ -33,7 +33,9 @@ def _settings(side: str) -> Callable[[Json], Any]:
     return text
 
 
-def _validated(run: Json) -> str:
+def _validated(run: Json) -> str | None:
+    if run["phases"] is None:
+        return None
     handshakes = run["phases"]["handshakes"]
     return f"resumed {'yes' if handshakes.get('resumed') else 'no'}"
 
@@ -62,17 +64,27 @@ _ROWS: tuple[tuple[str, Callable[[Json], Any]], ...] = (
     ("client threads", _of("plan", "threads")),
     ("client CPUs", _of("plan", "cpus")),
     ("model", _of("plan", "model")),
+    ("client library", _of("client", "library")),
+    ("client library version", _of("client", "library_version")),
+    ("client runtime", _of("client", "runtime")),
+    ("strategy", _of("plan", "strategy")),
+    ("session kept", _of("plan", "session")),
+    ("requests", _of("plan", "requests")),
+    ("most requests in flight", _of("plan", "in_flight")),
+    ("connections opened", _of("target", "connections")),
+    ("workload", _of("plan", "workload")),
+    ("response coding asked for", _of("plan", "request", "coding")),
     ("client version", _of("trilane", "version")),
     ("client revision", _of("trilane", "revision")),
     ("client build profile", _of("trilane", "profile")),
 )
 
 
-def build(race: Race) -> Json:
+def build(observed: Observed) -> Json:
     """One row per fact with its value in every arm, and the facts of machine and server."""
     runs = {
-        arm.name: [s.run for s in race.samples if s.arm == arm.name and s.run is not None]
-        for arm in race.arms
+        arm.name: [s.run for s in observed.samples if s.arm == arm.name and s.run is not None]
+        for arm in observed.arms
     }
     rows = []
     for name, read in _ROWS:
@@ -80,7 +92,7 @@ def build(race: Race) -> Json:
         if any(value is not None for value in values.values()):
             equal = len({repr(value) for value in values.values()}) == 1
             rows.append({"name": name, "equal": equal, "values": values})
-    return {"rows": rows, "machine": dict(race.machine), "server": dict(race.server or {})}
+    return {"rows": rows, "machine": dict(observed.machine), "server": dict(observed.server or {})}
 
 
 def _joined(values: list[Any]) -> Any:

@@ -15,7 +15,7 @@ import contextlib
 import os
 import resource
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,8 @@ from typing import Any
 from trilane.lab.measures import Json
 
 _TICKS = os.sysconf("SC_CLK_TCK")
+# Shares of less are noise: the counters of a process step by 10 ms.
+_SHORTEST_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,21 +52,32 @@ class _Reading:
 
 
 class Meter:
-    """CPU of a server process and of the machine between two instants (`runner.ServerMeter`)."""
+    """CPU of a server and of the machine between two instants (`runner.ServerMeter`)."""
 
-    def __init__(self, pid: int, cpus: int) -> None:
+    def __init__(self, pid: int | Sequence[int], cpus: int, ours: Sequence[int] = ()) -> None:
+        """Watch the processes `pid` on `cpus` CPUs; those in `ours` are never called others."""
+        pids = [pid] if isinstance(pid, int) else list(pid)
         self._cpus = cpus
-        self._tasks = Path(f"/proc/{pid}/task")
-        self._stat = Path(f"/proc/{pid}/stat")
+        self._folders = [Path(f"/proc/{one}") for one in pids]
+        self._ours = [Path(f"/proc/{one}") for one in ours]
         self._before: _Reading | None = None
+        self._after: _Reading | None = None
 
     def start(self) -> None:
         """A run begins."""
-        self._before = self._read()
+        self._before, self._after = self._read(), None
 
-    def stop(self, run: Json | None) -> Mapping[str, Any] | None:
-        """What was spent since `start`; None when the server is gone or the run left no count."""
-        before, after = self._before, self._read()
+    def end(self) -> None:
+        """The run has ended, and its client may go on for a while."""
+        self._after = self._read()
+
+    def stop(self, run: Json | None, client_s: float = 0.0) -> Mapping[str, Any] | None:
+        """What was spent from `start` to `end`, or to now where nobody called `end`.
+
+        `client_s` is the CPU of a client that has not been waited for yet. None when the server is
+        gone or the run left no count.
+        """
+        before, after = self._before, self._after or self._read()
         if before is None or after is None or run is None:
             return None
         wall = after.at - before.at
@@ -79,7 +92,8 @@ class Meter:
             if ended
             else sum(now.cpu - then.cpu for now, then in threads)
         )
-        others_s = after.machine - before.machine - cpu_s - (after.mine - before.mine)
+        mine = after.mine - before.mine + client_s
+        others_s = after.machine - before.machine - cpu_s - mine
         requests = run["requests"]["started"] + run["requests"]["warmup"]["started"]
         return {
             "cpu_s": cpu_s,
@@ -100,24 +114,27 @@ class Meter:
 
     def _busy(self, run: Json, wall: float, *, busiest: float, total: float) -> float | None:
         """How near the server was to its limit: its busiest thread, or all of them on its CPUs."""
-        loaded = run["plan"]["duration_s"]
-        if loaded is None:
-            return None
+        loaded = run["plan"]["duration_s"] or run["rate"]["window_s"]
         # The client's start and end are no load; a run never lasts longer than the wall saw.
         seconds = min(float(loaded + run["plan"]["warmup_s"]), wall)
+        if seconds < _SHORTEST_S:
+            return None
         return min(1.0, max(busiest, total / self._cpus) / seconds)
 
     def _read(self) -> _Reading | None:
         try:
             threads = {}
-            for task in self._tasks.iterdir():
-                with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-                    threads[task.name] = _thread(task)
+            for folder in self._folders:
+                for task in (folder / "task").iterdir():
+                    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                        threads[task.name] = _thread(task)
             return _Reading(
                 at=time.monotonic(),
                 threads=threads,
-                server=_stat_seconds(self._stat),
-                mine=_usage(resource.RUSAGE_SELF) + _usage(resource.RUSAGE_CHILDREN),
+                server=sum(_stat_seconds(folder / "stat") for folder in self._folders),
+                mine=_usage(resource.RUSAGE_SELF)
+                + _usage(resource.RUSAGE_CHILDREN)
+                + sum(_stat_seconds(folder / "stat") for folder in self._ours),
                 machine=_machine_seconds(),
             )
         except OSError:

@@ -267,12 +267,12 @@ def _plan(
     absent: Sequence[tuple[Arm, str]],
     target: _Target,
     pinning: _Pinning,
-) -> comparison.Race:
+) -> comparison.Observed:
     names = [arm.name for arm in present]
     baseline = wanted.baseline if wanted.baseline in names else names[0]
     seed = random.SystemRandom().randrange(1 << 32) if wanted.seed is None else wanted.seed
     repeat = [*wanted.command, *(("--seed", str(seed)) if wanted.seed is None else ())]
-    return comparison.Race(
+    return comparison.Observed(
         question=QUESTION,
         url=target.url,
         command=shlex.join(repeat),
@@ -291,7 +291,7 @@ def _plan(
     )
 
 
-def _write_manifest(folder: Path, race: comparison.Race, status: str) -> None:
+def _write_manifest(folder: Path, race: comparison.Observed, status: str) -> None:
     manifest: dict[str, Any] = {
         "schema": "trilane.manifest/1",
         "status": status,

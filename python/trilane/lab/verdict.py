@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from trilane.lab import stats
-from trilane.lab.arms import TITLES
-from trilane.lab.measures import CLIENT_CPU, RATE, Json
+from trilane.lab.measures import BY_NAME, CLIENT_CPU, RATE, Json, Measure
 
 if TYPE_CHECKING:
     from trilane.lab.comparison import Sample
@@ -61,15 +60,18 @@ def merged(reasons: Sequence[str], runs: int) -> list[str]:
     ]
 
 
-def winner(names: Sequence[str], pairs: Sequence[Mapping[str, Any]]) -> str | None:
-    """The arm that beats every other one; None when no arm does."""
+def winner(
+    names: Sequence[str], pairs: Sequence[Mapping[str, Any]], better: str = "higher"
+) -> str | None:
+    """The arm that beats every other one; None when no arm does, or not all were compared."""
+    worse = "lower" if better == "higher" else "higher"
     for name in names:
         findings = [
-            pair["finding"] == ("higher" if pair["arm"] == name else "lower")
+            pair["finding"] == (better if pair["arm"] == name else worse)
             for pair in pairs
             if name in (pair["arm"], pair["to"])
         ]
-        if findings and all(findings):
+        if findings and len(findings) == len(names) - 1 and all(findings):
             return name
     return None
 
@@ -82,7 +84,7 @@ def validity(comparison: Json) -> Json:
         for reason in arm["validity"]["reasons"]
     ]
     verdicts = {arm["validity"]["verdict"] for arm in comparison["arms"]}
-    floor = comparison["noise_floor"][RATE.name]
+    floor = comparison["noise_floor"][comparison["ranking"]["measure"]]
     told = comparison["plan"]["blocks_done"] >= stats.blocks_needed(1)
     if floor and told and not floor["low"] <= 1 <= floor["high"]:
         reasons.append(
@@ -104,35 +106,77 @@ def sentence(comparison: Json) -> str:
         return _alone(comparison, next(iter(arms.values())))
     if comparison["plan"]["blocks_done"] == 0:
         return "No verdict: no block was completed."
+    if not comparison["ranking"]["pairs"]:
+        return _against_baseline(comparison)
     broken = [arm["title"] for arm in arms.values() if arm["validity"]["verdict"] == "invalid"]
     best = comparison["ranking"]["winner"]
     if best is None:
         return _no_winner(comparison, broken)
-    margins = " and ".join(_advantage(best, pair) for pair in _pairs_of(comparison, best))
+    margins = " and ".join(_advantage(comparison, best, p) for p in _pairs_of(comparison, best))
     bounds = {arm["load"]["bound"] for arm in arms.values()}
     lead = f"{arms[best]['title']} won"
-    if "client" in bounds or "client+server" in bounds:
+    if _measure(comparison) is RATE and bounds & {"client", "client+server"}:
         # A saturated client ranks itself: never sold as a property of the server.
         lead = f"Client-bound: this client got most requests/s over {arms[best]['title']}"
-    return f"{lead}: {margins}{_cost(arms, best)}."
+    return f"{lead}: {margins}{_cost(comparison, arms, best)}."
+
+
+def titles(comparison: Json) -> dict[str, str]:
+    """Name for people of every arm."""
+    return {arm["name"]: arm["title"] for arm in comparison["arms"]}
+
+
+def _measure(comparison: Json) -> Measure:
+    return BY_NAME[comparison["ranking"]["measure"]]
 
 
 def _alone(comparison: Json, arm: Json) -> str:
     title = arm["title"]
     if arm["validity"]["verdict"] == "invalid":
         return f"{title} ran alone and invalid: {arm['validity']['reasons'][0]}."
-    rate = arm["summary"][RATE.name]["median"]
-    if rate is None:
+    measure = _measure(comparison)
+    value = arm["summary"][measure.name]["median"]
+    if value is None:
         return "No verdict: no block was completed."
     why = "nothing else was asked for"
     if comparison["absent"]:
         why = "the server offers nothing to compare it with"
-    return f"{title} reached {rate:,.0f} requests/s; {why}."
+    if measure is RATE:
+        return f"{title} reached {value:,.0f} requests/s; {why}."
+    return f"{title}: {measure.label} {value:.3g} {measure.unit}; {why}."
+
+
+def _against_baseline(comparison: Json) -> str:
+    """Many arms: what each is against the baseline, the best and the worst told."""
+    named, measure = titles(comparison), _measure(comparison)
+    rows = [r for r in comparison["ratios"] if r["measure"] == measure.name and r["ratio"]]
+    better = [r for r in rows if r["finding"] == measure.better]
+    worse = [r for r in rows if r["finding"] in ("higher", "lower") and r not in better]
+    base = named[comparison["baseline"]]
+    if not better and not worse:
+        needed = stats.blocks_needed(len(comparison["arms"]) - 1)
+        done = comparison["plan"]["blocks_done"]
+        if done < needed:
+            return (
+                f"No difference shown to {base} in {measure.label}: {_blocks(done)} cannot show "
+                f"one, {len(comparison['arms'])} arms need {needed}."
+            )
+        return f"No difference shown: no arm differs from {base} in {measure.label}."
+    direction = measure.better == "higher"
+    best = sorted(better, key=lambda row: row["ratio"], reverse=direction)
+    worst = sorted(worse, key=lambda row: row["ratio"], reverse=not direction)
+    parts = [
+        f"{len(some)} of {len(rows)} arms {verb} {base} in {measure.label}, {most} "
+        f"{named[some[0]['arm']]} at {_interval(some[0])}"
+        for some, verb, most in ((best, "beat", "most"), (worst, "trail", "furthest"))
+        if some
+    ]
+    return "; ".join(parts) + "."
 
 
 def _no_winner(comparison: Json, broken: Sequence[str]) -> str:
-    plan = comparison["plan"]
-    parts = [_loses(pair) for pair in _decided(comparison)]
+    plan, named = comparison["plan"], titles(comparison)
+    parts = [_loses(named, pair) for pair in _decided(comparison)]
     if broken:
         head = f"No winner: {' and '.join(broken)} ran invalid and cannot be ranked"
     else:
@@ -144,16 +188,17 @@ def _no_winner(comparison: Json, broken: Sequence[str]) -> str:
                 f"{len(comparison['arms'])} arms need {needed}"
             )
         elif all(pair["finding"] == "no_difference" for pair in pairs):
+            label = _measure(comparison).label
             return (
-                f"No difference beyond {100 * plan['margin']:.0f} % in requests/s: "
-                + ", ".join(_equals(pair) for pair in pairs)
+                f"No difference beyond {100 * plan['margin']:.0f} % in {label}: "
+                + ", ".join(_equals(named, pair) for pair in pairs)
                 + "."
             )
         else:
             open_pairs = [pair for pair in pairs if pair["finding"] == "undecided"]
-            head = "No winner: undecided " + " and ".join(_against(p) for p in open_pairs)
+            head = "No winner: undecided " + " and ".join(_against(named, p) for p in open_pairs)
             if not open_pairs:
-                head = "No winner: the fastest arms do not differ"
+                head = "No winner: the best arms do not differ"
     return "; ".join([head, *parts]) + "."
 
 
@@ -161,16 +206,18 @@ def _blocks(count: int) -> str:
     return "1 block" if count == 1 else f"{count} blocks"
 
 
-def _against(pair: Json) -> str:
-    return f"whether {TITLES[pair['arm']]} differs from {TITLES[pair['to']]} ({_range(pair)})"
+def _against(named: Mapping[str, str], pair: Json) -> str:
+    return f"whether {named[pair['arm']]} differs from {named[pair['to']]} ({_range(pair)})"
 
 
 def _range(pair: Json) -> str:
+    if pair["low"] is None:
+        return "nothing to compare"
     return f"{pair['low']:.2f}–{pair['high']:.2f}×"
 
 
-def _equals(pair: Json) -> str:
-    return f"{TITLES[pair['arm']]} {_interval(pair)} of {TITLES[pair['to']]}"
+def _equals(named: Mapping[str, str], pair: Json) -> str:
+    return f"{named[pair['arm']]} {_interval(pair)} of {named[pair['to']]}"
 
 
 def _decided(comparison: Json) -> list[Json]:
@@ -185,25 +232,30 @@ def _pairs_of(comparison: Json, name: str) -> list[Json]:
     return [p for p in comparison["ranking"]["pairs"] if name in (p["arm"], p["to"])]
 
 
-def _advantage(best: str, pair: Json) -> str:
+def _advantage(comparison: Json, best: str, pair: Json) -> str:
+    named, measure = titles(comparison), _measure(comparison)
     other, ratio, low, high = pair["to"], pair["ratio"], pair["low"], pair["high"]
     if pair["to"] == best:
         other, ratio, low, high = pair["arm"], 1 / ratio, 1 / high, 1 / low
-    return f"{ratio:.2f}× {TITLES[other]} (95 % interval {low:.2f}–{high:.2f})"
+    of = "" if measure is RATE else f" the {measure.label} of"
+    return f"{ratio:.2f}×{of} {named[other]} (95 % interval {low:.2f}–{high:.2f})"
 
 
-def _loses(pair: Json) -> str:
-    return f"{TITLES[pair['arm']]} is at {_interval(pair)} of {TITLES[pair['to']]}"
+def _loses(named: Mapping[str, str], pair: Json) -> str:
+    return f"{named[pair['arm']]} is at {_interval(pair)} of {named[pair['to']]}"
 
 
 def _interval(pair: Json) -> str:
     return f"{pair['ratio']:.2f}× (95 % interval {pair['low']:.2f}–{pair['high']:.2f})"
 
 
-def _cost(arms: Mapping[str, Json], best: str) -> str:
-    costs = {name: arm["summary"][CLIENT_CPU.name]["median"] for name, arm in arms.items()}
+def _cost(comparison: Json, arms: Mapping[str, Json], best: str) -> str:
+    costs = {
+        name: arm["summary"].get(CLIENT_CPU.name, {}).get("median") for name, arm in arms.items()
+    }
     mine = costs.pop(best)
     if mine is None or any(cost is None for cost in costs.values()):
         return ""
-    others = " and ".join(f"{cost:.3g} over {TITLES[name]}" for name, cost in costs.items())
+    named = titles(comparison)
+    others = " and ".join(f"{cost:.3g} over {named[name]}" for name, cost in costs.items())
     return f", at {mine:.3g} µs of client CPU per request against {others}"

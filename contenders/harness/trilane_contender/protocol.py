@@ -1,0 +1,128 @@
+"""The conversation with the runner: plan, ready, start, done, result (docs/contenders.md)."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import platform
+import sys
+from collections.abc import Callable
+from time import perf_counter_ns
+from typing import Any, TextIO
+
+from trilane_contender.client import Library
+from trilane_contender.plan import BadPlan, Plan, parse
+from trilane_contender.strategy import Strategy, chosen, perform, warm_up
+from trilane_contender.tally import Tally
+
+
+def run(library: Library) -> int:
+    """Serve one plan from stdin. Returns the exit code of the process."""
+    events = _own_stdout()
+    try:
+        plan = parse(sys.stdin.readline())
+    except BadPlan as error:
+        return _say(events, event="cannot", reason=str(error))
+    make = chosen(library, plan)
+    if isinstance(make, str):
+        return _say(events, event="cannot", reason=make)
+    if plan.repeat > 1 and (plan.warmup or plan.warmup_s):
+        return _say(events, event="cannot", reason="repetitions are not warmed up: set warmup to 0")
+    warm = _warmed_up(make, plan)
+    _say(
+        events,
+        event="ready",
+        library=library.distribution or "http.client",
+        library_version=_version(library.distribution),
+        runtime=f"{platform.python_implementation()} {platform.python_version()}",
+        sessions=_sessions(library, plan),
+    )
+    if sys.stdin.readline().strip() != "start":
+        return 0 if warm is None else _ended(warm)
+    began = perf_counter_ns()
+    repetitions, tally = _repetitions(library, make, plan, warm)
+    elapsed = perf_counter_ns() - began
+    _say(events, event="done")
+    return _say(
+        events,
+        event="result",
+        **tally.to_json(),
+        elapsed_s=elapsed / 1e9,
+        repetitions_s=[each / 1e9 for each in repetitions],
+    )
+
+
+def once(make: Callable[[], Strategy], plan: Plan, warm: Strategy | None) -> tuple[int, Tally]:
+    """The workload once: how long it took in ns, closing included, and its books."""
+    began = perf_counter_ns()
+    strategy = warm or make()
+    try:
+        perform(strategy, plan)
+    finally:
+        tally = strategy.close()
+    return perf_counter_ns() - began, tally
+
+
+def _repetitions(
+    library: Library, make: Callable[[], Strategy], plan: Plan, warm: Strategy | None
+) -> tuple[list[int], Tally]:
+    if plan.repeat > 1 and plan.repeat_processes:
+        from trilane_contender.processes import pool  # noqa: PLC0415
+
+        with pool(plan, plan.repeat_processes) as executor:
+            futures = [executor.submit(_elsewhere, library, plan) for _ in range(plan.repeat)]
+            results = [future.result() for future in futures]
+    else:
+        results = [once(make, plan, warm) for _ in range(plan.repeat)]
+    total = Tally()
+    for _, tally in results:
+        total.add(tally)
+    return [elapsed for elapsed, _ in results], total
+
+
+def _elsewhere(library: Library, plan: Plan) -> tuple[int, Tally]:
+    make = chosen(library, plan)
+    if isinstance(make, str):
+        raise TypeError(make)
+    return once(make, plan, None)
+
+
+def _warmed_up(make: Callable[[], Strategy], plan: Plan) -> Strategy | None:
+    if not plan.warmup and not plan.warmup_s:
+        return None
+    strategy = make()
+    warm_up(strategy, plan)
+    return strategy
+
+
+def _ended(strategy: Strategy) -> int:
+    strategy.close()
+    return 0
+
+
+def _own_stdout() -> TextIO:
+    """The runner's pipe, for us alone: whatever a library prints goes to stderr."""
+    events = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    return events
+
+
+def _say(events: TextIO, **event: Any) -> int:
+    events.write(json.dumps(event) + "\n")
+    events.flush()
+    return 0
+
+
+def _version(distribution: str | None) -> str:
+    if distribution is None:
+        return platform.python_version()
+    return importlib.metadata.version(distribution)
+
+
+def _sessions(library: Library, plan: Plan) -> str:
+    if not plan.session:
+        return "a new one for each request"
+    if plan.strategy in {"threads", "asyncio_threads"} and not library.shared_by_threads:
+        return "one per thread"
+    return "one per process" if plan.strategy.startswith("processes") else "one"
