@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -14,13 +15,19 @@ from trilane.lab.runs import BadRun
 FACTORS = {"h1": 1.0, "h2": 1.5}
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("state")
+    folders.race(folder, "20261118-100000", FACTORS)
+    folders.lab(folder, "20261119-100000", FACTORS, form="published")
+    folders.lab(folder, "20261119-110000", FACTORS)
+    folders.lab(folder, "20261120-100000", FACTORS, status="interrupted", result=False)
+    return folder
+
+
 @pytest.fixture
-def state(tmp_path: Path) -> Path:
-    folders.race(tmp_path, "20261118-100000", FACTORS)
-    folders.lab(tmp_path, "20261119-100000", FACTORS, form="published")
-    folders.lab(tmp_path, "20261119-110000", FACTORS)
-    folders.lab(tmp_path, "20261120-100000", FACTORS, status="interrupted", result=False)
-    return tmp_path
+def state(made: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(made, tmp_path / "state")
 
 
 @pytest.mark.parametrize(

@@ -109,13 +109,13 @@ class Index:
         self._connection = connection
         self._state = state
 
-    def refresh(self) -> int:
-        """Read again the run folders that changed; how many did."""
+    def refresh(self, *, all_again: bool = False) -> int:
+        """Read again the run folders that changed, or all; how many were read or are gone."""
         known = dict(self._connection.execute("SELECT folder, signature FROM run").fetchall())
         changed = []
         for folder in runs.folders(self._state):
             signature = runs.signature(folder)
-            if known.pop(folder.name, None) != signature:
+            if known.pop(folder.name, None) != signature or all_again:
                 # Reading takes long, so it is done before other commands are kept from writing.
                 changed.append(_read(folder, signature))
         if changed or known:
@@ -129,11 +129,6 @@ class Index:
         read = _read(folder, runs.signature(folder))
         with _writing(self._connection):
             self._put([read])
-
-    def clear(self) -> None:
-        """Forget every run."""
-        with _writing(self._connection):
-            self._connection.execute("DELETE FROM run")
 
     def runs(self, experiment: str | None = None) -> list[Row]:
         """All runs, or those of one experiment, the oldest first."""
@@ -222,8 +217,7 @@ def open_index(state: Path, say: Say = lambda _message: None) -> Iterator[Index]
 def rebuild(state: Path, say: Say = lambda _message: None) -> list[Row]:
     """Read every run folder again, whatever the index knew; the rows."""
     with open_index(state, say) as index:
-        index.clear()
-        index.refresh()
+        index.refresh(all_again=True)
         return index.runs()
 
 
