@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from trilane.lab.measures import Json
 from trilane.report import numbers, text, view
-from trilane.report.charts.published import published_label
+from trilane.report.charts.published import published_labels
 from trilane.report.view import Point
 
 _COLUMNS = (
@@ -142,14 +142,14 @@ def published_table(lab: Json) -> str:
         ["ratio", "the post", "here (95 % interval)", "finding"],
         [
             [
-                published_label(lab, row),
+                label,
                 text.NONE
                 if row["published"]["ratio"] is None
                 else f"{text.times(row['published']['ratio'])}×",
                 text.ratio(row["ours"]) if row["ours"] else text.NONE,
                 numbers.FINDINGS[row["ours"]["finding"]] if row["ours"] else "not measured",
             ]
-            for row in lab["published"]
+            for row, label in zip(lab["published"], published_labels(lab), strict=True)
         ],
     )
 
