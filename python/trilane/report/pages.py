@@ -17,12 +17,16 @@ from trilane.lab import store
 from trilane.lab.measures import Json
 from trilane.lab.runs import BadRun, find, load_judged
 from trilane.report import tables, text, view
+from trilane.report.view import Point
 
 DOCS = Path("docs/experiments")
 NOT_MEASURED = "Not measured yet."
 _END = "<!-- end -->"
 # More columns than this do not fit on a page.
 _MEASURES = 4
+# More rows than this are folded.
+_ARMS = 10
+_BEST = 5
 _PATH = re.compile(r"(?<![\w:/])/[\w.+-]+(?:/[\w.+-]+)+/?")
 
 
@@ -57,7 +61,7 @@ def measured(result: Json) -> str:
         if point.label:
             parts.append(f"{_capital(point.label)}:")
         if shown:
-            parts.append(tables.point_table(point, shown))
+            parts += _tables(point, shown)
     if result["crossings"]:
         parts.append("\n".join(f"- {tables.escaped(row['text'])}" for row in result["crossings"]))
     if result["published"]:
@@ -68,6 +72,21 @@ def measured(result: Json) -> str:
         parts.append(f"Skipped: {tables.escaped(gone)}.")
     parts.append(f"Measured {_when(result)}")
     return _PATH.sub("…", "\n\n".join(parts))
+
+
+def _tables(point: Point, measures: Sequence[str]) -> list[str]:
+    """All arms; of many the best and the baseline, and all of them in a fold."""
+    arms = view.listed(point.comparison)
+    everything = tables.point_table(point, measures)
+    if len(arms) <= _ARMS:
+        return [everything]
+    baseline = point.comparison["baseline"]
+    best = [arm for place, arm in enumerate(arms) if place < _BEST or arm["name"] == baseline]
+    return [
+        f"The best {_BEST} of {len(arms)} arms, and the one that ratios refer to:",
+        tables.point_table(point, measures, best),
+        f"<details><summary>All {len(arms)} arms</summary>\n\n{everything}\n\n</details>",
+    ]
 
 
 def _when(result: Json) -> str:

@@ -100,10 +100,12 @@ def markdown(result: Json) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def point_table(point: Point, measures: Sequence[str] | None = None) -> str:
+def point_table(
+    point: Point, measures: Sequence[str] | None = None, arms: Sequence[Json] | None = None
+) -> str:
     """Arms down, measures across (all, or these): median (interval), ratio (interval)."""
     comparison = point.comparison
-    arms = view.listed(comparison)
+    arms = view.listed(comparison) if arms is None else arms
     first = comparison["ranking"]["measure"]
     baseline = view.titles(comparison)[comparison["baseline"]]
     rows = [

@@ -51,9 +51,7 @@ def of_sweep(lab: Json) -> Figures | None:
     bars = [chart for point in view.points(lab) if (chart := at_point(point)) is not None]
     if len(view.everyone(lab)) > palette.MANY:
         return Figures("Sweep", bars, found, "Client by client")
-    return Figures(
-        "Sweep", [found[0], *bars], found[1:], "The other measures of the sweep"
-    )
+    return Figures("Sweep", [found[0], *bars], found[1:], "The other measures of the sweep")
 
 
 def charts(result: Json) -> list[Chart]:
