@@ -35,37 +35,45 @@ def render(result: Json) -> str:
     sections = [_section(point) for point in view.points(lab)]
     sweep = charts.of_sweep(lab)
     beside = charts.published(lab)
-    return _environment().get_template("report.html.jinja").render(
-        lab=lab,
-        race=lab["experiment"]["form"] is None,
-        sections=sections,
-        sweep=sweep,
-        beside=beside,
-        charts=[
-            chart
-            for figures in ([sweep] if sweep else []) + [f for s in sections for f in s.figures]
-            for chart in (*figures.shown, *figures.folded)
-        ]
-        + ([beside] if beside else []),
-        published=_published(lab),
-        expected=_expected(lab),
-        machine=view.machine_line(lab),
-        # "v6.1.0" -> "v6.1": the name vl-convert knows a Vega-Lite release by.
-        vega=Markup(
-            vl_convert.javascript_bundle(  # type: ignore[call-arg]
-                vl_version=".".join(alt.SCHEMA_VERSION.split(".")[:2])
-            )
-        ),
+    return (
+        _environment()
+        .get_template("report.html.jinja")
+        .render(
+            lab=lab,
+            race=lab["experiment"]["form"] is None,
+            sections=sections,
+            sweep=sweep,
+            beside=beside,
+            charts=[
+                chart
+                for figures in ([sweep] if sweep else []) + [f for s in sections for f in s.figures]
+                for chart in (*figures.shown, *figures.folded)
+            ]
+            + ([beside] if beside else []),
+            published=_published(lab),
+            expected=_expected(lab),
+            machine=view.machine_line(lab),
+            # "v6.1.0" -> "v6.1": the name vl-convert knows a Vega-Lite release by.
+            vega=Markup(
+                vl_convert.javascript_bundle(  # type: ignore[call-arg]
+                    vl_version=".".join(alt.SCHEMA_VERSION.split(".")[:2])
+                )
+            ),
+        )
     )
 
 
 def fragment(result: Json) -> str:
     """Verdict, published numbers and tables without charts and styles, for a notebook."""
     lab = view.as_lab(result)
-    return _environment().get_template("fragment.html.jinja").render(
-        lab=lab,
-        sections=[_section(point, figures=False) for point in view.points(lab)],
-        published=_published(lab),
+    return (
+        _environment()
+        .get_template("fragment.html.jinja")
+        .render(
+            lab=lab,
+            sections=[_section(point, figures=False) for point in view.points(lab)],
+            published=_published(lab),
+        )
     )
 
 

@@ -38,12 +38,8 @@ def rows(comparison: Json) -> list[Row]:
 
 def said(comparison: Json) -> str:
     """How many runs were valid, suspect and invalid."""
-    states = [
-        cell.state for row in rows(comparison) for block in row.blocks for cell in block
-    ]
-    counts = [
-        f"{states.count(state)} {state}" for state in reversed(_ORDER) if states.count(state)
-    ]
+    states = [cell.state for row in rows(comparison) for block in row.blocks for cell in block]
+    counts = [f"{states.count(state)} {state}" for state in reversed(_ORDER) if states.count(state)]
     return f"{text.counted(len(states), 'run')}: {text.listed(counts)}" if states else "no runs"
 
 

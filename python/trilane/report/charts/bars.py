@@ -9,7 +9,16 @@ import altair as alt
 
 from trilane.lab.measures import Json
 from trilane.report import text, view
-from trilane.report.charts.base import GREY, Chart, Look, heading, row_height, scaled, spec, whiskers
+from trilane.report.charts.base import (
+    GREY,
+    Chart,
+    Look,
+    heading,
+    row_height,
+    scaled,
+    spec,
+    whiskers,
+)
 from trilane.report.view import Point, Shown
 
 _BAR = 15
@@ -113,7 +122,9 @@ def at_point(point: Point) -> Chart | None:
     measure = next((m for m in view.measures(comparison) if m.name == first), None)
     if measure is None:
         return None
-    group = _Group("deciding", heading(f"{measure.label} at {point.label}"), measure.label, "", {first: ""})
+    group = _Group(
+        "deciding", heading(f"{measure.label} at {point.label}"), measure.label, "", {first: ""}
+    )
     return _group(point, group, [measure])
 
 

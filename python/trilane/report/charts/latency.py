@@ -30,7 +30,9 @@ def latency(point: Point) -> list[Chart]:
     return [
         _rows(Look(arms, among=point.everyone), bands, key),
         *(
-            _lines(Look(part), bands, f"{key}latency-{plain(client)}-{number}", f"Latency of {client}")
+            _lines(
+                Look(part), bands, f"{key}latency-{plain(client)}-{number}", f"Latency of {client}"
+            )
             for client, group in view.clients(arms).items()
             for number, part in enumerate(_parts(group), start=1)
         ),

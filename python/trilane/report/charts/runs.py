@@ -84,9 +84,7 @@ def _wide(rows: list[Json]) -> bool:
 
 def windows(point: Point) -> Chart | None:
     """Requests per second within the runs, for arms that record them."""
-    arms = [
-        arm for arm in point.comparison["arms"] if any(_whole(run) for run in arm["runs"])
-    ]
+    arms = [arm for arm in point.comparison["arms"] if any(_whole(run) for run in arm["runs"])]
     if not arms or len(arms) > palette.MANY:
         return None
     look = Look(arms, among=point.everyone)

@@ -92,9 +92,7 @@ def _sweep(lab: Json, measure: Shown, arms: Sequence[Json], title: str) -> Chart
     base = alt.Chart(alt.Data(values=rows)).encode(axis, color=look.colour())
     layers: list[alt.Chart] = _crossings(lab, measure, names, axis, factor)
     layers += [
-        base.mark_rule(strokeWidth=2, opacity=0.6).encode(
-            alt.Y("low:Q"), alt.Y2("high:Q")
-        ),
+        base.mark_rule(strokeWidth=2, opacity=0.6).encode(alt.Y("low:Q"), alt.Y2("high:Q")),
         base.mark_line(strokeWidth=2).encode(height),
         base.mark_point(filled=True, size=70, opacity=1).encode(
             height,
