@@ -40,9 +40,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "harness"))
 
-from curl_cffi import AsyncCurl, CurlHttpVersion, CurlMOpt, CurlOpt
+from curl_cffi import AsyncCurl, CurlHttpVersion, CurlInfo, CurlMOpt, CurlOpt
 from curl_cffi.requests import AsyncSession, Response, Session
 from curl_cffi.requests.exceptions import RequestException
+
 from trilane_contender import Answer, Broken, Library, Plan, run
 from trilane_contender.curl import broken
 
@@ -60,6 +61,7 @@ def settings(plan: Plan) -> dict[str, Any]:
     """What both sessions are given."""
     return {
         "allow_redirects": False,
+        "curl_infos": [CurlInfo.OS_ERRNO],
         "curl_options": {CurlOpt.PROXY: b"", CurlOpt.PIPEWAIT: 1},
         "discard_cookies": True,
         "http_version": ASKED[plan.version],
@@ -93,7 +95,8 @@ def answer(response: Response) -> Answer:
 
 def failure(error: RequestException) -> Broken:
     """By libcurl's code, which the exception carries."""
-    return broken(int(error.code), str(error))
+    infos = error.response.infos if error.response is not None else {}
+    return broken(int(error.code), str(error), infos.get(CurlInfo.OS_ERRNO, 0))
 
 
 class Client:
@@ -155,7 +158,7 @@ if __name__ == "__main__":
                 distribution="curl-cffi",
                 client=Client,
                 async_client=AsyncClient,
-                shared_by_threads=True,
+                shared_by_threads=frozenset({"h1", "h2", "h2c", "h3"}),
             )
         )
     )

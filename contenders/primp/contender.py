@@ -31,6 +31,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "harness"))
 
 import primp
+
 from trilane_contender import Answer, Library, Plan, run
 from trilane_contender.reqwest import broken
 
@@ -102,7 +103,7 @@ if __name__ == "__main__":
                 distribution="primp",
                 client=Client,
                 async_client=AsyncClient,
-                shared_by_threads=True,
+                shared_by_threads=frozenset({"h2", "h2c"}),
             )
         )
     )

@@ -41,6 +41,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "harness"))
 
 import pyqwest
 from pyqwest import HTTPVersion
+
 from trilane_contender import Answer, Library, Plan, run
 from trilane_contender.reqwest import broken
 
@@ -65,7 +66,6 @@ def settings(plan: Plan) -> dict[str, Any]:
         "http_version": ASKED[plan.version],
         "max_connections_per_address": plan.pool,
         "pool_max_idle_per_host": plan.pool,
-        "proxy": (),
         "timeout": plan.timeout_s,
         "tls_ca_cert": None if plan.cacert is None else Path(plan.cacert).read_bytes(),
         "tls_include_system_certs": plan.cacert is None,
@@ -134,7 +134,7 @@ if __name__ == "__main__":
                 distribution="pyqwest",
                 client=Client,
                 async_client=AsyncClient,
-                shared_by_threads=True,
+                shared_by_threads=frozenset({"h1", "h2", "h2c", "h3"}),
             )
         )
     )

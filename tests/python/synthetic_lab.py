@@ -1,8 +1,12 @@
-"""Lab results made up from a seed: many arms, sweeps, contenders, broken runs; no network."""
+"""Lab results made up from a seed: many arms, sweeps, contenders, broken runs; no network.
+
+Results are made once and shared: a test that changes one copies it first.
+"""
 
 from __future__ import annotations
 
 import copy
+import functools
 import math
 import random
 from collections.abc import Sequence
@@ -83,8 +87,14 @@ def contender_run(
     made["rate"]["window_s"] = elapsed_s
     made["requests"].update(ok=count, started=count, abandoned=0)
     made["plan"].update(
-        connections=None, streams=None, threads=None, duration_s=None, requests=count,
-        strategy=of.strategy, session=True, in_flight=100,
+        connections=None,
+        streams=None,
+        threads=None,
+        duration_s=None,
+        requests=count,
+        strategy=of.strategy,
+        session=True,
+        in_flight=100,
     )
     made["cost"]["busy"] = []
     made["client"] = {
@@ -169,9 +179,7 @@ def observed(
 
 def lab(*points: tuple[float | None, Observed], **changes: Any) -> dict[str, Any]:
     """A `trilane.lab/1` of these points."""
-    judged = [
-        {"value": value, "comparison": comparison.compare(seen)} for value, seen in points
-    ]
+    judged = [{"value": value, "comparison": comparison.compare(seen)} for value, seen in points]
     last = judged[-1]["comparison"]
     made = {
         "schema": "trilane.lab/1",
@@ -210,6 +218,7 @@ def lab(*points: tuple[float | None, Observed], **changes: Any) -> dict[str, Any
     return {**made, **changes}
 
 
+@functools.cache
 def bookstore(arms: int = 30, seed: int = 1, blocks: int = 7) -> dict[str, Any]:
     """Many arms, one broken, one skipped, the post's numbers beside them."""
     chosen = matrix(arms)
@@ -266,7 +275,8 @@ def published(
     }
 
 
-def strategies(values: Sequence[int] = (100, 1000, 30000)) -> dict[str, Any]:
+@functools.cache
+def strategies(values: tuple[int, ...] = (100, 1000, 30000)) -> dict[str, Any]:
     """A sweep over the count of requests in which two strategies cross."""
     arms = [
         Arm(
@@ -321,6 +331,7 @@ def strategies(values: Sequence[int] = (100, 1000, 30000)) -> dict[str, Any]:
     return made
 
 
+@functools.cache
 def versions() -> dict[str, Any]:
     """A lab result of three versions of the engine, with windows and histograms."""
     arms = [
@@ -352,6 +363,7 @@ def versions() -> dict[str, Any]:
     return lab((None, Observed(**{**changed, "rank": measures.RATE})))
 
 
+@functools.cache
 def empty() -> dict[str, Any]:
     """A lab result whose first block was interrupted."""
     chosen = matrix(2)

@@ -91,7 +91,11 @@ def round_trip_s(connection: socket.socket, data: bytes = b"ping") -> float:
 
 
 def test_the_first_bytes_pay_for_the_connect_too() -> None:
-    with serving(echo) as origin, relay.relay(origin, DELAY_S) as opened, connect(opened.origin) as client:
+    with (
+        serving(echo) as origin,
+        relay.relay(origin, DELAY_S) as opened,
+        connect(opened.origin) as client,
+    ):
         assert round_trip_s(client) >= 2 * DELAY_S - GRAIN_S
         for _ in range(3):
             assert round_trip_s(client) >= DELAY_S - GRAIN_S
@@ -145,7 +149,11 @@ def test_bytes_arrive_whole_and_in_order_both_ways() -> None:
 
 
 def test_a_half_closed_connection_still_carries_the_answer() -> None:
-    with serving(count) as origin, relay.relay(origin, 0.01) as opened, connect(opened.origin) as client:
+    with (
+        serving(count) as origin,
+        relay.relay(origin, 0.01) as opened,
+        connect(opened.origin) as client,
+    ):
         client.sendall(bytes(300_000))
         client.shutdown(socket.SHUT_WR)
         assert read(client, 100) == b"300000"

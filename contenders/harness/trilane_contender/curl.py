@@ -28,10 +28,15 @@ _KINDS = {
 
 
 def broken(code: int, message: str, os_errno: int = 0) -> Broken:
-    """The failure of a transfer. The error of the system tells more than a failed connect."""
+    """The failure of a transfer. The system's error, if there is one, tells more than libcurl's.
+
+    `os_errno` is what `CURLINFO_OS_ERRNO` gives: 0 for none.
+    """
     kind = _KINDS.get(code, "protocol")
-    if kind == "connect" and os_errno:
+    if kind in {"connect", "reset"} and os_errno:
         kind = kind_of(OSError(os_errno, message))
-    elif kind == "connect" and "certificate" in message.lower():
-        kind = "tls"
+    elif kind == "connect" and "refused" in message:
+        kind = "refused"  # of a UDP port, which libcurl tells in words only
+    elif kind == "reset" and "Failed to connect" in message:
+        kind = "connect"
     return Broken(kind, f"curl error {code}: {message}"[:300])

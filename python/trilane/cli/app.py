@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from trilane import __version__, _core, build_profile, revision
-from trilane.cli import compare, doctor, history, lab, race
+from trilane.cli import compare, doctor, history, lab, lab_run, race, report
 from trilane.cli.units import Usage
 
 OK, FAILED, WRONG_USAGE, INTERRUPTED = 0, 1, 2, 130
@@ -25,8 +25,11 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 app.command("race", help=race.HELP)(race.race)
+lab.lab_app.command("run", help=lab_run.RUN_HELP)(lab_run.run)
+lab.lab_app.command("replay", help=lab_run.REPLAY_HELP)(lab_run.replay)
 app.add_typer(lab.lab_app)
 app.command("compare", help=compare.HELP)(compare.compare)
+app.command("report", help=report.HELP)(report.report)
 app.command("history", help=history.HELP)(history.history)
 app.command("doctor", help=doctor.HELP)(doctor.doctor)
 

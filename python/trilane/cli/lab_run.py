@@ -121,12 +121,12 @@ def replay(
 ) -> int:
     """Run the command; the exit code."""
     _needs_lab()
-    from trilane.lab import runs, study
+    from trilane.lab import runs, store, study
 
     try:
-        kept = runs.find(run, state)
-        wanted = study.from_manifest(kept.manifest, state)
-    except (runs.NoSuchRun, study.CannotRun) as error:
+        folder = runs.find(run, store.state_folder(state))
+        wanted = study.from_manifest(runs.read_manifest(folder), state)
+    except (runs.BadRun, study.CannotRun) as error:
         raise Usage(str(error)) from error
     return _run(wanted, report, output)
 
@@ -152,10 +152,12 @@ def _tell(made: study.Result, report: Path | None, output: str) -> int:
     from trilane.report import html, terminal
 
     result = made.result
-    page = html.render_lab(result)
+    page = html.render(result)
     kept = made.folder / "report.html"
     store.write_text(kept, page)
-    index.add(made.folder)
+    problem = index.add_run(made.folder)
+    if problem is not None:
+        sys.stderr.write(f"trilane: {problem}\n")
     if report is not None:
         try:
             store.write_text(report, page)

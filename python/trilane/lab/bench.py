@@ -17,12 +17,9 @@ from trilane.lab.measures import Json
 from trilane.lab.meter import Meter
 from trilane.lab.plan import header_fields
 from trilane.lab.reference import NoReference, Reference
-from trilane.lab.relay import Relay, RelayFailed, relay
+from trilane.lab.relay import Relay, RelayFailed, open_relay
 from trilane.lab.targets import Target, TargetFailed
 from trilane.lab.workload import ArmSpec, Workload
-
-_LOCAL = frozenset({"127.0.0.1", "localhost", "::1"})
-_LATE_S = 0.001
 
 
 class Unavailable(RuntimeError):
@@ -44,6 +41,7 @@ class Bench:
     _clients: Mapping[str, Contender]
     _targets: dict[str, Target] = field(default_factory=dict)
     _relays: dict[tuple[str, float], Relay] = field(default_factory=dict)
+    """By server and delay."""
     _references: dict[tuple[str, Workload, tuple[tuple[str, str], ...]], Reference] = field(
         default_factory=dict
     )
@@ -107,28 +105,26 @@ class Bench:
     def setting(self, form: Form, arm: ArmSpec) -> Setting:
         """Where the arm runs; raises `Unavailable`."""
         target = self._target(arm.server)
-        origin = self.origin_of(form, arm)
-        local = urlsplit(origin).hostname in _LOCAL
-        road = self._relays.get((target.origins[arm.version], arm.delay_s))
+        origin = self.origin_of(arm)
+        road = self._road(arm) if arm.delay_s else None
         meter = None
         if target.pids:
             cpus = 1 if self.server_cpus else len(machine.usable_cpus())
-            meter = Meter(list(target.pids), cpus, ours=[road.pid] if road else ())
+            ours = [road.pid] if road is not None and road.pid is not None else []
+            meter = Meter(list(target.pids), cpus, ours)
         return Setting(
             origin=origin,
             cacert=target.cacert,
             meter=meter,
             reference=self._reference(target, arm, form.workload),
             cpus=self.client_cpus,
-            passes=2 if road and local else 1,
+            passes=2 if road is not None else 1,
             congestion_control=self.congestion_control,
         )
 
-    def origin_of(self, form: Form, arm: ArmSpec) -> str:
+    def origin_of(self, arm: ArmSpec) -> str:
         """Scheme, host and port that the arm's client is given."""
-        del form
-        origin = self._target(arm.server).origins[arm.version]
-        return self._road(origin, arm.delay_s)
+        return self._origin(arm, arm.version)
 
     def server_name(self, arm: ArmSpec) -> str | None:
         """The server of an arm where it is ours."""
@@ -140,16 +136,20 @@ class Bench:
         known = {name: dict(target.facts) for name, target in self._targets.items()}
         return next(iter(known.values())) if len(known) == 1 else known
 
-    def lateness(self, form: Form, arm: ArmSpec) -> str | None:
-        """Why the emulated network makes the last run suspect; None when it was on time."""
-        del form
+    def begin_run(self, arm: ArmSpec) -> None:
+        """Begin to count what the emulated network does in the arm's next run."""
+        if arm.delay_s:
+            self._road(arm).punctuality()
+
+    def network_problems(self, arm: ArmSpec) -> tuple[str | None, str | None]:
+        """Why the emulated network makes the last run invalid, and why suspect."""
         if not arm.delay_s:
-            return None
-        road = self._relays.get((self._target(arm.server).origins[arm.version], arm.delay_s))
-        late = road and road.lateness_p99_s()
-        if late is None or late <= _LATE_S:
-            return None
-        return f"the emulated network was {1e3 * late:.1f} ms late at p99"
+            return None, None
+        try:
+            did = self._road(arm).punctuality()
+        except RelayFailed as error:
+            return str(error), None
+        return did.invalid(), did.suspect()
 
     def _make_ready(self, form: Form, say: Callable[[str], None]) -> None:
         for name in sorted({arm.client for arm in form.arms if not is_engine(arm)}):
@@ -197,24 +197,29 @@ class Bench:
                 raise Unavailable(str(error)) from error
         return self._targets[name]
 
-    def _road(self, origin: str, delay_s: float) -> str:
-        if not delay_s:
-            return origin
-        key = (origin, delay_s)
+    def _road(self, arm: ArmSpec) -> Relay:
+        target, key = self._target(arm.server), (arm.server, arm.delay_s)
         if key not in self._relays:
             try:
-                self._relays[key] = self._stack.enter_context(relay(origin, delay_s))
+                self._relays[key] = self._stack.enter_context(
+                    open_relay(target.origins, arm.delay_s)
+                )
             except RelayFailed as error:
                 raise Unavailable(str(error)) from error
-        return self._relays[key].origin
+        return self._relays[key]
+
+    def _origin(self, arm: ArmSpec, version: str) -> str:
+        if arm.delay_s:
+            return self._road(arm).origins[version]
+        return self._target(arm.server).origins[version]
 
     def _reference(self, target: Target, arm: ArmSpec, workload: Workload) -> Reference:
-        origin = target.origins[arm.version]
+        origin = self._origin(arm, arm.version)
         # The same authority as the client's, because pages may name it; HTTP/1.1 where it is.
-        plain = target.origins.get("h1")
-        if plain is not None and urlsplit(plain).scheme == urlsplit(origin).scheme:
-            origin = plain
-        origin = self._road(origin, arm.delay_s)
+        if "h1" in target.origins:
+            plain = self._origin(arm, "h1")
+            if urlsplit(plain).scheme == urlsplit(origin).scheme:
+                origin = plain
         fields = tuple((name, value) for name, value in header_fields(arm, workload))
         key = (origin, workload, fields)
         if key not in self._references:

@@ -107,7 +107,7 @@ def read(
     experiment = _experiment(index, experiment)
     values = index.values(experiment, form=form)
     if not values:
-        which = f"{experiment}, form {form}" if form else experiment
+        which = f"{experiment} in form {form}" if form else experiment
         raise NoHistory(f"no run of {which} has a result yet")
     _known("arm", arms, [value.arm for value in values])
     _known("machine", [machine] if machine else [], [value.machine for value in values])

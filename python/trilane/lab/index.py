@@ -13,7 +13,7 @@ import fcntl
 import json
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -109,30 +109,26 @@ class Index:
         self._connection = connection
         self._state = state
 
-    def refresh(self) -> int:
-        """Read again the run folders that changed; how many did."""
-        with _writing(self._connection):
-            known = dict(self._connection.execute("SELECT folder, signature FROM run"))
-            changed = 0
-            for folder in runs.folders(self._state):
-                signature = runs.signature(folder)
-                if known.pop(folder.name, None) != signature:
-                    self._put(folder, signature)
-                    changed += 1
-            self._connection.executemany(
-                "DELETE FROM run WHERE folder = ?", [(name,) for name in known]
-            )
-            return changed + len(known)
+    def refresh(self, *, all_again: bool = False) -> int:
+        """Read again the run folders that changed, or all; how many were read or are gone."""
+        known = dict(self._connection.execute("SELECT folder, signature FROM run").fetchall())
+        changed = []
+        for folder in runs.folders(self._state):
+            signature = runs.signature(folder)
+            if known.pop(folder.name, None) != signature or all_again:
+                # Reading takes long, so it is done before other commands are kept from writing.
+                changed.append(_read(folder, signature))
+        if changed or known:
+            with _writing(self._connection):
+                self._forget(known)
+                self._put(changed)
+        return len(changed) + len(known)
 
     def add(self, folder: Path) -> None:
         """Read one run folder."""
+        read = _read(folder, runs.signature(folder))
         with _writing(self._connection):
-            self._put(folder, runs.signature(folder))
-
-    def clear(self) -> None:
-        """Forget every run."""
-        with _writing(self._connection):
-            self._connection.execute("DELETE FROM run")
+            self._put([read])
 
     def runs(self, experiment: str | None = None) -> list[Row]:
         """All runs, or those of one experiment, the oldest first."""
@@ -172,21 +168,15 @@ class Index:
             if not arms or row["arm"] in arms
         ]
 
-    def _put(self, folder: Path, signature: str) -> None:
-        self._connection.execute("DELETE FROM run WHERE folder = ?", (folder.name,))
-        try:
-            run = runs.load(folder)
-            row, values = _run_row(run), list(_value_rows(run))
-        except BadRun as error:
-            row, values = {"status": BROKEN, "problem": str(error)}, []
-        except (AttributeError, KeyError, TypeError, ValueError, StopIteration) as error:
-            # The right schema with something missing: written by hand, or by a newer version.
-            problem = f"{folder}: {type(error).__name__}: {error}"
-            row, values = {"status": BROKEN, "problem": problem}, []
-        row |= {"folder": folder.name, "signature": signature}
-        identity = self._insert("run", row)
-        for value in values:
-            self._insert("value", {"run": identity, **value})
+    def _forget(self, names: Iterable[str]) -> None:
+        self._connection.executemany("DELETE FROM run WHERE folder = ?", [(n,) for n in names])
+
+    def _put(self, read: Sequence[_Read]) -> None:
+        self._forget(row["folder"] for row, _ in read)
+        for row, values in read:
+            identity = self._insert("run", row)
+            for value in values:
+                self._insert("value", {"run": identity, **value})
 
     def _insert(self, table: str, row: Json) -> int | None:
         names, marks = ", ".join(row), ", ".join("?" * len(row))
@@ -227,8 +217,7 @@ def open_index(state: Path, say: Say = lambda _message: None) -> Iterator[Index]
 def rebuild(state: Path, say: Say = lambda _message: None) -> list[Row]:
     """Read every run folder again, whatever the index knew; the rows."""
     with open_index(state, say) as index:
-        index.clear()
-        index.refresh()
+        index.refresh(all_again=True)
         return index.runs()
 
 
@@ -249,12 +238,12 @@ def add_run(folder: Path) -> str | None:
 def _connect(state: Path, say: Say) -> sqlite3.Connection:
     file = state / FILE
     existed = file.exists()
+    if not _writable(state):
+        say(f"{state} cannot be written: the index is kept in memory for this command")
+        return _prepared(sqlite3.connect(":memory:"))
     try:
         connection = _open(file)
     except sqlite3.OperationalError as error:
-        if not _writable(state):
-            say(f"{state} cannot be written: the index is kept in memory for this command")
-            return _prepared(sqlite3.connect(":memory:"))
         if _is_busy(error):
             raise
         return _again(state, error, say, damaged=True)
@@ -360,6 +349,23 @@ def _writable(state: Path) -> bool:
             return True
     except OSError:
         return False
+
+
+_Read = tuple[Json, list[Json]]
+
+
+def _read(folder: Path, signature: str) -> _Read:
+    """The row of a run folder and those of its values."""
+    try:
+        run = runs.load(folder)
+        row, values = _run_row(run), list(_value_rows(run))
+    except BadRun as error:
+        row, values = {"status": BROKEN, "problem": str(error)}, []
+    except (AttributeError, KeyError, TypeError, ValueError, StopIteration) as error:
+        # The right schema with something missing: written by hand, or by a newer version.
+        problem = f"{folder}: {type(error).__name__}: {error}"
+        row, values = {"status": BROKEN, "problem": problem}, []
+    return {**row, "folder": folder.name, "signature": signature}, values
 
 
 def _run_row(run: Run) -> Json:

@@ -108,7 +108,9 @@ def relay(origin: str, delay_s: float, *, cpus: str | None = None) -> Iterator[R
     as long as the context, or the lab. Raises RelayFailed.
     """
     if not (math.isfinite(delay_s) and 0 < delay_s <= _LONGEST_S):
-        raise RelayFailed(f"a delay of {delay_s} s cannot be emulated: choose more than 0, up to 60 s")
+        raise RelayFailed(
+            f"a delay of {delay_s} s cannot be emulated: choose more than 0, up to 60 s"
+        )
     parts = urlsplit(origin)
     family, name = _address(parts)
     with _running(cpus) as process:

@@ -22,7 +22,7 @@ from typing import Any
 from trilane.lab import findings, machine, stats, store, syscalls
 from trilane.lab.arms import Arm
 from trilane.lab.bench import Bench, Unavailable
-from trilane.lab.comparison import Observed, Sample
+from trilane.lab.comparison import MAX_RANKED, Observed, Sample
 from trilane.lab.contender_run import RunFailed
 from trilane.lab.executor import Executor, first_path
 from trilane.lab.experiment import Experiment
@@ -30,6 +30,7 @@ from trilane.lab.findings import Findings, Point
 from trilane.lab.form import Form
 from trilane.lab.journal import Journal, Line
 from trilane.lab.measures import BY_NAME, SYSCALLS, Json
+from trilane.lab.relay import RelayFailed
 from trilane.lab.workload import ArmSpec
 
 _FIRST_GUESS_S = 2.0
@@ -110,7 +111,8 @@ def chosen(wanted: Wanted) -> Form:
     blocks = form.stats.publish_blocks if wanted.publish else form.stats.blocks
     most = max(len(point.arms) for _, point in form.points())
     # Fewer could never show a difference, whatever the file says.
-    blocks = wanted.blocks or max(blocks, stats.blocks_needed(most - 1))
+    pairs = most * (most - 1) // 2 if most <= MAX_RANKED else most - 1
+    blocks = wanted.blocks or max(blocks, stats.blocks_needed(pairs))
     return replace(form, stats=replace(form.stats, blocks=blocks))
 
 
@@ -365,12 +367,12 @@ def _measure(study: _Study, point: Form, arm: ArmSpec, entry: Entry, bench: Benc
     server: Mapping[str, Any] | None = None
     problem = None
     try:
-        run, server = _executor(point, arm, bench, study.journal).run(name)
-    except RunFailed as error:
+        executor = _executor(point, arm, bench, study.journal)
+        bench.begin_run(arm)
+        run, server = executor.run(name)
+        _judge_network(run, *bench.network_problems(arm))
+    except (RunFailed, RelayFailed) as error:
         problem = str(error)
-    late = bench.lateness(point, arm)
-    if run is not None and late is not None:
-        _suspect(run, late)
     return Sample(
         arm=arm.name,
         block=entry.block,
@@ -383,10 +385,12 @@ def _measure(study: _Study, point: Form, arm: ArmSpec, entry: Entry, bench: Benc
     )
 
 
-def _suspect(run: Json, reason: str) -> None:
+def _judge_network(run: Json, invalid: str | None, suspect: str | None) -> None:
     validity = run["validity"]
-    validity["reasons"] = [*validity["reasons"], reason]
-    if validity["verdict"] == "valid":
+    validity["reasons"] = [*validity["reasons"], *filter(None, (invalid, suspect))]
+    if invalid:
+        validity["verdict"] = "invalid"
+    elif suspect and validity["verdict"] == "valid":
         validity["verdict"] = "suspect"
 
 
@@ -431,7 +435,7 @@ def _points(
             point,
             Observed(
                 question=study.wanted.experiment.question,
-                url=bench.origin_of(point, point.arm(point.baseline)) + first_path(point),
+                url=bench.origin_of(point.arm(point.baseline)) + first_path(point),
                 command=study.command,
                 arms=[arm_of(arm, bench) for arm in point.arms],
                 baseline=point.baseline,

@@ -88,9 +88,11 @@ def _table(document: Json) -> Table:
         unit = rows[0]["a"]["unit"]
         medians = [row[side]["median"] for row in rows for side in "ab"]
         factor, scaled = text.scale(medians, unit)
-        header = measure["label"] if measure["unit"] == "1/s" else f"{measure['label']}, {scaled}"
+        header = measure["label"].replace(" per request", "/req")
         if document["control"]:
-            header = f"{measure['label']}, × {titles.get(document['control'], '')}"
+            header += f", × {titles.get(document['control'], document['control'])}"
+        elif measure["unit"] != "1/s":
+            header += f", {scaled}"
         table.add_row(Text(header, style="bold"), end_section=False)
         for row in rows[:_SHOWN]:
             cells: list[str | Text] = [f"  {titles[row['arm']]}"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from itertools import groupby
 from typing import Any
 
@@ -196,6 +197,19 @@ def _rows(panel: Panel, history: History) -> Iterator[Json]:
             }
 
 
+def _time_format(panel: Panel) -> str:
+    """Of ticks: as fine as the distance between the first and the last run asks for."""
+    starts = [
+        datetime.fromisoformat(value.started_at)
+        for series in panel.series
+        for value in series.values
+    ]
+    span = max(starts) - min(starts)
+    if span > timedelta(days=5):
+        return "%Y-%m-%d"
+    return "%m-%d %H:%M" if span > timedelta(hours=6) else "%H:%M:%S"
+
+
 def _spec(panel: Panel, history: History) -> Json:
     """Medians over time with their intervals; a line only within a series."""
     import altair as alt  # noqa: PLC0415
@@ -216,14 +230,19 @@ def _spec(panel: Panel, history: History) -> Json:
     ]
     names = list(dict.fromkeys(series.name for series in panel.series))
     base = alt.Chart(alt.Data(values=rows)).encode(
-        x=alt.X("when:T", title="start of the run (UTC)", scale=alt.Scale(type="utc", padding=12)),
+        x=alt.X(
+            "when:T",
+            title="start of the run (UTC)",
+            scale=alt.Scale(type="utc", padding=12),
+            axis=alt.Axis(tickCount=6, format=_time_format(panel)),
+        ),
         color=alt.Color(
             "arm:N",
             title=None,
             scale=alt.Scale(
                 domain=names, range=[_HUES[place % len(_HUES)] for place in range(len(names))]
             ),
-            legend=alt.Legend(orient="top", columns=3, labelLimit=240),
+            legend=alt.Legend(orient="top", columns=3, labelLimit=240, symbolOpacity=1),
         ),
     )
     axis = alt.Y("low:Q", title=_unit(panel, history), scale=alt.Scale(zero=False))

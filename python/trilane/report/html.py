@@ -7,12 +7,11 @@ from dataclasses import dataclass
 import altair as alt
 import jinja2
 import vl_convert
-from markupsafe import Markup
 
 from trilane.lab.measures import Json
 from trilane.lab.verdict import bound_text
 from trilane.report import charts, ledgers, numbers, strip, text, view
-from trilane.report.charts.published import measure_label, published_label
+from trilane.report.charts.published import measure_label, published_labels
 from trilane.report.view import Point
 
 
@@ -54,10 +53,8 @@ def render(result: Json) -> str:
             expected=_expected(lab),
             machine=view.machine_line(lab),
             # "v6.1.0" -> "v6.1": the name vl-convert knows a Vega-Lite release by.
-            vega=Markup(
-                vl_convert.javascript_bundle(  # type: ignore[call-arg]
-                    vl_version=".".join(alt.SCHEMA_VERSION.split(".")[:2])
-                )
+            vega=vl_convert.javascript_bundle(  # type: ignore[call-arg]
+                vl_version=".".join(alt.SCHEMA_VERSION.split(".")[:2])
             ),
         )
     )
@@ -112,11 +109,11 @@ def _section(point: Point, *, figures: bool = True) -> _Section:
 
 def _published(lab: Json) -> list[Json]:
     rows = []
-    for row in lab["published"]:
+    for row, label in zip(lab["published"], published_labels(lab), strict=True):
         theirs, ours = row["published"], row["ours"]
         rows.append(
             {
-                "what": published_label(lab, row),
+                "what": label,
                 "post": text.times(theirs["ratio"]) if theirs["ratio"] else text.NONE,
                 "values": f"{theirs['arm']:g} ÷ {theirs['to']:g}",
                 "where": theirs["where"],

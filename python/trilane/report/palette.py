@@ -63,7 +63,7 @@ def hues(arms: Sequence[Json]) -> Hues:
         )
     seen = [version for version in TITLES if version in versions]
     return Hues(
-        {arm["name"]: TITLES.get(arm["version"], arm["version"]) for arm in arms},
+        {arm["name"]: str(TITLES.get(arm["version"], arm["version"])) for arm in arms},
         [TITLES[version] for version in seen],
         [VERSIONS[version] for version in seen],
         list(_SHAPES[: len(seen)]),

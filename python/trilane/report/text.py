@@ -87,7 +87,9 @@ def times(value: float) -> str:
     """A ratio: two decimals, more below 0.1 and fewer from 100 on, so that none reads as zero."""
     if value >= 100:
         return f"{value:,.0f}"
-    return f"{value:.2f}" if value >= 0.1 or value <= 0 else f"{value:.2g}"
+    if value >= 0.1 or value <= 0:
+        return f"{value:.2f}"
+    return f"{value:.3f}" if value >= 0.01 else f"{value:.2g}"
 
 
 def percent(value: float | None) -> str:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import altair as alt
 
-from trilane.lab.measures import Json
 from trilane.report import text, view
 from trilane.report.charts.base import (
     GREY,
@@ -158,7 +157,7 @@ def _group(point: Point, group: _Group, measures: Sequence[Shown]) -> Chart:
     if several:
         base = base.encode(yOffset=alt.YOffset("part:N", sort=parts))
     title = text.headed(group.axis if several or not unit else _axis(group, measures[0]), unit)
-    bars = base.mark_bar(**({} if several else {"height": _BAR})).encode(
+    bars = (base.mark_bar() if several else base.mark_bar(height=_BAR)).encode(
         alt.X(
             "median:Q",
             title=title,

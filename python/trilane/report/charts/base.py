@@ -183,7 +183,7 @@ def whiskers(base: alt.Chart) -> alt.Chart:
     return rules
 
 
-def spec(chart: alt.LayerChart | alt.Chart, height: int) -> Json:
+def spec(chart: alt.LayerChart | alt.FacetChart | alt.Chart, height: int) -> Json:
     """The specification, as wide as its place on the page."""
     sized = chart.properties(width="container", height=height)
     made: Any = json.loads(sized.to_json(validate=True))

@@ -8,10 +8,11 @@ import altair as alt
 
 from trilane.lab.measures import Json
 from trilane.report import palette, text, view
-from trilane.report.charts.base import GREY, Chart, Look, row_height, scaled, spec
+from trilane.report.charts.base import GREY, Chart, Look, log_axis, row_height, scaled, spec
 from trilane.report.view import Point
 
 _FULL_WINDOW_S = 0.99
+_WIDE = 20
 
 
 def paired(point: Point) -> Chart | None:
@@ -45,13 +46,19 @@ def paired(point: Point) -> Chart | None:
     if not raw:
         return None
     rows, unit = scaled(raw, measure.unit, ("value",))
+    low, high = min(row["value"] for row in rows), max(row["value"] for row in rows)
+    scale, axis = alt.Scale(zero=False), alt.Axis(format="~s", labelOverlap=True)
+    if high / low > _WIDE:
+        scale, axis = log_axis(low / 1.1, high * 1.1)
+    elif unit != "/s":
+        axis = alt.Axis(labelOverlap=True)
     base = alt.Chart(alt.Data(values=rows)).encode(
         y=look.rows(),
         x=alt.X(
             "value:Q",
             title=text.headed(measure.label, unit),
-            scale=alt.Scale(type="log") if _wide(rows) else alt.Scale(zero=False),
-            axis=alt.Axis(format="~s" if unit == "/s" else "~g", labelOverlap=True),
+            scale=scale,
+            axis=axis,
         ),
     )
     lines = base.mark_line(strokeWidth=1.2, opacity=0.6, color=GREY).encode(
@@ -75,11 +82,6 @@ def paired(point: Point) -> Chart | None:
             max(row_height(look.lines), 40 if len(arms) <= palette.MANY else 0) * len(arms),
         ),
     )
-
-
-def _wide(rows: list[Json]) -> bool:
-    values = [row["value"] for row in rows]
-    return max(values) / min(values) > 20
 
 
 def windows(point: Point) -> Chart | None:
