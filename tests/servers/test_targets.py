@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -288,3 +289,32 @@ def test_what_a_command_needs_must_be_there(line: str, message: str, tmp_path: P
     with pytest.raises(target_config.BadServer) as caught:
         target_config.load(tmp_path)
     assert message in str(caught.value)
+
+
+def examples() -> list[str]:
+    """The server.toml files that the documentation shows."""
+    text = (Path(__file__).parents[2] / "docs" / "servers.md").read_text()
+    return re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+
+
+@pytest.mark.parametrize("example", examples())
+def test_the_examples_of_the_documentation_are_right(example: str, tmp_path: Path) -> None:
+    (tmp_path / "server.toml").write_text(example)
+    (tmp_path / "server.py").touch()
+    config = target_config.load(tmp_path)
+    assert config.versions
+    assert config.ready_path
+
+
+def test_the_documentation_knows_every_server_key_and_placeholder() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "servers.md").read_text()
+    assert len(examples()) == 3
+    for name in targets.names():
+        assert f"| `{name}` |" in text
+        versions = " ".join(targets.find(name).versions)
+        assert any(
+            line.startswith(f"| `{name}` |") and f"| {versions} |" in line
+            for line in text.splitlines()
+        ), name
+    for name in target_config.PLACEHOLDERS:
+        assert f"`{{{name}}}`" in text
