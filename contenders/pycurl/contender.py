@@ -152,7 +152,11 @@ class Streams:
                 break
             if not running:
                 raise Broken("protocol", "libcurl lost a transfer")
-            self._multi.select(WAIT_S)
+            # `select` knows the sockets, but not the timers of libcurl, on which QUIC depends.
+            timer_ms = self._multi.timeout()
+            wait_s = WAIT_S if timer_ms < 0 else min(timer_ms / 1000, WAIT_S)
+            if wait_s > 0:
+                self._multi.select(wait_s)
         self._idle.append(handle)
         if handle.problem is not None:
             raise handle.problem

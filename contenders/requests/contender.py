@@ -71,7 +71,7 @@ if __name__ == "__main__":
                 client=Client,
                 # Not promised by its documentation, but what everybody does: the pool under it
                 # hands each thread a connection of its own.
-                shared_by_threads=True,
+                shared_by_threads=frozenset({"h1"}),
                 kinds=(
                     (requests.exceptions.SSLError, "tls"),
                     (requests.exceptions.Timeout, "timeout"),

@@ -1,8 +1,12 @@
-"""Lab results made up from a seed: many arms, sweeps, contenders, broken runs; no network."""
+"""Lab results made up from a seed: many arms, sweeps, contenders, broken runs; no network.
+
+Results are made once and shared: a test that changes one copies it first.
+"""
 
 from __future__ import annotations
 
 import copy
+import functools
 import math
 import random
 from collections.abc import Sequence
@@ -214,6 +218,7 @@ def lab(*points: tuple[float | None, Observed], **changes: Any) -> dict[str, Any
     return {**made, **changes}
 
 
+@functools.cache
 def bookstore(arms: int = 30, seed: int = 1, blocks: int = 7) -> dict[str, Any]:
     """Many arms, one broken, one skipped, the post's numbers beside them."""
     chosen = matrix(arms)
@@ -270,7 +275,8 @@ def published(
     }
 
 
-def strategies(values: Sequence[int] = (100, 1000, 30000)) -> dict[str, Any]:
+@functools.cache
+def strategies(values: tuple[int, ...] = (100, 1000, 30000)) -> dict[str, Any]:
     """A sweep over the count of requests in which two strategies cross."""
     arms = [
         Arm(
@@ -325,6 +331,7 @@ def strategies(values: Sequence[int] = (100, 1000, 30000)) -> dict[str, Any]:
     return made
 
 
+@functools.cache
 def versions() -> dict[str, Any]:
     """A lab result of three versions of the engine, with windows and histograms."""
     arms = [
@@ -356,6 +363,7 @@ def versions() -> dict[str, Any]:
     return lab((None, Observed(**{**changed, "rank": measures.RATE})))
 
 
+@functools.cache
 def empty() -> dict[str, Any]:
     """A lab result whose first block was interrupted."""
     chosen = matrix(2)

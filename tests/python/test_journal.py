@@ -61,9 +61,8 @@ def test_a_damaged_line_is_named(journal: Journal) -> None:
 
 def test_two_writers_do_not_mix(journal: Journal) -> None:
     other = Journal(journal.folder)
-    with journal.locked():
-        with pytest.raises(Busy, match="--new"), other.locked():
-            pass
+    with journal.locked(), pytest.raises(Busy, match="--new"), other.locked():
+        pass
     with other.locked():
         pass
 

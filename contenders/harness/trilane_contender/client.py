@@ -78,7 +78,7 @@ class Library:
     client: Callable[[Plan], Client] | None = None
     async_client: Callable[[Plan], AsyncClient] | None = None
     stream_client: Callable[[Plan], StreamClient] | None = None
-    shared_by_threads: bool = False
-    """Whether one client may serve all threads; otherwise each thread gets its own."""
+    shared_by_threads: frozenset[str] = frozenset()
+    """Versions over which one client may serve all threads; else each thread gets its own."""
     kinds: tuple[tuple[type[BaseException], str], ...] = ()
     """Kinds of failure for the library's own exceptions, most special first."""

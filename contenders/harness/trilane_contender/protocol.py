@@ -123,6 +123,7 @@ def _version(distribution: str | None) -> str:
 def _sessions(library: Library, plan: Plan) -> str:
     if not plan.session:
         return "a new one for each request"
-    if plan.strategy in {"threads", "asyncio_threads"} and not library.shared_by_threads:
+    threaded = plan.strategy in {"threads", "asyncio_threads"}
+    if threaded and plan.version not in library.shared_by_threads:
         return "one per thread"
     return "one per process" if plan.strategy.startswith("processes") else "one"

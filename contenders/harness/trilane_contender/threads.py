@@ -30,7 +30,7 @@ class Threads:
         self._clients: list[Client] = []
         # Without a session, the shared client only makes fresh ones.
         self._shared: Client | None = None
-        if library.shared_by_threads or not plan.session:
+        if plan.version in library.shared_by_threads or not plan.session:
             self._shared = session_or_fresh(library, plan)
             self._clients.append(self._shared)
         self._pool = ThreadPoolExecutor(plan.in_flight, initializer=self._begin)

@@ -175,7 +175,7 @@ def _table(*columns: str) -> Table:
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
     for column in columns:
         # Names are to be typed again: they are not broken where something else can be.
-        table.add_column(column, overflow="fold", no_wrap=column == "arm")
+        table.add_column(column, overflow="fold", no_wrap=column in {"arm", "strategy"})
     return table
 
 

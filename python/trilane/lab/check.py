@@ -11,7 +11,7 @@ from trilane.lab.check_arm import check_arm
 from trilane.lab.check_workload import check_workload
 from trilane.lab.form import Form, Quick, Sweep
 from trilane.lab.vocabulary import MEASURES, SWEEPS
-from trilane.lab.words import meant
+from trilane.lab.words import is_not, meant
 
 if TYPE_CHECKING:
     from trilane.lab.experiment import Experiment
@@ -59,7 +59,7 @@ def _measures(form: Form, key: Key) -> None:
     for index, measure in enumerate(form.measures):
         where = (*key, "measures", index)
         if measure not in MEASURES:
-            raise BadExperiment(f"{measure!r} is not a measure{meant(measure, MEASURES)}", where)
+            raise BadExperiment(is_not("measure", measure, MEASURES), where)
         if measure in form.measures[:index]:
             raise BadExperiment(f"{measure!r} is there already", where)
     _shown(form.rank, form, (*key, "rank"))
@@ -67,7 +67,7 @@ def _measures(form: Form, key: Key) -> None:
 
 def _shown(measure: str, form: Form, key: Key) -> None:
     if measure not in MEASURES:
-        raise BadExperiment(f"{measure!r} is not a measure{meant(measure, MEASURES)}", key)
+        raise BadExperiment(is_not("measure", measure, MEASURES), key)
     if measure not in form.measures:
         raise BadExperiment(f"{measure!r} is not among the measures of the form: add it", key)
 

@@ -6,7 +6,7 @@ import re
 
 from trilane.lab.bad_experiment import BadExperiment, Key
 from trilane.lab.vocabulary import MULTIPLEXED, STRATEGIES, VERSIONS
-from trilane.lab.words import meant
+from trilane.lab.words import is_not
 from trilane.lab.workload import ArmSpec
 
 _FOLDER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -35,14 +35,9 @@ def check_arm(arm: ArmSpec, values: tuple[float, ...] | None, key: Key) -> None:
     if not _FOLDER.fullmatch(arm.client):
         raise BadExperiment(f"{arm.client!r} is not a name of a client", (*key, "client"))
     if arm.version not in VERSIONS:
-        raise BadExperiment(
-            f"{arm.version!r} is not a version{meant(arm.version, VERSIONS)}", (*key, "version")
-        )
+        raise BadExperiment(is_not("version", arm.version, VERSIONS), (*key, "version"))
     if arm.strategy not in STRATEGIES:
-        raise BadExperiment(
-            f"{arm.strategy!r} is not a strategy{meant(arm.strategy, STRATEGIES)}",
-            (*key, "strategy"),
-        )
+        raise BadExperiment(is_not("strategy", arm.strategy, STRATEGIES), (*key, "strategy"))
     if not _FOLDER.fullmatch(arm.server) and not _URL.fullmatch(arm.server):
         raise BadExperiment(
             f"{arm.server!r} is neither a name of a server nor a URL", (*key, "server")

@@ -7,7 +7,7 @@ import re
 from trilane.lab.bad_experiment import BadExperiment, Key
 from trilane.lab.form import Sweep
 from trilane.lab.vocabulary import KINDS
-from trilane.lab.words import meant
+from trilane.lab.words import is_not
 from trilane.lab.workload import BODY_BYTES, Workload
 
 _METHOD = re.compile(r"[A-Z]+")
@@ -24,10 +24,7 @@ _EXAMPLES = {
 def check_workload(workload: Workload, sweep: Sweep | None, key: Key) -> None:
     """Refuse what cannot be sent, or says its length twice or not at all."""
     if workload.kind not in KINDS:
-        raise BadExperiment(
-            f"{workload.kind!r} is not a kind of workload{meant(workload.kind, KINDS)}",
-            (*key, "kind"),
-        )
+        raise BadExperiment(is_not("kind of workload", workload.kind, KINDS), (*key, "kind"))
     _paths(workload, key)
     _length(workload, sweep, key)
     if not _METHOD.fullmatch(workload.method):

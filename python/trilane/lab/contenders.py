@@ -11,7 +11,7 @@ from typing import Any
 
 from trilane.lab import environments
 from trilane.lab.contender_build import BuildFailed, built
-from trilane.lab.vocabulary import STRATEGIES, VERSIONS
+from trilane.lab.vocabulary import MULTIPLEXED, STRATEGIES, VERSIONS
 
 SCRIPT = "contender.py"
 DESCRIPTION = "contender.toml"
@@ -163,13 +163,19 @@ def _contender(path: Path, given: Mapping[str, Any]) -> Contender:
 
 
 def _strategies(path: Path, given: Any, versions: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """By version. One list is for all versions; HTTP/1.1 takes of it what needs no streams."""
     by_version = given if isinstance(given, dict) else dict.fromkeys(versions, given)
     if set(by_version) != set(versions):
         raise BadContender(f"{path}: strategies must name each of the versions, or be one list")
     for names in by_version.values():
         if not isinstance(names, list) or not names or not set(names) <= set(STRATEGIES):
             raise BadContender(f"{path}: strategies must be some of {_listed(STRATEGIES)}")
-    return {version: tuple(by_version[version]) for version in versions}
+    return {
+        version: tuple(
+            name for name in by_version[version] if version != "h1" or name not in MULTIPLEXED
+        )
+        for version in versions
+    }
 
 
 def _steps(path: Path, given: Any) -> tuple[tuple[str, ...], ...]:

@@ -53,7 +53,7 @@ def workload(form: Form) -> str:
     work = form.workload
     asked = _asked(form)
     if work.body is not None:
-        asked += f" with a body of {len(work.body):,} B"
+        asked += f", with a body of {len(work.body):,} B"
     parts = [asked, _length(form)]
     if work.repeat > 1:
         pool = f" in a pool of {work.repeat_processes} processes" if work.repeat_processes else ""
@@ -121,7 +121,8 @@ def _asked(form: Form) -> str:
         return f"{work.method} {work.index}, then {work.item} for each id"
     if work.kind == "crawl":
         return f"{work.method} {work.start} and the pages that it leads to"
-    rest = f" and {len(work.paths) - 1} more paths in turn" if len(work.paths) > 1 else ""
+    others = len(work.paths) - 1
+    rest = f" and {others} more path{'s' if others > 1 else ''} in turn" if others else ""
     return f"{work.method} {work.paths[0]}{rest}"
 
 

@@ -40,8 +40,9 @@ def parse(content: bytes, path: Path) -> Experiment:
     try:
         return _experiment(Table(document, ()), path, origins)
     except BadExperiment as error:
-        key = _in_file(error.key, origins)
-        raise BadExperiment(error.problem, key, f"{_shown(path)}:{_line(key, text)}") from None
+        lines = toml_lines.lines(text)
+        key = _in_file(error.key, origins, lines)
+        raise BadExperiment(error.problem, key, f"{_shown(path)}:{_line(key, lines)}") from None
 
 
 def files(folders: Sequence[Path]) -> dict[str, Path]:
@@ -80,19 +81,21 @@ def _unreadable(message: str, text: str, path: Path) -> BadExperiment:
     )
 
 
-def _in_file(key: Key, origins: dict[Key, Key]) -> Key:
+def _in_file(key: Key, origins: dict[Key, Key], lines: dict[Key, int]) -> Key:
+    """The key as the file has it: arms come from a matrix, some of their values from the form."""
     for length in range(len(key), 0, -1):
         if key[:length] in origins:
-            return origins[key[:length]] + key[length:]
-    return key
+            key = origins[key[:length]] + key[length:]
+            break
+    of_form = (*key[:2], *key[-1:])
+    return of_form if key not in lines and of_form in lines else key
 
 
-def _line(key: Key, text: str) -> int:
+def _line(key: Key, lines: dict[Key, int]) -> int:
     """Line of the key, or of the nearest table around it that the file has."""
-    found = toml_lines.lines(text)
-    while key and key not in found:
+    while key and key not in lines:
         key = key[:-1]
-    return found.get(key, 1)
+    return lines.get(key, 1)
 
 
 def _experiment(table: Table, path: Path, origins: dict[Key, Key]) -> Experiment:

@@ -6,12 +6,15 @@ key; `close` refuses what nobody asked for.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 from typing import Any, TypeVar, cast
 
 from trilane.lab.bad_experiment import BadExperiment, Key
 from trilane.lab.quantity import seconds
 from trilane.lab.words import meant
+
+__all__ = ["Table", "meant", "told"]
 
 _T = TypeVar("_T")
 _V = TypeVar("_V")
@@ -136,7 +139,7 @@ class Table:
         self._known.append(name)
         if name not in self._values:
             if default is _MISSING:
-                raise self.bad(None, f"{name} is missing: add {name} = …")
+                raise self._missing(name, "…")
             return default
         value = self._values[name]
         if not _is(value, kind):
@@ -147,7 +150,7 @@ class Table:
         self._known.append(name)
         if name not in self._values:
             if default is _MISSING:
-                raise self.bad(None, f"{name} is missing: add {name} = […]")
+                raise self._missing(name, "[…]")
             return default
         found = self._values[name]
         if not isinstance(found, list):
@@ -156,6 +159,13 @@ class Table:
             if not _is(value, kind):
                 raise self.bad(name, f"takes {_CALLED[kind]}, not {told(value)}", index)
         return tuple(found)
+
+    def _missing(self, name: str, value: str) -> BadExperiment:
+        # Most often it is there, but misspelt.
+        unread = [key for key in self._values if key not in self._known]
+        for near in difflib.get_close_matches(name, unread, 1, 0.8):
+            return self.bad(near, f"unknown key: did you mean {name}?")
+        return self.bad(None, f"{name} is missing: add {name} = {value}")
 
     def _seconds(self, name: str, value: str, index: int | None = None) -> float:
         found = seconds(value)

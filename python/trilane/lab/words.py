@@ -12,3 +12,8 @@ def meant(word: str, known: Collection[str]) -> str:
     if near:
         return f": did you mean {near[0]}?"
     return f": choose from {', '.join(known)}" if known else ""
+
+
+def is_not(what: str, word: str, known: Collection[str]) -> str:
+    """The message on a word that is none of the known ones."""
+    return f"{word!r} is not a {what}{meant(word, known)}"

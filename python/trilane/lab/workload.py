@@ -184,9 +184,12 @@ def _concurrency(
             if connections is None:
                 streams = streams or 1
                 connections = max(1, wanted // streams)
-            elif streams is None:
-                streams = 1 if version == "h1" else max(1, wanted // connections)
-            wanted = connections * streams
+            elif streams is None and version != "h1" and (given or default):
+                # A remainder is left for the check to name.
+                streams = max(1, wanted // connections)
+            else:
+                streams = streams or 1
+                wanted = connections * streams
     return {
         "in_flight": given or wanted,
         "connections": connections,

@@ -11,7 +11,7 @@ import vl_convert
 from trilane.lab.measures import Json
 from trilane.lab.verdict import bound_text
 from trilane.report import charts, ledgers, numbers, strip, text, view
-from trilane.report.charts.published import measure_label, published_label
+from trilane.report.charts.published import measure_label, published_labels
 from trilane.report.view import Point
 
 
@@ -109,11 +109,11 @@ def _section(point: Point, *, figures: bool = True) -> _Section:
 
 def _published(lab: Json) -> list[Json]:
     rows = []
-    for row in lab["published"]:
+    for row, label in zip(lab["published"], published_labels(lab), strict=True):
         theirs, ours = row["published"], row["ours"]
         rows.append(
             {
-                "what": published_label(lab, row),
+                "what": label,
                 "post": text.times(theirs["ratio"]) if theirs["ratio"] else text.NONE,
                 "values": f"{theirs['arm']:g} ÷ {theirs['to']:g}",
                 "where": theirs["where"],

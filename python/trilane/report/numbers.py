@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from trilane.lab.measures import Json
@@ -46,7 +47,7 @@ class Row:
     cells: list[Cell]
 
 
-def rows(comparison: Json, arms: list[Json] | None = None) -> list[Row]:
+def rows(comparison: Json, arms: Sequence[Json] | None = None) -> list[Row]:
     """One row per measure that has values, one cell per arm in the order of `arms`."""
     arms = comparison["arms"] if arms is None else arms
     ratios = view.ratios(comparison)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from trilane.lab.measures import Json
 from trilane.report import numbers, text, view
-from trilane.report.charts.published import published_label
+from trilane.report.charts.published import published_labels
 from trilane.report.view import Point
 
 _COLUMNS = (
@@ -100,10 +100,12 @@ def markdown(result: Json) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def point_table(point: Point, measures: Sequence[str] | None = None) -> str:
+def point_table(
+    point: Point, measures: Sequence[str] | None = None, arms: Sequence[Json] | None = None
+) -> str:
     """Arms down, measures across (all, or these): median (interval), ratio (interval)."""
     comparison = point.comparison
-    arms = view.listed(comparison)
+    arms = view.listed(comparison) if arms is None else arms
     first = comparison["ranking"]["measure"]
     baseline = view.titles(comparison)[comparison["baseline"]]
     rows = [
@@ -142,14 +144,14 @@ def published_table(lab: Json) -> str:
         ["ratio", "the post", "here (95 % interval)", "finding"],
         [
             [
-                published_label(lab, row),
+                label,
                 text.NONE
                 if row["published"]["ratio"] is None
                 else f"{text.times(row['published']['ratio'])}×",
                 text.ratio(row["ours"]) if row["ours"] else text.NONE,
                 numbers.FINDINGS[row["ours"]["finding"]] if row["ours"] else "not measured",
             ]
-            for row in lab["published"]
+            for row, label in zip(lab["published"], published_labels(lab), strict=True)
         ],
     )
 

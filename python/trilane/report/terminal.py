@@ -14,7 +14,7 @@ from rich.text import Text
 from trilane.lab.measures import Json
 from trilane.lab.verdict import bound_text
 from trilane.report import ledgers, numbers, text, view
-from trilane.report.charts.published import measure_label, published_label
+from trilane.report.charts.published import measure_label, published_labels
 from trilane.report.view import Point
 
 _VALIDITY_STYLE = {"valid": "green", "suspect": "yellow", "invalid": "bold red"}
@@ -261,13 +261,13 @@ def _published(result: Json) -> RenderableType:
     table.add_column("the post beside ours")
     table.add_column("the post", justify="right", no_wrap=True)
     table.add_column("here, 95 % interval", justify="right", no_wrap=True)
-    for row in result["published"]:
+    for row, label in zip(result["published"], published_labels(result), strict=True):
         theirs, ours = row["published"]["ratio"], row["ours"]
         here = Text("not measured", "dim")
         if ours is not None and ours["ratio"] is not None:
             here = Text(f"{numbers.MARKS[ours['finding']]} {text.ratio(ours)}")
         table.add_row(
-            Text(published_label(result, row)),
+            Text(label),
             text.NONE if theirs is None else f"{text.times(theirs)}×",
             here,
         )

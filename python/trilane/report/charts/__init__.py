@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from trilane.lab.measures import Json
-from trilane.report import view
+from trilane.report import palette, view
 from trilane.report.charts.bars import at_point, bars
 from trilane.report.charts.base import Chart
 from trilane.report.charts.latency import latency
@@ -48,16 +48,10 @@ def of_sweep(lab: Json) -> Figures | None:
     found = sweeps(lab)
     if not found:
         return None
-    each = [at_point(point) for point in view.points(lab)]
-    # One chart per client belongs to the measure that decides; the other measures are folded.
-    first = lab["points"][0]["comparison"]["ranking"]["measure"]
-    deciding = [chart for chart in found if chart.name.split("-")[1] == first]
-    return Figures(
-        "Sweep",
-        [*deciding, *(chart for chart in each if chart is not None)],
-        [chart for chart in found if chart not in deciding],
-        "The other measures of the sweep",
-    )
+    bars = [chart for point in view.points(lab) if (chart := at_point(point)) is not None]
+    if len(view.everyone(lab)) > palette.MANY:
+        return Figures("Sweep", bars, found, "Client by client")
+    return Figures("Sweep", [found[0], *bars], found[1:], "The other measures of the sweep")
 
 
 def charts(result: Json) -> list[Chart]:

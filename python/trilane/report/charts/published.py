@@ -15,8 +15,8 @@ def published(lab: Json) -> Chart | None:
     """A dumbbell per published ratio: hollow for the post's, filled with an interval for ours."""
     rows = []
     labels = []
-    for row in lab["published"]:
-        label = wrapped(published_label(lab, row))
+    for row, said in zip(lab["published"], published_labels(lab), strict=True):
+        label = wrapped(said)
         both = [(_POST, {"ratio": row["published"]["ratio"], "low": None, "high": None})]
         if row["ours"] is not None:
             both.append((_OURS, row["ours"]))
@@ -77,7 +77,16 @@ def published(lab: Json) -> Chart | None:
     )
 
 
-def published_label(lab: Json, row: Json) -> str:
+def published_labels(lab: Json) -> list[str]:
+    """One label per published ratio; those that a post gives twice also say where."""
+    labels = [_label(lab, row) for row in lab["published"]]
+    return [
+        f"{label} ({row['published']['where']})" if labels.count(label) > 1 else label
+        for label, row in zip(labels, lab["published"], strict=True)
+    ]
+
+
+def _label(lab: Json, row: Json) -> str:
     """`elapsed: hyper, HTTP/2 ÷ Requests, HTTP/1.1 at 1,000 requests`."""
     titles = view.lab_titles(lab)
     label = measure_label(lab, row["measure"])

@@ -21,13 +21,19 @@ _KEYS = {
 
 
 def sweeps(lab: Json) -> list[Chart]:
-    """One chart per measure, the deciding one first; with many arms one per client."""
+    """One chart per measure, the deciding one first.
+
+    With many arms it takes one chart per client, and only the deciding measure gets them.
+    """
     if lab["sweep"] is None or len(lab["points"]) < 2:
         return []
     measures: dict[str, Shown] = {}
     for point in lab["points"]:
         measures.update({m.name: m for m in view.measures(point["comparison"])})
     arms = view.everyone(lab)
+    if len(arms) > palette.MANY:
+        first = lab["points"][0]["comparison"]["ranking"]["measure"]
+        measures = {name: measure for name, measure in measures.items() if name == first}
     groups = (
         {"": arms}
         if len(arms) <= palette.MANY

@@ -1,0 +1,107 @@
+"""Clients of HTTPX and of its successor HTTPX2, which share their interface."""
+
+from __future__ import annotations
+
+import functools
+import ssl
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+from trilane_contender.client import Answer, Library
+from trilane_contender.plan import Plan
+
+_SPOKEN = {"HTTP/1.1": "h1", "HTTP/2": "h2"}
+
+
+def library(module: str) -> Library:
+    """The library of that module, which is also the name of its distribution."""
+    loaded = import_module(module)
+    return Library(
+        distribution=module,
+        client=partial(Client, module),
+        async_client=partial(AsyncClient, module),
+        # Its documentation calls the client thread-safe; over HTTP/2 threads that read one
+        # connection wait for each other's frames, and have been seen to corrupt its state.
+        shared_by_threads=frozenset({"h1"}),
+        kinds=(
+            (loaded.TimeoutException, "timeout"),
+            (loaded.RemoteProtocolError, "protocol"),
+            (loaded.LocalProtocolError, "protocol"),
+            (loaded.DecodingError, "body"),
+            (loaded.ConnectError, "connect"),
+            (loaded.ReadError, "closed"),
+            (loaded.WriteError, "closed"),
+        ),
+    )
+
+
+class Client:
+    """One `Client`."""
+
+    def __init__(self, module: str, plan: Plan) -> None:
+        self._plan = plan
+        self._client = import_module(module).Client(**_options(module, plan))
+        _only_ours(self._client, plan)
+
+    def fetch(self, path: str) -> Answer:
+        """`client.request`; the body is read and decoded before it returns."""
+        plan = self._plan
+        return _answer(self._client.request(plan.method, plan.target + path, content=plan.body))
+
+    def close(self) -> None:
+        """Close the pool."""
+        self._client.close()
+
+
+class AsyncClient:
+    """One `AsyncClient`."""
+
+    def __init__(self, module: str, plan: Plan) -> None:
+        self._plan = plan
+        self._client = import_module(module).AsyncClient(**_options(module, plan))
+        _only_ours(self._client, plan)
+
+    async def fetch(self, path: str) -> Answer:
+        """`client.request`; the body is read and decoded before it returns."""
+        plan = self._plan
+        url = plan.target + path
+        return _answer(await self._client.request(plan.method, url, content=plan.body))
+
+    async def close(self) -> None:
+        """Close the pool."""
+        await self._client.aclose()
+
+
+def _options(module: str, plan: Plan) -> dict[str, Any]:
+    loaded = import_module(module)
+    http1 = plan.version == "h1"
+    return {
+        # One or the other: with both, a server could choose, and cleartext would be HTTP/1.1.
+        "http1": http1,
+        "http2": not http1,
+        "verify": _trust(plan.cacert) if plan.scheme == "https" else True,
+        "timeout": loaded.Timeout(plan.timeout_s, pool=None),
+        "limits": loaded.Limits(
+            max_connections=plan.pool, max_keepalive_connections=plan.pool, keepalive_expiry=None
+        ),
+        "follow_redirects": False,
+        "trust_env": False,
+    }
+
+
+def _only_ours(client: Any, plan: Plan) -> None:
+    """Send the plan's headers and none of the library's defaults."""
+    client.headers.clear()
+    client.headers.update(plan.headers)
+
+
+@functools.cache
+def _trust(cacert: str | None) -> ssl.SSLContext:
+    # A client given a context does not build one; a client per request would build many.
+    return ssl.create_default_context(cafile=cacert)
+
+
+def _answer(response: Any) -> Answer:
+    version = response.http_version
+    return Answer(response.status_code, _SPOKEN.get(version, version), response.content)

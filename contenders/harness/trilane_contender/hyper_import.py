@@ -1,0 +1,37 @@
+"""What hyper 0.7, archived in 2020, needs so that Python 3.11 imports it.
+
+Nothing of hyper is changed. Python 3.10 took the abstract classes out of `collections`, where
+hyper, h2 2.x and hyperframe 3.x look for them. Python 3.12 took more (`ssl.match_hostname`), so
+the environment stays below it.
+"""
+
+from __future__ import annotations
+
+import collections
+import collections.abc
+import socket
+import ssl
+from importlib import import_module
+from typing import cast
+
+from trilane_contender.plan import Plan
+
+_MOVED = ("Iterable", "Mapping", "MutableMapping", "MutableSet")
+
+
+def prepare() -> None:
+    """Put back what has moved; to be called before hyper is imported."""
+    for name in _MOVED:
+        setattr(collections, name, getattr(collections.abc, name))
+
+
+def limit(timeout_s: float) -> None:
+    """hyper has no timeouts of its own, but its sockets take the process's default."""
+    socket.setdefaulttimeout(timeout_s)
+
+
+def trust(plan: Plan) -> ssl.SSLContext:
+    """hyper's own context with the plan's authority; for HTTP/1.1, without an offer of HTTP/2."""
+    context = cast("ssl.SSLContext", import_module("hyper.tls").init_context(plan.cacert))
+    context.set_alpn_protocols(["http/1.1"] if plan.version == "h1" else ["h2"])
+    return context
