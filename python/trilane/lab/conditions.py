@@ -39,6 +39,12 @@ _WORKLOAD_ROWS = frozenset(
         "streams per connection",
         "client threads",
         "model",
+        "strategy",
+        "session kept",
+        "requests",
+        "most requests in flight",
+        "workload",
+        "response coding asked for",
     }
 )
 _MACHINE_ROWS = frozenset({"client CPUs", "client congestion control", "MTU (bytes)"})
@@ -62,12 +68,10 @@ def machine_id(facts: Mapping[str, Any]) -> str:
 def workload(run: Run, comparison: Json, arm: str) -> Facts:
     """Everything that makes two measurements answers to the same question."""
     facts: Facts = {"target": target(comparison)}
-    plan = comparison["plan"]
-    for key in _PLAN:
-        if plan.get(key) is not None:
-            facts[key.replace("_", " ")] = plan[key]
-    for key, value in _experiment_workload(run.manifest):
-        facts[f"workload {key}"] = value
+    asked = _experiment_workload(run.manifest)
+    for key, value in asked or ((key, comparison["plan"].get(key)) for key in _PLAN):
+        if value is not None:
+            facts[key.replace("_", " ")] = value
     told = next(each for each in comparison["arms"] if each["name"] == arm)
     for key in _SHAPE:
         if told.get(key) is not None:
@@ -120,15 +124,13 @@ def target(comparison: Json) -> str:
     return url
 
 
-def _experiment_workload(manifest: Json) -> Iterator[tuple[str, Any]]:
-    """The workload of the experiment's form, as its file gave it."""
+def _experiment_workload(manifest: Json) -> list[tuple[str, Any]]:
+    """The workload of the experiment's form, as its file gave it; empty for a race."""
     experiment = manifest.get("experiment")
     if not isinstance(experiment, dict):
-        return
+        return []
     form = (experiment.get("forms") or {}).get(manifest.get("form"))
-    told = (form or {}).get("workload")
-    if isinstance(told, dict):
-        yield from sorted(told.items())
+    return sorted(((form or {}).get("workload") or {}).items())
 
 
 def _rows(comparison: Json, arm: str) -> Iterator[tuple[str, Any]]:
