@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -58,6 +59,28 @@ def serving(handle: Callable[[socket.socket], None]) -> Iterator[str]:
                 thread.join(PATIENCE_S)
 
 
+@dataclass
+class Opened:
+    """A relay to one origin."""
+
+    origin: str
+    relay: relay.Relay
+
+    def punctuality(self) -> relay.Punctuality:
+        return self.relay.punctuality()
+
+    @property
+    def pid(self) -> int:
+        assert self.relay.pid is not None
+        return self.relay.pid
+
+
+@contextlib.contextmanager
+def opened_relay(origin: str, delay_s: float, cpus: str | None = None) -> Iterator[Opened]:
+    with relay.open_relay({"h1": origin}, delay_s, cpus=cpus) as opened:
+        yield Opened(opened.origins["h1"], opened)
+
+
 def echo(connection: socket.socket) -> None:
     while data := connection.recv(65_536):
         connection.sendall(data)
@@ -93,7 +116,7 @@ def round_trip_s(connection: socket.socket, data: bytes = b"ping") -> float:
 def test_the_first_bytes_pay_for_the_connect_too() -> None:
     with (
         serving(echo) as origin,
-        relay.relay(origin, DELAY_S) as opened,
+        opened_relay(origin, DELAY_S) as opened,
         connect(opened.origin) as client,
     ):
         assert round_trip_s(client) >= 2 * DELAY_S - GRAIN_S
@@ -104,7 +127,7 @@ def test_the_first_bytes_pay_for_the_connect_too() -> None:
 def test_who_connects_ahead_pays_once() -> None:
     """The connect has been paid for when it is older than a round trip."""
     quickest = PATIENCE_S
-    with serving(echo) as origin, relay.relay(origin, DELAY_S) as opened:
+    with serving(echo) as origin, opened_relay(origin, DELAY_S) as opened:
         # The least of several: a busy machine makes each of them longer, never shorter.
         for _ in range(20):
             with connect(opened.origin) as client:
@@ -118,7 +141,7 @@ def test_who_connects_ahead_pays_once() -> None:
 def test_a_server_that_speaks_first_is_two_round_trips_away() -> None:
     with (
         serving(lambda connection: connection.sendall(b"hello")) as origin,
-        relay.relay(origin, DELAY_S) as opened,
+        opened_relay(origin, DELAY_S) as opened,
     ):
         began = time.monotonic()
         with connect(opened.origin) as client:
@@ -127,12 +150,33 @@ def test_a_server_that_speaks_first_is_two_round_trips_away() -> None:
             assert client.recv(1) == b""
 
 
+def test_a_large_answer_starts_slowly() -> None:
+    """Ten segments, then twenty, then forty: 100 kB take three flights."""
+    answer = os.urandom(100_000)
+
+    def give(connection: socket.socket) -> None:
+        while connection.recv(1):
+            connection.sendall(answer)
+
+    with (
+        serving(give) as origin,
+        opened_relay(origin, DELAY_S) as opened,
+        connect(opened.origin) as client,
+    ):
+        for round_trips in (4, 1):
+            began = time.monotonic()
+            client.sendall(b"x")
+            assert read(client, len(answer)) == answer
+            # The connect, the request with the first flight, two more; then the window is open.
+            assert time.monotonic() - began >= round_trips * DELAY_S - GRAIN_S
+
+
 def test_bytes_arrive_whole_and_in_order_both_ways() -> None:
     chance = random.Random(7)
     pieces = [chance.randbytes(chance.randrange(1, 200_000)) for _ in range(100)]
     with (
         serving(echo) as origin,
-        relay.relay(origin, 0.01) as opened,
+        opened_relay(origin, 0.01) as opened,
         connect(opened.origin) as client,
     ):
 
@@ -151,7 +195,7 @@ def test_bytes_arrive_whole_and_in_order_both_ways() -> None:
 def test_a_half_closed_connection_still_carries_the_answer() -> None:
     with (
         serving(count) as origin,
-        relay.relay(origin, 0.01) as opened,
+        opened_relay(origin, 0.01) as opened,
         connect(opened.origin) as client,
     ):
         client.sendall(bytes(300_000))
@@ -168,7 +212,7 @@ def test_a_reset_is_a_reset_on_the_other_side() -> None:
             connection.recv(1000)
         gone.set()
 
-    with serving(wait_for_reset) as origin, relay.relay(origin, 0.01) as opened:
+    with serving(wait_for_reset) as origin, opened_relay(origin, 0.01) as opened:
         client = connect(opened.origin)
         client.sendall(b"x")
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER)
@@ -184,7 +228,7 @@ def test_a_reset_does_not_overtake_what_was_sent_before() -> None:
 
     with (
         serving(answer_and_reset) as origin,
-        relay.relay(origin, 0.01) as opened,
+        opened_relay(origin, 0.01) as opened,
         connect(opened.origin) as client,
     ):
         client.sendall(b"x")
@@ -202,7 +246,7 @@ def test_a_receiver_that_does_not_read_holds_the_sender_back() -> None:
 
     with (
         serving(slow) as origin,
-        relay.relay(origin, 0.01) as opened,
+        opened_relay(origin, 0.01) as opened,
         connect(opened.origin) as client,
     ):
         client.settimeout(1.0)
@@ -225,7 +269,7 @@ def test_a_receiver_that_does_not_read_holds_the_sender_back() -> None:
 
 def test_nobody_behind_it() -> None:
     port = free_port()
-    with relay.relay(f"http://127.0.0.1:{port}", 0.01) as opened:
+    with opened_relay(f"http://127.0.0.1:{port}", 0.01) as opened:
         with connect(opened.origin) as client, pytest.raises(ConnectionResetError):
             client.recv(1)
         assert opened.punctuality().refused == 1
@@ -252,7 +296,7 @@ def udp_echo() -> Iterator[str]:
 
 
 def test_datagrams_are_delayed_and_keep_their_order_and_their_client() -> None:
-    with udp_echo() as origin, relay.relay(origin, DELAY_S) as opened:
+    with udp_echo() as origin, opened_relay(origin, DELAY_S) as opened:
         there = ("127.0.0.1", urlsplit(opened.origin).port)
         clients = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(3)]
         began = time.monotonic()
@@ -272,7 +316,7 @@ def test_datagrams_are_delayed_and_keep_their_order_and_their_client() -> None:
 
 def test_a_train_of_datagrams_stays_what_it_is() -> None:
     """UDP_SEGMENT: one call, several datagrams."""
-    with udp_echo() as origin, relay.relay(origin, 0.01) as opened:
+    with udp_echo() as origin, opened_relay(origin, 0.01) as opened:
         address = ("127.0.0.1", urlsplit(opened.origin).port)
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
             client.settimeout(PATIENCE_S)
@@ -290,7 +334,7 @@ def test_every_version_goes_through_it(version: str, tmp_path: Path) -> None:
         targets.open_target(
             "embedded", state=tmp_path, folder=tmp_path, cpus=None, threads=1, versions=[version]
         ) as target,
-        relay.relay(target.origins[version], 0.02) as opened,
+        opened_relay(target.origins[version], 0.02) as opened,
     ):
         url = f"{opened.origin}/bytes/100k"
         run = load(url, version, target.cacert, "-n", "300", "-c", "100", "--check-body")
@@ -306,17 +350,35 @@ def test_every_version_goes_through_it(version: str, tmp_path: Path) -> None:
 def test_it_keeps_the_scheme_and_the_name() -> None:
     with serving(echo) as origin:
         port = urlsplit(origin).port
-        with relay.relay(f"https://localhost:{port}", 0.01) as opened:
+        with opened_relay(f"https://localhost:{port}", 0.01) as opened:
             assert opened.origin.startswith("https://localhost:")
             assert opened.origin != f"https://localhost:{port}"
-            assert opened.scheduling in ("real-time", "nice -10", "normal")
+            assert opened.relay.scheduling in ("real-time", "nice -10", "normal")
             with connect(opened.origin) as client:
                 assert round_trip_s(client) >= 0.02 - GRAIN_S
 
 
+def test_origins_that_are_one_are_one_relay() -> None:
+    with serving(echo) as one, serving(echo) as other:
+        origins = {"h1": one, "h2": one, "h2c": other}
+        with relay.open_relay(origins, 0.01) as opened:
+            assert opened.origins["h1"] == opened.origins["h2"] != opened.origins["h2c"]
+            assert not set(opened.origins.values()) & set(origins.values())
+            for origin in set(opened.origins.values()):
+                with connect(origin) as client:
+                    assert round_trip_s(client) >= 0.02 - GRAIN_S
+
+
+def test_no_delay_no_relay() -> None:
+    with relay.open_relay({"h1": "https://example.org"}, 0) as opened:
+        assert opened.origins == {"h1": "https://example.org"}
+        assert opened.pid is None
+        assert opened.punctuality().suspect() is None
+
+
 def test_it_runs_on_the_cpus_it_is_given() -> None:
     cpu = max(os.sched_getaffinity(0))
-    with serving(echo) as origin, relay.relay(origin, 0.01, cpus=str(cpu)) as opened:
+    with serving(echo) as origin, opened_relay(origin, 0.01, cpus=str(cpu)) as opened:
         assert os.sched_getaffinity(opened.pid) == {cpu}
 
 
@@ -324,14 +386,13 @@ def test_it_runs_on_the_cpus_it_is_given() -> None:
     ("origin", "delay_s", "message"),
     [
         ("http://192.0.2.1", 0.01, "only for servers on this machine, not for 192.0.2.1"),
-        ("http://127.0.0.1:1", 0.0, "choose more than 0"),
         ("http://127.0.0.1:1", -1.0, "cannot be emulated"),
         ("http://127.0.0.1:1", float("nan"), "cannot be emulated"),
         ("http://127.0.0.1:1", 3600.0, "cannot be emulated"),
     ],
 )
 def test_what_cannot_be_relayed(origin: str, delay_s: float, message: str) -> None:
-    with pytest.raises(relay.RelayFailed, match=message), relay.relay(origin, delay_s):
+    with pytest.raises(relay.RelayFailed, match=message), opened_relay(origin, delay_s):
         pass
 
 
@@ -348,7 +409,7 @@ def test_lateness_and_losses_are_judged() -> None:
 
 
 def test_a_dead_relay_is_noticed() -> None:
-    with serving(echo) as origin, relay.relay(origin, 0.01) as opened:
+    with serving(echo) as origin, opened_relay(origin, 0.01) as opened:
         os.kill(opened.pid, signal.SIGKILL)
         with pytest.raises(relay.RelayFailed, match="the relay died"):
             opened.punctuality()
@@ -357,7 +418,7 @@ def test_a_dead_relay_is_noticed() -> None:
 _LAB = """
 import sys, time
 from trilane.lab import relay
-with relay.relay(sys.argv[1], 0.01) as opened:
+with relay.open_relay({"h1": sys.argv[1]}, 0.01) as opened:
     print(opened.pid, flush=True)
     time.sleep(600)
 """

@@ -1,10 +1,8 @@
 """Emulated distance: a relay between client and server that adds a round-trip time.
 
-What it models: every TCP segment and UDP datagram takes half the round trip longer, each way, and
-so does a TCP connect (see `trilane.lab.relay_process`). What it does not: bandwidth, loss, jitter;
-and since TCP's acknowledgements come from the relay next door, TCP's slow start costs nothing here,
-whereas QUIC's packets go from end to end and its slow start does. Large bodies over HTTP/3 are
-therefore at a disadvantage that a real network does not give them.
+What it models: every TCP chunk and UDP datagram takes half the round trip longer, each way; a TCP
+connect takes a round trip; and TCP starts slowly (`trilane.lab.relay_window`), as QUIC does by
+itself. What it does not: bandwidth, loss, jitter. `docs/servers.md` says what follows from that.
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import IO, Any
 from urllib.parse import SplitResult, urlsplit
@@ -80,42 +78,56 @@ class Punctuality:
 
 
 class Relay:
-    """A running relay to one origin."""
+    """A running relay."""
 
-    def __init__(self, origin: str, delay_s: float, scheduling: str, process: _Process) -> None:
-        self.origin = origin
-        """Where to go instead."""
+    def __init__(
+        self,
+        origins: Mapping[str, str],
+        delay_s: float,
+        process: _Process | None,
+        scheduling: str | None,
+    ) -> None:
+        self.origins = origins
+        """Where to go instead, by version."""
         self.delay_s = delay_s
         self.scheduling = scheduling
         """`real-time`, `nice -10` or `normal`: what the system let it have."""
-        self.pid = process.pid
+        self.pid = None if process is None else process.pid
+        """Process id; None where there is no delay and so no relay."""
         self._process = process
 
     def punctuality(self) -> Punctuality:
         """What it did since the last call; raises RelayFailed when it has died."""
+        if self._process is None:
+            return Punctuality(0, 0, 0, 0, 0, 0, 0.0, None, None, None)
         return Punctuality(**self._process.ask({}))
-
-    def lateness_p99_s(self) -> float | None:
-        """Its scheduling error since the last question at p99, in seconds; None when idle."""
-        return self.punctuality().late_p99_s
 
 
 @contextlib.contextmanager
-def relay(origin: str, delay_s: float, *, cpus: str | None = None) -> Iterator[Relay]:
-    """A relay to an origin on this machine that adds a round-trip time of `delay_s` seconds.
+def open_relay(
+    origins: Mapping[str, str], delay_s: float, *, cpus: str | None = None
+) -> Iterator[Relay]:
+    """A relay to origins on this machine, by version, with a round-trip time of `delay_s` seconds.
 
-    It serves TCP and UDP on one port, runs on `cpus` such as "0,2-3" (None: all of ours) and lives
-    as long as the context, or the lab. Raises RelayFailed.
+    For each origin it serves TCP and UDP on one port. It runs on `cpus` such as "0,2-3" (None: all
+    of ours) and lives as long as the context, or the lab. Without a delay there is no relay, and
+    the origins stay as they are. Raises RelayFailed.
     """
-    if not (math.isfinite(delay_s) and 0 < delay_s <= _LONGEST_S):
-        raise RelayFailed(
-            f"a delay of {delay_s} s cannot be emulated: choose more than 0, up to 60 s"
-        )
-    parts = urlsplit(origin)
-    family, name = _address(parts)
+    if not (math.isfinite(delay_s) and 0 <= delay_s <= _LONGEST_S):
+        raise RelayFailed(f"a delay of {delay_s} s cannot be emulated: choose from 0 to 60 s")
+    if delay_s == 0:
+        yield Relay(dict(origins), 0.0, None, None)
+        return
+    parts = {origin: urlsplit(origin) for origin in dict.fromkeys(origins.values())}
+    addresses = [_address(part) for part in parts.values()]
     with _running(cpus) as process:
-        ready = process.ask({"delay_s": delay_s, "family": family, "server": name})
-        yield Relay(_moved(parts, ready["port"]), delay_s, str(ready["scheduling"]), process)
+        ready = process.ask({"delay_s": delay_s, "origins": addresses})
+        moved = {
+            origin: _moved(part, port)
+            for (origin, part), port in zip(parts.items(), ready["ports"], strict=True)
+        }
+        there = {version: moved[origin] for version, origin in origins.items()}
+        yield Relay(there, delay_s, process, str(ready["scheduling"]))
 
 
 class _Process:

@@ -12,6 +12,7 @@ from collections import deque
 from typing import Any
 
 from trilane.lab.relay_loop import Handler, Loop
+from trilane.lab.relay_window import Window
 
 _BUFFER = memoryview(bytearray(1 << 18))
 _READS_PER_TURN = 8
@@ -56,6 +57,9 @@ class Flow:
         self._loop = loop
         self._pair = pair
         self._floor = floor
+        self._window = Window(loop.delay_s, loop.limit)
+        # What the sender's TCP would not have sent yet, and what is on the road until it is due.
+        self._unsent: deque[bytes | None] = deque()
         self._chunks: deque[tuple[float, bytes | None]] = deque()
         self._queued = 0
         self._scheduled = False
@@ -113,10 +117,33 @@ class Flow:
             self._loop.again(self.source, self._pair.handler(self.source))
         self._plan()
 
-    def _keep(self, chunk: bytes | None) -> None:
-        self._chunks.append((self._due(), chunk))
-        self._queued += len(chunk or b"")
+    def leave(self, at: float) -> None:
+        """Put on the road what the window allows at the time `at`."""
+        while self._unsent:
+            chunk = self._unsent[0]
+            if chunk:
+                room = self._window.room(at)
+                if room <= 0:
+                    more = self._window.next_room()
+                    self._loop.schedule(_Acknowledged(self, more), more)
+                    break
+                if len(chunk) > room:
+                    self._unsent[0] = chunk[room:]
+                    chunk = chunk[:room]
+                else:
+                    self._unsent.popleft()
+                self._window.leave(at, len(chunk))
+            else:
+                self._unsent.popleft()
+            self._chunks.append((at + self._loop.one_way_s, chunk))
         self._plan()
+
+    def _keep(self, chunk: bytes | None) -> None:
+        self._queued += len(chunk or b"")
+        self._unsent.append(chunk)
+        # With others before it, it waits for the next acknowledgement like them.
+        if len(self._unsent) == 1:
+            self.leave(max(self._loop.now, self._floor))
 
     def _due(self) -> float:
         """When that leaves which has just come."""
@@ -167,6 +194,18 @@ class Flow:
         with contextlib.suppress(OSError):
             self.sink.shutdown(socket.SHUT_WR)
         self._pair.flow_ended()
+
+
+class _Acknowledged:
+    """The time at which a direction has room again."""
+
+    def __init__(self, flow: Flow, at: float) -> None:
+        self._flow = flow
+        self._at = at
+
+    def deliver(self, _now: float) -> None:
+        # The time when it was due, not when we noticed: lateness must not add up.
+        self._flow.leave(self._at)
 
 
 class Pair:
