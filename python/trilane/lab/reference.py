@@ -154,7 +154,7 @@ def _crawl(
         found.append((path, zlib.crc32(body)))
         for link in _LINK.findall(body):
             to = link.decode("ascii", "replace").removeprefix(origin)
-            if to.startswith("/") and _canonical(to) not in seen:
+            if re.match(r"/(?!/)", to) and _canonical(to) not in seen:
                 seen.add(_canonical(to))
                 queue.append(_canonical(to))
     return Reference(tuple(found), complete=not cut)

@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO, Any
 from urllib.parse import SplitResult, urlsplit
@@ -80,65 +80,42 @@ class Punctuality:
 
 
 class Relay:
-    """A running relay."""
+    """A running relay to one origin."""
 
-    def __init__(
-        self,
-        origins: Mapping[str, str],
-        delay_s: float,
-        process: _Process | None,
-        scheduling: str | None,
-    ) -> None:
-        self.origins = origins
-        """Where to go instead, by version."""
+    def __init__(self, origin: str, delay_s: float, scheduling: str, process: _Process) -> None:
+        self.origin = origin
+        """Where to go instead."""
         self.delay_s = delay_s
         self.scheduling = scheduling
         """`real-time`, `nice -10` or `normal`: what the system let it have."""
+        self.pid = process.pid
         self._process = process
-
-    @property
-    def pid(self) -> int | None:
-        """Process id; None where there is no delay and so no relay."""
-        return None if self._process is None else self._process.pid
 
     def punctuality(self) -> Punctuality:
         """What it did since the last call; raises RelayFailed when it has died."""
-        if self._process is None:
-            return Punctuality(0, 0, 0, 0, 0, 0, 0.0, None, None, None)
         return Punctuality(**self._process.ask({}))
 
+    def lateness_p99_s(self) -> float | None:
+        """Its scheduling error since the last question at p99, in seconds; None when idle."""
+        return self.punctuality().late_p99_s
+
 
 @contextlib.contextmanager
-def open_relay(
-    origins: Mapping[str, str], delay_s: float, *, cpus: str | None = None
-) -> Iterator[Relay]:
-    """A relay to origins on this machine, by version, with a round-trip time of `delay_s` seconds.
+def relay(origin: str, delay_s: float, *, cpus: str | None = None) -> Iterator[Relay]:
+    """A relay to an origin on this machine that adds a round-trip time of `delay_s` seconds.
 
-    It runs on `cpus` (None: all of ours) and lives as long as the context, or the lab. Without a
-    delay there is no relay and the origins stay as they are. Raises RelayFailed.
+    It serves TCP and UDP on one port, runs on `cpus` such as "0,2-3" (None: all of ours) and lives
+    as long as the context, or the lab. Raises RelayFailed.
     """
-    if not (math.isfinite(delay_s) and 0 <= delay_s <= _LONGEST_S):
-        raise RelayFailed(f"a delay of {delay_s} s cannot be emulated: choose from 0 to 60 s")
-    if delay_s == 0:
-        yield Relay(dict(origins), 0.0, None, None)
-        return
-    parts = {origin: urlsplit(origin) for origin in dict.fromkeys(origins.values())}
-    addresses = [_address(part) for part in parts.values()]
+    if not (math.isfinite(delay_s) and 0 < delay_s <= _LONGEST_S):
+        raise RelayFailed(
+            f"a delay of {delay_s} s cannot be emulated: choose more than 0, up to 60 s"
+        )
+    parts = urlsplit(origin)
+    family, name = _address(parts)
     with _running(cpus) as process:
-        ready = process.ask({"delay_s": delay_s, "origins": addresses})
-        moved = {
-            origin: _moved(part, port)
-            for (origin, part), port in zip(parts.items(), ready["ports"], strict=True)
-        }
-        there = {version: moved[origin] for version, origin in origins.items()}
-        yield Relay(there, delay_s, process, str(ready["scheduling"]))
-
-
-@contextlib.contextmanager
-def relay(origin: str, delay_s: float) -> Iterator[str]:
-    """The origin to use instead of `origin` for a round-trip time of `delay_s` seconds."""
-    with open_relay({"": origin}, delay_s) as opened:
-        yield opened.origins[""]
+        ready = process.ask({"delay_s": delay_s, "family": family, "server": name})
+        yield Relay(_moved(parts, ready["port"]), delay_s, str(ready["scheduling"]), process)
 
 
 class _Process:
@@ -233,7 +210,8 @@ def _address(parts: SplitResult) -> tuple[int, tuple[Any, ...]]:
         raise RelayFailed(
             f"a delay can be emulated only for servers on this machine, not for {parts.hostname}"
         )
-    for family, name in local:
+    # A name such as localhost has several; only then is it worth a connection to find out.
+    for family, name in local if len(local) > 1 else ():
         with socket.socket(family, socket.SOCK_STREAM) as probe:
             probe.settimeout(1.0)
             if probe.connect_ex(name) == 0:

@@ -9,8 +9,8 @@ the relay costs nothing, so the round trip of a TCP connect is charged to the fi
 within one round trip after the connect counts as having come at its end. The end of a stream is
 relayed in its turn, in each direction by itself; a reset resets the other side.
 
-stdin, line 1: `{"delay_s": s, "origins": [[family, [host, port]], …]}`. stdout, once it listens:
-`{"ports": […], "scheduling": text}`. Then, for every line on stdin, one report about what has
+stdin, line 1: `{"delay_s": s, "family": n, "server": [host, port]}`. stdout, once it listens:
+`{"port": n, "scheduling": text}`. Then, for every line on stdin, one report about what has
 happened since the last one. When stdin closes, the relay ends.
 """
 
@@ -48,20 +48,16 @@ def main() -> int:
         order = json.loads(stdin.readline())
     scheduling = _be_punctual()
     loop = Loop(order["delay_s"])
-    ports, datagrams = [], []
-    for family, name in order["origins"]:
-        listener, near, port = _listen(family)
-        address = (family, tuple(name))
-        Streams(loop, listener, address)
-        datagrams.append(Datagrams(loop, near, address))
-        ports.append(port)
-    _say({"ports": ports, "scheduling": scheduling})
+    listener, near, port = _listen(order["family"])
+    address = (order["family"], tuple(order["server"]))
+    Streams(loop, listener, address)
+    datagrams = Datagrams(loop, near, address)
+    _say({"port": port, "scheduling": scheduling})
 
     def obey() -> bool:
         if not os.read(0, 4096):
             return False
-        for pile in datagrams:
-            pile.count_drops()
+        datagrams.count_drops()
         _say(loop.ledger.report())
         loop.ledger.reset()
         return True
