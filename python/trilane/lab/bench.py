@@ -17,7 +17,7 @@ from trilane.lab.measures import Json
 from trilane.lab.meter import Meter
 from trilane.lab.plan import header_fields
 from trilane.lab.reference import NoReference, Reference
-from trilane.lab.relay import Relay, RelayFailed, relay
+from trilane.lab.relay import Relay, RelayFailed, open_relay
 from trilane.lab.targets import Target, TargetFailed
 from trilane.lab.workload import ArmSpec, Workload
 
@@ -41,7 +41,7 @@ class Bench:
     _clients: Mapping[str, Contender]
     _targets: dict[str, Target] = field(default_factory=dict)
     _relays: dict[tuple[str, float], Relay] = field(default_factory=dict)
-    """By origin and delay."""
+    """By server and delay."""
     _references: dict[tuple[str, Workload, tuple[tuple[str, str], ...]], Reference] = field(
         default_factory=dict
     )
@@ -110,7 +110,7 @@ class Bench:
         meter = None
         if target.pids:
             cpus = 1 if self.server_cpus else len(machine.usable_cpus())
-            ours = [road.pid] if road is not None else []
+            ours = [road.pid] if road is not None and road.pid is not None else []
             meter = Meter(list(target.pids), cpus, ours)
         return Setting(
             origin=origin,
@@ -197,19 +197,20 @@ class Bench:
                 raise Unavailable(str(error)) from error
         return self._targets[name]
 
-    def _road(self, arm: ArmSpec, version: str | None = None) -> Relay:
-        origin = self._target(arm.server).origins[version or arm.version]
-        key = (origin, arm.delay_s)
+    def _road(self, arm: ArmSpec) -> Relay:
+        target, key = self._target(arm.server), (arm.server, arm.delay_s)
         if key not in self._relays:
             try:
-                self._relays[key] = self._stack.enter_context(relay(origin, arm.delay_s))
+                self._relays[key] = self._stack.enter_context(
+                    open_relay(target.origins, arm.delay_s)
+                )
             except RelayFailed as error:
                 raise Unavailable(str(error)) from error
         return self._relays[key]
 
     def _origin(self, arm: ArmSpec, version: str) -> str:
         if arm.delay_s:
-            return self._road(arm, version).origin
+            return self._road(arm).origins[version]
         return self._target(arm.server).origins[version]
 
     def _reference(self, target: Target, arm: ArmSpec, workload: Workload) -> Reference:

@@ -143,7 +143,8 @@ def _crawl(
     session: _Session, workload: Workload, origin: str, headers: Mapping[str, str]
 ) -> Reference:
     start = workload.start or "/"
-    queue, seen, found = deque([start]), {_canonical(start)}, []
+    queue, seen = deque([start]), {_canonical(start)}
+    found: list[tuple[str, int]] = []
     cut = False
     while queue:
         if workload.count is not None and len(found) >= workload.count:
