@@ -42,11 +42,11 @@ def test_the_samples_that_wrk_invents_are_taken_out_again(wrk: ModuleType) -> No
     measured = {100: 50, 150: 30, 420: 4, 777: 2, 1500: 1, 5000: 1}
     requests = sum(measured.values())
     connections = 8
-    report = {"requests": requests, "duration_us": 1100}
     interval = 1100 // (requests // connections)
     told = corrected(measured, interval)
     assert sum(told.values()) > requests
-    report["latency"] = [[value, count] for value, count in sorted(told.items())]
+    pairs = [[value, count] for value, count in sorted(told.items())]
+    report = {"requests": requests, "duration_us": 1100, "latency": pairs}
     assert wrk.observed(report, connections) == measured
 
 
