@@ -7,7 +7,7 @@
 # ]
 #
 # [tool.trilane]
-# name = "http.client"
+# name = "http-client"
 # title = "http.client"
 # versions = ["h1"]
 # strategies = ["serial", "threads", "processes", "asyncio_threads"]

@@ -18,15 +18,24 @@ DOCS = HERE.parents[1] / "docs"
 
 @pytest.fixture(scope="session")
 def comparison_schema() -> Draft202012Validator:
-    schemas = [
-        json.loads((DOCS / name).read_text(encoding="utf-8"))
-        for name in ("comparison.schema.json", "run.schema.json")
-    ]
+    return _validator("comparison.schema.json")
+
+
+@pytest.fixture(scope="session")
+def lab_schema() -> Draft202012Validator:
+    return _validator("lab.schema.json")
+
+
+def _validator(name: str) -> Draft202012Validator:
+    schemas = {
+        path.name: json.loads(path.read_text(encoding="utf-8"))
+        for path in DOCS.glob("*.schema.json")
+    }
     registry: Registry[Any] = Registry().with_resources(
-        (schema["$id"], Resource.from_contents(schema)) for schema in schemas
+        (schema["$id"], Resource.from_contents(schema)) for schema in schemas.values()
     )
-    Draft202012Validator.check_schema(schemas[0])
-    return Draft202012Validator(schemas[0], registry=registry)
+    Draft202012Validator.check_schema(schemas[name])
+    return Draft202012Validator(schemas[name], registry=registry)
 
 
 class Said:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from trilane import __version__, _core, build_profile, revision
-from trilane.cli import race
+from trilane.cli import compare, doctor, history, lab, lab_run, race, report
 from trilane.cli.units import Usage
 
 OK, FAILED, WRONG_USAGE, INTERRUPTED = 0, 1, 2, 130
@@ -25,6 +25,13 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 app.command("race", help=race.HELP)(race.race)
+lab.lab_app.command("run", help=lab_run.RUN_HELP)(lab_run.run)
+lab.lab_app.command("replay", help=lab_run.REPLAY_HELP)(lab_run.replay)
+app.add_typer(lab.lab_app)
+app.command("compare", help=compare.HELP)(compare.compare)
+app.command("report", help=report.HELP)(report.report)
+app.command("history", help=history.HELP)(history.history)
+app.command("doctor", help=doctor.HELP)(doctor.doctor)
 
 # Reached only for the list of commands: `__main__` hands these to Rust before Typer is imported.
 _NATIVE: dict[str, Any] = {
@@ -74,7 +81,8 @@ def run(arguments: Sequence[str]) -> int:
     try:
         code = app(list(arguments), prog_name="trilane", standalone_mode=False)
     except Usage as error:
-        return _fail(str(error), WRONG_USAGE, "trilane race --help")
+        words = arguments[: 2 if arguments[0] == "lab" else 1]
+        return _fail(str(error), WRONG_USAGE, error.hint or f"trilane {' '.join(words)} --help")
     except typer.TyperException as error:
         context = getattr(error, "ctx", None)
         command = context.command_path if context is not None else "trilane"

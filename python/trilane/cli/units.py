@@ -14,6 +14,11 @@ _LONGEST_S = 24 * 3600.0
 class Usage(Exception):
     """The command was used wrongly; the message says what to type."""
 
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        """`hint` is the command that helps on; None for the help of this one."""
+        self.hint = hint
+        super().__init__(message)
+
 
 def duration(flag: str, text: str, *, zero: bool = False) -> float:
     """Seconds of `500us`, `20ms`, `2s`, `1.5m` or `1h`; a bare number means seconds."""

@@ -1,4 +1,4 @@
-"""What a contender delivered, as a `trilane.run/1` (docs/run.schema.json), and whether it counts."""
+"""What a contender delivered, as a `trilane.run/1`, and whether it counts."""
 
 from __future__ import annotations
 
@@ -114,6 +114,7 @@ def run_of(asked: Asked, delivered: Delivered) -> Json:
             "peak_rss_bytes": delivered.peak_rss,
             "busy": [],
         },
+        "elapsed_s": elapsed,
         "process": delivered.ending.process(delivered.begin, delivered.peak_rss, delivered.started),
         "content": {
             "bytes": int(result["body_bytes"]),

@@ -88,7 +88,7 @@ class Observed:
 
 def compare(observed: Observed) -> Json:
     """Judge what was observed."""
-    table = _Table(observed)
+    table = Table(observed)
     rank, baseline = observed.rank, observed.baseline
     invalid = {arm.name: table.problems(arm.name) for arm in observed.arms}
     floors = {measure.name: table.floor(measure) for measure in observed.measures}
@@ -171,7 +171,7 @@ def _common_text(values: Sequence[str | None]) -> str | None:
     return ", ".join(sorted({value for value in values if value})) or None
 
 
-class _Table:
+class Table:
     """The values of all complete blocks, by arm and slot."""
 
     def __init__(self, observed: Observed) -> None:
@@ -189,12 +189,15 @@ class _Table:
 
     @property
     def blocks(self) -> int:
+        """Complete blocks."""
         return len(self._complete)
 
     def samples(self, arm: str) -> list[Sample]:
+        """The arm's runs in complete blocks."""
         return [s for s in self._observed.samples if s.arm == arm and s.block in self._complete]
 
     def problems(self, arm: str) -> list[str]:
+        """Why the arm must not be ranked; empty when it may."""
         samples = self.samples(arm)
         return verdict.merged([r for sample in samples for r in sample.invalid], len(samples))
 
@@ -207,6 +210,7 @@ class _Table:
         return np.asarray(np.sqrt(first * second), dtype=np.float64)
 
     def floor(self, measure: Measure) -> stats.Interval | None:
+        """Ratio of the baseline to itself (A/A); None where it did not run twice."""
         baseline = self._observed.baseline
         return stats.noise_floor(
             self._slot(baseline, 0, measure),
@@ -263,7 +267,7 @@ def _row(found: Comparison | None) -> Json:
     return dict(_UNKNOWN) if found is None else asdict(found)
 
 
-def _arm(observed: Observed, table: _Table, arm: Arm, problems: list[str]) -> Json:
+def _arm(observed: Observed, table: Table, arm: Arm, problems: list[str]) -> Json:
     samples = table.samples(arm.name)
     summary: Json = {}
     for measure in observed.measures:

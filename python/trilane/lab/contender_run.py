@@ -25,11 +25,11 @@ _POLITE_S = 3.0
 _LINE_LIMIT = 64 * 1024 * 1024
 
 
-class ContenderFailed(RuntimeError):
+class RunFailed(RuntimeError):
     """The contender did not deliver; the message says at which step and why."""
 
 
-class Declined(ContenderFailed):
+class Declined(RunFailed):
     """The contender says that it cannot do this plan; the message is its reason."""
 
 
@@ -75,7 +75,7 @@ def run(
     cpus: Sequence[int] | None = None,
     stopwatch: Stopwatch | None = None,
 ) -> Delivered:
-    """Run a contender once; raises `ContenderFailed` when it does not deliver in time."""
+    """Run a contender once; raises `RunFailed` when it does not deliver in time."""
     started = time.monotonic()
     with log.open("wb") as errors:
         process = subprocess.Popen(
@@ -91,7 +91,7 @@ def run(
         try:
             return _converse(process, watch, plan, log, limit_s, stopwatch, started)
         except BrokenPipeError as error:
-            raise ContenderFailed(_last_words(log, "ended before it was asked")) from error
+            raise RunFailed(_last_words(log, "ended before it was asked")) from error
         finally:
             stop_group(process)
 
@@ -124,7 +124,7 @@ def _converse(
     lines.close()
     ending = lines.wait(watch, _REPORT_S)
     if ending.code != 0:
-        raise ContenderFailed(_last_words(log, f"ended with {_code(ending.code)}"))
+        raise RunFailed(_last_words(log, f"ended with {_code(ending.code)}"))
     return Delivered(ready, result, ending, started, begin, end, peak)
 
 
@@ -133,7 +133,7 @@ class _Lines:
 
     def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
         if process.stdin is None or process.stdout is None:
-            raise ContenderFailed("the contender has no pipes")
+            raise RunFailed("the contender has no pipes")
         self._process = process
         self._stdin = process.stdin
         self._stdout = process.stdout
@@ -156,13 +156,13 @@ class _Lines:
         except ValueError:
             event = None
         if not isinstance(event, dict):
-            raise ContenderFailed(
+            raise RunFailed(
                 _last_words(self._log, f"said {bytes(line[:200])!r} instead of {name!r}")
             )
         if event.get("event") == "cannot":
             raise Declined(str(event.get("reason") or "it did not say why"))
         if event.get("event") != name:
-            raise ContenderFailed(
+            raise RunFailed(
                 _last_words(self._log, f"said {event.get('event')!r} instead of {name!r}")
             )
         return event
@@ -172,7 +172,7 @@ class _Lines:
         deadline = time.monotonic() + limit_s
         while not watch.has_ended():
             if time.monotonic() > deadline:
-                raise ContenderFailed(f"it did not end within {limit_s:g} s of its result")
+                raise RunFailed(f"it did not end within {limit_s:g} s of its result")
             time.sleep(0.002)
         ending = watch.end()
         self._process.returncode = ending.code
@@ -183,14 +183,14 @@ class _Lines:
             selector.register(self._stdout, selectors.EVENT_READ)
             while b"\n" not in self._buffer:
                 if len(self._buffer) > _LINE_LIMIT:
-                    raise ContenderFailed("it writes without end")
+                    raise RunFailed("it writes without end")
                 if not selector.select(max(0.0, deadline - time.monotonic())):
-                    raise ContenderFailed(
+                    raise RunFailed(
                         _last_words(self._log, f"did not say {name!r} within {limit_s:g} s")
                     )
                 got = os.read(self._stdout.fileno(), 1 << 16)
                 if not got:
-                    raise ContenderFailed(_last_words(self._log, f"ended without saying {name!r}"))
+                    raise RunFailed(_last_words(self._log, f"ended without saying {name!r}"))
                 self._buffer += got
         line, _, rest = bytes(self._buffer).partition(b"\n")
         self._buffer = bytearray(rest)

@@ -7,11 +7,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from trilane.lab.contender_run import ContenderFailed, stop_group
+from trilane.lab.contender_run import RunFailed, stop_group
 from trilane.lab.measures import Json
 from trilane.lab.observe import LOOPBACK, Instant, Watch, interface_bytes
 from trilane.lab.plan import header_fields
@@ -94,15 +95,22 @@ def shape(arm: ArmSpec) -> tuple[int, int]:
     return connections, max(1, arm.in_flight // connections)
 
 
-def run(plan: EnginePlan, *, file: Path, log: Path, limit_s: float, passes: int = 1) -> Json:
-    """Run the engine once; raises `ContenderFailed` when it leaves no result."""
-    with tempfile.NamedTemporaryFile(prefix="trilane-body-") as content:
+@contextmanager
+def prepared(plan: EnginePlan, requests: int | None = None) -> Iterator[tuple[list[str], Path]]:
+    """Argument vector of a run and the file of its result, for as long as the context."""
+    with tempfile.TemporaryDirectory(prefix="trilane-") as folder:
         body = None
         if plan.workload.body is not None:
-            content.write(plan.workload.body)
-            content.flush()
-            body = Path(content.name)
-        return _run(plan, plan.command(file, body), file, log, limit_s, passes)
+            body = Path(folder) / "body"
+            body.write_bytes(plan.workload.body)
+        file = Path(folder) / "run.json"
+        yield plan.command(file, body, requests), file
+
+
+def run(plan: EnginePlan, *, log: Path, limit_s: float, passes: int = 1) -> Json:
+    """Run the engine once; raises `RunFailed` when it leaves no result."""
+    with prepared(plan) as (command, file):
+        return _run(plan, command, file, log, limit_s, passes)
 
 
 def _run(
@@ -124,7 +132,7 @@ def _run(
             while not watch.has_ended():
                 peak = watch.peak() or peak
                 if time.monotonic() > started + limit_s:
-                    raise ContenderFailed(f"the run did not end within {limit_s:g} s")
+                    raise RunFailed(f"the run did not end within {limit_s:g} s")
                 time.sleep(_WAIT_S if time.monotonic() < started + 1 else 10 * _WAIT_S)
             ending = watch.end()
             process.returncode = ending.code
@@ -132,11 +140,11 @@ def _run(
             stop_group(process)
     if ending.code not in _WITH_RESULT:
         words = told(log.read_bytes())
-        raise ContenderFailed(words or f"the run ended with exit code {ending.code}")
+        raise RunFailed(words or f"the run ended with exit code {ending.code}")
     try:
         run: Json = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise ContenderFailed(f"the run left no readable result: {error}") from error
+        raise RunFailed(f"the run left no readable result: {error}") from error
     run["process"] = ending.process(Instant.zero(started), peak, started)
     after = interface_bytes()
     requests = run["requests"]
@@ -147,6 +155,7 @@ def _run(
             "interface": LOOPBACK,
             "passes": passes,
         }
+    run["elapsed_s"] = run["rate"]["window_s"] + _setup_s(run["phases"])
     run["client"] = {
         "name": "trilane",
         "library": "trilane",
@@ -156,3 +165,16 @@ def _run(
     run["plan"]["strategy"] = plan.arm.strategy
     run["plan"]["in_flight"] = plan.arm.in_flight
     return run
+
+
+def _setup_s(phases: Json) -> float:
+    """What the slowest connection took to be ready.
+
+    The engine begins to count when its connections are; a client under test makes them within its
+    elapsed time.
+    """
+    return sum(
+        float(phases[phase]["max"] or 0.0)
+        for phase in ("dns", "connect", "tls", "quic")
+        if phases[phase] is not None
+    )

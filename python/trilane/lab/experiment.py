@@ -6,13 +6,14 @@ frozen and checked when it is made: `BadExperiment` names the key that is wrong.
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from trilane.lab import plain
 from trilane.lab.bad_experiment import BadExperiment
+from trilane.lab.check import check
 from trilane.lab.form import Expect, Form, Published, Quick, Stats, Sweep
 from trilane.lab.measures import Json
 from trilane.lab.workload import ArmSpec, Workload
@@ -63,11 +64,23 @@ class Experiment:
     path: Path | None = field(default=None, compare=False)
     """The file it was read from."""
 
+    def __post_init__(self) -> None:
+        check(self)
+
+    def _repr_html_(self) -> str:
+        from trilane.lab import describe  # noqa: PLC0415 - it imports this module
+
+        return describe.html(self)
+
+    def _repr_mimebundle_(self, **_options: Any) -> dict[str, str]:
+        """What Jupyter shows: the question, and each form's workload and arms as a table."""
+        from trilane.lab import describe  # noqa: PLC0415 - it imports this module
+
+        return {"text/html": describe.html(self), "text/plain": describe.plain(self)}
+
     def to_dict(self) -> Json:
         """As JSON: everything filled in, for manifests and replay."""
-        result = _plain(asdict(self))
-        result["path"] = None if self.path is None else str(self.path)
-        return {"schema": SCHEMA, **result}
+        return {"schema": SCHEMA, **plain.to_json(self)}
 
     @classmethod
     def from_dict(cls, data: Json) -> Experiment:
@@ -77,7 +90,7 @@ class Experiment:
                 name=data["name"],
                 title=data["title"],
                 question=data["question"],
-                forms={name: _form(form) for name, form in data["forms"].items()},
+                forms={name: Form.from_dict(form) for name, form in data["forms"].items()},
                 hypothesis=data["hypothesis"],
                 confounders=tuple(data["confounders"]),
                 source=None if data["source"] is None else Source(**data["source"]),
@@ -111,39 +124,3 @@ def find(name: str, folders: Sequence[Path] | None = None) -> Experiment:
     from trilane.lab import experiment_file  # noqa: PLC0415 - it imports this module
 
     return experiment_file.find(name, folders)
-
-
-def _plain(value: Any) -> Any:
-    """Dataclasses as `asdict` leaves them, with what JSON has no word for replaced."""
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode()
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return value
-
-
-def _frozen(value: Any) -> Any:
-    return tuple(_frozen(item) for item in value) if isinstance(value, list) else value
-
-
-def _made(kind: type[Any], data: Json, **parts: Any) -> Any:
-    return kind(**{key: _frozen(value) for key, value in data.items()} | parts)
-
-
-def _form(data: Json) -> Form:
-    workload, quick, sweep = data["workload"], data["quick"], data["sweep"]
-    body = workload["body"]
-    form: Form = _made(
-        Form,
-        data,
-        workload=_made(Workload, workload, body=None if body is None else base64.b64decode(body)),
-        arms=tuple(_made(ArmSpec, arm) for arm in data["arms"]),
-        stats=_made(Stats, data["stats"]),
-        sweep=None if sweep is None else _made(Sweep, sweep),
-        published=tuple(_made(Published, row) for row in data["published"]),
-        expect=tuple(_made(Expect, row) for row in data["expect"]),
-        quick=None if quick is None else _made(Quick, quick),
-    )
-    return form

@@ -12,8 +12,9 @@ from trilane.lab.bad_experiment import BadExperiment, Key
 from trilane.lab.experiment import SCHEMA, Experiment, Source
 from trilane.lab.form import Expect, Form, Published, Quick, Stats, Sweep
 from trilane.lab.matrix import expand
-from trilane.lab.toml_table import Table, meant
+from trilane.lab.toml_table import Table
 from trilane.lab.vocabulary import SWEEPS
+from trilane.lab.words import meant
 from trilane.lab.workload import ArmOptions, ArmSpec, Headers, Workload, body_of
 
 _AT = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
@@ -31,7 +32,7 @@ def parse(content: bytes, path: Path) -> Experiment:
         document = tomllib.loads(text)
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise BadExperiment("is not UTF-8", where=f"{path}:{line}") from None
+        raise BadExperiment("is not UTF-8", where=f"{_shown(path)}:{line}") from None
     except tomllib.TOMLDecodeError as error:
         raise _unreadable(str(error), text, path) from None
     # Where in the file an arm of a form stands, because a matrix makes several arms.
@@ -39,17 +40,24 @@ def parse(content: bytes, path: Path) -> Experiment:
     try:
         return _experiment(Table(document, ()), path, origins)
     except BadExperiment as error:
-        key = _in_file(error.key, origins)
-        raise BadExperiment(error.problem, key, f"{path}:{_line(key, text)}") from None
+        lines = toml_lines.lines(text)
+        key = _in_file(error.key, origins, lines)
+        raise BadExperiment(error.problem, key, f"{_shown(path)}:{_line(key, lines)}") from None
+
+
+def files(folders: Sequence[Path]) -> dict[str, Path]:
+    """Experiment files by name; of two with one name that of the earlier folder."""
+    found: dict[str, Path] = {}
+    for folder in folders:
+        for path in sorted(folder.glob("*.toml")):
+            found.setdefault(path.stem, path)
+    return found
 
 
 def find(name: str, folders: Sequence[Path] | None) -> Experiment:
     """The experiment `name` from the first of the folders that has it."""
     folders = places.experiments() if folders is None else folders
-    known: dict[str, Path] = {}
-    for folder in folders:
-        for path in sorted(folder.glob("*.toml")):
-            known.setdefault(path.stem, path)
+    known = files(folders)
     if name in known:
         return read(known[name])
     if not known:
@@ -58,26 +66,36 @@ def find(name: str, folders: Sequence[Path] | None) -> Experiment:
     raise BadExperiment(f"there is no experiment {name!r}{meant(name, known)}")
 
 
+def _shown(path: Path) -> Path:
+    """As people would write it here: `experiments/bookstore.toml`."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
+
+
 def _unreadable(message: str, text: str, path: Path) -> BadExperiment:
     at = _AT.search(message)
     line = at[1] if at and at[1] else text.count("\n") + 1
     problem = _AT.sub("", message)
-    return BadExperiment(f"is not TOML: {problem[:1].lower()}{problem[1:]}", where=f"{path}:{line}")
+    return BadExperiment(
+        f"is not TOML: {problem[:1].lower()}{problem[1:]}", where=f"{_shown(path)}:{line}"
+    )
 
 
-def _in_file(key: Key, origins: dict[Key, Key]) -> Key:
+def _in_file(key: Key, origins: dict[Key, Key], lines: dict[Key, int]) -> Key:
+    """The key as the file has it: arms come from a matrix, some of their values from the form."""
     for length in range(len(key), 0, -1):
         if key[:length] in origins:
-            return origins[key[:length]] + key[length:]
-    return key
+            key = origins[key[:length]] + key[length:]
+            break
+    of_form = (*key[:2], *key[-1:])
+    return of_form if key not in lines and of_form in lines else key
 
 
-def _line(key: Key, text: str) -> int:
+def _line(key: Key, lines: dict[Key, int]) -> int:
     """Line of the key, or of the nearest table around it that the file has."""
-    found = toml_lines.lines(text)
-    while key and key not in found:
+    while key and key not in lines:
         key = key[:-1]
-    return found.get(key, 1)
+    return lines.get(key, 1)
 
 
 def _experiment(table: Table, path: Path, origins: dict[Key, Key]) -> Experiment:
@@ -294,7 +312,7 @@ def _sweep(table: Table | None) -> Sweep | None:
         crossings.append((pair[0], pair[1]))
     sweep = Sweep(
         key=key,
-        values=table.times("values") if key == "delay" else table.numbers("values"),
+        values=table.times("values", ()) if key == "delay" else table.numbers("values", ()),
         unit=table.text("unit", SWEEPS[key]),
         crossings=tuple(crossings),
     )

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from trilane.lab import plain
+from trilane.lab.measures import Json
 from trilane.lab.workload import ArmSpec, Workload
 
 
@@ -101,6 +104,30 @@ class Form:
     expect: tuple[Expect, ...] = ()
     quick: Quick | None = None
 
+    def to_dict(self) -> Json:
+        """As JSON, everything filled in."""
+        return plain.to_json(self)
+
+    @classmethod
+    def from_dict(cls, data: Json) -> Form:
+        """Made again from `to_dict`."""
+        body = data["workload"]["body"]
+        return plain.make(
+            cls,
+            data,
+            workload=plain.make(
+                Workload,
+                data["workload"],
+                body=None if body is None else base64.b64decode(body, validate=True),
+            ),
+            arms=tuple(plain.make(ArmSpec, arm) for arm in data["arms"]),
+            stats=plain.make(Stats, data["stats"]),
+            sweep=plain.make_optional(Sweep, data["sweep"]),
+            published=tuple(plain.make(Published, row) for row in data["published"]),
+            expect=tuple(plain.make(Expect, row) for row in data["expect"]),
+            quick=plain.make_optional(Quick, data["quick"]),
+        )
+
     def arm(self, name: str) -> ArmSpec:
         """The arm of that name; KeyError when there is none."""
         for arm in self.arms:
@@ -150,8 +177,7 @@ class Form:
         form = replace(self, workload=replace(self.workload, count=count, duration_s=None))
         if self.sweep is None or self.sweep.key != "count":
             return form
-        arms = tuple(replace(arm, at=None) for arm in self.arms)
-        return _with_values(replace(form, arms=arms), (count,))
+        return _with_values(form, (count,))
 
     def only(self, names: Sequence[str]) -> Form:
         """Only the arms named, in this order; KeyError with the first name that is none.
@@ -161,7 +187,10 @@ class Form:
         return _with_arms(self, tuple(self.arm(name) for name in names))
 
     def quickened(self) -> Form:
-        """The form for `--quick`: as its `quick` says, with what that leaves of the claims."""
+        """The form for `--quick`: as its `quick` says, with what that leaves of the claims.
+
+        Where it gives other values of the sweep, every arm runs at all of them.
+        """
         quick, form = self.quick, replace(self, quick=None)
         if quick is None:
             return form
@@ -203,21 +232,18 @@ def _with_arms(form: Form, arms: tuple[ArmSpec, ...]) -> Form:
 
 
 def _with_values(form: Form, values: tuple[float, ...]) -> Form:
-    """These values of the sweep, the arms that run at any of them, and their claims."""
+    """Other values of the sweep: every arm runs at all of them, and the claims that fit stay."""
     if form.sweep is None:
         return form
-    kept = set(values)
-    narrowed = replace(
+    return replace(
         form,
-        # A crossing needs two points at least.
+        arms=tuple(replace(arm, at=None) for arm in form.arms),
         sweep=replace(
             form.sweep,
             values=values,
+            # A crossing needs two points at least.
             crossings=form.sweep.crossings if len(values) > 1 else (),
         ),
-        published=tuple(row for row in form.published if row.at in kept),
-        expect=tuple(row for row in form.expect if row.at is None or row.at in kept),
-    )
-    return _with_arms(
-        narrowed, tuple(arm for arm in form.arms if arm.at is None or kept.intersection(arm.at))
+        published=tuple(row for row in form.published if row.at in values),
+        expect=tuple(row for row in form.expect if row.at is None or row.at in values),
     )

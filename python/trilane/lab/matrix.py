@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import product
 
 from trilane.lab.toml_table import Table
+from trilane.lab.vocabulary import STRATEGIES, VERSIONS
+from trilane.lab.words import is_not
 from trilane.lab.workload import ArmOptions, ArmSpec, Workload
 
 
 def expand(table: Table, workload: Workload, options: ArmOptions) -> Iterator[ArmSpec]:
     """Arms of a matrix, named `client-version-strategy`, the client varying slowest."""
     clients = table.texts("client")
-    versions = table.texts("version")
-    strategies = table.texts("strategy")
+    versions = _known(table, "version", VERSIONS)
+    strategies = _known(table, "strategy", STRATEGIES)
     sessions = table.flags("session", (True,))
     excluded = [_Excluded(row) for row in table.tables("exclude")]
     table.close()
@@ -21,10 +23,21 @@ def expand(table: Table, workload: Workload, options: ArmOptions) -> Iterator[Ar
         values = (client, version, strategy, session)
         if any([row.matches(values) for row in excluded]):  # noqa: C419 - all are to be counted
             continue
-        yield workload.arm(client, version, strategy, **{**options, "session": session})
+        chosen = options.copy()
+        chosen["session"] = session
+        yield workload.arm(client, version, strategy, **chosen)
     for row in excluded:
         if not row.used:
             raise row.table.bad(None, "excludes nothing: no arm of the matrix is like that")
+
+
+def _known(table: Table, axis: str, words: Collection[str]) -> tuple[str, ...]:
+    """The values of an axis; before `exclude` complains that a misspelt one does not occur."""
+    values = table.texts(axis)
+    for index, value in enumerate(values):
+        if value not in words:
+            raise table.bad(axis, is_not(axis, value, words), index)
+    return values
 
 
 class _Excluded:

@@ -23,16 +23,11 @@ def servers() -> list[Path]:
 
 
 def shipped(name: str) -> Path:
-    """The folder `name` that ships with Trilane; it need not exist."""
-    package = Path(trilane.__file__).resolve().parent
-    # In a checkout the package lies in python/trilane and the folders at the root.
-    checkout = package.parent.parent
-    if (checkout / "Cargo.toml").is_file() and package.parent.name == "python":
-        return checkout / name
-    return package / "share" / name
+    """The folder `name` that comes with Trilane; it need not exist."""
+    # In a wheel these are folders, in a checkout links to those at its root.
+    return (Path(trilane.__file__).parent / "share" / name).resolve()
 
 
 def _folders(name: str) -> list[Path]:
-    own, with_trilane = Path(name).absolute(), shipped(name)
-    folders = [own] if own.resolve() == with_trilane.resolve() else [own, with_trilane]
-    return [folder for folder in folders if folder.is_dir()]
+    own, with_trilane = Path(name).resolve(), shipped(name)
+    return [folder for folder in dict.fromkeys((own, with_trilane)) if folder.is_dir()]

@@ -15,12 +15,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from trilane import _core
 from trilane.lab.measures import Json
 from trilane.lab.process import told
 
 PROGRAM = (sys.executable, "-m", "trilane", "serve")
 READY_SCHEMA = "trilane.serve/1"
 _READY_S = 20.0
+# The default of `trilane serve --h2-streams`.
+_STREAMS = 1000
 _STOP_S = 5.0
 _LINE_LIMIT = 65_536
 
@@ -48,8 +51,13 @@ def embedded(
     state: Path | None,
     program: Sequence[str] = PROGRAM,
     ready_s: float = _READY_S,
+    log: Path | None = None,
 ) -> Iterator[Server]:
-    """`trilane serve` on free ports of 127.0.0.1, for as long as the context, or we, live."""
+    """`trilane serve` on free ports of 127.0.0.1, for as long as the context, or we, live.
+
+    Its messages go to the end of `log`, or nowhere when it comes up. It needs no guard, unlike
+    other servers: it ends by itself when its stdin closes.
+    """
     command = [
         *program,
         *("--port", "0", "--tls-port", "0", "--bind", "127.0.0.1", "-t", str(threads)),
@@ -57,23 +65,31 @@ def embedded(
         *(("--cpu", cpus) if cpus else ()),
         *(("--state", str(state)) if state else ()),
     ]
-    with _running(command) as (process, errors):
+    with _running(command, log) as (process, errors):
         ready = _ready(process, errors, ready_s)
         yield Server(
             pid=int(ready["pid"]),
             https=str(ready["https"]),
             http=str(ready["http"]),
             cacert=str(ready["cacert"]),
-            facts={"software": "trilane serve", "threads": threads, "cpus": cpus},
+            facts={
+                "software": f"trilane serve {_core.version}",
+                "revision": _core.revision or None,
+                "build_profile": _core.build_profile,
+                "threads": threads,
+                "cpus": cpus,
+                "max_concurrent_streams": _STREAMS,
+                "keepalive_requests": None,
+            },
         )
 
 
 @contextlib.contextmanager
 def _running(
-    command: Sequence[str],
+    command: Sequence[str], log: Path | None
 ) -> Iterator[tuple[subprocess.Popen[bytes], IO[bytes]]]:
     # Errors go to a file: a pipe that nobody reads on would stop the server when it is full.
-    with tempfile.TemporaryFile() as errors:
+    with log.open("a+b") if log else tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,

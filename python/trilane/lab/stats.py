@@ -135,7 +135,7 @@ def log_ratios(numerator: Floats, denominator: Floats) -> Floats:
 def noise_floor(first: Floats, second: Floats, seed: int) -> Interval | None:
     """Ratio of the baseline to itself (A/A): no claim may be smaller than what it shows."""
     interval = bootstrap(log_ratios(first, second), hodges_lehmann, seed)
-    return interval and _exponential(interval)
+    return interval and exponential(interval)
 
 
 def compare(
@@ -163,11 +163,11 @@ def compare(
         if log_interval is None:
             found.append(None)
             continue
-        interval = _exponential(log_interval)
+        interval = exponential(log_interval)
         p, p_holm = adjusted[index]
         finding: Finding = "invalid"
         if valid[index]:
-            finding = _finding(interval, p_holm, equal[index], floor)
+            finding = judge(interval, p_holm, equal[index], floor)
         found.append(
             Comparison(
                 ratio=interval.centre,
@@ -183,8 +183,9 @@ def compare(
     return found
 
 
-def _finding(interval: Interval, p_holm: float, p_tost: float, floor: Interval | None) -> Finding:
-    noise = max(abs(math.log(floor.low)), abs(math.log(floor.high))) if floor else 0.0
+def judge(interval: Interval, p_holm: float, p_tost: float, floor: Interval | None) -> Finding:
+    """What one comparison of valid runs shows; `interval` and `floor` are ratios."""
+    noise = reach(floor) if floor else 0.0
     significant = p_holm <= ALPHA and abs(math.log(interval.centre)) > noise
     if significant and interval.low > 1:
         return "higher"
@@ -193,7 +194,13 @@ def _finding(interval: Interval, p_holm: float, p_tost: float, floor: Interval |
     return "no_difference" if p_tost <= ALPHA else "undecided"
 
 
-def _exponential(interval: Interval) -> Interval:
+def reach(floor: Interval) -> float:
+    """How far the logarithm of a ratio's interval reaches from zero."""
+    return max(abs(math.log(floor.low)), abs(math.log(floor.high)))
+
+
+def exponential(interval: Interval) -> Interval:
+    """An interval of log-ratios as one of ratios."""
     return Interval(math.exp(interval.centre), math.exp(interval.low), math.exp(interval.high))
 
 

@@ -43,11 +43,16 @@ def new_run_folder(state: Path, kind: str) -> Path:
 
 
 def write_text(path: Path, content: str) -> None:
+    """Write a text file, atomically."""
+    write_bytes(path, content.encode())
+
+
+def write_bytes(path: Path, content: bytes) -> None:
     """Write a file so that a reader, or a crash, sees the old one or the new one."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     temporary = Path(name)
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
+        with os.fdopen(handle, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())

@@ -7,13 +7,17 @@ key; `close` refuses what nobody asked for.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any, TypeVar, cast
 
 from trilane.lab.bad_experiment import BadExperiment, Key
 from trilane.lab.quantity import seconds
+from trilane.lab.words import meant
+
+__all__ = ["Table", "meant", "told"]
 
 _T = TypeVar("_T")
+_V = TypeVar("_V")
 _MISSING: Any = object()
 
 # What TOML calls the types that `tomllib` gives.
@@ -35,7 +39,7 @@ class Table:
     def text(self, name: str, default: _T = _MISSING) -> str | _T:
         """A text that is not empty."""
         value = self._read(name, str, default)
-        if name in self._values and not value.strip():
+        if isinstance(value, str) and name in self._values and not value.strip():
             raise self.bad(name, "is empty")
         return value
 
@@ -74,11 +78,11 @@ class Table:
         """A list of numbers; whole ones stay whole."""
         return self._list(name, float, default)
 
-    def times(self, name: str, default: _T = _MISSING) -> tuple[float, ...] | _T:
+    def times(self, name: str, default: _T) -> tuple[float, ...] | _T:
         """A list of times with their units, in seconds."""
-        found = self._list(name, str, default)
-        if name not in self._values:
-            return found
+        found = self._list(name, str, None)
+        if found is None:
+            return default
         return tuple(self._seconds(name, value, index) for index, value in enumerate(found))
 
     def table(self, name: str) -> Table | None:
@@ -131,22 +135,22 @@ class Table:
     def _path(self, name: str) -> list[str]:
         return [part for part in (*self.key, name) if isinstance(part, str)]
 
-    def _read(self, name: str, kind: type[Any], default: Any, called: str | None = None) -> Any:
+    def _read(self, name: str, kind: type[_V], default: _T, called: str | None = None) -> _V | _T:
         self._known.append(name)
         if name not in self._values:
             if default is _MISSING:
-                raise self.bad(None, f"{name} is missing: add {name} = …")
+                raise self._missing(name, "…")
             return default
         value = self._values[name]
         if not _is(value, kind):
             raise self.bad(name, f"takes {called or _CALLED[kind]}, not {told(value)}")
-        return value
+        return cast("_V", value)
 
-    def _list(self, name: str, kind: type[Any], default: Any) -> Any:
+    def _list(self, name: str, kind: type[_V], default: _T) -> tuple[_V, ...] | _T:
         self._known.append(name)
         if name not in self._values:
             if default is _MISSING:
-                raise self.bad(None, f"{name} is missing: add {name} = […]")
+                raise self._missing(name, "[…]")
             return default
         found = self._values[name]
         if not isinstance(found, list):
@@ -156,19 +160,18 @@ class Table:
                 raise self.bad(name, f"takes {_CALLED[kind]}, not {told(value)}", index)
         return tuple(found)
 
+    def _missing(self, name: str, value: str) -> BadExperiment:
+        # Most often it is there, but misspelt.
+        unread = [key for key in self._values if key not in self._known]
+        for near in difflib.get_close_matches(name, unread, 1, 0.8):
+            return self.bad(near, f"unknown key: did you mean {name}?")
+        return self.bad(None, f"{name} is missing: add {name} = {value}")
+
     def _seconds(self, name: str, value: str, index: int | None = None) -> float:
         found = seconds(value)
         if found is None:
             raise self.bad(name, f"{value!r} is no time: write 500ms, 2s or 1m", index)
         return found
-
-
-def meant(word: str, known: Collection[str]) -> str:
-    """How an unknown word goes on: the nearest known one, or all of them."""
-    near = difflib.get_close_matches(word, known, 1)
-    if near:
-        return f": did you mean {near[0]}?"
-    return f": choose from {', '.join(known)}"
 
 
 def told(value: Any) -> str:

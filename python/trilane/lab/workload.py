@@ -16,6 +16,10 @@ BODY_BYTES = "{body_bytes}"
 """In a path: the size that a sweep over `body_bytes` is at."""
 
 
+# The jobs of `processes_asyncio` in the post behind `strategies`.
+_JOBS = 6
+
+
 class ArmOptions(TypedDict, total=False):
     """What an arm may set beside its client, version and strategy."""
 
@@ -51,7 +55,7 @@ class ArmSpec:
     delay_s: float
     """Emulated round-trip time in seconds."""
     in_flight: int
-    """Requests under way at once, over all connections, threads and processes."""
+    """Requests under way at once; with `processes_asyncio` in each process."""
     connections: int | None
     streams: int | None
     """Streams per connection; set for `load` only."""
@@ -158,32 +162,35 @@ def _concurrency(
     given = options.get("in_flight")
     wanted = given or default or 1
     connections = options.get("connections")
-    streams = threads = processes = chunk = None
+    # What contradicts the strategy is kept, for the check to name.
+    streams, threads = options.get("streams"), options.get("threads")
+    processes, chunk = options.get("processes"), options.get("chunk")
     match strategy:
         case "serial":
             wanted = 1
         case "threads" | "asyncio_threads":
-            wanted = threads = options.get("threads", wanted)
+            wanted = threads = threads or wanted
         case "processes":
-            wanted = processes = options.get("processes", wanted)
+            wanted = processes = processes or wanted
         case "processes_asyncio":
-            processes = options.get("processes", min(wanted, 2))
+            processes = processes or _JOBS
         case "chunks":
-            wanted = chunk = options.get("chunk", wanted)
+            wanted = chunk = chunk or wanted
             connections = connections or 1
         case "multiplexed":
             connections = connections or 1
         case "load":
-            threads = options.get("threads", 1)
-            streams = options.get("streams")
+            threads = threads or 1
             if connections is None:
                 streams = streams or 1
                 connections = max(1, wanted // streams)
-            elif streams is None:
-                streams = 1 if version == "h1" else max(1, wanted // connections)
-            wanted = connections * streams
+            elif streams is None and version != "h1" and (given or default):
+                # A remainder is left for the check to name.
+                streams = max(1, wanted // connections)
+            else:
+                streams = streams or 1
+                wanted = connections * streams
     return {
-        # What contradicts the rest is kept, for the check to name.
         "in_flight": given or wanted,
         "connections": connections,
         "streams": streams,

@@ -15,6 +15,16 @@ _POINTS = 64
 _DECADES = 4
 # METHOD: a quantile needs at least 10 / (1 - q) samples.
 _SAMPLES = 10
+# What a run without a histogram may carry.
+_NAMED = {
+    "p50": 0.5,
+    "p75": 0.75,
+    "p90": 0.9,
+    "p95": 0.95,
+    "p99": 0.99,
+    "p99_9": 0.999,
+    "p99_99": 0.9999,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,15 +35,28 @@ class Band:
     median: float
     low: float
     high: float
+    exact: bool = True
+    """From histograms; else from the few quantiles that a client reports."""
+
+
+def _kept(run: Json) -> Json | None:
+    """Response times (open model) or service times (closed model) of a run."""
+    latency = run["latency"]
+    kept: Json | None = latency["response" if run["plan"]["model"] == "open" else "service"]
+    return kept or None
 
 
 def decode(run: Json) -> HdrHistogram | None:
     """Histogram of a run's response times (open model) or service times (closed model)."""
-    latency = run["latency"]
-    kept = latency["response"] if run["plan"]["model"] == "open" else latency["service"]
+    kept = _kept(run)
     if not kept or not kept.get("hdr") or not kept["count"]:
         return None
     return HdrHistogram.decode(kept["hdr"])
+
+
+def bands_of(runs: Sequence[Json]) -> list[Band]:
+    """Quantiles of an arm: from histograms where runs have them, else as reported."""
+    return quantile_bands(runs) or _reported(runs)
 
 
 def quantile_bands(runs: Sequence[Json]) -> list[Band]:
@@ -42,7 +65,8 @@ def quantile_bands(runs: Sequence[Json]) -> list[Band]:
     if not histograms:
         return []
     fewest = min(histogram.get_total_count() for histogram in histograms)
-    quantiles = [1 - 10 ** (-_DECADES * step / _POINTS) for step in range(1, _POINTS + 1)]
+    steps = {1 - 10 ** (-_DECADES * step / _POINTS) for step in range(1, _POINTS + 1)}
+    quantiles = sorted(steps | {0.5})
     percentiles = [100 * q for q in quantiles if fewest * (1 - q) >= _SAMPLES]
     if not percentiles:
         return []
@@ -54,5 +78,15 @@ def quantile_bands(runs: Sequence[Json]) -> list[Band]:
     return bands
 
 
+def _reported(runs: Sequence[Json]) -> list[Band]:
+    kept = [latency for run in runs if (latency := _kept(run)) is not None]
+    bands = []
+    for name, q in _NAMED.items():
+        values = [latency[name] for latency in kept if latency.get(name) is not None]
+        if values:
+            bands.append(Band(q, statistics.median(values), min(values), max(values), exact=False))
+    return bands
+
+
 SECONDS_PER_UNIT = 1e-9
-"""The engine records nanoseconds."""
+"""Histograms record nanoseconds."""

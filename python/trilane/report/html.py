@@ -1,28 +1,80 @@
-"""A comparison as one offline HTML file."""
+"""A result as one offline HTML file."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import altair as alt
 import jinja2
 import vl_convert
 
-from trilane.lab.arms import TITLES
-from trilane.lab.measures import RACE, Json
+from trilane.lab.measures import Json
 from trilane.lab.verdict import bound_text
-from trilane.report import text
-from trilane.report.charts import charts
-
-_MARKS = {
-    "higher": "higher",
-    "lower": "lower",
-    "no_difference": "no difference",
-    "undecided": "undecided",
-    "invalid": "invalid",
-}
+from trilane.report import charts, ledgers, numbers, strip, text, view
+from trilane.report.charts.published import measure_label, published_labels
+from trilane.report.view import Point
 
 
-def render(comparison: Json) -> str:
-    """The whole page: everything that a server said is escaped."""
+@dataclass(frozen=True, slots=True)
+class _Section:
+    """One point of the result, ready to be shown."""
+
+    point: Point
+    arms: list[Json]
+    side_by_side: bool
+    numbers: list[numbers.Row]
+    strip: list[strip.Row]
+    figures: list[charts.Figures]
+    facts: list[ledgers.Fact]
+
+
+def render(result: Json) -> str:
+    """The page of a race or a lab result: everything that a server said is escaped."""
+    lab = view.as_lab(result)
+    sections = [_section(point) for point in view.points(lab)]
+    sweep = charts.of_sweep(lab)
+    beside = charts.published(lab)
+    return (
+        _environment()
+        .get_template("report.html.jinja")
+        .render(
+            lab=lab,
+            race=lab["experiment"]["form"] is None,
+            sections=sections,
+            sweep=sweep,
+            beside=beside,
+            charts=[
+                chart
+                for figures in ([sweep] if sweep else []) + [f for s in sections for f in s.figures]
+                for chart in (*figures.shown, *figures.folded)
+            ]
+            + ([beside] if beside else []),
+            published=_published(lab),
+            expected=_expected(lab),
+            machine=view.machine_line(lab),
+            # "v6.1.0" -> "v6.1": the name vl-convert knows a Vega-Lite release by.
+            vega=vl_convert.javascript_bundle(  # type: ignore[call-arg]
+                vl_version=".".join(alt.SCHEMA_VERSION.split(".")[:2])
+            ),
+        )
+    )
+
+
+def fragment(result: Json) -> str:
+    """Verdict, published numbers and tables without charts and styles, for a notebook."""
+    lab = view.as_lab(result)
+    return (
+        _environment()
+        .get_template("fragment.html.jinja")
+        .render(
+            lab=lab,
+            sections=[_section(point, figures=False) for point in view.points(lab)],
+            published=_published(lab),
+        )
+    )
+
+
+def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("trilane.report"),
         autoescape=True,
@@ -30,69 +82,57 @@ def render(comparison: Json) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template(
-        "comparison.html.jinja"
-    ).render(
-        comparison=comparison,
-        plan=comparison["plan"],
-        baseline=TITLES[comparison["baseline"]],
-        titles=TITLES,
-        rows=_rows(comparison),
-        charts=charts(comparison),
-        # "v6.1.0" -> "v6.1": the name vl-convert knows a Vega-Lite release by.
-        vega=vl_convert.javascript_bundle(  # type: ignore[call-arg]
-            vl_version=".".join(alt.SCHEMA_VERSION.split(".")[:2])
-        ),
+    environment.globals.update(
         text=text,
+        findings=numbers.FINDINGS,
         bound_text=bound_text,
+        said=ledgers.said,
+        runs_said=strip.said,
+        titles=view.titles,
+    )
+    return environment
+
+
+def _section(point: Point, *, figures: bool = True) -> _Section:
+    comparison = point.comparison
+    arms = view.listed(comparison)
+    return _Section(
+        point,
+        arms,
+        len(arms) <= view.FEW,
+        numbers.rows(comparison, arms),
+        strip.rows(comparison),
+        charts.of_point(point) if figures else [],
+        ledgers.facts(comparison),
     )
 
 
-def _rows(comparison: Json) -> list[Json]:
-    """One row per measure, one cell per arm: value with interval, then ratio with finding."""
-    ratios = {(row["measure"], row["arm"]): row for row in comparison["ratios"]}
+def _published(lab: Json) -> list[Json]:
     rows = []
-    for measure in RACE:
-        summaries = [arm["summary"][measure.name] for arm in comparison["arms"]]
-        if all(summary["median"] is None for summary in summaries):
-            continue
-        factor, unit = text.scale((summary["median"] for summary in summaries), measure.unit)
-        floor = comparison["noise_floor"][measure.name]
+    for row, label in zip(lab["published"], published_labels(lab), strict=True):
+        theirs, ours = row["published"], row["ours"]
         rows.append(
             {
-                "label": measure.label,
-                "unit": "" if measure.unit == "1/s" else unit,
-                "floor": f"{floor['low']:.3f}–{floor['high']:.3f}×" if floor else text.NONE,
-                "cells": [
-                    {
-                        "arm": arm["title"],
-                        **_cell(
-                            summary, factor, ratios.get((measure.name, arm["name"])), measure.better
-                        ),
-                    }
-                    for arm, summary in zip(comparison["arms"], summaries, strict=True)
-                ],
+                "what": label,
+                "post": text.times(theirs["ratio"]) if theirs["ratio"] else text.NONE,
+                "values": f"{theirs['arm']:g} ÷ {theirs['to']:g}",
+                "where": theirs["where"],
+                "ours": text.ratio(ours) if ours else text.NONE,
+                "finding": numbers.FINDINGS.get(ours["finding"], "") if ours else "not measured",
             }
         )
     return rows
 
 
-def _cell(summary: Json, factor: float, ratio: Json | None, better: str) -> Json:
-    median, low, high = (
-        None if summary[key] is None else summary[key] / factor for key in ("median", "low", "high")
-    )
-    cell: Json = {
-        "value": text.number(median),
-        "interval": None if low is None else f"{text.number(low)}–{text.number(high)}",
-        "ratio": None,
-    }
-    if ratio is not None:
-        finding = ratio["finding"]
-        tone = "plain"
-        if finding in ("higher", "lower"):
-            tone = "good" if finding == better else "bad"
-        cell["ratio"] = text.ratio(ratio)
-        cell["finding"] = _MARKS[finding]
-        cell["tone"] = "bad" if finding == "invalid" else tone
-        cell["p"] = None if ratio["p_holm"] is None else f"p {ratio['p_holm']:.3f}"
-    return cell
+def _expected(lab: Json) -> list[Json]:
+    titles = view.lab_titles(lab)
+    return [
+        {
+            "what": f"{measure_label(lab, row['measure'])}: "
+            f"{titles.get(row['arm'], row['arm'])} ÷ {titles.get(row['to'], row['to'])}",
+            "range": f"{text.times(row['low'])}–{text.times(row['high'])}×",
+            "ratio": text.NONE if row["ratio"] is None else f"{text.times(row['ratio'])}×",
+            "met": row["met"],
+        }
+        for row in lab["expect"]
+    ]

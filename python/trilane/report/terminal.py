@@ -1,6 +1,9 @@
-"""A comparison on the terminal: the verdict first, then what it rests on."""
+"""A result on the terminal: the verdict first, then what it rests on."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group, RenderableType
@@ -8,52 +11,118 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from trilane.lab.arms import TITLES
-from trilane.lab.measures import RACE, RATE, Json, Measure
+from trilane.lab.measures import Json
 from trilane.lab.verdict import bound_text
-from trilane.report import text
+from trilane.report import ledgers, numbers, text, view
+from trilane.report.charts.published import measure_label, published_labels
+from trilane.report.view import Point
 
-_MARKS = {"higher": "▲", "lower": "▼", "no_difference": "=", "undecided": "?", "invalid": "✗"}
 _VALIDITY_STYLE = {"valid": "green", "suspect": "yellow", "invalid": "bold red"}
+_ANY_WIDTH = 10_000
+# Between two columns: padding and the box.
+_GAP = 2
+# Short enough for six columns on 80 characters; other measures keep their labels.
 _LABELS = {
     "requests_per_s": "requests/s",
-    "p50": "p50 latency",
-    "p99": "p99 latency",
+    "elapsed_s": "elapsed",
+    "total_s": "whole process",
+    "repetition_s": "repetition",
+    "mean_s": "mean latency",
+    "ttfb_p50": "first byte p50",
+    "cpu_percent": "CPU",
     "client_cpu_us_per_request": "client CPU/req",
     "server_cpu_us_per_request": "server CPU/req",
     "bytes_per_request": "bytes/req",
+    "wire_bytes_per_request": "wire bytes/req",
+    "context_switches_per_request": "switches/req",
+    "syscalls_per_request": "syscalls/req",
 }
 
 
 def show(comparison: Json, console: Console) -> None:
     """Print a comparison."""
-    console.print(render(comparison), highlight=False, soft_wrap=False)
+    console.print(render(comparison, width=console.width), highlight=False, soft_wrap=False)
 
 
-def render(comparison: Json) -> RenderableType:
-    """A comparison as something rich can print."""
+def show_lab(result: Json, console: Console) -> None:
+    """Print a `trilane.lab/1`: every point, the post's numbers beside ours, crossings, gates."""
+    console.print(render_lab(result, width=console.width), highlight=False, soft_wrap=False)
+
+
+def render(comparison: Json, *, width: int = 80) -> RenderableType:
+    """A comparison as something rich can print in `width` columns."""
+    named = view.titles(comparison)
     return Group(
-        _head(comparison),
-        Padding(_table(comparison), (1, 0)),
-        _notes(comparison, _legend(comparison)),
+        Text.assemble(
+            (comparison["verdict"], "bold"),
+            "\n\n",
+            *((comparison["url"], "\n") if comparison.get("url") else ()),
+            (_shape(comparison), "dim"),
+        ),
+        Padding(_table(comparison, width), (1, 0)),
+        _notes(comparison, _legend(comparison, named[comparison["baseline"]])),
     )
 
 
-def _head(comparison: Json) -> Text:
+def render_lab(result: Json, *, width: int = 80) -> RenderableType:
+    """A lab result as something rich can print in `width` columns."""
+    experiment = result["experiment"]
+    form = f", {experiment['form']} form" if experiment["form"] else ""
+    parts: list[RenderableType] = [
+        Text(result["verdict"], style="bold"),
+        Text(f"\n{experiment['title']}{form}{', quick' if experiment['quick'] else ''}"),
+        Text(", ".join(filter(None, [result["started_at"], view.machine_line(result)])), "dim"),
+    ]
+    points = view.points(result)
+    for point in points:
+        parts += _point(point, width, alone=len(points) == 1)
+    if points:
+        comparison = points[0].comparison
+        named = view.titles(comparison)
+        parts.append(Text("\n").join(_legend(comparison, named[comparison["baseline"]])))
+    if result["crossings"]:
+        parts.append(_titled("crossings", (Text(row["text"]) for row in result["crossings"])))
+    if result["published"]:
+        parts.append(_published(result))
+    if result["expect"]:
+        parts.append(_titled("gates", (_gate(result, row) for row in result["expect"])))
+    if result["skipped"]:
+        parts.append(
+            _titled(
+                "skipped",
+                (Text(f"{gone['arm']}: {gone['reason']}", "yellow") for gone in result["skipped"]),
+            )
+        )
+    parts += [Text(""), _validity(result["validity"])]
+    return Group(*parts)
+
+
+def _point(point: Point, width: int, *, alone: bool) -> list[RenderableType]:
+    comparison = point.comparison
+    head = Text(f"\n{_shape(comparison)}", "dim")
+    if not alone:
+        head = Text.assemble("\n", (point.label, "bold"), (f": {_shape(comparison)}", "dim"))
+    said = [] if alone else [Text(comparison["verdict"])]
+    return [head, *said, Padding(_table(comparison, width), (1, 0))]
+
+
+def _shape(comparison: Json) -> str:
     plan = comparison["plan"]
-    shape = (
-        f"closed model, {text.counted(plan['in_flight'], 'request')} in flight, "
-        f"{text.counted(plan['blocks_done'], 'block')} of {text.duration(plan['duration_s'])} runs"
-    )
-    return Text.assemble(
-        (comparison["verdict"], "bold"), "\n\n", comparison["url"], "\n", (shape, "dim")
-    )
+    strategies = {arm["strategy"] for arm in comparison["arms"]}
+    parts = ["closed model"] if strategies == {"closed"} else []
+    if plan["in_flight"] is not None:
+        parts.append(f"{text.counted(plan['in_flight'], 'request')} in flight")
+    runs = "runs"
+    if plan["duration_s"] is not None:
+        runs = f"{text.duration(plan['duration_s'])} runs"
+    elif plan.get("count") is not None:
+        runs = f"runs of {text.counted(plan['count'], 'request')}"
+    return ", ".join([*parts, f"{text.counted(plan['blocks_done'], 'block')} of {runs}"])
 
 
-def _legend(comparison: Json) -> list[Text]:
+def _legend(comparison: Json, baseline: str) -> list[Text]:
     if all(row["ratio"] is None for row in comparison["ratios"]):
         return []
-    baseline = TITLES[comparison["baseline"]]
     return [
         Text(
             f"▲ higher ▼ lower = no difference beyond {text.percent(comparison['plan']['margin'])} "
@@ -64,106 +133,195 @@ def _legend(comparison: Json) -> list[Text]:
     ]
 
 
-def _shown(comparison: Json) -> list[Measure]:
-    return [
-        measure
-        for measure in RACE
-        if any(arm["summary"][measure.name]["median"] is not None for arm in comparison["arms"])
-    ]
+def _table(comparison: Json, width: int) -> RenderableType:
+    if not view.measures(comparison):
+        return Text("")
+    if len(comparison["arms"]) <= view.FEW:
+        table = _measures_down(comparison)
+        if Console(width=_ANY_WIDTH).measure(table).maximum <= width:
+            return table
+    return _arms_down(comparison, width)
 
 
-def _table(comparison: Json) -> Table:
+def _new_table() -> Table:
+    return Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
+
+
+def _measures_down(comparison: Json) -> Table:
     """Measures down, arms across: value, then ratio to the baseline with its interval."""
     arms = comparison["arms"]
-    ratios = {(row["measure"], row["arm"]): row for row in comparison["ratios"]}
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
+    compared = bool(comparison["ratios"])
+    table = _new_table()
     table.add_column("")
     for arm in arms:
-        shape = f"{arm['connections']} × {arm['streams']}"
-        table.add_column(f"{arm['title']}\n{shape}", justify="right", no_wrap=True)
-    if ratios:
+        shape = ""
+        if arm["connections"] is not None and arm["streams"] is not None:
+            shape = f"\n{arm['connections']} × {arm['streams']}"
+        table.add_column(Text(f"{arm['title']}{shape}"), justify="right", no_wrap=True)
+    if compared:
         table.add_column("noise\nfloor", style="dim", no_wrap=True, justify="right")
-    for measure in _shown(comparison):
-        medians = [arm["summary"][measure.name]["median"] for arm in arms]
-        factor, unit = text.scale(medians, measure.unit)
-        values = [Text(_value(median, factor, unit, measure)) for median in medians]
-        row: list[Text | str] = [_LABELS[measure.name], *values]
-        if not ratios:
-            table.add_row(*row)
+    for row in numbers.rows(comparison):
+        unit = f" {row.unit}" if row.unit else ""
+        values = [
+            Text(each.value if each.value == text.NONE else f"{each.value}{unit}")
+            for each in row.cells
+        ]
+        label = _LABELS.get(row.measure.name, row.label)
+        if not compared:
+            table.add_row(label, *values)
             continue
-        floor = comparison["noise_floor"][measure.name]
-        table.add_row(*row, f"{floor['low']:.2f}–{floor['high']:.2f}" if floor else text.NONE)
-        compared = [ratios.get((measure.name, arm["name"])) for arm in arms]
-        if all(row is None or row["ratio"] is None for row in compared):
-            continue
-        table.add_row(
-            "",
-            *[_ratio(ratio, measure) for ratio in compared],
-            style="dim",
-        )
+        table.add_row(label, *values, row.floor)
+        if any(each.ratio is not None and each.ratio != text.NONE for each in row.cells):
+            table.add_row("", *(_ratio(each) for each in row.cells), style="dim")
     return table
 
 
-def _value(median: float | None, factor: float, unit: str, measure: Measure) -> str:
-    if median is None:
-        return text.NONE
-    return text.number(median / factor) + ("" if measure is RATE else f" {unit}")
+def _arms_down(comparison: Json, width: int) -> RenderableType:
+    """Arms down, best first, measures across; as many tables as the width asks for."""
+    arms = view.ranked(comparison)
+    titles = [*(_title(arm) for arm in arms), Text("noise floor", "dim")]
+    first = min(max(len(title.plain) for title in titles), max(20, width // 3))
+    groups: list[list[_Column]] = [[]]
+    room = width - first - _GAP
+    for column in _columns(comparison, arms):
+        if groups[-1] and column.width + _GAP > room:
+            groups.append([])
+            room = width - first - _GAP
+        groups[-1].append(column)
+        room -= column.width + _GAP
+    tables: list[RenderableType] = []
+    for group in groups:
+        table = _new_table()
+        table.add_column("", width=first)
+        for column in group:
+            table.add_column(Text(column.head), justify="right", width=column.width)
+        for number, title in enumerate(titles):
+            cells = [column.cells[number] for column in group]
+            if any(cells):
+                table.add_row(title, *cells)
+        tables.append(Padding(table, (1 if tables else 0, 0, 0, 0)))
+    return Group(*tables)
 
 
-def _ratio(row: Json | None, measure: Measure) -> Text:
-    if row is None:
+@dataclass(frozen=True, slots=True)
+class _Column:
+    head: str
+    cells: list[Text]
+
+    @property
+    def width(self) -> int:
+        """Of the widest cell or word of the head."""
+        words = [len(word) for word in self.head.split()]
+        return max([cell.cell_len for cell in self.cells] + words)
+
+
+def _columns(comparison: Json, arms: list[Json]) -> Iterator[_Column]:
+    """The deciding measure with its ratio and interval, then the others with their finding."""
+    first = comparison["ranking"]["measure"]
+    for row in numbers.rows(comparison, arms):
+        unit = f" ({row.unit})" if row.unit else ""
+        head = f"{_LABELS.get(row.measure.name, row.label)}{unit}"
+        if row.measure.name == first:
+            yield _Column(head, [*(Text(each.value) for each in row.cells), Text("")])
+            yield _Column(
+                "ratio (95 % interval)", [*map(_ratio, row.cells), Text(row.floor, "dim")]
+            )
+        else:
+            yield _Column(head, [*map(_marked, row.cells), Text("")])
+
+
+def _title(arm: Json) -> Text:
+    verdict = arm["validity"]["verdict"]
+    title = Text(arm["title"])
+    if verdict != "valid":
+        title.append(f" {verdict}", style=_VALIDITY_STYLE[verdict])
+    return title
+
+
+def _marked(cell: numbers.Cell) -> Text:
+    if cell.finding is None:
+        return Text(cell.value)
+    return Text(f"{numbers.MARKS[cell.finding]} {cell.value}", style=_style(cell))
+
+
+def _ratio(cell: numbers.Cell) -> Text:
+    if cell.ratio is None or cell.finding is None:
         return Text("")
-    style = "red" if row["finding"] == "invalid" else ""
-    if row["finding"] in ("higher", "lower"):
-        style = f"not dim bold {'green' if row['finding'] == measure.better else 'red'}"
-    return Text(f"{_MARKS[row['finding']]} {text.ratio(row)}", style=style)
+    return Text(f"{numbers.MARKS[cell.finding]} {cell.ratio}", style=_style(cell))
+
+
+def _style(cell: numbers.Cell) -> str:
+    if cell.finding in ("higher", "lower"):
+        return f"not dim bold {'green' if cell.tone == 'good' else 'red'}"
+    return "red" if cell.finding == "invalid" else ""
+
+
+def _published(result: Json) -> RenderableType:
+    table = _new_table()
+    table.add_column("the post beside ours")
+    table.add_column("the post", justify="right", no_wrap=True)
+    table.add_column("here, 95 % interval", justify="right", no_wrap=True)
+    for row, label in zip(result["published"], published_labels(result), strict=True):
+        theirs, ours = row["published"]["ratio"], row["ours"]
+        here = Text("not measured", "dim")
+        if ours is not None and ours["ratio"] is not None:
+            here = Text(f"{numbers.MARKS[ours['finding']]} {text.ratio(ours)}")
+        table.add_row(
+            Text(label),
+            text.NONE if theirs is None else f"{text.times(theirs)}×",
+            here,
+        )
+    return Padding(table, (1, 0, 0, 0))
+
+
+def _gate(result: Json, row: Json) -> Text:
+    named = view.lab_titles(result)
+    what = (
+        f"{measure_label(result, row['measure'])}: {named.get(row['arm'], row['arm'])} ÷ "
+        f"{named.get(row['to'], row['to'])} within {text.times(row['low'])}–"
+        f"{text.times(row['high'])}×: "
+    )
+    if row["met"] is None:
+        return Text.assemble(what, ("not measured", "yellow"))
+    here = f"{text.times(row['ratio'])}×"
+    if row["met"]:
+        return Text.assemble(what, (f"met, {here}", "green"))
+    return Text.assemble(what, (f"breached, {here}", "bold red"))
+
+
+def _titled(title: str, lines: Iterable[Text]) -> Text:
+    return Text("\n").join([Text(f"\n{title}", style="bold"), *lines])
 
 
 def _notes(comparison: Json, lines: list[Text]) -> Text:
     lines.append(Text(""))
     for arm in comparison["arms"]:
         load = arm["load"]
-        busy = f"client {text.percent(load['client_busy'])}"
-        if load["server_busy"] is not None:
-            busy += f", server {text.percent(load['server_busy'])}"
-        lines.append(Text(f"{arm['title']}: {bound_text(load)}; busiest thread {busy}"))
+        busy = [
+            f"{side} {text.percent(load[f'{side}_busy'])}"
+            for side in ("client", "server")
+            if load[f"{side}_busy"] is not None
+        ]
+        if busy and len(comparison["arms"]) <= view.FEW:
+            lines.append(
+                Text(f"{arm['title']}: {bound_text(load)}; busiest thread {', '.join(busy)}")
+            )
     lines += [
-        Text(f"{TITLES[gone['version']]} not raced: {gone['reason']}", style="yellow")
-        for gone in comparison["absent"]
+        Text(f"{gone['arm']} not raced: {gone['reason']}", style="yellow")
+        for gone in view.as_lab(comparison)["skipped"]
     ]
     pinning = comparison["ledger"]["machine"].get("pinning")
     if pinning:
         lines.append(Text(f"pinning: {pinning}", style="dim"))
-    differing = _unexpected(comparison)
+    differing = ledgers.unexpected(comparison)
     if differing:
         lines.append(Text(f"not equal between arms: {', '.join(differing)}", style="yellow"))
-    verdict = comparison["validity"]
-    lines.append(
-        Text.assemble("validity: ", (verdict["verdict"], _VALIDITY_STYLE[verdict["verdict"]]))
-    )
-    for reason in verdict["reasons"]:
-        lines[-1].append(f"\n  {reason}", style="default")
+    lines.append(_validity(comparison["validity"]))
     return Text("\n").join(lines)
 
 
-# A race is about these: they differ by design and are shown in the report's ledger only.
-_BY_DESIGN = frozenset(
-    {
-        "version obtained",
-        "ALPN",
-        "connections",
-        "streams per connection",
-        "server settings",
-        "client settings",
-        "request header fields",
-        "request header (bytes)",
-    }
-)
-
-
-def _unexpected(comparison: Json) -> list[str]:
-    return [
-        str(row["name"])
-        for row in comparison["ledger"]["rows"]
-        if not row["equal"] and row["name"] not in _BY_DESIGN
-    ]
+def _validity(validity: Json) -> Text:
+    told = Text.assemble("validity: ", (validity["verdict"], _VALIDITY_STYLE[validity["verdict"]]))
+    for reason in validity["reasons"]:
+        told.append(f"\n  {reason}", style="default")
+    return told

@@ -10,17 +10,36 @@ NONE = "–"
 _SCALES: dict[str, tuple[tuple[float, str], ...]] = {
     "s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")),
     "us": ((1.0, "µs"),),
-    "B": ((1.0, "B"),),
+    "B": ((1e6, "MB"), (1e3, "kB"), (1.0, "B")),
     "1/s": ((1.0, "/s"),),
+    "%": ((1.0, "%"),),
+    "1": ((1.0, ""),),
 }
+# The unit of a scale that is used only from so many of the smaller unit on: 1,432 B, but 14.3 kB.
+_FROM = {"MB": 10e6, "kB": 10e3}
+_FIVE_DIGITS = 10_000
 
 
 def scale(values: Iterable[float | None], unit: str) -> tuple[float, str]:
-    """One scale for a whole column: the largest in which every value is at least 1."""
+    """One scale for a whole column: the largest in which every value is at least 1.
+
+    A column that spans so much that its largest value would take five digits gets the next larger
+    scale: 0.302 s beside 14.0 s, not 302 ms beside 14,012 ms.
+    """
     known = [abs(value) for value in values if value]
     choices = _SCALES.get(unit, ((1.0, unit),))
-    smallest = min(known, default=1.0)
-    return next((choice for choice in choices if smallest >= choice[0]), choices[-1])
+    smallest, largest = min(known, default=1.0), max(known, default=1.0)
+    place = next(
+        (
+            place
+            for place, (factor, name) in enumerate(choices)
+            if smallest >= _FROM.get(name, factor)
+        ),
+        len(choices) - 1,
+    )
+    if place and unit == "s" and largest / choices[place][0] >= _FIVE_DIGITS:
+        place -= 1
+    return choices[place]
 
 
 def number(value: float | None) -> str:
@@ -28,7 +47,7 @@ def number(value: float | None) -> str:
     if value is None:
         return NONE
     size = abs(value)
-    decimals = 0 if size >= 100 else 1 if size >= 10 else 2
+    decimals = 0 if size >= 100 or not size else 1 if size >= 10 else 2 if size >= 1 else 3
     return f"{value:,.{decimals}f}"
 
 
@@ -37,14 +56,40 @@ def quantity(value: float | None, unit: str) -> str:
     if value is None:
         return NONE
     factor, name = scale([value], unit)
-    return f"{number(value / factor)} {name}"
+    return f"{number(value / factor)} {name}".rstrip()
+
+
+def within(summary: Mapping[str, Any], factor: float) -> str:
+    """A median with its interval, in the scale of `factor`."""
+    if summary["median"] is None:
+        return NONE
+    middle = number(summary["median"] / factor)
+    if summary["low"] is None:
+        return middle
+    return f"{middle} ({number(summary['low'] / factor)}–{number(summary['high'] / factor)})"
+
+
+def headed(label: str, unit: str) -> str:
+    """A label with its unit, once."""
+    return label if not unit or unit == "/s" else f"{label} ({unit})"
 
 
 def ratio(row: Mapping[str, Any]) -> str:
     """A ratio with its interval."""
     if row["ratio"] is None:
         return NONE
-    return f"{row['ratio']:.2f}× ({row['low']:.2f}–{row['high']:.2f})"
+    if row["low"] is None:
+        return f"{times(row['ratio'])}×"
+    return f"{times(row['ratio'])}× ({times(row['low'])}–{times(row['high'])})"
+
+
+def times(value: float) -> str:
+    """A ratio: two decimals, more below 0.1 and fewer from 100 on, so that none reads as zero."""
+    if value >= 100:
+        return f"{value:,.0f}"
+    if value >= 0.1 or value <= 0:
+        return f"{value:.2f}"
+    return f"{value:.3f}" if value >= 0.01 else f"{value:.2g}"
 
 
 def percent(value: float | None) -> str:
@@ -63,3 +108,19 @@ def duration(seconds: float) -> str:
         if seconds >= factor and abs(seconds / factor - round(seconds / factor)) < 1e-9:
             return f"{round(seconds / factor)}{unit}"
     return f"{seconds:g}s"
+
+
+def swept(value: float, key: str, unit: str | None) -> str:
+    """A value of a sweep with its unit: `1,000 requests`, `20 ms`."""
+    if key == "delay":
+        return quantity(value, "s") if value else "0 ms"
+    if key == "body_bytes":
+        return quantity(value, "B")
+    number = f"{value:,.0f}" if value == int(value) else f"{value:g}"
+    return f"{number} {unit or ''}".rstrip()
+
+
+def listed(words: Iterable[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    *rest, last = list(words) or [""]
+    return f"{', '.join(rest)} and {last}" if rest else last

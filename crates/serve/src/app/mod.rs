@@ -44,7 +44,8 @@ pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 pub(crate) struct App {
     requests: Arc<AtomicU64>,
     alt_svc: HeaderValue,
-    site: site::Site,
+    station: site::Site,
+    profiles: site::Site,
 }
 
 impl App {
@@ -54,7 +55,8 @@ impl App {
         Arc::new(Self {
             requests,
             alt_svc,
-            site: site::Site::default(),
+            station: site::Site::station(),
+            profiles: site::Site::profiles(),
         })
     }
 

@@ -15,6 +15,7 @@ use super::{
     gzip::{self, Text},
     has_content, pattern,
     reply::Drip,
+    site::Site,
 };
 use crate::{
     connection::Connection,
@@ -22,7 +23,7 @@ use crate::{
 };
 
 /// What there is, as a 404 tells it.
-const ENDPOINTS: [(&str, &str); 11] = [
+const ENDPOINTS: [(&str, &str); 12] = [
     ("/", "11 bytes, the same as /hello"),
     ("/hello", "11 bytes: hello world"),
     (
@@ -39,6 +40,7 @@ const ENDPOINTS: [(&str, &str); 11] = [
     ("/books", "the ids of 3,000 books"),
     ("/book?id={id}", "one book"),
     ("/site/", "the first of 11 linked pages"),
+    ("/profiles/", "the first of 120 linked pages"),
     (
         "/drip?bytes={n}&duration={time}&delay={time}",
         "a slow body",
@@ -176,19 +178,30 @@ pub(super) fn page(app: &App, connection: &Arc<Connection>, head: &Parts) -> Pag
         ("headers", None) => Page::json(StatusCode::OK, &arrived(connection, head)),
         ("books", None) => Page::text(JSON, bookstore::shared().index(), &head.headers),
         ("book", None) => book(asked, &head.headers),
-        ("site", page) => {
-            let scheme = match connection.tls {
-                Some(_) => "https",
-                None => "http",
-            };
-            let pages = app.site.pages(scheme, authority(head));
-            match pages.get(page.unwrap_or_default()) {
-                Some(text) => Page::text(HTML, text, &head.headers),
-                None => Page::not_found("no such page; the first is /site/", path),
-            }
-        }
+        ("site", page) => linked(&app.station, page, path, connection, head),
+        ("profiles", page) => linked(&app.profiles, page, path, connection, head),
         ("drip", None) => drip(asked, connection),
         _ => Page::not_found("not found", path),
+    }
+}
+
+fn linked(
+    site: &Site,
+    page: Option<&str>,
+    path: &str,
+    connection: &Connection,
+    head: &Parts,
+) -> Page {
+    let scheme = match connection.tls {
+        Some(_) => "https",
+        None => "http",
+    };
+    match site
+        .pages(scheme, authority(head))
+        .get(page.unwrap_or_default())
+    {
+        Some(text) => Page::text(HTML, text, &head.headers),
+        None => Page::not_found("no such page; the first are /site/ and /profiles/", path),
     }
 }
 

@@ -1,10 +1,13 @@
-//! Eleven linked pages for a spider, as the post behind the `spider` experiment had.
+//! Linked pages for a spider: eleven, as the post behind the `spider` experiment had, and a larger
+//! site of profiles, whose first pages lead further than the fifty that `requests-walk` follows.
 //!
 //! Half of the links are absolute, so they have to name the authority that the client used.
 
 use std::{
     collections::HashMap,
     fmt::Write,
+    iter::once,
+    ops::Range,
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -27,22 +30,68 @@ const PAGES: [(&str, &str); 11] = [
     ("signals", "Signals"),
     ("supplies", "Supplies"),
 ];
+/// Profiles beside the first page, which lists some of them.
+const PROFILES: usize = 119;
 const SEED: u64 = 0x7370_6964_6572;
 /// Renderings kept, one per authority. Who asks by more names pays for the rendering.
 const MAX_RENDERINGS: usize = 16;
 /// RFC 1035 names are shorter, with a port too.
 const MAX_AUTHORITY: usize = 263;
 
-/// The site, rendered for those authorities that asked for it.
-#[derive(Default)]
+/// Pages, where they lie and how they lead to each other.
+struct Plan {
+    prefix: &'static str,
+    /// Name in the path and title; the first page has no name.
+    pages: Vec<(String, String)>,
+    ahead: fn(place: usize, pages: usize) -> Range<usize>,
+}
+
+/// A site, rendered for those authorities that asked for it.
 pub(super) struct Site {
+    plan: Plan,
     renderings: Mutex<HashMap<String, Arc<Pages>>>,
 }
 
 /// The pages in one rendering.
-pub(super) struct Pages(Vec<Text>);
+pub(super) struct Pages {
+    texts: Vec<Text>,
+    places: HashMap<String, usize>,
+}
 
 impl Site {
+    /// Eleven pages under `/site`: a spider has to go three deep.
+    pub(super) fn station() -> Self {
+        let pages = PAGES.map(|(name, title)| (name.to_owned(), title.to_owned()));
+        Self::new(Plan {
+            prefix: "/site",
+            pages: pages.to_vec(),
+            // The first page leads to five others, which lead on.
+            ahead: |place, pages| match place {
+                0 => 1..6,
+                place => place..(place + 3).min(pages),
+            },
+        })
+    }
+
+    /// A hundred and twenty pages under `/profiles`, each of which leads to up to four new ones.
+    pub(super) fn profiles() -> Self {
+        let named = (1..=PROFILES).map(|n| (n.to_string(), format!("Profile {n}")));
+        Self::new(Plan {
+            prefix: "/profiles",
+            pages: once((String::new(), "Profiles".to_owned()))
+                .chain(named)
+                .collect(),
+            ahead: |place, pages| (4 * place + 1).min(pages)..(4 * place + 5).min(pages),
+        })
+    }
+
+    fn new(plan: Plan) -> Self {
+        Self {
+            plan,
+            renderings: Mutex::default(),
+        }
+    }
+
     pub(super) fn pages(&self, scheme: &str, authority: &str) -> Arc<Pages> {
         let origin = match is_plain(authority) {
             true => format!("{scheme}://{authority}"),
@@ -57,7 +106,7 @@ impl Site {
         if let Some(pages) = renderings.get(&origin) {
             return pages.clone();
         }
-        let pages = Arc::new(Pages::render(&origin));
+        let pages = Arc::new(Pages::render(&self.plan, &origin));
         if renderings.len() >= MAX_RENDERINGS {
             renderings.clear();
         }
@@ -76,32 +125,34 @@ fn is_plain(authority: &str) -> bool {
 
 impl Pages {
     pub(super) fn get(&self, name: &str) -> Option<&Text> {
-        let place = PAGES.iter().position(|(page, _)| *page == name)?;
-        self.0.get(place)
+        self.texts.get(*self.places.get(name)?)
     }
 
-    fn render(origin: &str) -> Self {
+    fn render(plan: &Plan, origin: &str) -> Self {
         let mut random = Random::new(SEED);
-        Self(
-            (0..PAGES.len())
-                .map(|place| Text::new(render_page(&mut random, place, origin)))
+        let names = plan.pages.iter().map(|(name, _)| name.clone());
+        Self {
+            texts: (0..plan.pages.len())
+                .map(|place| Text::new(render_page(&mut random, plan, place, origin)))
                 .collect(),
-        )
+            places: names.zip(0..).collect(),
+        }
     }
 }
 
-fn render_page(random: &mut Random, place: usize, origin: &str) -> String {
-    let (_, title) = PAGES[place];
+fn render_page(random: &mut Random, plan: &Plan, place: usize, origin: &str) -> String {
+    let (_, title) = &plan.pages[place];
     let mut html = String::with_capacity(8 << 10);
     let link = |html: &mut String, to: usize, absolute: bool| {
-        let (name, title) = PAGES[to];
+        let (name, title) = &plan.pages[to];
         let origin = if absolute { origin } else { "" };
         // The first page's own address has no slash at the end: spiders cut it off.
         let slash = if name.is_empty() { "" } else { "/" };
+        let prefix = plan.prefix;
         // A `write!` to a String does not fail.
         let _ = writeln!(
             html,
-            "<li><a href=\"{origin}/site{slash}{name}\">{title}</a></li>"
+            "<li><a href=\"{origin}{prefix}{slash}{name}\">{title}</a></li>"
         );
     };
     let _ = writeln!(
@@ -109,15 +160,8 @@ fn render_page(random: &mut Random, place: usize, origin: &str) -> String {
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <title>{title}</title>\n</head>\n<body>\n<h1>{title}</h1>\n<nav>\n<ul>"
     );
-    // The first page leads to five others, which lead on: a spider has to go three deep.
-    let last = PAGES.len() - 1;
-    let ahead = if place == 0 {
-        1..6
-    } else {
-        place..(place + 3).min(last + 1)
-    };
     link(&mut html, 0, place.is_multiple_of(2));
-    for to in ahead {
+    for to in (plan.ahead)(place, plan.pages.len()) {
         link(&mut html, to, to % 2 == 1);
     }
     html.push_str("</ul>\n</nav>\n");
@@ -154,16 +198,15 @@ mod tests {
             .collect()
     }
 
-    #[test]
-    fn a_spider_finds_eleven_pages() {
-        let site = Site::default();
+    /// The paths that a spider finds from the first page, and how many links were absolute.
+    fn crawl(site: &Site, prefix: &str) -> (BTreeSet<String>, usize) {
         let origin = "https://localhost:8443";
         let pages = site.pages("https", "localhost:8443");
-        let mut seen = BTreeSet::from(["/site".to_owned()]);
-        let mut queue = VecDeque::from(["/site".to_owned()]);
+        let mut seen = BTreeSet::from([prefix.to_owned()]);
+        let mut queue = VecDeque::from([prefix.to_owned()]);
         let mut absolute = 0;
         while let Some(path) = queue.pop_front() {
-            let name = path.strip_prefix("/site").unwrap().trim_start_matches('/');
+            let name = path.strip_prefix(prefix).unwrap().trim_start_matches('/');
             let html = std::str::from_utf8(pages.get(name).unwrap().plain()).unwrap();
             absolute += html.matches("<a href=\"https://").count();
             assert!((2000..40_000).contains(&html.len()), "{} bytes", html.len());
@@ -173,13 +216,26 @@ mod tests {
                 }
             }
         }
+        (seen, absolute)
+    }
+
+    #[test]
+    fn a_spider_finds_eleven_pages() {
+        let (seen, absolute) = crawl(&Site::station(), "/site");
         assert_eq!(seen.len(), 11, "{seen:?}");
         assert!(absolute >= 11, "{absolute} absolute links");
     }
 
     #[test]
+    fn a_spider_finds_every_profile() {
+        let (seen, absolute) = crawl(&Site::profiles(), "/profiles");
+        assert_eq!(seen.len(), PROFILES + 1);
+        assert!(absolute > PROFILES / 2, "{absolute} absolute links");
+    }
+
+    #[test]
     fn an_authority_that_is_no_name_does_not_reach_the_page() {
-        let site = Site::default();
+        let site = Site::station();
         for nasty in ["\"><script>", "a b", "", &"a".repeat(300)] {
             let pages = site.pages("http", nasty);
             let html = std::str::from_utf8(pages.get("").unwrap().plain()).unwrap();
@@ -189,7 +245,7 @@ mod tests {
 
     #[test]
     fn renderings_are_bounded() {
-        let site = Site::default();
+        let site = Site::station();
         for number in 0..100 {
             site.pages("http", &format!("host-{number}"));
         }

@@ -132,24 +132,28 @@ over_every_version! {
         }
     }
 
-    a_spider_finds_the_eleven_pages(client, version) {
-        let mut seen = BTreeSet::from(["/site".to_owned()]);
-        let mut queue = vec!["/site".to_owned()];
-        while let Some(path) = queue.pop() {
-            let answer = client.get(&path).await;
-            assert_eq!(answer.status, 200, "{version} {path}");
-            let html = String::from_utf8(answer.body.to_vec()).unwrap();
-            for rest in html.split("<a href=\"").skip(1) {
-                let link = rest.split('"').next().unwrap();
-                let path = &link[link.find("/site").unwrap()..];
-                if seen.insert(path.to_owned()) {
-                    queue.push(path.to_owned());
+    a_spider_finds_every_page(client, version) {
+        for (first, pages) in [("/site", 11), ("/profiles", 120)] {
+            let mut seen = BTreeSet::from([first.to_owned()]);
+            let mut queue = vec![first.to_owned()];
+            while let Some(path) = queue.pop() {
+                let answer = client.get(&path).await;
+                assert_eq!(answer.status, 200, "{version} {path}");
+                let html = String::from_utf8(answer.body.to_vec()).unwrap();
+                for rest in html.split("<a href=\"").skip(1) {
+                    let link = rest.split('"').next().unwrap();
+                    let path = &link[link.find(first).unwrap()..];
+                    if seen.insert(path.to_owned()) {
+                        queue.push(path.to_owned());
+                    }
                 }
             }
+            assert_eq!(seen.len(), pages, "{version}: {seen:?}");
+            let slashed = format!("{first}/");
+            assert_eq!(client.get(&slashed).await.body, client.get(first).await.body);
+            let none = format!("{first}/none");
+            assert_eq!(client.get(&none).await.status, 404, "{version}");
         }
-        assert_eq!(seen.len(), 11, "{version}: {seen:?}");
-        assert_eq!(client.get("/site/").await.body, client.get("/site").await.body);
-        assert_eq!(client.get("/site/none").await.status, 404, "{version}");
     }
 
     drip_takes_its_time_and_arrives_whole(client, version) {

@@ -1,0 +1,116 @@
+"""`trilane compare`: two runs side by side, and gates on their difference."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from rich.console import Console
+
+from trilane.cli import units
+from trilane.cli.units import Usage
+
+HELP = """Compare two runs: is B different from A, by how much, with what interval?
+
+A and B are run folders, names of runs, beginnings of names, `latest`, or experiments (their
+latest complete run; `bookstore-fair` for one form). Arms of the same name are compared at the same
+point of a sweep. Several runs on a side, separated by commas, count as one value each: that puts
+what changes between sessions into the interval. So do several files of `trilane load -o`; a single
+file has no interval and is refused.
+
+Different workloads are refused unless --force. --control ARM divides every value by that arm's in
+the same block, so that a drift of the machine between the two runs cancels.
+
+--fail-if takes [ARM:]MEASURE>LIMIT about the ratio B/A, such as p99>1.1 or requests_per_s<-5%. It
+is breached when the whole 95 % interval lies beyond the limit and a test against the limit,
+adjusted over all gates, agrees.
+
+Exit codes: 0 compared, 1 could not compare, 2 wrong usage, 3 a gate was breached, 4 a run is
+invalid."""
+
+OK, FAILED, BREACHED, INVALID = 0, 1, 3, 4
+
+
+def compare(  # noqa: PLR0913, PLR0917 - one parameter per flag
+    a: Annotated[
+        str, typer.Argument(metavar="A", show_default=False, help="What to compare with.")
+    ],
+    b: Annotated[str, typer.Argument(metavar="B", show_default=False, help="What is compared.")],
+    measure: Annotated[
+        list[str] | None,
+        typer.Option("-m", "--measure", metavar="NAME", help="Only this measure (repeatable)."),
+    ] = None,
+    arm: Annotated[
+        list[str] | None,
+        typer.Option("-a", "--arm", metavar="NAME", help="Only this arm (repeatable)."),
+    ] = None,
+    control: Annotated[
+        str | None,
+        typer.Option(metavar="ARM", help="Divide by this arm, which nothing was changed about."),
+    ] = None,
+    margin: Annotated[
+        str | None,
+        typer.Option(metavar="SHARE", help="What counts as no difference. [default: the runs']"),
+    ] = None,
+    fail_if: Annotated[
+        list[str] | None,
+        typer.Option(metavar="EXPR", help="Exit with 3 when B breaches this (repeatable)."),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Compare although the workloads differ.")
+    ] = False,
+    state: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="State folder. [default: $XDG_STATE_HOME/trilane]"),
+    ] = None,
+    output: Annotated[
+        Literal["text", "json"], typer.Option("--format", help="What stdout gets.")
+    ] = "text",
+) -> int:
+    """Run the command; the exit code."""
+    try:
+        from trilane.lab import contrast, gates, sides, store
+        from trilane.lab.runs import BadRun
+    except ModuleNotFoundError as error:
+        return _fail(
+            f"`trilane compare` needs the package {error.name}\ntype: pip install 'trilane[lab]'",
+        )
+    try:
+        parsed = list(dict.fromkeys(gates.parse(text) for text in fail_if or ()))
+    except gates.BadGate as error:
+        raise Usage(str(error)) from error
+    wanted = contrast.Wanted(
+        command=shlex.join(["trilane", *sys.argv[1:]]),
+        measures=measure or (),
+        arms=arm or (),
+        control=control,
+        margin=None if margin is None else units.share("--margin", margin),
+        force=force,
+    )
+    folder = store.state_folder(state)
+    try:
+        found = contrast.contrast(sides.load(a, folder), sides.load(b, folder), wanted)
+        found.document["gates"] = gates.judge(parsed, found)
+    except (BadRun, contrast.NotComparable) as error:
+        return _fail(str(error))
+    except gates.BadGate as error:
+        raise Usage(str(error)) from error
+    if output == "json":
+        sys.stdout.write(json.dumps(found.document, ensure_ascii=False) + "\n")
+    else:
+        from trilane.report import contrast as terminal
+
+        terminal.show(found.document, Console())
+        sys.stdout.flush()
+    if any(gate["breached"] for gate in found.document["gates"]):
+        return BREACHED
+    return INVALID if found.document["validity"]["verdict"] == "invalid" else OK
+
+
+def _fail(message: str) -> int:
+    sys.stderr.write(f"trilane compare: error: {message}\n")
+    return FAILED

@@ -1,0 +1,48 @@
+"""`trilane doctor`: what this machine has and lacks."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from rich.console import Console
+
+HELP = """Say what this machine has and lacks for measuring, and how to get it.
+
+Rebuilds the index of runs from their folders, and lists those that are broken or were interrupted
+with the command that goes on with them.
+
+Exit codes: 0 `trilane race` can run here, 1 it cannot, 2 wrong usage."""
+
+OK, FAILED = 0, 1
+
+
+def doctor(
+    state: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="State folder. [default: $XDG_STATE_HOME/trilane]"),
+    ] = None,
+    output: Annotated[
+        Literal["text", "json"], typer.Option("--format", help="What stdout gets.")
+    ] = "text",
+) -> int:
+    """Run the command; the exit code."""
+    from trilane.lab import doctor as lab
+    from trilane.lab import store
+
+    try:
+        diagnosis = lab.diagnose(store.state_folder(state))
+    except sqlite3.Error as error:
+        sys.stderr.write(f"trilane doctor: error: the index of runs cannot be made: {error}\n")
+        return FAILED
+    if output == "json":
+        sys.stdout.write(json.dumps(diagnosis.to_dict(), ensure_ascii=False) + "\n")
+    else:
+        from trilane.report import doctor as terminal
+
+        terminal.show(diagnosis, Console())
+    return OK if diagnosis.able else FAILED

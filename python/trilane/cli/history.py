@@ -1,0 +1,118 @@
+"""`trilane history`: a measure over time."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+from rich.console import Console
+
+from trilane.cli.units import Usage
+
+if TYPE_CHECKING:
+    from trilane.lab.index import Row
+
+HELP = """Show a measure over time, per machine.
+
+Without anything, all runs with their verdicts. With an EXPERIMENT (`race` for races), what its arms
+reached in each run, with 95 % intervals: the measure that its ranking goes by, or --measure. Runs
+on different machines, of different forms or with different workloads are kept apart. A machine is a
+CPU model, a number of usable CPUs and a kernel's major version.
+
+Exit codes: 0 shown, 1 there is nothing to show, 2 wrong usage."""
+
+OK, FAILED = 0, 1
+
+
+def history(
+    experiment: Annotated[
+        str | None, typer.Argument(metavar="EXPERIMENT", show_default=False, help="Of which.")
+    ] = None,
+    measure: Annotated[
+        str | None, typer.Option("-m", "--measure", metavar="NAME", help="Which measure.")
+    ] = None,
+    arm: Annotated[
+        list[str] | None,
+        typer.Option("-a", "--arm", metavar="NAME", help="Only this arm (repeatable)."),
+    ] = None,
+    form: Annotated[str | None, typer.Option(metavar="NAME", help="Only this form.")] = None,
+    machine: Annotated[
+        str | None, typer.Option(metavar="ID", help="Only this machine; `here` for this one.")
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write charts to this HTML file.")
+    ] = None,
+    state: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="State folder. [default: $XDG_STATE_HOME/trilane]"),
+    ] = None,
+    output: Annotated[
+        Literal["text", "json"], typer.Option("--format", help="What stdout gets.")
+    ] = "text",
+) -> int:
+    """Run the command; the exit code."""
+    from trilane.lab import history as lab
+    from trilane.lab import index, store
+    from trilane.lab.conditions import machine_id
+    from trilane.lab.machine import facts
+    from trilane.report import history as shown
+
+    if report is not None and (report.is_dir() or not report.absolute().parent.is_dir()):
+        raise Usage(f"--report takes a file in a folder that exists, not {str(report)!r}")
+    narrowed = any((experiment, measure, arm, form, machine, report))
+    try:
+        with index.open_index(store.state_folder(state), _say) as opened:
+            if not narrowed:
+                return _overview(opened.runs(), output)
+            found = lab.read(
+                opened,
+                experiment,
+                measure=measure,
+                form=form,
+                arms=arm or (),
+                machine=machine_id(facts()) if machine == "here" else machine,
+            )
+    except lab.NoHistory as error:
+        return _fail(str(error))
+    except sqlite3.Error as error:
+        return _fail(f"the index of runs cannot be read: {error}\ntry: trilane doctor")
+    if output == "json":
+        sys.stdout.write(json.dumps(found.to_dict(), ensure_ascii=False) + "\n")
+    else:
+        shown.show(found, Console())
+        sys.stdout.flush()
+    if report is None:
+        return OK
+    try:
+        page = shown.page(found)
+    except ModuleNotFoundError as error:
+        return _fail(f"--report needs the package {error.name}: pip install 'trilane[lab]'")
+    store.write_text(report, page)
+    sys.stderr.write(f"report: {report}\n")
+    return OK
+
+
+def _overview(rows: list[Row], output: str) -> int:
+    from trilane.lab import history as lab
+    from trilane.report import history as shown
+
+    if output == "json":
+        sys.stdout.write(json.dumps(lab.overview(rows), ensure_ascii=False) + "\n")
+        return OK
+    if not rows:
+        return _fail("there is no run yet: make one with: trilane race")
+    shown.show_runs(rows, Console())
+    return OK
+
+
+def _say(message: str) -> None:
+    sys.stderr.write(f"{message}\n")
+
+
+def _fail(message: str) -> int:
+    sys.stderr.write(f"trilane history: error: {message}\n")
+    return FAILED

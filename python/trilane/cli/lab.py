@@ -1,0 +1,186 @@
+"""`trilane lab list` and `trilane lab show`: what experiments there are, and what one does."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from trilane.cli.units import Usage
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from trilane.lab.experiment import Experiment
+    from trilane.lab.form import Form
+
+OK, FAILED = 0, 1
+
+HELP = """Run experiments: clients, versions and strategies against servers.
+
+An experiment is a TOML file. Those in the folder experiments of the current folder come first,
+then those that ship with Trilane."""
+
+lab_app = typer.Typer(name="lab", help=HELP, rich_markup_mode=None)
+
+Output = Annotated[Literal["text", "json"], typer.Option("--format", help="What stdout gets.")]
+
+
+@lab_app.command("list")
+def list_experiments(output: Output = "text") -> int:
+    """List the experiments and their questions."""
+    from trilane.lab import experiment_file, places
+
+    found: list[Experiment] = []
+    problems: list[str] = []
+    for path in experiment_file.files(places.experiments()).values():
+        try:
+            found.append(experiment_file.read(path))
+        except (ValueError, OSError) as error:
+            problems.append(str(error))
+    if output == "json":
+        rows = [
+            {
+                "name": each.name,
+                "title": each.title,
+                "question": each.question,
+                "forms": list(each.forms),
+                "path": str(each.path),
+            }
+            for each in found
+        ]
+        sys.stdout.write(json.dumps(rows, ensure_ascii=False) + "\n")
+    else:
+        _print_list(found)
+    for problem in problems:
+        sys.stderr.write(f"trilane lab: error: {problem}\n")
+    if not found and not problems:
+        sys.stderr.write("trilane lab: there are no experiments here\n")
+    return FAILED if problems else OK
+
+
+@lab_app.command("show")
+def show_experiment(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Its name, or a file.")],
+    form: Annotated[
+        str | None, typer.Option(metavar="FORM", help="Only this form. [default: all]")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="As --quick runs it.")] = False,
+    output: Output = "text",
+) -> int:
+    """Show what an experiment asks, does, compares and is compared with."""
+    experiment = loaded(name)
+    forms = [chosen_form(experiment, form)] if form else list(experiment.forms.values())
+    if quick:
+        forms = [each.quickened() for each in forms]
+    if output == "json":
+        whole = experiment.to_dict()
+        whole["forms"] = {each.name: each.to_dict() for each in forms}
+        sys.stdout.write(json.dumps(whole, ensure_ascii=False) + "\n")
+        return OK
+    from rich.console import Console
+
+    console = Console()
+    _print_head(experiment, console)
+    for each in forms:
+        _print_form(each, console)
+    return OK
+
+
+def loaded(name: str) -> Experiment:
+    """The experiment of that name or in that file; Usage when there is none or it is bad."""
+    from trilane.lab.experiment import BadExperiment, Experiment
+
+    try:
+        return Experiment.load(name)
+    except BadExperiment as error:
+        raise Usage(str(error), "trilane lab list") from error
+    except OSError as error:
+        raise Usage(f"cannot read {name}: {error.strerror}", "trilane lab list") from error
+
+
+def chosen_form(experiment: Experiment, name: str) -> Form:
+    """The form of that name; Usage when there is none."""
+    from trilane.lab.words import meant
+
+    form = experiment.forms.get(name)
+    if form is None:
+        forms = list(experiment.forms)
+        problem = f"{experiment.name} has no form {name!r}{meant(name, forms)}"
+        raise Usage(problem, f"trilane lab show {experiment.name}")
+    return form
+
+
+def _print_list(found: list[Experiment]) -> None:
+    from rich.console import Console
+
+    table = _table("experiment", "forms", "question")
+    for each in found:
+        _row(table, each.name, ", ".join(each.forms), each.question)
+    if found:
+        Console().print(table, highlight=False)
+
+
+def _print_head(experiment: Experiment, console: Console) -> None:
+    from rich.text import Text
+
+    from trilane.lab import describe
+
+    def say(text: str, style: str = "") -> None:
+        console.print(Text(text, style), highlight=False)
+
+    say(f"{experiment.title} ({experiment.name})", "bold")
+    say(experiment.question)
+    if experiment.hypothesis:
+        say(f"Hypothesis: {experiment.hypothesis}")
+    if experiment.source is not None:
+        say(f"Source: {describe.source(experiment.source)}")
+        if experiment.source.claim:
+            say(f"Claim: {experiment.source.claim}")
+    if experiment.confounders:
+        say("Confounded as published:")
+        for confounder in experiment.confounders:
+            say(f"- {confounder}")
+
+
+def _print_form(form: Form, console: Console) -> None:
+    from rich.text import Text
+
+    from trilane.lab import describe
+
+    console.print(Text(f"\n{form.name}", "bold"), highlight=False)
+    columns, rows, same = describe.arms(form)
+    every = f"every arm: {same}" if same else ""
+    for line in (form.note, describe.workload(form), describe.statistics(form), every):
+        if line:
+            console.print(Text(line), highlight=False)
+    arms = _table(*columns)
+    for cells in rows:
+        _row(arms, *cells)
+    console.print(arms, highlight=False)
+    if form.published:
+        published = _table(*describe.PUBLISHED_COLUMNS)
+        for row in form.published:
+            _row(published, *describe.published_cells(row))
+        console.print(published, highlight=False)
+
+
+def _table(*columns: str) -> Table:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
+    for column in columns:
+        # Names are to be typed again: they are not broken where something else can be.
+        table.add_column(column, overflow="fold", no_wrap=column in {"arm", "strategy"})
+    return table
+
+
+def _row(table: Table, *cells: str) -> None:
+    from rich.text import Text
+
+    # As Text, because rich would read [brackets] of a file as markup.
+    table.add_row(*map(Text, cells))

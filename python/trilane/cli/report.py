@@ -1,0 +1,109 @@
+"""`trilane report`: a run shown again, as a page, a table, data or pictures."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+from rich.console import Console
+
+from trilane.cli.units import Usage
+
+if TYPE_CHECKING:
+    from trilane.lab.measures import Json
+
+HELP = """Show a run again: on the terminal, and as one HTML file that needs no network.
+
+RUN is a run folder, the name of a run or its beginning, `latest`, or an experiment (its latest
+complete run; `bookstore-fair` for one form).
+
+The page goes into the run's folder, or with -o into FILE. --format writes to stdout instead: the
+page, a Markdown table for a README, CSV (one row per arm and measure, units as in the JSON: s, us,
+B, %) or the result as JSON. --charts writes every chart as PNG and SVG.
+
+Exit codes: 0 shown, 1 there is no such run or it cannot be shown, 2 wrong usage."""
+
+OK, FAILED = 0, 1
+
+
+def report(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="Which run.")] = "latest",
+    to: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", metavar="FILE", help="Where the page goes."),
+    ] = None,
+    output: Annotated[
+        Literal["html", "markdown", "csv", "json"] | None,
+        typer.Option("--format", help="Write this to stdout."),
+    ] = None,
+    charts: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write every chart there, as PNG and as SVG."),
+    ] = None,
+    state: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="State folder. [default: $XDG_STATE_HOME/trilane]"),
+    ] = None,
+) -> int:
+    """Run the command; the exit code."""
+    try:
+        from trilane.lab import store
+        from trilane.lab.runs import BadRun, find, load_judged
+        from trilane.report import html, images, tables
+    except ModuleNotFoundError as error:
+        return _fail(
+            f"`trilane report` needs the package {error.name}\ntype: pip install 'trilane[lab]'"
+        )
+    if to is not None and (to.is_dir() or not to.absolute().parent.is_dir()):
+        raise Usage(f"-o takes a file in a folder that exists, not {str(to)!r}")
+    if charts is not None and charts.exists() and not charts.is_dir():
+        raise Usage(f"--charts takes a folder, not {str(charts)!r}")
+    try:
+        found = load_judged(find(run, store.state_folder(state)))
+    except BadRun as error:
+        return _fail(str(error))
+    result: Json = found.result or {}
+    page = None
+    if to is not None or output in (None, "html"):
+        page = html.render(result)
+    if output is None:
+        _show(result)
+    else:
+        sys.stdout.write(
+            {
+                "html": lambda: page or "",
+                "markdown": lambda: tables.markdown(result),
+                "csv": lambda: tables.csv_text(result),
+                "json": lambda: json.dumps(result, ensure_ascii=False) + "\n",
+            }[output]()
+        )
+    sys.stdout.flush()
+    place = to if to is not None or output is not None else found.folder / "report.html"
+    try:
+        if place is not None and page is not None:
+            store.write_text(place, page)
+            sys.stderr.write(f"report: {place}\n")
+        if charts is not None:
+            written = images.write(result, charts)
+            sys.stderr.write(f"charts: {len(written)} files in {charts}\n")
+    except OSError as error:
+        return _fail(f"could not write {error.filename or place}: {error.strerror}")
+    return OK
+
+
+def _show(result: Json) -> None:
+    from trilane.report import terminal, view
+
+    console = Console()
+    if result["schema"] == view.LAB:
+        terminal.show_lab(result, console)
+    else:
+        terminal.show(result, console)
+
+
+def _fail(message: str) -> int:
+    sys.stderr.write(f"trilane report: error: {message}\n")
+    return FAILED

@@ -1,0 +1,243 @@
+"""What an experiment needs while it runs: its clients made ready, its servers, its networks."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from trilane.lab import contenders, machine, places, reference, targets
+from trilane.lab.contenders import BadContender, Contender, ContenderFailed
+from trilane.lab.executor import Setting, is_engine
+from trilane.lab.form import Form
+from trilane.lab.journal import Journal
+from trilane.lab.measures import Json
+from trilane.lab.meter import Meter
+from trilane.lab.plan import header_fields
+from trilane.lab.reference import NoReference, Reference
+from trilane.lab.relay import Relay, RelayFailed, open_relay
+from trilane.lab.targets import Target, TargetFailed
+from trilane.lab.workload import ArmSpec, Workload
+
+
+class Unavailable(RuntimeError):
+    """An arm cannot run here; the message says why."""
+
+
+@dataclass(slots=True)
+class Bench:
+    """Open servers, relays and clients of one experiment, each made when it is first asked for."""
+
+    state: Path | None
+    logs: Path
+    server_cpus: str | None
+    client_cpus: Sequence[int] | None
+    pinning: str
+    congestion_control: str | None
+    _stack: contextlib.ExitStack
+    _versions: Mapping[str, set[str]]
+    _clients: Mapping[str, Contender]
+    _targets: dict[str, Target] = field(default_factory=dict)
+    _relays: dict[tuple[str, float], Relay] = field(default_factory=dict)
+    """By server and delay."""
+    _references: dict[tuple[str, Workload, tuple[tuple[str, str], ...]], Reference] = field(
+        default_factory=dict
+    )
+    _skipped: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    @contextlib.contextmanager
+    def opened(
+        cls, form: Form, state: Path | None, journal: Journal, say: Callable[[str], None]
+    ) -> Iterator[Bench]:
+        """The bench for a form; arms that cannot run here are skipped, each with its reason."""
+        journal.logs.mkdir(exist_ok=True)
+        server_cpus, client_cpus, pinning = _pinning(form)
+        versions: dict[str, set[str]] = {}
+        for arm in form.arms:
+            versions.setdefault(arm.server, set()).add(arm.version)
+        quic = {arm.version for arm in form.arms}
+        cubic = "h3" in quic and machine.may_use_congestion_control("cubic")
+        try:
+            clients = contenders.discover(places.contenders())
+        except BadContender as error:
+            raise Unavailable(str(error)) from error
+        with contextlib.ExitStack() as stack:
+            bench = cls(
+                state=state,
+                logs=journal.logs,
+                server_cpus=server_cpus,
+                client_cpus=client_cpus,
+                pinning=pinning,
+                congestion_control="cubic" if cubic else None,
+                _stack=stack,
+                _versions=versions,
+                _clients=clients,
+            )
+            bench._make_ready(form, say)
+            yield bench
+
+    @property
+    def skipped(self) -> list[tuple[str, str]]:
+        """Arms that cannot run here, and why."""
+        return list(self._skipped.items())
+
+    def skip(self, arm: str, reason: str) -> None:
+        """Leave an arm out."""
+        self._skipped[arm] = reason
+
+    def command(self, arm: ArmSpec) -> Callable[[], Sequence[str]] | None:
+        """How to start the arm's client; None for our engine."""
+        if is_engine(arm):
+            return None
+        client = self._clients[arm.client]
+
+        def command() -> Sequence[str]:
+            try:
+                return client.command()
+            except ContenderFailed as error:
+                raise Unavailable(str(error)) from error
+
+        return command
+
+    def setting(self, form: Form, arm: ArmSpec) -> Setting:
+        """Where the arm runs; raises `Unavailable`."""
+        target = self._target(arm.server)
+        origin = self.origin_of(arm)
+        road = self._road(arm) if arm.delay_s else None
+        meter = None
+        if target.pids:
+            cpus = 1 if self.server_cpus else len(machine.usable_cpus())
+            ours = [road.pid] if road is not None and road.pid is not None else []
+            meter = Meter(list(target.pids), cpus, ours)
+        return Setting(
+            origin=origin,
+            cacert=target.cacert,
+            meter=meter,
+            reference=self._reference(target, arm, form.workload),
+            cpus=self.client_cpus,
+            passes=2 if road is not None else 1,
+            congestion_control=self.congestion_control,
+        )
+
+    def origin_of(self, arm: ArmSpec) -> str:
+        """Scheme, host and port that the arm's client is given."""
+        return self._origin(arm, arm.version)
+
+    def server_name(self, arm: ArmSpec) -> str | None:
+        """The server of an arm where it is ours."""
+        target = self._targets.get(arm.server)
+        return target.name if target is not None and target.pid is not None else None
+
+    def facts(self) -> Json:
+        """What is known of the servers, by name."""
+        known = {name: dict(target.facts) for name, target in self._targets.items()}
+        return next(iter(known.values())) if len(known) == 1 else known
+
+    def begin_run(self, arm: ArmSpec) -> None:
+        """Begin to count what the emulated network does in the arm's next run."""
+        if arm.delay_s:
+            self._road(arm).punctuality()
+
+    def network_problems(self, arm: ArmSpec) -> tuple[str | None, str | None]:
+        """Why the emulated network makes the last run invalid, and why suspect."""
+        if not arm.delay_s:
+            return None, None
+        try:
+            did = self._road(arm).punctuality()
+        except RelayFailed as error:
+            return str(error), None
+        return did.invalid(), did.suspect()
+
+    def _make_ready(self, form: Form, say: Callable[[str], None]) -> None:
+        for name in sorted({arm.client for arm in form.arms if not is_engine(arm)}):
+            arms = [arm for arm in form.arms if arm.client == name]
+            client = self._clients.get(name)
+            reason = f"there is no contender {name}" if client is None else client.missing()
+            if client is not None and reason is None:
+                say(f"making {name} ready")
+                try:
+                    client.command()
+                except ContenderFailed as error:
+                    reason = str(error)
+            for arm in arms:
+                lacking = reason or (client and client.lacks(arm.version, arm.strategy))
+                if lacking:
+                    self.skip(arm.name, lacking)
+        for name in sorted({arm.server for arm in form.arms}):
+            arms = [a for a in form.arms if a.server == name and a.name not in self._skipped]
+            if not arms:
+                continue
+            say(f"starting {name}")
+            try:
+                self._target(name)
+            except Unavailable as error:
+                for arm in arms:
+                    self.skip(arm.name, str(error))
+
+    def _target(self, name: str) -> Target:
+        if name not in self._targets:
+            try:
+                config = targets.find(name)
+                # HTTP/1.1 as well, over which an independent client reads what is served.
+                wanted = {*self._versions[name], *({"h1"} & set(config.versions))}
+                self._targets[name] = self._stack.enter_context(
+                    targets.open_target(
+                        name,
+                        state=self.state,
+                        folder=self.logs,
+                        cpus=self.server_cpus,
+                        threads=1 if self.server_cpus else max(1, len(machine.usable_cpus()) // 2),
+                        versions=sorted(wanted),
+                    )
+                )
+            except TargetFailed as error:
+                raise Unavailable(str(error)) from error
+        return self._targets[name]
+
+    def _road(self, arm: ArmSpec) -> Relay:
+        target, key = self._target(arm.server), (arm.server, arm.delay_s)
+        if key not in self._relays:
+            try:
+                self._relays[key] = self._stack.enter_context(
+                    open_relay(target.origins, arm.delay_s)
+                )
+            except RelayFailed as error:
+                raise Unavailable(str(error)) from error
+        return self._relays[key]
+
+    def _origin(self, arm: ArmSpec, version: str) -> str:
+        if arm.delay_s:
+            return self._road(arm).origins[version]
+        return self._target(arm.server).origins[version]
+
+    def _reference(self, target: Target, arm: ArmSpec, workload: Workload) -> Reference:
+        origin = self._origin(arm, arm.version)
+        # The same authority as the client's, because pages may name it; HTTP/1.1 where it is.
+        if "h1" in target.origins:
+            plain = self._origin(arm, "h1")
+            if urlsplit(plain).scheme == urlsplit(origin).scheme:
+                origin = plain
+        fields = tuple((name, value) for name, value in header_fields(arm, workload))
+        key = (origin, workload, fields)
+        if key not in self._references:
+            try:
+                self._references[key] = reference.read(
+                    workload, origin, target.cacert, dict(fields)
+                )
+            except NoReference as error:
+                raise Unavailable(str(error)) from error
+        return self._references[key]
+
+
+def _pinning(form: Form) -> tuple[str | None, Sequence[int] | None, str]:
+    if not form.pin:
+        return None, None, "none"
+    split = machine.split_cpus(1)
+    if split is None:
+        return None, None, f"none (2 CPUs needed, {len(machine.usable_cpus())} here)"
+    server, client = split
+    text = ",".join(map(str, server))
+    return text, client, f"server on CPU {text}, client on CPU {','.join(map(str, client))}"

@@ -1,0 +1,89 @@
+"""What `doctor` asks of a machine, so that a test can answer in its place."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import socket
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+Status: TypeAlias = Literal["ok", "warning", "missing"]
+
+_PATIENCE_S = 10.0
+_VERSION = re.compile(r"\d+(?:\.\d+)+")
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One line of `trilane doctor`."""
+
+    group: str
+    name: str
+    status: Status
+    value: str
+    """What is there, with its unit."""
+    why: str
+    """What it matters for, in a few words."""
+    fix: str | None = None
+    """What to type to get it; None where there is nothing to do."""
+    needed: bool = False
+    """Whether the main job, `trilane race`, cannot run without it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A machine: its files, its programs, its sockets."""
+
+    root: Path = Path("/")
+    beside: Path = Path(sys.executable).parent
+    """Programs of this Python's own environment."""
+
+    def read(self, path: str) -> str | None:
+        """A file of the system without surrounding space; None when it cannot be read."""
+        try:
+            text = (self.root / path.lstrip("/")).read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return None
+        return text.strip()
+
+    def number(self, path: str) -> int | None:
+        """A file of the system that holds one whole number."""
+        text = self.read(path)
+        try:
+            return None if text is None else int(text)
+        except ValueError:
+            return None
+
+    def program(self, name: str) -> str | None:
+        """Path of a program, of this environment first."""
+        return shutil.which(name, path=str(self.beside)) or shutil.which(name)
+
+    def version(self, program: str, *arguments: str) -> str | None:
+        """The first version number that a program says; None when it does not answer."""
+        try:
+            done = subprocess.run(
+                [program, *arguments],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=_PATIENCE_S,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return None
+        found = _VERSION.search(done.stdout) or _VERSION.search(done.stderr)
+        return found[0] if found else None
+
+    def udp_option(self, option: int, value: int) -> bool:
+        """Whether the kernel takes this option at level SOL_UDP."""
+        try:
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+                probe.setsockopt(socket.SOL_UDP, option, value)
+        except OSError:
+            return False
+        return True

@@ -1,0 +1,67 @@
+"""Charts of a result as Vega-Lite specifications; every axis carries its unit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from trilane.lab.measures import Json
+from trilane.report import palette, view
+from trilane.report.charts.bars import at_point, bars
+from trilane.report.charts.base import Chart
+from trilane.report.charts.latency import latency
+from trilane.report.charts.published import published
+from trilane.report.charts.ratios import forests
+from trilane.report.charts.runs import paired, windows
+from trilane.report.charts.sweeps import sweeps
+from trilane.report.view import Point
+
+__all__ = ["Chart", "Figures", "charts", "of_point", "of_sweep", "published"]
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Charts under one heading: those everybody looks at, and those a click away."""
+
+    title: str
+    shown: list[Chart]
+    folded: list[Chart]
+    fold: str = ""
+    """What the folded charts are."""
+
+
+def of_point(point: Point) -> list[Figures]:
+    """The figures that this point has data for."""
+    ratios = forests(point)
+    times = latency(point)
+    single = [chart(point) for chart in (paired, windows)]
+    figures = [
+        Figures("Ratios", ratios[:1], ratios[1:], "Ratios of the other measures"),
+        Figures("Latency", times[:1], times[1:], "Latency client by client"),
+        Figures("Runs", [chart for chart in single if chart is not None], []),
+        Figures("Time, CPU and bytes", bars(point), []),
+    ]
+    return [each for each in figures if each.shown]
+
+
+def of_sweep(lab: Json) -> Figures | None:
+    """The figures over all points; None without a sweep."""
+    found = sweeps(lab)
+    if not found:
+        return None
+    bars = [chart for point in view.points(lab) if (chart := at_point(point)) is not None]
+    if len(view.everyone(lab)) > palette.MANY:
+        return Figures("Sweep", bars, found, "Client by client")
+    return Figures("Sweep", [found[0], *bars], found[1:], "The other measures of the sweep")
+
+
+def charts(result: Json) -> list[Chart]:
+    """Every figure of a race or a lab result."""
+    lab = view.as_lab(result)
+    over = of_sweep(lab)
+    beside = published(lab)
+    groups = ([] if over is None else [over]) + [
+        figures for point in view.points(lab) for figures in of_point(point)
+    ]
+    return ([] if beside is None else [beside]) + [
+        chart for figures in groups for chart in (*figures.shown, *figures.folded)
+    ]

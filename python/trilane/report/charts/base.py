@@ -1,0 +1,192 @@
+"""What all charts share: one figure, its size, its axes, the colours of its arms."""
+
+from __future__ import annotations
+
+import json
+import re
+import textwrap
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import altair as alt
+
+from trilane.lab.measures import Json
+from trilane.report import palette, text
+
+GREY = "#8a8f98"
+_LABEL = 27
+_LINE = 14
+# A legend entry takes about so many pixels: how many fit beside each other on a phone.
+_ENTRY = 190
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """One figure of the report."""
+
+    name: str
+    """Unique in its report; also the name of its file."""
+    title: str
+    note: str
+    spec: Json
+
+
+class Look:
+    """Labels, colours and shapes of the arms of one chart."""
+
+    def __init__(self, arms: Sequence[Json], *, among: Sequence[Json] | None = None) -> None:
+        """`among`: all arms of the report, whose colours these arms keep."""
+        self.arms = list(arms)
+        # A part of many arms, such as one client's, has colours of its own.
+        own = among is None or len(among) > palette.MANY >= len(arms)
+        self._hues = palette.hues(arms if own or among is None else among)
+        entries = {self._hues.by_arm[arm["name"]] for arm in arms}
+        self._entries = [entry for entry in self._hues.domain if entry in entries]
+        self.labels = {arm["name"]: _label(arm) for arm in arms}
+        self.titles = {arm["name"]: arm["title"] for arm in arms}
+        self.lines = max((label.count("\n") + 1 for label in self.labels.values()), default=1)
+
+    def fields(self, arm: str) -> Json:
+        """What every row of this arm's data carries."""
+        return {
+            "arm": self.labels[arm],
+            "title": self.titles[arm],
+            "hue": self._hues.by_arm[arm],
+        }
+
+    def rows(self, title: str | None = "arm") -> alt.Y:
+        """One row per arm, named at the left."""
+        return alt.Y(
+            "arm:N",
+            title=title,
+            sort=[self.labels[arm["name"]] for arm in self.arms],
+            axis=row_axis(),
+        )
+
+    def colour(self, *, legend: bool = True) -> alt.Color:
+        """Colour of the arm."""
+        return alt.Color(
+            "hue:N",
+            scale=alt.Scale(domain=self._entries, range=self._of(self._hues.colours)),
+            legend=self._legend() if legend else None,
+        )
+
+    def shape(self, *, legend: bool = True) -> alt.Shape:
+        """Shape of the arm's points: the second channel beside colour."""
+        return alt.Shape(
+            "hue:N",
+            scale=alt.Scale(domain=self._entries, range=self._of(self._hues.shapes)),
+            legend=self._legend() if legend else None,
+        )
+
+    def legend_of_versions(self) -> bool:
+        """Whether a legend says something that the rows do not."""
+        return not self._hues.each and len(self._entries) > 1
+
+    def _of(self, values: Sequence[str]) -> list[str]:
+        known = dict(zip(self._hues.domain, values, strict=True))
+        return [known[entry] for entry in self._entries]
+
+    def _legend(self) -> alt.Legend:
+        return alt.Legend(
+            orient="top",
+            symbolOpacity=1,
+            title=None,
+            labelLimit=280,
+            columns=alt.ExprRef(f"max(1, floor(width / {_ENTRY}))"),
+        )
+
+
+def _label(arm: Json) -> str:
+    # Shown, never ranked: no chart may let an invalid arm look like the others.
+    return wrapped(arm["title"]) + ("\n✗ invalid" if _invalid(arm) else "")
+
+
+def _invalid(arm: Json) -> bool:
+    return bool(arm["validity"]["verdict"] == "invalid")
+
+
+def heading(words: str) -> str:
+    """With a capital at the start."""
+    return words[:1].upper() + words[1:]
+
+
+def plain(name: str) -> str:
+    """A name that can stand in the name of a file and of an element of a page."""
+    return re.sub(r"[^a-z0-9_.]+", "-", name.lower()).strip("-")
+
+
+def wrapped(label: str) -> str:
+    """A label in lines short enough to stand beside a chart on a phone."""
+    return "\n".join(textwrap.wrap(label, _LABEL, break_long_words=False)) or label
+
+
+def row_axis() -> alt.Axis:
+    """The axis of named rows."""
+    return alt.Axis(
+        labelExpr="split(datum.label, '\\n')",
+        labelLimit=240,
+        labelLineHeight=_LINE,
+        labelPadding=6,
+        labelOverlap=False,
+        titlePadding=8,
+        domain=False,
+        ticks=False,
+    )
+
+
+def row_height(lines: int, bars: int = 1) -> int:
+    """Pixels of one row with so many lines of label and so many marks below each other."""
+    return max(lines * _LINE + 10, bars * 13 + 9)
+
+
+def log_axis(low: float, high: float) -> tuple[alt.Scale, alt.Axis]:
+    """Scale and axis of positive numbers over a wide range."""
+    scale = alt.Scale(type="log", domain=[low, high], nice=False)
+    return scale, alt.Axis(format="~g", values=log_ticks(low, high), labelOverlap=True)
+
+
+def ratio_ticks(low: float, high: float) -> list[float]:
+    """Round ratios between the ends, denser the closer the ends are."""
+    if high / low < 1.5:
+        steps = [1 + 0.05 * step for step in range(-10, 11)]
+    elif high / low < 8:
+        steps = [0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 1, 1.25, 1.5, 1.75, 2, 2.5, 3, 4, 5]
+    else:
+        return log_ticks(low, high)
+    return [round(step, 6) for step in steps if low <= step <= high]
+
+
+def log_ticks(low: float, high: float) -> list[float]:
+    """Powers of ten between the ends, with 2 and 5 between them unless they would crowd."""
+    digits = (1, 2, 5) if high / low < 200 else (1,)
+    steps = [digit * 10.0**power for power in range(-9, 10) for digit in digits]
+    return [round(step, 9) for step in steps if low <= step <= high]
+
+
+def scaled(rows: Iterable[Json], unit: str, keys: Sequence[str]) -> tuple[list[Json], str]:
+    """Rows with these keys in one readable unit, and that unit."""
+    kept = list(rows)
+    factor, name = text.scale((row[key] for row in kept for key in keys[:1]), unit)
+    return [
+        {**row, **{key: None if row[key] is None else row[key] / factor for key in keys}}
+        for row in kept
+    ], name
+
+
+def whiskers(base: alt.Chart) -> alt.Chart:
+    """Intervals of bars."""
+    rules: alt.Chart = base.mark_rule(color=GREY, strokeWidth=2).encode(
+        alt.X("low:Q"), alt.X2("high:Q")
+    )
+    return rules
+
+
+def spec(chart: alt.LayerChart | alt.FacetChart | alt.Chart, height: int) -> Json:
+    """The specification, as wide as its place on the page."""
+    sized = chart.properties(width="container", height=height)
+    made: Any = json.loads(sized.to_json(validate=True))
+    made.pop("config", None)
+    made["autosize"] = {"type": "fit-x", "contains": "padding"}
+    return dict(made)

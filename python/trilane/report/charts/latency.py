@@ -1,0 +1,166 @@
+"""Latency distributions: lines over percentiles, and for many arms one row each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import altair as alt
+
+from trilane.lab.measures import Json
+from trilane.report import palette, view
+from trilane.report.charts.base import Chart, Look, log_axis, log_ticks, plain, row_height, spec
+from trilane.report.distribution import Band, bands_of
+from trilane.report.view import Point
+
+# Tick labels of the percentile axis, at 1 / (1 - q).
+_PERCENTILES = {2: "p50", 10: "p90", 100: "p99", 1_000: "p99.9", 10_000: "p99.99"}
+_ROW = (0.5, 0.9, 0.99, 0.999)
+
+
+def latency(point: Point) -> list[Chart]:
+    """The chart of all arms, then, when they are many, one chart per client."""
+    comparison, key = point.comparison, point.key
+    bands = {arm["name"]: bands_of(arm["runs"]) for arm in comparison["arms"]}
+    arms = [arm for arm in view.listed(comparison) if bands[arm["name"]]]
+    if not arms:
+        return []
+    if len(arms) <= palette.MANY:
+        look = Look(arms, among=point.everyone)
+        return [_lines(look, bands, f"{key}latency", "Latency distribution")]
+    return [
+        _rows(Look(arms, among=point.everyone), bands, key),
+        *(
+            _lines(
+                Look(part), bands, f"{key}latency-{plain(client)}-{number}", f"Latency of {client}"
+            )
+            for client, group in view.clients(arms).items()
+            for number, part in enumerate(_parts(group), start=1)
+        ),
+    ]
+
+
+def _parts(arms: Sequence[Json]) -> list[list[Json]]:
+    size = palette.MANY
+    return [list(arms[start : start + size]) for start in range(0, len(arms), size)]
+
+
+def _data(look: Look, bands: dict[str, list[Band]]) -> list[Json]:
+    return [
+        {
+            **look.fields(arm["name"]),
+            "x": round(1 / (1 - band.q), 4),
+            "q": band.q,
+            "percentile": f"p{100 * band.q:.4g}",
+            "exact": band.exact,
+            **{
+                name: round(value * 1e3, 6)
+                for name, value in (
+                    ("median", band.median),
+                    ("low", band.low),
+                    ("high", band.high),
+                )
+            },
+        }
+        for arm in look.arms
+        for band in bands[arm["name"]]
+        if band.low > 0
+    ]
+
+
+def _lines(look: Look, bands: dict[str, list[Band]], name: str, title: str) -> Chart:
+    rows = _data(look, bands)
+    furthest = max(row["x"] for row in rows)
+    ticks = [tick for tick in _PERCENTILES if tick <= furthest * 1.01]
+    label = " : ".join(f"datum.value == {tick} ? '{_PERCENTILES[tick]}'" for tick in ticks)
+    axis = alt.X(
+        "x:Q",
+        title="percentile of requests (%)",
+        scale=alt.Scale(type="log", nice=False),
+        axis=alt.Axis(values=ticks, labelExpr=f"{label} : ''"),
+    )
+    low, high = min(row["low"] for row in rows), max(row["high"] for row in rows)
+    time = alt.Y(
+        "low:Q",
+        title="latency (ms)",
+        scale=alt.Scale(type="log", nice=False),
+        axis=alt.Axis(format="~g", values=log_ticks(low, high)),
+    )
+    tooltip = [
+        alt.Tooltip("title:N", title="arm"),
+        alt.Tooltip("percentile:N"),
+        alt.Tooltip("median:Q", format=".3~g", title="median of runs (ms)"),
+        alt.Tooltip("low:Q", format=".3~g", title="lowest run (ms)"),
+        alt.Tooltip("high:Q", format=".3~g", title="highest run (ms)"),
+    ]
+    curves = [row for row in rows if row["exact"]]
+    single = [row for row in rows if not row["exact"]]
+    layers: list[alt.Chart] = []
+    note = ""
+    if curves:
+        base = alt.Chart(alt.Data(values=curves)).encode(axis, color=look.colour())
+        layers += [
+            base.mark_area(opacity=0.25).encode(time, alt.Y2("high:Q")),
+            base.mark_line(strokeWidth=2).encode(alt.Y("median:Q"), tooltip=tooltip),
+        ]
+        note += "Line: median over runs of each percentile; band: lowest to highest run. "
+    if single:
+        base = alt.Chart(alt.Data(values=single)).encode(axis, color=look.colour())
+        layers += [
+            base.mark_rule(strokeWidth=2, opacity=0.5).encode(time, alt.Y2("high:Q")),
+            base.mark_point(filled=True, size=70, opacity=1).encode(
+                alt.Y("median:Q"), shape=look.shape(), tooltip=tooltip
+            ),
+        ]
+        note += "Points: clients that report percentiles only; line: lowest to highest run. "
+    return Chart(
+        name,
+        title,
+        f"{note}In a closed model the mean is only in flight ÷ rate. Log scales.",
+        spec(alt.layer(*layers), 280),
+    )
+
+
+def _rows(look: Look, bands: dict[str, list[Band]], key: str) -> Chart:
+    rows = _data(look, {name: _nearest(found) for name, found in bands.items()})
+    scale, ticks = log_axis(
+        min(row["median"] for row in rows) / 1.1, max(row["median"] for row in rows) * 1.1
+    )
+    base = alt.Chart(alt.Data(values=rows)).encode(y=look.rows())
+    axis = alt.X("median:Q", title="latency (ms)", scale=scale, axis=ticks)
+    shown = [f"p{100 * q:.4g}" for q in _ROW]
+    line = base.mark_line(strokeWidth=2, opacity=0.5).encode(
+        axis, color=look.colour(legend=look.legend_of_versions()), detail=alt.Detail("arm:N")
+    )
+    point = base.mark_point(filled=True, size=60, opacity=1).encode(
+        alt.X("median:Q"),
+        color=look.colour(legend=look.legend_of_versions()),
+        shape=alt.Shape(
+            "percentile:N",
+            scale=alt.Scale(domain=shown, range=["circle", "square", "triangle-up", "diamond"]),
+            legend=alt.Legend(orient="top", title=None),
+        ),
+        tooltip=[
+            alt.Tooltip("title:N", title="arm"),
+            alt.Tooltip("percentile:N"),
+            alt.Tooltip("median:Q", format=".3~g", title="median of runs (ms)"),
+            alt.Tooltip("low:Q", format=".3~g", title="lowest run (ms)"),
+            alt.Tooltip("high:Q", format=".3~g", title="highest run (ms)"),
+        ],
+    )
+    return Chart(
+        f"{key}latency",
+        "Latency",
+        "Each percentile is the median over runs. In a closed model the mean is only in flight ÷ "
+        "rate. Log scale.",
+        spec(alt.layer(line, point), row_height(look.lines) * len(look.arms)),
+    )
+
+
+def _nearest(bands: Sequence[Band]) -> list[Band]:
+    """The bands of the percentiles that people name, where the samples suffice for them."""
+    chosen = []
+    for q in _ROW:
+        found = min(bands, key=lambda band: abs(band.q - q))
+        if abs(found.q - q) <= 0.1 * (1 - q):
+            chosen.append(Band(q, found.median, found.low, found.high, found.exact))
+    return chosen

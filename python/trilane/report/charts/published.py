@@ -1,0 +1,109 @@
+"""The numbers of a post beside ours, as ratios between the same two arms."""
+
+from __future__ import annotations
+
+import altair as alt
+
+from trilane.lab.measures import Json
+from trilane.report import text, view
+from trilane.report.charts.base import GREY, Chart, ratio_ticks, row_axis, row_height, spec, wrapped
+
+_POST, _OURS = "the post", "here"
+
+
+def published(lab: Json) -> Chart | None:
+    """A dumbbell per published ratio: hollow for the post's, filled with an interval for ours."""
+    rows = []
+    labels = []
+    for row, said in zip(lab["published"], published_labels(lab), strict=True):
+        label = wrapped(said)
+        both = [(_POST, {"ratio": row["published"]["ratio"], "low": None, "high": None})]
+        if row["ours"] is not None:
+            both.append((_OURS, row["ours"]))
+        found = [(who, numbers) for who, numbers in both if numbers["ratio"]]
+        if found:
+            labels.append(label)
+        rows += [
+            {"what": label, "who": who, **{key: numbers[key] for key in ("ratio", "low", "high")}}
+            for who, numbers in found
+        ]
+    if not rows:
+        return None
+    ends = [row[key] for row in rows for key in ("ratio", "low", "high") if row[key]]
+    low, high = min([*ends, 0.95]) / 1.05, max([*ends, 1.05]) * 1.05
+    what = alt.Y("what:N", title=None, sort=labels, axis=row_axis())
+    axis = alt.X(
+        "ratio:Q",
+        title="ratio (×)",
+        scale=alt.Scale(type="log", domain=[low, high], nice=False),
+        axis=alt.Axis(format="~g", values=ratio_ticks(low, high)),
+    )
+    base = alt.Chart(alt.Data(values=rows)).encode(y=what)
+    join = base.mark_line(color=GREY, strokeWidth=1.5, strokeDash=[3, 3]).encode(
+        axis, detail=alt.Detail("what:N")
+    )
+    whisker = (
+        base.transform_filter("datum.low != null")
+        .mark_rule(strokeWidth=3, color="#3f87c8")
+        .encode(alt.X("low:Q"), alt.X2("high:Q"))
+    )
+    point = base.mark_point(size=90, opacity=1, filled=True).encode(
+        axis,
+        color=alt.Color(
+            "who:N",
+            scale=alt.Scale(domain=[_POST, _OURS], range=["#d97f14", "#3f87c8"]),
+            legend=alt.Legend(orient="top", title=None),
+        ),
+        shape=alt.Shape(
+            "who:N",
+            scale=alt.Scale(domain=[_POST, _OURS], range=["diamond", "circle"]),
+            legend=alt.Legend(orient="top", title=None),
+        ),
+        tooltip=[
+            alt.Tooltip("what:N", title="ratio"),
+            alt.Tooltip("who:N"),
+            alt.Tooltip("ratio:Q", format=".3~g"),
+            alt.Tooltip("low:Q", format=".3~g"),
+            alt.Tooltip("high:Q", format=".3~g"),
+        ],
+    )
+    one = alt.Chart(alt.Data(values=[{"one": 1}])).mark_rule(color=GREY).encode(alt.X("one:Q"))
+    lines = max(label.count("\n") + 1 for label in labels)
+    return Chart(
+        "published",
+        "The post's ratios beside ours",
+        "Diamond: from the post's numbers; circle: here, with its 95 % interval. Log scale.",
+        spec(alt.layer(one, join, whisker, point), row_height(lines) * len(labels)),
+    )
+
+
+def published_labels(lab: Json) -> list[str]:
+    """One label per published ratio; those that a post gives twice also say where."""
+    labels = [_label(lab, row) for row in lab["published"]]
+    return [
+        f"{label} ({row['published']['where']})" if labels.count(label) > 1 else label
+        for label, row in zip(labels, lab["published"], strict=True)
+    ]
+
+
+def _label(lab: Json, row: Json) -> str:
+    """`elapsed: hyper, HTTP/2 ÷ Requests, HTTP/1.1 at 1,000 requests`."""
+    titles = view.lab_titles(lab)
+    label = measure_label(lab, row["measure"])
+    said = f"{label}: {titles.get(row['arm'], row['arm'])} ÷ {titles.get(row['to'], row['to'])}"
+    if lab["sweep"] and row["at"] is not None:
+        said += f" at {text.swept(row['at'], lab['sweep']['key'], lab['sweep']['unit'])}"
+    return said
+
+
+def measure_label(lab: Json, name: str) -> str:
+    """The label of a measure anywhere in the result; its name where nothing has a value."""
+    return next(
+        (
+            measure.label
+            for point in lab["points"]
+            for measure in view.measures(point["comparison"])
+            if measure.name == name
+        ),
+        name.replace("_", " "),
+    )

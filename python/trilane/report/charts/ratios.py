@@ -1,0 +1,158 @@
+"""Ratios to the baseline with their intervals: the forest plots."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import altair as alt
+
+from trilane.lab.measures import Json
+from trilane.report import view
+from trilane.report.charts.base import (
+    GREY,
+    Chart,
+    Look,
+    heading,
+    ratio_ticks,
+    row_axis,
+    row_height,
+    spec,
+    wrapped,
+)
+from trilane.report.view import Point, Shown
+
+_NOTE = (
+    "Point: centre over blocks; line: 95 % interval; grey: noise floor, the baseline against "
+    "itself. Log scale."
+)
+_TOOLTIP = (("title:N", "arm"), ("measure:N", "measure"), ("finding:N", "finding"))
+
+
+def forests(point: Point) -> list[Chart]:
+    """Few arms: one chart of all measures. Many: one chart per measure, the deciding one first."""
+    comparison = point.comparison
+    measures = view.measures(comparison)
+    if len(comparison["arms"]) <= view.FEW:
+        made = [_by_measure(point, measures)]
+    else:
+        made = [_by_arm(point, measure) for measure in measures]
+    return [chart for chart in made if chart is not None]
+
+
+def _rows(comparison: Json, measures: Sequence[Shown], look: Look) -> list[Json]:
+    labels = {measure.name: measure.label for measure in measures}
+    return [
+        {
+            "measure": wrapped(labels[row["measure"]]),
+            **look.fields(row["arm"]),
+            **{key: row[key] for key in ("ratio", "low", "high", "finding")},
+        }
+        for row in comparison["ratios"]
+        if row["measure"] in labels and row["ratio"] is not None and row["low"] is not None
+    ]
+
+
+def _floors(comparison: Json, measures: Sequence[Shown]) -> list[Json]:
+    floors = comparison["noise_floor"]
+    return [
+        {
+            "measure": wrapped(measure.label),
+            "low": floors[measure.name]["low"],
+            "high": floors[measure.name]["high"],
+        }
+        for measure in measures
+        if floors.get(measure.name)
+    ]
+
+
+def _axis(rows: Sequence[Json], baseline: str) -> alt.X:
+    ends = [row[end] for row in rows for end in ("low", "high")]
+    low, high = min([*ends, 0.95]) / 1.03, max([*ends, 1.05]) * 1.03
+    return alt.X(
+        "low:Q",
+        title=f"ratio to {baseline} (×)",
+        scale=alt.Scale(type="log", domain=[low, high], nice=False),
+        axis=alt.Axis(format="~g", values=ratio_ticks(low, high)),
+    )
+
+
+def _one() -> alt.Chart:
+    rule: alt.Chart = (
+        alt.Chart(alt.Data(values=[{"one": 1}])).mark_rule(color=GREY).encode(alt.X("one:Q"))
+    )
+    return rule
+
+
+def _points(base: alt.Chart, look: Look, *, legend: bool) -> alt.Chart:
+    points: alt.Chart = base.mark_point(filled=True, size=70, opacity=1).encode(
+        alt.X("ratio:Q"),
+        shape=look.shape(legend=legend),
+        tooltip=[
+            *(alt.Tooltip(field, title=title) for field, title in _TOOLTIP),
+            *(alt.Tooltip(f"{name}:Q", format=".3~g") for name in ("ratio", "low", "high")),
+        ],
+    )
+    return points
+
+
+def _by_measure(point: Point, measures: Sequence[Shown]) -> Chart | None:
+    comparison = point.comparison
+    arms = [arm for arm in comparison["arms"] if arm["name"] != comparison["baseline"]]
+    look = Look(arms, among=point.everyone)
+    rows = _rows(comparison, measures, look)
+    if not rows:
+        return None
+    seen = {row["measure"] for row in rows}
+    labels = [label for label in (wrapped(m.label) for m in measures) if label in seen]
+    floors = [floor for floor in _floors(comparison, measures) if floor["measure"] in seen]
+    baseline = view.titles(comparison)[comparison["baseline"]]
+    axis = _axis([*rows, *floors], baseline)
+    measure = alt.Y("measure:N", title="measure", sort=labels, axis=row_axis())
+    floor = (
+        alt.Chart(alt.Data(values=floors))
+        .mark_bar(color=GREY, opacity=0.3, height=alt.RelativeBandSize(0.9))
+        .encode(axis, alt.X2("high:Q"), measure)
+    )
+    base = alt.Chart(alt.Data(values=rows)).encode(
+        y=measure,
+        yOffset=alt.YOffset("arm:N", sort=[look.labels[arm["name"]] for arm in arms]),
+        color=look.colour(),
+    )
+    whisker = base.mark_rule(strokeWidth=3).encode(axis, alt.X2("high:Q"))
+    step = max(44, 18 * len(arms) + 8)
+    return Chart(
+        f"{point.key}ratios",
+        f"Ratio to {baseline}",
+        _NOTE,
+        spec(alt.layer(floor, _one(), whisker, _points(base, look, legend=True)), step * len(seen)),
+    )
+
+
+def _by_arm(point: Point, measure: Shown) -> Chart | None:
+    comparison, key = point.comparison, point.key
+    arms = [arm for arm in view.listed(comparison) if arm["name"] != comparison["baseline"]]
+    look = Look(arms, among=point.everyone)
+    rows = _rows(comparison, [measure], look)
+    if not rows:
+        return None
+    floors = _floors(comparison, [measure])
+    baseline = view.titles(comparison)[comparison["baseline"]]
+    axis = _axis([*rows, *floors], baseline)
+    floor = (
+        alt.Chart(alt.Data(values=floors))
+        .mark_rect(color=GREY, opacity=0.3)
+        .encode(axis, alt.X2("high:Q"))
+    )
+    legend = look.legend_of_versions()
+    base = alt.Chart(alt.Data(values=rows)).encode(y=look.rows(), color=look.colour(legend=legend))
+    whisker = base.mark_rule(strokeWidth=3).encode(axis, alt.X2("high:Q"))
+    first = measure.name == comparison["ranking"]["measure"]
+    return Chart(
+        f"{key}ratios" if first else f"{key}ratios-{measure.name}",
+        heading(f"{measure.label}, ratio to {baseline}"),
+        f"{_NOTE} {measure.better.capitalize()} is better.",
+        spec(
+            alt.layer(floor, _one(), whisker, _points(base, look, legend=legend)),
+            row_height(look.lines) * len(arms),
+        ),
+    )

@@ -1,0 +1,275 @@
+"""A measure over time: tables on the terminal, charts in one offline HTML file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import groupby
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from trilane.lab.history import History, Series
+from trilane.lab.index import BROKEN, Row, Value
+from trilane.lab.measures import Json
+from trilane.report import text
+
+# Okabe-Ito hues, moved so that each keeps 3:1 contrast on white and on near-black.
+_HUES = (
+    *("#3f87c8", "#d97f14", "#27987a", "#b5609f"),
+    *("#8f7a1c", "#7b79d8", "#cf5a3c", "#6f8f3a"),
+)
+_STATUS_STYLE = {"complete": "green", "running": "cyan", BROKEN: "red"}
+_VALIDITY_STYLE = {"valid": "green", "suspect": "yellow", "invalid": "bold red"}
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """The series that share a chart: one machine, form and point."""
+
+    title: str
+    machine: str
+    series: Sequence[Series]
+
+
+def show(history: History, console: Console) -> None:
+    """Print a history."""
+    console.print(render(history), highlight=False)
+
+
+def show_runs(rows: Sequence[Row], console: Console) -> None:
+    """Print all runs."""
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
+    for name in ("run", "status", "machine"):
+        table.add_column(name, no_wrap=True)
+    table.add_column("verdict", ratio=1)
+    for row in rows:
+        style = _STATUS_STYLE.get(row.status, "yellow")
+        table.add_row(
+            row.folder + (" (quick)" if row.quick else ""),
+            Text(row.status, style=style),
+            row.machine or text.NONE,
+            Text(row.verdict or row.problem or row.way_on or text.NONE),
+        )
+    console.print(table, highlight=False)
+
+
+def render(history: History) -> RenderableType:
+    """A history as something rich can print."""
+    parts: list[RenderableType] = [
+        Text.assemble(
+            (f"{history.label} of {history.experiment}", "bold"),
+            f", {history.better} is better; medians with 95 % intervals\n",
+        )
+    ]
+    for panel in panels(history):
+        parts.append(Text.assemble((panel.title, "bold"), "\n", (panel.machine, "dim")))
+        parts.append(_table(panel, history))
+        parts.append(Text(""))
+    return Group(*parts)
+
+
+def panels(history: History) -> list[Panel]:
+    """The history's series, grouped as they may be shown together."""
+    found = []
+    for (machine, form, quick, point), group in groupby(
+        history.series, key=lambda each: (each.machine, each.form, each.quick, each.point)
+    ):
+        series = list(group)
+        words = [history.experiment, form or "", "quick" if quick else ""]
+        title = " ".join(word for word in words if word)
+        title += "" if point is None else f" at {point:g}"
+        found.append(
+            Panel(f"{title}, machine {machine}", _machine(series[-1].machine_facts), series)
+        )
+    return found
+
+
+def _machine(facts: Json) -> str:
+    told = [
+        facts.get("cpu"),
+        f"{facts['cpus_usable']} CPUs" if facts.get("cpus_usable") else None,
+        facts.get("kernel"),
+    ]
+    return ", ".join(str(fact) for fact in told if fact)
+
+
+def _table(panel: Panel, history: History) -> Table:
+    medians = [value.median for series in panel.series for value in series.values]
+    factor, unit = text.scale(medians, history.unit)
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("started (UTC)", no_wrap=True)
+    table.add_column(_headed(history, unit), justify="right", no_wrap=True)
+    table.add_column("95 % interval", no_wrap=True)
+    table.add_column("software", overflow="fold")
+    table.add_column("validity", no_wrap=True)
+    for series in panel.series:
+        table.add_row(Text(series.name, style="bold"))
+        before = None
+        for value in series.values:
+            validity = value.validity
+            if value.status != "complete":
+                validity += f", {value.status}"
+            table.add_row(
+                f"  {_when(value)}",
+                text.number(_scaled(value.median, factor)),
+                _interval(value, factor),
+                # Told where it changes: that is what one looks for.
+                "" if value.software == before else value.software or text.NONE,
+                Text(validity, style=_VALIDITY_STYLE[value.validity]),
+            )
+            before = value.software
+    return table
+
+
+def _headed(history: History, unit: str) -> str:
+    return history.label if history.unit == "1/s" else f"{history.label}, {unit}"
+
+
+def _when(value: Value) -> str:
+    return value.started_at.replace("T", " ").removesuffix("Z")
+
+
+def _scaled(value: float | None, factor: float) -> float | None:
+    return None if value is None else value / factor
+
+
+def _interval(value: Value, factor: float) -> str:
+    if value.low is None or value.high is None:
+        return text.NONE
+    return f"{text.number(value.low / factor)}–{text.number(value.high / factor)}"
+
+
+def page(history: History) -> str:
+    """The whole page: everything that a run said is escaped."""
+    import altair as alt  # noqa: PLC0415 - takes a second; the tables do without
+    import jinja2  # noqa: PLC0415
+    import vl_convert  # noqa: PLC0415
+
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("trilane.report"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template(
+        "history.html.jinja"
+    ).render(
+        history=history,
+        panels=[
+            {
+                "title": panel.title,
+                "machine": panel.machine,
+                "spec": _spec(panel, history),
+                "rows": list(_rows(panel, history)),
+                "unit": _unit(panel, history),
+            }
+            for panel in panels(history)
+        ],
+        # "v6.1.0" -> "v6.1": the name vl-convert knows a Vega-Lite release by.
+        vega=vl_convert.javascript_bundle(  # type: ignore[call-arg]
+            vl_version=".".join(alt.SCHEMA_VERSION.split(".")[:2])
+        ),
+    )
+
+
+def _unit(panel: Panel, history: History) -> str:
+    medians = [value.median for series in panel.series for value in series.values]
+    return _headed(history, text.scale(medians, history.unit)[1])
+
+
+def _rows(panel: Panel, history: History) -> Iterator[Json]:
+    medians = [value.median for series in panel.series for value in series.values]
+    factor, _ = text.scale(medians, history.unit)
+    for series in panel.series:
+        for value in series.values:
+            yield {
+                "arm": series.name,
+                "when": _when(value),
+                "run": value.folder,
+                "median": text.number(_scaled(value.median, factor)),
+                "interval": _interval(value, factor),
+                "software": value.software or text.NONE,
+                "validity": value.validity,
+            }
+
+
+def _time_format(panel: Panel) -> str:
+    """Of ticks: as fine as the distance between the first and the last run asks for."""
+    starts = [
+        datetime.fromisoformat(value.started_at)
+        for series in panel.series
+        for value in series.values
+    ]
+    span = max(starts) - min(starts)
+    if span > timedelta(days=5):
+        return "%Y-%m-%d"
+    return "%m-%d %H:%M" if span > timedelta(hours=6) else "%H:%M:%S"
+
+
+def _spec(panel: Panel, history: History) -> Json:
+    """Medians over time with their intervals; a line only within a series."""
+    import altair as alt  # noqa: PLC0415
+
+    medians = [value.median for series in panel.series for value in series.values]
+    factor, _ = text.scale(medians, history.unit)
+    rows = [
+        {
+            "arm": series.name,
+            "when": value.started_at,
+            "run": value.folder,
+            "software": value.software,
+            "validity": value.validity,
+            **{key: _scaled(getattr(value, key), factor) for key in ("median", "low", "high")},
+        }
+        for series in panel.series
+        for value in series.values
+    ]
+    names = list(dict.fromkeys(series.name for series in panel.series))
+    hues = alt.Scale(domain=names, range=[_HUES[place % len(_HUES)] for place in range(len(names))])
+    base = alt.Chart(alt.Data(values=rows)).encode(
+        x=alt.X(
+            "when:T",
+            title="start of the run (UTC)",
+            scale=alt.Scale(type="utc", padding=12),
+            axis=alt.Axis(tickCount=6, format=_time_format(panel)),
+        ),
+        color=alt.Color(
+            "arm:N",
+            title=None,
+            scale=hues,
+            legend=alt.Legend(orient="top", columns=3, labelLimit=240, symbolOpacity=1),
+        ),
+    )
+    axis = alt.Y("low:Q", title=_unit(panel, history), scale=alt.Scale(zero=False))
+    interval = base.mark_rule(strokeWidth=3, opacity=0.5).encode(axis, alt.Y2("high:Q"))
+    line = base.mark_line(strokeWidth=1.5).encode(alt.Y("median:Q"))
+    # An open point is one not to lean on.
+    valid = (
+        base.mark_point(filled=True, size=60, opacity=1)
+        .encode(alt.Y("median:Q"))
+        .transform_filter("datum.validity == 'valid'")
+    )
+    point = base.mark_point(size=60, opacity=1).encode(
+        alt.Y("median:Q"),
+        tooltip=[
+            alt.Tooltip("arm:N"),
+            alt.Tooltip("run:N"),
+            alt.Tooltip("software:N"),
+            alt.Tooltip("median:Q", format=".4~g"),
+            alt.Tooltip("low:Q", format=".4~g"),
+            alt.Tooltip("high:Q", format=".4~g"),
+            alt.Tooltip("validity:N"),
+        ],
+    )
+    chart = alt.layer(interval, line, valid, point).properties(width="container", height=280)
+    spec: Any = json.loads(chart.to_json(validate=True))
+    spec.pop("config", None)
+    spec["autosize"] = {"type": "fit-x", "contains": "padding"}
+    return dict(spec)

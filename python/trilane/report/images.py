@@ -1,0 +1,64 @@
+"""Charts as PNG and SVG files."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import vl_convert
+
+from trilane.lab.measures import Json
+from trilane.report.charts import Chart, charts
+
+_WIDTH = 720
+_SCALE = 2.0
+# On white, so that a chart can be pasted anywhere.
+_CONFIG: Json = {
+    "background": "#ffffff",
+    "padding": 12,
+    "font": "sans-serif",
+    "view": {"stroke": None},
+    "axis": {
+        "labelColor": "#5a616b",
+        "titleColor": "#1b1e23",
+        "gridColor": "#dde1e6",
+        "domainColor": "#dde1e6",
+        "tickColor": "#dde1e6",
+        "labelFontSize": 12,
+        "titleFontSize": 12,
+        "titleFontWeight": 500,
+        "titlePadding": 10,
+    },
+    "legend": {"labelColor": "#1b1e23", "labelFontSize": 12},
+    "title": {
+        "anchor": "start",
+        "color": "#1b1e23",
+        "subtitleColor": "#5a616b",
+        "fontSize": 15,
+        "offset": 12,
+    },
+}
+
+
+def write(result: Json, folder: Path) -> list[Path]:
+    """Write `NAME.png` and `NAME.svg` of every chart of a result into `folder`; their paths."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for chart in charts(result):
+        spec = _standing_alone(chart)
+        svg = folder / f"{chart.name}.svg"
+        svg.write_text(vl_convert.vegalite_to_svg(spec, config=_CONFIG), encoding="utf-8")
+        png = folder / f"{chart.name}.png"
+        png.write_bytes(vl_convert.vegalite_to_png(spec, config=_CONFIG, scale=_SCALE))
+        written += [svg, png]
+    return written
+
+
+def _standing_alone(chart: Chart) -> Json:
+    """Outside of a page a chart has a width and a title of its own."""
+    spec: dict[str, Any] = copy.deepcopy(chart.spec)
+    spec["width"] = _WIDTH
+    spec["autosize"] = {"type": "pad"}
+    spec["title"] = chart.title
+    return spec

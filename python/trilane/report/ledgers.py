@@ -1,0 +1,89 @@
+"""The ledger for people: few arms side by side, many grouped by what they share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from trilane.lab.measures import Json
+from trilane.report import text, view
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One row of the ledger."""
+
+    name: str
+    equal: bool
+    values: list[tuple[str, list[str]]]
+    """Each value with the titles of the arms that have it, in the order of the arms."""
+
+
+def facts(comparison: Json) -> list[Fact]:
+    """What must be equal between arms, or be printed because it is not."""
+    named = view.titles(comparison)
+    made = []
+    for row in comparison["ledger"]["rows"]:
+        groups: dict[str, list[str]] = {}
+        for arm in comparison["arms"]:
+            value = said(row["values"].get(arm["name"]))
+            groups.setdefault(value, []).append(named[arm["name"]])
+        made.append(Fact(row["name"], row["equal"], list(groups.items())))
+    return made
+
+
+def said(value: Any) -> str:
+    """A value of the ledger as text."""
+    if value is None:
+        return text.NONE
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {said(inner)}" for name, inner in value.items())
+    if isinstance(value, list):
+        return ", ".join(said(inner) for inner in value)
+    return str(value)
+
+
+# A race is about these: they differ by design and are shown in the report's ledger only.
+_BY_DESIGN = frozenset(
+    {
+        "version obtained",
+        "ALPN",
+        "connections",
+        "streams per connection",
+        "server settings",
+        "client settings",
+        "request header fields",
+        "request header (bytes)",
+    }
+)
+# Arms of a lab run choose these.
+_BY_ARM = frozenset(
+    {
+        "client library",
+        "client library version",
+        "client runtime",
+        "strategy",
+        "session kept",
+        "most requests in flight",
+        "connections opened",
+        "client threads",
+        "model",
+        "client version",
+        "client revision",
+        "client build profile",
+    }
+)
+
+
+def unexpected(comparison: Json) -> list[str]:
+    """Facts that differ between arms although nothing in the arms asked for it."""
+    clients = {arm["client"] for arm in comparison["arms"]}
+    strategies = {arm["strategy"] for arm in comparison["arms"]}
+    known = _BY_DESIGN if len(clients) == len(strategies) == 1 else _BY_DESIGN | _BY_ARM
+    return [
+        str(row["name"])
+        for row in comparison["ledger"]["rows"]
+        if not row["equal"] and row["name"] not in known
+    ]

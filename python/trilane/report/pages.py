@@ -1,0 +1,151 @@
+"""The measured parts of the pages about the experiments: `python -m trilane.report.pages RUN…`.
+
+A page of `docs/experiments/` is written by hand but for its numbers. They stand between
+`<!-- generated: NAME FORM -->` and `<!-- end -->` and are replaced by what a run found: a sentence,
+a table, the post's ratios beside ours, date and machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from trilane.lab import store
+from trilane.lab.measures import Json
+from trilane.lab.runs import BadRun, find, load_judged
+from trilane.report import tables, text, view
+from trilane.report.view import Point
+
+DOCS = Path("docs/experiments")
+NOT_MEASURED = "Not measured yet."
+_END = "<!-- end -->"
+# More columns than this do not fit on a page.
+_MEASURES = 4
+# More rows than this are folded.
+_ARMS = 10
+_BEST = 5
+_PATH = re.compile(r"(?<![\w:/])/[\w.+-]+(?:/[\w.+-]+)+/?")
+
+
+class BadPage(ValueError):
+    """A page cannot take the numbers; the message says which and why."""
+
+
+def marker(name: str, form: str) -> str:
+    """The line after which the numbers of a form stand."""
+    return f"<!-- generated: {name} {form} -->"
+
+
+def updated(page: str, result: Json) -> str:
+    """`page` with the numbers of `result` in their place."""
+    experiment = result["experiment"]
+    begin = marker(experiment["name"], experiment["form"])
+    head, found, rest = page.partition(begin)
+    if not found:
+        raise BadPage(f"it holds no line {begin}")
+    _, ended, tail = rest.partition(_END)
+    if not ended or "<!-- generated:" in rest[: len(rest) - len(tail) - len(_END)]:
+        raise BadPage(f"after {begin} it holds no line {_END}")
+    return f"{head}{begin}\n\n{measured(result)}\n\n{_END}{tail}"
+
+
+def measured(result: Json) -> str:
+    """What a run found, in Markdown: no paths, nothing that changes without a new run."""
+    points = view.points(result)
+    parts = [f"**{tables.escaped(result['verdict'])}**"]
+    for point in points:
+        shown = [measure.name for measure in view.measures(point.comparison)][:_MEASURES]
+        if point.label:
+            parts.append(f"{_capital(point.label)}:")
+        if shown:
+            parts += _tables(point, shown)
+    if result["crossings"]:
+        parts.append("\n".join(f"- {tables.escaped(row['text'])}" for row in result["crossings"]))
+    if result["published"]:
+        parts.append("The post's ratios beside ours:")
+        parts.append(tables.published_table(result))
+    if result["skipped"]:
+        gone = "; ".join(f"{row['arm']} ({row['reason']})" for row in result["skipped"])
+        parts.append(f"Skipped: {tables.escaped(gone)}.")
+    parts.append(f"Measured {_when(result)}")
+    return _PATH.sub("…", "\n\n".join(parts))
+
+
+def _tables(point: Point, measures: Sequence[str]) -> list[str]:
+    """All arms; of many the best and the baseline, and all of them in a fold."""
+    arms = view.listed(point.comparison)
+    everything = tables.point_table(point, measures)
+    if len(arms) <= _ARMS:
+        return [everything]
+    baseline = point.comparison["baseline"]
+    best = [arm for place, arm in enumerate(arms) if place < _BEST or arm["name"] == baseline]
+    return [
+        f"The best {_BEST} of {len(arms)} arms, and the one that ratios refer to:",
+        tables.point_table(point, measures, best),
+        f"<details><summary>All {len(arms)} arms</summary>\n\n{everything}\n\n</details>",
+    ]
+
+
+def _when(result: Json) -> str:
+    """Date, machine, blocks, validity, and what to type to measure it again."""
+    experiment = result["experiment"]
+    quick = " --quick" if experiment["quick"] else ""
+    blocks = {point.comparison["plan"]["blocks_done"] for point in view.points(result)}
+    counted = " or ".join(text.counted(count, "block") for count in sorted(blocks))
+    verdict = result["validity"]["verdict"]
+    reasons = f" ({'; '.join(result['validity']['reasons'][:3])})" if verdict != "valid" else ""
+    parts = [result["started_at"][:10], f"on {view.machine_line(result)}", counted]
+    said = f"{', '.join(part for part in parts if part)}; intervals are 95 %; {verdict}{reasons}."
+    again = f"trilane lab run {experiment['name']} --form {experiment['form']}{quick}"
+    return f"{tables.escaped(said)} Again: `{again}`."
+
+
+def _capital(words: str) -> str:
+    return words[:1].upper() + words[1:]
+
+
+def write(runs: Sequence[str], docs: Path, state: Path) -> list[Path]:
+    """Put the numbers of these runs into the pages of `docs`; the pages that changed."""
+    changed = []
+    for name in runs:
+        result = load_judged(find(name, state)).result
+        if result is None or result["schema"] != view.LAB:
+            raise BadPage(f"{name} is a race: only experiments have pages")
+        page = docs / f"{result['experiment']['name']}.md"
+        if not page.is_file():
+            raise BadPage(f"there is no page {page}")
+        before = page.read_text(encoding="utf-8")
+        try:
+            after = updated(before, result)
+        except BadPage as error:
+            raise BadPage(f"{page}: {error}") from error
+        if after != before:
+            store.write_text(page, after)
+            changed.append(page)
+    return changed
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m trilane.report.pages",
+        description="Put the numbers of runs into the pages about the experiments.",
+    )
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="folder, name or experiment-form")
+    parser.add_argument("--docs", type=Path, default=DOCS, metavar="DIR", help=f"[{DOCS}]")
+    parser.add_argument("--state", type=Path, default=None, metavar="DIR", help="state folder")
+    wanted = parser.parse_args(arguments)
+    try:
+        changed = write(wanted.runs, wanted.docs, store.state_folder(wanted.state))
+    except (BadPage, BadRun, OSError) as error:
+        sys.stderr.write(f"pages: error: {error}\n")
+        return 1
+    sys.stdout.writelines(f"{page}\n" for page in changed)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,63 @@
+"""The validity strip: every run of a comparison in block order, with a text alternative."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from trilane.lab.comparison import OTHERS_BUSY
+from trilane.lab.measures import Json
+from trilane.report import text, view
+
+SYMBOLS = {"valid": "", "suspect": "?", "invalid": "✗"}
+_ORDER = ("invalid", "suspect", "valid")
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One run."""
+
+    state: str
+    """valid, suspect or invalid."""
+    symbol: str
+    said: str
+    """Where the run stood, its verdict and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """All runs of one arm; each block may hold several (the baseline twice)."""
+
+    title: str
+    blocks: list[list[Cell]]
+
+
+def rows(comparison: Json) -> list[Row]:
+    """One row per arm."""
+    return [_row(arm, comparison["plan"]["blocks"]) for arm in view.listed(comparison)]
+
+
+def said(comparison: Json) -> str:
+    """How many runs were valid, suspect and invalid."""
+    states = [cell.state for row in rows(comparison) for block in row.blocks for cell in block]
+    counts = [f"{states.count(state)} {state}" for state in reversed(_ORDER) if states.count(state)]
+    return f"{text.counted(len(states), 'run')}: {text.listed(counts)}" if states else "no runs"
+
+
+def _row(arm: Json, count: int) -> Row:
+    blocks: list[list[Cell]] = [[] for _ in range(count)]
+    for sample, run in view.runs(arm):
+        blocks[sample["block"]].append(_cell(sample, run))
+    return Row(arm["title"], blocks)
+
+
+def _cell(sample: Json, run: Json | None) -> Cell:
+    state, reasons = view.run_validity(sample, run)
+    server = sample["server"]
+    if server and server["others_busy"] > OTHERS_BUSY:
+        state = "invalid" if state == "invalid" else "suspect"
+        reasons = [
+            *reasons,
+            f"other programs took {text.percent(server['others_busy'])} of this machine's CPU",
+        ]
+    where = f"block {sample['block'] + 1}, position {sample['position'] + 1}: {state}"
+    return Cell(state, SYMBOLS[state], f"{where} ({'; '.join(reasons)})" if reasons else where)

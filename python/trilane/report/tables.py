@@ -1,0 +1,180 @@
+"""A result as plain tables: CSV for programs, Markdown for a README."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+
+from trilane.lab.measures import Json
+from trilane.report import numbers, text, view
+from trilane.report.charts.published import published_labels
+from trilane.report.view import Point
+
+_COLUMNS = (
+    "experiment",
+    "form",
+    "point",
+    "arm",
+    "client",
+    "library_version",
+    "version",
+    "strategy",
+    "measure",
+    "unit",
+    "median",
+    "low",
+    "high",
+    "to",
+    "ratio",
+    "ratio_low",
+    "ratio_high",
+    "p_holm",
+    "finding",
+    "blocks",
+    "validity",
+    "published_ratio",
+)
+
+
+def csv_text(result: Json) -> str:
+    """One row per point, arm and measure; the units are those of the JSON (s, us, B, %, 1)."""
+    out = io.StringIO()
+    writer = csv.DictWriter(out, _COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(_records(view.as_lab(result)))
+    return out.getvalue()
+
+
+def _records(lab: Json) -> Iterator[Json]:
+    posted = {
+        (row["measure"], row["arm"], row["to"], row["at"]): row["published"]["ratio"]
+        for row in lab["published"]
+    }
+    for point in view.points(lab):
+        comparison = point.comparison
+        ratios = view.ratios(comparison)
+        for arm in comparison["arms"]:
+            for measure in view.measures(comparison):
+                summary = view.summary(arm, measure.name)
+                ratio = ratios.get((measure.name, arm["name"]), {})
+                yield {
+                    "experiment": lab["experiment"]["name"],
+                    "form": lab["experiment"]["form"],
+                    "point": point.value,
+                    "arm": arm["name"],
+                    "client": arm["client"],
+                    "library_version": arm.get("library_version"),
+                    "version": arm["version"],
+                    "strategy": arm["strategy"],
+                    "measure": measure.name,
+                    "unit": measure.unit,
+                    **{key: summary[key] for key in ("median", "low", "high")},
+                    "to": ratio.get("to"),
+                    "ratio": ratio.get("ratio"),
+                    "ratio_low": ratio.get("low"),
+                    "ratio_high": ratio.get("high"),
+                    "p_holm": ratio.get("p_holm"),
+                    "finding": ratio.get("finding"),
+                    "blocks": comparison["plan"]["blocks_done"],
+                    "validity": arm["validity"]["verdict"],
+                    "published_ratio": posted.get(
+                        (measure.name, arm["name"], ratio.get("to"), point.value)
+                    ),
+                }
+
+
+def markdown(result: Json) -> str:
+    """Verdict, tables with intervals, the post's ratios, date and machine: for a README."""
+    lab = view.as_lab(result)
+    parts = [f"**{escaped(lab['verdict'])}**"]
+    for point in view.points(lab):
+        if point.label:
+            parts.append(f"{point.label}: {escaped(point.comparison['verdict'])}")
+        if view.measures(point.comparison):
+            parts.append(point_table(point))
+    parts += [f"- {escaped(row['text'])}" for row in lab["crossings"]]
+    if lab["published"]:
+        parts.append(published_table(lab))
+    parts.append(footing(lab))
+    return "\n\n".join(parts) + "\n"
+
+
+def point_table(
+    point: Point, measures: Sequence[str] | None = None, arms: Sequence[Json] | None = None
+) -> str:
+    """Arms down, measures across (all, or these): median (interval), ratio (interval)."""
+    comparison = point.comparison
+    arms = view.listed(comparison) if arms is None else arms
+    first = comparison["ranking"]["measure"]
+    baseline = view.titles(comparison)[comparison["baseline"]]
+    rows = [
+        row
+        for row in numbers.rows(comparison, arms)
+        if measures is None or row.measure.name in measures
+    ]
+    head = ["arm"]
+    columns: list[list[str]] = []
+    for row in rows:
+        head.append(text.headed(row.label, row.unit))
+        columns.append(
+            [
+                each.value if each.interval is None else f"{each.value} ({each.interval})"
+                for each in row.cells
+            ]
+        )
+        if row.measure.name == first and comparison["ratios"]:
+            head.append(f"ratio to {baseline}")
+            columns.append([each.ratio or "1" for each in row.cells])
+    return table(
+        head,
+        [[_named(arm), *(column[number] for column in columns)] for number, arm in enumerate(arms)],
+    )
+
+
+def _named(arm: Json) -> str:
+    verdict = arm["validity"]["verdict"]
+    version = f" {arm['library_version']}" if arm.get("library_version") else ""
+    return f"{arm['title']}{version}" + ("" if verdict == "valid" else f" ({verdict})")
+
+
+def published_table(lab: Json) -> str:
+    """The post's ratios beside ours."""
+    return table(
+        ["ratio", "the post", "here (95 % interval)", "finding"],
+        [
+            [
+                label,
+                text.NONE
+                if row["published"]["ratio"] is None
+                else f"{text.times(row['published']['ratio'])}×",
+                text.ratio(row["ours"]) if row["ours"] else text.NONE,
+                numbers.FINDINGS[row["ours"]["finding"]] if row["ours"] else "not measured",
+            ]
+            for row, label in zip(lab["published"], published_labels(lab), strict=True)
+        ],
+    )
+
+
+def footing(lab: Json) -> str:
+    """Date, machine, blocks, validity and how to do it again."""
+    blocks = {point.comparison["plan"]["blocks_done"] for point in view.points(lab)}
+    counted = " or ".join(text.counted(count, "block") for count in sorted(blocks))
+    parts = [lab["started_at"][:10], view.machine_line(lab), counted, "95 % intervals"]
+    if lab["experiment"]["quick"]:
+        parts.append("a quick run")
+    parts.append(f"validity: {lab['validity']['verdict']}")
+    return f"{escaped(', '.join(part for part in parts if part))}. Again: `{lab['command']}`"
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table: the first column left, the others right."""
+    lines = [head, ["---", *("---:" for _ in head[1:])], *rows]
+    return "\n".join(f"| {' | '.join(escaped(str(cell)) for cell in line)} |" for line in lines)
+
+
+def escaped(words: str) -> str:
+    """Text that Markdown shows as it is, on one line."""
+    for sign in "\\`*_[]<>|":
+        words = words.replace(sign, f"\\{sign}")
+    return " ".join(words.split())

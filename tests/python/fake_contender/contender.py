@@ -1,0 +1,71 @@
+# /// script
+# requires-python = ">=3.11"
+# dependencies = []
+#
+# [tool.trilane]
+# name = "fake_contender"
+# title = "a client of the tests"
+# versions = ["h1"]
+# strategies = ["serial"]
+# ///
+"""A contender that sends nothing and says what it is told to say by FAKE_CONTENDER."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+
+
+def say(**event: object) -> None:
+    """One line."""
+    sys.stdout.write(json.dumps(event) + "\n")
+    sys.stdout.flush()
+
+
+def main() -> None:
+    """The protocol, with the fault that was asked for."""
+    fault = os.environ.get("FAKE_CONTENDER", "")
+    plan = json.loads(sys.stdin.readline())
+    if fault == "dies":
+        sys.exit("it broke: no such thing")
+    if fault == "cannot":
+        say(event="cannot", reason="not on a Tuesday")
+        return
+    if fault == "mute":
+        time.sleep(60)
+    if fault == "talks":
+        sys.stdout.write("hello, world\n")
+        sys.stdout.flush()
+    say(event="ready", library="fake", library_version="1", runtime="none")
+    sys.stdin.readline()
+    spent = time.process_time() + 0.05
+    while time.process_time() < spent:
+        pass
+    say(event="done")
+    count = int(plan["workload"]["count"] or 1)
+    wrong = count if fault == "wrong version" else 0
+    failed = count if fault == "fails" else 0
+    say(
+        event="result",
+        started=count + (fault == "loses"),
+        ok=count - failed,
+        failed={"status": failed} if failed else {},
+        examples={"status": "503 for /hello"} if failed else {},
+        abandoned=0,
+        status={"200": count},
+        versions={"h2": wrong} if wrong else {"h1": count},
+        connections=1,
+        body_bytes=11 * count,
+        body_digest=7 if fault == "wrong bodies" else 222957957 * count,
+        elapsed_s=0.05,
+        repetitions_s=[],
+        latency=None,
+    )
+    if fault == "stays":
+        time.sleep(60)
+
+
+if __name__ == "__main__":
+    main()

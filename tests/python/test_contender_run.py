@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import os
+import sys
+import time
+import zlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trilane.lab import as_run, contender_run
+from trilane.lab.contender_run import Declined, Delivered, RunFailed
+from trilane.lab.plan import contender_plan
+from trilane.lab.workload import Workload
+
+SCRIPT = Path(__file__).parent / "fake_contender" / "contender.py"
+WORKLOAD = Workload(count=20)
+ARM = WORKLOAD.arm("fake_contender", "h1")
+
+
+def run(tmp_path: Path, limit_s: float = 20.0) -> Delivered:
+    plan = contender_plan(ARM, WORKLOAD, "http://127.0.0.1:1", None)
+    command = [sys.executable, str(SCRIPT)]
+    return contender_run.run(command, plan, log=tmp_path / "log", limit_s=limit_s)
+
+
+def judged(delivered: Delivered, expected: int | None = None) -> dict[str, Any]:
+    asked = as_run.Asked("fake_contender", ARM, WORKLOAD, "http://x/", "now", None, expected)
+    return as_run.run_of(asked, delivered)
+
+
+def test_cpu_is_that_of_the_workload_and_not_of_the_start(tmp_path: Path) -> None:
+    began = time.monotonic()
+    delivered = run(tmp_path)
+    took = time.monotonic() - began
+    # The fake spends 50 ms of CPU; starting Python costs some more, which is not counted.
+    assert 0.045 <= delivered.cpu_s < 0.08
+    usage = delivered.ending.usage
+    assert usage.ru_utime + usage.ru_stime > delivered.cpu_s
+    process = judged(delivered)["process"]
+    assert 0 < process["startup_s"] < process["wall_s"] <= took
+    assert 0 < process["cpu_percent"] <= 110
+    assert process["peak_rss_bytes"] > 5_000_000
+
+
+def test_a_contender_that_declines_is_told_from_one_that_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_CONTENDER", "cannot")
+    with pytest.raises(Declined, match="not on a Tuesday"):
+        run(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        ("dies", "it broke: no such thing"),
+        ("talks", "hello, world"),
+    ],
+)
+def test_what_a_broken_contender_said_is_told(
+    fault: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_CONTENDER", fault)
+    with pytest.raises(RunFailed, match=message):
+        run(tmp_path)
+
+
+@pytest.mark.parametrize(("fault", "what"), [("mute", "did not say 'ready'"), ("stays", "end")])
+def test_no_contender_is_waited_for_without_limit(
+    fault: str, what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_CONTENDER", fault)
+    monkeypatch.setattr(contender_run, "READY_S", 1.0)
+    monkeypatch.setattr(contender_run, "_REPORT_S", 1.0)
+    before = set(_children())
+    with pytest.raises(RunFailed, match=what):
+        run(tmp_path)
+    assert set(_children()) == before
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        ("wrong version", "h1 was asked for, but obtained was h2 20 times"),
+        ("wrong bodies", "not those that the server has"),
+        ("loses", "21 requests were started, but 20 accounted for"),
+        ("fails", "no request was answered as expected"),
+    ],
+)
+def test_a_claim_that_does_not_hold_makes_the_run_invalid(
+    fault: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_CONTENDER", fault)
+    expected = 20 * zlib.crc32(b"hello world")
+    made = judged(run(tmp_path), expected)
+    assert made["validity"]["verdict"] == "invalid"
+    assert any(reason in told for told in made["validity"]["reasons"])
+
+
+def test_a_run_that_keeps_its_word_is_valid(tmp_path: Path) -> None:
+    made = judged(run(tmp_path), 20 * zlib.crc32(b"hello world"))
+    assert made["validity"] == {"verdict": "valid", "reasons": [], "bound": None}
+    assert made["requests"]["started"] == made["requests"]["ok"] == 20
+
+
+def _children() -> list[str]:
+    return (Path("/proc/self/task") / str(os.getpid()) / "children").read_text().split()

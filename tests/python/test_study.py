@@ -1,0 +1,249 @@
+"""Experiments run for real: embedded server, engine, and a contender of the standard library."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from trilane.lab import study
+from trilane.lab.experiment import Experiment
+from trilane.lab.form import Expect, Form, Published, Stats, Sweep
+from trilane.lab.study import CannotRun, Wanted
+from trilane.lab.workload import Workload
+
+WORKLOAD = Workload(kind="urls", paths=("/hello", "/bytes/100"), count=8)
+
+
+def experiment(blocks: int = 2, **changes: Any) -> Experiment:
+    arms = (
+        WORKLOAD.arm("http-client", "h1", name="python"),
+        WORKLOAD.arm("trilane", "h1", name="engine", title="the engine"),
+    )
+    form = Form(
+        name="fair",
+        baseline="python",
+        rank="elapsed_s",
+        measures=("elapsed_s", "requests_per_s", "client_cpu_us_per_request"),
+        workload=WORKLOAD,
+        arms=arms,
+        stats=Stats(blocks=blocks),
+    )
+    return Experiment(
+        name="trial",
+        title="A trial",
+        question="Does it run?",
+        forms={"fair": replace(form, **changes)},
+    )
+
+
+class Said:
+    """What an experiment told; it is interrupted when the run number `stop` begins."""
+
+    def __init__(self, stop: int | None = None) -> None:
+        self.lines: list[str] = []
+        self.steps: list[str] = []
+        self.begun: tuple[int, int] = (0, 0)
+        self._stop = stop
+        self.watcher = study.Watcher(say=self.lines.append, begin=self._begin, step=self._step)
+
+    def _begin(self, runs: int, made: int) -> None:
+        self.begun = (runs, made)
+
+    def _step(self, title: str, _block: int, _blocks: int, left_s: float) -> None:
+        assert left_s > 0
+        if len(self.steps) == self._stop:
+            raise KeyboardInterrupt
+        self.steps.append(title)
+
+
+def made_of(asked: Wanted, stop: int | None = None) -> tuple[study.Result, Said]:
+    said = Said(stop)
+    return study.run(asked, said.watcher), said
+
+
+def wanted(made: Experiment, state: Path, **changes: Any) -> Wanted:
+    asked = Wanted(experiment=made, form="fair", blocks=2, seed=5, state=state)
+    return replace(asked, **changes)
+
+
+def run_folder(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "samples.jsonl").read_text().splitlines()]
+
+
+def test_an_experiment_leaves_every_run_and_a_result(
+    tmp_path: Path, lab_schema: Draft202012Validator
+) -> None:
+    done, said = made_of(wanted(experiment(), tmp_path))
+    assert said.begun == (6, 0)
+    kept = json.loads((done.folder / "result.json").read_text())
+    assert kept == json.loads(json.dumps(done.result))
+    problems = [f"{error.json_path}: {error.message}" for error in lab_schema.iter_errors(kept)]
+    assert problems == []
+    lines = run_folder(done.folder)
+    assert len(lines) == 6
+    comparison = kept["points"][0]["comparison"]
+    assert [arm["name"] for arm in comparison["arms"]] == ["python", "engine"]
+    assert comparison["arms"][0]["library_version"]
+    assert all((done.folder / line["file"]).is_file() for line in lines)
+    assert json.loads((done.folder / "manifest.json").read_text())["status"] == "complete"
+    for arm in comparison["arms"]:
+        for run in arm["runs"]:
+            assert run["requests"]["ok"] == 8
+            assert run["validity"]["verdict"] == "valid", run["validity"]
+
+
+def test_the_order_is_that_of_the_seed_and_a_replay_repeats_it(tmp_path: Path) -> None:
+    first, _ = made_of(wanted(experiment(), tmp_path))
+    manifest = json.loads((first.folder / "manifest.json").read_text())
+    again, _ = made_of(study.from_manifest(manifest, tmp_path))
+    assert again.folder != first.folder
+
+    def order(folder: Path) -> list[Sequence[Any]]:
+        return [[line["block"], line["arm"], line["slot"]] for line in run_folder(folder)]
+
+    assert order(again.folder) == order(first.folder)
+    other = study.order(study.chosen(wanted(experiment(), tmp_path)), seed=6)
+    assert [[e.block, e.arm, e.slot] for e in other] != order(first.folder)
+
+
+def test_ctrl_c_keeps_what_was_measured_and_the_next_run_goes_on(tmp_path: Path) -> None:
+    cut, _ = made_of(wanted(experiment(), tmp_path), stop=4)
+    assert cut.result["interrupted"]
+    assert len(run_folder(cut.folder)) == 4
+    assert "interrupted after 1 of 2 blocks" in " ".join(cut.result["validity"]["reasons"])
+    # Without a seed as well: it goes on with the one it began with.
+    whole, said = made_of(wanted(experiment(), tmp_path, seed=None))
+    assert whole.folder == cut.folder
+    assert said.begun == (6, 4)
+    assert len(run_folder(whole.folder)) == 6
+    assert not whole.result["interrupted"]
+    fresh, _ = made_of(wanted(experiment(), tmp_path))
+    assert fresh.folder != cut.folder
+
+
+def test_another_plan_does_not_go_on_with_an_interrupted_one(tmp_path: Path) -> None:
+    cut, _ = made_of(wanted(experiment(), tmp_path), stop=1)
+    other = replace(WORKLOAD, count=9)
+    changed, _ = made_of(wanted(experiment(workload=other), tmp_path), stop=0)
+    assert changed.folder != cut.folder
+    fresh, _ = made_of(wanted(experiment(), tmp_path, fresh=True), stop=0)
+    assert fresh.folder != cut.folder
+
+
+_KILLED = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+import test_study
+from trilane.lab import study
+study.run(test_study.wanted(test_study.experiment(40), Path(sys.argv[2]), blocks=40),
+          test_study.Said().watcher)
+"""
+
+
+def test_kill_9_loses_at_most_the_run_in_flight(tmp_path: Path) -> None:
+    here = str(Path(__file__).parent)
+    process = subprocess.Popen([sys.executable, "-c", _KILLED, here, str(tmp_path)])
+    journals: list[Path] = []
+    try:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and process.poll() is None:
+            journals = list(tmp_path.glob("runs/*/samples.jsonl"))
+            if journals and journals[0].read_bytes().count(b"\n") >= 3:
+                break
+            time.sleep(0.05)
+        process.send_signal(signal.SIGKILL)
+    finally:
+        process.kill()
+        process.wait()
+    before = journals[0].read_bytes().count(b"\n")
+    assert before >= 3
+    went_on, said = made_of(wanted(experiment(40), tmp_path, blocks=40), stop=2)
+    assert went_on.folder == journals[0].parent
+    assert said.begun == (120, before)
+    lines = run_folder(went_on.folder)
+    assert len(lines) == before + 2
+    keys = [(line["block"], line["arm"], line["slot"]) for line in lines]
+    assert len(set(keys)) == len(keys)
+
+
+def test_an_arm_that_cannot_run_is_skipped_with_its_reason(tmp_path: Path) -> None:
+    arms = (
+        WORKLOAD.arm("http-client", "h1", name="python"),
+        WORKLOAD.arm("nobody", "h1", name="absent"),
+        WORKLOAD.arm("trilane", "h1", name="engine"),
+        WORKLOAD.arm("http-client", "h2", name="too-new"),
+    )
+    done, _ = made_of(wanted(experiment(arms=arms), tmp_path))
+    skipped = {row["arm"]: row["reason"] for row in done.result["skipped"]}
+    assert skipped.keys() == {"absent", "too-new"}
+    assert "there is no contender nobody" in skipped["absent"]
+    assert "does not speak h2" in skipped["too-new"]
+
+
+def test_without_its_baseline_nothing_runs_and_nothing_is_left(tmp_path: Path) -> None:
+    made = experiment(
+        arms=(WORKLOAD.arm("nobody", "h1", name="python"), *experiment().forms["fair"].arms[1:])
+    )
+    with pytest.raises(CannotRun, match="baseline python cannot run"):
+        made_of(wanted(made, tmp_path))
+    assert list((tmp_path / "runs").iterdir()) == []
+
+
+def test_a_server_that_is_not_there_is_an_error_that_names_it(tmp_path: Path) -> None:
+    arms = tuple(replace(arm, server="no-such-server") for arm in experiment().forms["fair"].arms)
+    with pytest.raises(CannotRun, match="no-such-server"):
+        made_of(wanted(experiment(arms=arms), tmp_path))
+
+
+def test_a_sweep_is_judged_point_by_point_with_the_claims_of_each(tmp_path: Path) -> None:
+    made = experiment(
+        workload=replace(WORKLOAD, count=None),
+        sweep=Sweep("count", (4, 12), "requests", (("engine", "python"),)),
+        published=(Published("elapsed_s", "engine", "python", (1.0, 2.0), at=12, where="a table"),),
+        expect=(
+            Expect("elapsed_s", "engine", "python", 1e-9, 1e9),
+            Expect("elapsed_s", "engine", "python", 1e8, 1e9, at=4),
+        ),
+    )
+    done, _ = made_of(wanted(made, tmp_path))
+    assert [point["value"] for point in done.result["points"]] == [4, 12]
+    assert [row["at"] for row in done.result["published"]] == [12]
+    assert done.result["published"][0]["published"]["ratio"] == 0.5
+    ours = done.result["published"][0]["ours"]
+    assert ours["low"] <= ours["ratio"] <= ours["high"]
+    met = {(row["at"], row["low"]): row["met"] for row in done.result["expect"]}
+    assert met == {(4, 1e-9): True, (12, 1e-9): True, (4, 1e8): False}
+    assert len(done.result["crossings"]) == 1
+    assert "At 4 requests: " in done.result["verdict"]
+
+
+def test_a_delay_is_emulated_and_stated(tmp_path: Path) -> None:
+    base = experiment().forms["fair"].arms
+    arms = (base[0], replace(base[0], name="far", title="far", delay_s=0.02))
+    done, _ = made_of(wanted(experiment(arms=arms), tmp_path))
+    near, far = done.result["points"][0]["comparison"]["arms"]
+    assert far["network"] == "20 ms round trip, emulated"
+    assert near["network"] == "direct"
+    # Eight requests, one after the other: eight round trips at least.
+    assert far["summary"]["elapsed_s"]["median"] >= 8 * 0.02
+    for run in far["runs"]:
+        assert run["requests"]["ok"] == 8
+
+
+@pytest.fixture(autouse=True)
+def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No folder of the current one may add experiments or contenders."""
+    monkeypatch.chdir(tmp_path)
+    os.environ.pop("TRILANE_HOME", None)
