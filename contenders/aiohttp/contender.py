@@ -53,8 +53,8 @@ class Client:
                 limit=plan.pool, ssl=trust(plan.cacert) if plan.scheme == "https" else True
             ),
             timeout=aiohttp.ClientTimeout(
-                # Waiting for a free connection has no limit, as nothing was sent yet.
                 total=None,
+                connect=plan.queue_s + plan.timeout_s,
                 sock_connect=plan.timeout_s,
                 sock_read=plan.timeout_s,
             ),

@@ -41,6 +41,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "harness"))
 
 from curl_cffi import AsyncCurl, CurlHttpVersion, CurlInfo, CurlMOpt, CurlOpt
+from curl_cffi._wrapper import ffi, lib
 from curl_cffi.requests import AsyncSession, Response, Session
 from curl_cffi.requests.exceptions import RequestException
 
@@ -54,7 +55,6 @@ ASKED = {
     "h3": CurlHttpVersion.V3ONLY,
 }
 SPOKEN = {CurlHttpVersion.V1_1: "h1", CurlHttpVersion.V2_0: "h2", CurlHttpVersion.V3: "h3"}
-MULTIPLEX = 2  # CURLPIPE_MULTIPLEX
 
 
 def settings(plan: Plan) -> dict[str, Any]:
@@ -122,6 +122,16 @@ class Client:
         self._session.close()
 
 
+def limit(multi: AsyncCurl, option: CurlMOpt, value: int) -> None:
+    """Set a number of the multi handle.
+
+    `AsyncCurl.setopt` of curl_cffi 0.16 gives libcurl the address of the number in its place.
+    """
+    code = lib.curl_multi_setopt(multi._curlm, option, ffi.cast("void *", value))  # noqa: SLF001
+    if code:
+        raise RuntimeError(f"libcurl refuses {option.name} = {value}: error {code}")
+
+
 class AsyncClient:
     """One `AsyncSession` whose multi handle opens as many connections as the plan allows."""
 
@@ -130,9 +140,8 @@ class AsyncClient:
         self._request = request(plan)
         at_once = max(plan.in_flight, plan.chunk)
         self._multi = AsyncCurl(cacert=plan.cacert or "")
-        self._multi.setopt(CurlMOpt.PIPELINING, MULTIPLEX)
-        self._multi.setopt(CurlMOpt.MAX_HOST_CONNECTIONS, plan.pool)
-        self._multi.setopt(CurlMOpt.MAX_CONCURRENT_STREAMS, at_once)
+        limit(self._multi, CurlMOpt.MAX_HOST_CONNECTIONS, plan.pool)
+        limit(self._multi, CurlMOpt.MAX_CONCURRENT_STREAMS, at_once)
         self._session = AsyncSession(async_curl=self._multi, max_clients=at_once, **settings(plan))
 
     async def fetch(self, path: str) -> Answer:

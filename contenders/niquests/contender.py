@@ -39,6 +39,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "harness"))
 
 import niquests
+import urllib3
 from urllib3.util import SKIP_HEADER
 
 from trilane_contender import Answer, Library, Plan, run
@@ -146,6 +147,7 @@ if __name__ == "__main__":
                     (niquests.exceptions.Timeout, "timeout"),
                     (niquests.exceptions.ChunkedEncodingError, "body"),
                     (niquests.exceptions.ContentDecodingError, "body"),
+                    (urllib3.exceptions.ProtocolError, "protocol"),
                     (niquests.exceptions.ConnectionError, "connect"),
                 ),
             )

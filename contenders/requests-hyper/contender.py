@@ -64,7 +64,9 @@ class Adapter(HTTP20Adapter):
     def close(self) -> None:
         """Close the connections; it has inherited a method for a pool that it does not have."""
         for connection in self.connections.values():
-            connection.close()
+            # Its own `close` fails where there is no connection yet.
+            if connection._sock is not None:  # noqa: SLF001
+                connection.close()
         self.connections.clear()
 
 

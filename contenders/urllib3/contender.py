@@ -24,18 +24,52 @@
 """urllib3: a pool manager, shared by all threads as its documentation says it may be."""
 
 import gzip
+import ssl
 import sys
+from http.client import RemoteDisconnected
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "harness"))
 
 import urllib3
 import urllib3.http2
+from urllib3.connectionpool import HTTPSConnectionPool
+from urllib3.http2.connection import HTTP2Connection
 from urllib3.util import SKIP_HEADER
 
-from trilane_contender import Answer, Library, Plan, run
+from trilane_contender import Answer, Broken, Library, Plan, run
 
 _SPOKEN = {11: "h1", 20: "h2"}
+
+
+class CheckedConnection(HTTP2Connection):
+    """Its HTTP/2 connection with what it does not check yet, so that it cannot hang."""
+
+    def connect(self) -> None:
+        """A server that does not choose HTTP/2 would be spoken to in HTTP/2 all the same."""
+        super().connect()
+        if self.sock.selected_alpn_protocol() != "h2":
+            self.close()
+            raise Broken("protocol", "the server did not choose h2")
+        self.sock = EndingSocket(self.sock)
+
+
+class EndingSocket:
+    """A socket whose end is an error: the connection would read on for ever, and find nothing."""
+
+    def __init__(self, sock: ssl.SSLSocket) -> None:
+        self._sock = sock
+
+    def recv(self, size: int) -> bytes:
+        """At least one byte."""
+        got = self._sock.recv(size)
+        if not got:
+            raise RemoteDisconnected("the server closed the connection")
+        return got
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._sock, name)
 
 
 class Client:
@@ -47,6 +81,7 @@ class Client:
         if plan.version == "h2":
             # For the whole process; ALPN then offers nothing else.
             urllib3.http2.inject_into_urllib3()
+            HTTPSConnectionPool.ConnectionCls = CheckedConnection
         else:
             # Its HTTP/2 knows no way to leave a header out.
             self._headers.setdefault("user-agent", SKIP_HEADER)

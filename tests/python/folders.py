@@ -7,7 +7,7 @@ from typing import Any
 
 import synthetic
 from trilane.lab import comparison
-from trilane.lab.comparison import Race
+from trilane.lab.comparison import Observed
 from trilane.lab.store import write_json
 
 MACHINE = {"cpu": "Test CPU", "cpus_usable": 2, "kernel": "Linux 6.1.0", "pinning": "client 1"}
@@ -52,6 +52,7 @@ def lab(
     manifest = _manifest(made, "lab", status, MACHINE)
     form_told = {"workload": workload or {"kind": "urls", "count": 3000}}
     manifest |= {
+        "command": f"trilane lab run {experiment} --form {form} --new --seed 1",
         "experiment": {"name": experiment, "forms": {form: form_told}},
         "form": form,
         "quick": False,
@@ -76,7 +77,7 @@ def iso(stamp: str) -> str:
     return f"{date[:4]}-{date[4:6]}-{date[6:]}T{time[:2]}:{time[2:4]}:{time[4:]}Z"
 
 
-def _manifest(made: Race, kind: str, status: str, machine: dict[str, Any]) -> dict[str, Any]:
+def _manifest(made: Observed, kind: str, status: str, machine: dict[str, Any]) -> dict[str, Any]:
     return {
         "schema": "trilane.manifest/1",
         "kind": kind,

@@ -5,9 +5,9 @@ import pytest
 from trilane.lab.arms import BadArms, arms_for
 
 
-def shape(scheme: str, **options: object) -> dict[str, tuple[int | None, int | None]]:
+def shape(scheme: str, **options: object) -> dict[str, tuple[int, int]]:
     arms = arms_for(scheme, **options)  # type: ignore[arg-type]
-    return {arm.name: (arm.connections, arm.streams) for arm in arms}
+    return {arm.name: (arm.connections or 0, arm.streams or 0) for arm in arms}
 
 
 def test_https_races_three_versions_with_64_in_flight() -> None:

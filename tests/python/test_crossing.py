@@ -17,6 +17,7 @@ def test_the_crossing_lies_between_the_points_with_an_interval() -> None:
     # From 2 to 1/2 over two decades: linear in log-log, so it crosses at 1,000.
     found = crossing.find([100, 10_000], [ratios(2, 0.05, 1), ratios(0.5, 0.05, 2)], seed=1)
     assert found.at == pytest.approx(1000, rel=0.2)
+    assert found.at is not None
     assert found.low is not None
     assert found.high is not None
     assert 500 < found.low < found.at < found.high < 2000

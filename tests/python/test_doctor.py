@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import stat
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -219,11 +222,36 @@ def test_runs_are_counted_and_the_unfinished_named_with_the_way_on(
     assert "1 complete" in out
     assert "interrupted   20261117-100000-bookstore-fair" in out
     assert "killed   20261118-100000-bookstore-fair" in out
-    assert out.count("→ to go on with it: trilane lab run bookstore --form fair") == 2
+    assert out.count("→ to go on with it: trilane lab run bookstore --form fair --seed 1\n") == 2
     # Somebody is at work on this one.
     assert "20261119-100000" not in out
     assert "broken   20261120-100000-race" in out
     assert "is damaged" in out
+
+
+def test_an_experiment_that_holds_its_lock_is_at_work(trilane: Trilane, tmp_path: Path) -> None:
+    folder = folders.lab(tmp_path, "20261118-100000", FACTORS, status="running", result=False)
+    (folder / ".lock").write_text("", encoding="ascii")
+    silent(folder)
+    with (folder / ".lock").open("w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert "20261118" not in trilane()[1]
+    assert "killed   20261118-100000-bookstore-fair" in trilane()[1]
+
+
+def test_it_works_where_the_packages_of_the_lab_are_missing(tmp_path: Path) -> None:
+    program = (
+        "import sys\n"
+        "for name in ('numpy', 'scipy', 'altair', 'jinja2', 'vl_convert', 'hdrh'):\n"
+        "    sys.modules[name] = None\n"
+        "from trilane.cli import run\n"
+        f"sys.exit(run(['doctor', '--state', {str(tmp_path)!r}]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "trilane race can run here" in done.stdout
 
 
 def test_a_damaged_index_is_rebuilt_and_said(trilane: Trilane, tmp_path: Path) -> None:

@@ -80,12 +80,13 @@ def test_the_blocks_can_separate_every_arm_from_the_baseline(name: str, form: st
 def test_quick_takes_less_than_two_minutes(name: str, form: str) -> None:
     quick = form_of(name, form).quickened()
     twice = 1 if quick.stats.aa else 0
+    # A second for each run: the start of an interpreter, a relay, and a look at the result.
     estimate = sum(
-        quick.stats.blocks * sum(0.5 + _run_s(arm, point.workload) for arm in runs)
+        quick.stats.blocks * sum(1.0 + _run_s(arm, point.workload) for arm in runs)
         for _, point in quick.points()
         for runs in [[*point.arms, *[point.arm(point.baseline)] * twice]]
     )
-    assert estimate <= 80, f"about {estimate:.0f} s"
+    assert estimate <= 100, f"about {estimate:.0f} s"
 
 
 def _run_s(arm: ArmSpec, work: Workload) -> float:

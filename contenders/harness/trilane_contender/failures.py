@@ -38,6 +38,8 @@ _UNREACHABLE = {
     errno.ETIMEDOUT: "timeout",
 }
 _DEPTH = 12
+_LONGEST = 300
+_NOTHING = frozenset({"", "None"})
 
 
 def kind_of(error: BaseException, own: Kinds = ()) -> str:
@@ -56,18 +58,20 @@ def kind_of(error: BaseException, own: Kinds = ()) -> str:
                 return kind
         if isinstance(link, OSError) and link.errno in _UNREACHABLE:
             return _UNREACHABLE[link.errno]
-    for link in chain:
-        for exception, kind in own:
-            if isinstance(link, exception):
-                return kind
+    for exception, kind in own:
+        if any(isinstance(link, exception) for link in chain):
+            return kind
     return "connect" if any(isinstance(link, OSError) for link in chain) else "protocol"
 
 
 def message_of(error: BaseException) -> str:
-    """The innermost words, which name the reason."""
+    """What the library said; where that is nothing, the names of what it raised."""
     if isinstance(error, Broken):
         return error.message
-    return f"{type(error).__name__}: {error}"[:300]
+    if str(error) in _NOTHING:
+        names = " from ".join(type(link).__name__ for link in _chain(error))
+        return f"{names}, without a message"[:_LONGEST]
+    return f"{type(error).__name__}: {error}"[:_LONGEST]
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

@@ -81,7 +81,7 @@ def _options(module: str, plan: Plan) -> dict[str, Any]:
         "http1": http1,
         "http2": not http1,
         "verify": _trust(plan.cacert) if plan.scheme == "https" else True,
-        "timeout": loaded.Timeout(plan.timeout_s, pool=None),
+        "timeout": loaded.Timeout(plan.timeout_s, pool=plan.queue_s),
         "limits": loaded.Limits(
             max_connections=plan.pool, max_keepalive_connections=plan.pool, keepalive_expiry=None
         ),

@@ -26,8 +26,20 @@ def prepare() -> None:
 
 
 def limit(timeout_s: float) -> None:
-    """hyper has no timeouts of its own, but its sockets take the process's default."""
+    """Let the plan's timeout hold. hyper has none to set; its sockets take the process's default.
+
+    Only its HTTP/1.1 connection, which also begins those over TLS, asks for a fixed 5 s.
+    """
     socket.setdefaulttimeout(timeout_s)
+    vars(import_module("hyper.http11.connection"))["socket"] = _DefaultTimeout
+
+
+class _DefaultTimeout:
+    """The one function of `socket` that hyper's HTTP/1.1 connection calls."""
+
+    @staticmethod
+    def create_connection(address: tuple[str, int], _timeout_s: float) -> socket.socket:
+        return socket.create_connection(address)
 
 
 def trust(plan: Plan) -> ssl.SSLContext:

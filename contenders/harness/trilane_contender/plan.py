@@ -5,12 +5,15 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import math
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
 SCHEMA = "trilane.contender/1"
-_ONE_CONNECTION = frozenset({"serial", "processes", "chunks", "multiplexed"})
+_ONE_CONNECTION = frozenset({"chunks", "multiplexed"})
+_ONE_AT_A_TIME = frozenset({"serial", "processes"})
+_SPARE = 10
 
 
 class BadPlan(ValueError):
@@ -76,7 +79,16 @@ class Plan:
         """How many connections the library's pool may hold."""
         if self.connections is not None:
             return self.connections
-        return 1 if self.strategy in _ONE_CONNECTION or self.version == "h3" else self.in_flight
+        if self.strategy in _ONE_CONNECTION:
+            return 1
+        # One request at a time needs one connection. But some pools count a broken one for a
+        # while, and a pool of one would then never give out another.
+        return _SPARE if self.strategy in _ONE_AT_A_TIME else self.in_flight
+
+    @property
+    def queue_s(self) -> float:
+        """How long a request may wait for a connection: as long as all before it may take."""
+        return self.timeout_s * math.ceil(self.in_flight / self.pool)
 
     @property
     def target(self) -> str:

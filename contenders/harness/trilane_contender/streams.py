@@ -32,6 +32,7 @@ class Streams:
         self._tally = Tally()
         self._client: StreamClient | None = None
         self._opened = 0
+        self._ended = "closed"
         self._chunked = plan.strategy == "chunks"
         self._window = plan.chunk if self._chunked else plan.in_flight
         self._waiting: deque[tuple[str, int, int, Any]] = deque()
@@ -101,7 +102,7 @@ class Streams:
             return ()
         path, began, opened, handle = self._waiting.popleft()
         if opened != self._opened or self._client is None:
-            lost = Broken("closed", "the connection ended before the response")
+            lost = Broken(self._ended, f"lost with the connection: {self._ended}")
             sample = self._judge.failed(began, lost)
         else:
             sample = self._collected(self._client, path, began, handle, find)
@@ -120,6 +121,7 @@ class Streams:
     def _note(self, sample: Sample, opened: int) -> None:
         self._tally.note(sample)
         if sample.failure in _FATAL and opened == self._opened and self._client is not None:
+            self._ended = sample.failure
             self._drop()
 
     def _connection(self) -> StreamClient:

@@ -81,7 +81,8 @@ def run(arguments: Sequence[str]) -> int:
     try:
         code = app(list(arguments), prog_name="trilane", standalone_mode=False)
     except Usage as error:
-        return _fail(str(error), WRONG_USAGE, error.hint)
+        words = arguments[: 2 if arguments[0] == "lab" else 1]
+        return _fail(str(error), WRONG_USAGE, error.hint or f"trilane {' '.join(words)} --help")
     except typer.TyperException as error:
         context = getattr(error, "ctx", None)
         command = context.command_path if context is not None else "trilane"

@@ -80,7 +80,7 @@ def compare(  # noqa: PLR0913, PLR0917 - one parameter per flag
             f"`trilane compare` needs the package {error.name}\ntype: pip install 'trilane[lab]'",
         )
     try:
-        parsed = [gates.parse(text) for text in fail_if or ()]
+        parsed = list(dict.fromkeys(gates.parse(text) for text in fail_if or ()))
     except gates.BadGate as error:
         raise Usage(str(error)) from error
     wanted = contrast.Wanted(

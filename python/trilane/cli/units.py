@@ -14,8 +14,8 @@ _LONGEST_S = 24 * 3600.0
 class Usage(Exception):
     """The command was used wrongly; the message says what to type."""
 
-    def __init__(self, message: str, hint: str = "trilane race --help") -> None:
-        """`hint` is the command that helps on."""
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        """`hint` is the command that helps on; None for the help of this one."""
         self.hint = hint
         super().__init__(message)
 

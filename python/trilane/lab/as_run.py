@@ -114,6 +114,7 @@ def run_of(asked: Asked, delivered: Delivered) -> Json:
             "peak_rss_bytes": delivered.peak_rss,
             "busy": [],
         },
+        "elapsed_s": elapsed,
         "process": delivered.ending.process(delivered.begin, delivered.peak_rss, delivered.started),
         "content": {
             "bytes": int(result["body_bytes"]),

@@ -39,6 +39,12 @@ _WORKLOAD_ROWS = frozenset(
         "streams per connection",
         "client threads",
         "model",
+        "strategy",
+        "session kept",
+        "requests",
+        "most requests in flight",
+        "workload",
+        "response coding asked for",
     }
 )
 _MACHINE_ROWS = frozenset({"client CPUs", "client congestion control", "MTU (bytes)"})
@@ -61,13 +67,11 @@ def machine_id(facts: Mapping[str, Any]) -> str:
 
 def workload(run: Run, comparison: Json, arm: str) -> Facts:
     """Everything that makes two measurements answers to the same question."""
-    facts: Facts = {"target": target(comparison)}
-    plan = comparison["plan"]
-    for key in _PLAN:
-        if plan.get(key) is not None:
-            facts[key.replace("_", " ")] = plan[key]
-    for key, value in _experiment_workload(run.manifest):
-        facts[f"workload {key}"] = value
+    facts: Facts = {"target": target(comparison, arm)}
+    asked = _experiment_workload(run.manifest)
+    for key, value in asked or ((key, comparison["plan"].get(key)) for key in _PLAN):
+        if value is not None:
+            facts[key.replace("_", " ")] = value
     told = next(each for each in comparison["arms"] if each["name"] == arm)
     for key in _SHAPE:
         if told.get(key) is not None:
@@ -103,32 +107,39 @@ def software(run: Run, comparison: Json, arm: str) -> Facts:
         if name == "peer" and _is_loopback(str(value)):
             continue
         facts[name] = value
-    for key, value in comparison["ledger"]["server"].items():
-        if key not in ("pid", "port", "url"):
-            facts[f"server {key.replace('_', ' ')}"] = value
+    for key, value in _server(comparison, arm).items():
+        facts[f"server {key.replace('_', ' ')}"] = value
     facts["quick"] = run.quick
     facts["form"] = run.form
     return facts
 
 
-def target(comparison: Json) -> str:
+def target(comparison: Json, arm: str) -> str:
     """The URL; without host and port for a server that we started, which gets others every time."""
     url = str(comparison.get("url") or "")
     parts = urlsplit(url)
-    if comparison["ledger"]["server"]:
+    server = _server(comparison, arm)
+    # Of a server that is not ours a race knows nothing; an experiment says so.
+    if server and server.get("ours", True) and parts.hostname in _LOOPBACK:
         return f"own server {parts.path or '/'}"
     return url
 
 
-def _experiment_workload(manifest: Json) -> Iterator[tuple[str, Any]]:
-    """The workload of the experiment's form, as its file gave it."""
+def _server(comparison: Json, arm: str) -> Facts:
+    """Facts about the arm's server; an experiment with several keeps each under its name."""
+    known: Facts = comparison["ledger"]["server"]
+    told = next(each for each in comparison["arms"] if each["name"] == arm)
+    own = known.get(str(told.get("server")))
+    return own if isinstance(own, dict) else known
+
+
+def _experiment_workload(manifest: Json) -> list[tuple[str, Any]]:
+    """The workload of the experiment's form, as its file gave it; empty for a race."""
     experiment = manifest.get("experiment")
     if not isinstance(experiment, dict):
-        return
+        return []
     form = (experiment.get("forms") or {}).get(manifest.get("form"))
-    told = (form or {}).get("workload")
-    if isinstance(told, dict):
-        yield from sorted(told.items())
+    return sorted(((form or {}).get("workload") or {}).items())
 
 
 def _rows(comparison: Json, arm: str) -> Iterator[tuple[str, Any]]:

@@ -78,7 +78,10 @@ def contrast(a: Side, b: Side, wanted: Wanted) -> Contrast:
     if workload and not wanted.force:
         raise NotComparable(
             "A and B measured different workloads, so their difference would say nothing: "
-            + "; ".join(f"{row['name']}: {row['a']} in A, {row['b']} in B" for row in workload[:4])
+            + "; ".join(
+                f"{row['name']}: {_said(row['a'])} in A, {_said(row['b'])} in B"
+                for row in workload[:4]
+            )
             + (f"; and {len(workload) - 4} more" if len(workload) > 4 else "")
             + "\nto compare them all the same, marked as suspect: --force"
         )
@@ -299,6 +302,10 @@ def _differences(shared: _Shared) -> list[Json]:
     return sorted(found.values(), key=lambda row: order[row["scope"]])
 
 
+def _said(value: Any) -> str:
+    return "nothing" if value is None else str(value)
+
+
 def _plain(value: Any) -> Any:
     return value if value is None or isinstance(value, str | int | float | bool) else str(value)
 
@@ -310,7 +317,10 @@ def _validity(a: Side, b: Side, shared: _Shared, workload: Sequence[Json]) -> Js
         suspect += [f"{letter}: {caution}" for caution in side.cautions]
     if a.machine != b.machine:
         suspect.append("A and B ran on different machines")
-    suspect += [f"another workload: {row['name']}: {row['a']} | {row['b']}" for row in workload]
+    suspect += [
+        f"another workload: {row['name']}: {_said(row['a'])} | {_said(row['b'])}"
+        for row in workload
+    ]
     verdict = "invalid" if invalid else "suspect" if suspect else "valid"
     return {"verdict": verdict, "reasons": [*invalid, *suspect]}
 

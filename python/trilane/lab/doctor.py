@@ -6,6 +6,7 @@ Only what `trilane race` cannot do without makes the command fail.
 
 from __future__ import annotations
 
+import fcntl
 import importlib.metadata
 import platform
 import shutil
@@ -28,6 +29,8 @@ _GIB, _MIB = 1 << 30, 1 << 20
 _LOW_DISK, _NO_DISK = 2 * _GIB, 64 * _MIB
 # A folder that says `running` and was not written to for this long belongs to a killed command.
 _SILENT_S = 600.0
+# What `lab.journal` locks; that module needs packages which may be missing here.
+_LOCK = ".lock"
 # The distributions of the extra `trilane[lab]`, without which there is no statistics and no report.
 _LAB = ("numpy", "scipy", "altair", "vl-convert-python", "jinja2", "hdrhistogram")
 
@@ -156,7 +159,13 @@ def _unwritable(state: Path) -> str | None:
 
 
 def _alive(folder: Path) -> bool:
-    """Whether a command still works on a run that is not complete, by when it last wrote."""
+    """Whether a command still works on a run that is not complete.
+
+    An experiment holds a lock while it runs; of a race only the time of its last file tells.
+    """
+    lock = folder / _LOCK
+    if lock.exists():
+        return _is_held(lock)
     try:
         if runs.read_manifest(folder)["status"] != "running":
             return False
@@ -166,6 +175,15 @@ def _alive(folder: Path) -> bool:
     written = [folder, *(folder / name for name in ("manifest.json", "samples.jsonl", "runs"))]
     latest = max((path.stat().st_mtime for path in written if path.exists()), default=0.0)
     return time.time() - latest < _SILENT_S
+
+
+def _is_held(lock: Path) -> bool:
+    with lock.open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
 
 
 def _distribution(name: str) -> str | None:

@@ -98,7 +98,7 @@ class Executor:
             log=self.folder / f"{name}.log",
             limit_s=self._limit_s,
             cpus=setting.cpus,
-            stopwatch=meter and contender_run.Stopwatch(meter.start, meter.end),
+            stopwatch=None if meter is None else contender_run.Stopwatch(meter.start, meter.end),
         )
         asked = as_run.Asked(
             contender=arm.client,
@@ -111,7 +111,7 @@ class Executor:
             passes=setting.passes,
         )
         run = as_run.run_of(asked, delivered)
-        return run, meter and _plain(meter.stop(run, delivered.cpu_s))
+        return run, None if meter is None else _plain(meter.stop(run, delivered.cpu_s))
 
     def _engine(self, name: str) -> tuple[Json, Json | None]:
         setting, meter = self.setting, self.setting.meter
@@ -124,7 +124,7 @@ class Executor:
             passes=setting.passes,
         )
         run = _only_what_was_asked(run, self.form)
-        return run, meter and _plain(meter.stop(run))
+        return run, None if meter is None else _plain(meter.stop(run))
 
     def _engine_plan(self) -> EnginePlan:
         setting = self.setting

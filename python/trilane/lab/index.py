@@ -23,6 +23,7 @@ from trilane.lab.measures import Json
 from trilane.lab.runs import BadRun, Run
 
 FILE = "index.sqlite"
+# To be raised when the tables change, or what is derived for them (`conditions`, `_run_row`).
 VERSION = 1
 BROKEN = "broken"
 _BUSY_S = 5.0

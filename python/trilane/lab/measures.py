@@ -82,7 +82,7 @@ def _wire(run: Json, _server: Server) -> float | None:
 
 
 RATE = Measure("requests_per_s", "requests/s", "1/s", "higher", _at("rate", "requests_per_s"))
-ELAPSED = Measure("elapsed_s", "elapsed time", "s", "lower", _at("rate", "window_s"))
+ELAPSED = Measure("elapsed_s", "elapsed time", "s", "lower", _at("elapsed_s"))
 TOTAL = Measure("total_s", "time of the whole process", "s", "lower", _at("process", "wall_s"))
 REPETITION = Measure(
     "repetition_s", "time of a repetition", "s", "lower", _at("repetitions", "mean_s")

@@ -143,7 +143,8 @@ def _crawl(
     session: _Session, workload: Workload, origin: str, headers: Mapping[str, str]
 ) -> Reference:
     start = workload.start or "/"
-    queue, seen, found = deque([start]), {_canonical(start)}, []
+    queue, seen = deque([start]), {_canonical(start)}
+    found: list[tuple[str, int]] = []
     cut = False
     while queue:
         if workload.count is not None and len(found) >= workload.count:
@@ -154,7 +155,7 @@ def _crawl(
         found.append((path, zlib.crc32(body)))
         for link in _LINK.findall(body):
             to = link.decode("ascii", "replace").removeprefix(origin)
-            if to.startswith("/") and _canonical(to) not in seen:
+            if re.match(r"/(?!/)", to) and _canonical(to) not in seen:
                 seen.add(_canonical(to))
                 queue.append(_canonical(to))
     return Reference(tuple(found), complete=not cut)

@@ -1,10 +1,8 @@
 """Emulated distance: a relay between client and server that adds a round-trip time.
 
-What it models: every TCP segment and UDP datagram takes half the round trip longer, each way, and
-so does a TCP connect (see `trilane.lab.relay_process`). What it does not: bandwidth, loss, jitter;
-and since TCP's acknowledgements come from the relay next door, TCP's slow start costs nothing here,
-whereas QUIC's packets go from end to end and its slow start does. Large bodies over HTTP/3 are
-therefore at a disadvantage that a real network does not give them.
+What it models: every TCP chunk and UDP datagram takes half the round trip longer, each way; a TCP
+connect takes a round trip; and TCP starts slowly (`trilane.lab.relay_window`), as QUIC does by
+itself. What it does not: bandwidth, loss, jitter. `docs/servers.md` says what follows from that.
 """
 
 from __future__ import annotations
@@ -94,12 +92,9 @@ class Relay:
         self.delay_s = delay_s
         self.scheduling = scheduling
         """`real-time`, `nice -10` or `normal`: what the system let it have."""
-        self._process = process
-
-    @property
-    def pid(self) -> int | None:
+        self.pid = None if process is None else process.pid
         """Process id; None where there is no delay and so no relay."""
-        return None if self._process is None else self._process.pid
+        self._process = process
 
     def punctuality(self) -> Punctuality:
         """What it did since the last call; raises RelayFailed when it has died."""
@@ -114,8 +109,9 @@ def open_relay(
 ) -> Iterator[Relay]:
     """A relay to origins on this machine, by version, with a round-trip time of `delay_s` seconds.
 
-    It runs on `cpus` (None: all of ours) and lives as long as the context, or the lab. Without a
-    delay there is no relay and the origins stay as they are. Raises RelayFailed.
+    For each origin it serves TCP and UDP on one port. It runs on `cpus` such as "0,2-3" (None: all
+    of ours) and lives as long as the context, or the lab. Without a delay there is no relay, and
+    the origins stay as they are. Raises RelayFailed.
     """
     if not (math.isfinite(delay_s) and 0 <= delay_s <= _LONGEST_S):
         raise RelayFailed(f"a delay of {delay_s} s cannot be emulated: choose from 0 to 60 s")
@@ -132,13 +128,6 @@ def open_relay(
         }
         there = {version: moved[origin] for version, origin in origins.items()}
         yield Relay(there, delay_s, process, str(ready["scheduling"]))
-
-
-@contextlib.contextmanager
-def relay(origin: str, delay_s: float) -> Iterator[str]:
-    """The origin to use instead of `origin` for a round-trip time of `delay_s` seconds."""
-    with open_relay({"": origin}, delay_s) as opened:
-        yield opened.origins[""]
 
 
 class _Process:
@@ -233,7 +222,8 @@ def _address(parts: SplitResult) -> tuple[int, tuple[Any, ...]]:
         raise RelayFailed(
             f"a delay can be emulated only for servers on this machine, not for {parts.hostname}"
         )
-    for family, name in local:
+    # A name such as localhost has several; only then is it worth a connection to find out.
+    for family, name in local if len(local) > 1 else ():
         with socket.socket(family, socket.SOCK_STREAM) as probe:
             probe.settimeout(1.0)
             if probe.connect_ex(name) == 0:

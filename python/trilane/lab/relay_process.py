@@ -6,8 +6,9 @@ that keeps it is on time.
 TCP and UDP are relayed between a port of ours and the server's. What arrives is kept for half the
 round-trip time and then sent on; order is kept, and the rate has no limit of its own. Connecting to
 the relay costs nothing, so the round trip of a TCP connect is charged to the first bytes: what came
-within one round trip after the connect counts as having come at its end. The end of a stream is
-relayed in its turn, in each direction by itself; a reset resets the other side.
+within one round trip after the connect counts as having come at its end. TCP's slow start is that
+of `relay_window`. The end of a stream is relayed in its turn, in each direction by itself; a reset
+resets the other side.
 
 stdin, line 1: `{"delay_s": s, "origins": [[family, [host, port]], …]}`. stdout, once it listens:
 `{"ports": […], "scheduling": text}`. Then, for every line on stdin, one report about what has
@@ -48,20 +49,21 @@ def main() -> int:
         order = json.loads(stdin.readline())
     scheduling = _be_punctual()
     loop = Loop(order["delay_s"])
-    ports, datagrams = [], []
+    ports: list[int] = []
+    piles: list[Datagrams] = []
     for family, name in order["origins"]:
         listener, near, port = _listen(family)
         address = (family, tuple(name))
         Streams(loop, listener, address)
-        datagrams.append(Datagrams(loop, near, address))
+        piles.append(Datagrams(loop, near, address))
         ports.append(port)
     _say({"ports": ports, "scheduling": scheduling})
 
     def obey() -> bool:
         if not os.read(0, 4096):
             return False
-        for pile in datagrams:
-            pile.count_drops()
+        for datagrams in piles:
+            datagrams.count_drops()
         _say(loop.ledger.report())
         loop.ledger.reset()
         return True

@@ -12,11 +12,14 @@ from collections import deque
 from typing import Any
 
 from trilane.lab.relay_loop import Handler, Loop
+from trilane.lab.relay_window import Window
 
-_READ = 1 << 18
+_BUFFER = memoryview(bytearray(1 << 18))
 _READS_PER_TURN = 8
 _ACCEPTS_PER_TURN = 64
 _PIECES = 64
+# So that what is due at the time of a reset leaves before it.
+_AFTER_S = 1e-4
 # struct linger: on, for no time. Closing then sends a reset.
 _LINGER = struct.pack("ii", 1, 0)
 _INPUT = select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLHUP | select.EPOLLERR
@@ -54,6 +57,9 @@ class Flow:
         self._loop = loop
         self._pair = pair
         self._floor = floor
+        self._window = Window(loop.delay_s, loop.limit)
+        # What the sender's TCP would not have sent yet, and what is on the road until it is due.
+        self._unsent: deque[bytes | None] = deque()
         self._chunks: deque[tuple[float, bytes | None]] = deque()
         self._queued = 0
         self._scheduled = False
@@ -76,14 +82,15 @@ class Flow:
                 self._full = True
                 return
             try:
-                chunk = self.source.recv(_READ)
+                size = self.source.recv_into(_BUFFER)
             except BlockingIOError:
                 return
             except OSError:
-                self._pair.reset()
+                self._at_end = True
+                self._pair.reset_at(self._due())
                 return
-            self._keep(chunk or None)
-            if not chunk:
+            self._keep(bytes(_BUFFER[:size]) if size else None)
+            if not size:
                 self._at_end = True
                 return
         self._loop.again(self.source, self._pair.handler(self.source))
@@ -110,11 +117,37 @@ class Flow:
             self._loop.again(self.source, self._pair.handler(self.source))
         self._plan()
 
-    def _keep(self, chunk: bytes | None) -> None:
-        due = max(self._loop.now, self._floor) + self._loop.one_way_s
-        self._chunks.append((due, chunk))
-        self._queued += len(chunk or b"")
+    def leave(self, at: float) -> None:
+        """Put on the road what the window allows at the time `at`."""
+        while self._unsent:
+            chunk = self._unsent[0]
+            if chunk:
+                room = self._window.room(at)
+                if room <= 0:
+                    more = self._window.next_room()
+                    self._loop.schedule(_Acknowledged(self, more), more)
+                    break
+                if len(chunk) > room:
+                    self._unsent[0] = chunk[room:]
+                    chunk = chunk[:room]
+                else:
+                    self._unsent.popleft()
+                self._window.leave(at, len(chunk))
+            else:
+                self._unsent.popleft()
+            self._chunks.append((at + self._loop.one_way_s, chunk))
         self._plan()
+
+    def _keep(self, chunk: bytes | None) -> None:
+        self._queued += len(chunk or b"")
+        self._unsent.append(chunk)
+        # With others before it, it waits for the next acknowledgement like them.
+        if len(self._unsent) == 1:
+            self.leave(max(self._loop.now, self._floor))
+
+    def _due(self) -> float:
+        """When that leaves which has just come."""
+        return max(self._loop.now, self._floor) + self._loop.one_way_s
 
     def _plan(self) -> None:
         if self._chunks and not self._scheduled and not self._blocked:
@@ -122,7 +155,7 @@ class Flow:
             self._loop.schedule(self, self._chunks[0][0])
 
     def _send(self, now: float) -> bool:
-        """Send the chunks at the head that are due; False when the pair is gone."""
+        """Send the chunks at the head that are due; False when the sink takes no more."""
         pieces: list[bytes] = []
         for due, chunk in self._chunks:
             if chunk is None or due > now or len(pieces) == _PIECES:
@@ -138,7 +171,8 @@ class Flow:
             if error.errno == errno.ENOTCONN and not self._pair.connected:
                 self._blocked = True
                 return True
-            self._pair.reset()
+            # The sink has been reset; the source learns of it half a round trip later.
+            self._pair.reset_at(now + self._loop.one_way_s)
             return False
         self._queued -= sent
         self._loop.ledger.bytes += sent
@@ -162,6 +196,18 @@ class Flow:
         self._pair.flow_ended()
 
 
+class _Acknowledged:
+    """The time at which a direction has room again."""
+
+    def __init__(self, flow: Flow, at: float) -> None:
+        self._flow = flow
+        self._at = at
+
+    def deliver(self, _now: float) -> None:
+        # The time when it was due, not when we noticed: lateness must not add up.
+        self._flow.leave(self._at)
+
+
 class Pair:
     """A TCP connection to us and the one that we made for it."""
 
@@ -172,7 +218,7 @@ class Pair:
         self._far = socket.socket(family, socket.SOCK_STREAM)
         self._open = True
         self.connected = False
-        opened = loop.now
+        self._opened = opened = loop.now
         # A connect takes one round trip; the server has it half a round trip after that.
         self._up = Flow(loop, self, opened + loop.delay_s)
         self._down = Flow(loop, self, opened + loop.delay_s + loop.one_way_s)
@@ -185,15 +231,18 @@ class Pair:
         loop.watch(near, self._near_event, writes=True)
         loop.watch(self._far, self._far_event, writes=True)
         if code not in (0, errno.EINPROGRESS):
-            loop.ledger.refused += 1
-            self.reset()
+            self._refused()
 
     def handler(self, source: socket.socket) -> Handler:
         """What takes the events of one of the two sockets."""
         return self._near_event if source is self._near else self._far_event
 
-    def reset(self) -> None:
-        """End both connections at once, as one of them has ended."""
+    def reset_at(self, due: float) -> None:
+        """End both connections once what came before the reset has been sent on."""
+        self._loop.schedule(self, due + _AFTER_S)
+
+    def deliver(self, _now: float) -> None:
+        """The time of the reset has come."""
         if not self._open:
             return
         self._open = False
@@ -210,6 +259,11 @@ class Pair:
             self._loop.forget(self._near)
             self._loop.forget(self._far)
 
+    def _refused(self) -> None:
+        """The server does not take the connection; the client would know after a round trip."""
+        self._loop.ledger.refused += 1
+        self.reset_at(self._opened + self._loop.delay_s)
+
     def _near_event(self, events: int) -> None:
         if events & _INPUT:
             self._up.readable()
@@ -219,8 +273,7 @@ class Pair:
     def _far_event(self, events: int) -> None:
         if not self.connected and events & (select.EPOLLOUT | select.EPOLLERR | select.EPOLLHUP):
             if self._far.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
-                self._loop.ledger.refused += 1
-                self.reset()
+                self._refused()
                 return
             self.connected = True
         if events & _INPUT:

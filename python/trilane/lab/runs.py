@@ -192,13 +192,12 @@ def read_manifest(folder: Path) -> Json:
 
 def way_on(manifest: Json) -> str:
     """What to type for a run that did not end: go on with it, or make it again."""
+    command = str(manifest.get("command") or "trilane race")
     if manifest["kind"] == "lab":
-        form, quick = manifest.get("form"), manifest.get("quick")
-        words = ["trilane lab run", experiment_name(manifest)]
-        words += ["--form", str(form)] if form else []
-        words += ["--quick"] if quick else []
+        # Typed again, the command finds what it began, unless it was told to begin anew.
+        words = [word for word in command.split(" ") if word != "--new"]
         return f"to go on with it: {' '.join(words)}"
-    return f"to make it again: {manifest.get('command', 'trilane race')}"
+    return f"to make it again: {command}"
 
 
 def signature(folder: Path) -> str:

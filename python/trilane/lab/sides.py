@@ -25,7 +25,7 @@ import numpy as np
 from trilane.lab import conditions, runs, stats
 from trilane.lab.arms import TITLES
 from trilane.lab.conditions import Facts, Scope
-from trilane.lab.measures import MEASURES, RATE, Json, Measure
+from trilane.lab.measures import ELAPSED, MEASURES, RATE, Json, Measure
 from trilane.lab.runs import BadRun, Run
 from trilane.lab.stats import Floats, Interval
 
@@ -228,8 +228,10 @@ def _of_files(label: str, paths: Sequence[Path], files: Sequence[Json]) -> Side:
             for path, run in zip(paths, files, strict=True)
         ],
         measures=[
-            {key: getattr(measure, key) for key in ("name", "label", "unit", "better")}
+            measure.to_json()
             for measure in MEASURES
+            # How long a run of a given length took says nothing.
+            if measure is not ELAPSED or all(run["plan"]["duration_s"] is None for run in files)
         ],
         rank=RATE.name,
         points={None: {cell.name: cell}},

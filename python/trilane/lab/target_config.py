@@ -13,8 +13,9 @@ from urllib.parse import urlsplit
 
 from trilane.lab import toml_lines
 from trilane.lab.bad_experiment import BadExperiment, dotted
-from trilane.lab.toml_table import Table, meant
+from trilane.lab.toml_table import Table
 from trilane.lab.vocabulary import VERSIONS
+from trilane.lab.words import meant
 
 FILE = "server.toml"
 PLACEHOLDERS = (

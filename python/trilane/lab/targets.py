@@ -31,6 +31,14 @@ from trilane.lab.target_config import BadServer, ServerConfig, fill
 
 EMBEDDED = "embedded"
 HOST = "127.0.0.1"
+_FAILURES = (
+    contender_build.BuildFailed,
+    environments.EnvironmentFailed,
+    launch.LaunchFailed,
+    servers.ServerFailed,
+    target_content.ContentFailed,
+    target_ready.NotReady,
+)
 _ATTEMPTS = 3
 _SOFTWARE_S = 30.0
 # What would lead a program in its own environment to the modules of ours.
@@ -134,24 +142,19 @@ def open_target(
     if missing is not None:
         raise TargetFailed(missing)
     folder.mkdir(parents=True, exist_ok=True)
-    try:
-        if name_or_url == EMBEDDED:
-            opened = _embedded(wanted, state, folder, cpus, threads)
-        elif config.ours:
-            opened = _started(config, wanted, _Machine(state, folder, cpus, threads))
-        else:
-            opened = _elsewhere(config, wanted)
-        with opened as target:
-            yield target
-    except (
-        servers.ServerFailed,
-        contender_build.BuildFailed,
-        target_content.ContentFailed,
-        environments.EnvironmentFailed,
-        launch.LaunchFailed,
-        target_ready.NotReady,
-    ) as error:
-        raise TargetFailed(str(error)) from error
+    if name_or_url == EMBEDDED:
+        opened = _embedded(wanted, state, folder, cpus, threads)
+    elif config.ours:
+        opened = _started(config, wanted, _Machine(state, folder, cpus, threads))
+    else:
+        opened = _elsewhere(config, wanted)
+    with contextlib.ExitStack() as stack:
+        # Only what happens at the start is the target's failure.
+        try:
+            target = stack.enter_context(opened)
+        except _FAILURES as error:
+            raise TargetFailed(str(error)) from error
+        yield target
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from rich.console import Console, Group, RenderableType
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -13,35 +11,36 @@ from trilane.lab.host import Check
 from trilane.lab.index import BROKEN, Row
 from trilane.report import text
 
+_STATUS_WIDTH, _NAME_WIDTH = 7, 22
 _STYLE = {"ok": "green", "warning": "yellow", "missing": "red"}
 
 
 def show(diagnosis: Diagnosis, console: Console) -> None:
-    """Print it."""
-    console.print(render(diagnosis), highlight=False)
-
-
-def render(diagnosis: Diagnosis) -> RenderableType:
-    """A diagnosis as something rich can print."""
-    groups = list(dict.fromkeys(check.group for check in diagnosis.checks))
-    parts: list[RenderableType] = [
-        _group(group, [check for check in diagnosis.checks if check.group == group])
-        for group in groups
-    ]
-    return Group(*parts, _runs(diagnosis), _sum(diagnosis))
-
-
-def _group(title: str, checks: Sequence[Check]) -> RenderableType:
-    table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_column(min_width=7, no_wrap=True)
-    table.add_column(min_width=22, no_wrap=True)
-    table.add_column(ratio=1)
-    for check in checks:
-        told = Text.assemble(check.value, (f"  {check.why}", "dim"))
+    """Print it; what is to be typed stays on one line, however long."""
+    group = None
+    for check in diagnosis.checks:
+        if check.group != group:
+            console.print(Text(("\n" if group else "") + check.group, style="bold"))
+            group = check.group
+        console.print(_line(check), highlight=False)
         if check.fix and check.status != "ok":
-            told.append(f"\n→ {check.fix}", style="bold")
-        table.add_row(Text(check.status, style=_STYLE[check.status]), check.name, told)
-    return Group(Text(title, style="bold"), table, Text(""))
+            console.print(Text(f"→ {check.fix}", style="bold"), soft_wrap=True)
+    console.print()
+    console.print(_runs(diagnosis), highlight=False, soft_wrap=True)
+    console.print(_sum(diagnosis), highlight=False)
+
+
+def _line(check: Check) -> Table:
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(width=_STATUS_WIDTH, no_wrap=True)
+    table.add_column(width=_NAME_WIDTH, no_wrap=True)
+    table.add_column()
+    table.add_row(
+        Text(check.status, style=_STYLE[check.status]),
+        check.name,
+        Text.assemble(check.value, (f" – {check.why}", "dim")),
+    )
+    return table
 
 
 def _runs(diagnosis: Diagnosis) -> Text:

@@ -110,6 +110,7 @@ def _table(panel: Panel, history: History) -> Table:
     table.add_column("validity", no_wrap=True)
     for series in panel.series:
         table.add_row(Text(series.name, style="bold"))
+        before = None
         for value in series.values:
             validity = value.validity
             if value.status != "complete":
@@ -118,9 +119,11 @@ def _table(panel: Panel, history: History) -> Table:
                 f"  {_when(value)}",
                 text.number(_scaled(value.median, factor)),
                 _interval(value, factor),
-                value.software or text.NONE,
+                # Told where it changes: that is what one looks for.
+                "" if value.software == before else value.software or text.NONE,
                 Text(validity, style=_VALIDITY_STYLE[value.validity]),
             )
+            before = value.software
     return table
 
 
@@ -229,6 +232,7 @@ def _spec(panel: Panel, history: History) -> Json:
         for value in series.values
     ]
     names = list(dict.fromkeys(series.name for series in panel.series))
+    hues = alt.Scale(domain=names, range=[_HUES[place % len(_HUES)] for place in range(len(names))])
     base = alt.Chart(alt.Data(values=rows)).encode(
         x=alt.X(
             "when:T",
@@ -239,23 +243,21 @@ def _spec(panel: Panel, history: History) -> Json:
         color=alt.Color(
             "arm:N",
             title=None,
-            scale=alt.Scale(
-                domain=names, range=[_HUES[place % len(_HUES)] for place in range(len(names))]
-            ),
+            scale=hues,
             legend=alt.Legend(orient="top", columns=3, labelLimit=240, symbolOpacity=1),
         ),
     )
     axis = alt.Y("low:Q", title=_unit(panel, history), scale=alt.Scale(zero=False))
     interval = base.mark_rule(strokeWidth=3, opacity=0.5).encode(axis, alt.Y2("high:Q"))
     line = base.mark_line(strokeWidth=1.5).encode(alt.Y("median:Q"))
+    # An open point is one not to lean on.
+    valid = (
+        base.mark_point(filled=True, size=60, opacity=1)
+        .encode(alt.Y("median:Q"))
+        .transform_filter("datum.validity == 'valid'")
+    )
     point = base.mark_point(size=60, opacity=1).encode(
         alt.Y("median:Q"),
-        # An open point is one not to lean on.
-        fill=alt.condition(
-            "datum.validity == 'valid'",
-            alt.Color("arm:N", legend=None),
-            alt.value("transparent"),
-        ),
         tooltip=[
             alt.Tooltip("arm:N"),
             alt.Tooltip("run:N"),
@@ -266,7 +268,7 @@ def _spec(panel: Panel, history: History) -> Json:
             alt.Tooltip("validity:N"),
         ],
     )
-    chart = alt.layer(interval, line, point).properties(width="container", height=280)
+    chart = alt.layer(interval, line, valid, point).properties(width="container", height=280)
     spec: Any = json.loads(chart.to_json(validate=True))
     spec.pop("config", None)
     spec["autosize"] = {"type": "fit-x", "contains": "padding"}
