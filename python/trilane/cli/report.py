@@ -27,6 +27,7 @@ B, %) or the result as JSON. --charts writes every chart as PNG and SVG.
 Exit codes: 0 shown, 1 there is no such run or it cannot be shown, 2 wrong usage."""
 
 OK, FAILED = 0, 1
+_HINT = "trilane report --help"
 
 
 def report(
@@ -58,9 +59,9 @@ def report(
             f"`trilane report` needs the package {error.name}\ntype: pip install 'trilane[lab]'"
         )
     if to is not None and (to.is_dir() or not to.absolute().parent.is_dir()):
-        raise Usage(f"-o takes a file in a folder that exists, not {str(to)!r}")
+        raise Usage(f"-o takes a file in a folder that exists, not {str(to)!r}", _HINT)
     if charts is not None and charts.exists() and not charts.is_dir():
-        raise Usage(f"--charts takes a folder, not {str(charts)!r}")
+        raise Usage(f"--charts takes a folder, not {str(charts)!r}", _HINT)
     try:
         found = load_judged(find(run, store.state_folder(state)))
     except BadRun as error:
