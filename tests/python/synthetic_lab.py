@@ -85,6 +85,7 @@ def contender_run(
     made["bytes"] = None
     made["windows"] = []
     made["rate"]["window_s"] = elapsed_s
+    made["elapsed_s"] = elapsed_s
     made["requests"].update(ok=count, started=count, abandoned=0)
     made["plan"].update(
         connections=None,

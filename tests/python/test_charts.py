@@ -81,7 +81,11 @@ def legends(spec: Any) -> list[dict[str, Any]]:
 def test_every_axis_has_a_title_and_every_chart_a_unit(name: str) -> None:
     for chart in drawn(name).values():
         titled = {
-            name: channel["title"] for name, channel in channels(chart.spec) if channel.get("title")
+            name: " ".join(
+                [channel["title"]] if isinstance(channel["title"], str) else channel["title"]
+            )
+            for name, channel in channels(chart.spec)
+            if channel.get("title")
         }
         assert "x" in titled, chart.name
         # The rows of the post's ratios name themselves.

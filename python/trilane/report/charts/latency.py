@@ -84,7 +84,7 @@ def _lines(look: Look, bands: dict[str, list[Band]], name: str, title: str) -> C
         "low:Q",
         title="latency (ms)",
         scale=alt.Scale(type="log", nice=False),
-        axis=alt.Axis(format="~g", values=log_ticks(low, high)),
+        axis=alt.Axis(format=",~g", values=log_ticks(low, high)),
     )
     tooltip = [
         alt.Tooltip("title:N", title="arm"),

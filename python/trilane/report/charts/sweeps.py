@@ -91,7 +91,7 @@ def _sweep(lab: Json, measure: Shown, arms: Sequence[Json], title: str) -> Chart
         "median:Q",
         title=text.headed(measure.label, unit),
         scale=alt.Scale(type="log" if tall else "linear", nice=not tall),
-        axis=alt.Axis(format="~g", values=log_ticks(min(ends), max(ends)))
+        axis=alt.Axis(format=",~g", values=log_ticks(min(ends), max(ends)))
         if tall
         else alt.Axis(format="~s"),
     )
