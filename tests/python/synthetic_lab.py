@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from runs import run
-from trilane.lab import comparison, measures
+from trilane.lab.analysis import comparison, measures
+from trilane.lab.analysis.comparison import Observed, Sample
 from trilane.lab.arms import TITLES, Arm
-from trilane.lab.comparison import Observed, Sample
 
 MACHINE = {"cpu": "Test CPU @ 3 GHz", "cpus_usable": 2, "kernel": "Linux 6.1", "pinning": None}
 MEASURES = (

@@ -14,7 +14,7 @@ import pytest
 
 import synthetic
 import synthetic_lab
-from trilane.lab import comparison
+from trilane.lab.analysis import comparison
 from trilane.report import charts, html
 
 # Opens every fold, so that the charts inside are drawn, and tells whether the page is too wide.

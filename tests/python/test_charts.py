@@ -13,7 +13,7 @@ import pytest
 
 import synthetic
 import synthetic_lab
-from trilane.lab import comparison
+from trilane.lab.analysis import comparison
 from trilane.report import charts, palette
 from trilane.report.charts.base import plain, wrapped
 

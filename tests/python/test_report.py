@@ -11,7 +11,7 @@ from rich.console import Console
 
 import runs
 import synthetic
-from trilane.lab import comparison
+from trilane.lab.analysis import comparison
 from trilane.lab.arms import arms_for
 from trilane.report import distribution, html, terminal, text
 

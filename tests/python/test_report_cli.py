@@ -11,7 +11,7 @@ import pytest
 
 import synthetic
 from trilane.cli import app
-from trilane.lab import comparison
+from trilane.lab.analysis import comparison
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ import pytest
 
 import synthetic
 import synthetic_lab
-from trilane.lab import comparison
+from trilane.lab.analysis import comparison
 from trilane.report import images, tables
 
 PNG = b"\x89PNG\r\n\x1a\n"

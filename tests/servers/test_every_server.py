@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from trilane.lab import target_content, targets
-from trilane.lab.target_config import ServerConfig
+from trilane.lab.serving import target_content, targets
+from trilane.lab.serving.target_config import ServerConfig
 
 from .helping import absent, ask, connect, is_alive, listens, load, wait_until
 

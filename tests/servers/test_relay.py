@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from trilane.lab import relay, targets
+from trilane.lab.serving import relay, targets
 
 from .helping import PATIENCE_S, free_port, is_alive, load, wait_until
 
@@ -417,7 +417,7 @@ def test_a_dead_relay_is_noticed() -> None:
 
 _LAB = """
 import sys, time
-from trilane.lab import relay
+from trilane.lab.serving import relay
 with relay.open_relay({"h1": sys.argv[1]}, 0.01) as opened:
     print(opened.pid, flush=True)
     time.sleep(600)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from trilane.lab import servers, target_config, targets
+from trilane.lab.serving import servers, target_config, targets
 
 from .helping import FAKE, absent, ask, connect, fake, free_port, is_alive, wait_until
 
@@ -211,7 +211,7 @@ def test_stubborn_processes_end_too(tmp_path: Path) -> None:
 _LAB = """
 import sys, time
 from pathlib import Path
-from trilane.lab import targets
+from trilane.lab.serving import targets
 with targets.open_target(
     sys.argv[1], state=Path(sys.argv[2]), folder=Path(sys.argv[2]), cpus=None, threads=1,
     versions=["h1"],

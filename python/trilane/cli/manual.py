@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from trilane import __version__
-from trilane.lab.store import write_text
+from trilane.lab.keeping.store import write_text
 
 COMMANDS = (
     "",

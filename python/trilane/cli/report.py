@@ -13,7 +13,7 @@ from rich.console import Console
 from trilane.cli.units import Usage
 
 if TYPE_CHECKING:
-    from trilane.lab.measures import Json
+    from trilane.lab.analysis.measures import Json
 
 HELP = """Show a run again: on the terminal, and as one HTML file that needs no network.
 
@@ -51,8 +51,8 @@ def report(
 ) -> int:
     """Run the command; the exit code."""
     try:
-        from trilane.lab import store
-        from trilane.lab.runs import BadRun, find, load_judged
+        from trilane.lab.keeping import store
+        from trilane.lab.keeping.runs import BadRun, find, load_judged
         from trilane.report import html, images, tables
     except ModuleNotFoundError as error:
         return _fail(

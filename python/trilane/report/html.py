@@ -8,8 +8,8 @@ import altair as alt
 import jinja2
 import vl_convert
 
-from trilane.lab.measures import Json
-from trilane.lab.verdict import bound_text
+from trilane.lab.analysis.measures import Json
+from trilane.lab.analysis.verdict import bound_text
 from trilane.report import charts, ledgers, numbers, strip, text, view
 from trilane.report.labels import published_labels, ratio_label
 from trilane.report.view import Point

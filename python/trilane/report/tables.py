@@ -7,7 +7,7 @@ import io
 import shlex
 from collections.abc import Iterator, Sequence
 
-from trilane.lab.measures import Json
+from trilane.lab.analysis.measures import Json
 from trilane.report import numbers, text, view
 from trilane.report.labels import published_labels
 from trilane.report.view import Point

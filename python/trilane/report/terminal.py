@@ -11,8 +11,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from trilane.lab.measures import Json
-from trilane.lab.verdict import bound_text
+from trilane.lab.analysis.measures import Json
+from trilane.lab.analysis.verdict import bound_text
 from trilane.report import ledgers, numbers, text, view
 from trilane.report.labels import published_labels, ratio_label
 from trilane.report.view import Point

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import altair as alt
 
-from trilane.lab.measures import Json
+from trilane.lab.analysis.measures import Json
 from trilane.report import palette, text, view
 from trilane.report.charts.base import GREY, Chart, Look, heading, log_ticks, plain, scaled, spec
 from trilane.report.view import Shown
