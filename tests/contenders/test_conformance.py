@@ -57,14 +57,14 @@ def latencies(result: dict[str, Any]) -> int:
     """How many latencies were recorded, and that they are times of requests."""
     latency = result["latency"]
     if latency is None:
-        return result["started"]
+        return int(result["started"])
     if "hdr" not in latency:
         assert 0 < latency["quantiles"]["p50"] <= latency["max"] <= result["elapsed_s"]
-        return latency["count"]
+        return int(latency["count"])
     histogram = HdrHistogram.decode(latency["hdr"])
     assert 1_000 <= histogram.get_min_value() <= histogram.get_max_value()
     assert histogram.get_max_value() / 1e9 <= result["elapsed_s"] * 1.01
-    return histogram.get_total_count()
+    return int(histogram.get_total_count())
 
 
 @pytest.mark.parametrize(("contender", "version", "strategy"), EVERY)
@@ -89,6 +89,8 @@ def test_it_does_what_it_says(
             workload={"paths": paths, "count": count},
         ),
     )
+    if strategy == "load" and said.names == ["cannot"]:
+        pytest.skip(f"{contender.name} says: {said['cannot']['reason']}")
     result = accounted(said, count)
     bodies = [reference(path) for path in islice(cycle(paths), count)]
     assert result["failed"] == {}, result["examples"]

@@ -115,6 +115,10 @@ class AsyncioThreads(Threads):
         """What a page leads to becomes coroutines as soon as the page has been read."""
         self._runner.run(self._visit_all(frontier, find))
 
+    def until(self, paths: Sequence[str], deadline_ns: int) -> None:
+        """As many coroutines as threads, each with its share of the paths."""
+        self._runner.run(self._loops(paths, deadline_ns))
+
     def close(self) -> Tally:
         """End the loop, the threads and the sessions."""
         self._runner.close()
@@ -131,6 +135,15 @@ class AsyncioThreads(Threads):
 
         async with asyncio.TaskGroup() as group:
             group.create_task(visit(frontier.start))
+
+    async def _loops(self, paths: Sequence[str], deadline_ns: int) -> None:
+        async def loop(first: int) -> None:
+            for path in in_turn(paths, first, self._plan.in_flight):
+                if perf_counter_ns() >= deadline_ns:
+                    break
+                await self._in_thread(path, None)
+
+        await asyncio.gather(*(loop(each) for each in range(self._plan.in_flight)))
 
     async def _in_thread(self, path: str, find: Finder | None) -> tuple[str, ...]:
         call = partial(contextvars.copy_context().run, self._one, path, find)

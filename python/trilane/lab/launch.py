@@ -59,10 +59,9 @@ def cpu_numbers(text: str) -> list[int]:
 class Launched:
     """A running server process and its log."""
 
-    def __init__(self, guardian: subprocess.Popen[bytes], log: Path, grace_s: float) -> None:
+    def __init__(self, guardian: subprocess.Popen[bytes], log: Path) -> None:
         self.log = log
         self._guardian = guardian
-        self._grace_s = grace_s
         self._told = b""
         self.exit_code: int | None = None
         """Exit code of the server once it has ended; negative: the number of a signal."""
@@ -93,21 +92,6 @@ class Launched:
             text = log.read().decode(errors="replace")
         said = [line.rstrip()[:_LINE_SHOWN] for line in text.splitlines() if line.strip()]
         return "\n".join(said[-lines:])
-
-    def stop(self) -> None:
-        """Close the lifeline and wait for the guard to have cleared up."""
-        if self._guardian.stdin:
-            with contextlib.suppress(OSError):
-                self._guardian.stdin.close()
-        try:
-            self._guardian.wait(self._grace_s + _KILL_S)
-        except subprocess.TimeoutExpired:
-            self._guardian.kill()
-            self._guardian.wait()
-            with contextlib.suppress(ProcessLookupError, AttributeError):
-                os.killpg(self.pid, signal.SIGKILL)
-        if self._guardian.stdout:
-            self._guardian.stdout.close()
 
     def _next_event(self, patience_s: float) -> dict[str, Any] | None:
         """What the guard says next; None when it says nothing for so many seconds."""
@@ -163,13 +147,25 @@ def launched(
             # Ctrl-C at the terminal is for the lab, which stops its servers in order.
             process_group=0,
         )
-    server: Launched | None = None
     try:
-        server = Launched(guardian, log, grace_s)
-        yield server
+        yield Launched(guardian, log)
     finally:
-        if server is not None:
-            server.stop()
-        else:
-            guardian.kill()
-            guardian.communicate()
+        _stop(guardian, grace_s)
+
+
+def _stop(guardian: subprocess.Popen[bytes], grace_s: float) -> None:
+    """Close the lifeline and wait for the guard to have cleared up."""
+    if guardian.stdin:
+        with contextlib.suppress(OSError):
+            guardian.stdin.close()
+    try:
+        guardian.wait(grace_s + _KILL_S)
+    except subprocess.TimeoutExpired:
+        left = guard.descendants(guardian.pid)
+        guardian.kill()
+        guardian.wait()
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+    if guardian.stdout:
+        guardian.stdout.close()

@@ -73,7 +73,8 @@ def embedded(
             http=str(ready["http"]),
             cacert=str(ready["cacert"]),
             facts={
-                "software": f"trilane serve {_core.version}",
+                "software": "trilane serve",
+                "version": _core.version,
                 "revision": _core.revision or None,
                 "build_profile": _core.build_profile,
                 "threads": threads,

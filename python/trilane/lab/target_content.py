@@ -22,8 +22,12 @@ from trilane.lab import servers
 
 BOOKS_FILE = "books.json"
 WWW = "www"
-SIZES = (0, 1, 100, 128, 1000, 1024, 4096, 5000, 10_000, 16_384, 65_536, 100_000, 131_072, 1 << 20)
-"""The sizes, in bytes, of the files `www/bytes/N`, for servers that serve files."""
+SIZES = (
+    *("0", "1", "100", "128", "1000", "1024", "2500", "4096", "5000", "10000", "16384"),
+    *("65536", "100000", "131072", "1048576"),
+    *("1k", "4k", "5k", "10k", "16k", "50k", "64k", "100k", "128k", "1m"),
+)
+"""The files `www/bytes/N`, for servers that serve files."""
 SITE = (
     *("arrivals", "archive", "charts", "crew", "engine-room"),
     *("garden", "log", "observatory", "signals", "supplies"),
@@ -103,7 +107,7 @@ def _read_all(
     (www / "hello").write_bytes(_get(connection, "/hello"))
     (www / "books").write_bytes(index)
     for size in SIZES:
-        (www / "bytes" / str(size)).write_bytes(_get(connection, f"/bytes/{size}"))
+        (www / "bytes" / size).write_bytes(_get(connection, f"/bytes/{size}"))
     (www / "site" / "index.html").write_bytes(_get(connection, "/site/"))
     for page in SITE:
         (www / "site" / page).write_bytes(_get(connection, f"/site/{page}"))

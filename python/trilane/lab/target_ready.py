@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
-import socket
 import ssl
 import subprocess
 import sys
@@ -85,23 +85,22 @@ def _wait(
 
 def _ask_h1(url: str, cacert: str | None, timeout_s: float) -> str | None:
     """What is wrong with the answer to one request; None when it is 200."""
+    try:
+        with contextlib.closing(_connection(url, cacert, timeout_s)) as connection:
+            connection.request("GET", urlsplit(url).path)
+            status = connection.getresponse().status
+    except (OSError, http.client.HTTPException) as error:
+        return str(error) or type(error).__name__
+    return None if status == http.HTTPStatus.OK else f"status {status}"
+
+
+def _connection(url: str, cacert: str | None, timeout_s: float) -> http.client.HTTPConnection:
     parts = urlsplit(url)
     host = str(parts.hostname)
-    connection = (
-        http.client.HTTPSConnection(
-            host, parts.port, timeout=timeout_s, context=ssl.create_default_context(cafile=cacert)
-        )
-        if parts.scheme == "https"
-        else http.client.HTTPConnection(host, parts.port, timeout=timeout_s)
-    )
-    try:
-        connection.request("GET", parts.path)
-        status = connection.getresponse().status
-    except (OSError, http.client.HTTPException, socket.gaierror) as error:
-        return str(error) or type(error).__name__
-    finally:
-        connection.close()
-    return None if status == http.HTTPStatus.OK else f"status {status}"
+    if parts.scheme == "http":
+        return http.client.HTTPConnection(host, parts.port, timeout=timeout_s)
+    context = ssl.create_default_context(cafile=cacert)
+    return http.client.HTTPSConnection(host, parts.port, timeout=timeout_s, context=context)
 
 
 def _ask_native(version: str, url: str, cacert: str | None, timeout_s: float) -> str | None:

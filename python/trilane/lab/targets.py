@@ -193,7 +193,12 @@ def _embedded(
     with servers.embedded(threads=threads, cpus=cpus, state=state, log=log) as server:
         by_scheme = {"https": server.https, "http": server.http}
         origins = {version: by_scheme[_EMBEDDED.versions[version]] for version in wanted}
-        facts = {"server": EMBEDDED, "versions": list(_EMBEDDED.versions), **server.facts}
+        facts = {
+            "server": EMBEDDED,
+            "versions": list(_EMBEDDED.versions),
+            **server.facts,
+            "software": f"{server.facts['software']} {server.facts['version']}",
+        }
         yield Target(EMBEDDED, origins, server.cacert, server.pid, [server.pid], facts, log)
 
 
