@@ -134,6 +134,21 @@ def test_arms_of_another_form_choose_that_form(made: tuple[Path, Any, str]) -> N
     assert json.loads(done.stdout)["experiment"]["form"] == "other"
 
 
+def test_the_posts_command_runs(made: tuple[Path, Any, str]) -> None:
+    folder, _, _ = made
+    done = trilane(
+        *("lab", "run", "strategies", "-t", "sync", "-t", "sync_threads", "-n", "4"),
+        *("--blocks", "1", "--state", "post", "--format", "json"),
+        folder=folder,
+    )
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert result["experiment"]["form"] == "published"
+    assert [point["value"] for point in result["points"]] == [4]
+    for arm in result["points"][0]["comparison"]["arms"]:
+        assert {run["requests"]["ok"] for run in arm["runs"]} == {4}
+
+
 def test_a_breached_expectation_is_exit_code_3(made: tuple[Path, Any, str]) -> None:
     folder, _, _ = made
     (folder / "strict.toml").write_text(

@@ -174,10 +174,10 @@ class Form:
 
     def with_count(self, count: int) -> Form:
         """That many requests in every arm; of a sweep over the count only this one point."""
-        form = replace(self, workload=replace(self.workload, count=count, duration_s=None))
         if self.sweep is None or self.sweep.key != "count":
-            return form
-        return _with_values(form, (count,))
+            workload = replace(self.workload, count=count, duration_s=None)
+            return replace(self, workload=workload)
+        return _with_values(self, (count,))
 
     def only(self, names: Sequence[str]) -> Form:
         """Only the arms named, in this order; KeyError with the first name that is none.
