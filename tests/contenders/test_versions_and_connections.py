@@ -9,8 +9,9 @@ from typing import Any, NoReturn
 
 import pytest
 
-from trilane.lab import contender_run, servers
-from trilane.lab.contenders import Contender, ContenderFailed, discover
+from trilane.lab.clients import contender_run
+from trilane.lab.clients.contenders import Contender, ContenderFailed, discover
+from trilane.lab.serving import servers
 
 from .counting import CountingRelay
 from .old_server import old_server
