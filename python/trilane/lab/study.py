@@ -1,8 +1,8 @@
 """An experiment, run: its servers started, its arms in blocks of random order, every run kept.
 
 `run` leaves the folder `runs/<time>-<experiment>-<form>/` under the state folder
-(`lab.keeping.journal` says what is in it) and continues an interrupted one of the same plan. `replay` makes the runs of a
-folder again, in the same order.
+(`lab.keeping.journal` says what is in it) and continues an interrupted one of the same plan.
+`from_manifest` makes the runs of a folder again, in the same order.
 """
 
 from __future__ import annotations
