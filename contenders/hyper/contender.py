@@ -86,7 +86,10 @@ class StreamClient:
             # Without TLS its general connection begins with HTTP/1.1 and asks for an upgrade.
             return hyper.HTTP20Connection(plan.host, plan.port, secure=False)
         if plan.scheme == "http":
-            return hyper.HTTP11Connection(plan.host, plan.port, secure=False)
+            connection = hyper.HTTP11Connection(plan.host, plan.port, secure=False)
+            # Its first request would ask for HTTP/2.
+            connection._send_http_upgrade = False  # noqa: SLF001
+            return connection
         context = hyper_import.trust(plan)
         return hyper.HTTPConnection(plan.host, plan.port, secure=True, ssl_context=context)
 

@@ -11,7 +11,9 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -66,8 +68,16 @@ def stranger(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(copy)
 
 
+@dataclass
+class OldServer:
+    """A server of HTTP/1.1, and the names of the fields of each request that came to it."""
+
+    origin: str
+    fields: list[list[str]]
+
+
 @pytest.fixture(scope="session")
-def h1_only(server: Server, state: Path) -> Iterator[str]:
+def h1_only(server: Server, state: Path) -> Iterator[OldServer]:
     """A server with the same certificate that never chooses HTTP/2."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(state / "cert.pem", state / "key.pem")
@@ -76,7 +86,7 @@ def h1_only(server: Server, state: Path) -> Iterator[str]:
         running.socket = context.wrap_socket(running.socket, server_side=True)
         thread = threading.Thread(target=running.serve_forever, daemon=True)
         thread.start()
-        yield f"https://127.0.0.1:{running.server_address[1]}"
+        yield OldServer(f"https://127.0.0.1:{running.server_address[1]}", running.fields)
         running.shutdown()
         thread.join(20)
 
@@ -113,6 +123,8 @@ def command() -> Callable[[Contender], list[str]]:
 
 
 class _Quiet(http.server.ThreadingHTTPServer):
+    fields: ClassVar[list[list[str]]] = []
+
     def handle_error(self, request: object, client_address: object) -> None:
         """A client that speaks HTTP/2 to it breaks off, as it should."""
 
@@ -122,6 +134,7 @@ class _Hello(http.server.BaseHTTPRequestHandler):
     timeout = 20
 
     def do_GET(self) -> None:
+        _Quiet.fields.append([name.lower() for name in self.headers])
         self.send_response(200)
         self.send_header("content-length", "5")
         self.end_headers()

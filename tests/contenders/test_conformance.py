@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hdrh.histogram import HdrHistogram
 
-from contenders.conftest import CONTENDERS
+from contenders.conftest import CONTENDERS, OldServer
 from contenders.conversation import Said, body, converse, digest, plan
 from trilane.lab.clients.contenders import Contender
 from trilane.lab.serving.servers import Server
@@ -25,11 +25,13 @@ EVERY = [
     for version in contender.versions
     for strategy in contender.strategies[version]
 ]
-# One strategy each is enough for what does not depend on the strategy.
+# One strategy each is enough for what does not depend on the strategy. A load generator that has
+# no other than `load` does not do these things; it has tests of its own.
 PAIRS = [
     pytest.param(contender, version, contender.strategies[version][0], id=f"{name}-{version}")
     for name, contender in CONTENDERS.items()
     for version in contender.versions
+    if contender.strategies[version][0] != "load"
 ]
 OVER_TLS = [pair for pair in PAIRS if pair.values[1] != "h2c"]
 # Where the system does not tell QUIC that nobody listens, only the time does.
@@ -190,6 +192,35 @@ def test_a_body_arrives_and_comes_back(
     assert result["body_digest"] == digest([reference("/hello") if early else sent] * 5)
 
 
+@pytest.mark.parametrize(
+    ("contender", "version", "strategy"),
+    [each for each in EVERY if each.values[1:] in {("h1", "serial"), ("h1", "asyncio")}],
+)
+def test_it_sends_the_plan_s_headers_and_no_others(
+    contender: Contender,
+    version: str,
+    strategy: str,
+    command: Command,
+    server: Server,
+    h1_only: OldServer,
+) -> None:
+    h1_only.fields.clear()
+    wanted = plan(
+        h1_only.origin,
+        version,
+        strategy,
+        cacert=server.cacert,
+        headers=[["accept", "*/*"], ["x-trilane", "1"]],
+    )
+    result = accounted(converse(command(contender), wanted), 10)
+    assert result["failed"] == {}, result["examples"]
+    assert len(h1_only.fields) == 10
+    for fields in h1_only.fields:
+        # What HTTP/1.1 does by itself may be said: undici lets nobody leave that out.
+        said = [name for name in fields if name != "connection"]
+        assert sorted(said) == ["accept", "accept-encoding", "host", "x-trilane"]
+
+
 @pytest.mark.parametrize(("contender", "version", "strategy"), PAIRS)
 def test_a_duration_ends(
     contender: Contender,
@@ -293,10 +324,15 @@ def test_another_version_is_never_accepted(
     strategy: str,
     command: Command,
     server: Server,
-    h1_only: str,
+    h1_only: OldServer,
 ) -> None:
     wanted = plan(
-        h1_only, version, strategy, cacert=server.cacert, timeout_s=5.0, workload={"count": 2}
+        h1_only.origin,
+        version,
+        strategy,
+        cacert=server.cacert,
+        timeout_s=5.0,
+        workload={"count": 2},
     )
     result = accounted(converse(command(contender), wanted), 2)
     assert result["failed"] == {"protocol": 2}, result["examples"]
