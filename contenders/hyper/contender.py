@@ -61,9 +61,10 @@ class StreamClient:
 
     def submit(self, path: str) -> Any:
         """`request`; returns the id of the stream."""
-        return self._connection.request(
-            self._plan.method, path, body=self._plan.body, headers=self._headers
-        )
+        body = self._plan.body
+        if self._plan.version != "h1":
+            body = hyper_import.whole(body)
+        return self._connection.request(self._plan.method, path, body=body, headers=self._headers)
 
     def collect(self, handle: Any) -> Answer:
         """`get_response` of that stream and `read`; it decodes gzip by itself."""

@@ -57,6 +57,7 @@ class Adapter(HTTP20Adapter):
         """Send it over the connection to its host."""
         # Here, as Requests lets no such name through; and here it may leave one out.
         request.headers[":authority"] = self._authority
+        request.body = hyper_import.whole(request.body)
         if request.headers.get("user-agent") == SKIP_HEADER:
             del request.headers["user-agent"]
         return super().send(request, **options)

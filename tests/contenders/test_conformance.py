@@ -89,6 +89,8 @@ def test_it_does_what_it_says(
             workload={"paths": paths, "count": count},
         ),
     )
+    if strategy == "load" and said.names == ["cannot"]:
+        pytest.skip(f"{contender.name} says: {said['cannot']['reason']}")
     result = accounted(said, count)
     bodies = [reference(path) for path in islice(cycle(paths), count)]
     assert result["failed"] == {}, result["examples"]

@@ -47,7 +47,7 @@ def fake_uv(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
 
 
 def test_ours_are_found_and_pinned() -> None:
-    assert {"http.client", "requests", "aiohttp", "httpx", "niquests", "hyper"} <= set(CONTENDERS)
+    assert {"http-client", "requests", "aiohttp", "httpx", "niquests", "hyper"} <= set(CONTENDERS)
     for contender in CONTENDERS.values():
         if contender.script is not None:
             for requirement in environments.metadata(contender.script)["dependencies"]:

@@ -21,7 +21,7 @@ Command = Callable[[Contender], list[str]]
 
 @pytest.fixture
 def started(command: Command) -> list[str]:
-    return command(CONTENDERS["http.client"])
+    return command(CONTENDERS["http-client"])
 
 
 def hello(server: Server, strategy: str = "serial", **changes: Any) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import collections
 import collections.abc
+import io
 import socket
 import ssl
 from importlib import import_module
@@ -16,6 +17,7 @@ from typing import cast
 
 from trilane_contender.plan import Plan
 
+_PIECE = 1024
 _MOVED = ("Iterable", "Mapping", "MutableMapping", "MutableSet")
 
 
@@ -32,6 +34,17 @@ def limit(timeout_s: float) -> None:
     """
     socket.setdefaulttimeout(timeout_s)
     vars(import_module("hyper.http11.connection"))["socket"] = _DefaultTimeout
+
+
+def whole(body: bytes | None) -> bytes | io.BytesIO | None:
+    """A request body in the form that hyper ends over HTTP/2.
+
+    It sends 1024 bytes at a time and ends the stream with a piece that is shorter. So it never ends
+    bytes whose length is a multiple of that, but does end a file, whose last piece is empty.
+    """
+    if body and len(body) % _PIECE == 0:
+        return io.BytesIO(body)
+    return body
 
 
 class _DefaultTimeout:
