@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from trilane.lab import contenders
-from trilane.lab.contenders import Contender, ContenderFailed
-from trilane.lab.servers import Server, embedded
+from trilane.lab.clients import contenders
+from trilane.lab.clients.contenders import Contender, ContenderFailed
+from trilane.lab.serving.servers import Server, embedded
 
 ROOT = Path(__file__).resolve().parents[2]
 CONTENDERS = contenders.discover([ROOT / "contenders"])

@@ -12,8 +12,8 @@ from hdrh.histogram import HdrHistogram
 
 from contenders.conftest import CONTENDERS
 from contenders.conversation import Said, body, converse, digest, plan
-from trilane.lab.contenders import Contender
-from trilane.lab.servers import Server
+from trilane.lab.clients.contenders import Contender
+from trilane.lab.serving.servers import Server
 
 Get = Callable[[str], bytes]
 Origin = Callable[[str], str]

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from contenders.conftest import CONTENDERS, ROOT
-from trilane.lab import contenders, environments
-from trilane.lab.contenders import BadContender, ContenderFailed
-from trilane.lab.environments import EnvironmentFailed
+from trilane.lab.clients import contenders, environments
+from trilane.lab.clients.contenders import BadContender, ContenderFailed
+from trilane.lab.clients.environments import EnvironmentFailed
 
 SCRIPT = """\
 # /// script

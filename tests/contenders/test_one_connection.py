@@ -9,8 +9,8 @@ import pytest
 from contenders.conftest import CONTENDERS
 from contenders.conversation import converse, plan
 from contenders.counting import CountingRelay
-from trilane.lab.contenders import Contender
-from trilane.lab.servers import Server
+from trilane.lab.clients.contenders import Contender
+from trilane.lab.serving.servers import Server
 
 COUNT = 60
 AT_ONCE = 20

@@ -13,8 +13,8 @@ import pytest
 
 from contenders.conftest import CONTENDERS
 from contenders.conversation import converse, plan
-from trilane.lab.contenders import Contender
-from trilane.lab.servers import Server
+from trilane.lab.clients.contenders import Contender
+from trilane.lab.serving.servers import Server
 
 Command = Callable[[Contender], list[str]]
 

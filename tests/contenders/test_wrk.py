@@ -13,8 +13,8 @@ from hdrh.histogram import HdrHistogram
 
 from contenders.conftest import CONTENDERS
 from contenders.conversation import Said, body, converse, plan
-from trilane.lab.contenders import Contender
-from trilane.lab.servers import Server
+from trilane.lab.clients.contenders import Contender
+from trilane.lab.serving.servers import Server
 
 WRK = CONTENDERS["wrk"]
 SCRIPT = WRK.folder / "contender.py"

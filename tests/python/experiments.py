@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from trilane.lab.experiment import Experiment, load
+from trilane.lab.design.experiment import Experiment, load
 
 TEXT = """\
 schema = "trilane.experiment/1"

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import synthetic
-from trilane.lab import comparison
-from trilane.lab.comparison import Observed
-from trilane.lab.store import write_json
+from trilane.lab.analysis import comparison
+from trilane.lab.analysis.comparison import Observed
+from trilane.lab.keeping.store import write_json
 
 MACHINE = {"cpu": "Test CPU", "cpus_usable": 2, "kernel": "Linux 6.1.0", "pinning": "client 1"}
 

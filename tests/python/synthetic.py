@@ -7,8 +7,8 @@ import random
 from typing import Any
 
 from runs import run
+from trilane.lab.analysis.comparison import Observed, Sample
 from trilane.lab.arms import Arm, arms_for
-from trilane.lab.comparison import Observed, Sample
 
 
 def race(

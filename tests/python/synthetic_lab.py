@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from runs import run
-from trilane.lab import comparison, measures
+from trilane.lab.analysis import comparison, measures
+from trilane.lab.analysis.comparison import Observed, Sample
 from trilane.lab.arms import TITLES, Arm
-from trilane.lab.comparison import Observed, Sample
 
 MACHINE = {"cpu": "Test CPU @ 3 GHz", "cpus_usable": 2, "kernel": "Linux 6.1", "pinning": None}
 MEASURES = (
@@ -58,7 +58,7 @@ def arm(client: str, version: str, strategy: str) -> Arm:
 
 def matrix(count: int) -> list[Arm]:
     """So many arms of several clients, versions and strategies."""
-    clients = ("requests", "httpx", "niquests", "aiohttp", "pycurl", "curl_cffi", "trilane")
+    clients = ("requests", "httpx", "pycurl", "niquests", "aiohttp", "curl_cffi", "trilane")
     strategies = ("serial", "chunks", "multiplexed")
     arms = [
         arm(client, version, strategy)
@@ -85,6 +85,7 @@ def contender_run(
     made["bytes"] = None
     made["windows"] = []
     made["rate"]["window_s"] = elapsed_s
+    made["elapsed_s"] = elapsed_s
     made["requests"].update(ok=count, started=count, abandoned=0)
     made["plan"].update(
         connections=None,
@@ -112,7 +113,12 @@ def contender_run(
         "context_switches": {"voluntary": 3000, "involuntary": 40},
         "peak_rss_bytes": 48_000_000,
     }
-    made["wire"] = {"bytes": 2_400_000, "interface": "lo"}
+    made["wire"] = {
+        "bytes": 800 * count,
+        "requests": count,
+        "interface": "lo",
+        "passes": 2,
+    }
     return made
 
 
@@ -179,8 +185,9 @@ def observed(
 
 def lab(*points: tuple[float | None, Observed], **changes: Any) -> dict[str, Any]:
     """A `trilane.lab/1` of these points."""
-    judged = [{"value": value, "comparison": comparison.compare(seen)} for value, seen in points]
-    last = judged[-1]["comparison"]
+    compared = [(value, comparison.compare(seen)) for value, seen in points]
+    judged = [{"value": value, "comparison": made} for value, made in compared]
+    last = compared[-1][1]
     made = {
         "schema": "trilane.lab/1",
         "experiment": {
@@ -241,6 +248,7 @@ def bookstore(arms: int = 30, seed: int = 1, blocks: int = 7) -> dict[str, Any]:
                 "measure": "elapsed_s",
                 "arm": chosen[4].name,
                 "to": chosen[0].name,
+                "at": None,
                 "low": 0.1,
                 "high": 0.5,
                 "ratio": 0.9,

@@ -17,10 +17,10 @@ from jsonschema import Draft202012Validator
 import folders
 from runs import run
 from trilane.cli import run as command
-from trilane.lab import contrast, gates, sides
-from trilane.lab.contrast import NotComparable, Wanted
-from trilane.lab.runs import BadRun
-from trilane.lab.store import write_json
+from trilane.lab.analysis import contrast, gates, sides
+from trilane.lab.analysis.contrast import NotComparable, Wanted
+from trilane.lab.keeping.runs import BadRun
+from trilane.lab.keeping.store import write_json
 
 DOCS = Path(__file__).parents[2] / "docs"
 WANTED = Wanted(command="trilane compare A B")

@@ -9,8 +9,8 @@ from jsonschema import Draft202012Validator
 
 import runs
 import synthetic
-from trilane.lab import comparison
-from trilane.lab.comparison import Observed
+from trilane.lab.analysis import comparison
+from trilane.lab.analysis.comparison import Observed
 
 THREE = {"h1": 1.0, "h2": 1.5, "h3": 0.6}
 

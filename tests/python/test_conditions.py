@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 import folders
-from trilane.lab import conditions, runs
-from trilane.lab.measures import Json
-from trilane.lab.runs import Run
+from trilane.lab.analysis import conditions
+from trilane.lab.analysis.measures import Json
+from trilane.lab.keeping import runs
+from trilane.lab.keeping.runs import Run
 
 FACTORS = {"h1": 1.0, "h2": 1.5}
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from trilane.lab import as_run, contender_run
-from trilane.lab.contender_run import Declined, Delivered, RunFailed
-from trilane.lab.plan import contender_plan
-from trilane.lab.workload import Workload
+from trilane.lab.clients import as_run, contender_run
+from trilane.lab.clients.contender_run import Declined, Delivered, RunFailed
+from trilane.lab.clients.plan import contender_plan
+from trilane.lab.design.workload import Workload
 
 SCRIPT = Path(__file__).parent / "fake_contender" / "contender.py"
 WORKLOAD = Workload(count=20)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from trilane.lab import crossing
+from trilane.lab.analysis import crossing
 
 
 def ratios(centre: float, spread: float, seed: int, blocks: int = 8) -> np.ndarray:

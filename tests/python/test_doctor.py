@@ -16,8 +16,8 @@ import pytest
 
 import folders
 from trilane.cli import run as command
-from trilane.lab import doctor, doctor_machine, doctor_tools
-from trilane.lab.host import Check, Host
+from trilane.lab.machine import doctor, doctor_machine, doctor_tools
+from trilane.lab.machine.host import Check, Host
 
 FACTORS = {"h1": 1.0, "h2": 1.5}
 Trilane = Callable[..., tuple[int, str, str]]
@@ -153,7 +153,7 @@ def test_programs_are_found_and_asked_for_their_version(
 def test_a_program_that_hangs_does_not_hang_the_doctor(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trilane.lab.host._PATIENCE_S", 0.2)
+    monkeypatch.setattr("trilane.lab.machine.host._PATIENCE_S", 0.2)
     program(tmp_path / "bin", "uv", "exec sleep 30")
     begun = time.monotonic()
     assert Host().version(str(tmp_path / "bin" / "uv"), "--version") is None

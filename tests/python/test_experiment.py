@@ -11,16 +11,7 @@ from pathlib import Path
 import pytest
 
 from experiments import sample
-from trilane.lab import (
-    BadExperiment,
-    Expect,
-    Experiment,
-    Form,
-    Published,
-    Quick,
-    Sweep,
-    Workload,
-)
+from trilane.lab import BadExperiment, Expect, Experiment, Form, Published, Quick, Sweep, Workload
 
 
 def small(**changes: object) -> Experiment:
@@ -257,7 +248,7 @@ def test_jupyter_shows_the_question_and_the_arms_escaped() -> None:
 
 
 def test_importing_the_lab_reads_no_experiment_code() -> None:
-    code = "import sys, trilane.lab; print('trilane.lab.experiment' in sys.modules)"
+    code = "import sys, trilane.lab; print('trilane.lab.design.experiment' in sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
     )

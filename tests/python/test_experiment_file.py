@@ -11,8 +11,9 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from experiments import TEXT, edited, written
-from trilane.lab import BadExperiment, vocabulary
-from trilane.lab.experiment import find, load
+from trilane.lab import BadExperiment
+from trilane.lab.design import vocabulary
+from trilane.lab.design.experiment import find, load
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = json.loads((ROOT / "docs" / "experiment.schema.json").read_text())

@@ -10,9 +10,12 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from trilane.lab import Experiment, contenders, measures, places, vocabulary
-from trilane.lab.form import Form
-from trilane.lab.workload import ArmSpec, Workload
+from trilane.lab import Experiment
+from trilane.lab.analysis import measures
+from trilane.lab.clients import contenders
+from trilane.lab.design import places, vocabulary
+from trilane.lab.design.form import Form
+from trilane.lab.design.workload import ArmSpec, Workload
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "experiments"

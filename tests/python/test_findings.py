@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 import synthetic
-from trilane.lab import comparison, findings
-from trilane.lab.experiment import Experiment
-from trilane.lab.findings import Findings, Point
-from trilane.lab.form import Expect, Form, Published, Stats
-from trilane.lab.workload import Workload
+from trilane.lab.analysis import comparison, findings
+from trilane.lab.analysis.findings import Findings, Point
+from trilane.lab.design.experiment import Experiment
+from trilane.lab.design.form import Expect, Form, Published, Stats
+from trilane.lab.design.workload import Workload
 
 THREE = {"h1": 1.0, "h2": 1.5, "h3": 0.6}
 WORKLOAD = Workload(count=1000)

@@ -14,8 +14,8 @@ import pytest
 import folders
 from test_browser import chromium
 from trilane.cli import run as command
-from trilane.lab import history, index
-from trilane.lab.history import NoHistory
+from trilane.lab.keeping import history, index
+from trilane.lab.keeping.history import NoHistory
 
 FACTORS = {"h1": 1.0, "h2": 1.5}
 Trilane = Callable[..., tuple[int, str, str]]

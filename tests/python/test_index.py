@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import folders
-from trilane.lab import index
+from trilane.lab.keeping import index
 
 FACTORS = {"h1": 1.0, "h2": 1.5}
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 import runs
-from trilane.lab.comparison import Sample
-from trilane.lab.journal import BadJournal, Busy, Journal, Line
+from trilane.lab.analysis.comparison import Sample
+from trilane.lab.keeping.journal import BadJournal, Busy, Journal, Line
 
 
 def line(block: int, run: bool = True) -> Line:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from trilane.lab import places
+from trilane.lab.design import places
 
 ROOT = Path(__file__).resolve().parents[2]
 MATURIN = Path(sys.executable).with_name("maturin")

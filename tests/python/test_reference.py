@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from trilane.lab import reference, syscalls
-from trilane.lab.contender_run import RunFailed
-from trilane.lab.reference import NoReference
-from trilane.lab.workload import Workload
+from trilane.lab.clients import reference, syscalls
+from trilane.lab.clients.contender_run import RunFailed
+from trilane.lab.clients.reference import NoReference
+from trilane.lab.design.workload import Workload
 
 PAGES = {
     "/": b'<a href="/one">1</a> <a href="ORIGIN/two/">2</a> <a href="//other/">x</a>',

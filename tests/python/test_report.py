@@ -1,3 +1,5 @@
+"""What a race says: on the terminal, as a page; numbers and distributions behind it."""
+
 from __future__ import annotations
 
 import io
@@ -9,9 +11,9 @@ from rich.console import Console
 
 import runs
 import synthetic
-from trilane.lab import comparison
+from trilane.lab.analysis import comparison
 from trilane.lab.arms import arms_for
-from trilane.report import charts, distribution, html, terminal, text
+from trilane.report import distribution, html, terminal, text
 
 THREE = {"h1": 1.0, "h2": 1.5, "h3": 0.6}
 EVIL = "<script>alert('&\"')</script>"
@@ -64,15 +66,25 @@ def test_the_terminal_needs_no_markup_from_servers() -> None:
 
 def test_an_absent_arm_is_shown() -> None:
     race = synthetic.race(
-        {"h1": 1.0, "h2": 1.2}, absent=[(arms_for("https")[2], "no answer over UDP")]
+        {"h1": 1.0, "h2": 1.2},
+        histogram=True,
+        absent=[(arms_for("https")[2], "no answer over UDP")],
     )
-    assert "HTTP/3 not raced: no answer over UDP" in printed(comparison.compare(race), 120)
+    made = comparison.compare(race)
+    assert "HTTP/3 not raced: no answer over UDP" in printed(made, 120)
+    assert "no answer over UDP" in html.render(made)
 
 
 def test_one_arm_alone_prints_no_ratios() -> None:
     shown = printed(comparison.compare(synthetic.race({"h3": 1.0})))
     assert "noise" not in shown
     assert "requests/s" in shown
+
+
+def test_a_race_kept_by_the_first_version_is_still_shown(three: dict[str, Any]) -> None:
+    kept = {key: value for key, value in three.items() if key != "measures"}
+    assert "client CPU/req" in printed(kept)
+    assert 'id="chart-ratios"' in html.render(kept)
 
 
 def test_strings_from_servers_are_escaped() -> None:
@@ -85,15 +97,15 @@ def test_the_page_loads_nothing(three: dict[str, Any]) -> None:
     page = html.render(three)
     assert "default-src 'none'" in page
     outside = re.sub(r'<script type="module">.*?</script>', "", page, flags=re.DOTALL)
-    assert not re.search(r"""(src|href)\s*=|@import|url\(""", outside)
+    assert not re.search(r"""(src|href)\s*=\s*["']?[^"'#]|@import|url\(""", outside)
 
 
 def test_the_page_holds_verdict_ledger_and_command(three: dict[str, Any]) -> None:
     page = html.render(three)
-    assert "HTTP/2 won: 1.5" in page
+    assert "<h1>HTTP/2 won: 1.5" in page
     assert "trilane race --seed 1" in page
     assert 'class="differs"><th scope="row">ALPN' in page
-    for chart in ("ratios", "latency", "windows", "cpu", "bytes"):
+    for chart in ("ratios", "latency", "paired", "windows", "rate", "cpu", "bytes"):
         assert f'id="chart-{chart}"' in page
 
 
@@ -102,41 +114,6 @@ def test_a_page_of_one_arm_and_no_block_is_still_a_page() -> None:
     assert "<h1>HTTP/1.1 reached" in html.render(comparison.compare(race))
     empty = synthetic.race(THREE, samples=[])
     assert "No verdict" in html.render(comparison.compare(empty))
-
-
-def channels(spec: Any) -> list[tuple[str, dict[str, Any]]]:
-    """Every x and y channel of a specification, layers included."""
-    if not isinstance(spec, dict):
-        return []
-    found = [
-        (name, channel) for name, channel in spec.get("encoding", {}).items() if name in ("x", "y")
-    ]
-    return found + [pair for layer in spec.get("layer", []) for pair in channels(layer)]
-
-
-def test_every_axis_has_a_title_with_its_unit(three: dict[str, Any]) -> None:
-    made = charts.charts(three)
-    assert [chart.name for chart in made] == ["ratios", "latency", "windows", "cpu", "bytes"]
-    for chart in made:
-        titled = {
-            name: channel["title"] for name, channel in channels(chart.spec) if channel.get("title")
-        }
-        assert titled.keys() == {"x", "y"}, chart.name
-        assert any(
-            unit in title
-            for title in titled.values()
-            for unit in ("(×)", "(ms)", "(µs)", "(B)", "(s)", "/s")
-        ), chart.name
-
-
-def test_charts_without_data_are_left_out() -> None:
-    race = synthetic.race({"h1": 1.0}, blocks=1)
-    for sample in race.samples:
-        assert sample.run is not None
-        sample.run["windows"] = []
-        sample.run["latency"]["service"]["hdr"] = None
-    names = [chart.name for chart in charts.charts(comparison.compare(race))]
-    assert names == ["cpu", "bytes"]
 
 
 def test_quantiles_stop_where_samples_run_out() -> None:
@@ -153,6 +130,16 @@ def test_bands_hold_the_lowest_and_highest_run() -> None:
         assert band.high / band.low > 2
 
 
+def test_a_client_that_reports_quantiles_only_gives_these() -> None:
+    run = runs.run("h1", p50=0.001)
+    run["latency"]["service"]["hdr"] = None
+    bands = distribution.bands_of([run])
+    assert [band.q for band in bands] == [0.5, 0.75, 0.9, 0.95, 0.99, 0.999]
+    assert not any(band.exact for band in bands)
+    run["latency"]["service"] = None
+    assert distribution.bands_of([run]) == []
+
+
 @pytest.mark.parametrize(
     ("value", "unit", "shown"),
     [
@@ -161,11 +148,44 @@ def test_bands_hold_the_lowest_and_highest_run() -> None:
         (1.5, "s", "1.50 s"),
         (14.02, "us", "14.0 µs"),
         (50347.3, "1/s", "50,347 /s"),
+        (48e6, "B", "48.0 MB"),
+        (1432, "B", "1,432 B"),
+        (14_320, "B", "14.3 kB"),
+        (71.6, "%", "71.6 %"),
+        (3.5, "1", "3.50"),
+        (0, "s", "0 s"),
         (None, "s", "–"),
     ],
 )
 def test_quantities(value: float | None, unit: str, shown: str) -> None:
     assert text.quantity(value, unit) == shown
+
+
+def test_a_column_has_one_scale_and_no_five_digits() -> None:
+    assert text.scale([0.302, 14.0], "s") == (1.0, "s")
+    assert text.scale([0.302, 4.0], "s") == (1e-3, "ms")
+    assert text.scale([None, 0.002], "s") == (1e-3, "ms")
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(7.1234, "7.12"), (0.604, "0.60"), (0.016, "0.016"), (0.0004, "0.0004"), (1234.5, "1,234")],
+)
+def test_no_ratio_reads_as_zero(value: float, shown: str) -> None:
+    assert text.times(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "key", "unit", "shown"),
+    [
+        (1000, "count", "requests", "1,000 requests"),
+        (0.02, "delay", "s", "20.0 ms"),
+        (0, "delay", "s", "0 ms"),
+        (100_000, "body_bytes", "B", "100 kB"),
+    ],
+)
+def test_values_of_a_sweep(value: float, key: str, unit: str, shown: str) -> None:
+    assert text.swept(value, key, unit) == shown
 
 
 def test_durations_are_written_the_way_flags_take_them() -> None:

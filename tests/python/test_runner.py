@@ -13,9 +13,10 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from conftest import HERE, Said
-from trilane.lab import race, runner, servers
+from trilane.lab import race, runner
 from trilane.lab.arms import BadArms, arms_for
-from trilane.lab.meter import Meter
+from trilane.lab.machine.meter import Meter
+from trilane.lab.serving import servers
 
 Make: TypeAlias = Callable[..., race.Wanted]
 

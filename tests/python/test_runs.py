@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import folders
-from trilane.lab import runs
-from trilane.lab.runs import BadRun
+from trilane.lab.keeping import runs
+from trilane.lab.keeping.runs import BadRun
 
 FACTORS = {"h1": 1.0, "h2": 1.5}
 

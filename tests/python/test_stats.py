@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats as scipy_stats
 
-from trilane.lab import stats
+from trilane.lab.analysis import stats
 
 
 def floats(*values: float) -> stats.Floats:

@@ -17,10 +17,10 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from trilane.lab import study
-from trilane.lab.experiment import Experiment
-from trilane.lab.form import Expect, Form, Published, Stats, Sweep
+from trilane.lab.design.experiment import Experiment
+from trilane.lab.design.form import Expect, Form, Published, Stats, Sweep
+from trilane.lab.design.workload import Workload
 from trilane.lab.study import CannotRun, Wanted
-from trilane.lab.workload import Workload
 
 WORKLOAD = Workload(kind="urls", paths=("/hello", "/bytes/100"), count=8)
 

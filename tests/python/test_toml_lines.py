@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from experiments import TEXT
-from trilane.lab.bad_experiment import Key
-from trilane.lab.toml_lines import lines
+from trilane.lab.design.bad_experiment import Key
+from trilane.lab.design.toml_lines import lines
 
 ROOT = Path(__file__).resolve().parents[2]
 

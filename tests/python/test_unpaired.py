@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy import stats as scipy_stats
 
-from trilane.lab import stats, unpaired
-from trilane.lab.stats import Floats, Interval
+from trilane.lab.analysis import stats, unpaired
+from trilane.lab.analysis.stats import Floats, Interval
 
 
 def logs(centre: float, size: int, seed: int, noise: float = 0.03) -> Floats:

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from trilane.lab import targets
+from trilane.lab.serving import targets
 
 HERE = Path(__file__).parent
 FAKE = HERE / "fake_server.py"

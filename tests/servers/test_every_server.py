@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from trilane.lab import target_content, targets
-from trilane.lab.target_config import ServerConfig
+from trilane.lab.serving import target_content, targets
+from trilane.lab.serving.target_config import ServerConfig
 
 from .helping import absent, ask, connect, is_alive, listens, load, wait_until
 
@@ -140,8 +140,9 @@ def test_its_bytes_are_those_of_the_embedded_server(
 ) -> None:
     with contextlib.closing(connect(running.target)) as connection:
         for size in target_content.SIZES:
-            body = (content.www / "bytes" / str(size)).read_bytes()
-            assert len(body) == size
+            body = (content.www / "bytes" / size).read_bytes()
+            unit = {"k": 1 << 10, "m": 1 << 20}.get(size[-1], 1)
+            assert len(body) == int(size.rstrip("km")) * unit
             assert ask(connection, f"/bytes/{size}") == (200, body)
 
 

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from trilane.lab import relay, targets
+from trilane.lab.serving import relay, targets
 
 from .helping import PATIENCE_S, free_port, is_alive, load, wait_until
 
@@ -64,15 +64,15 @@ class Opened:
     """A relay to one origin."""
 
     origin: str
-    relay: relay.Relay
+    running: relay.Relay
 
     def punctuality(self) -> relay.Punctuality:
-        return self.relay.punctuality()
+        return self.running.punctuality()
 
     @property
     def pid(self) -> int:
-        assert self.relay.pid is not None
-        return self.relay.pid
+        assert self.running.pid is not None
+        return self.running.pid
 
 
 @contextlib.contextmanager
@@ -353,7 +353,7 @@ def test_it_keeps_the_scheme_and_the_name() -> None:
         with opened_relay(f"https://localhost:{port}", 0.01) as opened:
             assert opened.origin.startswith("https://localhost:")
             assert opened.origin != f"https://localhost:{port}"
-            assert opened.relay.scheduling in ("real-time", "nice -10", "normal")
+            assert opened.running.scheduling in ("real-time", "nice -10", "normal")
             with connect(opened.origin) as client:
                 assert round_trip_s(client) >= 0.02 - GRAIN_S
 
@@ -417,7 +417,7 @@ def test_a_dead_relay_is_noticed() -> None:
 
 _LAB = """
 import sys, time
-from trilane.lab import relay
+from trilane.lab.serving import relay
 with relay.open_relay({"h1": sys.argv[1]}, 0.01) as opened:
     print(opened.pid, flush=True)
     time.sleep(600)

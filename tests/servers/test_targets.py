@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from trilane.lab import servers, target_config, targets
+from trilane.lab.serving import servers, target_config, targets
 
 from .helping import FAKE, absent, ask, connect, fake, free_port, is_alive, wait_until
 
@@ -75,6 +75,23 @@ def test_a_url_with_a_readiness_of_its_own(tmp_path: Path) -> None:
         )
         with open_(elsewhere, tmp_path) as target:
             assert target.origins == ours.origins
+
+
+def test_a_url_whose_authority_is_not_there(tmp_path: Path) -> None:
+    with open_("embedded", tmp_path) as ours:
+        elsewhere = tmp_path / "elsewhere"
+        elsewhere.mkdir()
+        (elsewhere / "server.toml").write_text(
+            f'url = "{ours.origins["h1"]}"\nversions = ["h1"]\ncacert = "/nowhere/ca.pem"\n'
+            'ready = { path = "/hello", timeout = "200ms" }\n'
+        )
+        message = said(elsewhere, tmp_path)
+        assert "elsewhere was not ready within 0.2 s" in message
+        assert "No such file" in message
+        good = (elsewhere / "server.toml").read_text().replace("/nowhere/ca.pem", str(ours.cacert))
+        (elsewhere / "server.toml").write_text(good.replace("200ms", "20s"))
+        with open_(elsewhere, tmp_path) as target:
+            assert target.cacert == ours.cacert
 
 
 def test_unknown_names_and_versions(tmp_path: Path) -> None:
@@ -194,7 +211,7 @@ def test_stubborn_processes_end_too(tmp_path: Path) -> None:
 _LAB = """
 import sys, time
 from pathlib import Path
-from trilane.lab import targets
+from trilane.lab.serving import targets
 with targets.open_target(
     sys.argv[1], state=Path(sys.argv[2]), folder=Path(sys.argv[2]), cpus=None, threads=1,
     versions=["h1"],

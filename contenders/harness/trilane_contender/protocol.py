@@ -16,6 +16,8 @@ from trilane_contender.plan import BadPlan, Plan, parse
 from trilane_contender.strategy import Strategy, chosen, perform, warm_up
 from trilane_contender.tally import Tally
 
+_ONE_SESSION = frozenset({"serial", "chunks", "multiplexed"})
+
 
 def run(library: Library) -> int:
     """Serve one plan from stdin. Returns the exit code of the process."""
@@ -29,7 +31,7 @@ def run(library: Library) -> int:
         return _say(events, event="cannot", reason=make)
     if plan.repeat > 1 and (plan.warmup or plan.warmup_s):
         return _say(events, event="cannot", reason="repetitions are not warmed up: set warmup to 0")
-    warm = _warmed_up(make, plan)
+    warm = _prepared(make, plan)
     _say(
         events,
         event="ready",
@@ -88,11 +90,18 @@ def _elsewhere(library: Library, plan: Plan) -> tuple[int, Tally]:
     return once(make, plan, None)
 
 
-def _warmed_up(make: Callable[[], Strategy], plan: Plan) -> Strategy | None:
-    if not plan.warmup and not plan.warmup_s:
+def _prepared(make: Callable[[], Strategy], plan: Plan) -> Strategy | None:
+    """What is there before the clock starts: one session, or all that a warm-up needs.
+
+    A pool of threads or processes is a price of its strategy and is paid within the time.
+    """
+    warmed = bool(plan.warmup or plan.warmup_s)
+    alone = plan.session and plan.repeat == 1 and plan.strategy in _ONE_SESSION
+    if not warmed and not alone:
         return None
     strategy = make()
-    warm_up(strategy, plan)
+    if warmed:
+        warm_up(strategy, plan)
     return strategy
 
 

@@ -73,8 +73,9 @@ def compare(  # noqa: PLR0913, PLR0917 - one parameter per flag
 ) -> int:
     """Run the command; the exit code."""
     try:
-        from trilane.lab import contrast, gates, sides, store
-        from trilane.lab.runs import BadRun
+        from trilane.lab.analysis import contrast, gates, sides
+        from trilane.lab.keeping import store
+        from trilane.lab.keeping.runs import BadRun
     except ModuleNotFoundError as error:
         return _fail(
             f"`trilane compare` needs the package {error.name}\ntype: pip install 'trilane[lab]'",

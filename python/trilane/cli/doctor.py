@@ -31,8 +31,8 @@ def doctor(
     ] = "text",
 ) -> int:
     """Run the command; the exit code."""
-    from trilane.lab import doctor as lab
-    from trilane.lab import store
+    from trilane.lab.keeping import store
+    from trilane.lab.machine import doctor as lab
 
     try:
         diagnosis = lab.diagnose(store.state_folder(state))

@@ -14,7 +14,7 @@ from rich.console import Console
 from trilane.cli.units import Usage
 
 if TYPE_CHECKING:
-    from trilane.lab.index import Row
+    from trilane.lab.keeping.index import Row
 
 HELP = """Show a measure over time, per machine.
 
@@ -55,10 +55,10 @@ def history(
     ] = "text",
 ) -> int:
     """Run the command; the exit code."""
-    from trilane.lab import history as lab
-    from trilane.lab import index, store
-    from trilane.lab.conditions import machine_id
-    from trilane.lab.machine import facts
+    from trilane.lab.analysis.conditions import machine_id
+    from trilane.lab.keeping import history as lab
+    from trilane.lab.keeping import index, store
+    from trilane.lab.machine.facts import facts
     from trilane.report import history as shown
 
     if report is not None and (report.is_dir() or not report.absolute().parent.is_dir()):
@@ -97,7 +97,7 @@ def history(
 
 
 def _overview(rows: list[Row], output: str) -> int:
-    from trilane.lab import history as lab
+    from trilane.lab.keeping import history as lab
     from trilane.report import history as shown
 
     if output == "json":

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from trilane.lab.experiment import Experiment
-    from trilane.lab.form import Form
+    from trilane.lab.design.experiment import Experiment
+    from trilane.lab.design.form import Form
 
 OK, FAILED = 0, 1
 
@@ -32,7 +32,7 @@ Output = Annotated[Literal["text", "json"], typer.Option("--format", help="What 
 @lab_app.command("list")
 def list_experiments(output: Output = "text") -> int:
     """List the experiments and their questions."""
-    from trilane.lab import experiment_file, places
+    from trilane.lab.design import experiment_file, places
 
     found: list[Experiment] = []
     problems: list[str] = []
@@ -92,7 +92,7 @@ def show_experiment(
 
 def loaded(name: str) -> Experiment:
     """The experiment of that name or in that file; Usage when there is none or it is bad."""
-    from trilane.lab.experiment import BadExperiment, Experiment
+    from trilane.lab.design.experiment import BadExperiment, Experiment
 
     try:
         return Experiment.load(name)
@@ -104,7 +104,7 @@ def loaded(name: str) -> Experiment:
 
 def chosen_form(experiment: Experiment, name: str) -> Form:
     """The form of that name; Usage when there is none."""
-    from trilane.lab.words import meant
+    from trilane.lab.design.words import meant
 
     form = experiment.forms.get(name)
     if form is None:
@@ -127,7 +127,7 @@ def _print_list(found: list[Experiment]) -> None:
 def _print_head(experiment: Experiment, console: Console) -> None:
     from rich.text import Text
 
-    from trilane.lab import describe
+    from trilane.lab.design import describe
 
     def say(text: str, style: str = "") -> None:
         console.print(Text(text, style), highlight=False)
@@ -149,7 +149,7 @@ def _print_head(experiment: Experiment, console: Console) -> None:
 def _print_form(form: Form, console: Console) -> None:
     from rich.text import Text
 
-    from trilane.lab import describe
+    from trilane.lab.design import describe
 
     console.print(Text(f"\n{form.name}", "bold"), highlight=False)
     columns, rows, same = describe.arms(form)

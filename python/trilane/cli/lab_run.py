@@ -19,8 +19,8 @@ from trilane.cli.units import Usage
 
 if TYPE_CHECKING:
     from trilane.lab import study
-    from trilane.lab.experiment import Experiment
-    from trilane.lab.measures import Json
+    from trilane.lab.analysis.measures import Json
+    from trilane.lab.design.experiment import Experiment
 
 RUN_HELP = """Run an experiment, or go on with one that was interrupted.
 
@@ -88,7 +88,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per flag
     """Run the command; the exit code."""
     _needs_lab()
     from trilane.lab import study
-    from trilane.lab.experiment import BadExperiment, Experiment
+    from trilane.lab.design.experiment import BadExperiment, Experiment
 
     if quick and publish:
         raise Usage("--quick and --publish contradict each other")
@@ -121,7 +121,8 @@ def replay(
 ) -> int:
     """Run the command; the exit code."""
     _needs_lab()
-    from trilane.lab import runs, store, study
+    from trilane.lab import study
+    from trilane.lab.keeping import runs, store
 
     try:
         folder = runs.find(run, store.state_folder(state))
@@ -134,7 +135,7 @@ def replay(
 def _run(wanted: study.Wanted, report: Path | None, output: str) -> int:
     from trilane.lab import study
     from trilane.lab.bench import Unavailable
-    from trilane.lab.journal import BadJournal, Busy
+    from trilane.lab.keeping.journal import BadJournal, Busy
 
     if report is not None and (report.is_dir() or not report.absolute().parent.is_dir()):
         raise Usage(f"--report takes a file in a folder that exists, not {str(report)!r}")
@@ -148,7 +149,7 @@ def _run(wanted: study.Wanted, report: Path | None, output: str) -> int:
 
 
 def _tell(made: study.Result, report: Path | None, output: str) -> int:
-    from trilane.lab import index, store
+    from trilane.lab.keeping import index, store
     from trilane.report import html, terminal
 
     result = made.result

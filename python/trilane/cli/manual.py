@@ -8,9 +8,22 @@ import sys
 from pathlib import Path
 
 from trilane import __version__
-from trilane.lab.store import write_text
+from trilane.lab.keeping.store import write_text
 
-COMMANDS = ("", "race", "load", "serve")
+COMMANDS = (
+    "",
+    "race",
+    "load",
+    "serve",
+    "lab list",
+    "lab show",
+    "lab run",
+    "lab replay",
+    "compare",
+    "report",
+    "history",
+    "doctor",
+)
 _WIDTH = "96"
 
 
@@ -24,7 +37,7 @@ def main(arguments: list[str]) -> int:
     texts = {command: _help(command) for command in COMMANDS}
     write_text(folder / "manual.md", _markdown(texts))
     for command, text in texts.items():
-        name = f"trilane-{command}" if command else "trilane"
+        name = f"trilane-{command.replace(' ', '-')}" if command else "trilane"
         write_text(folder / f"{name}.1", _man_page(name, text))
     return 0
 

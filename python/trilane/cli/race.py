@@ -20,7 +20,7 @@ from trilane.cli.units import Usage
 
 if TYPE_CHECKING:
     from trilane.lab import race as lab
-    from trilane.lab.measures import Json
+    from trilane.lab.analysis.measures import Json
     from trilane.lab.runner import Entry
 
 HELP = """Race HTTP/1.1, HTTP/2 and HTTP/3 against each other.
@@ -190,7 +190,7 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
 
 
 def _tell(result: lab.Result, report: Path, output: str) -> int:
-    from trilane.lab import store
+    from trilane.lab.keeping import store
     from trilane.report import html, terminal
 
     comparison = result.comparison

@@ -13,7 +13,7 @@ from rich.console import Console
 from trilane.cli.units import Usage
 
 if TYPE_CHECKING:
-    from trilane.lab.measures import Json
+    from trilane.lab.analysis.measures import Json
 
 HELP = """Show a run again: on the terminal, and as one HTML file that needs no network.
 
@@ -27,6 +27,7 @@ B, %) or the result as JSON. --charts writes every chart as PNG and SVG.
 Exit codes: 0 shown, 1 there is no such run or it cannot be shown, 2 wrong usage."""
 
 OK, FAILED = 0, 1
+_HINT = "trilane report --help"
 
 
 def report(
@@ -50,17 +51,17 @@ def report(
 ) -> int:
     """Run the command; the exit code."""
     try:
-        from trilane.lab import store
-        from trilane.lab.runs import BadRun, find, load_judged
+        from trilane.lab.keeping import store
+        from trilane.lab.keeping.runs import BadRun, find, load_judged
         from trilane.report import html, images, tables
     except ModuleNotFoundError as error:
         return _fail(
             f"`trilane report` needs the package {error.name}\ntype: pip install 'trilane[lab]'"
         )
     if to is not None and (to.is_dir() or not to.absolute().parent.is_dir()):
-        raise Usage(f"-o takes a file in a folder that exists, not {str(to)!r}")
+        raise Usage(f"-o takes a file in a folder that exists, not {str(to)!r}", _HINT)
     if charts is not None and charts.exists() and not charts.is_dir():
-        raise Usage(f"--charts takes a folder, not {str(charts)!r}")
+        raise Usage(f"--charts takes a folder, not {str(charts)!r}", _HINT)
     try:
         found = load_judged(find(run, store.state_folder(state)))
     except BadRun as error:

@@ -6,7 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from trilane.lab.experiment import (
+    from trilane.lab.design.experiment import (
         ArmSpec,
         BadExperiment,
         Expect,
@@ -39,7 +39,7 @@ def __getattr__(name: str) -> Any:
     # Read on first use: the commands that need no experiment import parts of this package too.
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module("trilane.lab.experiment"), name)
+    return getattr(importlib.import_module("trilane.lab.design.experiment"), name)
 
 
 def __dir__() -> list[str]:

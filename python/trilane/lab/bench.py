@@ -8,18 +8,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from trilane.lab import contenders, machine, places, reference, targets
-from trilane.lab.contenders import BadContender, Contender, ContenderFailed
-from trilane.lab.executor import Setting, is_engine
-from trilane.lab.form import Form
-from trilane.lab.journal import Journal
-from trilane.lab.measures import Json
-from trilane.lab.meter import Meter
-from trilane.lab.plan import header_fields
-from trilane.lab.reference import NoReference, Reference
-from trilane.lab.relay import Relay, RelayFailed, open_relay
-from trilane.lab.targets import Target, TargetFailed
-from trilane.lab.workload import ArmSpec, Workload
+from trilane.lab.analysis.measures import Json
+from trilane.lab.clients import contenders, reference
+from trilane.lab.clients.contenders import BadContender, Contender, ContenderFailed
+from trilane.lab.clients.executor import Setting, is_engine
+from trilane.lab.clients.plan import header_fields
+from trilane.lab.clients.reference import NoReference, Reference
+from trilane.lab.design import places
+from trilane.lab.design.form import Form
+from trilane.lab.design.workload import ArmSpec, Workload
+from trilane.lab.keeping.journal import Journal
+from trilane.lab.machine import facts as machine
+from trilane.lab.machine.meter import Meter
+from trilane.lab.serving import targets
+from trilane.lab.serving.relay import Relay, RelayFailed, open_relay
+from trilane.lab.serving.targets import Target, TargetFailed
 
 
 class Unavailable(RuntimeError):

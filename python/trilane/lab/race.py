@@ -18,10 +18,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
-from trilane.lab import comparison, machine, runner, servers, stats, store
+from trilane.lab import runner
+from trilane.lab.analysis import comparison, stats
+from trilane.lab.analysis.measures import Json
 from trilane.lab.arms import Arm, BadArms, arms_for
-from trilane.lab.measures import Json
-from trilane.lab.meter import Meter
+from trilane.lab.keeping import store
+from trilane.lab.machine import facts as machine
+from trilane.lab.machine.meter import Meter
+from trilane.lab.serving import servers
 
 QUESTION = "Which HTTP version is fastest here, and what does each cost?"
 # METHOD: quick comparisons take six blocks, or more where fewer could never show a difference.

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from trilane.lab.analysis.comparison import Sample
+from trilane.lab.analysis.measures import Json
 from trilane.lab.arms import Arm
-from trilane.lab.comparison import Sample
-from trilane.lab.measures import Json
 from trilane.lab.process import told
 
 PROGRAM = (sys.executable, "-m", "trilane", "load")

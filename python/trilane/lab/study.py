@@ -1,8 +1,8 @@
 """An experiment, run: its servers started, its arms in blocks of random order, every run kept.
 
-`run` leaves the folder `runs/<time>-<experiment>-<form>/` under the state folder (`lab.journal`
-says what is in it) and continues an interrupted one of the same plan. `replay` makes the runs of a
-folder again, in the same order.
+`run` leaves the folder `runs/<time>-<experiment>-<form>/` under the state folder
+(`lab.keeping.journal` says what is in it) and continues an interrupted one of the same plan.
+`from_manifest` makes the runs of a folder again, in the same order.
 """
 
 from __future__ import annotations
@@ -19,19 +19,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from trilane.lab import findings, machine, stats, store, syscalls
+from trilane.lab.analysis import findings, stats
+from trilane.lab.analysis.comparison import MAX_RANKED, Observed, Sample
+from trilane.lab.analysis.findings import Findings, Point
+from trilane.lab.analysis.measures import BY_NAME, SYSCALLS, Json
 from trilane.lab.arms import Arm
 from trilane.lab.bench import Bench, Unavailable
-from trilane.lab.comparison import MAX_RANKED, Observed, Sample
-from trilane.lab.contender_run import RunFailed
-from trilane.lab.executor import Executor, first_path
-from trilane.lab.experiment import Experiment
-from trilane.lab.findings import Findings, Point
-from trilane.lab.form import Form
-from trilane.lab.journal import Journal, Line
-from trilane.lab.measures import BY_NAME, SYSCALLS, Json
-from trilane.lab.relay import RelayFailed
-from trilane.lab.workload import ArmSpec
+from trilane.lab.clients import syscalls
+from trilane.lab.clients.contender_run import RunFailed
+from trilane.lab.clients.executor import Executor, first_path
+from trilane.lab.design.experiment import Experiment
+from trilane.lab.design.form import Form
+from trilane.lab.design.workload import ArmSpec
+from trilane.lab.keeping import store
+from trilane.lab.keeping.journal import Journal, Line
+from trilane.lab.machine import facts as machine
+from trilane.lab.serving.relay import RelayFailed
 
 _FIRST_GUESS_S = 2.0
 _MILLISECONDS = 1e3

@@ -10,8 +10,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from trilane.lab.contrast import apart
-from trilane.lab.measures import Json
+from trilane.lab.analysis.contrast import apart
+from trilane.lab.analysis.measures import Json
 from trilane.report import text
 
 _MARKS = {"higher": "▲", "lower": "▼", "no_difference": "=", "undecided": "?", "invalid": "✗"}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from hdrh.histogram import HdrHistogram
 
-from trilane.lab.measures import Json
+from trilane.lab.analysis.measures import Json
 
 # Evenly spaced on the scale of 1 / (1 - q), where tails are readable.
 _POINTS = 64

@@ -6,9 +6,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from trilane.lab.doctor import Diagnosis
-from trilane.lab.host import Check
-from trilane.lab.index import BROKEN, Row
+from trilane.lab.keeping.index import BROKEN, Row
+from trilane.lab.machine.doctor import Diagnosis
+from trilane.lab.machine.host import Check
 from trilane.report import text
 
 _STATUS_WIDTH, _NAME_WIDTH = 7, 22

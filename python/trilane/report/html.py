@@ -8,10 +8,10 @@ import altair as alt
 import jinja2
 import vl_convert
 
-from trilane.lab.measures import Json
-from trilane.lab.verdict import bound_text
+from trilane.lab.analysis.measures import Json
+from trilane.lab.analysis.verdict import bound_text
 from trilane.report import charts, ledgers, numbers, strip, text, view
-from trilane.report.charts.published import measure_label, published_labels
+from trilane.report.labels import published_labels, ratio_label
 from trilane.report.view import Point
 
 
@@ -125,11 +125,9 @@ def _published(lab: Json) -> list[Json]:
 
 
 def _expected(lab: Json) -> list[Json]:
-    titles = view.lab_titles(lab)
     return [
         {
-            "what": f"{measure_label(lab, row['measure'])}: "
-            f"{titles.get(row['arm'], row['arm'])} ÷ {titles.get(row['to'], row['to'])}",
+            "what": ratio_label(lab, row),
             "range": f"{text.times(row['low'])}–{text.times(row['high'])}×",
             "ratio": text.NONE if row["ratio"] is None else f"{text.times(row['ratio'])}×",
             "met": row["met"],

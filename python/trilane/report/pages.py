@@ -13,9 +13,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from trilane.lab import store
-from trilane.lab.measures import Json
-from trilane.lab.runs import BadRun, find, load_judged
+from trilane.lab.analysis.measures import Json
+from trilane.lab.keeping import store
+from trilane.lab.keeping.runs import BadRun, find, load_judged
 from trilane.report import tables, text, view
 from trilane.report.view import Point
 

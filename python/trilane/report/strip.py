@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trilane.lab.comparison import OTHERS_BUSY
-from trilane.lab.measures import Json
+from trilane.lab.analysis.comparison import OTHERS_BUSY
+from trilane.lab.analysis.measures import Json
 from trilane.report import text, view
 
 SYMBOLS = {"valid": "", "suspect": "?", "invalid": "✗"}

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
+import shlex
 from collections.abc import Iterator, Sequence
 
-from trilane.lab.measures import Json
+from trilane.lab.analysis.measures import Json
 from trilane.report import numbers, text, view
-from trilane.report.charts.published import published_labels
+from trilane.report.labels import published_labels
 from trilane.report.view import Point
 
 _COLUMNS = (
@@ -164,7 +165,15 @@ def footing(lab: Json) -> str:
     if lab["experiment"]["quick"]:
         parts.append("a quick run")
     parts.append(f"validity: {lab['validity']['verdict']}")
-    return f"{escaped(', '.join(part for part in parts if part))}. Again: `{lab['command']}`"
+    return (
+        f"{escaped(', '.join(part for part in parts if part))}. Again: `{_again(lab['command'])}`"
+    )
+
+
+def _again(command: str) -> str:
+    """The command without the state folder, which is a place on one machine only."""
+    words = iter(shlex.split(command))
+    return shlex.join(word for word in words if word != "--state" or next(words, None) is None)
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -11,14 +11,15 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from trilane.lab.measures import Json
-from trilane.lab.verdict import bound_text
+from trilane.lab.analysis.measures import Json
+from trilane.lab.analysis.verdict import bound_text
 from trilane.report import ledgers, numbers, text, view
-from trilane.report.charts.published import measure_label, published_labels
+from trilane.report.labels import published_labels, ratio_label
 from trilane.report.view import Point
 
 _VALIDITY_STYLE = {"valid": "green", "suspect": "yellow", "invalid": "bold red"}
 _ANY_WIDTH = 10_000
+_REASONS = 8
 # Between two columns: padding and the box.
 _GAP = 2
 # Short enough for six columns on 80 characters; other measures keep their labels.
@@ -275,11 +276,8 @@ def _published(result: Json) -> RenderableType:
 
 
 def _gate(result: Json, row: Json) -> Text:
-    named = view.lab_titles(result)
     what = (
-        f"{measure_label(result, row['measure'])}: {named.get(row['arm'], row['arm'])} ÷ "
-        f"{named.get(row['to'], row['to'])} within {text.times(row['low'])}–"
-        f"{text.times(row['high'])}×: "
+        f"{ratio_label(result, row)} within {text.times(row['low'])}–{text.times(row['high'])}×: "
     )
     if row["met"] is None:
         return Text.assemble(what, ("not measured", "yellow"))
@@ -322,6 +320,9 @@ def _notes(comparison: Json, lines: list[Text]) -> Text:
 
 def _validity(validity: Json) -> Text:
     told = Text.assemble("validity: ", (validity["verdict"], _VALIDITY_STYLE[validity["verdict"]]))
-    for reason in validity["reasons"]:
+    reasons = validity["reasons"]
+    for reason in reasons[:_REASONS]:
         told.append(f"\n  {reason}", style="default")
+    if len(reasons) > _REASONS:
+        told.append(f"\n  and {len(reasons) - _REASONS} more, in the report", style="dim")
     return told

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from trilane.lab.analysis.measures import BY_NAME, MEASURES, Json
 from trilane.lab.arms import TITLES
-from trilane.lab.measures import BY_NAME, MEASURES, Json
 from trilane.report import text
 
 LAB = "trilane.lab/1"

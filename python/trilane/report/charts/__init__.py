@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trilane.lab.measures import Json
+from trilane.lab.analysis.measures import Json
 from trilane.report import palette, view
 from trilane.report.charts.bars import at_point, bars
 from trilane.report.charts.base import Chart

@@ -16,6 +16,7 @@ from trilane.report.charts.base import (
     row_height,
     scaled,
     spec,
+    titled,
     whiskers,
 )
 from trilane.report.view import Point, Shown
@@ -160,10 +161,10 @@ def _group(point: Point, group: _Group, measures: Sequence[Shown]) -> Chart:
     bars = (base.mark_bar() if several else base.mark_bar(height=_BAR)).encode(
         alt.X(
             "median:Q",
-            title=title,
+            title=titled(title),
             axis=_number_axis(unit),
             # Room for the number at the end of the longest bar.
-            scale=alt.Scale(domainMax=1.15 * max(row["end"] for row in rows) or 1.0, nice=False),
+            scale=alt.Scale(domainMax=1.25 * max(row["end"] for row in rows) or 1.0, nice=False),
         ),
         color=look.colour(legend=look.legend_of_versions()),
         tooltip=[

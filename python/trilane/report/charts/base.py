@@ -11,14 +11,19 @@ from typing import Any
 
 import altair as alt
 
-from trilane.lab.measures import Json
+from trilane.lab.analysis.measures import Json
 from trilane.report import palette, text
 
 GREY = "#8a8f98"
 _LABEL = 27
 _LINE = 14
-# A legend entry takes about so many pixels: how many fit beside each other on a phone.
-_ENTRY = 190
+# Pixels of a letter, and of a symbol with its gaps, in a legend.
+_LETTER = 7
+_SYMBOL = 30
+# Left of the plot, and so of the legend, for the labels of rows.
+_MARGIN = 190
+# In a row of a legend where no page gives the width.
+_COLUMNS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +94,17 @@ class Look:
         return [known[entry] for entry in self._entries]
 
     def _legend(self) -> alt.Legend:
+        # The size of the place on the page, not that of the plot, which the legend itself changes.
+        entry = max(len(entry) for entry in self._entries) * _LETTER + _SYMBOL
         return alt.Legend(
             orient="top",
             symbolOpacity=1,
             title=None,
             labelLimit=280,
-            columns=alt.ExprRef(f"max(1, floor(width / {_ENTRY}))"),
+            columns=alt.ExprRef(
+                "isFinite(containerSize()[0]) ? "
+                f"max(1, floor((containerSize()[0] - {_MARGIN}) / {entry})) : {_COLUMNS}"
+            ),
         )
 
 
@@ -110,6 +120,11 @@ def _invalid(arm: Json) -> bool:
 def heading(words: str) -> str:
     """With a capital at the start."""
     return words[:1].upper() + words[1:]
+
+
+def titled(words: str) -> list[str]:
+    """An axis title in lines that fit below a chart on a phone."""
+    return textwrap.wrap(words, _LABEL)
 
 
 def plain(name: str) -> str:
@@ -144,7 +159,7 @@ def row_height(lines: int, bars: int = 1) -> int:
 def log_axis(low: float, high: float) -> tuple[alt.Scale, alt.Axis]:
     """Scale and axis of positive numbers over a wide range."""
     scale = alt.Scale(type="log", domain=[low, high], nice=False)
-    return scale, alt.Axis(format="~g", values=log_ticks(low, high), labelOverlap=True)
+    return scale, alt.Axis(format=",~g", values=log_ticks(low, high), labelOverlap=True)
 
 
 def ratio_ticks(low: float, high: float) -> list[float]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import altair as alt
 
-from trilane.lab.measures import Json
+from trilane.lab.analysis.measures import Json
 from trilane.report import palette, view
 from trilane.report.charts.base import Chart, Look, log_axis, log_ticks, plain, row_height, spec
 from trilane.report.distribution import Band, bands_of
@@ -21,7 +21,8 @@ def latency(point: Point) -> list[Chart]:
     """The chart of all arms, then, when they are many, one chart per client."""
     comparison, key = point.comparison, point.key
     bands = {arm["name"]: bands_of(arm["runs"]) for arm in comparison["arms"]}
-    arms = [arm for arm in view.listed(comparison) if bands[arm["name"]]]
+    # One percentile alone is no distribution: a run of one request has nothing else.
+    arms = [arm for arm in view.listed(comparison) if len(bands[arm["name"]]) > 1]
     if not arms:
         return []
     if len(arms) <= palette.MANY:
@@ -83,7 +84,7 @@ def _lines(look: Look, bands: dict[str, list[Band]], name: str, title: str) -> C
         "low:Q",
         title="latency (ms)",
         scale=alt.Scale(type="log", nice=False),
-        axis=alt.Axis(format="~g", values=log_ticks(low, high)),
+        axis=alt.Axis(format=",~g", values=log_ticks(low, high)),
     )
     tooltip = [
         alt.Tooltip("title:N", title="arm"),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import altair as alt
 
-from trilane.lab.measures import Json
+from trilane.lab.analysis.measures import Json
 from trilane.report import view
 from trilane.report.charts.base import (
     GREY,
@@ -17,6 +17,7 @@ from trilane.report.charts.base import (
     row_axis,
     row_height,
     spec,
+    titled,
     wrapped,
 )
 from trilane.report.view import Point, Shown
@@ -70,9 +71,9 @@ def _axis(rows: Sequence[Json], baseline: str) -> alt.X:
     low, high = min([*ends, 0.95]) / 1.03, max([*ends, 1.05]) * 1.03
     return alt.X(
         "low:Q",
-        title=f"ratio to {baseline} (×)",
+        title=titled(f"ratio to {baseline} (×)"),
         scale=alt.Scale(type="log", domain=[low, high], nice=False),
-        axis=alt.Axis(format="~g", values=ratio_ticks(low, high)),
+        axis=alt.Axis(format=",~g", values=ratio_ticks(low, high)),
     )
 
 

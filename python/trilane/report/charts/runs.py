@@ -6,7 +6,7 @@ import statistics
 
 import altair as alt
 
-from trilane.lab.measures import Json
+from trilane.lab.analysis.measures import Json
 from trilane.report import palette, text, view
 from trilane.report.charts.base import GREY, Chart, Look, log_axis, row_height, scaled, spec
 from trilane.report.view import Point

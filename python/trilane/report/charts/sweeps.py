@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import altair as alt
 
-from trilane.lab.measures import Json
+from trilane.lab.analysis.measures import Json
 from trilane.report import palette, text, view
 from trilane.report.charts.base import GREY, Chart, Look, heading, log_ticks, plain, scaled, spec
 from trilane.report.view import Shown
@@ -91,7 +91,7 @@ def _sweep(lab: Json, measure: Shown, arms: Sequence[Json], title: str) -> Chart
         "median:Q",
         title=text.headed(measure.label, unit),
         scale=alt.Scale(type="log" if tall else "linear", nice=not tall),
-        axis=alt.Axis(format="~g", values=log_ticks(min(ends), max(ends)))
+        axis=alt.Axis(format=",~g", values=log_ticks(min(ends), max(ends)))
         if tall
         else alt.Axis(format="~s"),
     )

@@ -1,0 +1,1 @@
+"""From runs to claims: measures, statistics, comparison, verdict."""

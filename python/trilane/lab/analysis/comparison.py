@@ -1,0 +1,327 @@
+"""From the runs of all blocks to one `trilane.comparison/1` (docs/comparison.schema.json)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from trilane.lab.analysis import ledger, stats, verdict
+from trilane.lab.analysis.measures import RACE, RATE, Json, Measure
+from trilane.lab.analysis.stats import Comparison, Floats
+from trilane.lab.arms import Arm
+
+SCHEMA = "trilane.comparison/1"
+# More arms than this are compared with the baseline only.
+MAX_RANKED = 4
+# Share of all CPUs that other programs may take before a run is suspect.
+OTHERS_BUSY = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One run of one arm: where it stood in the order, and what came of it."""
+
+    arm: str
+    block: int
+    slot: int
+    """0, or 1 for the second run of the baseline in a block (A/A)."""
+    position: int
+    run: Json | None
+    """The `trilane.run/1`, or None when the process left none."""
+    problem: str | None = None
+    """Why `run` is missing."""
+    file: str | None = None
+    server: Mapping[str, Any] | None = None
+    """Cost of our server during this run."""
+
+    def value(self, measure: Measure) -> float:
+        """The measure in this run; NaN where unknown."""
+        value = None if self.run is None else measure.read(self.run, self.server)
+        return float("nan") if value is None else value
+
+    @property
+    def invalid(self) -> list[str]:
+        """Why this run must not be ranked; empty when it may."""
+        if self.run is None:
+            return [self.problem or "the run left no result"]
+        if self.run["validity"]["verdict"] != "invalid":
+            return []
+        return [str(reason) for reason in self.run["validity"]["reasons"]] or ["invalid run"]
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """Everything that was asked and seen: the input of `compare`."""
+
+    question: str
+    url: str
+    command: str
+    arms: Sequence[Arm]
+    baseline: str
+    samples: Sequence[Sample]
+    blocks: int
+    seed: int
+    margin: float
+    duration_s: float | None
+    """Measured window of a run; None when `count` ends it."""
+    warmup_s: float
+    started_at: str
+    machine: Mapping[str, Any]
+    server: Mapping[str, Any] | None = None
+    """Our own server's facts; None when the target is somebody else's."""
+    absent: Sequence[tuple[Arm, str]] = field(default_factory=list)
+    """Arms that the target does not serve, and why."""
+    interrupted: bool = False
+    order: Sequence[Sequence[str]] = field(default_factory=list)
+    count: int | None = None
+    """Requests of a run; None when `duration_s` ends it."""
+    measures: Sequence[Measure] = RACE
+    rank: Measure = RATE
+    """The measure that decides."""
+    aa: bool = True
+    """Whether the baseline runs twice in every block."""
+
+
+def compare(observed: Observed) -> Json:
+    """Judge what was observed."""
+    table = Table(observed)
+    rank, baseline = observed.rank, observed.baseline
+    invalid = {arm.name: table.problems(arm.name) for arm in observed.arms}
+    floors = {measure.name: table.floor(measure) for measure in observed.measures}
+    ratios = [
+        row
+        for measure in observed.measures
+        for row in table.family(
+            measure,
+            [(arm.name, baseline) for arm in observed.arms if arm.name != baseline],
+            floors[measure.name],
+            invalid,
+        )
+    ]
+    pairs = table.family(rank, _ranked_pairs(observed), floors[rank.name], invalid)
+    arms = [_arm(observed, table, arm, invalid[arm.name]) for arm in observed.arms]
+    result: Json = {
+        "schema": SCHEMA,
+        "question": observed.question,
+        "url": observed.url,
+        "command": observed.command,
+        "started_at": observed.started_at,
+        "interrupted": observed.interrupted,
+        "baseline": baseline,
+        "measures": [measure.to_json() for measure in observed.measures],
+        "plan": {
+            "blocks": observed.blocks,
+            "blocks_done": table.blocks,
+            "seed": observed.seed,
+            "order": [list(block) for block in observed.order],
+            "duration_s": observed.duration_s,
+            "count": observed.count,
+            "warmup_s": observed.warmup_s,
+            "margin": observed.margin,
+            "in_flight": _common([arm.in_flight for arm in observed.arms]),
+        },
+        "arms": arms,
+        "absent": [
+            {"name": arm.name, "version": arm.version, "reason": reason}
+            for arm, reason in observed.absent
+        ],
+        "ratios": ratios,
+        "noise_floor": {
+            name: {"ratio": floor.centre, "low": floor.low, "high": floor.high} if floor else None
+            for name, floor in floors.items()
+        },
+        "ranking": {
+            "measure": rank.name,
+            "winner": verdict.winner([arm.name for arm in observed.arms], pairs, rank.better),
+            "pairs": pairs,
+        },
+        "ledger": ledger.build(observed),
+    }
+    result["validity"] = verdict.validity(result)
+    result["verdict"] = verdict.sentence(result)
+    return result
+
+
+def _ranked_pairs(observed: Observed) -> list[tuple[str, str]]:
+    """Naming one winner of a few takes every pair, not only those with the baseline.
+
+    Pairs grow with the square of the arms, and Holm with the pairs: with many arms none could ever
+    be told apart, so that each is compared with the baseline only and no winner is named.
+    """
+    baseline = observed.baseline
+    if len(observed.arms) > MAX_RANKED:
+        return []
+    return [
+        (second.name, first.name) if second.name != baseline else (first.name, second.name)
+        for first, second in combinations(observed.arms, 2)
+    ]
+
+
+def _common(values: Sequence[int | None]) -> int | None:
+    """The value that all share; None when they do not."""
+    return values[0] if len(set(values)) == 1 else None
+
+
+def _common_text(values: Sequence[str | None]) -> str | None:
+    """All values that were met; a library is not replaced between runs, but could be."""
+    return ", ".join(sorted({value for value in values if value})) or None
+
+
+class Table:
+    """The values of all complete blocks, by arm and slot."""
+
+    def __init__(self, observed: Observed) -> None:
+        self._observed = observed
+        self._cells = {(s.arm, s.block, s.slot): s for s in observed.samples}
+        wanted = [(arm.name, 0) for arm in observed.arms]
+        if len(observed.arms) > 1 and observed.aa:
+            wanted.append((observed.baseline, 1))
+        # An interrupted block has not met every arm with the same machine: it is left out.
+        self._complete = [
+            block
+            for block in range(observed.blocks)
+            if all((name, block, slot) in self._cells for name, slot in wanted)
+        ]
+
+    @property
+    def blocks(self) -> int:
+        """Complete blocks."""
+        return len(self._complete)
+
+    def samples(self, arm: str) -> list[Sample]:
+        """The arm's runs in complete blocks."""
+        return [s for s in self._observed.samples if s.arm == arm and s.block in self._complete]
+
+    def problems(self, arm: str) -> list[str]:
+        """Why the arm must not be ranked; empty when it may."""
+        samples = self.samples(arm)
+        return verdict.merged([r for sample in samples for r in sample.invalid], len(samples))
+
+    def values(self, arm: str, measure: Measure) -> Floats:
+        """One value per block; the baseline's two runs are joined by their geometric mean."""
+        first = self._slot(arm, 0, measure)
+        second = self._slot(arm, 1, measure)
+        if np.isnan(second).all():
+            return first
+        return np.asarray(np.sqrt(first * second), dtype=np.float64)
+
+    def floor(self, measure: Measure) -> stats.Interval | None:
+        """Ratio of the baseline to itself (A/A); None where it did not run twice."""
+        baseline = self._observed.baseline
+        return stats.noise_floor(
+            self._slot(baseline, 0, measure),
+            self._slot(baseline, 1, measure),
+            self._observed.seed,
+        )
+
+    def family(
+        self,
+        measure: Measure,
+        pairs: Sequence[tuple[str, str]],
+        floor: stats.Interval | None,
+        invalid: Mapping[str, list[str]],
+    ) -> list[Json]:
+        """One row per (arm, other) pair, adjusted together."""
+        compared = stats.compare(
+            [
+                stats.log_ratios(self.values(arm, measure), self.values(other, measure))
+                for arm, other in pairs
+            ],
+            floor=floor,
+            margin=self._observed.margin,
+            seed=self._observed.seed,
+            valid=[not invalid[arm] and not invalid[other] for arm, other in pairs],
+        )
+        return [
+            {"measure": measure.name, "arm": arm, "to": other, **_row(found)}
+            for (arm, other), found in zip(pairs, compared, strict=True)
+        ]
+
+    def _slot(self, arm: str, slot: int, measure: Measure) -> Floats:
+        return np.array(
+            [
+                cell.value(measure) if (cell := self._cells.get((arm, block, slot))) else np.nan
+                for block in self._complete
+            ],
+            dtype=np.float64,
+        )
+
+
+_UNKNOWN = {
+    "ratio": None,
+    "low": None,
+    "high": None,
+    "p": None,
+    "p_holm": None,
+    "p_tost": None,
+    "finding": "undecided",
+    "blocks": 0,
+}
+
+
+def _row(found: Comparison | None) -> Json:
+    return dict(_UNKNOWN) if found is None else asdict(found)
+
+
+def _arm(observed: Observed, table: Table, arm: Arm, problems: list[str]) -> Json:
+    samples = table.samples(arm.name)
+    summary: Json = {}
+    for measure in observed.measures:
+        values = table.values(arm.name, measure)
+        known = values[np.isfinite(values)]
+        interval = stats.bootstrap(known, stats.median, observed.seed)
+        summary[measure.name] = {
+            "median": float(np.median(known)) if len(known) else None,
+            "low": interval.low if interval else None,
+            "high": interval.high if interval else None,
+            "unit": measure.unit,
+        }
+    suspect = [
+        str(reason)
+        for sample in samples
+        if sample.run and sample.run["validity"]["verdict"] == "suspect"
+        for reason in sample.run["validity"]["reasons"]
+    ]
+    suspect += [
+        f"other programs took {100 * sample.server['others_busy']:.0f} % of this machine's CPU"
+        for sample in samples
+        if sample.server and sample.server["others_busy"] > OTHERS_BUSY
+    ]
+    return {
+        "name": arm.name,
+        "version": arm.version,
+        "title": arm.title,
+        "connections": arm.connections,
+        "streams": arm.streams,
+        "in_flight": arm.in_flight,
+        "client": arm.client,
+        "library_version": _common_text(
+            [(s.run.get("client") or {}).get("library_version") for s in samples if s.run]
+        ),
+        "server": arm.server or ("trilane" if observed.server else None),
+        "strategy": arm.strategy,
+        "session": arm.session,
+        "network": arm.network,
+        "runs": [sample.run for sample in samples if sample.run is not None],
+        "samples": [
+            {
+                "block": sample.block,
+                "slot": sample.slot,
+                "position": sample.position,
+                "file": sample.file,
+                "problem": sample.problem,
+                "server": dict(sample.server) if sample.server else None,
+            }
+            for sample in samples
+        ],
+        "summary": summary,
+        "validity": {
+            "verdict": "invalid" if problems else "suspect" if suspect else "valid",
+            "reasons": problems or verdict.merged(suspect, len(samples)),
+        },
+        "load": verdict.bound([s for s in samples if s.run is not None]),
+    }

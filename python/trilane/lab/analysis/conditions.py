@@ -1,0 +1,156 @@
+"""What a measurement was a measurement of: facts to look at before two are set side by side.
+
+Three kinds of facts, of one arm at one point of the sweep:
+
+workload
+    What was asked of whom, how much, how many at once: another workload is another question.
+machine
+    Where it ran: CPU, kernel, interpreter, pinning, congestion control.
+software
+    Builds, versions and settings of client and server, and what they negotiated: usually what a
+    comparison of two runs is about.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, TypeAlias
+from urllib.parse import urlsplit
+
+from trilane.lab.analysis.measures import Json
+from trilane.lab.keeping.runs import Run
+
+Facts: TypeAlias = dict[str, Any]
+Scope: TypeAlias = Literal["workload", "machine", "software"]
+
+# Of an arm of a comparison.
+_SHAPE = ("version", "strategy", "session", "network", "connections", "streams", "in_flight")
+# Of the ledger: the request as it was sent. Its header bytes are left to `software`, because they
+# count the digits of the port.
+_WORKLOAD_ROWS = frozenset(
+    {
+        "version obtained",
+        "request method",
+        "request header fields",
+        "request body (bytes)",
+        "connections",
+        "streams per connection",
+        "client threads",
+        "model",
+        "strategy",
+        "session kept",
+        "requests",
+        "most requests in flight",
+        "workload",
+        "response coding asked for",
+    }
+)
+_MACHINE_ROWS = frozenset({"client CPUs", "client congestion control", "MTU (bytes)"})
+# Of the plan of a comparison.
+_PLAN = ("duration_s", "count", "in_flight")
+_LOOPBACK = ("127.0.0.1", "::1", "[::1]", "localhost")
+
+
+def machine_id(facts: Mapping[str, Any]) -> str:
+    """Eight hexadecimal digits that stay the same while a machine does.
+
+    A BLAKE2 hash of the CPU model, the number of CPUs that the run could use, and the kernel's name
+    and major version. Host names are left out: containers change theirs, and nobody wants theirs in
+    a report.
+    """
+    system, _, release = str(facts.get("kernel") or "").partition(" ")
+    parts = [facts.get("cpu"), facts.get("cpus_usable"), system, release.partition(".")[0]]
+    return _digest(parts)
+
+
+def workload(run: Run, comparison: Json, arm: str) -> Facts:
+    """Everything that makes two measurements answers to the same question."""
+    facts: Facts = {"target": target(comparison, arm)}
+    asked = _experiment_workload(run.manifest)
+    for key, value in asked or ((key, comparison["plan"].get(key)) for key in _PLAN):
+        if value is not None:
+            facts[key.replace("_", " ")] = value
+    told = next(each for each in comparison["arms"] if each["name"] == arm)
+    for key in _SHAPE:
+        if told.get(key) is not None:
+            facts[key.replace("_", " ")] = told[key]
+    for name, value in _rows(comparison, arm):
+        if name in _WORKLOAD_ROWS:
+            facts[name] = value
+    return facts
+
+
+def fingerprint(facts: Facts) -> str:
+    """Eight hexadecimal digits that differ when the workload does."""
+    return _digest(sorted(facts.items()))
+
+
+def machine(run: Run, comparison: Json, arm: str) -> Facts:
+    """Where it ran."""
+    facts = {key.replace("_", " "): value for key, value in run.machine.items()}
+    facts.update((name, value) for name, value in _rows(comparison, arm) if name in _MACHINE_ROWS)
+    return facts
+
+
+def software(run: Run, comparison: Json, arm: str) -> Facts:
+    """Which programs it ran, and what they agreed on."""
+    told = next(each for each in comparison["arms"] if each["name"] == arm)
+    facts: Facts = {
+        key.replace("_", " "): told.get(key) for key in ("client", "library_version", "server")
+    }
+    for name, value in _rows(comparison, arm):
+        if name in _WORKLOAD_ROWS or name in _MACHINE_ROWS:
+            continue
+        # Our own servers get another port in every run.
+        if name == "peer" and _is_loopback(str(value)):
+            continue
+        facts[name] = value
+    for key, value in _server(comparison, arm).items():
+        facts[f"server {key.replace('_', ' ')}"] = value
+    facts["quick"] = run.quick
+    facts["form"] = run.form
+    return facts
+
+
+def target(comparison: Json, arm: str) -> str:
+    """The URL; without host and port for a server that we started, which gets others every time."""
+    url = str(comparison.get("url") or "")
+    parts = urlsplit(url)
+    server = _server(comparison, arm)
+    # Of a server that is not ours a race knows nothing; an experiment says so.
+    if server and server.get("ours", True) and parts.hostname in _LOOPBACK:
+        return f"own server {parts.path or '/'}"
+    return url
+
+
+def _server(comparison: Json, arm: str) -> Facts:
+    """Facts about the arm's server; an experiment with several keeps each under its name."""
+    known: Facts = comparison["ledger"]["server"]
+    told = next(each for each in comparison["arms"] if each["name"] == arm)
+    own = known.get(str(told.get("server")))
+    return own if isinstance(own, dict) else known
+
+
+def _experiment_workload(manifest: Json) -> list[tuple[str, Any]]:
+    """The workload of the experiment's form, as its file gave it; empty for a race."""
+    experiment = manifest.get("experiment")
+    if not isinstance(experiment, dict):
+        return []
+    form = (experiment.get("forms") or {}).get(manifest.get("form"))
+    return sorted(((form or {}).get("workload") or {}).items())
+
+
+def _rows(comparison: Json, arm: str) -> Iterator[tuple[str, Any]]:
+    for row in comparison["ledger"]["rows"]:
+        yield row["name"], row["values"].get(arm)
+
+
+def _is_loopback(peer: str) -> bool:
+    return peer.rpartition(":")[0] in _LOOPBACK
+
+
+def _digest(value: Any) -> str:
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
+    return hashlib.blake2s(text.encode(), digest_size=4).hexdigest()

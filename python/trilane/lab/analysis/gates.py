@@ -1,0 +1,206 @@
+"""`compare --fail-if`: a condition on how B differs from A that makes the command fail.
+
+An expression is `[ARM:]MEASURE OP LIMIT`, for example `p99>1.1`, `requests_per_s<-5%` or
+`h2:elapsed_s>+10%`. It is about the ratio B / A: `1.1`, `1.1x` and `+10%` are the same limit. The
+spelling is that of `trilane load --fail-if`, whose names `rate`, `cpu`, `mean` and `p99.9` are
+understood; its limits are values with a unit, these are ratios.
+
+A gate is breached when the data show that the ratio lies beyond its limit, not when the estimate
+alone does. The whole 95 % interval must lie there; a one-sided Mann-Whitney test against the limit,
+adjusted by Holm over everything that the gates of the command look at, must agree (p at most 0.05);
+and the estimate must be farther from the limit than the noise floor reaches. So noise does not
+break a build, however many arms and gates it has. The reverse holds as well: a gate that the number
+of values could never breach would be no gate, and counts as breached, with what is needed.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from trilane.lab.analysis import stats, unpaired
+from trilane.lab.analysis.contrast import Contrast, Sample, interval
+from trilane.lab.analysis.measures import Json
+
+_FORM = re.compile(r"(?:(?P<arm>.+):)?(?P<measure>[a-z0-9_.]+)(?P<op>[<>]=?)(?P<limit>.+)")
+_RATIO = re.compile(r"(\d+(?:\.\d+)?|\.\d+)[x×]?")
+_CHANGE = re.compile(r"([+-])(\d+(?:\.\d+)?|\.\d+)%")
+# What `trilane load --fail-if` calls them.
+_ALIASES = {
+    "rate": "requests_per_s",
+    "cpu": "client_cpu_us_per_request",
+    "mean": "mean_s",
+    "p99.9": "p99_9",
+}
+
+
+class BadGate(ValueError):
+    """A text that is no gate, or one about something that was not compared; says what to type."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """One condition on the ratio B / A."""
+
+    text: str
+    arm: str | None
+    """None: every arm."""
+    measure: str
+    above: bool
+    """Breached above the limit; below it otherwise."""
+    limit: float
+    """A ratio."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """One gate at one row."""
+
+    gate: Gate
+    row: Json
+    sample: Sample
+
+    def p(self, seed: int) -> float:
+        if min(len(self.sample.a), len(self.sample.b)) < 2:
+            return 1.0
+        return unpaired.beyond(
+            self.sample.a, self.sample.b, self.gate.limit, above=self.gate.above, seed=seed
+        )
+
+
+def parse(text: str) -> Gate:
+    """Parse `[ARM:]MEASURE>LIMIT` (also `<`, `>=`, `<=`)."""
+    match = _FORM.fullmatch("".join(text.split()))
+    if match is None:
+        raise BadGate(_form(text, "it has no form MEASURE>LIMIT or MEASURE<LIMIT"))
+    return Gate(
+        text="".join(text.split()),
+        arm=match["arm"],
+        measure=_ALIASES.get(match["measure"], match["measure"]),
+        # Nothing is exactly equal to a limit: `>=` means what `>` does.
+        above=match["op"].startswith(">"),
+        limit=_limit(text, match["limit"]),
+    )
+
+
+def judge(gates: Sequence[Gate], contrast: Contrast) -> list[Json]:
+    """What each gate found: rows for the document's `gates`."""
+    cases = [case for gate in gates for case in _cases(gate, contrast)]
+    judged = [case for case in cases if case.sample.valid]
+    p_values = stats.holm([case.p(contrast.seed) for case in judged])
+    adjusted = {id(case): p for case, p in zip(judged, p_values, strict=True)}
+    told = [_outcome(case, adjusted.get(id(case)), len(judged)) for case in cases]
+    return [
+        {
+            "text": gate.text,
+            "breached": any(
+                outcome["breached"] for outcome in told if outcome["text"] == gate.text
+            ),
+            "rows": [
+                {key: value for key, value in outcome.items() if key != "text"}
+                for outcome in told
+                if outcome["text"] == gate.text
+            ],
+        }
+        for gate in gates
+    ]
+
+
+def _cases(gate: Gate, contrast: Contrast) -> list[_Case]:
+    document = contrast.document
+    measures = [measure["name"] for measure in document["measures"]]
+    if gate.measure not in measures:
+        raise BadGate(_form(gate.text, f"{gate.measure!r} was not compared: {', '.join(measures)}"))
+    arms = [arm["name"] for arm in document["arms"]]
+    if gate.arm is not None and gate.arm not in arms:
+        raise BadGate(_form(gate.text, f"{gate.arm!r} was not compared: {', '.join(arms)}"))
+    found = [
+        _Case(gate, row, sample)
+        for row, sample in zip(document["ratios"], contrast.samples, strict=True)
+        if row["measure"] == gate.measure and gate.arm in (None, row["arm"])
+    ]
+    if not found:
+        raise BadGate(
+            _form(gate.text, f"{gate.arm} is the control or has no {gate.measure} in both runs")
+        )
+    return found
+
+
+def _outcome(case: _Case, p_holm: float | None, family: int) -> Json:
+    gate, row = case.gate, case.row
+    outcome: Json = {
+        "text": gate.text,
+        "arm": row["arm"],
+        "point": row["point"],
+        "limit": gate.limit,
+        "p_holm": p_holm,
+        "breached": False,
+    }
+    if p_holm is None:
+        return outcome | {"reason": "an invalid run is not judged"}
+    smallest = unpaired.smallest_p(len(case.sample.a), len(case.sample.b)) / 2
+    if min(len(case.sample.a), len(case.sample.b)) < 2 or smallest * family > stats.ALPHA:
+        return outcome | {
+            "breached": True,
+            "reason": f"{len(case.sample.a)} against {len(case.sample.b)} values can never show "
+            f"it: {_needed(family)} on each side could",
+        }
+    side = "above" if gate.above else "below"
+    whole = row["low"] > gate.limit if gate.above else row["high"] < gate.limit
+    if whole and p_holm <= stats.ALPHA and _within_noise(row, gate.limit):
+        floor = row["noise_floor"]
+        return outcome | {
+            "reason": f"{interval(row)} lies {side} {_x(gate)}, but not by more than the baseline "
+            f"differed from itself ({floor['low']:.2f}–{floor['high']:.2f}×)",
+        }
+    if whole and p_holm <= stats.ALPHA:
+        return outcome | {"breached": True, "reason": f"{interval(row)} lies {side} {_x(gate)}"}
+    estimate = row["ratio"] > gate.limit if gate.above else row["ratio"] < gate.limit
+    if estimate:
+        reason = f"{interval(row)} is not shown to lie {side} {_x(gate)}"
+    else:
+        reason = f"{interval(row)} is not {side} {_x(gate)}"
+    return outcome | {"reason": reason}
+
+
+def _within_noise(row: Json, limit: float) -> bool:
+    floor = row["noise_floor"]
+    if floor is None:
+        return False
+    noise = stats.reach(stats.Interval(1.0, floor["low"], floor["high"]))
+    return abs(math.log(row["ratio"] / limit)) <= noise
+
+
+def _needed(family: int) -> int:
+    return next(
+        count
+        for count in range(2, 100)
+        if unpaired.smallest_p(count, count) / 2 * family <= stats.ALPHA
+    )
+
+
+def _x(gate: Gate) -> str:
+    return f"{gate.limit:g}×"
+
+
+def _limit(text: str, limit: str) -> float:
+    if ratio := _RATIO.fullmatch(limit):
+        value = float(ratio[1])
+    elif change := _CHANGE.fullmatch(limit):
+        value = 1 + float(change[1] + change[2]) / 100
+    else:
+        raise BadGate(
+            _form(text, f"{limit!r} is no ratio such as 1.1 and no change such as +10% or -5%")
+        )
+    if not (0 < value < math.inf):
+        raise BadGate(_form(text, f"a ratio is larger than 0, {limit!r} is not"))
+    return value
+
+
+def _form(text: str, why: str) -> str:
+    return (
+        f"{text!r}: {why}: type for example --fail-if 'p99>1.1', 'requests_per_s<-5%' "
+        "or 'h2:elapsed_s>+10%'"
+    )

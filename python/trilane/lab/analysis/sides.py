@@ -1,0 +1,335 @@
+"""One side of a comparison of runs: what `A` or `B` means, and its values.
+
+A side is one run folder, several run folders, or several `trilane.run/1` files (`trilane load -o`),
+separated by commas. What counts as one value differs:
+
+one folder
+    A block: one value per block and arm, the baseline's two joined by their geometric mean.
+several folders
+    A folder: the median over its blocks. What changes from one session to the next (memory layout,
+    neighbours, temperature) is then inside the interval, where it belongs.
+several files
+    A file: one run of `trilane load`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from trilane.lab.analysis import conditions, stats
+from trilane.lab.analysis.conditions import Facts, Scope
+from trilane.lab.analysis.measures import ELAPSED, MEASURES, RATE, Json, Measure
+from trilane.lab.analysis.stats import Floats, Interval
+from trilane.lab.arms import TITLES
+from trilane.lab.keeping import runs
+from trilane.lab.keeping.runs import BadRun, Run
+
+Unit: TypeAlias = Literal["block", "run", "file"]
+RUN_SCHEMA = "trilane.run/1"
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One arm at one point."""
+
+    name: str
+    title: str
+    invalid: Sequence[str]
+    suspect: Sequence[str]
+    facts: dict[Scope, Facts]
+    """What it was a measurement of; several values are joined by ` | `."""
+    read: Callable[[Measure], list[Floats]]
+    """For each folder (or for all files) the values of a measure, one per block; NaN: unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A, or B."""
+
+    label: str
+    unit: Unit
+    sources: Sequence[Json]
+    """Where it came from: `name`, `path`, `kind`, `experiment`, `form`, `started_at`, `blocks` …"""
+    measures: Sequence[Json]
+    """`name`, `label`, `unit`, `better`, in the order shown."""
+    rank: str
+    """Name of the measure that decides."""
+    points: dict[float | None, dict[str, Cell]]
+    floors: dict[tuple[float | None, str], Interval]
+    """By point and measure: the widest A/A interval of the folders."""
+    margin: float
+    machine: str | None
+    """Machine id; None when it is unknown or not one."""
+    cautions: Sequence[str]
+    seed: int
+
+    def values(self, cell: Cell, measure: Measure, control: Cell | None) -> Floats:
+        """One value per unit; with `control`, divided by that arm's value in the same block."""
+        groups = cell.read(measure)
+        if control is not None:
+            groups = [own / other for own, other in zip(groups, control.read(measure), strict=True)]
+        usable = [group[np.isfinite(group) & (group > 0)] for group in groups]
+        if self.unit == "run":
+            return np.array([np.median(group) for group in usable if len(group)])
+        return np.concatenate(usable)
+
+
+def load(text: str, state: Path) -> Side:
+    """Read what a word of the command line names."""
+    words = [text] if Path(text).exists() else [word for word in text.split(",") if word]
+    if not words:
+        raise BadRun(f"{text!r} names no run")
+    documents = [_run_file(Path(word)) for word in words]
+    files = [document for document in documents if document is not None]
+    if files and len(files) == len(words):
+        return _of_files(text, [Path(word) for word in words], files)
+    if files:
+        raise BadRun(f"{text}: run folders and files of single runs cannot be mixed on one side")
+    found = [runs.load_judged(runs.find(word, state)) for word in words]
+    doubled = next((run.name for run in found if found.count(run) > 1), None)
+    if doubled:
+        raise BadRun(f"{text} names {doubled} twice")
+    return _of_folders(text, found)
+
+
+def _of_folders(label: str, found: Sequence[Run]) -> Side:
+    for run in found:
+        if not run.points:
+            raise BadRun(f"{run.name} has no point with a result")
+    comparisons = {
+        run.name: {point.value: point.comparison for point in run.points} for run in found
+    }
+    first = found[0].points[0].comparison
+    shared = [
+        value
+        for value in comparisons[found[0].name]
+        if all(value in points for points in comparisons.values())
+    ]
+    points: dict[float | None, dict[str, Cell]] = {}
+    floors: dict[tuple[float | None, str], Interval] = {}
+    for value in shared:
+        group = [(run, comparisons[run.name][value]) for run in found]
+        names = [
+            arm["name"]
+            for arm in group[0][1]["arms"]
+            if all(any(a["name"] == arm["name"] for a in told["arms"]) for _, told in group)
+        ]
+        points[value] = {name: _cell(name, group) for name in names}
+        for measure, floor in _floors([told for _, told in group]).items():
+            floors[value, measure] = floor
+    machines = {conditions.machine_id(run.machine) for run in found}
+    return Side(
+        label=label,
+        unit="block" if len(found) == 1 else "run",
+        sources=[_source(run) for run in found],
+        measures=runs.measures(first),
+        rank=str(first["ranking"]["measure"]),
+        points=points,
+        floors=floors,
+        margin=float(first["plan"]["margin"]),
+        machine=machines.pop() if len(machines) == 1 else None,
+        cautions=_cautions(found),
+        seed=int(first["plan"]["seed"]),
+    )
+
+
+def _cell(name: str, group: Sequence[tuple[Run, Json]]) -> Cell:
+    arms = [next(arm for arm in told["arms"] if arm["name"] == name) for _, told in group]
+    facts: dict[Scope, Facts] = {
+        "workload": _joined([conditions.workload(run, told, name) for run, told in group]),
+        "machine": _joined([conditions.machine(run, told, name) for run, told in group]),
+        "software": _joined([conditions.software(run, told, name) for run, told in group]),
+    }
+    return Cell(
+        name=name,
+        title=str(arms[0]["title"]),
+        invalid=_reasons(arms, "invalid"),
+        suspect=_reasons(arms, "suspect"),
+        facts=facts,
+        read=lambda measure: [block_values(arm, measure) for arm in arms],
+    )
+
+
+def block_values(arm: Json, measure: Measure) -> Floats:
+    """One value per block of an arm of a `trilane.comparison/1`; NaN where unknown."""
+    made = iter(arm["runs"])
+    blocks: dict[int, list[float]] = {}
+    for sample in arm["samples"]:
+        # `runs` holds the runs of the samples that left one, in the same order.
+        run = next(made) if sample["problem"] is None else None
+        value = None if run is None else measure.read(run, sample["server"])
+        blocks.setdefault(sample["block"], []).append(float("nan") if value is None else value)
+    return np.array(
+        [
+            # A rate or a time of zero has no logarithm; like an unknown one it gives no value.
+            np.exp(np.mean(np.log(values))) if all(value > 0 for value in values) else np.nan
+            for _, values in sorted(blocks.items())
+        ],
+        dtype=np.float64,
+    )
+
+
+def _floors(comparisons: Sequence[Json]) -> dict[str, Interval]:
+    """Of each measure the A/A interval that reaches farthest from 1."""
+    widest: dict[str, Interval] = {}
+    for told in comparisons:
+        for name, floor in told["noise_floor"].items():
+            if not floor or min(floor["low"], floor["high"]) <= 0:
+                continue
+            interval = Interval(floor["ratio"], floor["low"], floor["high"])
+            if name not in widest or stats.reach(interval) > stats.reach(widest[name]):
+                widest[name] = interval
+    return widest
+
+
+def _of_files(label: str, paths: Sequence[Path], files: Sequence[Json]) -> Side:
+    if len(files) < 2:
+        raise BadRun(
+            f"{label} is one run of `trilane load`: a single run has no interval, so nothing can "
+            "be claimed from it. Make several, at least 4 on each side and in turns (one of A, one "
+            "of B, …), and name them with commas, or let `trilane race` take care of it:\n"
+            "  trilane compare a1.json,a2.json,a3.json,a4.json b1.json,b2.json,b3.json,b4.json"
+        )
+    if len({path.resolve() for path in paths}) < len(paths):
+        raise BadRun(f"{label} names a file twice")
+    kinds = {str(run["target"]["version"]) for run in files}
+    if len(kinds) > 1:
+        raise BadRun(
+            f"{label} mixes runs over {' and '.join(sorted(kinds))}: one side is one kind of run"
+        )
+    version = kinds.pop()
+    cell = Cell(
+        name="load",
+        title=f"trilane load, {TITLES.get(version, version)}",
+        invalid=_run_reasons(files, "invalid"),
+        suspect=_run_reasons(files, "suspect"),
+        facts={
+            "workload": _joined([_file_workload(run) for run in files]),
+            "machine": {},
+            "software": _joined([_file_software(run) for run in files]),
+        },
+        read=lambda measure: [
+            np.array(
+                [np.nan if (value := measure.read(run, None)) is None else value for run in files],
+                dtype=np.float64,
+            )
+        ],
+    )
+    return Side(
+        label=label,
+        unit="file",
+        sources=[
+            {"name": path.name, "path": str(path), "kind": "load", "started_at": run["started_at"]}
+            for path, run in zip(paths, files, strict=True)
+        ],
+        measures=[
+            measure.to_json()
+            for measure in MEASURES
+            # How long a run of a given length took says nothing.
+            if measure is not ELAPSED or all(run["plan"]["duration_s"] is None for run in files)
+        ],
+        rank=RATE.name,
+        points={None: {cell.name: cell}},
+        floors={},
+        margin=0.05,
+        machine=None,
+        cautions=["files of `trilane load` do not say which machine they ran on"],
+        seed=1,
+    )
+
+
+def _run_file(path: Path) -> Json | None:
+    """The `trilane.run/1` in a file; None when it is something else."""
+    if not path.is_file() or (path.parent / runs.MANIFEST).is_file():
+        return None
+    try:
+        document: Any = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BadRun(f"cannot read {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise BadRun(f"{path} is no JSON file: {error}") from error
+    schema = document.get("schema") if isinstance(document, dict) else None
+    if schema != RUN_SCHEMA:
+        raise BadRun(f"{path} has schema {schema!r}; a run folder or {RUN_SCHEMA} is needed")
+    return dict(document)
+
+
+def _file_workload(run: Json) -> Facts:
+    plan, request = run["plan"], run["plan"]["request"]
+    facts: Facts = {"target": run["target"]["url"], "version": run["target"]["version"]}
+    for key in ("model", "connections", "streams", "threads", "rate_per_s", "requests"):
+        facts[key.replace("_", " ")] = plan[key]
+    facts["duration s"] = plan["duration_s"]
+    for key in ("method", "header_fields", "body_bytes"):
+        facts[f"request {key.replace('_', ' ')}"] = request[key]
+    return facts
+
+
+def _file_software(run: Json) -> Facts:
+    engine, target = run["trilane"], run["target"]
+    facts: Facts = {f"client {key}": engine.get(key) for key in ("version", "revision", "profile")}
+    facts["server software"] = target.get("server")
+    facts["client congestion control"] = target.get("congestion_control")
+    for key, value in (target.get("tls") or {}).items():
+        facts[f"TLS {key}"] = value
+    return facts
+
+
+def _source(run: Run) -> Json:
+    blocks = [point.comparison["plan"]["blocks_done"] for point in run.points]
+    return {
+        "name": run.name,
+        "path": str(run.folder),
+        "kind": run.kind,
+        "experiment": run.experiment,
+        "form": run.form,
+        "quick": run.quick,
+        "status": run.status,
+        "started_at": run.manifest.get("started_at"),
+        "blocks": min(blocks),
+        "machine": conditions.machine_id(run.machine),
+    }
+
+
+def _cautions(found: Sequence[Run]) -> list[str]:
+    cautions = [
+        f"{run.name} is {run.status}: only its complete blocks count"
+        for run in found
+        if run.status != "complete"
+    ]
+    if len({conditions.machine_id(run.machine) for run in found}) > 1:
+        cautions.append("the runs of one side ran on different machines")
+    return cautions
+
+
+def _joined(facts: Sequence[Facts]) -> Facts:
+    """The facts of several runs: equal ones once, others side by side."""
+    joined: Facts = {}
+    for name in dict.fromkeys(name for each in facts for name in each):
+        seen = list({repr(each.get(name)): each.get(name) for each in facts}.values())
+        joined[name] = seen[0] if len(seen) == 1 else " | ".join(str(value) for value in seen)
+    return joined
+
+
+def _reasons(arms: Sequence[Json], verdict: str) -> list[str]:
+    return [
+        str(reason)
+        for arm in arms
+        if arm["validity"]["verdict"] == verdict
+        for reason in arm["validity"]["reasons"] or [verdict]
+    ]
+
+
+def _run_reasons(files: Sequence[Json], verdict: str) -> list[str]:
+    return [
+        str(reason)
+        for run in files
+        if run["validity"]["verdict"] == verdict
+        for reason in run["validity"]["reasons"] or [verdict]
+    ]

@@ -1,0 +1,261 @@
+"""What the numbers allow to say: the winner, the limit that was met, and one sentence."""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from trilane.lab.analysis import stats
+from trilane.lab.analysis.measures import BY_NAME, CLIENT_CPU, RATE, Json, Measure
+
+if TYPE_CHECKING:
+    from trilane.lab.analysis.comparison import Sample
+
+# METHOD: a worker above 95 % busy is saturated. A server thread shares its core with the kernel's
+# network work, some of it not charged to it, so it counts as saturated a little earlier.
+CLIENT_SATURATED = 0.95
+SERVER_SATURATED = 0.90
+_NUMBER = re.compile(r"[-+]?\d[\d.,]*")
+
+
+def bound(samples: Sequence[Sample]) -> Json:
+    """Who set the rate of an arm, from the CPU of both ends (medians over its runs)."""
+    client = [max(s.run["cost"]["busy"]) for s in samples if s.run and s.run["cost"]["busy"]]
+    server = [s.server["busy"] for s in samples if s.server and s.server.get("busy") is not None]
+    client_busy = statistics.median(client) if client else None
+    server_busy = statistics.median(server) if server else None
+    limits = []
+    if client_busy is not None and client_busy >= CLIENT_SATURATED:
+        limits.append("client")
+    if server_busy is not None and server_busy >= SERVER_SATURATED:
+        limits.append("server")
+    return {
+        "bound": "+".join(limits) or ("waiting" if server_busy is not None else "elsewhere"),
+        "client_busy": client_busy,
+        "server_busy": server_busy,
+    }
+
+
+def bound_text(load: Mapping[str, Any]) -> str:
+    """`bound` for people."""
+    return {
+        "client": "client-bound",
+        "server": "server-bound",
+        "client+server": "client- and server-bound",
+        "waiting": "neither end was saturated",
+        "elsewhere": "server- or network-bound",
+    }[str(load["bound"])]
+
+
+def merged(reasons: Sequence[str], runs: int) -> list[str]:
+    """Reasons that differ only in their numbers told once, with how many runs gave them."""
+    kinds: dict[str, list[str]] = {}
+    for reason in reasons:
+        kinds.setdefault(_NUMBER.sub("#", reason), []).append(reason)
+    return [
+        f"{same[0]} ({len(same)} of {runs} runs)" if runs > 1 else same[0]
+        for same in kinds.values()
+    ]
+
+
+def winner(
+    names: Sequence[str], pairs: Sequence[Mapping[str, Any]], better: str = "higher"
+) -> str | None:
+    """The arm that beats every other one; None when no arm does, or not all were compared."""
+    worse = "lower" if better == "higher" else "higher"
+    for name in names:
+        findings = [
+            pair["finding"] == (better if pair["arm"] == name else worse)
+            for pair in pairs
+            if name in (pair["arm"], pair["to"])
+        ]
+        if findings and len(findings) == len(names) - 1 and all(findings):
+            return name
+    return None
+
+
+def validity(comparison: Json) -> Json:
+    """Verdict on the whole comparison; each reason names its arm."""
+    reasons = [
+        f"{arm['title']}: {reason}"
+        for arm in comparison["arms"]
+        for reason in arm["validity"]["reasons"]
+    ]
+    verdicts = {arm["validity"]["verdict"] for arm in comparison["arms"]}
+    floor = comparison["noise_floor"][comparison["ranking"]["measure"]]
+    told = comparison["plan"]["blocks_done"] >= stats.blocks_needed(1)
+    if floor and told and not floor["low"] <= 1 <= floor["high"]:
+        reasons.append(
+            f"the baseline differed from itself: {floor['low']:.3f} to {floor['high']:.3f} times"
+        )
+        verdicts.add("suspect")
+    if comparison["interrupted"]:
+        plan = comparison["plan"]
+        reasons.append(f"interrupted after {plan['blocks_done']} of {plan['blocks']} blocks")
+        verdicts.add("suspect")
+    order = ("invalid", "suspect", "valid")
+    return {"verdict": next((v for v in order if v in verdicts), "valid"), "reasons": reasons}
+
+
+def sentence(comparison: Json) -> str:
+    """The verdict: who won, by how much, with what interval, at what cost."""
+    arms = {arm["name"]: arm for arm in comparison["arms"]}
+    if len(arms) == 1:
+        return _alone(comparison, next(iter(arms.values())))
+    if comparison["plan"]["blocks_done"] == 0:
+        return "No verdict: no block was completed."
+    if not comparison["ranking"]["pairs"]:
+        return _against_baseline(comparison)
+    broken = [arm["title"] for arm in arms.values() if arm["validity"]["verdict"] == "invalid"]
+    best = comparison["ranking"]["winner"]
+    if best is None:
+        return _no_winner(comparison, broken)
+    margins = " and ".join(_advantage(comparison, best, p) for p in _pairs_of(comparison, best))
+    bounds = {arm["load"]["bound"] for arm in arms.values()}
+    lead = f"{arms[best]['title']} won"
+    if _measure(comparison) is RATE and bounds & {"client", "client+server"}:
+        # A saturated client ranks itself: never sold as a property of the server.
+        lead = f"Client-bound: this client got most requests/s over {arms[best]['title']}"
+    return f"{lead}: {margins}{_cost(comparison, arms, best)}."
+
+
+def titles(comparison: Json) -> dict[str, str]:
+    """Name for people of every arm."""
+    return {arm["name"]: arm["title"] for arm in comparison["arms"]}
+
+
+def _measure(comparison: Json) -> Measure:
+    return BY_NAME[comparison["ranking"]["measure"]]
+
+
+def _alone(comparison: Json, arm: Json) -> str:
+    title = arm["title"]
+    if arm["validity"]["verdict"] == "invalid":
+        return f"{title} ran alone and invalid: {arm['validity']['reasons'][0]}."
+    measure = _measure(comparison)
+    value = arm["summary"][measure.name]["median"]
+    if value is None:
+        return "No verdict: no block was completed."
+    why = "nothing else was asked for"
+    if comparison["absent"]:
+        why = "the server offers nothing to compare it with"
+    if measure is RATE:
+        return f"{title} reached {value:,.0f} requests/s; {why}."
+    return f"{title}: {measure.label} {value:.3g} {measure.unit}; {why}."
+
+
+def _against_baseline(comparison: Json) -> str:
+    """Many arms: what each is against the baseline, the best and the worst told."""
+    named, measure = titles(comparison), _measure(comparison)
+    rows = [r for r in comparison["ratios"] if r["measure"] == measure.name and r["ratio"]]
+    better = [r for r in rows if r["finding"] == measure.better]
+    worse = [r for r in rows if r["finding"] in ("higher", "lower") and r not in better]
+    base = named[comparison["baseline"]]
+    if not better and not worse:
+        needed = stats.blocks_needed(len(comparison["arms"]) - 1)
+        done = comparison["plan"]["blocks_done"]
+        if done < needed:
+            return (
+                f"No difference shown to {base} in {measure.label}: {_blocks(done)} cannot show "
+                f"one, {len(comparison['arms'])} arms need {needed}."
+            )
+        return f"No difference shown: no arm differs from {base} in {measure.label}."
+    direction = measure.better == "higher"
+    best = sorted(better, key=lambda row: row["ratio"], reverse=direction)
+    worst = sorted(worse, key=lambda row: row["ratio"], reverse=not direction)
+    parts = [
+        f"{len(some)} of {len(rows)} arms {verb} {base} in {measure.label}, {most} "
+        f"{named[some[0]['arm']]} at {_interval(some[0])}"
+        for some, verb, most in ((best, "beat", "most"), (worst, "trail", "furthest"))
+        if some
+    ]
+    return "; ".join(parts) + "."
+
+
+def _no_winner(comparison: Json, broken: Sequence[str]) -> str:
+    plan, named = comparison["plan"], titles(comparison)
+    parts = [_loses(named, pair) for pair in _decided(comparison)]
+    if broken:
+        head = f"No winner: {' and '.join(broken)} ran invalid and cannot be ranked"
+    else:
+        pairs = comparison["ranking"]["pairs"]
+        needed = stats.blocks_needed(len(pairs))
+        if plan["blocks_done"] < needed:
+            head = (
+                f"No winner: {_blocks(plan['blocks_done'])} cannot show one, "
+                f"{len(comparison['arms'])} arms need {needed}"
+            )
+        elif all(pair["finding"] == "no_difference" for pair in pairs):
+            label = _measure(comparison).label
+            return (
+                f"No difference beyond {100 * plan['margin']:.0f} % in {label}: "
+                + ", ".join(_equals(named, pair) for pair in pairs)
+                + "."
+            )
+        else:
+            open_pairs = [pair for pair in pairs if pair["finding"] == "undecided"]
+            head = "No winner: undecided " + " and ".join(_against(named, p) for p in open_pairs)
+            if not open_pairs:
+                head = "No winner: the best arms do not differ"
+    return "; ".join([head, *parts]) + "."
+
+
+def _blocks(count: int) -> str:
+    return "1 block" if count == 1 else f"{count} blocks"
+
+
+def _against(named: Mapping[str, str], pair: Json) -> str:
+    return f"whether {named[pair['arm']]} differs from {named[pair['to']]} ({_range(pair)})"
+
+
+def _range(pair: Json) -> str:
+    if pair["low"] is None:
+        return "nothing to compare"
+    return f"{pair['low']:.2f}–{pair['high']:.2f}×"
+
+
+def _equals(named: Mapping[str, str], pair: Json) -> str:
+    return f"{named[pair['arm']]} {_interval(pair)} of {named[pair['to']]}"
+
+
+def _decided(comparison: Json) -> list[Json]:
+    return [
+        pair
+        for pair in comparison["ranking"]["pairs"]
+        if pair["finding"] in ("higher", "lower", "no_difference")
+    ]
+
+
+def _pairs_of(comparison: Json, name: str) -> list[Json]:
+    return [p for p in comparison["ranking"]["pairs"] if name in (p["arm"], p["to"])]
+
+
+def _advantage(comparison: Json, best: str, pair: Json) -> str:
+    named, measure = titles(comparison), _measure(comparison)
+    other, ratio, low, high = pair["to"], pair["ratio"], pair["low"], pair["high"]
+    if pair["to"] == best:
+        other, ratio, low, high = pair["arm"], 1 / ratio, 1 / high, 1 / low
+    of = "" if measure is RATE else f" the {measure.label} of"
+    return f"{ratio:.2f}×{of} {named[other]} (95 % interval {low:.2f}–{high:.2f})"
+
+
+def _loses(named: Mapping[str, str], pair: Json) -> str:
+    return f"{named[pair['arm']]} is at {_interval(pair)} of {named[pair['to']]}"
+
+
+def _interval(pair: Json) -> str:
+    return f"{pair['ratio']:.2f}× (95 % interval {pair['low']:.2f}–{pair['high']:.2f})"
+
+
+def _cost(comparison: Json, arms: Mapping[str, Json], best: str) -> str:
+    costs = {
+        name: arm["summary"].get(CLIENT_CPU.name, {}).get("median") for name, arm in arms.items()
+    }
+    mine = costs.pop(best)
+    if mine is None or any(cost is None for cost in costs.values()):
+        return ""
+    named = titles(comparison)
+    others = " and ".join(f"{cost:.3g} over {named[name]}" for name, cost in costs.items())
+    return f", at {mine:.3g} µs of client CPU per request against {others}"

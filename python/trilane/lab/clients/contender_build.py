@@ -1,0 +1,83 @@
+"""Building a contender that is not a script, once for each state of its sources."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from trilane.lab.clients.environments import cache_folder
+from trilane.lab.process import told
+
+_BUILD_S = 900.0
+# What compilers and package managers leave behind in the folder of the sources.
+_MADE = frozenset({"__pycache__", "bin", "node_modules", "obj"})
+
+
+class BuildFailed(RuntimeError):
+    """It could not be built; the message ends with what the builder said."""
+
+
+def built(name: str, folder: Path, steps: Sequence[Sequence[str]]) -> Path:
+    """The folder `{build}`, made by the steps unless these sources were built before."""
+    target = cache_folder() / "contenders" / f"{name}-{_fingerprint(folder, steps)}"
+    if target.is_dir():
+        return target
+    target.parent.mkdir(parents=True, exist_ok=True)
+    # Built aside and moved into place: a folder of that name is whole, whoever else builds it.
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{name}-") as aside:
+        fresh = Path(aside) / "build"
+        fresh.mkdir()
+        for step in steps:
+            words = [
+                w.replace("{build}", str(fresh)).replace("{folder}", str(folder)) for w in step
+            ]
+            _do(name, folder, words)
+        try:
+            fresh.replace(target)
+        except OSError:
+            if not target.is_dir():
+                raise
+    return target
+
+
+def _do(name: str, folder: Path, words: Sequence[str]) -> None:
+    command = " ".join(words)
+    if shutil.which(words[0]) is None:
+        raise BuildFailed(f"{name} cannot be built: {words[0]} is not installed")
+    try:
+        done = subprocess.run(
+            words,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=_BUILD_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise BuildFailed(f"{name} was not built within {_BUILD_S:g} s: {command}") from None
+    if done.returncode:
+        raise BuildFailed(f"{name} cannot be built: {command}: {told(done.stdout)}")
+
+
+def _filled(word: str, folder: Path, build: Path) -> str:
+    return word.replace("{build}", str(build)).replace("{folder}", str(folder))
+
+
+def _fingerprint(folder: Path, steps: Sequence[Sequence[str]]) -> str:
+    """Of the sources and of the programs that build them."""
+    digest = hashlib.sha256(repr([list(step) for step in steps]).encode())
+    for step in steps:
+        if program := shutil.which(step[0]):
+            about = Path(program).resolve().stat()
+            digest.update(repr((program, about.st_size, about.st_mtime_ns)).encode())
+    for path in sorted(folder.rglob("*")):
+        place = path.relative_to(folder)
+        if path.is_file() and not _MADE & set(place.parts):
+            digest.update(f"{place}\0".encode())
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]

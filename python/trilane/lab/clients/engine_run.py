@@ -1,0 +1,180 @@
+"""One run of an arm by our own load engine: the ceiling that the contenders are held against."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from trilane.lab.analysis.measures import Json
+from trilane.lab.clients.contender_run import RunFailed, stop_group
+from trilane.lab.clients.observe import LOOPBACK, Instant, Watch, interface_bytes
+from trilane.lab.clients.plan import header_fields
+from trilane.lab.design.workload import ArmSpec, Workload
+from trilane.lab.process import told
+
+PROGRAM = (sys.executable, "-m", "trilane", "load")
+# Exit codes of `trilane load` that come with a result: ok, gate breached, measurement invalid.
+_WITH_RESULT = frozenset({0, 3, 4})
+_WAIT_S = 0.002
+
+
+@dataclass(frozen=True, slots=True)
+class EnginePlan:
+    """What the engine is to do."""
+
+    arm: ArmSpec
+    workload: Workload
+    origin: str
+    paths: Sequence[str]
+    """Every path, in the order of the workload: the engine does not read bodies for links."""
+    cacert: str | None
+    cpus: Sequence[int] | None = None
+    congestion_control: str | None = None
+    program: Sequence[str] = PROGRAM
+
+    @property
+    def requests(self) -> int | None:
+        """Requests of one run; None when a duration ends it."""
+        if self.workload.duration_s is not None:
+            return None
+        if self.workload.kind == "urls":
+            return (self.workload.count or len(self.paths)) * self.workload.repeat
+        return len(self.paths) * self.workload.repeat
+
+    def command(self, file: Path, body: Path | None, requests: int | None = None) -> list[str]:
+        """Argument vector; `requests` in place of the workload's own number."""
+        arm, workload = self.arm, self.workload
+        connections, streams = shape(arm)
+        count = requests or self.requests
+        ends = (
+            ["-n", str(count), "--warmup", "0s"]
+            if count is not None
+            else ["-d", f"{workload.duration_s:g}s", "--warmup", f"{workload.warmup_s:g}s"]
+        )
+        fields = [f"{name}: {value}" for name, value in header_fields(arm, workload)]
+        if not any(field.lower().startswith("accept-encoding:") for field in fields):
+            # As the contenders say it, so that all ask for the same.
+            fields.append(f"accept-encoding: {'gzip' if arm.gzip else 'identity'}")
+        return [
+            *self.program,
+            *(self.origin.rstrip("/") + path for path in self.paths),
+            f"--{arm.version}",
+            *("-c", str(connections), "-m", str(streams)),
+            *("-t", str(min(arm.threads or 1, connections) if arm.strategy == "load" else 1)),
+            *ends,
+            *("--timeout", f"{workload.timeout_s:g}s", "-X", workload.method),
+            *(word for field in fields for word in ("-H", field)),
+            *(("-b", f"@{body}") if body else ()),
+            *(("--cacert", self.cacert) if self.cacert else ()),
+            *(("--cpu", ",".join(map(str, self.cpus))) if self.cpus else ()),
+            *(
+                ("--congestion-control", self.congestion_control)
+                if self.congestion_control and arm.version != "h3"
+                else ()
+            ),
+            *("--format", "json", "-o", str(file)),
+        ]
+
+
+def shape(arm: ArmSpec) -> tuple[int, int]:
+    """Connections and streams with which the engine does what an arm's strategy means."""
+    if arm.strategy == "load":
+        return arm.connections or 1, arm.streams or 1
+    if arm.strategy == "serial":
+        return 1, 1
+    if arm.version == "h1":
+        return arm.in_flight, 1
+    connections = arm.connections or 1
+    return connections, max(1, arm.in_flight // connections)
+
+
+@contextmanager
+def prepared(plan: EnginePlan, requests: int | None = None) -> Iterator[tuple[list[str], Path]]:
+    """Argument vector of a run and the file of its result, for as long as the context."""
+    with tempfile.TemporaryDirectory(prefix="trilane-") as folder:
+        body = None
+        if plan.workload.body is not None:
+            body = Path(folder) / "body"
+            body.write_bytes(plan.workload.body)
+        file = Path(folder) / "run.json"
+        yield plan.command(file, body, requests), file
+
+
+def run(plan: EnginePlan, *, log: Path, limit_s: float, passes: int = 1) -> Json:
+    """Run the engine once; raises `RunFailed` when it leaves no result."""
+    with prepared(plan) as (command, file):
+        return _run(plan, command, file, log, limit_s, passes)
+
+
+def _run(
+    plan: EnginePlan, command: list[str], file: Path, log: Path, limit_s: float, passes: int
+) -> Json:
+    started = time.monotonic()
+    wire = interface_bytes()
+    with log.open("wb") as errors:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+            process_group=0,
+        )
+        watch = Watch(process.pid, begun=started)
+        try:
+            peak: int | None = None
+            while not watch.has_ended():
+                peak = watch.peak() or peak
+                if time.monotonic() > started + limit_s:
+                    raise RunFailed(f"the run did not end within {limit_s:g} s")
+                time.sleep(_WAIT_S if time.monotonic() < started + 1 else 10 * _WAIT_S)
+            ending = watch.end()
+            process.returncode = ending.code
+        finally:
+            stop_group(process)
+    if ending.code not in _WITH_RESULT:
+        words = told(log.read_bytes())
+        raise RunFailed(words or f"the run ended with exit code {ending.code}")
+    try:
+        run: Json = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise RunFailed(f"the run left no readable result: {error}") from error
+    run["process"] = ending.process(Instant.zero(started), peak, started)
+    after = interface_bytes()
+    requests = run["requests"]
+    if wire is not None and after is not None:
+        run["wire"] = {
+            "bytes": (after - wire) // passes,
+            "requests": requests["ok"] + requests["failed"] + requests["warmup"]["started"],
+            "interface": LOOPBACK,
+            "passes": passes,
+        }
+    run["elapsed_s"] = run["rate"]["window_s"] + _setup_s(run["phases"])
+    run["client"] = {
+        "name": "trilane",
+        "library": "trilane",
+        "library_version": run["trilane"]["version"],
+        "runtime": f"native, {run['trilane']['profile']}",
+    }
+    run["plan"]["strategy"] = plan.arm.strategy
+    run["plan"]["in_flight"] = plan.arm.in_flight
+    return run
+
+
+def _setup_s(phases: Json) -> float:
+    """What the slowest connection took to be ready.
+
+    The engine begins to count when its connections are; a client under test makes them within its
+    elapsed time.
+    """
+    return sum(
+        float(phases[phase]["max"] or 0.0)
+        for phase in ("dns", "connect", "tls", "quic")
+        if phases[phase] is not None
+    )

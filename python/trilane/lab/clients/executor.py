@@ -1,0 +1,207 @@
+"""From an arm to one finished run: the contender or the engine, its server, its checks."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from trilane.lab.analysis.measures import P99, SYSCALLS, Json
+from trilane.lab.arms import ENGINE
+from trilane.lab.clients import as_run, contender_run, engine_run, syscalls
+from trilane.lab.clients.contender_run import RunFailed
+from trilane.lab.clients.engine_run import EnginePlan
+from trilane.lab.clients.plan import contender_plan
+from trilane.lab.clients.reference import Reference
+from trilane.lab.design.form import Form
+from trilane.lab.design.workload import ArmSpec
+from trilane.lab.keeping import store
+from trilane.lab.machine.meter import Meter
+
+# What a run may take beyond its own work: start-up, handshakes, report.
+_SLACK_S = 30.0
+# Nobody waits longer for one run; a workload that needs more says so by its duration.
+_LONGEST_S = 1800.0
+_PROBE_REQUESTS = 2
+_TOO_FEW = re.compile(r"too few for a p\d")
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Where an arm runs: its server as the client sees it."""
+
+    origin: str
+    cacert: str | None
+    meter: Meter | None
+    reference: Reference
+    cpus: Sequence[int] | None
+    passes: int = 1
+    """How often each byte crosses the loopback interface."""
+    congestion_control: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Executor:
+    """Makes the runs of one arm at one point."""
+
+    form: Form
+    arm: ArmSpec
+    setting: Setting
+    command: Callable[[], Sequence[str]] | None
+    """Starts the contender; None for the engine."""
+    folder: Path
+
+    def probe(self) -> str | None:
+        """Why the arm cannot run at all, after a short try; None when it can."""
+        form = self.form
+        workload = replace(form.workload, warmup_requests=0, warmup_s=0.0, repeat=1)
+        workload = replace(workload, duration_s=None, count=_PROBE_REQUESTS)
+        arm = self.arm.with_in_flight(min(self.arm.in_flight, _PROBE_REQUESTS))
+        short = replace(self, form=replace(form, workload=workload), arm=arm)
+        # Two requests read other bodies than the whole workload does.
+        setting = replace(self.setting, meter=None, reference=Reference((), complete=False))
+        try:
+            run, _ = replace(short, setting=setting).run(f"probe-{self.arm.name}")
+        except RunFailed as error:
+            return str(error)
+        reasons = run["validity"]["reasons"]
+        broken = run["validity"]["verdict"] == "invalid" and not run["requests"]["ok"]
+        examples = [str(f["example"]) for f in run["requests"]["failures"].values()]
+        return "; ".join(examples or map(str, reasons)) if broken else None
+
+    def run(self, name: str) -> tuple[Json, Json | None]:
+        """One run, and what the server spent on it; raises `RunFailed`."""
+        if self.command is None:
+            run, server = self._engine(name)
+        else:
+            run, server = self._contender(name, self.command())
+        if SYSCALLS.name in self.form.measures:
+            run["syscalls"] = self._syscalls()
+        return run, server
+
+    @property
+    def _limit_s(self) -> float:
+        workload = self.form.workload
+        if workload.duration_s is not None:
+            return workload.duration_s + workload.warmup_s + workload.timeout_s + _SLACK_S
+        return _LONGEST_S
+
+    def _contender(self, name: str, command: Sequence[str]) -> tuple[Json, Json | None]:
+        arm, workload, setting = self.arm, self.form.workload, self.setting
+        meter = setting.meter
+        started_at = store.now()
+        delivered = contender_run.run(
+            command,
+            contender_plan(arm, workload, setting.origin, setting.cacert),
+            log=self.folder / f"{name}.log",
+            limit_s=self._limit_s,
+            cpus=setting.cpus,
+            stopwatch=None if meter is None else contender_run.Stopwatch(meter.start, meter.end),
+        )
+        asked = as_run.Asked(
+            contender=arm.client,
+            arm=arm,
+            workload=workload,
+            url=setting.origin + first_path(self.form),
+            started_at=started_at,
+            cpus=setting.cpus,
+            expected_digest=setting.reference.digest(workload),
+            passes=setting.passes,
+        )
+        run = as_run.run_of(asked, delivered)
+        return run, None if meter is None else _plain(meter.stop(run, delivered.cpu_s))
+
+    def _engine(self, name: str) -> tuple[Json, Json | None]:
+        setting, meter = self.setting, self.setting.meter
+        if meter:
+            meter.start()
+        run = engine_run.run(
+            self._engine_plan(),
+            log=self.folder / f"{name}.log",
+            limit_s=self._limit_s,
+            passes=setting.passes,
+        )
+        run = _only_what_was_asked(run, self.form)
+        return run, None if meter is None else _plain(meter.stop(run))
+
+    def _engine_plan(self) -> EnginePlan:
+        setting = self.setting
+        workload = self.form.workload
+        paths = setting.reference.paths if workload.kind != "urls" else workload.paths
+        return EnginePlan(
+            arm=self.arm,
+            workload=workload,
+            origin=setting.origin,
+            paths=paths or [first_path(self.form)],
+            cacert=setting.cacert,
+            cpus=setting.cpus,
+            congestion_control=setting.congestion_control,
+        )
+
+    def _syscalls(self) -> Json | None:
+        """System calls per request, counted in two runs of their own."""
+
+        def count(requests: int) -> int:
+            log = self.folder / f"strace-{self.arm.name}.log"
+            if self.command is None:
+                with engine_run.prepared(self._engine_plan(), requests) as (command, _file):
+                    return syscalls.count(
+                        lambda prefix: _finish([*prefix, *command], log, self._limit_s)
+                    )
+            workload = replace(self.form.workload, count=requests, duration_s=None)
+            command = list(self.command())
+            plan = contender_plan(self.arm, workload, self.setting.origin, self.setting.cacert)
+            return syscalls.count(
+                lambda prefix: contender_run.run(
+                    [*prefix, *command], plan, log=log, limit_s=self._limit_s
+                )
+            )
+
+        return syscalls.per_request(count, self.form.workload.count)
+
+
+def first_path(form: Form) -> str:
+    """The first path that a run asks for."""
+    workload = form.workload
+    if workload.kind == "index":
+        return workload.index or "/"
+    if workload.kind == "crawl":
+        return workload.start or "/"
+    return workload.paths[0]
+
+
+def is_engine(arm: ArmSpec) -> bool:
+    """Whether the arm is run by our own load engine."""
+    return arm.client == ENGINE
+
+
+def _finish(command: Sequence[str], log: Path, limit_s: float) -> None:
+    with log.open("wb") as errors:
+        try:
+            subprocess.run(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                timeout=limit_s,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise RunFailed(f"the run did not end within {limit_s:g} s") from error
+
+
+def _only_what_was_asked(run: Json, form: Form) -> Json:
+    """Too few samples for a quantile that nobody asked for make no run suspect."""
+    validity = run["validity"]
+    if P99.name not in form.measures:
+        validity["reasons"] = [r for r in validity["reasons"] if not _TOO_FEW.search(str(r))]
+        if not validity["reasons"]:
+            validity["verdict"] = "valid"
+    return run
+
+
+def _plain(cost: Any) -> Json | None:
+    return None if cost is None else dict(cost)

@@ -1,0 +1,1 @@
+"""What stays on disk: atomic files, the journal of an experiment, the index, past runs."""

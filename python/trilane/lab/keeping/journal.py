@@ -1,0 +1,149 @@
+"""What an experiment leaves on disk while it runs, so that a crash loses at most one run.
+
+`manifest.json`
+    What was asked: written whole when it changes.
+`runs/*.json`
+    One `trilane.run/1` per run: written whole, before its line in the journal.
+`samples.jsonl`
+    The journal: one line per finished run, appended and synced. A line that a crash cut short is
+    dropped when the journal is read; the run is made again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trilane.lab.analysis.comparison import Sample
+from trilane.lab.analysis.measures import Json
+from trilane.lab.keeping import store
+
+MANIFEST = "manifest.json"
+JOURNAL = "samples.jsonl"
+SCHEMA = "trilane.manifest/1"
+_LOCK = ".lock"
+
+
+class Busy(RuntimeError):
+    """Another process writes to this folder; the message names it."""
+
+
+class BadJournal(ValueError):
+    """The folder cannot be continued; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One finished run, at one point of the sweep."""
+
+    point: int
+    sample: Sample
+
+    def to_json(self) -> Json:
+        """As the journal keeps it: the run itself is in its own file."""
+        sample = self.sample
+        return {
+            "point": self.point,
+            "arm": sample.arm,
+            "block": sample.block,
+            "slot": sample.slot,
+            "position": sample.position,
+            "file": sample.file,
+            "problem": sample.problem,
+            "server": None if sample.server is None else dict(sample.server),
+        }
+
+
+class Journal:
+    """The folder of one experiment that runs, ran, or is to go on."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.runs = folder / "runs"
+        self.logs = folder / "logs"
+
+    def open(self, manifest: Json) -> None:
+        """Begin: make the folders and write the manifest."""
+        self.runs.mkdir(exist_ok=True)
+        self.logs.mkdir(exist_ok=True)
+        self.write_manifest(manifest)
+
+    def write_manifest(self, manifest: Json) -> None:
+        """Replace the manifest."""
+        store.write_json(self.folder / MANIFEST, {"schema": SCHEMA, **manifest})
+
+    def manifest(self) -> Json:
+        """Read the manifest."""
+        path = self.folder / MANIFEST
+        try:
+            manifest: Any = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise BadJournal(f"{path} is not readable: {error}") from error
+        if not isinstance(manifest, dict) or manifest.get("schema") != SCHEMA:
+            raise BadJournal(f"{path} is not a {SCHEMA}")
+        return manifest
+
+    def append(self, line: Line) -> None:
+        """Keep one finished run: its file first, so that no line points nowhere."""
+        if line.sample.run is not None and line.sample.file is not None:
+            store.write_json(self.folder / line.sample.file, line.sample.run)
+        text = json.dumps(line.to_json(), ensure_ascii=False) + "\n"
+        with (self.folder / JOURNAL).open("ab") as file:
+            file.write(text.encode())
+            file.flush()
+            os.fsync(file.fileno())
+
+    def lines(self) -> list[Line]:
+        """Every finished run; what a crash cut short is cut off the file as well."""
+        path = self.folder / JOURNAL
+        try:
+            content = path.read_bytes()
+        except FileNotFoundError:
+            return []
+        whole = content[: content.rfind(b"\n") + 1]
+        if len(whole) != len(content):
+            store.write_bytes(path, whole)
+        return list(self._parsed(path, whole))
+
+    def _parsed(self, path: Path, content: bytes) -> Iterator[Line]:
+        for number, text in enumerate(content.splitlines(), 1):
+            try:
+                kept = json.loads(text)
+                run = None
+                if kept["file"] is not None:
+                    run = json.loads((self.folder / kept["file"]).read_text(encoding="utf-8"))
+                yield Line(
+                    point=int(kept["point"]),
+                    sample=Sample(
+                        arm=str(kept["arm"]),
+                        block=int(kept["block"]),
+                        slot=int(kept["slot"]),
+                        position=int(kept["position"]),
+                        run=run,
+                        problem=kept["problem"],
+                        file=kept["file"],
+                        server=kept["server"],
+                    ),
+                )
+            except (OSError, ValueError, KeyError, TypeError) as error:
+                raise BadJournal(f"{path}:{number} cannot be read: {error!r}") from error
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep others from writing here; the lock ends with the process."""
+        import fcntl  # noqa: PLC0415 - not on every system that can read a report
+
+        with (self.folder / _LOCK).open("w", encoding="ascii") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise Busy(
+                    f"{self.folder} is being written by another `trilane lab run`; wait for it, "
+                    "or type --new to start one beside it"
+                ) from error
+            yield

@@ -1,0 +1,278 @@
+"""Runs on disk: found by folder, name, prefix, `latest` or experiment, and read with clear errors.
+
+A run folder holds `manifest.json`, and once there is something to judge `result.json` (kind lab,
+`trilane.lab/1`: one comparison per point of the sweep) or `comparison.json` (kind race).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trilane.lab.analysis.measures import MEASURES, Json
+
+MANIFEST = "manifest.json"
+MANIFEST_SCHEMA = "trilane.manifest/1"
+_RESULTS = {
+    "lab": ("result.json", "trilane.lab/1"),
+    "race": ("comparison.json", "trilane.comparison/1"),
+}
+# `<date>-<time>-` before the rest of a run folder's name.
+_STAMP = len("20261120-104138-")
+_SHOWN = 5
+
+
+class BadRun(ValueError):
+    """There is no such run, or it cannot be read; the message says which and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One point of a sweep, or the only one."""
+
+    value: float | None
+    comparison: Json
+    """A `trilane.comparison/1`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run folder, read."""
+
+    folder: Path
+    manifest: Json
+    result: Json | None
+    """`trilane.lab/1` or `trilane.comparison/1`; None when nothing was judged yet."""
+
+    @property
+    def name(self) -> str:
+        """The folder's name."""
+        return self.folder.name
+
+    @property
+    def kind(self) -> str:
+        """`race` or `lab`."""
+        return str(self.manifest["kind"])
+
+    @property
+    def status(self) -> str:
+        """`running`, `interrupted`, `complete` or `failed`."""
+        return str(self.manifest["status"])
+
+    @property
+    def experiment(self) -> str:
+        """Name of the experiment; `race` for a race."""
+        return experiment_name(self.manifest)
+
+    @property
+    def form(self) -> str | None:
+        """Form of the experiment; None for a race."""
+        form = self.manifest.get("form")
+        return None if form is None else str(form)
+
+    @property
+    def quick(self) -> bool:
+        """Whether `--quick` cut the experiment down."""
+        return bool(self.manifest.get("quick"))
+
+    @property
+    def machine(self) -> Json:
+        """Facts about the machine it ran on."""
+        return dict(self.manifest.get("machine") or {})
+
+    @property
+    def points(self) -> list[Point]:
+        """The comparisons: one per point of the sweep, one for a race, none before a result."""
+        if self.result is None:
+            return []
+        if self.kind == "race":
+            return [Point(None, self.result)]
+        return [Point(point["value"], point["comparison"]) for point in self.result["points"]]
+
+    @property
+    def validity(self) -> Json | None:
+        """Verdict and reasons of the whole run."""
+        return None if self.result is None else dict(self.result["validity"])
+
+
+def experiment_name(manifest: Json) -> str:
+    """What a run is a run of."""
+    if manifest["kind"] == "race":
+        return "race"
+    experiment = manifest.get("experiment")
+    return str(experiment["name"] if isinstance(experiment, dict) else experiment)
+
+
+def measures(comparison: Json) -> list[Json]:
+    """`name`, `label`, `unit` and `better` of every measure, in the order shown."""
+    named = comparison.get("measures")
+    if named is not None:
+        return [dict(measure) for measure in named]
+    return [
+        {key: getattr(measure, key) for key in ("name", "label", "unit", "better")}
+        for measure in MEASURES
+        if all(measure.name in arm["summary"] for arm in comparison["arms"])
+    ]
+
+
+def folders(state: Path) -> list[Path]:
+    """Every folder under `<state>/runs`, the newest first."""
+    runs = state / "runs"
+    if not runs.is_dir():
+        return []
+    found = [folder for folder in runs.iterdir() if folder.is_dir()]
+    return sorted(found, key=lambda folder: folder.name, reverse=True)
+
+
+def find(text: str, state: Path) -> Path:
+    """The run folder that `text` means.
+
+    In this order: a path to a run folder or to a file in one; `latest`, the newest run with a
+    result; the name of a run; an experiment (`bookstore`, or `bookstore-fair` for one form), its
+    latest complete run; the beginning of one run's name.
+    """
+    path = Path(text).expanduser()
+    if path.is_file() and (path.parent / MANIFEST).is_file():
+        path = path.parent
+    if (path / MANIFEST).is_file():
+        return path
+    if len(path.parts) > 1:
+        why = f"it holds no {MANIFEST}" if path.is_dir() else "there is no such folder"
+        raise BadRun(f"{text} is no run folder: {why}")
+    known = folders(state)
+    if text == "latest":
+        newest = next((folder for folder in known if _has_result(folder)), None)
+        if newest is None:
+            raise BadRun(f"there is no run with a result in {state / 'runs'}: {_first_run()}")
+        return newest
+    exact = next((folder for folder in known if folder.name == text), None)
+    if exact is not None:
+        return exact
+    return _of_experiment(text, known) or _by_prefix(text, known, state)
+
+
+def load(folder: Path) -> Run:
+    """Read a run folder; its result may be missing."""
+    manifest = read_manifest(folder)
+    name, schema = _RESULTS[manifest["kind"]]
+    file = folder / name
+    if not file.exists():
+        return Run(folder, manifest, None)
+    result = _read(file)
+    if result.get("schema") != schema:
+        raise BadRun(f"{file} has schema {result.get('schema')!r}, not {schema}")
+    return Run(folder, manifest, result)
+
+
+def load_judged(folder: Path) -> Run:
+    """Read a run folder that must have a result."""
+    run = load(folder)
+    if run.result is None:
+        raise BadRun(f"{run.name} has no result: it is {run.status}; {way_on(run.manifest)}")
+    return run
+
+
+def read_manifest(folder: Path) -> Json:
+    """The manifest of a run folder."""
+    file = folder / MANIFEST
+    if not file.is_file():
+        raise BadRun(f"{folder} is no run folder: it holds no {MANIFEST}")
+    manifest = _read(file)
+    if manifest.get("schema") != MANIFEST_SCHEMA:
+        raise BadRun(f"{file} has schema {manifest.get('schema')!r}, not {MANIFEST_SCHEMA}")
+    if manifest.get("kind") not in _RESULTS:
+        raise BadRun(f"{file} is of kind {manifest.get('kind')!r}, not {' or '.join(_RESULTS)}")
+    if "status" not in manifest:
+        raise BadRun(f"{file} does not say its status")
+    return manifest
+
+
+def way_on(manifest: Json) -> str:
+    """What to type for a run that did not end: go on with it, or make it again."""
+    command = str(manifest.get("command") or "trilane race")
+    if manifest["kind"] == "lab":
+        # Typed again, the command finds what it began, unless it was told to begin anew.
+        words = [word for word in command.split(" ") if word != "--new"]
+        return f"to go on with it: {' '.join(words)}"
+    return f"to make it again: {command}"
+
+
+def signature(folder: Path) -> str:
+    """Changes whenever the manifest or the result of a run folder is written."""
+    parts = []
+    for name in (MANIFEST, *(name for name, _ in _RESULTS.values())):
+        try:
+            found = (folder / name).stat()
+        except OSError:
+            continue
+        parts.append(f"{name}:{found.st_mtime_ns}:{found.st_size}")
+    return " ".join(parts)
+
+
+def _has_result(folder: Path) -> bool:
+    return any((folder / name).is_file() for name, _ in _RESULTS.values())
+
+
+def _of_experiment(text: str, known: list[Path]) -> Path | None:
+    """The latest complete run of an experiment, or of one form of it."""
+    unfinished: Path | None = None
+    for folder, manifest in _manifests(known, text):
+        name, form = experiment_name(manifest), manifest.get("form")
+        if text not in (name, f"{name}-{form}"):
+            continue
+        if manifest["status"] == "complete" and _has_result(folder):
+            return folder
+        unfinished = unfinished or folder
+    if unfinished is not None:
+        raise BadRun(
+            f"no run of {text} is complete: the latest, {unfinished.name}, is "
+            f"{read_manifest(unfinished)['status']}; {way_on(read_manifest(unfinished))}"
+        )
+    return None
+
+
+def _manifests(known: list[Path], text: str) -> Iterator[tuple[Path, Json]]:
+    """Manifests of the folders whose name has `text` after the time; damaged ones are no match."""
+    for folder in known:
+        if not folder.name[_STAMP:].startswith(text):
+            continue
+        try:
+            yield folder, read_manifest(folder)
+        except BadRun:
+            continue
+
+
+def _by_prefix(text: str, known: list[Path], state: Path) -> Path:
+    matching = [folder for folder in known if text and folder.name.startswith(text)]
+    if len(matching) == 1:
+        return matching[0]
+    if matching:
+        shown = ", ".join(folder.name for folder in matching[:_SHOWN])
+        more = f" and {len(matching) - _SHOWN} more" if len(matching) > _SHOWN else ""
+        raise BadRun(f"{text!r} begins the names of {len(matching)} runs: {shown}{more}")
+    if not known:
+        raise BadRun(f"there is no run {text!r}: {state / 'runs'} is empty; {_first_run()}")
+    shown = ", ".join(folder.name for folder in known[:_SHOWN])
+    raise BadRun(
+        f"{text!r} is no run folder, no name of a run in {state / 'runs'}, no beginning of one, "
+        f"and no experiment that has run; the latest are: {shown}"
+    )
+
+
+def _first_run() -> str:
+    return "make one with: trilane race"
+
+
+def _read(file: Path) -> Json:
+    try:
+        value: Any = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BadRun(f"cannot read {file}: {error.strerror}") from error
+    except ValueError as error:
+        raise BadRun(f"{file} is damaged: {error}") from error
+    if not isinstance(value, dict):
+        raise BadRun(f"{file} is damaged: it holds no JSON object")
+    return value

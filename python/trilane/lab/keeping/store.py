@@ -1,0 +1,75 @@
+"""Where state lives on disk, and how it is written: whole files or none."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+
+from trilane.lab.analysis.measures import Json
+
+
+def state_folder(override: Path | None = None) -> Path:
+    """`--state`, else `$XDG_STATE_HOME/trilane`, else `~/.local/state/trilane`."""
+    if override is not None:
+        return override
+    base = os.environ.get("XDG_STATE_HOME")
+    # The XDG specification: a relative path here is to be ignored.
+    if base and Path(base).is_absolute():
+        return Path(base) / "trilane"
+    return Path.home() / ".local" / "state" / "trilane"
+
+
+def now() -> str:
+    """This second in UTC, as ISO 8601."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def new_run_folder(state: Path, kind: str) -> Path:
+    """A fresh folder `<state>/runs/<time>-<kind>`."""
+    stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+    runs = state / "runs"
+    runs.mkdir(parents=True, exist_ok=True)
+    for attempt in range(1000):
+        folder = runs / (f"{stamp}-{kind}" + (f"-{attempt}" if attempt else ""))
+        try:
+            folder.mkdir()
+        except FileExistsError:
+            continue
+        return folder
+    raise FileExistsError(f"{runs}: too many runs in one second")
+
+
+def write_text(path: Path, content: str) -> None:
+    """Write a text file, atomically."""
+    write_bytes(path, content.encode())
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a file so that a reader, or a crash, sees the old one or the new one."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        # mkstemp makes files private; what we write is for the user like any other file of theirs.
+        temporary.chmod(0o666 & ~_umask())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def write_json(path: Path, value: Json) -> None:
+    """Write JSON, atomically."""
+    write_text(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

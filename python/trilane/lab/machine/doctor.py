@@ -1,0 +1,194 @@
+"""`trilane doctor`: what this machine has and lacks for measuring, and how to get it.
+
+Each fact is one `Check`: ok, warning (it works, but numbers will be worse or rarer) or missing.
+Only what `trilane race` cannot do without makes the command fail.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import importlib.metadata
+import platform
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from trilane import __version__, build_profile, revision
+from trilane.lab.analysis.conditions import machine_id
+from trilane.lab.analysis.measures import Json
+from trilane.lab.keeping import index, runs
+from trilane.lab.keeping.index import Row
+from trilane.lab.keeping.store import write_text
+from trilane.lab.machine import doctor_machine, doctor_tools
+from trilane.lab.machine.facts import facts
+from trilane.lab.machine.host import Check, Host
+
+SCHEMA = "trilane.doctor/1"
+_GIB, _MIB = 1 << 30, 1 << 20
+_LOW_DISK, _NO_DISK = 2 * _GIB, 64 * _MIB
+# A folder that says `running` and was not written to for this long belongs to a killed command.
+_SILENT_S = 600.0
+# What `lab.keeping.journal` locks; that module needs packages which may be missing here.
+_LOCK = ".lock"
+# The distributions of the extra `trilane[lab]`, without which there is no statistics and no report.
+_LAB = ("numpy", "scipy", "altair", "vl-convert-python", "jinja2", "hdrhistogram")
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """Everything that `doctor` found."""
+
+    checks: Sequence[Check]
+    runs: Sequence[Row]
+    unfinished: Sequence[Row]
+    """Broken, interrupted, failed and abandoned runs."""
+    state: Path
+    said: Sequence[str]
+    """Repairs of the index."""
+
+    @property
+    def able(self) -> bool:
+        """Whether the main job can run."""
+        return not any(check.needed and check.status == "missing" for check in self.checks)
+
+    def to_dict(self) -> Json:
+        """As `trilane.doctor/1`."""
+        return {
+            "schema": SCHEMA,
+            "trilane": {"version": __version__, "revision": revision, "profile": build_profile},
+            "machine": {"id": machine_id(facts()), **facts()},
+            "able": self.able,
+            "checks": [asdict(check) for check in self.checks],
+            "runs": {
+                "folder": str(self.state / "runs"),
+                "count": len(self.runs),
+                "unfinished": [
+                    {
+                        "folder": row.folder,
+                        "status": row.status,
+                        "problem": row.problem,
+                        "way_on": row.way_on,
+                    }
+                    for row in self.unfinished
+                ],
+            },
+            "said": list(self.said),
+        }
+
+
+def diagnose(state: Path, host: Host | None = None) -> Diagnosis:
+    """Look at everything, and rebuild the index of runs."""
+    host = host or Host()
+    said: list[str] = []
+    checks = [
+        *doctor_machine.checks(host),
+        *doctor_tools.checks(host),
+        *_trilane(),
+        *_state(state),
+    ]
+    rows = index.rebuild(state, said.append) if (state / "runs").is_dir() else []
+    unfinished = [
+        row for row in rows if row.status != "complete" and not _alive(state / "runs" / row.folder)
+    ]
+    return Diagnosis(checks, rows, unfinished, state, said)
+
+
+def _trilane() -> Iterator[Check]:
+    group = "Trilane"
+    native = f"{__version__}, {build_profile}" + (f", {revision[:7]}" if revision else "")
+    yield Check(
+        group,
+        "native module",
+        "ok" if build_profile == "release" else "warning",
+        native,
+        "the load engine; any other build measures itself",
+        None if build_profile == "release" else "make build",
+    )
+    version = platform.python_version()
+    yield Check(group, "Python", "ok", version, "runs the lab; 3.11 or later")
+    absent = [name for name in _LAB if _distribution(name) is None]
+    yield Check(
+        group,
+        "lab packages",
+        "missing" if absent else "ok",
+        ("without " + ", ".join(absent))
+        if absent
+        else ", ".join(f"{name} {_distribution(name)}" for name in _LAB[:3]),
+        "statistics and reports",
+        "pip install 'trilane[lab]'" if absent else None,
+        needed=True,
+    )
+
+
+def _state(state: Path) -> Iterator[Check]:
+    group = "State"
+    problem = _unwritable(state)
+    yield Check(
+        group,
+        "state folder",
+        "missing" if problem else "ok",
+        f"{state}: {problem}" if problem else str(state),
+        "runs, their index and the local certificate authority",
+        "trilane … --state DIR, or set XDG_STATE_HOME" if problem else None,
+        needed=True,
+    )
+    existing = next(folder for folder in (state, *state.absolute().parents) if folder.exists())
+    free = shutil.disk_usage(existing).free
+    yield Check(
+        group,
+        "free disk",
+        "missing" if free < _NO_DISK else "warning" if free < _LOW_DISK else "ok",
+        f"{free / _GIB:.1f} GiB",
+        "a long experiment with logs takes some hundred MiB",
+        f"free some of the disk of {existing}" if free < _LOW_DISK else None,
+        needed=True,
+    )
+
+
+def _unwritable(state: Path) -> str | None:
+    """Why no run can be written there; None when one can."""
+    probe = state / ".doctor"
+    try:
+        state.mkdir(parents=True, exist_ok=True)
+        write_text(probe, "")
+        probe.unlink()
+    except OSError as error:
+        return error.strerror or str(error)
+    return None
+
+
+def _alive(folder: Path) -> bool:
+    """Whether a command still works on a run that is not complete.
+
+    An experiment holds a lock while it runs; of a race only the time of its last file tells.
+    """
+    lock = folder / _LOCK
+    if lock.exists():
+        return _is_held(lock)
+    try:
+        if runs.read_manifest(folder)["status"] != "running":
+            return False
+    except runs.BadRun:
+        # No manifest yet: a run that begins looks like this, for a few seconds.
+        pass
+    written = [folder, *(folder / name for name in ("manifest.json", "samples.jsonl", "runs"))]
+    latest = max((path.stat().st_mtime for path in written if path.exists()), default=0.0)
+    return time.time() - latest < _SILENT_S
+
+
+def _is_held(lock: Path) -> bool:
+    with lock.open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
+def _distribution(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None

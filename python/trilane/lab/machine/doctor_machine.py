@@ -1,0 +1,281 @@
+"""Checks of the hardware and the kernel: what makes numbers steady, and what limits them."""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections.abc import Iterator
+
+from trilane.lab.machine import facts as machine
+from trilane.lab.machine.host import Check, Host
+
+_MACHINE, _LIMITS, _NETWORK = "Machine", "Limits", "Network"
+_CPU = "/sys/devices/system/cpu"
+_MIB = 1 << 20
+# What the embedded server asks for on each UDP socket; the load engine asks for half of it.
+_UDP_BUFFER = 8 * _MIB
+_DESCRIPTORS = 65_536
+_PORTS = 28_000
+_LOW_MEMORY = 1 << 30
+# METHOD: CPU steal above 2 % makes a run suspect.
+_STEAL = 0.02
+_LOADED = 0.25
+_GOOD_CLOCKS = ("tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter", "xen")
+# linux/udp.h
+_UDP_SEGMENT, _UDP_GRO = 103, 104
+_HIDDEN = "not shown (usual in a virtual machine)"
+
+
+def checks(host: Host) -> Iterator[Check]:
+    """All of them, in the order shown."""
+    yield from _cpus(host)
+    yield from _steadiness(host)
+    yield from _load(host)
+    yield from _limits(host)
+    yield from _tcp(host)
+    yield from _udp(host)
+
+
+def _cpus(host: Host) -> Iterator[Check]:
+    usable, here = machine.usable_cpus(), os.cpu_count() or 1
+    cores = {
+        host.read(f"{_CPU}/cpu{cpu}/topology/thread_siblings_list") or str(cpu) for cpu in usable
+    }
+    value = f"{len(usable)} of {here} CPUs usable, {len(cores)} cores"
+    enough = len(cores) >= 4
+    yield Check(
+        _MACHINE,
+        "CPUs",
+        "ok" if enough else "warning",
+        value,
+        "client and server need their own, and the rest of the system some",
+        None if enough else "use a machine, or give this container, 4 cores or more",
+    )
+    quota = _quota(host)
+    if quota is not None:
+        yield Check(
+            _MACHINE,
+            "CPU quota",
+            "warning" if quota < len(usable) else "ok",
+            f"{quota:g} CPUs",
+            "a throttled container stops for up to 100 ms at a time",
+            "run without --cpus; use --cpuset-cpus" if quota < len(usable) else None,
+        )
+    may = _may_pin(usable)
+    yield Check(
+        _MACHINE,
+        "pinning",
+        "ok" if may and len(cores) >= 2 else "warning",
+        "possible"
+        if may and len(cores) >= 2
+        else f"{len(cores)} core"
+        if may
+        else "the system refuses it",
+        "keeps client and server off each other's CPU",
+        None if may and len(cores) >= 2 else "2 cores or more, and sched_setaffinity allowed",
+    )
+
+
+def _quota(host: Host) -> float | None:
+    """CPUs that the control group may use; None when it may use all."""
+    words = (host.read("/sys/fs/cgroup/cpu.max") or "").split()
+    if len(words) != 2 or words[0] == "max":
+        return None
+    return int(words[0]) / int(words[1])
+
+
+def _may_pin(usable: list[int]) -> bool:
+    try:
+        os.sched_setaffinity(0, usable)
+    except (OSError, AttributeError):
+        return False
+    return True
+
+
+def _steadiness(host: Host) -> Iterator[Check]:
+    governor = host.read(f"{_CPU}/cpu0/cpufreq/scaling_governor")
+    slow = governor not in (None, "performance")
+    yield Check(
+        _MACHINE,
+        "CPU governor",
+        "warning" if slow else "ok",
+        governor or _HIDDEN,
+        "any other than `performance` changes the clock during a run",
+        "sudo cpupower frequency-set -g performance" if slow else None,
+    )
+    turbo, switch = _turbo(host)
+    yield Check(
+        _MACHINE,
+        "turbo",
+        "warning" if turbo else "ok",
+        _HIDDEN if turbo is None else "on" if turbo else "off",
+        "the first seconds run faster than the rest",
+        switch if turbo else None,
+    )
+    wakeful = os.access(host.root / "dev/cpu_dma_latency", os.W_OK)
+    yield Check(
+        _MACHINE,
+        "CPU wake-up",
+        "ok" if wakeful else "warning",
+        "idle states can be held off" if wakeful else "/dev/cpu_dma_latency is not writable",
+        "waking a halted CPU is charged to the faster client",
+        None if wakeful else "run as root, or: sudo setfacl -m u:$USER:w /dev/cpu_dma_latency",
+    )
+    clock = host.read("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+    slow_clock = clock is not None and not clock.startswith(_GOOD_CLOCKS)
+    yield Check(
+        _MACHINE,
+        "clock source",
+        "warning" if slow_clock else "ok",
+        clock or _HIDDEN,
+        "any slower one makes each reading of the clock a system call",
+        "sudo sh -c 'echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource'"
+        if slow_clock
+        else None,
+    )
+
+
+def _turbo(host: Host) -> tuple[bool | None, str | None]:
+    """Whether turbo is on, and the command that ends it; None where the machine does not say."""
+    none = host.number(f"{_CPU}/intel_pstate/no_turbo")
+    if none is not None:
+        return none == 0, f"echo 1 | sudo tee {_CPU}/intel_pstate/no_turbo"
+    boost = host.number(f"{_CPU}/cpufreq/boost")
+    if boost is not None:
+        return boost == 1, f"echo 0 | sudo tee {_CPU}/cpufreq/boost"
+    return None, None
+
+
+def _load(host: Host) -> Iterator[Check]:
+    steal = _steal(host)
+    if steal is not None:
+        yield Check(
+            _MACHINE,
+            "steal",
+            "warning" if steal > _STEAL else "ok",
+            f"{100 * steal:.1f} % since it was started",
+            "CPU that the hypervisor gave to others; above 2 % a run is suspect",
+            "use a machine of your own, or dedicated CPUs" if steal > _STEAL else None,
+        )
+    words = (host.read("/proc/loadavg") or "").split()
+    if words:
+        load, cpus = float(words[0]), os.cpu_count() or 1
+        busy = load > _LOADED * cpus
+        yield Check(
+            _MACHINE,
+            "load",
+            "warning" if busy else "ok",
+            f"{load:.2f} runnable threads over the last minute",
+            "other programs take CPU from client and server",
+            "end other programs; see: top" if busy else None,
+        )
+    available = _meminfo(host, "MemAvailable")
+    if available is not None:
+        yield Check(
+            _MACHINE,
+            "memory",
+            "warning" if available < _LOW_MEMORY else "ok",
+            f"{available / 2**30:.1f} GiB available",
+            "swapping would be measured too",
+            "end other programs" if available < _LOW_MEMORY else None,
+        )
+
+
+def _steal(host: Host) -> float | None:
+    first = (host.read("/proc/stat") or "").partition("\n")[0].split()
+    # proc(5): cpu user nice system idle iowait irq softirq steal ...
+    if len(first) < 9:
+        return None
+    ticks = [int(word) for word in first[1:9]]
+    return ticks[7] / sum(ticks) if sum(ticks) else None
+
+
+def _meminfo(host: Host, name: str) -> int | None:
+    for line in (host.read("/proc/meminfo") or "").splitlines():
+        key, _, value = line.partition(":")
+        if key == name:
+            return int(value.split()[0]) * 1024
+    return None
+
+
+def _limits(host: Host) -> Iterator[Check]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    few = hard != resource.RLIM_INFINITY and hard < _DESCRIPTORS
+    yield Check(
+        _LIMITS,
+        "open files",
+        "warning" if few else "ok",
+        f"{_count(soft)} now, {_count(hard)} at most",
+        "one for each connection, in client and server",
+        f"as root: ulimit -n {_DESCRIPTORS}; for good: /etc/security/limits.conf" if few else None,
+    )
+    words = (host.read("/proc/sys/net/ipv4/ip_local_port_range") or "").split()
+    if len(words) == 2:
+        ports = int(words[1]) - int(words[0]) + 1
+        yield Check(
+            _LIMITS,
+            "client ports",
+            "warning" if ports < _PORTS else "ok",
+            f"{ports:,} ({words[0]}–{words[1]})",
+            "one for each connection to one address, and a minute after it closed",
+            "sudo sysctl net.ipv4.ip_local_port_range='1024 65535'" if ports < _PORTS else None,
+        )
+
+
+def _count(limit: int) -> str:
+    return "unlimited" if limit == resource.RLIM_INFINITY else f"{limit:,}"
+
+
+def _tcp(host: Host) -> Iterator[Check]:
+    control = host.read("/proc/sys/net/ipv4/tcp_congestion_control")
+    available = (host.read("/proc/sys/net/ipv4/tcp_available_congestion_control") or "").split()
+    allowed = (host.read("/proc/sys/net/ipv4/tcp_allowed_congestion_control") or "").split()
+    choice = available if os.geteuid() == 0 else allowed
+    cubic = control == "cubic" or "cubic" in choice
+    if control is not None:
+        yield Check(
+            _NETWORK,
+            "TCP congestion control",
+            "ok" if cubic else "warning",
+            f"{control}; this user may choose {', '.join(choice) or 'none'}",
+            "QUIC stacks use CUBIC: TCP must too, or a race compares two controllers",
+            None
+            if cubic
+            else "sudo modprobe tcp_cubic; sudo sysctl net.ipv4.tcp_allowed_congestion_control="
+            f"'{' '.join(dict.fromkeys([*allowed, 'cubic']))}'",
+        )
+    mtu = host.number("/sys/class/net/lo/mtu")
+    if mtu is not None:
+        yield Check(
+            _NETWORK,
+            "loopback MTU",
+            "ok",
+            f"{mtu:,} B",
+            "TCP fills it and QUIC does not: a network with an MTU of 1,500 B favours TCP less",
+        )
+
+
+def _udp(host: Host) -> Iterator[Check]:
+    for name, what in (("rmem_max", "receive"), ("wmem_max", "send")):
+        size = host.number(f"/proc/sys/net/core/{name}")
+        if size is None:
+            continue
+        small = size < _UDP_BUFFER
+        yield Check(
+            _NETWORK,
+            f"UDP {what} buffer",
+            "warning" if small else "ok",
+            f"{size / _MIB:.3g} MiB at most",
+            f"HTTP/3 loses datagrams when it is full; {_UDP_BUFFER // _MIB} MiB are asked for",
+            f"sudo sysctl net.core.{name}={_UDP_BUFFER}" if small else None,
+        )
+    for name, option, value in (("GSO", _UDP_SEGMENT, 1200), ("GRO", _UDP_GRO, 1)):
+        there = host.udp_option(option, value)
+        yield Check(
+            _NETWORK,
+            f"UDP {name}",
+            "ok" if there else "warning",
+            "there" if there else "not in this kernel",
+            "HTTP/3 moves many datagrams in one system call",
+            None if there else "Linux 5.0 or later",
+        )

@@ -1,0 +1,72 @@
+"""Facts about this machine, for the ledger, and which CPUs a race may pin to."""
+
+from __future__ import annotations
+
+import os
+import platform
+from pathlib import Path
+
+from trilane.lab.analysis.measures import Json
+
+_CPUS = Path("/sys/devices/system/cpu")
+_IPV4 = Path("/proc/sys/net/ipv4")
+
+
+def facts() -> Json:
+    """CPU, kernel and interpreter; None where the system does not say."""
+    return {
+        "cpu": _cpu_model(),
+        "cpus_usable": len(usable_cpus()),
+        "governor": _read(_CPUS / "cpu0/cpufreq/scaling_governor"),
+        "kernel": f"{platform.system()} {platform.release()}",
+        "tcp_congestion_control": _read(_IPV4 / "tcp_congestion_control"),
+        "python": platform.python_version(),
+    }
+
+
+def usable_cpus() -> list[int]:
+    """CPUs that this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return sorted(os.sched_getaffinity(0))
+    return list(range(os.cpu_count() or 1))
+
+
+def one_cpu_per_core(cpus: list[int]) -> list[int]:
+    """`cpus` ordered so that no two of the first ones share a physical core."""
+    seen: set[str] = set()
+    first: list[int] = []
+    siblings: list[int] = []
+    for cpu in cpus:
+        core = _read(_CPUS / f"cpu{cpu}/topology/thread_siblings_list") or str(cpu)
+        (siblings if core in seen else first).append(cpu)
+        seen.add(core)
+    return first + siblings
+
+
+def split_cpus(threads: int) -> tuple[list[int], list[int]] | None:
+    """CPUs for the server and for the client, `threads` each; None when there are too few."""
+    cpus = one_cpu_per_core(usable_cpus())
+    if len(cpus) < 2 * threads:
+        return None
+    return sorted(cpus[:threads]), sorted(cpus[threads : 2 * threads])
+
+
+def may_use_congestion_control(name: str) -> bool:
+    """Whether the kernel lets this process choose that TCP congestion control."""
+    listed = "available" if os.geteuid() == 0 else "allowed"
+    return name in (_read(_IPV4 / f"tcp_{listed}_congestion_control") or "").split()
+
+
+def _cpu_model() -> str | None:
+    for line in (_read(Path("/proc/cpuinfo")) or "").splitlines():
+        name, _, value = line.partition(":")
+        if name.strip() in ("model name", "Model", "cpu model"):
+            return value.strip()
+    return platform.processor() or None
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return None

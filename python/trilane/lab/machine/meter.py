@@ -1,0 +1,167 @@
+"""What a run cost outside the load process: our server's CPU, and everybody else's.
+
+Server CPU per request
+    Kernel counters of the server's threads are read before and after each run, so they cover the
+    run's handshakes and warm-up as well. They are divided by all requests of the run, warm-up
+    included: numerator and denominator span the same time.
+Others
+    CPU time of the whole machine less the server's, the load's and ours: on a busy machine neither
+    end is at its limit and still both are slow.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trilane.lab.analysis.measures import Json
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+# Shares of less are noise: the counters of a process step by 10 ms.
+_SHORTEST_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class _Thread:
+    """Counters of one thread, in seconds."""
+
+    cpu: float = 0.0
+    waited: float = 0.0
+    """Time for which it was ready to run and another program had the CPU."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """Counters at one instant, in seconds."""
+
+    at: float
+    threads: Mapping[str, _Thread]
+    """The threads of the server."""
+    server: float
+    """CPU of the server's process, ended threads included."""
+    mine: float
+    """CPU of this process and of the children it has waited for: the loads."""
+    machine: float
+    """CPU of everything in user and system mode; time for interrupts is nobody's and left out."""
+
+
+class Meter:
+    """CPU of a server and of the machine between two instants (`runner.ServerMeter`)."""
+
+    def __init__(self, pid: int | Sequence[int], cpus: int, ours: Sequence[int] = ()) -> None:
+        """Watch the processes `pid` on `cpus` CPUs; those in `ours` are never called others."""
+        pids = [pid] if isinstance(pid, int) else list(pid)
+        self._cpus = cpus
+        self._folders = [Path(f"/proc/{one}") for one in pids]
+        self._ours = [Path(f"/proc/{one}") for one in ours]
+        self._before: _Reading | None = None
+        self._after: _Reading | None = None
+
+    def start(self) -> None:
+        """A run begins."""
+        self._before, self._after = self._read(), None
+
+    def end(self) -> None:
+        """The run has ended, and its client may go on for a while."""
+        self._after = self._read()
+
+    def stop(self, run: Json | None, client_s: float = 0.0) -> Mapping[str, Any] | None:
+        """What was spent from `start` to `end`, or to now where nobody called `end`.
+
+        `client_s` is the CPU of a client that has not been waited for yet. None when the server is
+        gone or the run left no count.
+        """
+        before, after = self._before, self._after or self._read()
+        if before is None or after is None or run is None:
+            return None
+        wall = after.at - before.at
+        threads = [
+            (thread, before.threads.get(task, _Thread())) for task, thread in after.threads.items()
+        ]
+        # Counters of live threads are exact to the nanosecond but die with their thread; the
+        # process total keeps the dead ones at 10 ms resolution.
+        ended = before.threads.keys() - after.threads.keys()
+        cpu_s = (
+            after.server - before.server
+            if ended
+            else sum(now.cpu - then.cpu for now, then in threads)
+        )
+        mine = after.mine - before.mine + client_s
+        others_s = after.machine - before.machine - cpu_s - mine
+        requests = run["requests"]["started"] + run["requests"]["warmup"]["started"]
+        return {
+            "cpu_s": cpu_s,
+            "requests": requests,
+            "cpu_us_per_request": 1e6 * cpu_s / requests if requests else None,
+            "busy": self._busy(
+                run,
+                wall,
+                # As for the client's workers: a thread kept from its CPU is busy, not idle.
+                busiest=max(
+                    (now.cpu + now.waited - then.cpu - then.waited for now, then in threads),
+                    default=0.0,
+                ),
+                total=cpu_s,
+            ),
+            "others_busy": min(1.0, max(0.0, others_s / (wall * (os.cpu_count() or 1)))),
+        }
+
+    def _busy(self, run: Json, wall: float, *, busiest: float, total: float) -> float | None:
+        """How near the server was to its limit: its busiest thread, or all of them on its CPUs."""
+        loaded = run["plan"]["duration_s"] or run["rate"]["window_s"]
+        # The client's start and end are no load; a run never lasts longer than the wall saw.
+        seconds = min(float(loaded + run["plan"]["warmup_s"]), wall)
+        if seconds < _SHORTEST_S:
+            return None
+        return min(1.0, max(busiest, total / self._cpus) / seconds)
+
+    def _read(self) -> _Reading | None:
+        try:
+            threads = {}
+            for folder in self._folders:
+                for task in (folder / "task").iterdir():
+                    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                        threads[task.name] = _thread(task)
+            return _Reading(
+                at=time.monotonic(),
+                threads=threads,
+                server=sum(_stat_seconds(folder / "stat") for folder in self._folders),
+                mine=_usage(resource.RUSAGE_SELF)
+                + _usage(resource.RUSAGE_CHILDREN)
+                + sum(_stat_seconds(folder / "stat") for folder in self._ours),
+                machine=_machine_seconds(),
+            )
+        except OSError:
+            return None
+
+
+def _thread(task: Path) -> _Thread:
+    try:
+        ran, waited, *_ = (task / "schedstat").read_text(encoding="ascii").split()
+    except FileNotFoundError:
+        # A kernel without CONFIG_SCHED_INFO.
+        return _Thread(_stat_seconds(task / "stat"))
+    return _Thread(int(ran) / 1e9, int(waited) / 1e9)
+
+
+def _stat_seconds(stat: Path) -> float:
+    # proc(5): utime and stime are fields 14 and 15; after the name in brackets comes field 3.
+    fields = stat.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS
+
+
+def _machine_seconds() -> float:
+    # proc(5): cpu user nice system idle iowait irq softirq steal ...
+    user, nice, system = Path("/proc/stat").read_text(encoding="ascii").split(maxsplit=4)[1:4]
+    return (int(user) + int(nice) + int(system)) / _TICKS
+
+
+def _usage(who: int) -> float:
+    used = resource.getrusage(who)
+    return used.ru_utime + used.ru_stime

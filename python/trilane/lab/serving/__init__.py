@@ -1,0 +1,1 @@
+"""Servers to aim at and the emulated network before them."""

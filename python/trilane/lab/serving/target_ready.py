@@ -1,0 +1,142 @@
+"""Waiting until a server answers, over every version that is wanted."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import ssl
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from urllib.parse import urlsplit
+
+from trilane.lab.process import told
+from trilane.lab.serving.launch import Launched
+from trilane.lab.serving.target_config import ServerConfig
+
+LOAD = (sys.executable, "-m", "trilane", "load")
+_POLL_S = 0.05
+_ANSWER_S = 2.0
+_LOAD_S = 5.0
+# Starting Python takes longer than asking.
+_LOAD_SLACK_S = 10.0
+
+
+class NotReady(RuntimeError):
+    """The server did not answer in time; the message ends with its last words."""
+
+
+class Died(NotReady):
+    """The server ended before it was ready."""
+
+
+def wait_for(
+    config: ServerConfig, server: Launched, origins: Mapping[str, str], cacert: str | None
+) -> None:
+    """Return once a server of ours answers over the versions of `origins`; raises NotReady."""
+
+    def check() -> None:
+        if server.ended():
+            raise Died(
+                f"{config.name} {_how_it_ended(server.exit_code)} before it was ready"
+                f"{_last_words(server)}"
+            )
+
+    _wait(config, origins, cacert, check, lambda: _last_words(server))
+
+
+def wait_for_url(config: ServerConfig, origins: Mapping[str, str], cacert: str | None) -> None:
+    """The same for a server that is not ours."""
+    _wait(config, origins, cacert, lambda: None, lambda: "")
+
+
+def _wait(
+    config: ServerConfig,
+    origins: Mapping[str, str],
+    cacert: str | None,
+    check: Callable[[], None],
+    last_words: Callable[[], str],
+) -> None:
+    deadline = time.monotonic() + config.ready_timeout_s
+    # HTTP/1.1 first: asking costs nothing, where the others need a process each.
+    for version in sorted(origins, key="h1".__ne__):
+        url = f"{origins[version]}{config.ready_path}"
+        while True:
+            check()
+            patience_s = max(0.1, deadline - time.monotonic())
+            problem = (
+                _ask_h1(url, cacert, min(_ANSWER_S, patience_s))
+                if version == "h1"
+                else _ask_native(version, url, cacert, min(_LOAD_S, patience_s))
+            )
+            if problem is None:
+                break
+            check()
+            if time.monotonic() > deadline:
+                raise NotReady(
+                    f"{config.name} was not ready within {config.ready_timeout_s:g} s: "
+                    f"{url} over {version}: {problem}{last_words()}"
+                )
+            time.sleep(_POLL_S)
+    check()
+
+
+def _ask_h1(url: str, cacert: str | None, timeout_s: float) -> str | None:
+    """What is wrong with the answer to one request; None when it is 200."""
+    try:
+        with contextlib.closing(_connection(url, cacert, timeout_s)) as connection:
+            connection.request("GET", urlsplit(url).path)
+            status = connection.getresponse().status
+    except (OSError, http.client.HTTPException) as error:
+        return str(error) or type(error).__name__
+    return None if status == http.HTTPStatus.OK else f"status {status}"
+
+
+def _connection(url: str, cacert: str | None, timeout_s: float) -> http.client.HTTPConnection:
+    parts = urlsplit(url)
+    host = str(parts.hostname)
+    if parts.scheme == "http":
+        return http.client.HTTPConnection(host, parts.port, timeout=timeout_s)
+    context = ssl.create_default_context(cafile=cacert)
+    return http.client.HTTPSConnection(host, parts.port, timeout=timeout_s, context=context)
+
+
+def _ask_native(version: str, url: str, cacert: str | None, timeout_s: float) -> str | None:
+    """The same by one request of the native engine, which speaks every version."""
+    command = [
+        *(*LOAD, url, f"--{version}", "-c", "1", "-n", "1", "--expect-status", "200"),
+        *("--timeout", f"{timeout_s:.3f}s", "--connect-timeout", f"{timeout_s:.3f}s"),
+        *(("--cacert", cacert) if cacert else ()),
+        *("--format", "json"),
+    ]
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=2 * timeout_s + _LOAD_SLACK_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return f"no answer within {timeout_s:g} s"
+    try:
+        requests = json.loads(done.stdout)["requests"]
+    except (ValueError, KeyError, TypeError):
+        return told(done.stderr) or f"trilane load ended with exit code {done.returncode}"
+    if requests["ok"] == 1:
+        return None
+    examples = [str(failure["example"]) for failure in requests["failures"].values()]
+    return examples[0] if examples else "no answer"
+
+
+def _how_it_ended(code: int | None) -> str:
+    if code is not None and code < 0:
+        return f"was ended by signal {-code}"
+    return f"ended with exit code {code}"
+
+
+def _last_words(server: Launched) -> str:
+    tail = server.tail()
+    return f"; its log {server.log} ends:\n{tail}" if tail else f"; its log {server.log} is empty"

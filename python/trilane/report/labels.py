@@ -1,0 +1,38 @@
+"""What rows of a lab result are called: measures, and ratios of a post."""
+
+from __future__ import annotations
+
+from trilane.lab.analysis.measures import Json
+from trilane.report import text, view
+
+
+def published_labels(lab: Json) -> list[str]:
+    """One label per published ratio; those that a post gives twice also say where."""
+    labels = [ratio_label(lab, row) for row in lab["published"]]
+    return [
+        f"{label} ({row['published']['where']})" if labels.count(label) > 1 else label
+        for label, row in zip(labels, lab["published"], strict=True)
+    ]
+
+
+def ratio_label(lab: Json, row: Json) -> str:
+    """`elapsed time: hyper, HTTP/2 ÷ Requests, HTTP/1.1 at 1,000 requests`."""
+    titles = view.lab_titles(lab)
+    label = measure_label(lab, row["measure"])
+    said = f"{label}: {titles.get(row['arm'], row['arm'])} ÷ {titles.get(row['to'], row['to'])}"
+    if lab["sweep"] and row["at"] is not None:
+        said += f" at {text.swept(row['at'], lab['sweep']['key'], lab['sweep']['unit'])}"
+    return said
+
+
+def measure_label(lab: Json, name: str) -> str:
+    """The label of a measure anywhere in the result; its name where nothing has a value."""
+    return next(
+        (
+            measure.label
+            for point in lab["points"]
+            for measure in view.measures(point["comparison"])
+            if measure.name == name
+        ),
+        name.replace("_", " "),
+    )
