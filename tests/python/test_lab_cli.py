@@ -123,6 +123,17 @@ def test_arms_and_requests_are_chosen_like_in_the_tool_of_the_post(
     assert [run["requests"]["ok"] for run in arm["runs"]] == [30]
 
 
+def test_arms_of_another_form_choose_that_form(made: tuple[Path, Any, str]) -> None:
+    folder, _, _ = made
+    done = trilane(
+        *("lab", "run", "small", "-t", "alone", "--blocks", "1", "--state", "alone"),
+        *("--format", "json"),
+        folder=folder,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["experiment"]["form"] == "other"
+
+
 def test_a_breached_expectation_is_exit_code_3(made: tuple[Path, Any, str]) -> None:
     folder, _, _ = made
     (folder / "strict.toml").write_text(
@@ -138,7 +149,7 @@ def test_a_breached_expectation_is_exit_code_3(made: tuple[Path, Any, str]) -> N
     [
         (("smal",), "small"),
         (("small", "--form", "published"), "fair, other"),
-        (("small", "-t", "alone"), "--form other"),
+        (("small", "--form", "fair", "-t", "alone"), "--form other"),
         (("small", "-t", "nobody"), "sync, engine"),
         (("small", "-n", "0"), "-n"),
         (("small", "--blocks", "x"), "--blocks"),

@@ -114,14 +114,14 @@ def round_trip_s(connection: socket.socket, data: bytes = b"ping") -> float:
 
 
 def test_the_first_bytes_pay_for_the_connect_too() -> None:
-    with (
-        serving(echo) as origin,
-        opened_relay(origin, DELAY_S) as opened,
-        connect(opened.origin) as client,
-    ):
-        assert round_trip_s(client) >= 2 * DELAY_S - GRAIN_S
-        for _ in range(3):
-            assert round_trip_s(client) >= DELAY_S - GRAIN_S
+    with serving(echo) as origin, opened_relay(origin, DELAY_S) as opened:
+        # Counted from the connect: what a busy machine lets pass before the first byte counts too.
+        began = time.monotonic()
+        with connect(opened.origin) as client:
+            round_trip_s(client)
+            assert time.monotonic() - began >= 2 * DELAY_S - GRAIN_S
+            for _ in range(3):
+                assert round_trip_s(client) >= DELAY_S - GRAIN_S
 
 
 def test_who_connects_ahead_pays_once() -> None:

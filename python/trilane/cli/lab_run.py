@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -28,8 +28,8 @@ NAME is one of `trilane lab list`, or a .toml file. Every run is a fresh process
 every arm once in random order, the baseline twice. Ctrl-C, a crash or kill -9 lose at most the run
 that was under way: the same command continues where it stopped (--new begins anew).
 
--t picks arms and -n sets the requests, as in: trilane lab run strategies --form published -t sync
--t sync_threads -n 1000
+-t picks arms and -n sets the requests, as in: trilane lab run strategies -t sync -t sync_threads
+-n 1000
 
 Exit codes: 0 done, 1 could not run, 2 wrong usage, 3 an expectation of the file was breached, 4 the
 measurement is invalid, 130 interrupted (what was measured is still reported)."""
@@ -54,7 +54,11 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per flag
     name: Annotated[str, typer.Argument(metavar="NAME", help="Experiment, or a .toml file.")],
     form: Annotated[
         str | None,
-        typer.Option("--form", metavar="FORM", help="published, fair ... [default: fair]"),
+        typer.Option(
+            "--form",
+            metavar="FORM",
+            help="published, fair ... [default: fair, or the one that has the arms of -t]",
+        ),
     ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Smaller, within 2 minutes on two cores.")
@@ -98,7 +102,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per flag
         raise Usage(str(error)) from error
     wanted = study.Wanted(
         experiment=experiment,
-        form=_form(experiment, form),
+        form=_form(experiment, form, arms or ()),
         quick=quick,
         publish=publish,
         blocks=None if blocks is None else units.count("--blocks", blocks),
@@ -184,9 +188,14 @@ def _exit_code(result: Json) -> int:
     return BREACHED if any(row["met"] is False for row in result["expect"]) else OK
 
 
-def _form(experiment: Experiment, name: str | None) -> str:
+def _form(experiment: Experiment, name: str | None, arms: Sequence[str]) -> str:
+    """The form that was named, else the one that has the arms, else the fair one."""
     if name is None:
-        return "fair" if "fair" in experiment.forms else next(iter(experiment.forms))
+        forms = sorted(experiment.forms, key=lambda form: form != "fair")
+        having = [
+            form for form in forms if set(arms) <= {arm.name for arm in experiment.forms[form].arms}
+        ]
+        return (having or forms)[0]
     if name not in experiment.forms:
         known = ", ".join(experiment.forms)
         raise Usage(f"{experiment.name} has no form {name!r}: choose from {known}")
