@@ -25,11 +25,13 @@ EVERY = [
     for version in contender.versions
     for strategy in contender.strategies[version]
 ]
-# One strategy each is enough for what does not depend on the strategy.
+# One strategy each is enough for what does not depend on the strategy. A load generator that has
+# no other than `load` does not do these things; it has tests of its own.
 PAIRS = [
     pytest.param(contender, version, contender.strategies[version][0], id=f"{name}-{version}")
     for name, contender in CONTENDERS.items()
     for version in contender.versions
+    if contender.strategies[version][0] != "load"
 ]
 OVER_TLS = [pair for pair in PAIRS if pair.values[1] != "h2c"]
 # Where the system does not tell QUIC that nobody listens, only the time does.

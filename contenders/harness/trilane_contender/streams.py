@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
 from collections.abc import Iterable, Sequence
 from itertools import cycle, islice
@@ -36,6 +37,10 @@ class Streams:
         self._chunked = plan.strategy == "chunks"
         self._window = plan.chunk if self._chunked else plan.in_flight
         self._waiting: deque[tuple[str, int, int, Any]] = deque()
+        # Made here, as other sessions are; what fails now fails again, and is counted, with the
+        # first request.
+        with contextlib.suppress(Exception):
+            self._connection()
 
     def batch(self, paths: Sequence[str], find: Finder | None = None) -> list[str]:
         """In their order."""
