@@ -5,18 +5,28 @@
 
 import { readFileSync, writeSync } from 'node:fs'
 import { createInterface } from 'node:readline'
-import { Factory } from './client.mjs'
-import { Runner } from './work.mjs'
 
 const SCHEMA = 'trilane.contender/1'
+const NEEDED = JSON.parse(readFileSync(new URL('./package.json', import.meta.url), 'utf8'))
+  .engines.node.replace('>=', '')
 
 function emit (event) {
   writeSync(1, JSON.stringify(event) + '\n')
 }
 
+/** Whether this Node is as new as undici needs it. */
+function newEnough (having, needed) {
+  const [ours, theirs] = [having, needed].map(version => version.split('.').map(Number))
+  const differing = theirs.findIndex((part, n) => part !== ours[n])
+  return differing === -1 || ours[differing] > theirs[differing]
+}
+
 /** Why the plan cannot be carried out, or nothing. */
 function refusal (plan) {
   const together = ['chunks', 'multiplexed'].includes(plan.strategy)
+  if (!newEnough(process.versions.node, NEEDED)) {
+    return `undici needs Node.js ${NEEDED} or newer, this is ${process.versions.node}`
+  }
   if (plan.schema !== SCHEMA) return `the plan's schema is ${plan.schema}, this program speaks ${SCHEMA}`
   if (plan.version === 'h3') return 'undici has no HTTP/3'
   if (plan.repeat_processes > 0) {
@@ -53,6 +63,9 @@ if (reason) {
   emit({ event: 'cannot', reason })
   process.exit(0)
 }
+// Only now: on an older Node these imports fail.
+const { Factory } = await import('./client.mjs')
+const { Runner } = await import('./work.mjs')
 const factory = new Factory(plan)
 const runner = new Runner(plan, factory)
 await warmUp(runner, plan)

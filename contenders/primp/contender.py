@@ -33,7 +33,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "harness"))
 import primp
 
 from trilane_contender import Answer, Library, Plan, run
-from trilane_contender.reqwest import broken
+from trilane_contender.reqwest import broken, without_proxies
 
 SPOKEN = "h2"
 
@@ -97,6 +97,7 @@ class AsyncClient:
 
 
 if __name__ == "__main__":
+    without_proxies()
     sys.exit(
         run(
             Library(

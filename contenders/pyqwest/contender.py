@@ -43,7 +43,7 @@ import pyqwest
 from pyqwest import HTTPVersion
 
 from trilane_contender import Answer, Library, Plan, run
-from trilane_contender.reqwest import broken
+from trilane_contender.reqwest import broken, without_proxies
 
 ASKED = {
     "h1": HTTPVersion.HTTP1,
@@ -128,6 +128,7 @@ class AsyncClient:
 
 
 if __name__ == "__main__":
+    without_proxies()
     sys.exit(
         run(
             Library(

@@ -95,6 +95,7 @@ def test_a_second_of_load(load: Callable[..., Said]) -> None:
     assert result["ok"] > 0
     assert result["versions"] == {"h1": result["ok"]}
     assert result["abandoned"] == result["connections"] == 6
+    assert result["body_bytes"] == result["ok"] * len("hello world")
 
 
 def test_several_paths_are_sent_in_turn(load: Callable[..., Said]) -> None:

@@ -1,12 +1,14 @@
-"""What reqwest, under several Python libraries, writes into its errors, as kinds of failure."""
+"""What the Python libraries over reqwest have in common: its errors, and its love of proxies."""
 
 from __future__ import annotations
 
+import os
 import re
 
 from trilane_contender.client import Broken
 from trilane_contender.failures import kind_of
 
+_PROXIES = frozenset({"all_proxy", "http_proxy", "https_proxy"})
 _OS_ERROR = re.compile(r"\(os error (\d+)\)")
 _WORDS = (
     ("dns error", "dns"),
@@ -25,6 +27,13 @@ _WORDS = (
     ("unexpected eof", "closed"),
     ("(connect)", "connect"),
 )
+
+
+def without_proxies() -> None:
+    """Let this process know no proxies: reqwest takes them from the environment, unasked."""
+    for name in list(os.environ):
+        if name.lower() in _PROXIES:
+            del os.environ[name]
 
 
 def broken(error: Exception) -> Broken:

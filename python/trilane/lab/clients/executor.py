@@ -25,6 +25,7 @@ from trilane.lab.machine.meter import Meter
 _SLACK_S = 30.0
 # Nobody waits longer for one run; a workload that needs more says so by its duration.
 _LONGEST_S = 1800.0
+_PROBE_S = 1.0
 _PROBE_REQUESTS = 2
 _TOO_FEW = re.compile(r"too few for a p\d")
 
@@ -58,7 +59,11 @@ class Executor:
         """Why the arm cannot run at all, after a short try; None when it can."""
         form = self.form
         workload = replace(form.workload, warmup_requests=0, warmup_s=0.0, repeat=1)
-        workload = replace(workload, duration_s=None, count=_PROBE_REQUESTS)
+        if self.command is not None and self.arm.strategy == "load":
+            # A load generator of others', such as wrk, knows no number of requests.
+            workload = replace(workload, duration_s=_PROBE_S, count=None)
+        else:
+            workload = replace(workload, duration_s=None, count=_PROBE_REQUESTS)
         arm = self.arm.with_in_flight(min(self.arm.in_flight, _PROBE_REQUESTS))
         short = replace(self, form=replace(form, workload=workload), arm=arm)
         # Two requests read other bodies than the whole workload does.

@@ -39,6 +39,7 @@ def contender_plan(arm: ArmSpec, workload: Workload, origin: str, cacert: str | 
         "body": None if workload.body is None else base64.b64encode(workload.body).decode(),
         "gzip": arm.gzip,
         "warmup": workload.warmup_requests,
+        "warmup_s": workload.warmup_s,
         "repeat": workload.repeat,
         "repeat_processes": workload.repeat_processes,
     }
