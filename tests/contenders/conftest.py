@@ -24,7 +24,7 @@ from trilane.lab.serving.servers import Server, embedded
 ROOT = Path(__file__).resolve().parents[2]
 CONTENDERS = contenders.discover([ROOT / "contenders"])
 # Programs that .ci/run installs: without them a test fails there.
-INSTALLED_BY_CI = frozenset({"go", "node", "uv", "wrk"})
+INSTALLED_BY_CI = frozenset({"go", "uv", "wrk"})
 
 
 @pytest.fixture(scope="session")

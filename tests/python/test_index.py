@@ -155,7 +155,7 @@ def test_a_state_folder_that_cannot_be_written_has_its_index_in_memory(
 
 def test_commands_at_the_same_time_agree(state: Path) -> None:
     program = (
-        "import sys; from pathlib import Path; from trilane.lab import index\n"
+        "import sys; from pathlib import Path; from trilane.lab.keeping import index\n"
         "for _ in range(5): print(len(index.rebuild(Path(sys.argv[1]))))"
     )
     commands = [
