@@ -61,8 +61,9 @@ class Bench:
         versions: dict[str, set[str]] = {}
         for arm in form.arms:
             versions.setdefault(arm.server, set()).add(arm.version)
-        quic = {arm.version for arm in form.arms}
-        cubic = "h3" in quic and machine.may_use_congestion_control("cubic")
+        spoken = {arm.version for arm in form.arms}
+        # As in a race: QUIC brings CUBIC, and another controller under TCP is another experiment.
+        cubic = "h3" in spoken and machine.may_use_congestion_control("cubic")
         try:
             clients = contenders.discover(places.contenders())
         except BadContender as error:

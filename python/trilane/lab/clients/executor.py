@@ -165,7 +165,11 @@ class Executor:
                 )
             )
 
-        return syscalls.per_request(count, self.form.workload.count)
+        most = self.form.workload.count
+        if self.form.workload.kind == "crawl" and most is not None:
+            # A site has no more pages than that: the second run must find twice as many.
+            most = max(1, most // 2)
+        return syscalls.per_request(count, most)
 
 
 def first_path(form: Form) -> str:
