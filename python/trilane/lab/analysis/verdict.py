@@ -143,7 +143,7 @@ def _alone(comparison: Json, arm: Json) -> str:
         why = "the server offers nothing to compare it with"
     if measure is RATE:
         return f"{title} reached {value:,.0f} requests/s; {why}."
-    return f"{title}: {measure.label} {value:.3g} {measure.unit}; {why}."
+    return f"{title}: {measure.label} {_short(value)} {measure.unit}; {why}."
 
 
 def _against_baseline(comparison: Json) -> str:
@@ -250,6 +250,8 @@ def _interval(pair: Json) -> str:
 
 
 def _cost(comparison: Json, arms: Mapping[str, Json], best: str) -> str:
+    if _measure(comparison) is CLIENT_CPU:
+        return ""
     costs = {
         name: arm["summary"].get(CLIENT_CPU.name, {}).get("median") for name, arm in arms.items()
     }
@@ -257,5 +259,10 @@ def _cost(comparison: Json, arms: Mapping[str, Json], best: str) -> str:
     if mine is None or any(cost is None for cost in costs.values()):
         return ""
     named = titles(comparison)
-    others = " and ".join(f"{cost:.3g} over {named[name]}" for name, cost in costs.items())
-    return f", at {mine:.3g} µs of client CPU per request against {others}"
+    others = " and ".join(f"{_short(cost)} over {named[name]}" for name, cost in costs.items())
+    return f", at {_short(mine)} µs of client CPU per request against {others}"
+
+
+def _short(value: float) -> str:
+    """Three digits, and never as a power of ten."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

@@ -15,7 +15,7 @@ _WIDE = 8
 _KEYS = {
     "count": "requests",
     "in_flight": "requests in flight",
-    "body_bytes": "request body",
+    "body_bytes": "body",
     "delay": "round-trip time",
 }
 
