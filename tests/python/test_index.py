@@ -153,6 +153,31 @@ def test_a_state_folder_that_cannot_be_written_has_its_index_in_memory(
     assert not (state / index.FILE).exists()
 
 
+class _Locked:
+    """A connection that SQLite calls locked at once, as it does when two switch to the log."""
+
+    def __init__(self, times: int, code: int) -> None:
+        self.left = times
+        self._code = code
+
+    def execute(self, _statement: str) -> None:
+        if self.left:
+            self.left -= 1
+            error = sqlite3.OperationalError("database is locked")
+            error.sqlite_errorcode = self._code
+            raise error
+
+
+def test_the_switch_to_the_log_is_tried_again_while_others_are_in_the_way() -> None:
+    locked = _Locked(3, sqlite3.SQLITE_BUSY)
+    index._use_wal(locked)  # type: ignore[arg-type]
+    assert locked.left == 0
+    broken = _Locked(3, sqlite3.SQLITE_CORRUPT)
+    with pytest.raises(sqlite3.OperationalError):
+        index._use_wal(broken)  # type: ignore[arg-type]
+    assert broken.left == 2
+
+
 def test_commands_at_the_same_time_agree(state: Path) -> None:
     program = (
         "import sys; from pathlib import Path; from trilane.lab.keeping import index\n"

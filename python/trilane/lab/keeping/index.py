@@ -290,13 +290,26 @@ def _open(file: Path) -> sqlite3.Connection:
     file.parent.mkdir(parents=True, exist_ok=True)
     connection = sqlite3.connect(file, timeout=_BUSY_S)
     try:
-        connection.execute("PRAGMA journal_mode = WAL")
+        _use_wal(connection)
         # Derived data: it may lose its last entries in a power cut, but not its shape.
         connection.execute("PRAGMA synchronous = NORMAL")
         return _configured(connection)
     except BaseException:
         connection.close()
         raise
+
+
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """Switch to the write-ahead log; SQLite does not apply its own timeout to the switch."""
+    deadline = time.monotonic() + _BUSY_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if not _is_busy(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
 
 
 def _configured(connection: sqlite3.Connection) -> sqlite3.Connection:
