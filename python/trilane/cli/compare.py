@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 from rich.console import Console
 
 from trilane.cli import units
+from trilane.cli.options import Output, State
 from trilane.cli.units import Usage
 
 HELP = """Compare two runs: is B different from A, by how much, with what interval?
@@ -63,13 +63,8 @@ def compare(  # noqa: PLR0913, PLR0917 - one parameter per flag
     force: Annotated[
         bool, typer.Option("--force", help="Compare although the workloads differ.")
     ] = False,
-    state: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="State folder. [default: $XDG_STATE_HOME/trilane]"),
-    ] = None,
-    output: Annotated[
-        Literal["text", "json"], typer.Option("--format", help="What stdout gets.")
-    ] = "text",
+    state: State = None,
+    output: Output = "text",
 ) -> int:
     """Run the command; the exit code."""
     try:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import sqlite3
 import sys
-from pathlib import Path
-from typing import Annotated, Literal
 
-import typer
 from rich.console import Console
+
+from trilane.cli.options import Output, State
 
 HELP = """Say what this machine has and lacks for measuring, and how to get it.
 
@@ -22,13 +21,8 @@ OK, FAILED = 0, 1
 
 
 def doctor(
-    state: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="State folder. [default: $XDG_STATE_HOME/trilane]"),
-    ] = None,
-    output: Annotated[
-        Literal["text", "json"], typer.Option("--format", help="What stdout gets.")
-    ] = "text",
+    state: State = None,
+    output: Output = "text",
 ) -> int:
     """Run the command; the exit code."""
     from trilane.lab.keeping import store

@@ -6,11 +6,12 @@ import json
 import sqlite3
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
+from trilane.cli.options import Output, State
 from trilane.cli.units import Usage
 
 if TYPE_CHECKING:
@@ -46,13 +47,8 @@ def history(
     report: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write charts to this HTML file.")
     ] = None,
-    state: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="State folder. [default: $XDG_STATE_HOME/trilane]"),
-    ] = None,
-    output: Annotated[
-        Literal["text", "json"], typer.Option("--format", help="What stdout gets.")
-    ] = "text",
+    state: State = None,
+    output: Output = "text",
 ) -> int:
     """Run the command; the exit code."""
     from trilane.lab.analysis.conditions import machine_id

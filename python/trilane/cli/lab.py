@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from trilane.cli.options import Output
 from trilane.cli.units import Usage
 
 if TYPE_CHECKING:
@@ -25,8 +26,6 @@ An experiment is a TOML file. Those in the folder experiments of the current fol
 then those that ship with Trilane."""
 
 lab_app = typer.Typer(name="lab", help=HELP, rich_markup_mode=None)
-
-Output = Annotated[Literal["text", "json"], typer.Option("--format", help="What stdout gets.")]
 
 
 @lab_app.command("list")

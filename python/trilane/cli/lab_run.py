@@ -8,13 +8,14 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from trilane.cli import units
+from trilane.cli.options import Output, State
 from trilane.cli.units import Usage
 
 if TYPE_CHECKING:
@@ -37,17 +38,12 @@ REPLAY_HELP = """Make the runs of an earlier experiment again: same plan, same s
 
 OK, FAILED, BREACHED, INVALID, INTERRUPTED = 0, 1, 3, 4, 130
 
-State = Annotated[
-    Path | None,
-    typer.Option("--state", metavar="DIR", help="State folder. [default: $XDG_STATE_HOME/trilane]"),
-]
 Report = Annotated[
     Path | None,
     typer.Option(
         "--report", metavar="FILE", help="Write the report here too; it is kept with the runs."
     ),
 ]
-Output = Annotated[Literal["text", "json"], typer.Option("--format", help="What stdout gets.")]
 
 
 def run(  # noqa: PLR0913, PLR0917 - one parameter per flag

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -16,6 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.text import Text
 
 from trilane.cli import units
+from trilane.cli.options import Output, State
 from trilane.cli.units import Usage
 
 if TYPE_CHECKING:
@@ -120,13 +121,8 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
         bool, typer.Option("--no-pin", help="Do not pin client and server to CPUs.")
     ] = False,
     report: Annotated[Path, typer.Option(metavar="FILE", help="Where the report goes.")] = _REPORT,
-    state: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="State folder. [default: $XDG_STATE_HOME/trilane]"),
-    ] = None,
-    output: Annotated[
-        Literal["text", "json"], typer.Option("--format", help="What stdout gets.")
-    ] = "text",
+    state: State = None,
+    output: Output = "text",
 ) -> int:
     """Run the command; the exit code."""
     try:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from rich.console import Console
 
+from trilane.cli.options import State
 from trilane.cli.units import Usage
 
 if TYPE_CHECKING:
@@ -44,10 +45,7 @@ def report(
         Path | None,
         typer.Option(metavar="DIR", help="Write every chart there, as PNG and as SVG."),
     ] = None,
-    state: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="State folder. [default: $XDG_STATE_HOME/trilane]"),
-    ] = None,
+    state: State = None,
 ) -> int:
     """Run the command; the exit code."""
     try:

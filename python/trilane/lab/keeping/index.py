@@ -305,11 +305,12 @@ def _use_wal(connection: sqlite3.Connection) -> None:
     while True:
         try:
             connection.execute("PRAGMA journal_mode = WAL")
-            return
         except sqlite3.OperationalError as error:
             if not _is_busy(error) or time.monotonic() > deadline:
                 raise
             time.sleep(0.02)
+        else:
+            return
 
 
 def _configured(connection: sqlite3.Connection) -> sqlite3.Connection:
