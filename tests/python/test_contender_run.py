@@ -38,7 +38,10 @@ def test_cpu_is_that_of_the_workload_and_not_of_the_start(tmp_path: Path) -> Non
     assert 0.045 <= delivered.cpu_s < 0.08
     usage = delivered.ending.usage
     assert usage.ru_utime + usage.ru_stime > delivered.cpu_s
-    process = judged(delivered)["process"]
+    made = judged(delivered)
+    # It did nothing but compute; a busy machine may have let it wait.
+    assert 0 < made["cost"]["busy"][0] <= 1
+    process = made["process"]
     assert 0 < process["startup_s"] < process["wall_s"] <= took
     assert 0 < process["cpu_percent"] <= 110
     assert process["peak_rss_bytes"] > 5_000_000

@@ -112,7 +112,7 @@ def run_of(asked: Asked, delivered: Delivered) -> Json:
             )["context_switches"],
             "syscalls": None,
             "peak_rss_bytes": delivered.peak_rss,
-            "busy": [],
+            "busy": _busy(asked, delivered),
         },
         "elapsed_s": elapsed,
         "process": delivered.ending.process(delivered.begin, delivered.peak_rss, delivered.started),
@@ -245,6 +245,16 @@ def _cpu_split(delivered: Delivered) -> Json:
     system = max(0.0, usage.ru_stime - begin.system_s)
     share = user / (user + system) if user + system else 1.0
     return {"user_s": total * share, "system_s": total * (1 - share)}
+
+
+def _busy(asked: Asked, delivered: Delivered) -> list[float]:
+    """Share of the time that the client computed: of one CPU for each of its processes.
+
+    An interpreter with a global lock gets no further than 1, however many threads it has.
+    """
+    span = delivered.end.at - delivered.begin.at
+    processes = asked.arm.processes or asked.workload.repeat_processes or 1
+    return [min(1.0, delivered.cpu_s / span / processes)] if span > 0 else []
 
 
 def _latency(told: Any) -> Json | None:
