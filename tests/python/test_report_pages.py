@@ -81,7 +81,7 @@ def test_a_page_says_date_machine_intervals_and_how_to_measure_again() -> None:
     shown = pages.measured(bookstore())
     assert "2026-11-20, on Test CPU @ 3 GHz, 2 CPUs, Linux 6.1, 7 blocks" in shown
     assert "intervals are 95 %" in shown
-    assert "`trilane lab run bookstore --form fair`" in shown
+    assert "`trilane lab run bookstore --form fair --seed 7`" in shown
     assert "Skipped: hyper-h2-chunks" in shown
 
 
@@ -141,3 +141,16 @@ def test_a_missing_run_or_page_is_told(tmp_path: Path, capsys: pytest.CaptureFix
     keep(tmp_path, "20261120-100000-bookstore-fair", bookstore())
     assert pages.main(["latest", "--docs", str(tmp_path), "--state", str(tmp_path)]) == 1
     assert "there is no page" in capsys.readouterr().err
+
+
+def test_the_command_is_told_without_the_places_of_this_machine() -> None:
+    made = copy.deepcopy(bookstore())
+    made["command"] = (
+        "trilane lab run bookstore --form published --quick --new --state /some/where "
+        "--report=/some/out.html -t 'an arm' --seed 7"
+    )
+    made["experiment"].update(form="published")
+    written = pages.updated(page("bookstore"), made)
+    again = "trilane lab run bookstore --form published --quick -t 'an arm' --seed 7"
+    assert f"Again: `{again}`." in written
+    assert "/some" not in written

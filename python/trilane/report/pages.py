@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -89,18 +90,30 @@ def _tables(point: Point, measures: Sequence[str]) -> list[str]:
     ]
 
 
+_PLACES = frozenset({"--state", "--report", "--format"})
+
+
 def _when(result: Json) -> str:
     """Date, machine, blocks, validity, and what to type to measure it again."""
-    experiment = result["experiment"]
-    quick = " --quick" if experiment["quick"] else ""
     blocks = {point.comparison["plan"]["blocks_done"] for point in view.points(result)}
     counted = " or ".join(text.counted(count, "block") for count in sorted(blocks))
     verdict = result["validity"]["verdict"]
     reasons = f" ({'; '.join(result['validity']['reasons'][:3])})" if verdict != "valid" else ""
     parts = [result["started_at"][:10], f"on {view.machine_line(result)}", counted]
     said = f"{', '.join(part for part in parts if part)}; intervals are 95 %; {verdict}{reasons}."
-    again = f"trilane lab run {experiment['name']} --form {experiment['form']}{quick}"
-    return f"{tables.escaped(said)} Again: `{again}`."
+    return f"{tables.escaped(said)} Again: `{_again(result)}`."
+
+
+def _again(result: Json) -> str:
+    """The command as it was typed, without what only says where things go."""
+    words = iter(shlex.split(result["command"]))
+    kept = []
+    for word in words:
+        if word in _PLACES:
+            next(words, None)
+        elif word != "--new" and word.partition("=")[0] not in _PLACES:
+            kept.append(word)
+    return shlex.join(kept)
 
 
 def _capital(words: str) -> str:

@@ -207,4 +207,5 @@ def _verdict(made: Json) -> str:
         f"{_at(made, point['value'])}{point['comparison']['verdict']}" for point in made["points"]
     ]
     parts += [f"{row['text']}." for row in made["crossings"]]
-    return " ".join(part[0].upper() + part[1:] for part in parts)
+    # Only our own words begin a sentence in capitals: names of arms stay as they are.
+    return " ".join(f"At{part[2:]}" if part.startswith("at ") else part for part in parts)
