@@ -98,3 +98,19 @@ def test_many_arms_are_compared_with_the_baseline_and_no_winner_is_named() -> No
     assert "4 of 5 arms beat HTTP/1.1 in requests/s" in made["verdict"]
     assert "1 of 5 arms trail HTTP/1.1" in made["verdict"]
     assert "95 % interval" in made["verdict"]
+
+
+def test_of_four_arms_without_a_winner_the_ratios_to_the_baseline_are_told() -> None:
+    observed = synthetic.race(THREE, blocks=8)
+    twin = dataclasses.replace(observed.arms[1], name="twin", title="a twin")
+    samples = [
+        *observed.samples,
+        *(dataclasses.replace(s, arm="twin") for s in observed.samples if s.arm == "h2"),
+    ]
+    made = comparison.compare(
+        dataclasses.replace(observed, arms=[*observed.arms, twin], samples=samples)
+    )
+    assert made["ranking"]["winner"] is None
+    assert len(made["ranking"]["pairs"]) == 6
+    assert made["verdict"].count("95 % interval") == 3
+    assert made["verdict"].count("of HTTP/1.1") == 3

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 # network work, some of it not charged to it, so it counts as saturated a little earlier.
 CLIENT_SATURATED = 0.95
 SERVER_SATURATED = 0.90
+# Of more arms the ratios to the baseline are told: the pairs are more than a sentence holds.
+_ALL_PAIRS_TOLD = 3
 _NUMBER = re.compile(r"[-+]?\d[\d.,]*")
 
 
@@ -176,7 +178,10 @@ def _against_baseline(comparison: Json) -> str:
 
 def _no_winner(comparison: Json, broken: Sequence[str]) -> str:
     plan, named = comparison["plan"], titles(comparison)
-    parts = [_loses(named, pair) for pair in _decided(comparison)]
+    decided = _decided(comparison)
+    if len(comparison["arms"]) > _ALL_PAIRS_TOLD:
+        decided = [pair for pair in decided if pair["to"] == comparison["baseline"]]
+    parts = [_loses(named, pair) for pair in decided]
     if broken:
         head = f"No winner: {' and '.join(broken)} ran invalid and cannot be ranked"
     else:
