@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -227,6 +228,31 @@ def test_a_sweep_is_judged_point_by_point_with_the_claims_of_each(tmp_path: Path
     assert met == {(4, 1e-9): True, (12, 1e-9): True, (4, 1e8): False}
     assert len(done.result["crossings"]) == 1
     assert "At 4 requests: " in done.result["verdict"]
+
+
+def test_the_engine_pays_for_its_handshakes_like_a_client(tmp_path: Path) -> None:
+    done, _ = made_of(wanted(experiment(), tmp_path))
+    engine = done.result["points"][0]["comparison"]["arms"][1]
+    for run in engine["runs"]:
+        assert run["elapsed_s"] > run["rate"]["window_s"]
+        assert run["elapsed_s"] - run["rate"]["window_s"] == pytest.approx(
+            sum(phase["max"] for phase in (run["phases"][n] for n in ("dns", "connect", "tls")))
+        )
+
+
+def test_system_calls_of_a_crawl_are_counted_within_its_pages(tmp_path: Path) -> None:
+    if shutil.which("strace") is None:
+        if os.environ.get("CI") == "true":
+            pytest.fail("strace is not installed")
+        pytest.skip("strace is not installed: apt-get install strace")
+    crawl = Workload(kind="crawl", paths=(), start="/site/", count=11)
+    arms = (crawl.arm("http-client", "h1", name="python"),)
+    made = experiment(workload=crawl, arms=arms, measures=("elapsed_s", "syscalls_per_request"))
+    done, _ = made_of(wanted(made, tmp_path, blocks=1))
+    (arm,) = done.result["points"][0]["comparison"]["arms"]
+    # A request is written and its answer read: two calls at least.
+    assert [run["syscalls"]["requests"] for run in arm["runs"]] == [5]
+    assert arm["summary"]["syscalls_per_request"]["median"] >= 2
 
 
 def test_a_delay_is_emulated_and_stated(tmp_path: Path) -> None:
