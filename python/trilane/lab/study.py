@@ -299,8 +299,7 @@ def _present(study: _Study, form: Form, bench: Bench, watcher: Watcher) -> Form:
     skipped = dict(bench.skipped)
     usable = [arm for arm in form.arms if arm.name not in skipped]
     watcher.say(f"trying {len(usable)} arms")
-    value, point = form.points()[0]
-    del value
+    _, point = form.points()[0]
     for arm in usable:
         try:
             problem = _executor(point, arm, bench, study.journal).probe()
