@@ -63,7 +63,7 @@ async def app(scope: Message, receive: Receive, send: Send) -> None:
         await _lifespan(receive, send)
         return
     if scope["type"] != "http":
-        raise NotImplementedError(f"no {scope['type']} here")
+        raise ValueError(f"this application serves http, not {scope['type']}")
     body = await _body(receive)
     status, kind, answer = await _answer(scope, body)
     if scope["method"] == "HEAD":

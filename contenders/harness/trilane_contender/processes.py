@@ -15,7 +15,7 @@ from itertools import pairwise
 from time import perf_counter_ns
 
 from trilane_contender.client import Client, Library
-from trilane_contender.plan import Plan
+from trilane_contender.plan import BadPlan, Plan
 from trilane_contender.strategy import in_turn
 from trilane_contender.tally import Sample, Tally
 from trilane_contender.tasks import Tasks
@@ -116,7 +116,8 @@ class ProcessesAsyncio:
 
     def crawl(self, frontier: Frontier, find: Finder) -> None:
         """Never chosen: a job must know its paths beforehand."""
-        raise NotImplementedError("processes_asyncio does not crawl")
+        del frontier, find
+        raise BadPlan("processes_asyncio gives out paths that are known beforehand")
 
     def until(self, paths: Sequence[str], deadline_ns: int) -> None:
         """Each process all paths in turn, until the deadline."""

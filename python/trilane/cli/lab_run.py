@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from trilane.cli import units
-from trilane.cli.options import Output, State
+from trilane.cli.options import Output, State, keep_report
 from trilane.cli.units import Usage
 
 if TYPE_CHECKING:
@@ -149,28 +149,20 @@ def _run(wanted: study.Wanted, report: Path | None, output: str) -> int:
 
 
 def _tell(made: study.Result, report: Path | None, output: str) -> int:
-    from trilane.lab.keeping import index, store
+    from trilane.lab.keeping import index
     from trilane.report import html, terminal
 
     result = made.result
-    page = html.render(result)
-    kept = made.folder / "report.html"
-    store.write_text(kept, page)
+    kept = keep_report(html.render(result), made.folder, report)
     problem = index.add_run(made.folder)
     if problem is not None:
         sys.stderr.write(f"trilane: {problem}\n")
-    if report is not None:
-        try:
-            store.write_text(report, page)
-        except OSError as error:
-            sys.stderr.write(f"trilane: could not write {report}: {error.strerror}\n")
-            report = None
     if output == "json":
         sys.stdout.write(json.dumps(result, ensure_ascii=False) + "\n")
     else:
         terminal.show_lab(result, Console())
         sys.stdout.flush()
-    sys.stderr.write(f"report: {report or kept}\nruns: {made.folder}\n")
+    sys.stderr.write(f"report: {kept}\nruns: {made.folder}\n")
     if result["interrupted"]:
         sys.stderr.write("to go on, type the same command again\n")
     return _exit_code(result)

@@ -1,7 +1,8 @@
-"""Options that several commands have, in one spelling."""
+"""What several commands share: options in one spelling, and where a report goes."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -12,3 +13,19 @@ State = Annotated[
     typer.Option("--state", metavar="DIR", help="State folder. [default: $XDG_STATE_HOME/trilane]"),
 ]
 Output = Annotated[Literal["text", "json"], typer.Option("--format", help="What stdout gets.")]
+
+
+def keep_report(page: str, folder: Path, wanted: Path | None) -> Path:
+    """Write a report beside its runs, and where it was wanted; the path to tell the user."""
+    from trilane.lab.keeping import store
+
+    kept = folder / "report.html"
+    store.write_text(kept, page)
+    if wanted is None:
+        return kept
+    try:
+        store.write_text(wanted, page)
+    except OSError as error:
+        sys.stderr.write(f"trilane: could not write {wanted}: {error.strerror}; it is in {kept}\n")
+        return kept
+    return wanted

@@ -16,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.text import Text
 
 from trilane.cli import units
-from trilane.cli.options import Output, State
+from trilane.cli.options import Output, State, keep_report
 from trilane.cli.units import Usage
 
 if TYPE_CHECKING:
@@ -186,18 +186,10 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
 
 
 def _tell(result: lab.Result, report: Path, output: str) -> int:
-    from trilane.lab.keeping import store
     from trilane.report import html, terminal
 
     comparison = result.comparison
-    page = html.render(comparison)
-    kept = result.folder / "report.html"
-    store.write_text(kept, page)
-    try:
-        store.write_text(report, page)
-    except OSError as error:
-        sys.stderr.write(f"trilane: could not write {report}: {error.strerror}; it is in {kept}\n")
-        report = kept
+    report = keep_report(html.render(comparison), result.folder, report)
     if output == "json":
         sys.stdout.write(json.dumps(comparison, ensure_ascii=False) + "\n")
     else:

@@ -103,10 +103,11 @@ def _table(panel: Panel, history: History) -> Table:
     medians = [value.median for series in panel.series for value in series.values]
     factor, unit = text.scale(medians, history.unit)
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("started (UTC)", no_wrap=True)
+    # The rows of an arm's name are long: they wrap, so that the software stays readable.
+    table.add_column("started (UTC)", min_width=21, overflow="fold")
     table.add_column(_headed(history, unit), justify="right", no_wrap=True)
     table.add_column("95 % interval", no_wrap=True)
-    table.add_column("software", overflow="fold")
+    table.add_column("software", min_width=12, overflow="fold")
     table.add_column("validity", no_wrap=True)
     for series in panel.series:
         table.add_row(Text(series.name, style="bold"))
