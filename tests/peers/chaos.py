@@ -30,7 +30,7 @@ class Chaos:
     def __init__(self, script: Script, security: ssl.SSLContext | None = None) -> None:
         self._script = script
         self._security = security
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._writers: set[asyncio.StreamWriter] = set()
         self._started = threading.Event()
         self._loop = asyncio.new_event_loop()
         self._done = asyncio.Event()
@@ -61,29 +61,32 @@ class Chaos:
         self._started.set()
         await self._done.wait()
         server.close()
-        for task in self._tasks:
+        # Connections that are being accepted have tasks too, and sockets to be closed.
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.connections += 1
-        # Run as a task of its own, so that `stop` can end it wherever it waits.
-        task = asyncio.ensure_future(self._guarded(reader, writer))
-        self._tasks.add(task)
-        try:
-            await task
-        except asyncio.CancelledError:
-            pass
-        finally:
-            self._tasks.discard(task)
+        await asyncio.gather(*tasks, return_exceptions=True)
+        # A transport closes its socket one turn of the loop after it was told to.
+        for writer in self._writers:
             writer.transport.abort()
+        ends = [writer.wait_closed() for writer in self._writers]
+        await asyncio.wait_for(asyncio.gather(*ends, return_exceptions=True), 10)
+        await asyncio.sleep(0)
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        # Not a coroutine: one that is cancelled before its first step could not close anything.
+        self.connections += 1
+        self._writers.add(writer)
+        self._loop.create_task(self._guarded(reader, writer))
 
     async def _guarded(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         # The client's end of the connection may come at any point of a script.
-        with contextlib.suppress(
-            ConnectionError, asyncio.IncompleteReadError, ssl.SSLError, TimeoutError
-        ):
+        try:
             await self._script(reader, writer)
+        except (ConnectionError, asyncio.IncompleteReadError, ssl.SSLError, TimeoutError):
+            pass
+        finally:
+            writer.transport.abort()
 
 
 @contextlib.contextmanager
