@@ -24,7 +24,7 @@ pub use error::{Error, Kind};
 pub use exchange::Exchange;
 pub use options::{ConnectOptions, Proxy, Version};
 pub use slots::Interest;
-pub use tls::{Tls, TlsInfo, TlsOptions};
+pub use tls::{File, Tls, TlsInfo, TlsOptions};
 pub use wait::Patience;
 
 /// The fields of a head or of trailers: names and values as they came, names of HTTP/1.1 in the case

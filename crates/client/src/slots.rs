@@ -210,9 +210,11 @@ impl Slots {
 
     /// Requests whose response is not complete.
     pub(crate) fn open_slots(&self) -> Vec<u32> {
-        let open = self.slots.iter().enumerate().filter(|(_, slot)| {
-            slot.live && !slot.ended && slot.error.is_none()
-        });
+        let open = self
+            .slots
+            .iter()
+            .enumerate()
+            .filter(|(_, slot)| slot.live && !slot.ended && slot.error.is_none());
         open.map(|(index, _)| index as u32).collect()
     }
 

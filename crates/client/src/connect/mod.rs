@@ -226,7 +226,10 @@ impl<'a> Race<'a> {
             if self.attempts.is_empty() && (!self.tcp || self.addresses.len() == 0) {
                 return Err(self.failure.unwrap_or_else(|| {
                     let host = &self.options.host;
-                    Error::new(Kind::Connect, format!("{host} has no address to connect to"))
+                    Error::new(
+                        Kind::Connect,
+                        format!("{host} has no address to connect to"),
+                    )
                 }));
             }
             self.wait(waiting)?;

@@ -29,7 +29,12 @@ pub(super) fn resolve(
             // An error says that nobody waits any more.
             let _ = sender.send(answer);
         })
-        .map_err(|error| Error::new(Kind::Resolve, format!("no thread to resolve {name}: {error}")))?;
+        .map_err(|error| {
+            Error::new(
+                Kind::Resolve,
+                format!("no thread to resolve {name}: {error}"),
+            )
+        })?;
     loop {
         let slice = waiting.slice(None).unwrap_or(Duration::from_secs(3600));
         match receiver.recv_timeout(slice) {

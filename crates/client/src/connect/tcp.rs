@@ -54,7 +54,10 @@ impl TcpAttempt {
         sockopt::set_tcp_nodelay(&socket, true).map_err(failed)?;
         if let Some(source) = options.source {
             net::bind(&socket, &source).map_err(|error| {
-                Error::new(Kind::Connect, format!("{source} cannot be used here: {error}"))
+                Error::new(
+                    Kind::Connect,
+                    format!("{source} cannot be used here: {error}"),
+                )
             })?;
         }
         let target = format!("{}:{} ({peer})", options.host, options.port);
@@ -272,8 +275,7 @@ impl TcpAttempt {
                 Err(Errno::INTR) => continue,
                 Err(Errno::AGAIN) => return Ok(None),
                 Err(error) => {
-                    let message =
-                        format!("{} ended in the TLS handshake: {error}", self.target);
+                    let message = format!("{} ended in the TLS handshake: {error}", self.target);
                     return Err(Error::new(Kind::Tls, message));
                 }
             };
@@ -310,8 +312,7 @@ impl TcpAttempt {
                 Err(Errno::INTR) => (),
                 Err(Errno::AGAIN) => return Ok(()),
                 Err(error) => {
-                    let message =
-                        format!("{} ended in the TLS handshake: {error}", self.target);
+                    let message = format!("{} ended in the TLS handshake: {error}", self.target);
                     return Err(Error::new(Kind::Tls, message));
                 }
             }

@@ -50,8 +50,9 @@ impl UdpAttempt {
         let name = options.server_name.as_ref().unwrap_or(&options.host);
         let name = name.trim_matches(['[', ']']);
         let config = tls.quic()?;
-        let session = H3Session::connect(&config, h3::Config::default(), peer, name, Instant::now())
-            .map_err(|error| crate::link::quic_failure(&error))?;
+        let session =
+            H3Session::connect(&config, h3::Config::default(), peer, name, Instant::now())
+                .map_err(|error| crate::link::quic_failure(&error))?;
         let parts = (
             Socket::Datagram(socket, state),
             QuicLink::new(session, peer),

@@ -112,7 +112,7 @@ impl QuicLink {
     pub(crate) fn resume(&mut self, stream: StreamId, slots: &mut Slots) {
         self.dirty = true;
         self.session
-            .resume(stream, Instant::now(), &mut Sink(slots));
+            .resume(Instant::now(), stream, &mut Sink(slots));
     }
 
     pub(crate) fn may_read(&self) -> bool {
