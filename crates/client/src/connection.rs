@@ -13,8 +13,10 @@ use trilane_wire::{Content, Encoding, OneOff, Refused, Request};
 use crate::exchange::Exchange;
 use crate::link::{Link, Socket, StreamLink, Turn};
 use crate::slots::Slots;
-use crate::{ConnectOptions, Error, Kind, Patience, TlsInfo, Version, connect};
+use crate::{ConnectOptions, Error, Kind, Patience, TlsInfo, Version, connect, keeper};
 
+/// Requests that wait to leave together leave when they have this many bytes.
+const GATHERED: usize = 16 * 1024;
 /// Reads of one turn, after which others have the lock.
 const READS_PER_TURN: usize = 8;
 
@@ -31,8 +33,20 @@ pub struct Submission<'a> {
     pub fields: &'a [(&'a [u8], &'a [u8])],
     /// The content, or how it will come.
     pub content: Content,
-    /// Whether to write at once, as far as the socket takes it.
-    pub flush: bool,
+    /// When to write.
+    pub flush: Flush,
+}
+
+/// When a request leaves, as far as the socket takes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flush {
+    /// At once.
+    Now,
+    /// At once on an idle connection; else together with those that follow, when somebody waits for a
+    /// response, when many bytes have gathered, or after a millisecond.
+    Soon,
+    /// When the caller calls [`Connection::flush`] or [`Connection::drive`].
+    Later,
 }
 
 /// One HTTP connection. Clones share it.
@@ -66,6 +80,8 @@ pub(crate) struct State {
     /// Whether it sleeps, and until when.
     pub(crate) sleeping: bool,
     pub(crate) sleeping_until: Option<Instant>,
+    /// Whether the keeper will visit.
+    looked_after: bool,
     /// Threads that wait for the one who leads.
     pub(crate) followers: VecDeque<Thread>,
     /// Why the connection is over.
@@ -127,6 +143,7 @@ impl Connection {
             leading: false,
             sleeping: false,
             sleeping_until: None,
+            looked_after: false,
             followers: VecDeque::new(),
             failure: None,
         };
@@ -222,7 +239,20 @@ impl Connection {
             }
         };
         state.slots.open(slot, id.number, upload);
-        if submission.flush {
+        let now = match submission.flush {
+            Flush::Now => true,
+            Flush::Soon => {
+                let at_once = state.link.outstanding() == 1
+                    || state.sleeping
+                    || state.link.gathered() >= GATHERED;
+                // QUIC has timers that run whether or not somebody waits.
+                let alone =
+                    (at_once && shared.version != Version::H3) || !shared.look_after(&mut state);
+                at_once || alone
+            }
+            Flush::Later => false,
+        };
+        if now {
             state.flush(&shared.socket);
             shared.ring_if_needed(&mut state);
         }
@@ -354,6 +384,26 @@ impl Shared {
         if earlier || state.link.has_unsent() {
             self.ring();
         }
+    }
+}
+
+impl Shared {
+    /// Has the keeper visit, unless it will. False where it cannot.
+    pub(crate) fn look_after(self: &Arc<Self>, state: &mut State) -> bool {
+        state.looked_after = state.looked_after || keeper::look_after(self);
+        state.looked_after
+    }
+
+    /// Does what there is to do, if nobody else does. True while there is reason to come again.
+    pub(crate) fn visit(&self) -> bool {
+        let mut state = self.lock();
+        if !state.leading {
+            state.turn(&self.socket, true);
+            state.flush(&self.socket);
+        }
+        state.looked_after =
+            state.failure.is_none() && (state.link.outstanding() > 0 || state.link.has_unsent());
+        state.looked_after
     }
 }
 

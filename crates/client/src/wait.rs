@@ -86,6 +86,9 @@ impl Shared {
         until: Option<Instant>,
     ) -> (MutexGuard<'a, State>, Led) {
         let me = thread::current();
+        // The one who leads sleeps: what this thread has to send leaves by its own hand.
+        state.flush(&self.socket);
+        self.ring_if_needed(&mut state);
         loop {
             let place = state.slots.get_mut(slot);
             place.want = Some(want);

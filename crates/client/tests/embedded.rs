@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use trilane_client::{
-    ConnectOptions, Connection, Error, Exchange, FieldList, Kind, Patience, Submission, Tls,
+    ConnectOptions, Connection, Error, Exchange, FieldList, Flush, Kind, Patience, Submission, Tls,
     TlsOptions, Version,
 };
 use trilane_serve::{Config, Server};
@@ -81,7 +81,7 @@ fn submission<'a>(method: &'a str, target: &'a str, content: Content) -> Submiss
         authority: None,
         fields: &[],
         content,
-        flush: true,
+        flush: Flush::Soon,
     }
 }
 
@@ -262,4 +262,20 @@ fn failures_have_kinds() {
     assert!(stranger.message.contains("verify="), "{stranger}");
     let plain = failure(&|options| options.port = server().addresses().http.port());
     assert_eq!(plain.kind, Kind::Tls, "{plain}");
+}
+
+#[test]
+fn requests_leave_though_nobody_waits() {
+    for version in [Version::H2, Version::H3] {
+        let connection = connect(version);
+        let exchanges: Vec<_> = (0..3).map(|_| get(&connection, "/hello")).collect();
+        // Nobody waits for any of them until all of them are there.
+        for _ in 0..200 {
+            if exchanges.iter().all(Exchange::is_complete) {
+                break;
+            }
+            thread::sleep(Duration::from_millis(50));
+        }
+        assert!(exchanges.iter().all(Exchange::is_complete), "{version:?}");
+    }
 }

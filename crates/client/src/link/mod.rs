@@ -138,6 +138,14 @@ impl Link {
         each!(self, link => link.has_unsent())
     }
 
+    /// Bytes of requests that wait to leave.
+    pub(crate) fn gathered(&self) -> usize {
+        match self {
+            Link::Stream(link) => link.gathered(),
+            Link::Quic(link) => link.gathered(),
+        }
+    }
+
     /// Whether more content may be handed over without filling memory.
     pub(crate) fn has_room(&self) -> bool {
         each!(self, link => link.has_room())

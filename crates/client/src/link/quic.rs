@@ -35,6 +35,8 @@ pub(crate) struct QuicLink {
     unsent: Option<(Vec<u8>, quic::Transmit)>,
     /// Whether something was done that may have left datagrams to send.
     dirty: bool,
+    /// Bytes of field sections and content handed to QUIC since the last flush, or more.
+    gathered: usize,
     /// Whether the loss of the connection has been told.
     over: bool,
 }
@@ -47,6 +49,7 @@ impl QuicLink {
             peer,
             unsent: None,
             dirty: true,
+            gathered: 0,
             over: false,
         }
     }
@@ -74,6 +77,7 @@ impl QuicLink {
 
     pub(crate) fn submit(&mut self, request: &Request, slot: u32) -> Result<StreamId, Refused> {
         self.dirty = true;
+        self.gathered += request.decoded_bytes() + request.body().len();
         self.session.send(request, slot)
     }
 
@@ -123,6 +127,10 @@ impl QuicLink {
         self.unsent.is_some() || self.dirty
     }
 
+    pub(crate) fn gathered(&self) -> usize {
+        self.gathered
+    }
+
     pub(crate) fn has_room(&self) -> bool {
         self.unsent.is_none()
     }
@@ -163,6 +171,7 @@ impl QuicLink {
             return;
         }
         self.dirty = false;
+        self.gathered = 0;
         let segments = state.max_gso_segments().min(MOST_SEGMENTS);
         let now = Instant::now();
         SENT.with_borrow_mut(|out| {

@@ -117,6 +117,10 @@ impl StreamLink {
         !self.broken && (self.waiting() > 0 || !self.plain.is_empty() || self.codec.has_output())
     }
 
+    pub(crate) fn gathered(&self) -> usize {
+        self.plain.len()
+    }
+
     pub(crate) fn has_room(&self) -> bool {
         self.waiting() + self.plain.len() < OUT_LIMIT
     }
