@@ -27,9 +27,6 @@ _SLICE: Final = 1 << 16
 _is_name = re.compile(rb"[^:\s][^:\r\n]*").fullmatch
 _is_split = re.compile(rb"\n(?![ \t])|\r(?![ \t\n])").search
 _fold = re.compile(rb"[ \t]*\r?\n[ \t]+").sub
-_CONNECTION_FIELDS: Final = frozenset(
-    {"connection", "keep-alive", "proxy-connection", "upgrade", "transfer-encoding"}
-)
 
 
 class Request:
@@ -77,20 +74,6 @@ class Request:
     def may_repeat(self) -> bool:
         """Whether all of it is at hand to be sent once more, and it has not been yet."""
         return not self.streaming and not self.repeated
-
-    def fields_for(self, version: str) -> list[Field]:
-        """The fields as this version of HTTP takes them.
-
-        HTTP/2 and HTTP/3 have no fields about the connection (RFC 9113 §8.2.2, RFC 9114 §4.2).
-        """
-        if version == "h1":
-            return self.fields
-        return [
-            field
-            for field in self.fields
-            if (name := lower(field[0])) not in _CONNECTION_FIELDS
-            and (name != "te" or field[1] in ("trailers", b"trailers"))
-        ]
 
 
 def lower(name: str | bytes) -> str:
@@ -197,6 +180,13 @@ def _of_file(file: Any, blocksize: int) -> Iterator[bytes]:
     text = isinstance(file, io.TextIOBase)
     while block := file.read(blocksize):
         yield block.encode("latin-1") if text else _block(block)
+
+
+def in_chunks(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    """Blocks in the chunked coding (RFC 9112 §7.1), for a request that names codings of its own."""
+    for block in blocks:
+        yield b"%X\r\n%b\r\n" % (len(block), block)
+    yield b"0\r\n\r\n"
 
 
 def pairs(fields: Mapping[str, str] | Iterable[tuple[str, str]]) -> list[tuple[str, str]]:

@@ -11,10 +11,10 @@ from urllib.parse import urlsplit
 
 from trilane.client import uploading
 from trilane.client.outgoing import (
-    EXPECTING_CONTENT,
     Content,
     Request,
     field,
+    in_chunks,
     length_of,
     lower,
     pairs,
@@ -117,13 +117,10 @@ class Parts(Turns):
             if trailers:
                 request.trailers = pairs(trailers)
                 body = b"" if body is None else body
-            elif not (announced or coded):
-                length = length_of(body, method)
-                if length is not None:
-                    fields.insert(0, ("Content-Length", str(length)))
+            elif not (announced or coded) and length_of(body, method) == 0:
+                # Present but empty: said for every method.
+                fields.append(("Content-Length", "0"))
             self._give_content(request, body, encode_chunked or not coded)
-        elif method in EXPECTING_CONTENT:
-            fields.insert(0, ("Content-Length", "0"))
         if identity:
             fields.insert(0, _IDENTITY)
         return self._send(request)
@@ -157,14 +154,16 @@ class Parts(Turns):
                 announced = int(value)
             elif key == "transfer-encoding":
                 coding = lower(value)
+        content = None if body is None else prepared(body, self.blocksize)
         if coding is not None:
-            request.raw = not framed
-            if framed and coding == "chunked":
+            request.raw = not framed or coding != "chunked"
+            if framed and request.raw and content is not None:
+                content = in_chunks((content,) if isinstance(content, bytes) else content)
+            elif framed:
                 # Written by the one who makes the chunks.
                 request.fields = [
                     one for one in request.fields if lower(one[0]) != "transfer-encoding"
                 ]
-        content = None if body is None else prepared(body, self.blocksize)
         request.content = content
         if content is None:
             # It comes by send().

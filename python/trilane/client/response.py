@@ -246,18 +246,16 @@ class HTTPResponse(io.BufferedIOBase):
         if len(data) < amt:
             more = self._exchange.read(amt - len(data), self._wait.seconds)
             self._taken += len(more)
-            if len(data) + len(more) < amt:
-                self._end()
             data = data + more if data else more
         self._look_for_end()
         return data
 
     def _complete(self, error: IncompleteBody, ahead: bytes) -> None:
         """Says in the error what has arrived and what has not, and ends the response."""
-        error.partial = ahead + error.partial
+        rest = self._exchange.read1(-1, 0) if self._exchange.unread else b""
         whole = self._exchange.content_length
-        if whole is not None:
-            error.expected = whole - self._taken - len(error.partial) + len(ahead)
+        error.partial = ahead + rest
+        error.expected = None if whole is None else whole - self._taken - len(rest)
         self._end()
 
     def read1(self, n: int | None = -1, /) -> bytes:

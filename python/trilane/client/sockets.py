@@ -199,6 +199,7 @@ class SocketExchange:
         """Bytes of content that were given to the codec, where they are counted."""
         self._content: bool | None = None
         self._broken = False
+        self._seen = 0
 
     # What is the same without a socket.
     @property
@@ -274,7 +275,7 @@ class SocketExchange:
         """The next 1xx status, or None when the final head is there."""
         sock: Any = self.connection.sock
         deadline = None if timeout is None else time.monotonic() + timeout
-        while not self.native.watch(_core.INFORMATIONAL):
+        while len(self.native.informational) <= self._seen and not self.native.watch(_core.HEAD):
             if deadline is None or not hasattr(sock, "settimeout"):
                 self.connection.pump(self)
                 continue
@@ -284,6 +285,7 @@ class SocketExchange:
                 self.connection.pump(self)
             finally:
                 sock.settimeout(before)
+        self._seen += 1
         return self.native.wait_informational(0)
 
     def read1(self, amount: int = -1, timeout: float | None = None) -> bytes:  # noqa: ARG002
@@ -295,15 +297,16 @@ class SocketExchange:
     def read(self, amount: int = -1, timeout: float | None = None) -> bytes:  # noqa: ARG002
         """Up to `amount` bytes, fewer only at the end; -1: all that follows."""
         if amount < 0:
-            while not self.native.watch(_core.END) and self.native.unread < 4 * _BLOCK:
+            while not self.native.watch(_core.END):
                 self.connection.pump(self)
-            if self.complete:
-                return self.native.read(-1, 0)
+            return self.native.read(-1, 0)
         blocks = []
         while amount and (block := self.read1(amount)):
             blocks.append(block)
-            if amount > 0:
-                amount -= len(block)
+            amount -= len(block)
+            if not self.complete and not self.unread and self.native.watch(_core.END):
+                # An error comes after what came before it.
+                break
         return b"".join(blocks)
 
     def readinto(

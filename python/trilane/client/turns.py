@@ -109,7 +109,7 @@ class Turns:
                 request.exchange = connection.submit(
                     request.method,
                     request.target,
-                    request.fields_for(connection.version),
+                    request.fields,
                     content if isinstance(content, bytes) and not request.streaming else None,
                     authority=request.authority or self._authority,
                     streaming=request.streaming,
