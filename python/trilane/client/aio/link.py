@@ -14,6 +14,7 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 
 from trilane._core import WRITABLE, Connection, Exchange
+from trilane.client.lanes import Entry
 
 _LOG = logging.getLogger("trilane.client")
 
@@ -24,8 +25,8 @@ class Link:
     """A connection, and the loop that drives it. All methods are for that loop's thread.
 
     `changed` is called after every turn in which the connection was driven: it may have room for
-    more requests, or take none any more (`connection.is_closing`). `ended` is called once, when it
-    is closed.
+    more requests, or take none any more. `ended` is called once, when it is closed. To a `Router` it
+    is what is pooled.
     """
 
     __slots__ = (
@@ -40,6 +41,7 @@ class Link:
         "_writers",
         "_writing",
         "connection",
+        "entry",
         "version",
     )
 
@@ -53,6 +55,8 @@ class Link:
     ) -> None:
         self.connection = connection
         self.version = connection.version
+        self.entry: Entry[Link] | None = None
+        """What the router made of it; the owner sets it."""
         self._loop = loop
         self._changed = changed
         self._ended = ended
@@ -71,6 +75,16 @@ class Link:
     def is_closed(self) -> bool:
         """Whether it was closed; nothing is to be expected of it."""
         return self._descriptor < 0
+
+    @property
+    def capacity(self) -> int:
+        """How many requests it takes now."""
+        return self.connection.capacity
+
+    @property
+    def is_closing(self) -> bool:
+        """Whether it takes no more requests, now or later."""
+        return self._descriptor < 0 or self.connection.is_closing
 
     def submit(
         self,
