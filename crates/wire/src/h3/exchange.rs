@@ -54,8 +54,10 @@ pub(super) struct Exchange {
     body_left: Option<u64>,
     idle: u64,
     trailers: Option<Box<FieldList>>,
-    /// Our body, while flow control holds it up.
+    /// Our body, while flow control holds it up or the caller writes it.
     pub(super) sending: Option<Box<Sending>>,
+    /// Whether the peer asked us to send no more.
+    pub(super) stopped: bool,
 }
 
 impl Exchange {
@@ -74,6 +76,7 @@ impl Exchange {
             idle: 0,
             trailers: None,
             sending: None,
+            stopped: false,
         }
     }
 

@@ -13,6 +13,7 @@ mod peer;
 mod section;
 mod sending;
 mod table;
+mod upload;
 
 use crate::{ConnectionError, ErrorKind, Events, Refused, Request, StreamError, StreamId};
 use control::ControlStream;
@@ -113,7 +114,8 @@ impl Connection {
     }
 
     /// Opens a stream with `request`; `Full` where QUIC grants no stream now. What flow control does
-    /// not take stays inside and follows by [`Self::writable`].
+    /// not take stays inside and follows by [`Self::writable`]; streamed content follows by
+    /// [`Self::write`].
     pub fn send(
         &mut self,
         request: &Request,
@@ -139,12 +141,14 @@ impl Connection {
         };
 
         let exchange = self.exchanges.insert(number, slot, request.is_head());
-        let written = quic.write_repeated(number, request.id(), &opening.bytes);
+        let written = match request.id() {
+            0 => quic.write(number, &opening.bytes),
+            id => quic.write_repeated(number, id, &opening.bytes),
+        };
         if written == opening.bytes.len() && !opening.body_follows {
             quic.finish(number);
         } else {
-            let body = opening.body_follows.then(|| request.body());
-            let mut sending = Sending::new(&opening.bytes[written..], body);
+            let mut sending = Sending::new(&opening.bytes[written..], request);
             if !sending.advance(number, quic) {
                 exchange.sending = Some(Box::new(sending));
             }
@@ -245,6 +249,7 @@ impl Connection {
         quic.reset(stream, code);
         if let Some(exchange) = self.exchanges.get_mut(stream) {
             exchange.sending = None;
+            exchange.stopped = true;
             if exchange.has_ended() {
                 self.exchanges.remove(stream);
             }
