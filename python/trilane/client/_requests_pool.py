@@ -9,10 +9,12 @@ share one of HTTP/2 or HTTP/3.
 
 from __future__ import annotations
 
-import socket
+import ssl
+import sys
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping, Sequence
+from http.client import ResponseNotReady
+from typing import Any, Final
 
 from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.exceptions import (
@@ -23,25 +25,24 @@ from urllib3.exceptions import (
     ProtocolError,
 )
 from urllib3.util import SKIP_HEADER, parse_url
-from urllib3.util.request import body_to_chunks
+from urllib3.util.util import to_str
 
 from . import errors
+from .pool import Client, Timeouts
 from ._requests_response import RawResponse
-
-if TYPE_CHECKING:
-    from .pool import Client
 
 _UNSUPPORTED: Final = (
     "assert_fingerprint",
     "assert_hostname",
     "ca_cert_data",
     "key_password",
+    "server_hostname",
     "socket_options",
     "ssl_maximum_version",
     "ssl_minimum_version",
     "ssl_version",
 )
-"""Arguments of urllib3's pools that would change who is trusted, or how, and that we cannot obey."""
+"""Arguments of urllib3's pools that change whom or what to trust, and that we cannot obey."""
 
 
 class Seat:
@@ -75,54 +76,59 @@ class Seat:
         url: str,
         body: Any = None,
         headers: Mapping[str, str | bytes] | None = None,
-        *,
-        chunked: bool = False,
         **_options: object,
     ) -> None:
         """Prepare a request. It is sent by `getresponse`, when both timeouts are known."""
-        fields, content = _compose(method, url, body, headers or {}, chunked=chunked)
-        self._prepared = method, url, fields, content, self.timeout
+        self._prepared = method, url, _compose(url, headers or {}), body, self.timeout
 
     def getresponse(self) -> RawResponse:
         """Send what was prepared and wait for the head of the response."""
-        assert self._prepared is not None
+        if self._prepared is None:
+            raise ResponseNotReady
         method, url, fields, content, connect_s = self._prepared
         self._prepared = None
         try:
             response = self._pool.client.send(
                 method,
-                url if url.startswith("http") else f"{self._pool.base}{url}",
+                self._pool.base,
                 fields,
                 content,
-                timeout=Timeouts(connect=connect_s, read=self.timeout, write=connect_s),
+                target=url,
+                timeout=Timeouts(connect_s, self.timeout, self.timeout, None),
             )
         except errors.Error as error:
-            raise self._translated(error, connect_s) from error
+            # What goes wrong behind the tunnel is not the proxy's fault.
+            self.has_connected_to_proxy = not isinstance(error, errors.ConnectFailed) or isinstance(
+                error, errors.TLSError
+            )
+            translated = self._translated(error, connect_s)
+            if translated is None:
+                raise
+            raise translated from error
         return RawResponse(response, method=method, url=url)
 
-    def _translated(self, error: errors.Error, connect_s: float | None) -> Exception:
-        """urllib3's exception for those of ours that do not inherit what urllib3 looks for."""
-        # What goes wrong behind the tunnel is not the proxy's fault.
-        self.has_connected_to_proxy = not isinstance(error, errors.ConnectFailed) or isinstance(
-            error, errors.TLSError
-        )
+    def _translated(self, error: errors.Error, connect_s: float | None) -> Exception | None:
+        """urllib3's exception, or None where ours inherits the builtin that urllib3 looks for."""
         seat: Any = self
+        translated: Exception | None = None
         match error:
             case errors.ConnectTimeout():
-                return ConnectTimeoutError(
+                translated = ConnectTimeoutError(
                     seat, f"Connection to {self.host} timed out. (connect timeout={connect_s})"
                 )
             case errors.ResolveError():
-                return NameResolutionError(self.host, seat, error)
+                translated = NameResolutionError(self.host, seat, error)
             case errors.TLSError() | errors.ProxyError():
-                return error
+                pass
             case errors.ConnectFailed():
-                return NewConnectionError(seat, f"Failed to establish a new connection: {error}")
+                translated = NewConnectionError(
+                    seat, f"Failed to establish a new connection: {error}"
+                )
             case errors.WriteTimeout():
-                return ProtocolError("Connection aborted.", error)
+                translated = ProtocolError("Connection aborted.", error)
             case errors.ClientClosed():
-                return ClosedPoolError(self._pool, "Pool is closed.")
-        return error
+                translated = ClosedPoolError(self._pool, "Pool is closed.")
+        return translated
 
 
 class HTTPPool(HTTPConnectionPool):
@@ -131,8 +137,12 @@ class HTTPPool(HTTPConnectionPool):
     def __init__(
         self, host: str, port: int | None = None, *, versions: Sequence[str], **options: Any
     ) -> None:
+        refused = [name for name in _UNSUPPORTED if options.get(name) is not None]
+        if refused:
+            raise ValueError(f"TrilaneAdapter has no {', '.join(refused)}: leave it out")
         super().__init__(host, port, **options)
         self.versions = tuple(versions)
+        self.pool_size = options.get("maxsize", 1)
         host = f"[{self.host}]" if ":" in self.host else self.host
         self.base = f"{self.scheme}://{host}:{self.port}"
         self._making = threading.Lock()
@@ -163,7 +173,17 @@ class HTTPPool(HTTPConnectionPool):
             client.close()
 
     def _new_client(self) -> Client:
-        return Client(versions=self.versions)
+        return self._client_with(proxies=None)
+
+    def _client_with(self, **options: Any) -> Client:
+        # What urllib3 calls `block` bounds connections; without it nobody waits for one.
+        size = max(1, self.pool_size) if self.block else sys.maxsize
+        return Client(
+            **options,
+            versions=self.versions,
+            max_connections=size,
+            source=self.conn_kw.get("source_address"),
+        )
 
     def _get_conn(self, timeout: float | None = None) -> Seat:  # type: ignore[override]
         # The client waits for a connection, where `block` limits them.
@@ -184,36 +204,34 @@ class HTTPSPool(HTTPPool, HTTPSConnectionPool):
         """Whether certificates are verified; urllib3 warns for each request where they are not."""
         return self.cert_reqs not in {"CERT_NONE", ssl.CERT_NONE}
 
+    def _new_client(self) -> Client:
+        trusted = self.conn_kw.get("ssl_context") or self.ca_certs or self.ca_cert_dir or True
+        proxy = None
+        if self.proxy is not None:
+            origin = Origin("http", self.proxy.host or "", self.proxy.port or 80)
+            proxy = Proxy(origin, tuple(self.proxy_headers.items()))
+        return self._client_with(
+            verify=trusted if self.verifies else False,
+            cert=(self.cert_file, self.key_file) if self.key_file else self.cert_file,
+            proxies=proxy,
+        )
 
-def _compose(
-    body: Any, method: str, url: str, headers: Mapping[str, str | bytes], *, chunked: bool
-) -> tuple[list[tuple[str, str | bytes]], bytes | Iterator[bytes] | None]:
-    """The fields, in the order of http.client, and the content, as urllib3 would send them.
 
-    `transfer-encoding` is the connection's business. No `user-agent` of urllib3 is added, as it
-    would not be true.
+def _compose(url: str, headers: Mapping[str, str | bytes]) -> list[tuple[str, str | bytes]]:
+    """The fields, in the order of http.client.
+
+    No `user-agent` of urllib3 is added, as it would not be true.
     """
-    given = {to_str(name).lower(): value for name, value in headers.items()}
+    given = {to_str(name).lower() for name in headers}
     fields: list[tuple[str, str | bytes]] = []
     if "host" not in given and not url.startswith("/"):
         fields.append(("Host", parse_url(url).netloc or ""))
     if "accept-encoding" not in given:
         # Without the field any coding may be sent (RFC 9110 §12.5.3); http.client adds it too.
         fields.append(("Accept-Encoding", "identity"))
-    chunks, length = body_to_chunks(body, method, BLOCK)
-    if length is not None and not chunked and "content-length" not in given:
-        fields.append(("Content-Length", str(length)))
     fields += [
-        (to_str(name), value)
+        (name, value)
         for name, value in headers.items()
-        if value != SKIP_HEADER and name.lower() != "transfer-encoding"
+        if value != SKIP_HEADER
     ]
-    if isinstance(chunks, tuple):
-        return fields, bytes(chunks[0])
-    return fields, None if chunks is None else _encoded(chunks)
-
-
-def _encoded(chunks: Iterable[bytes | str]) -> Iterator[bytes]:
-    for chunk in chunks:
-        if chunk:
-            yield chunk.encode() if isinstance(chunk, str) else chunk
+    return fields

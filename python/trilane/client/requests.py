@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, ClassVar
 
 from requests.adapters import (
     DEFAULT_POOLBLOCK,
@@ -26,10 +26,9 @@ from urllib3 import PoolManager, Retry, proxy_from_url
 from urllib3.util import parse_url
 
 from ._requests_pool import HTTPPool, HTTPSPool
+from .routing import VERSIONS, Policy
 
 __all__ = ["TrilaneAdapter"]
-
-VERSIONS: Final = ("h3", "h2", "h1")
 
 
 class TrilaneAdapter(HTTPAdapter):
@@ -45,31 +44,31 @@ class TrilaneAdapter(HTTPAdapter):
     one. `max_retries`: a number, for connections that cannot be made, or urllib3's `Retry`.
     """
 
-    __attrs__ = [*HTTPAdapter.__attrs__, "versions"]
+    __attrs__: ClassVar[list[str]] = [*HTTPAdapter.__attrs__, "versions"]
 
     def __init__(
         self,
         pool_connections: int = DEFAULT_POOLSIZE,
         pool_maxsize: int = DEFAULT_POOLSIZE,
         max_retries: int | Retry = DEFAULT_RETRIES,
-        pool_block: bool = DEFAULT_POOLBLOCK,  # noqa: FBT001 # the signature of HTTPAdapter
+        pool_block: bool = DEFAULT_POOLBLOCK,
         *,
         versions: Sequence[str] = VERSIONS,
     ) -> None:
-        self.versions = tuple(versions)
+        self.versions = Policy(tuple(versions)).versions
         super().__init__(pool_connections, pool_maxsize, max_retries, pool_block)
 
     def init_poolmanager(
         self,
         connections: int,
         maxsize: int,
-        block: bool = DEFAULT_POOLBLOCK,  # noqa: FBT001
+        block: bool = DEFAULT_POOLBLOCK,
         **pool_kwargs: Any,
     ) -> None:
         """Make the pools anew. To be overridden, as in `HTTPAdapter`, by who adds `pool_kwargs`.
 
-        Of those `ssl_context`, `source_address` and `server_hostname` are understood; ValueError
-        for others.
+        Of those `ssl_context` (its authorities and whether it verifies) and `source_address` are
+        understood. Where another would change whom to trust, the first request raises ValueError.
         """
         super().init_poolmanager(connections, maxsize, block, **pool_kwargs)
         self._take_over(self.poolmanager)
@@ -104,7 +103,7 @@ class TrilaneAdapter(HTTPAdapter):
     def _take_over(self, manager: PoolManager) -> None:
         """Let urllib3's manager make our pools."""
         # Calling one makes a pool, which is all that urllib3 does with them.
-        manager.pool_classes_by_scheme = {  # type: ignore[assignment]
+        manager.pool_classes_by_scheme = {  # type: ignore[dict-item] # not classes, but callable
             "http": functools.partial(HTTPPool, versions=self.versions),
             "https": functools.partial(HTTPSPool, versions=self.versions),
         }
