@@ -20,6 +20,7 @@ import functools
 import json
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -42,6 +43,7 @@ FEATURES = {"h2": "HTTP2", "h2c": "HTTP2", "h3": "HTTP3"}
 SPOKEN = {"1.1": "h1", "2": "h2", "3": "h3"}
 # What curl would add by itself; a name without a value takes it away.
 OWN_HEADERS = ("accept", "content-type", "expect", "user-agent")
+COULDNT_CONNECT = 7
 # What curl does not give up by itself ends then.
 SPARE_S = 30.0
 
@@ -114,7 +116,8 @@ class Client:
             told.seek(0)
             about_it = json.loads(told.read().splitlines()[-1])
         if done.returncode:
-            raise broken(done.returncode, about_it["errormsg"] or "without a message")
+            message = about_it["errormsg"] or "without a message"
+            raise broken(done.returncode, message, self._errno(done.returncode))
         return Answer(
             about_it["response_code"],
             SPOKEN.get(about_it["http_version"], f"HTTP/{about_it['http_version']}"),
@@ -124,6 +127,16 @@ class Client:
 
     def close(self) -> None:
         """Nothing is kept."""
+
+    def _errno(self, code: int) -> int:
+        """Why no connection came about, which curl does not say: another attempt tells."""
+        if code == COULDNT_CONNECT and self._plan.version != "h3":
+            try:
+                place = (self._plan.host, self._plan.port)
+                socket.create_connection(place, self._plan.timeout_s).close()
+            except OSError as error:
+                return error.errno or 0
+        return 0
 
 
 if __name__ == "__main__":

@@ -65,7 +65,8 @@ class Executor:
             # A load generator of others', such as wrk, knows no number of requests.
             workload = replace(workload, duration_s=_PROBE_S, count=None)
         else:
-            workload = replace(workload, duration_s=None, count=_PROBE_REQUESTS)
+            count = min(_PROBE_REQUESTS, workload.count or _PROBE_REQUESTS)
+            workload = replace(workload, duration_s=None, count=count)
         arm = self.arm.with_in_flight(min(self.arm.in_flight, _PROBE_REQUESTS))
         short = replace(self, form=replace(form, workload=workload), arm=arm)
         # Two requests read other bodies than the whole workload does.
