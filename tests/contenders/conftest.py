@@ -14,10 +14,9 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
-from _pytest.mark import ParameterSet
 
 from trilane.lab.clients import contenders
 from trilane.lab.clients.contenders import Contender, ContenderFailed
@@ -29,7 +28,7 @@ CONTENDERS = contenders.discover([ROOT / "contenders"])
 INSTALLED_BY_CI = frozenset({"go", "uv", "wrk"})
 
 
-def case(contender: Contender, version: str, strategy: str, name: str) -> ParameterSet:
+def case(contender: Contender, version: str, strategy: str, name: str) -> Any:
     """One contender over one version; skipped where this machine's build lacks the version."""
     reason = None
     if contender.name == "curl" and version == "h3" and "HTTP3" not in _about_curl():
