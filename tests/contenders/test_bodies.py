@@ -30,6 +30,8 @@ STREAMING = {
     "requests",
     "trilane-client",
 }
+# They do not read, or not enough, while they send, and so wait for an echo for ever.
+NO_LONG_ECHO = {("aiohttp", "h1"), ("niquests", "h2"), ("niquests", "h2c"), ("niquests", "h3")}
 THEY = [pair for pair in PAIRS if pair.values[0].name in STREAMING]
 OTHERS = [pair for pair in PAIRS if pair not in THEY]
 
@@ -70,7 +72,7 @@ def test_a_file_arrives(
 ) -> None:
     file = tmp_path / "body"
     write_body(file, SIZE)
-    early = (contender.name, version) == ("niquests", "h3")
+    early = (contender.name, version) in NO_LONG_ECHO
     wanted = plan(
         origin(version),
         version,
@@ -79,7 +81,6 @@ def test_a_file_arrives(
         method="POST",
         body_file=str(file),
         headers=[["content-type", "application/octet-stream"]],
-        # It loses a response that begins before the request has ended.
         workload={"paths": ["/hello" if early else "/echo"], "count": 2},
     )
     result = accounted(converse(command(contender), wanted), 2)
