@@ -98,7 +98,7 @@ impl PyExchange {
         Ok(status)
     }
 
-    #[pyo3(signature = (amount = -1, timeout = None))]
+    #[pyo3(signature = (amount = -1, timeout = None), text_signature = "($self, amount=-1, timeout=None)")]
     fn read<'py>(
         &self,
         py: Python<'py>,
@@ -124,7 +124,7 @@ impl PyExchange {
         Ok(PyBytes::new(py, &bytes.as_bytes()[..filled]))
     }
 
-    #[pyo3(signature = (amount = -1, timeout = None))]
+    #[pyo3(signature = (amount = -1, timeout = None), text_signature = "($self, amount=-1, timeout=None)")]
     fn read1<'py>(
         &self,
         py: Python<'py>,
