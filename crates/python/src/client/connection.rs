@@ -12,9 +12,16 @@ use super::connect::{is_secure, version_of};
 use super::errors;
 use super::exchange::PyExchange;
 use super::fields::Given;
+use super::released::Released;
 
 #[pyclass(name = "Connection", module = "trilane._core", frozen, weakref)]
-pub(crate) struct PyConnection(pub(super) Connection);
+pub(crate) struct PyConnection(Released<Connection>);
+
+impl PyConnection {
+    pub(super) fn new(connection: Connection) -> Self {
+        Self(Released::new(connection))
+    }
+}
 
 #[pymethods]
 impl PyConnection {
@@ -24,7 +31,7 @@ impl PyConnection {
         is_secure(py, scheme)?;
         let version = version_of(py, version)?;
         Connection::memory(version, scheme, authority)
-            .map(Self)
+            .map(Self::new)
             .map_err(|error| errors::raised(py, &error))
     }
 

@@ -9,6 +9,7 @@ use trilane_client::{Exchange, FieldList, Interest};
 use super::buffer::{Readable, Writable};
 use super::errors;
 use super::fields::{self, Given};
+use super::released::Released;
 use super::waiting::{limit, wait};
 
 /// What can be watched for: name and number in Python.
@@ -26,7 +27,7 @@ const IN_PLACE: usize = 256 * 1024;
 
 #[pyclass(name = "Exchange", module = "trilane._core", frozen, weakref)]
 pub(crate) struct PyExchange {
-    exchange: Exchange,
+    exchange: Released<Exchange>,
     /// Informational responses that the caller has waited for.
     informed: AtomicUsize,
 }
@@ -34,7 +35,7 @@ pub(crate) struct PyExchange {
 impl PyExchange {
     pub(super) fn new(exchange: Exchange) -> Self {
         Self {
-            exchange,
+            exchange: Released::new(exchange),
             informed: AtomicUsize::new(0),
         }
     }
