@@ -375,20 +375,15 @@ impl Exchange {
             return;
         }
         let id = slot.id(self.slot);
-        let cancelled = state.link.cancel(id);
+        let cancelled = shared.is_ours() && state.link.cancel(id);
         state
             .slots
             .fail(self.slot, local("the request was cancelled"));
         if cancelled {
             state.flush(&shared.socket);
             shared.ring_if_needed(state);
-        } else {
-            state.link.close(&shared.socket);
-            state.over(Error::new(
-                Kind::Closed,
-                "the connection was closed to cancel a request",
-            ));
-            shared.ring();
+        } else if shared.is_ours() {
+            shared.end(state, "the connection was closed to cancel a request");
         }
     }
 
