@@ -1,0 +1,229 @@
+"""What can go wrong: one root, the caller's and the peer's mistakes apart.
+
+Every class also inherits the builtin, or the class of `http.client`, that code written for sockets
+or for `http.client` catches. `stream_id`, `error_code` and `retryable` say more where it is known.
+The native part raises these through `of`.
+"""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import ssl
+from typing import Final
+
+__all__ = [
+    "ClientClosed",
+    "ConnectFailed",
+    "ConnectTimeout",
+    "ConnectionClosed",
+    "ConnectionRefused",
+    "DecodingError",
+    "Error",
+    "Full",
+    "GoAway",
+    "IncompleteBody",
+    "InvalidRequest",
+    "LimitExceeded",
+    "LocalError",
+    "PoolTimeout",
+    "ProxyError",
+    "ReadTimeout",
+    "RemoteError",
+    "RemoteProtocolError",
+    "ResolveError",
+    "StreamReset",
+    "TLSError",
+    "Timeout",
+    "VersionUnavailable",
+    "WriteTimeout",
+    "of",
+]
+
+
+class Error(Exception):
+    """Root of everything that `trilane.client` raises on its own.
+
+    `str()` of it is one sentence that names the thing, the value and the way out.
+    """
+
+    stream_id: int | None
+    """Id of the request on its connection, where one was affected."""
+    error_code: int | None
+    """Code of the protocol: RFC 9113 §7, RFC 9114 §8.1, RFC 9000 §20 or a TLS alert's number."""
+    retryable: bool
+    """Whether the peer cannot have acted on the request, as far as the protocol can tell.
+
+    True for REFUSED_STREAM, GOAWAY below the stream, H3_REQUEST_REJECTED (proofs), and for a reused
+    HTTP/1.1 connection that closed before the first byte of the response (likely, no proof: RFC
+    9110 §9.2.2 then allows to send idempotent methods again).
+    """
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        stream_id: int | None = None,
+        error_code: int | None = None,
+        retryable: bool = False,
+    ) -> None:
+        # Not super().__init__: the classes of http.client want other arguments. `args` is what
+        # pickle and copy pass to a new instance; the rest travels in `__dict__`.
+        self.args = (message,)
+        self.stream_id = stream_id
+        self.error_code = error_code
+        self.retryable = retryable
+
+    def __str__(self) -> str:
+        return str(self.args[0]) if self.args else ""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self)!r})"
+
+
+class LocalError(Error):
+    """The caller asked for what cannot be done; nothing was sent for it."""
+
+
+class InvalidRequest(LocalError, ValueError):
+    """A URL, a field, a method or content that cannot be sent."""
+
+
+class Full(LocalError):
+    """The connection takes no further request now: its streams are all in use."""
+
+
+class ClientClosed(LocalError, RuntimeError):
+    """The client, or the connection, was closed by its owner before or during this."""
+
+
+class ConnectFailed(Error, ConnectionError):
+    """No connection could be made."""
+
+
+class ResolveError(ConnectFailed, socket.gaierror):
+    """The name of the host was not found."""
+
+
+class ConnectionRefused(ConnectFailed, ConnectionRefusedError):
+    """Nobody listens at that address and port."""
+
+
+class TLSError(ConnectFailed, ssl.SSLError):
+    """The handshake failed: a certificate that is not trusted, an alert, no common version."""
+
+
+class ProxyError(ConnectFailed):
+    """The proxy did not make the tunnel; `error_code` is the status it answered, where it did."""
+
+
+class VersionUnavailable(ConnectFailed):
+    """The server does not speak any of the versions of HTTP that were asked for."""
+
+
+class Timeout(Error, TimeoutError):
+    """A wait took longer than allowed."""
+
+
+class ConnectTimeout(ConnectFailed, Timeout):
+    """No connection was ready in time."""
+
+
+class ReadTimeout(Timeout):
+    """The peer sent nothing of the response for too long."""
+
+
+class WriteTimeout(Timeout):
+    """The peer took nothing of the request's content for too long."""
+
+
+class PoolTimeout(Timeout):
+    """Every connection that the pool may have was in use for too long."""
+
+
+class RemoteError(Error):
+    """The peer, or the way to it, failed after the connection had been made."""
+
+
+class ConnectionClosed(RemoteError, http.client.RemoteDisconnected):
+    """The connection ended before the response did; `retryable` tells whether it had begun."""
+
+
+class StreamReset(RemoteError, ConnectionResetError):
+    """The peer ended this one request; `error_code` says why (RFC 9113 §7, RFC 9114 §8.1)."""
+
+
+class GoAway(RemoteError, ConnectionResetError):
+    """The peer takes no more requests on this connection, and this one was not processed."""
+
+
+class RemoteProtocolError(RemoteError, http.client.HTTPException):
+    """The peer broke the rules of HTTP."""
+
+
+class LimitExceeded(RemoteProtocolError):
+    """The peer sent more than a limit allows: a head, a number of fields, a flood of frames."""
+
+
+class IncompleteBody(RemoteError, http.client.IncompleteRead):
+    """The response's content ended early.
+
+    `partial` holds what arrived and was not handed out before; `expected` is the number of bytes
+    that were still to come, or None where the length was not known.
+    """
+
+    partial: bytes
+    expected: int | None
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        partial: bytes = b"",
+        expected: int | None = None,
+        stream_id: int | None = None,
+        error_code: int | None = None,
+        retryable: bool = False,
+    ) -> None:
+        super().__init__(message, stream_id=stream_id, error_code=error_code, retryable=retryable)
+        self.partial = partial
+        self.expected = expected
+
+
+class DecodingError(RemoteError, ValueError):
+    """Content that is not in the coding that `content-encoding` names, or that grows too far."""
+
+
+_KINDS: Final[dict[str, type[Error]]] = {
+    "resolve": ResolveError,
+    "refused": ConnectionRefused,
+    "connect": ConnectFailed,
+    "tls": TLSError,
+    "proxy": ProxyError,
+    "version": VersionUnavailable,
+    "connect_timeout": ConnectTimeout,
+    "read_timeout": ReadTimeout,
+    "write_timeout": WriteTimeout,
+    "closed": ConnectionClosed,
+    "reset": StreamReset,
+    "goaway": GoAway,
+    "protocol": RemoteProtocolError,
+    "limit": LimitExceeded,
+    "body": IncompleteBody,
+    "decoding": DecodingError,
+    "local": InvalidRequest,
+    "full": Full,
+}
+
+
+def of(
+    kind: str,
+    message: str,
+    stream_id: int | None = None,
+    error_code: int | None = None,
+    retryable: bool = False,  # the native part passes it by position
+) -> Error:
+    """The error of a kind that the native part names; an unknown kind gives a plain `Error`."""
+    return _KINDS.get(kind, Error)(
+        message, stream_id=stream_id, error_code=error_code, retryable=retryable
+    )

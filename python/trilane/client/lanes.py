@@ -1,0 +1,218 @@
+"""What a pool is made of: a policy, routes, attempts, open connections and places in the queue.
+
+`routing.Router` moves them; see there for how they are used.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Generic, NamedTuple, Protocol, TypeVar
+
+from . import altsvc
+from .errors import Error
+from .origins import Origin
+
+VERSIONS: Final = ("h3", "h2", "h1")
+
+
+class Pooled(Protocol):
+    """What a router looks at in a connection; `_core.Connection` has it."""
+
+    @property
+    def version(self) -> str:
+        """`h1`, `h2` or `h3`."""
+
+    @property
+    def capacity(self) -> int:
+        """How many requests it takes now."""
+
+    @property
+    def is_closing(self) -> bool:
+        """Whether it takes no more requests, now or later."""
+
+
+Connection = TypeVar("Connection", bound=Pooled)
+
+
+class Proxy(NamedTuple):
+    """A proxy to go through."""
+
+    origin: Origin
+    """Where it listens; the scheme is `http`."""
+    fields: tuple[tuple[str, str], ...] = ()
+    """What is sent to the proxy alone, such as `proxy-authorization`."""
+
+
+class Route(NamedTuple):
+    """What requests have to have in common to share connections."""
+
+    origin: Origin
+    proxy: Proxy | None = None
+
+    @property
+    def forwards(self) -> bool:
+        """Whether the proxy is handed whole requests (RFC 9112 §3.2.2) instead of a tunnel."""
+        return self.proxy is not None and self.origin.scheme == "http"
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """The limits and wishes of one pool."""
+
+    versions: tuple[str, ...] = VERSIONS
+    """Of `h1`, `h2` and `h3`. Without TLS it is `h1`; `h2` by prior knowledge where `h1` is out."""
+    max_connections: int = 100
+    """Connections of the whole pool, attempts among them."""
+    max_per_origin: int = 100
+    """Connections of one route. Browsers have 6 for HTTP/1.1; a crawler should too."""
+    idle_s: float = 60.0
+    """How long a connection may lie idle (nginx keeps it for 75 s, Apache and Node for 5)."""
+    race_s: float = 0.25
+    """Head start of HTTP/3 before TCP is tried too."""
+    alternatives: altsvc.Scope = "same-host"
+    race_unannounced: bool = False
+    """Whether HTTP/3 is raced at once, although no `Alt-Svc` was seen."""
+    unix: str | None = None
+    """Path of a Unix socket that every connection goes to."""
+
+    def __post_init__(self) -> None:
+        unknown = [version for version in self.versions if version not in VERSIONS]
+        if unknown or not self.versions or len(set(self.versions)) < len(self.versions):
+            raise ValueError(f"versions={self.versions!r}: name each of h1, h2 and h3 at most once")
+        if self.max_connections < 1 or self.max_per_origin < 1:
+            raise ValueError("max_connections and max_per_origin are at least 1")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Attempt:
+    """A connection to be opened: the arguments of `_core.connect`."""
+
+    route: Route
+    host: str
+    port: int
+    scheme: str
+    versions: tuple[str, ...]
+    server_name: str | None
+    """Name that the certificate must cover, where it is not `host`."""
+    tunnel: Proxy | None
+    """Proxy that is asked for a tunnel by CONNECT; None where `host` is reached directly."""
+    unix: str | None
+    race_s: float
+    limit_s: float | None
+    """The attempt may take no longer, though the caller's connect timeout may be longer."""
+    alternative: altsvc.Alternative | None
+    """What is tried, where it is an alternative; `failed` and `opened` keep the books."""
+    alone: bool
+    """Whether only the alternative is tried: when it fails, the caller begins again."""
+    began: float
+
+
+class Entry(Generic[Connection]):
+    """An open connection in a pool. Read it; the router writes it."""
+
+    __slots__ = (
+        "alternative",
+        "connection",
+        "descriptor",
+        "idle",
+        "idle_since",
+        "leases",
+        "retired",
+        "reused",
+        "route",
+        "shared",
+        "version",
+    )
+
+    def __init__(
+        self,
+        connection: Connection,
+        route: Route,
+        alternative: altsvc.Alternative | None,
+        now: float,
+    ) -> None:
+        self.connection = connection
+        self.version = connection.version
+        self.route = route
+        self.alternative = alternative
+        self.shared = self.version != "h1"
+        self.leases = 1
+        self.reused = False
+        """Whether a request was sent on it before the one that holds it now."""
+        self.idle = False
+        """Whether nobody used it when it was handed out: it may have been closed meanwhile."""
+        self.idle_since = now
+        self.retired = False
+        self.descriptor = -1
+        """For the owner: the socket, to be left alone in a forked child."""
+
+
+class Ticket(Generic[Connection]):
+    """A place in the queue."""
+
+    __slots__ = ("lane", "outcome", "wake")
+
+    def __init__(self, lane: Lane[Connection], wake: Callable[[], object]) -> None:
+        self.lane = lane
+        self.wake = wake
+        self.outcome: Entry[Connection] | Attempt | Error | None = None
+        """Set before `wake` is called."""
+
+    @property
+    def route(self) -> Route:
+        """Where the request goes."""
+        return self.lane.route
+
+    @property
+    def connecting(self) -> bool:
+        """What is waited for: the first connection (so the connect timeout counts), or a free one.
+
+        It can change while one waits: look again before giving up.
+        """
+        return self.lane.is_opening_first
+
+
+class Lane(Generic[Connection]):
+    """The connections of one route, and who waits for one."""
+
+    __slots__ = (
+        "connect_s",
+        "count",
+        "draining",
+        "free",
+        "opening",
+        "probing",
+        "route",
+        "shared",
+        "waiting",
+    )
+
+    def __init__(self, route: Route) -> None:
+        self.route = route
+        self.free: list[Entry[Connection]] = []
+        """Idle HTTP/1.1 connections; the one used last is taken first, so that others expire."""
+        self.shared: list[Entry[Connection]] = []
+        """HTTP/3 first, then HTTP/2."""
+        self.count = 0
+        """Connections that take requests now or later, and attempts."""
+        self.draining = 0
+        """Connections that only finish what they have."""
+        self.opening = 0
+        """Attempts over TCP, or over all versions, in flight."""
+        self.probing = False
+        """Whether an attempt for an alternative alone is in flight."""
+        self.waiting: deque[Ticket[Connection]] = deque()
+        self.connect_s: float | None = None
+        """How long the last TCP and TLS handshake took."""
+
+    @property
+    def is_opening_first(self) -> bool:
+        """Whether there are attempts, and no connection yet."""
+        return self.opening > 0 and self.count == self.opening + self.probing
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing would be lost with it."""
+        return not (self.count or self.draining or self.waiting)

@@ -1,0 +1,32 @@
+"""Whether a request that failed is sent again. No I/O."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from .errors import ConnectionClosed, Error
+
+IDEMPOTENT: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"})
+"""Methods that may be sent again though the first may have been processed (RFC 9110 §9.2.2)."""
+MOST_ATTEMPTS: Final = 16
+"""How often one request is sent at most, all in all."""
+_AT_ONCE: Final = 2
+_FIRST_PAUSE_S: Final = 0.005
+_LONGEST_PAUSE_S: Final = 0.25
+
+
+def pause(error: Error, method: str, attempts: int, *, replayable: bool) -> float | None:
+    """Seconds to wait before the request is sent again, or None: raise the error.
+
+    `attempts` is how often it was sent, `replayable` whether its content can be sent from its start
+    again. A request is repeated only when the error says `retryable`. Where that is a likelihood
+    and no proof (a reused HTTP/1.1 connection that closed), its method must be idempotent too.
+    """
+    if not error.retryable or not replayable or attempts >= MOST_ATTEMPTS:
+        return None
+    if isinstance(error, ConnectionClosed) and method not in IDEMPOTENT:
+        return None
+    if attempts <= _AT_ONCE:
+        return 0.0
+    # A peer that refuses again and again is busy: leave it some time.
+    return float(min(_FIRST_PAUSE_S * 2.0 ** (attempts - _AT_ONCE), _LONGEST_PAUSE_S))
