@@ -1,9 +1,10 @@
 """The shape of `http.client` over HTTP/1.1, HTTP/2 and HTTP/3.
 
-`import trilane.client.http as client` takes the place of `import http.client as client`: every public
-name of that module is here, and three of them are our own, `HTTPConnection`, `HTTPSConnection` and
-`HTTPResponse`. What is new: `request` returns the id of the request's stream, any number of requests
-may be outstanding, and `get_response(stream_id)` takes their responses in any order.
+`import trilane.client.http as client` takes the place of `import http.client as client`: every
+public name of that module is here, and three of them are our own, `HTTPConnection`,
+`HTTPSConnection` and `HTTPResponse`. What is new: `request` returns the id of the request's stream,
+any number of requests may be outstanding, and `get_response(stream_id)` takes their responses in
+any order.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from trilane.client import opening
 from trilane.client.parts import Parts
-from trilane.client.response import HTTPResponse as HTTPResponse
+from trilane.client.response import HTTPResponse as HTTPResponse  # noqa: PLC0414 - for others
 
 if TYPE_CHECKING:
     from typing import Self

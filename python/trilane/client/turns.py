@@ -14,6 +14,7 @@ from collections import deque
 from http.client import NotConnected, ResponseNotReady
 from typing import TYPE_CHECKING, Any, Final
 
+from trilane.client import uploading
 from trilane.client.errors import (
     ConnectionClosed,
     Error,
@@ -22,14 +23,12 @@ from trilane.client.errors import (
     ReadTimeout,
     Timeout,
 )
-
-from trilane.client import uploading
 from trilane.client.outgoing import REPEATABLE, Request, field
 from trilane.client.response import HTTPResponse, Wait
 
 if TYPE_CHECKING:
-    from trilane._core import Connection
-    from trilane.client.sockets import SocketConnection
+    from trilane._core import Connection, Exchange
+    from trilane.client.sockets import SocketConnection, SocketExchange
 
 PAUSED: Final = 256 * 1024
 """Bytes of a response that are fetched before anybody reads it."""
@@ -97,46 +96,50 @@ class Turns:
 
     def _start(self, connection: Connection | SocketConnection, request: Request) -> bool:
         """Submits a request; False when the connection takes no more now."""
-        for attempt in (1, 2):
-            if request.raw and connection.version != "h1":
-                msg = (
-                    "HTTP/2 and HTTP/3 have no Transfer-Encoding: leave the field out and give the "
-                    "content without chunks, or set versions=('h1',)"
-                )
-                raise InvalidRequest(msg)
-            content = request.content
-            try:
-                request.exchange = connection.submit(
-                    request.method,
-                    request.target,
-                    request.fields,
-                    content if isinstance(content, bytes) and not request.streaming else None,
-                    authority=request.authority or self._authority,
-                    streaming=request.streaming,
-                    length=request.length,
-                    raw=request.raw,
-                )
-            except Full:
-                return False
-            except InvalidRequest:
-                # http.client takes folds, blanks and numbers in values: say what is meant in a
-                # way that may be sent, or raise the error that it raises.
-                if attempt == 2:
-                    raise
-                request.fields = [field(name, (value,)) for name, value in request.fields]
-            except ConnectionClosed:
-                # Nothing of the request has been sent.
-                if attempt == 2 or not self.auto_open:
-                    raise
-                self._connection = None
-                connection = self._ready()
-            else:
-                break
+        try:
+            exchange = self._submit(connection, request)
+        except Full:
+            return False
+        except InvalidRequest:
+            # http.client takes folds, blanks and numbers in values: say what is meant in a way that
+            # may be sent, or raise the error that it raises.
+            plain = [field(name, (value,)) for name, value in request.fields]
+            if plain == request.fields:
+                raise
+            request.fields = [*plain]
+            return self._start(connection, request)
+        except ConnectionClosed:
+            # It ended a moment ago, and nothing of the request has been sent.
+            if request.repeated:
+                raise
+            request.repeated = True
+            return self._start(self._ready(), request)
+        request.exchange = exchange
         for data in request.held:
-            if request.exchange is not None:
-                request.exchange.write(data, self._wait.seconds)
+            exchange.write(data, self._wait.seconds)
         request.held = []
         return True
+
+    def _submit(
+        self, connection: Connection | SocketConnection, request: Request
+    ) -> Exchange | SocketExchange:
+        if request.raw and connection.version != "h1":
+            msg = (
+                "HTTP/2 and HTTP/3 have no Transfer-Encoding: leave the field out and give the "
+                "content without chunks, or set versions=('h1',)"
+            )
+            raise InvalidRequest(msg)
+        content = request.content
+        return connection.submit(
+            request.method,
+            request.target,
+            request.fields,
+            content if isinstance(content, bytes) and not request.streaming else None,
+            authority=request.authority or self._authority,
+            streaming=request.streaming,
+            length=request.length,
+            raw=request.raw,
+        )
 
     def advance(self) -> None:
         """Starts what waits, as far as it may: a response has been read to its end."""
@@ -271,8 +274,10 @@ class Turns:
             return exchange
 
     def _repeats(self, request: Request, error: Exception) -> bool:
-        """Whether the request may be sent once more: the server provably did not process it, or a
-        connection that it had closed meanwhile took an idempotent one (RFC 9110 §9.2.2).
+        """Whether the request may be sent once more.
+
+        It may when the server provably did not process it, or when a connection that it had closed
+        meanwhile took an idempotent one (RFC 9110 §9.2.2).
         """
         return (
             isinstance(error, Error)
