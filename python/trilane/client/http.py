@@ -52,7 +52,7 @@ class HTTPConnection(Parts):
 
     default_port: ClassVar[int] = HTTP_PORT
     # A test or a library may put a function like socket.create_connection here.
-    _create_connection: Callable[..., SocketLike] | None = None
+    _create_connection: Callable[..., Any] | None = None
 
     def __init__(  # noqa: PLR0913 - the five of http.client, and what it has no words for
         self,

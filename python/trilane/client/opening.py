@@ -110,7 +110,7 @@ def needs_openssl(verify: Verify) -> bool:
 def over_python_socket(
     to: Destination,
     timeout: float | None,
-    create: Callable[..., SocketLike] = socket.create_connection,
+    create: Callable[..., Any] = socket.create_connection,
     answered: Callable[[int, str, list[tuple[str, str]]], None] | None = None,
 ) -> SocketConnection:
     """A connection over a socket that `create` makes, wrapped by the context in `to.verify`.

@@ -52,6 +52,7 @@ class HTTPResponse(io.BufferedIOBase):
     _owner: Turns | None = None
     _headers: HTTPMessage | None = None
     _msg: Any = None
+    _known: int | None = None
     _begun = False
     _ended = False
     _ahead = b""
@@ -78,10 +79,11 @@ class HTTPResponse(io.BufferedIOBase):
             self.url = url
         self._method = method
 
-    def attach(self, owner: Turns, wait: Wait) -> None:
-        """Tells whose response it is: who wants to know when it has been read."""
+    def attach(self, owner: Turns, wait: Wait, status: int) -> None:
+        """Tells whose response it is, who wants to know when it has been read, and its status."""
         self._owner = owner
         self._wait = wait
+        self._known = status
 
     def begin(self) -> None:
         """Waits for the head. Called again it does nothing.
@@ -93,7 +95,7 @@ class HTTPResponse(io.BufferedIOBase):
         """
         if self._begun:
             return
-        self.code = self.status = self._exchange.head(self._wait.seconds)
+        self.code = self.status = self._known or self._exchange.head(self._wait.seconds)
         self._begun = True
         if self.debuglevel > 0:
             self._print_head()
@@ -158,7 +160,7 @@ class HTTPResponse(io.BufferedIOBase):
         return self._exchange.stream_id
 
     @property
-    def length(self) -> int | None:  # type: ignore[override]
+    def length(self) -> int | None:
         """Bytes of content still to be read, or None where that is not known."""
         if self._ended or self._has_no_content():
             return 0

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from trilane.client.errors import ProxyError
@@ -28,8 +28,9 @@ class SocketLike(Protocol):
     def sendall(self, data: bytes, /) -> object:
         """Sends all of it or raises OSError."""
 
-    def makefile(self, mode: str, /) -> Any:
-        """A binary file that reads from the socket."""
+    @property
+    def makefile(self) -> Callable[..., Any]:
+        """Makes, given the mode `rb`, a file that reads from the socket."""
 
     def close(self) -> object:
         """Lets go of it."""

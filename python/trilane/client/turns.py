@@ -59,6 +59,10 @@ class Turns:
         """Makes a connection and gives it to `_adopt`."""
         raise NotImplementedError
 
+    def fileno(self) -> int:
+        """The descriptor of the connection."""
+        raise NotImplementedError
+
     def _adopt(self, connection: Connection | SocketConnection | None) -> None:
         self._connection = connection
         if connection is not None:
@@ -84,7 +88,8 @@ class Turns:
     def _send(self, request: Request) -> int:
         """Sends a request, or lets it wait for its turn, and gives its id."""
         with self._lock:
-            connection = self._ready()
+            # One that has ended meanwhile refuses the request: no need to ask it first.
+            connection = self._connection or self._ready()
             if self._waiting or not self._start(connection, request):
                 self._waiting.append(request)
             ident = self._next or 0
@@ -186,7 +191,7 @@ class Turns:
             return
         deadline = None if self._wait.seconds is None else time.monotonic() + self._wait.seconds
         poll = select.poll()
-        poll.register(connection.fileno(), select.POLLIN)
+        poll.register(self.fileno(), select.POLLIN)
         while not connection.capacity and not connection.is_closing:
             if self._nothing_moves():
                 raise _unread(connection)
@@ -230,30 +235,31 @@ class Turns:
         if request is None:
             msg = f"no request with id {stream_id} is outstanding: {list(self._outstanding)} are"
             raise ResponseNotReady(msg)
-        exchange = self._answered(stream_id, request)
+        status = self._answered(stream_id, request)
+        exchange: Any = request.exchange
         if self.debuglevel:
-            response = self.response_class(exchange, self.debuglevel, method=request.method)
+            response = self.response_class(exchange, self.debuglevel, request.method)
         else:
             response = self.response_class(exchange, method=request.method)
-        response.attach(self, self._wait)
+        response.attach(self, self._wait, status)
         response.begin()
         connection = self._connection
         if connection is not None:
             if connection.is_closing:
                 self._release(connection)
-            elif connection.version == "h1":
+            elif self._step == 1:
                 self._last = weakref.ref(response)
         return response
 
-    def _answered(self, stream_id: int, request: Request) -> Any:
-        """The exchange of a request when its head has come; then it is outstanding no more."""
+    def _answered(self, stream_id: int, request: Request) -> int:
+        """The status of a response whose head has come; then it is outstanding no more."""
         while True:
             try:
                 if request.exchange is None:
                     self._turn(request)
                 uploading.conclude(request, self._wait)
                 exchange: Any = request.exchange
-                exchange.head(self._wait.seconds)
+                status: int = exchange.head(self._wait.seconds)
             except Timeout:
                 raise
             except (Error, OSError) as error:
@@ -271,7 +277,7 @@ class Turns:
                 self._outstanding.pop(stream_id, None)
                 raise
             self._outstanding.pop(stream_id, None)
-            return exchange
+            return status
 
     def _repeats(self, request: Request, error: Exception) -> bool:
         """Whether the request may be sent once more.

@@ -72,9 +72,11 @@ def test_urllib_raises_for_a_status(peer: Peer) -> None:
 
 class Transport(xmlrpc.client.Transport):
     def make_connection(self, host: Any) -> Any:
-        if self._connection is None or host != self._connection[0]:  # type: ignore[has-type]
-            self._connection = host, HTTPConnection(host, timeout=20)
-        return self._connection[1]
+        kept: Any = self._connection
+        if kept is None or host != kept[0]:
+            kept = host, HTTPConnection(host, timeout=20)
+            self._connection = kept
+        return kept[1]
 
 
 @pytest.fixture
