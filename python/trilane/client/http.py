@@ -13,6 +13,7 @@ import http.client
 import socket
 import ssl
 import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from http.client import InvalidURL
 from types import TracebackType
@@ -311,6 +312,12 @@ class HTTPSConnection(HTTPConnection):
             ValueError: `check_hostname` for a context that verifies nothing.
 
         """
+        if key_file is not None or cert_file is not None or check_hostname is not None:
+            warnings.warn(
+                "key_file, cert_file and check_hostname are deprecated: give cert, or a context",
+                DeprecationWarning,
+                stacklevel=2,
+            )
         context = options.get("context")
         if check_hostname is not None and isinstance(context, ssl.SSLContext):
             context.check_hostname = check_hostname

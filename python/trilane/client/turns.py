@@ -241,14 +241,16 @@ class Turns:
             response = self.response_class(exchange, self.debuglevel, request.method)
         else:
             response = self.response_class(exchange, method=request.method)
-        response.attach(self, self._wait, status)
-        response.begin()
         connection = self._connection
-        if connection is not None:
-            if connection.is_closing:
-                self._release(connection)
-            elif self._step == 1:
-                self._last = weakref.ref(response)
+        closing = None
+        if connection is not None and connection.is_closing:
+            closing = connection
+            self._release(connection)
+        elif self._step == 1:
+            # HTTP/1.1: the next request waits for it.
+            self._last = weakref.ref(response)
+        response.attach(self, self._wait, status, closing)
+        response.begin()
         return response
 
     def _answered(self, stream_id: int, request: Request) -> int:
