@@ -1,0 +1,140 @@
+"""A request, ready to be sent on any connection and perhaps more than once. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, TypeAlias
+
+from .content import Content, Upload, upload
+from .errors import InvalidRequest
+
+Field: TypeAlias = tuple[str | bytes, str | bytes]
+Fields: TypeAlias = Mapping[str, str] | Iterable[Field]
+
+_CONTINUE: Final = "100-continue"
+
+
+class Request:
+    """What `_core.Connection.submit` wants, and the content that follows.
+
+    The native part reads `host` and `content-length` among the fields, adds what frames the
+    message, and keeps the fields of a connection (`connection`, `te`) from HTTP/2 and HTTP/3.
+    """
+
+    __slots__ = (
+        "authority",
+        "body",
+        "expects",
+        "fields",
+        "length",
+        "method",
+        "target",
+        "trailers",
+        "upload",
+    )
+
+    def __init__(
+        self,
+        method: str,
+        target: str,
+        authority: str,
+        fields: Sequence[Field] = (),
+        content: Content = None,
+    ) -> None:
+        """`fields` are sent as they are; see `believe` for those that say how to send."""
+        self.method = method
+        self.target = target
+        self.authority = authority
+        self.fields = fields
+        self.body: bytes | None
+        """Content that goes along with the head."""
+        self.upload: Upload | None
+        """Content that follows it."""
+        self.body, self.upload = upload(content, method)
+        self.length = None if self.upload is None else self.upload.length
+        """Bytes of `upload`, where known and not among the fields."""
+        self.trailers: Sequence[tuple[str, str]] = ()
+        self.expects = False
+        """Whether the content waits for `100 Continue`."""
+
+    @property
+    def replayable(self) -> bool:
+        """Whether it can be sent (again)."""
+        return self.upload is None or self.upload.replayable
+
+    def believe(self) -> None:
+        """Take what the caller's own fields say about the sending.
+
+        `content-length` is believed of content that does not lie in memory, `transfer-encoding:
+        chunked` means that the length is not told, and `expect: 100-continue` is done.
+
+        Errors: InvalidRequest for other transfer codings.
+        """
+        fields: list[Field] = []
+        for field in self.fields:
+            name = lower(field[0])
+            if name == "transfer-encoding":
+                self._believe_coding(_text(field[1]))
+                continue
+            if name == "content-length":
+                self.length = None
+            elif name == "expect" and _text(field[1]).lower() == _CONTINUE:
+                if self.body is None and self.upload is None:
+                    continue  # RFC 9110 §10.1.1: not without content.
+                self.stream()
+                self.expects = True
+            fields.append(field)
+        self.fields = fields
+
+    def add(self, fields: Sequence[Field]) -> None:
+        """Add those fields that it does not have."""
+        if fields:
+            self.fields = with_defaults(fields, list(self.fields))
+
+    def expect_continue(self) -> None:
+        """Announce that the content waits for the server's consent (RFC 9110 §10.1.1)."""
+        self.stream()
+        self.expects = self.upload is not None
+        if self.expects:
+            self.add([("expect", _CONTINUE)])
+
+    def follow(self, trailers: Sequence[tuple[str, str]]) -> None:
+        """Send trailers after the content, whose length HTTP/1.1 then cannot tell before."""
+        if trailers:
+            self.stream()
+            self.trailers = trailers
+            self.length = None
+
+    def stream(self) -> None:
+        """Send content after the head, also where it could go along with it."""
+        if self.body and self.upload is None:
+            self.upload = Upload(memoryview(self.body), len(self.body))
+            self.length, self.body = len(self.body), None
+
+    def _believe_coding(self, value: str) -> None:
+        if value.strip().lower() != "chunked":
+            raise InvalidRequest(f"transfer-encoding: {value!r}: only chunked can be sent")
+        self.stream()
+        self.length = None
+
+
+def pairs(fields: Fields | None) -> list[Field]:
+    """Fields as a list, from a mapping or from pairs."""
+    if not fields:
+        return []
+    return list(fields.items() if isinstance(fields, Mapping) else fields)
+
+
+def with_defaults(defaults: Sequence[Field], fields: list[Field]) -> list[Field]:
+    """The caller's fields after those defaults that they do not replace."""
+    given = {lower(name) for name, _ in fields}
+    return [default for default in defaults if lower(default[0]) not in given] + fields
+
+
+def lower(name: str | bytes) -> str:
+    """A field's name for comparisons."""
+    return _text(name).lower()
+
+
+def _text(value: str | bytes) -> str:
+    return value.decode("latin-1") if isinstance(value, bytes) else value
