@@ -113,6 +113,11 @@ impl Exchange {
         self.phase == Phase::Ended
     }
 
+    /// Whether the final head has been reported.
+    pub(super) fn got_head(&self) -> bool {
+        self.phase != Phase::Head
+    }
+
     pub(super) fn id(&self) -> StreamId {
         StreamId {
             number: self.number,

@@ -285,13 +285,21 @@ impl Connection {
     pub fn eof<E: Events>(&mut self, events: &mut E) {
         self.closing = true;
         self.failed = true;
-        let error = StreamError {
-            kind: ErrorKind::Closed,
+        let of_stream = |got_head| StreamError {
+            kind: if got_head {
+                ErrorKind::Body
+            } else {
+                ErrorKind::Closed
+            },
             retryable: false,
             code: None,
-            reason: "the connection was lost",
+            reason: if got_head {
+                "the connection was lost inside a response"
+            } else {
+                "the connection was lost"
+            },
         };
-        self.fail_outstanding(error, events);
+        self.fail_outstanding(of_stream, events);
     }
 
     /// Cancels a request (H3_REQUEST_CANCELLED both ways); nothing more is reported for it.
@@ -434,20 +442,25 @@ impl Connection {
         self.closing = true;
         self.failed = true;
         let ConnectionError { kind, code, reason } = error;
-        let each = StreamError {
+        let of_stream = |_| StreamError {
             kind,
             retryable: false,
             code: Some(code),
             reason,
         };
-        self.fail_outstanding(each, events);
+        self.fail_outstanding(of_stream, events);
         Err(error)
     }
 
-    fn fail_outstanding<E: Events>(&mut self, error: StreamError, events: &mut E) {
+    /// Fails every request, by whether its head has arrived.
+    fn fail_outstanding<E: Events>(
+        &mut self,
+        of_stream: impl Fn(bool) -> StreamError,
+        events: &mut E,
+    ) {
         for number in self.exchanges.numbers_from(0) {
             if let Some(exchange) = self.exchanges.get_mut(number).filter(|e| !e.has_ended()) {
-                events.fail(Exchange::id(exchange), error);
+                events.fail(Exchange::id(exchange), of_stream(exchange.got_head()));
             }
             self.exchanges.remove(number);
         }

@@ -1,0 +1,109 @@
+"""An adapter for Requests: a `Session` over HTTP/1.1, HTTP/2 and HTTP/3.
+
+    session = requests.Session()
+    session.mount("https://", TrilaneAdapter())
+    session.mount("http://", TrilaneAdapter())
+
+It is Requests' own `HTTPAdapter` with other pools under it, so redirects, cookies, authentication,
+`stream`, `verify`, `cert`, `proxies`, `timeout`, `max_retries` and exceptions are what they were.
+Threads that share a session share its HTTP/2 and HTTP/3 connections.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from requests.adapters import (
+    DEFAULT_POOLBLOCK,
+    DEFAULT_POOLSIZE,
+    DEFAULT_RETRIES,
+    HTTPAdapter,
+)
+from requests.exceptions import InvalidSchema
+from urllib3 import PoolManager, Retry, proxy_from_url
+from urllib3.util import parse_url
+
+from ._requests_pool import HTTPPool, HTTPSPool
+from .routing import VERSIONS, Policy
+
+__all__ = ["TrilaneAdapter"]
+
+
+class TrilaneAdapter(HTTPAdapter):
+    """Sends what a `requests.Session` prepares; thread-safe, can be pickled and copied.
+
+    `versions`: of "h1", "h2" and "h3", those that may be used. Over TLS, ALPN chooses between h1
+    and h2, and h3 is used where the server announced it by `Alt-Svc`. Without TLS it is h1, or h2
+    by prior knowledge where h1 is not among them. The version that was obtained is
+    `response.raw.version`: 10, 11, 20 or 30.
+
+    `pool_connections`: for how many origins connections are kept. `pool_maxsize`: how many
+    connections are kept for each; with `pool_block` there are never more, and requests wait for
+    one. `max_retries`: a number, for connections that cannot be made, or urllib3's `Retry`.
+    """
+
+    __attrs__: ClassVar[list[str]] = [*HTTPAdapter.__attrs__, "versions"]
+
+    def __init__(
+        self,
+        pool_connections: int = DEFAULT_POOLSIZE,
+        pool_maxsize: int = DEFAULT_POOLSIZE,
+        max_retries: int | Retry = DEFAULT_RETRIES,
+        pool_block: bool = DEFAULT_POOLBLOCK,
+        *,
+        versions: Sequence[str] = VERSIONS,
+    ) -> None:
+        self.versions = Policy(tuple(versions)).versions
+        super().__init__(pool_connections, pool_maxsize, max_retries, pool_block)
+
+    def init_poolmanager(
+        self,
+        connections: int,
+        maxsize: int,
+        block: bool = DEFAULT_POOLBLOCK,
+        **pool_kwargs: Any,
+    ) -> None:
+        """Make the pools anew. To be overridden, as in `HTTPAdapter`, by who adds `pool_kwargs`.
+
+        Of those `ssl_context` (its authorities and whether it verifies) and `source_address` are
+        understood. Where another would change whom to trust, the first request raises ValueError.
+        """
+        super().init_poolmanager(connections, maxsize, block, **pool_kwargs)
+        self._take_over(self.poolmanager)
+
+    def proxy_manager_for(self, proxy: str, **proxy_kwargs: Any) -> Any:
+        """The pools behind a proxy.
+
+        A SOCKS proxy, and a proxy that is itself behind TLS, is left to urllib3, whose requests
+        are HTTP/1.1; InvalidSchema where that is not among `versions`.
+        """
+        if proxy in self.proxy_manager:
+            return self.proxy_manager[proxy]
+        scheme = parse_url(proxy).scheme
+        if scheme != "http":
+            if "h1" not in self.versions:
+                raise InvalidSchema(
+                    f"a proxy of scheme {scheme} needs HTTP/1.1: add h1 to the adapter's versions"
+                )
+            return super().proxy_manager_for(proxy, **proxy_kwargs)
+        manager = proxy_from_url(
+            proxy,
+            proxy_headers=self.proxy_headers(proxy),
+            num_pools=self._pool_connections,
+            maxsize=self._pool_maxsize,
+            block=self._pool_block,
+            **proxy_kwargs,
+        )
+        self._take_over(manager)
+        # In one step: another thread may have made one in the meantime.
+        return self.proxy_manager.setdefault(proxy, manager)
+
+    def _take_over(self, manager: PoolManager) -> None:
+        """Let urllib3's manager make our pools."""
+        # Calling one makes a pool, which is all that urllib3 does with them.
+        manager.pool_classes_by_scheme = {  # type: ignore[dict-item] # not classes, but callable
+            "http": functools.partial(HTTPPool, versions=self.versions),
+            "https": functools.partial(HTTPSPool, versions=self.versions),
+        }

@@ -1,0 +1,90 @@
+"""Threads share a session, and with HTTP/2 and HTTP/3 its connection."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import requests
+
+from trilane.lab.serving.servers import Server
+
+MakeSession = Callable[..., requests.Session]
+
+THREADS = 32
+EACH = 25
+PATIENCE_S = 60
+
+
+def together(work: Callable[[int], set[str]], threads: int) -> list[set[str]]:
+    """What `work` gives for each number, all begun at the same time."""
+    start = threading.Barrier(threads)
+
+    def begin(number: int) -> set[str]:
+        start.wait(PATIENCE_S)
+        return work(number)
+
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(begin, range(threads)))
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_threads_get_their_own_answers(
+    session: requests.Session, server: Server, *, stream: bool
+) -> None:
+    def work(number: int) -> set[str]:
+        seen = set()
+        for turn in range(EACH):
+            sent = f"{number}/{turn}/".encode() * 2000
+            with session.post(
+                f"{server.https}/echo", data=sent, stream=stream, timeout=PATIENCE_S
+            ) as answer:
+                assert answer.content == sent
+                seen.add(f"{number}/{turn}")
+        return seen
+
+    assert len(set().union(*together(work, THREADS))) == THREADS * EACH
+
+
+def test_threads_share_a_connection(
+    session: requests.Session, server: Server, version: str
+) -> None:
+    def work(_: int) -> set[str]:
+        return {
+            session.get(f"{server.https}/headers", timeout=PATIENCE_S).json()["peer"]
+            for _ in range(EACH)
+        }
+
+    peers = set().union(*together(work, THREADS))
+    # From the first request on: nobody opens another connection while ALPN is not known.
+    assert 1 <= len(peers) <= (THREADS if version == "h1" else 1)
+
+
+def test_pool_block_limits_connections(make_session: MakeSession, server: Server) -> None:
+    session = make_session("h1", pool_maxsize=3, pool_block=True)
+
+    def work(_: int) -> set[str]:
+        return {
+            session.get(f"{server.https}/headers", timeout=PATIENCE_S).json()["peer"]
+            for _ in range(EACH)
+        }
+
+    assert len(set().union(*together(work, 12))) <= 3
+
+
+def test_a_serial_session_keeps_one_connection(session: requests.Session, server: Server) -> None:
+    peers = {session.get(f"{server.https}/headers").json()["peer"] for _ in range(20)}
+    assert len(peers) == 1
+
+
+def test_origins_and_tls_options_have_pools_of_their_own(
+    make_session: MakeSession, server: Server
+) -> None:
+    session = make_session("h2", pool_connections=1)
+    peers = []
+    for url in (server.https, server.https.replace("127.0.0.1", "localhost"), server.https):
+        peers.append(session.get(f"{url}/headers").json()["peer"])
+    # There was room for the pool of one origin only.
+    assert len(set(peers)) == 3
