@@ -34,6 +34,7 @@ class Call:
         "request",
         "route",
         "sending",
+        "sent",
         "ticket",
         "timeouts",
     )
@@ -53,6 +54,8 @@ class Call:
         self.exchange: Exchange | None = None
         self.sending: asyncio.Task[None] | None = None
         """What writes its content, where that follows the head."""
+        self.sent = True
+        """Whether its content has been written to the end."""
         self.error: BaseException | None = None
         """What ends it."""
         self.future: asyncio.Future[bool] | None = None
@@ -63,8 +66,8 @@ class Call:
         """Send it on a connection that has room for it; `error` says if that fails."""
         self.link = link
         request = self.request
-        streaming = request.upload is not None
-        fields = request.fields_for(link.version)
+        streaming = request.upload is not None or bool(request.trailers)
+        fields = request.fields
         if link.alt_used is not None:
             fields = [*fields, ("alt-used", link.alt_used)]
         try:
@@ -72,7 +75,7 @@ class Call:
                 request.method,
                 request.target,
                 fields,
-                request.body,
+                None if streaming else request.body,
                 authority=request.authority,
                 streaming=streaming,
                 length=request.length,
@@ -82,6 +85,7 @@ class Call:
             return
         self.exchange = exchange
         if streaming:
+            self.sent = False
             link.upload(exchange)
             self.sending = self.pool.loop.create_task(send(self, link, exchange))
             self.sending.add_done_callback(self._sent)

@@ -8,27 +8,23 @@ import json as json_codec
 from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from types import TracebackType
-from typing import Any, Final, Self, TypedDict, Unpack
+from typing import Any, Self, TypedDict, Unpack
 
 from trilane._core import Tls
 from trilane.client.altsvc import Scope
-from trilane.client.content import Upload
-from trilane.client.errors import ClientClosed, ConnectionClosed, Error, LocalError
+from trilane.client.errors import ClientClosed, LocalError
 from trilane.client.origins import Address, Origin, parse
 from trilane.client.pool import _DEFAULTS
 from trilane.client.proxies import Proxies
 from trilane.client.request import Field, Fields, Request, pairs, with_defaults
-from trilane.client.retry import pause
 from trilane.client.routing import Policy, Proxy, Route
 from trilane.client.timeouts import TimeoutGiven, Timeouts, timeouts
 from trilane.client.tls import Certificate, Verify, tls_of
 
-from .call import Call
 from .pool import Pool
 from .response import AsyncResponse
+from .sending import send
 from .uploading import AsyncContent, AsyncUpload
-
-_MISDIRECTED: Final = 421
 
 
 class AsyncOptions(TypedDict, total=False):
@@ -48,10 +44,10 @@ class AsyncClient:
     """An HTTP client for HTTP/1.1, HTTP/2 and HTTP/3, for any number of tasks on one event loop.
 
     Tasks share connections: one for all requests to an origin that speaks HTTP/2 or HTTP/3. Beyond
-    what the server and `max_per_origin` allow, requests wait in the order in which they came. A task
-    that is cancelled, or times out, resets its own stream only. A request that the server provably
-    did not process is sent again. There are no redirects and no cookies: HTTPX has them, on
-    `trilane.client.httpx.AsyncTransport`.
+    what the server and `max_per_origin` allow, requests wait in the order in which they came. A
+    task that is cancelled, or times out, resets its own stream only. A request that the server
+    provably did not process is sent again. There are no redirects and no cookies: HTTPX has them,
+    on `trilane.client.httpx.AsyncTransport`.
     """
 
     def __init__(  # noqa: PLR0913 - each is a setting of its own, by name
@@ -297,51 +293,11 @@ class AsyncClient:
         if options:
             if options.get("expect_continue"):
                 request.expect_continue()
-            trailers = options.get("trailers")
-            if trailers:
-                request.trailers = trailers
-                request.stream()
-                if request.upload is None:
-                    request.upload = Upload((), None)
+            request.follow(options.get("trailers", ()))
             limits = timeouts(options.get("timeout", ...), limits)
-        attempts = 0
-        while True:
-            call = Call(pool, route, request, limits)
-            attempts += 1
-            try:
-                status = await pool.head(call)
-            except Error as error:
-                if self._closed:
-                    raise
-                if call.link is not None and isinstance(error, ConnectionClosed):
-                    pool.broken(call.link)
-                wait = pause(error, request.method, attempts, replayable=request.replayable)
-                if wait is None:
-                    raise
-                # Also where the wait is 0: another task may have to see the end of a connection.
-                await asyncio.sleep(wait)
-                continue
-            exchange, link = call.exchange, call.link
-            if exchange is None or link is None:
-                raise ClientClosed("the client was closed")
-            fields = None
-            if self._learns and origin.scheme == "https" and route.proxy is None:
-                fields = exchange.fields()
-                pool.learn(origin, fields)
-            if status == _MISDIRECTED and pool.misdirected(link) and request.replayable:
-                # RFC 9110 §15.5.20: not this server's business, so ask the origin itself.
-                pool.finish(call)
-                continue
-            return AsyncResponse(
-                call,
-                exchange,
-                link,
-                status,
-                url=url,
-                fields=fields,
-                decodes=decodes,
-                decode_limit=self._max_decoded,
-            )
+        learns = self._learns and origin.scheme == "https" and route.proxy is None
+        answer = await send(pool, route, request, limits, learns=learns)
+        return AsyncResponse(answer, url=url, decodes=decodes, decode_limit=self._max_decoded)
 
     def _route(self, origin: Origin) -> Route:
         # Bounded, for crawlers.

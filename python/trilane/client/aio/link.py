@@ -26,8 +26,8 @@ class Link:
     """A connection, and the loop that drives it. All methods are for that loop's thread.
 
     `changed` is called after every turn in which the connection was driven: it may have room for
-    more requests, or take none any more. `ended` is called once, when it is closed. To a `Router` it
-    is what is pooled.
+    more requests, or take none any more. `ended` is called once, when it is closed. To a `Router`
+    it is what is pooled.
     """
 
     __slots__ = (
@@ -212,7 +212,7 @@ class Link:
         connection = self.connection
         try:
             tokens = connection.drive()
-        except Exception:
+        except Exception:  # noqa: BLE001 - it is logged
             # Not expected of it. Without an end here every task on it would wait in vain.
             _LOG.exception("the connection to %s failed in a way that is a bug", connection.peer)
             self.close()

@@ -78,7 +78,7 @@ class Pool:
                 call.clock(None)
                 call.future = None
                 if call.error is not None:
-                    raise call.error
+                    break
                 if not ready:
                     self._expired(call)
                 elif call.exchange is None or call.link is None:
@@ -87,15 +87,16 @@ class Pool:
                 elif call.sending is not None:
                     # It may have been woken for its upload.
                     self._listen(call, call.link, call.exchange)
-            if call.exchange is None:
-                raise call.error or ClientClosed("the client was closed")
-            return call.exchange.head(0)
+            if call.error is None and call.exchange is not None:
+                return call.exchange.head(0)
         except BaseException as error:
             self.abandon(call)
-            if isinstance(error, Error) and call.error is not None:
-                # The first cause; what the exchange says followed from it.
-                raise call.error from None
-            raise
+            if not isinstance(error, Error) or call.error is None:
+                raise
+        else:
+            self.abandon(call)
+        # The first cause; what the exchange says followed from it.
+        raise call.error or ClientClosed("the client was closed while a request waited")
 
     def _start(self, call: Call) -> None:
         """Submit the call, let it wait for room, or open a connection for it."""
@@ -112,9 +113,9 @@ class Pool:
                     continue
                 call.entry = outcome
                 call.submit(link)
-                if call.exchange is None:
-                    raise call.error or ClientClosed("the client was closed")
-                self._listen(call, link, call.exchange)
+                call.future = None
+                if call.exchange is not None:
+                    self._listen(call, link, call.exchange)
                 return
             call.future = self.loop.create_future()
             call.began = now
@@ -217,9 +218,12 @@ class Pool:
         else:
             link = Link(self.loop, outcome, changed=self._changed, ended=self._ended)
             there = attempt.alternative
-            if there is not None and link.version == "h3":
-                if (there.host, there.port) != attempt.route.origin[1:]:
-                    link.alt_used = authority(there.host, there.port, 443)
+            if (
+                there
+                and link.version == "h3"
+                and (there.host, there.port) != attempt.route.origin[1:]
+            ):
+                link.alt_used = authority(there.host, there.port, 443)
             if call is not None and waits:
                 # Before the router hears of it: it would hand all of the room to others.
                 call.submit(link)
@@ -272,7 +276,7 @@ class Pool:
             complete = exchange is not None and exchange.complete
         if call.sending is not None:
             # A server may answer before it has all of the content: the rest is not sent.
-            complete = complete and call.sending.done()
+            complete = complete and call.sent
             call.sending.cancel()
             if exchange is not None and link is not None:
                 link.forget(exchange)

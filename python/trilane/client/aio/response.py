@@ -6,19 +6,17 @@ import codecs
 import io
 import json
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
-from trilane._core import DATA, Decoder, Exchange
+from trilane._core import DATA, Decoder
 from trilane.client.answer import CODINGS, PIECE
 from trilane.client.errors import Error, IncompleteBody, LocalError, ReadTimeout
 from trilane.client.fields import Headers
 
-from .link import Link
+from .sending import Answer
 
 if TYPE_CHECKING:
     from types import TracebackType
-
-    from .call import Call
 
 _ALL_AT_ONCE = 1024 * 1024
 
@@ -48,25 +46,16 @@ class AsyncResponse:
 
     def __init__(
         self,
-        call: Call,
-        exchange: Exchange,
-        link: Link,
-        status: int,
+        answer: Answer,
         *,
         url: str,
-        fields: list[tuple[str, str]] | None,
         decodes: bool,
         decode_limit: int | None,
     ) -> None:
-        self.status = status
-        """The status code."""
-        self.method = call.request.method
+        self._call, self._link, self._exchange, self.status, self._fields = answer
+        self.method = self._call.request.method
         self.url = url
         """The URL asked for, without userinfo and fragment."""
-        self._call = call
-        self._exchange = exchange
-        self._link = link
-        self._fields = fields
         self._headers: Headers | None = None
         self._decodes = decodes
         self._decode_limit = decode_limit
@@ -292,11 +281,7 @@ class AsyncResponse:
         try:
             while (future := self._link.expect(exchange, DATA)) is not None:
                 if not await call.pool.wait(future, call.timeouts.read):
-                    raise ReadTimeout(
-                        f"{self.url} sent no more of its content within {call.timeouts.read} s:"
-                        " allow more with Timeouts(read=...)",
-                        stream_id=exchange.stream_id,
-                    )
+                    self._late(call.timeouts.read)
             piece = exchange.read1(amount, 0)
         except BaseException as error:
             self.close()
@@ -308,6 +293,13 @@ class AsyncResponse:
             self._ended = True
             call.pool.finish(call, complete=True)
         return piece
+
+    def _late(self, limit: float | None) -> NoReturn:
+        raise ReadTimeout(
+            f"{self.url} sent no more of its content within {limit} s: allow more with"
+            " Timeouts(read=...)",
+            stream_id=self.stream_id,
+        )
 
     def _begin_decoding(self) -> Decoder | None:
         """The decoder, made when content is read first; None where nothing is to be decoded."""

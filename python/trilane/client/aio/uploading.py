@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterable
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from trilane._core import INFORMATIONAL, WRITABLE, Exchange
+from trilane._core import HEAD, INFORMATIONAL, WRITABLE, Exchange
 from trilane.client.content import BLOCK, Block, Content, Readable, Upload
 from trilane.client.errors import WriteTimeout
+from trilane.client.sending import CONTINUE_S
 
 from .link import Link
 
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
 
 AsyncContent: TypeAlias = Content | AsyncIterable[Block | str]
 """What the blocking client takes, and asynchronous iterables."""
-
-# How long a server may take to answer `expect: 100-continue` (RFC 9110 §10.1.1).
-_CONSENT_S: Final = 1.0
 
 
 class AsyncUpload(Upload):
@@ -37,7 +35,7 @@ class AsyncUpload(Upload):
         """Whether it can be sent (again)."""
         return not self.started
 
-    async def pieces(self) -> AsyncIterator[Block]:
+    async def pieces(self) -> AsyncGenerator[Block, None]:
         """The content; no block is empty."""
         self.started = True
         async for block in self._source:
@@ -47,14 +45,11 @@ class AsyncUpload(Upload):
 
 
 async def send(call: Call, link: Link, exchange: Exchange) -> None:
-    """Write the content of the call's request; ends early where the server wants no more of it."""
+    """Write the content of the call's request, unless the server wants no more of it."""
     request = call.request
-    upload = request.upload
-    if upload is None:
+    if request.expects and not await _is_wanted(call, link, exchange):
         return
-    if request.expects:
-        await _consent(call, link, exchange)
-    async with aclosing(_pieces(upload)) as pieces:
+    async with aclosing(_pieces(request.upload)) as pieces:
         async for piece in pieces:
             view = memoryview(piece).cast("B")
             for at in range(0, view.nbytes, BLOCK):
@@ -65,10 +60,12 @@ async def send(call: Call, link: Link, exchange: Exchange) -> None:
     await _room(call, link, exchange)
     if exchange.upload_open:
         exchange.finish(request.trailers, 0)
-        link.touch()
+        call.sent = True
 
 
-async def _pieces(upload: Upload) -> AsyncIterator[Block]:
+async def _pieces(upload: Upload | None) -> AsyncGenerator[Block, None]:
+    if upload is None:
+        return
     if isinstance(upload, AsyncUpload):
         async with aclosing(upload.pieces()) as pieces:
             async for piece in pieces:
@@ -96,9 +93,12 @@ async def _room(call: Call, link: Link, exchange: Exchange) -> None:
             )
 
 
-async def _consent(call: Call, link: Link, exchange: Exchange) -> None:
-    """Wait for `100 Continue`, for the response itself, or for as long as is customary."""
-    while not exchange.informational:
+async def _is_wanted(call: Call, link: Link, exchange: Exchange) -> bool:
+    """Whether the server wants the content: it says so, or nothing for a while."""
+    while all(status != 100 for status, _ in exchange.informational):
         future = link.expect(exchange, INFORMATIONAL)
-        if future is None or not await call.pool.wait(future, _CONSENT_S):
-            return
+        if future is None:
+            return not exchange.watch(HEAD)
+        if not await call.pool.wait(future, CONTINUE_S):
+            return True
+    return True
