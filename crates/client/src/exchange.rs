@@ -272,7 +272,8 @@ impl Exchange {
         self.look(|slot| slot.content_length)
     }
 
-    /// Sends content of the request; waits while too much of it is unsent.
+    /// Sends content of the request; waits while too much of it is unsent. With a timeout of zero
+    /// it takes all of `data` or, where there is no room at all, nothing.
     pub fn write(
         &self,
         data: &[u8],
@@ -295,7 +296,12 @@ impl Exchange {
                 return Err(local("the content of the request has been ended"));
             }
             let waiting = upload.pending.len() - upload.sent;
-            let (piece, more) = rest.split_at(rest.len().min(UPLOAD_LIMIT - waiting));
+            let room = match timeout {
+                // Who does not wait could not be told how much was taken: all of it, or nothing.
+                Some(Duration::ZERO) => rest.len(),
+                _ => UPLOAD_LIMIT - waiting,
+            };
+            let (piece, more) = rest.split_at(rest.len().min(room));
             upload.pending.drain(..upload.sent);
             upload.sent = 0;
             upload.pending.extend_from_slice(piece);
