@@ -40,14 +40,9 @@ class Proxy(NamedTuple):
     """A proxy to go through."""
 
     origin: Origin
-    """Where it listens; the scheme says whether it wants TLS."""
-    authorization: str | None = None
-    """The field `proxy-authorization`."""
-
-    @property
-    def fields(self) -> list[tuple[str, str]]:
-        """What is sent to the proxy alone."""
-        return [("proxy-authorization", self.authorization)] if self.authorization else []
+    """Where it listens; the scheme is `http`."""
+    fields: tuple[tuple[str, str], ...] = ()
+    """What is sent to the proxy alone, such as `proxy-authorization`."""
 
 
 class Route(NamedTuple):
@@ -120,6 +115,7 @@ class Entry(Generic[Connection]):
     __slots__ = (
         "alternative",
         "connection",
+        "descriptor",
         "idle",
         "idle_since",
         "leases",
@@ -149,6 +145,8 @@ class Entry(Generic[Connection]):
         """Whether nobody used it when it was handed out: it may have been closed meanwhile."""
         self.idle_since = now
         self.retired = False
+        self.descriptor = -1
+        """For the owner: the socket, to be left alone in a forked child."""
 
 
 class Ticket(Generic[Connection]):
@@ -161,6 +159,11 @@ class Ticket(Generic[Connection]):
         self.wake = wake
         self.outcome: Entry[Connection] | Attempt | Error | None = None
         """Set before `wake` is called."""
+
+    @property
+    def route(self) -> Route:
+        """Where the request goes."""
+        return self.lane.route
 
     @property
     def connecting(self) -> bool:

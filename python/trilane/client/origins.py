@@ -18,7 +18,7 @@ from .errors import InvalidRequest
 DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 # What stands before the path: RFC 3986, Appendix B, for the two schemes that we speak.
-_BASE: Final = re.compile(r"(?i)(https?)://([^/?#\\]*)([^#]*)")
+_BASE: Final = re.compile(r"(?i)(https?)://([^/?#]*)([^#]*)")
 # Characters that need no change in a request target: RFC 3986 §3.3 and §3.4, plus `[]|^` and a bare
 # `%`, which servers take and which WHATWG's URL leaves alone too.
 _CLEAN: Final = re.compile(r"/[A-Za-z0-9._~!$&'()*+,;=:@/?%\[\]|^-]*").fullmatch
@@ -101,8 +101,9 @@ def authority(host: str, port: int, default_port: int) -> str:
 
 @functools.lru_cache(_REMEMBERED)
 def _origin(scheme: str, before_path: str) -> tuple[Origin, str, str | None]:
-    if _CONTROL(before_path) or " " in before_path:
-        raise ValueError("it has a space or a control character before its path")
+    # WHATWG reads a backslash as a slash: two readers would see two hosts.
+    if _CONTROL(before_path) or " " in before_path or "\\" in before_path:
+        raise ValueError("it has a space, a backslash or a control character before its path")
     userinfo, at, place = before_path.rpartition("@")
     scheme = scheme.lower()
     host, port = split(place, DEFAULT_PORTS[scheme])

@@ -207,12 +207,16 @@ class Router(Generic[Connection]):
         if entry.alternative is not None:
             self.alternatives.broken(entry.route.origin, entry.alternative, now)
 
-    def close(self) -> None:
-        """Discard everything; who waits gets ClientClosed. Idempotent."""
+    def close(self, *, abort: bool = False) -> None:
+        """Take no more requests; who waits gets ClientClosed. Idempotent.
+
+        Connections are discarded when the last exchange on them ends, at once where `abort`.
+        """
         self.is_closed = True
-        self.discarded += [entry.connection for entry in self._entries]
         for entry in self._entries:
             entry.retired = True
+            if abort or not entry.leases:
+                self.discarded.append(entry.connection)
         self._entries.clear()
         for lane in self._lanes.values():
             for ticket in lane.waiting:

@@ -1,0 +1,325 @@
+"""A response: its head at once, its content as it is asked for."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import json
+import re
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from .errors import Error, IncompleteBody
+from .fields import Headers
+
+if TYPE_CHECKING:
+    from trilane._core import Decoder, Exchange
+
+CODINGS: Final = frozenset({"gzip", "x-gzip", "deflate", "br", "zstd"})
+"""Content codings that are undone (RFC 9110 §8.4)."""
+PIECE: Final = 64 * 1024
+"""Bytes that iteration hands out at most, unless it is told otherwise."""
+_ALL_AT_ONCE: Final = 1024 * 1024
+_CHARSET: Final = re.compile(r';\s*charset\s*=\s*"?([^\s;"]+)', re.IGNORECASE)
+
+
+class Response:
+    """The answer to one request. One thread at a time reads it.
+
+    Its connection is free for others when the content has been read to its end, or on `close()`.
+    Content is decoded (gzip, deflate, br, zstd) unless the request was sent with `decode=False`.
+    """
+
+    __slots__ = (
+        "_content",
+        "_decode_limit",
+        "_decoder",
+        "_decodes",
+        "_ended",
+        "_exchange",
+        "_fields",
+        "_headers",
+        "_read_timeout",
+        "_release",
+        "method",
+        "status",
+        "stream_id",
+        "url",
+        "version",
+    )
+
+    def __init__(  # noqa: PLR0913 - made in one place
+        self,
+        exchange: Exchange,
+        status: int,
+        *,
+        method: str,
+        url: str,
+        fields: list[tuple[str, str]] | None,
+        read_timeout: float | None,
+        decodes: bool,
+        decode_limit: int | None,
+        release: Callable[[Exchange], None],
+    ) -> None:
+        self.status = status
+        """The status code."""
+        self.method = method
+        self.url = url
+        """The URL asked for, without userinfo and fragment."""
+        self.version = exchange.version
+        """`h1`, `h2`, `h3`, or `h1.0` where the server answered in HTTP/1.0."""
+        self.stream_id = exchange.stream_id
+        """Id of the stream, or the number of the request on its HTTP/1.1 connection."""
+        self._exchange = exchange
+        self._read_timeout = read_timeout
+        self._decodes = decodes
+        self._decode_limit = decode_limit
+        self._decoder: Decoder | None = None
+        self._release: Callable[[Exchange], None] | None = release
+        self._fields = fields
+        self._headers: Headers | None = None
+        self._content: bytes | None = None
+        self._ended = False
+
+    @property
+    def reason(self) -> str:
+        """The reason phrase of HTTP/1.1; empty in the others."""
+        return self._exchange.reason
+
+    @property
+    def fields(self) -> list[tuple[str, str]]:
+        """The fields as they came, in their order."""
+        if self._fields is None:
+            self._fields = self._exchange.fields()
+        return self._fields
+
+    @property
+    def headers(self) -> Headers:
+        """The fields by name."""
+        if self._headers is None:
+            self._headers = Headers(self.fields)
+        return self._headers
+
+    @property
+    def trailers(self) -> Headers:
+        """The fields after the content; empty until it has been read, and where there are none."""
+        return Headers(self._exchange.trailers())
+
+    @property
+    def informational(self) -> list[tuple[int, list[tuple[str, str]]]]:
+        """Status and fields of each 1xx response before this one."""
+        return self._exchange.informational
+
+    @property
+    def is_success(self) -> bool:
+        """Whether the status is 2xx."""
+        return 200 <= self.status < 300
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the connection has been given back."""
+        return self._release is None
+
+    @property
+    def content(self) -> bytes:
+        """All of the content, read now where it was not before."""
+        self.load()
+        return self._content or b""
+
+    @property
+    def charset(self) -> str:
+        """The encoding that `content-type` names, where Python knows it; else `utf-8`."""
+        found = _CHARSET.search(self.headers.get("content-type", ""))
+        if found is not None:
+            try:
+                return codecs.lookup(found[1]).name
+            except LookupError:
+                return "utf-8"
+        return "utf-8"
+
+    @property
+    def text(self) -> str:
+        """The content as text; what is not in its `charset` is replaced."""
+        return self.content.decode(self.charset, errors="replace")
+
+    def json(self) -> Any:
+        """The content as JSON.
+
+        Errors: ValueError (`json.JSONDecodeError`) where it is none.
+        """
+        return json.loads(self.content)
+
+    def load(self) -> None:
+        """Read all of the content, for `content`."""
+        if self._content is None:
+            self._content = self.read()
+
+    def read(self, amount: int = -1) -> bytes:
+        """Up to `amount` bytes, fewer only at the end; -1: all that follows.
+
+        Errors: ReadTimeout, IncompleteBody, StreamReset, ConnectionClosed, DecodingError.
+        """
+        if self._content is not None:
+            return b""
+        if amount < 0:
+            return self._read_all()
+        pieces: list[bytes] = []
+        left = amount
+        while left:
+            piece = self.read1(left)
+            if not piece:
+                break
+            pieces.append(piece)
+            left -= len(piece)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def read1(self, amount: int = -1) -> bytes:
+        """What is there, up to `amount` bytes; waits for the first byte only. b"" at the end."""
+        if not self._decodes:
+            return self._raw(amount)
+        decoder = self._decoder
+        if decoder is None:
+            decoder = self._begin_decoding()
+            if decoder is None:
+                return self._raw(amount)
+        if not amount:
+            return b""
+        most = PIECE if amount < 0 else amount
+        try:
+            piece = decoder.decode(b"", most)
+            while not piece:
+                coded = self._raw(PIECE)
+                piece = decoder.decode(coded, most) if coded else decoder.finish()
+                if not coded:
+                    break
+        except Error:
+            self.close()
+            raise
+        return piece
+
+    def readinto(self, buffer: bytearray | memoryview) -> int:
+        """Fill the buffer with what is there, at least a byte unless at the end; how many."""
+        view = memoryview(buffer).cast("B")
+        if self._decodes and (self._decoder is not None or self._begin_decoding() is not None):
+            piece = self.read1(view.nbytes)
+            view[: len(piece)] = piece
+            return len(piece)
+        if self._ended or not view.nbytes:
+            return 0
+        try:
+            count = self._exchange.readinto(view, self._read_timeout)
+        except BaseException:
+            self.close()
+            raise
+        self._look(count)
+        return count
+
+    def iter_bytes(self, size: int | None = None) -> Iterator[bytes]:
+        """The content in pieces as they come, or of `size` bytes each but for the last."""
+        if size is not None and size < 1:
+            raise ValueError(f"iter_bytes(size={size}): give at least 1")
+        while piece := (self.read1() if size is None else self.read(size)):
+            yield piece
+
+    def iter_raw(self, size: int = PIECE) -> Iterator[bytes]:
+        """The content as it was sent, not decoded, in pieces of up to `size` bytes."""
+        while piece := self._raw(size):
+            yield piece
+
+    def iter_lines(self) -> Iterator[str]:
+        r"""The content as lines of text, without their ends (`\n`, `\r\n` or `\r`)."""
+        text = io.IncrementalNewlineDecoder(
+            codecs.getincrementaldecoder(self.charset)(errors="replace"), translate=True
+        )
+        rest = ""
+        for piece in self.iter_bytes():
+            *lines, rest = (rest + text.decode(piece)).split("\n")
+            yield from lines
+        *lines, rest = (rest + text.decode(b"", final=True)).split("\n")
+        yield from lines
+        if rest:
+            yield rest
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self.iter_bytes()
+
+    def close(self) -> None:
+        """Give the connection back; content that has not come is cancelled. Idempotent."""
+        self._ended = True
+        release, self._release = self._release, None
+        if release is not None:
+            release(self._exchange)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Response {self.status} {self.version} {self.method} {self.url}>"
+
+    def _read_all(self) -> bytes:
+        if not self._decodes or self._begin_decoding() is None:
+            exchange = self._exchange
+            if not self._ended and exchange.complete:
+                try:
+                    data = exchange.read(-1, 0)
+                finally:
+                    self.close()
+                return data
+        pieces: list[bytes] = []
+        try:
+            # Not one read of everything: its timeout would be for the whole content.
+            while piece := self.read1(_ALL_AT_ONCE):
+                pieces.append(piece)
+        except IncompleteBody as error:
+            error.partial = b"".join(pieces) + error.partial
+            raise
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def _raw(self, amount: int) -> bytes:
+        if self._ended or not amount:
+            return b""
+        try:
+            piece = self._exchange.read1(amount, self._read_timeout)
+        except BaseException:
+            self.close()
+            raise
+        self._look(len(piece))
+        return piece
+
+    def _look(self, count: int) -> None:
+        """Whether that was the end: then others can have the connection."""
+        exchange = self._exchange
+        if not count or (exchange.complete and not exchange.unread):
+            self.close()
+
+    def _begin_decoding(self) -> Decoder | None:
+        """The decoder, made when content is read first; None where nothing is to be decoded."""
+        if self._decoder is not None:
+            return self._decoder
+        named = [
+            coding.strip().lower()
+            for name, value in self.fields
+            if name.lower() == "content-encoding"
+            for coding in value.split(",")
+        ]
+        codings = [coding for coding in named if coding not in {"", "identity"}]
+        if not codings or not CODINGS.issuperset(codings):
+            # What is not known is handed on as it is; `headers` says so.
+            self._decodes = False
+            return None
+        from trilane._core import Decoder  # noqa: PLC0415 - most responses need none
+
+        self._decoder = Decoder(codings, limit=self._decode_limit)
+        return self._decoder

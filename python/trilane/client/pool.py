@@ -1,0 +1,301 @@
+"""`Client`: requests by URL over a pool of connections that threads share."""
+
+from __future__ import annotations
+
+import functools
+import json as json_codec
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any, Final, Self, TypedDict, Unpack
+
+from trilane._core import Tls
+from trilane._core import version as _version
+
+from .altsvc import Scope
+from .answer import Response
+from .content import Content
+from .lanes import VERSIONS, Policy, Proxy, Route
+from .leasing import Pool
+from .origins import Address, parse
+from .proxies import Proxies
+from .request import Field, Fields, Request, pairs, with_defaults
+from .sending import OnInformational, Sending, send
+from .timeouts import TimeoutGiven, Timeouts, timeouts
+from .tls import Certificate, Verify, tls_of
+
+USER_AGENT: Final = f"trilane/{_version}"
+ACCEPT_ENCODING: Final = "gzip, deflate, br, zstd"
+_DEFAULTS: Final[tuple[Field, ...]] = (
+    ("user-agent", USER_AGENT),
+    ("accept", "*/*"),
+    ("accept-encoding", ACCEPT_ENCODING),
+)
+
+
+class Options(TypedDict, total=False):
+    """What a request may have beside method, URL, fields and content."""
+
+    timeout: TimeoutGiven
+    """`Timeouts`, seconds for each of its four, or (connect, read)."""
+    trailers: Sequence[tuple[str, str]]
+    """Fields that follow the content."""
+    expect_continue: bool
+    """Whether content waits, up to a second, for `100 Continue`."""
+    on_informational: OnInformational
+    """Called with status and fields of each 1xx response as it comes."""
+    decode: bool
+    """False leaves gzip and others as they are."""
+
+
+class Client:
+    """An HTTP client for HTTP/1.1, HTTP/2 and HTTP/3. Any number of threads may use it at once.
+
+    Connections are kept and shared: one for all requests to an origin that speaks HTTP/2 or HTTP/3.
+    A request that the server provably did not process is sent again. There are no redirects and no
+    cookies: Requests and HTTPX have them, on adapters of this package.
+    """
+
+    def __init__(  # noqa: PLR0913 - each is a setting of its own, by name
+        self,
+        *,
+        versions: Sequence[str] = VERSIONS,
+        verify: Verify = True,
+        cert: Certificate = None,
+        tls: Tls | None = None,
+        timeout: TimeoutGiven = ...,
+        headers: Fields | None = None,
+        proxies: Mapping[str, str | Proxy] | Proxy | str | None = "environment",
+        max_connections: int = 100,
+        max_per_origin: int | None = None,
+        idle_timeout: float = 60.0,
+        alternatives: Scope = "same-host",
+        race: bool = False,
+        max_decoded: int | None = None,
+        source: tuple[str, int] | None = None,
+        unix: str | None = None,
+    ) -> None:
+        """Nothing is opened or read before the first request, but for `proxies`.
+
+        versions: which may be spoken. HTTP/3 is found by `Alt-Svc`, or tried at once where it is
+            the only one or `race` says so. Without TLS it is HTTP/1.1, or HTTP/2 where h1 is out.
+        verify, cert, tls: see `trilane.client.tls.tls_of`; `tls` is a `_core.Tls` of your own.
+        timeout: `Timeouts`, or seconds for each of its four.
+        headers: sent with each request; they replace user-agent, accept and accept-encoding.
+        proxies: "environment" reads HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY now, as
+            `urllib.request` does; or a URL, or one per scheme of the request; None for none.
+        max_connections, max_per_origin: beyond them requests wait (`Timeouts.pool`). By default an
+            origin may have all of them; browsers allow 6 for HTTP/1.1.
+        idle_timeout: seconds after which an unused connection is closed, at the next request.
+        alternatives: hosts on which HTTP/3 that `Alt-Svc` announces is used: "same-host", "any"
+            (the certificate has to cover the origin's name), or "off".
+        max_decoded: bytes that decoded content may have; expansion beyond 1000-fold never passes.
+        source: local address to connect from. unix: path of a socket for every connection.
+
+        Errors: ValueError for settings out of range; InvalidRequest for a proxy of another kind.
+        """
+        self._timeouts = timeouts(timeout, Timeouts())
+        self._fields = with_defaults(_DEFAULTS, pairs(headers))
+        self._believes = headers is not None
+        self._max_decoded = max_decoded
+        policy = Policy(
+            versions=tuple(versions),
+            max_connections=max_connections,
+            max_per_origin=max_connections if max_per_origin is None else max_per_origin,
+            idle_s=idle_timeout,
+            alternatives=alternatives,
+            race_unannounced=race,
+            unix=unix,
+        )
+        self._learns = "h3" in policy.versions and alternatives != "off"
+        make_tls = functools.partial(tls_of, verify, cert) if tls is None else lambda: tls
+        self._pool = Pool(policy, make_tls, source)
+        proxies_used = Proxies.of(proxies)
+        # Bounded, for crawlers; a dictionary would grow with every origin.
+        self._route = functools.lru_cache(1024)(
+            lambda origin: Route(origin, proxies_used.choose(origin))
+        )
+
+    def request(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Fields | None = None,
+        content: Content = None,
+        json: Any = None,
+        **options: Unpack[Options],
+    ) -> Response:
+        """Send a request and read its response, content and all.
+
+        content: bytes, str (in UTF-8), a file, or an iterable of bytes, which is sent as it comes.
+        json: sent instead of `content`, with its content-type.
+        options: see `Options`.
+
+        Errors: every one of `trilane.client.errors`; exceptions of the content's own pass through.
+        """
+        response = self._begin(method, url, headers, content, json, options)
+        try:
+            response.load()
+        finally:
+            response.close()
+        return response
+
+    @contextmanager
+    def stream(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Fields | None = None,
+        content: Content = None,
+        json: Any = None,
+        **options: Unpack[Options],
+    ) -> Iterator[Response]:
+        """A context with a response whose content has not been read; it ends with the context.
+
+        Arguments and errors are those of `request`.
+        """
+        with self._begin(method, url, headers, content, json, options) as response:
+            yield response
+
+    def send(
+        self,
+        method: str,
+        url: str,
+        fields: Sequence[Field] = (),
+        content: Content = None,
+        *,
+        target: str | None = None,
+        **options: Unpack[Options],
+    ) -> Response:
+        """For adapters: send exactly these fields, and leave the content unread and undecoded.
+
+        Nothing is added to the fields but what frames the message, and what the proxy is to be
+        told. `target` replaces path and query of the URL, which go out as `origins.parse` has them.
+        """
+        address = parse(url)
+        request = Request(method, address.target, address.authority, fields, content)
+        if fields:
+            request.believe()
+        return self._send(request, address, target, options, decodes=options.get("decode", False))
+
+    def get(self, url: str, **options: Unpack[_WithHeaders]) -> Response:
+        """`request("GET", url)`."""
+        return self.request("GET", url, **options)
+
+    def head(self, url: str, **options: Unpack[_WithHeaders]) -> Response:
+        """`request("HEAD", url)`."""
+        return self.request("HEAD", url, **options)
+
+    def options(self, url: str, **options: Unpack[_WithHeaders]) -> Response:
+        """`request("OPTIONS", url)`."""
+        return self.request("OPTIONS", url, **options)
+
+    def delete(self, url: str, **options: Unpack[_WithHeaders]) -> Response:
+        """`request("DELETE", url)`."""
+        return self.request("DELETE", url, **options)
+
+    def post(self, url: str, content: Content = None, **options: Unpack[_WithJson]) -> Response:
+        """`request("POST", url)`."""
+        return self.request("POST", url, content=content, **options)
+
+    def put(self, url: str, content: Content = None, **options: Unpack[_WithJson]) -> Response:
+        """`request("PUT", url)`."""
+        return self.request("PUT", url, content=content, **options)
+
+    def patch(self, url: str, content: Content = None, **options: Unpack[_WithJson]) -> Response:
+        """`request("PATCH", url)`."""
+        return self.request("PATCH", url, content=content, **options)
+
+    @property
+    def connections(self) -> list[tuple[str, str]]:
+        """The open connections: origin and version of each."""
+        return [(str(entry.route.origin), entry.version) for entry in self._pool.entries()]
+
+    def network_changed(self) -> None:
+        """Forget which alternatives of HTTP/3 were announced or broken, unless they persist."""
+        self._pool.network_changed()
+
+    def close(self, *, abort: bool = False) -> None:
+        """Close the connections. Idempotent.
+
+        Responses that are being read can be read to their end, and their connections close then;
+        `abort` ends them too, with ConnectionClosed.
+        """
+        self._pool.close(abort=abort)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _begin(
+        self,
+        method: str,
+        url: str,
+        headers: Fields | None,
+        content: Content,
+        json: Any,
+        options: Options,
+    ) -> Response:
+        address = parse(url)
+        fields = self._fields
+        given = pairs(headers)
+        if json is not None:
+            content = json_codec.dumps(json, separators=(",", ":"))
+            given = with_defaults([("content-type", "application/json")], given)
+        if address.authorization is not None:
+            given = with_defaults([("authorization", address.authorization)], given)
+        if given:
+            fields = with_defaults(fields, given)
+        request = Request(method, address.target, address.authority, fields, content)
+        if given or self._believes:
+            request.believe()
+        return self._send(request, address, None, options, decodes=options.get("decode", True))
+
+    def _send(
+        self,
+        request: Request,
+        address: Address,
+        target: str | None,
+        options: Options,
+        *,
+        decodes: bool,
+    ) -> Response:
+        route = self._route(address.origin)
+        url = address.url
+        if target is not None:
+            request.target = target
+        if route.forwards and route.proxy is not None:
+            if target is None:
+                request.target = url
+            request.add(route.proxy.fields)
+        if options.get("expect_continue"):
+            request.expect_continue()
+        request.trailers = options.get("trailers", ())
+        how = Sending(
+            self._pool,
+            route,
+            url,
+            timeouts(options.get("timeout", ...), self._timeouts),
+            decodes,
+            self._max_decoded,
+            self._learns and address.origin.scheme == "https" and route.proxy is None,
+            options.get("on_informational"),
+        )
+        return send(request, how)
+
+
+class _WithHeaders(Options, total=False):
+    headers: Fields | None
+
+
+class _WithJson(_WithHeaders, total=False):
+    json: Any

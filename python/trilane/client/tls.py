@@ -1,0 +1,129 @@
+"""Certificates: what callers of Python's libraries give, as one shared `_core.Tls`."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import ssl
+import threading
+from collections import OrderedDict
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from trilane._core import Tls
+
+from .errors import TLSError
+
+Verify: TypeAlias = bool | str | os.PathLike[str] | ssl.SSLContext | None
+Certificate: TypeAlias = str | os.PathLike[str] | tuple[str, str] | None
+
+_MOST: Final = 64
+"""Sets of certificates that are kept. A client per request finds its own again."""
+_BEGINS: Final = b"-----BEGIN"
+# Where rustls-native-certs looks first; two values mean two sets of roots.
+_ENVIRONMENT: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR")
+
+_lock = threading.Lock()
+_made: OrderedDict[tuple[object, ...], Tls] = OrderedDict()
+
+
+def tls_of(verify: Verify = True, cert: Certificate = None) -> Tls:
+    """The certificates to trust and to show, loaded once for all who ask for the same.
+
+    `verify`: True or None trust the platform's authorities (SSL_CERT_FILE and SSL_CERT_DIR are
+    honoured); a path trusts those of a PEM file, or of every file in a folder, and no others; False
+    trusts anybody. Of an `ssl.SSLContext` its `verify_mode` and its authorities are taken over, the
+    platform's where it shows none, as with `ssl.create_default_context()` on systems that look
+    authorities up in a folder. Names are always checked where certificates are, and a client
+    certificate inside of a context cannot be read: give `cert`.
+
+    `cert`: a PEM file with certificate chain and private key, or two files; the key not encrypted.
+
+    Errors: TLSError names the file that cannot be read or holds no certificate.
+    """
+    authorities: tuple[tuple[str, bytes], ...] = ()
+    platform, insecure = False, False
+    if isinstance(verify, ssl.SSLContext):
+        insecure = verify.verify_mode == ssl.CERT_NONE
+        if not insecure:
+            authorities = _of_context(verify)
+            platform = not authorities
+    elif verify is None or isinstance(verify, bool):
+        platform = verify is not False
+        insecure = not platform
+    else:
+        authorities = _of_path(Path(verify))
+    certificate, key = _own(cert)
+    environment = tuple(map(os.environ.get, _ENVIRONMENT)) if platform else ()
+    wanted = (
+        platform,
+        insecure,
+        environment,
+        _digest(authorities),
+        _digest(item for item in (certificate, key) if item),
+    )
+    with _lock:
+        found = _made.get(wanted)
+        if found is not None:
+            _made.move_to_end(wanted)
+            return found
+    made = Tls(
+        authorities=authorities,
+        platform=platform,
+        insecure=insecure,
+        certificate=certificate,
+        key=key,
+    )
+    with _lock:
+        # Two threads may have made the same; both use the one that is kept.
+        made = _made.setdefault(wanted, made)
+        while len(_made) > _MOST:
+            _made.popitem(last=False)
+    return made
+
+
+def _digest(items: object) -> bytes:
+    # Not the private key itself: it should not stay in memory for a comparison.
+    digest = hashlib.sha256()
+    for name, content in items:  # type: ignore[attr-defined]
+        digest.update(f"{name}\0{len(content)}\0".encode())
+        digest.update(content)
+    return digest.digest()
+
+
+def _of_context(context: ssl.SSLContext) -> tuple[tuple[str, bytes], ...]:
+    return tuple(
+        (f"certificate {number} of the SSLContext", ssl.DER_cert_to_PEM_cert(der).encode())
+        for number, der in enumerate(context.get_ca_certs(binary_form=True), 1)
+    )
+
+
+def _of_path(path: Path) -> tuple[tuple[str, bytes], ...]:
+    if not path.is_dir():
+        content = _read(path, "certificates")
+        if _BEGINS not in content:
+            raise TLSError(f"{path} holds no certificate in PEM: give a file that has some")
+        return ((str(path), content),)
+    # OpenSSL wants names made of hashes (c_rehash); every PEM file will do, links once.
+    files = {file.resolve() for file in path.iterdir() if file.is_file()}
+    found = [(str(file), _read(file, "certificates")) for file in sorted(files)]
+    authorities = tuple(item for item in found if _BEGINS in item[1])
+    if not authorities:
+        raise TLSError(f"no file in the folder {path} holds a certificate in PEM")
+    return authorities
+
+
+def _own(cert: Certificate) -> tuple[tuple[str, bytes] | None, tuple[str, bytes] | None]:
+    if cert is None:
+        return None, None
+    first, second = cert if isinstance(cert, tuple) else (cert, cert)
+    certificate = (str(first), _read(Path(first), "the client's certificate"))
+    return certificate, (str(second), _read(Path(second), "the client's key"))
+
+
+def _read(path: Path, what: str) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise TLSError(f"{path}, where {what} should be, cannot be read: {reason}") from None
