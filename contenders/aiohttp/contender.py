@@ -25,6 +25,7 @@
 # ///
 """aiohttp: a client session whose connector holds as many connections as the plan allows."""
 
+import contextlib
 import functools
 import ssl
 import sys
@@ -35,6 +36,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "harness"))
 import aiohttp
 
 from trilane_contender import Answer, Library, Plan, run
+from trilane_contender.bodies import PIECE, counted_async
 
 
 @functools.cache
@@ -64,15 +66,20 @@ class Client:
 
     async def fetch(self, path: str) -> Answer:
         """`session.request` and `read`."""
-        async with self._session.request(
-            self._plan.method,
-            self._plan.target + path,
-            data=self._plan.body,
-            allow_redirects=False,
-        ) as response:
-            body = await response.read()
+        plan = self._plan
+        async with contextlib.AsyncExitStack() as stack:
+            file = plan.body_file and stack.enter_context(plan.body_file.open("rb"))
+            response = await stack.enter_async_context(
+                self._session.request(
+                    plan.method, plan.target + path, data=file or plan.body, allow_redirects=False
+                )
+            )
             version = response.version
             spoken = "h1" if version == aiohttp.HttpVersion11 else str(version)
+            if plan.discard:
+                size = await counted_async(response.content.iter_chunked(PIECE))
+                return Answer(response.status, spoken, b"", size)
+            body = await response.read()
             return Answer(response.status, spoken, body)
 
     async def close(self) -> None:
@@ -86,6 +93,7 @@ if __name__ == "__main__":
             Library(
                 distribution="aiohttp",
                 async_client=Client,
+                streams_bodies=True,
                 kinds=(
                     (aiohttp.ClientSSLError, "tls"),
                     (aiohttp.ServerDisconnectedError, "closed"),

@@ -43,6 +43,8 @@ type plan struct {
 	Method          string      `json:"method"`
 	Headers         [][2]string `json:"headers"`
 	Body            []byte      `json:"body"`
+	BodyFile        *string     `json:"body_file"`
+	Discard         bool        `json:"discard"`
 	Gzip            bool        `json:"gzip"`
 	Warmup          int         `json:"warmup"`
 	WarmupS         float64     `json:"warmup_s"`
@@ -104,6 +106,8 @@ func (p *plan) refusal() string {
 	switch {
 	case p.Schema != schema:
 		return fmt.Sprintf("the plan's schema is %q, this program speaks %s", p.Schema, schema)
+	case p.BodyFile != nil || p.Discard:
+		return "this program holds whole bodies in memory"
 	case p.RepeatProcesses > 0:
 		return "this program repeats a workload in one process only: set repeat_processes to 0"
 	case p.Version == "h1" && p.onOneConnection():

@@ -23,6 +23,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "harness"))
 
 from trilane_contender import Answer, Library, Plan, run
+from trilane_contender.bodies import PIECE, counted
 
 
 class Client:
@@ -44,10 +45,12 @@ class Client:
     def fetch(self, path: str) -> Answer:
         """Request, getresponse, read: the three calls of its documentation."""
         try:
-            self._connection.request(
-                self._plan.method, path, body=self._plan.body, headers=self._headers
-            )
+            self._send(path)
             response = self._connection.getresponse()
+            version = "h1" if response.version == 11 else "h1.0"
+            if self._plan.discard:
+                size = counted(iter(lambda: response.read(PIECE), b""))
+                return Answer(response.status, version, b"", size)
             body = response.read()
         except BaseException:
             # A connection in the middle of a response refuses the next request.
@@ -55,7 +58,16 @@ class Client:
             raise
         if response.headers.get("content-encoding") == "gzip":
             body = gzip.decompress(body)
-        return Answer(response.status, "h1" if response.version == 11 else "h1.0", body)
+        return Answer(response.status, version, body)
+
+    def _send(self, path: str) -> None:
+        plan = self._plan
+        if plan.body_file is None:
+            self._connection.request(plan.method, path, body=plan.body, headers=self._headers)
+            return
+        length = {"content-length": str(plan.body_file.stat().st_size)}
+        with plan.body_file.open("rb") as file:
+            self._connection.request(plan.method, path, body=file, headers=self._headers | length)
 
     def close(self) -> None:
         """Close the connection."""
@@ -63,4 +75,4 @@ class Client:
 
 
 if __name__ == "__main__":
-    sys.exit(run(Library(distribution=None, client=Client)))
+    sys.exit(run(Library(distribution=None, client=Client, streams_bodies=True)))

@@ -32,6 +32,7 @@
 # ///
 """Niquests: a session in the manner of Requests, over HTTP/1.1, HTTP/2 and HTTP/3."""
 
+import contextlib
 import sys
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,7 @@ import urllib3
 from urllib3.util import SKIP_HEADER
 
 from trilane_contender import Answer, Library, Plan, run
+from trilane_contender.bodies import PIECE, counted
 
 _SPOKEN = {11: "h1", 20: "h2", 30: "h3"}
 # Left to itself it would begin with what the server offers and move on to HTTP/3 later.
@@ -54,18 +56,31 @@ _ONLY = {
 }
 
 
+def _cannot(plan: Plan) -> str | None:
+    if (plan.discard or plan.body_file) and plan.strategy not in {"serial", "threads"}:
+        return f"bodies are streamed by its blocking session only, not with {plan.strategy}"
+    return None
+
+
 class Client:
     """One `Session`."""
 
     def __init__(self, plan: Plan, *, multiplexed: bool = False) -> None:
         self._request = _request(plan)
         self._target = plan.target
+        self._file = plan.body_file
+        self._discard = plan.discard
         self._session = niquests.Session(multiplexed=multiplexed, **_options(plan))
         self._session.trust_env = False
 
     def fetch(self, path: str) -> Answer:
         """`session.request`; the body is read and decoded before it returns."""
-        return _answer(self._session.request(url=self._target + path, **self._request))
+        with contextlib.ExitStack() as stack:
+            request = self._request
+            if self._file is not None:
+                request = {**request, "data": stack.enter_context(self._file.open("rb"))}
+            response = self._session.request(url=self._target + path, **request)
+            return _counted(response) if self._discard else _answer(response)
 
     def close(self) -> None:
         """Close the pool."""
@@ -123,7 +138,14 @@ def _request(plan: Plan) -> dict[str, Any]:
         "data": plan.body,
         "timeout": plan.timeout_s,
         "allow_redirects": False,
+        "stream": plan.discard,
     }
+
+
+def _counted(response: niquests.Response) -> Answer:
+    size = counted(response.iter_content(PIECE))
+    version = response.http_version
+    return Answer(response.status_code or 0, _SPOKEN.get(version or 0, f"{version}"), b"", size)
 
 
 def _answer(response: niquests.Response) -> Answer:
@@ -140,6 +162,8 @@ if __name__ == "__main__":
                 client=Client,
                 async_client=AsyncClient,
                 stream_client=StreamClient,
+                cannot=_cannot,
+                streams_bodies=True,
                 # Its documentation promises it for every version.
                 shared_by_threads=frozenset(_ONLY),
                 kinds=(

@@ -29,6 +29,7 @@ function refusal (plan) {
   }
   if (plan.schema !== SCHEMA) return `the plan's schema is ${plan.schema}, this program speaks ${SCHEMA}`
   if (plan.version === 'h3') return 'undici has no HTTP/3'
+  if (plan.body_file || plan.discard) return 'this program holds whole bodies in memory'
   if (plan.repeat_processes > 0) {
     return 'this program repeats a workload in one process only: set repeat_processes to 0'
   }

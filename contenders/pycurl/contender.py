@@ -25,6 +25,7 @@
 import sys
 from io import BytesIO
 from pathlib import Path
+from typing import BinaryIO
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "harness"))
 
@@ -55,6 +56,10 @@ class Transfer:
 
     def __init__(self, plan: Plan) -> None:
         self._target = plan.target
+        self._file = plan.body_file
+        self._upload: BinaryIO | None = None
+        self._discards = plan.discard
+        self.size = 0
         self.curl = pycurl.Curl()
         self.body = BytesIO()
         self.problem: Broken | None = None
@@ -76,7 +81,11 @@ class Transfer:
         self.curl.setopt(pycurl.PIPEWAIT, 1)
         if plan.body is not None:
             self.curl.setopt(pycurl.POSTFIELDS, plan.body)
-        if plan.method == "HEAD":
+        if plan.body_file is not None:
+            self.curl.setopt(pycurl.UPLOAD, 1)
+            self.curl.setopt(pycurl.INFILESIZE_LARGE, plan.body_file.stat().st_size)
+            self.curl.setopt(pycurl.CUSTOMREQUEST, plan.method)
+        elif plan.method == "HEAD":
             self.curl.setopt(pycurl.NOBODY, 1)
         elif plan.method != ("GET" if plan.body is None else "POST"):
             self.curl.setopt(pycurl.CUSTOMREQUEST, plan.method)
@@ -87,7 +96,23 @@ class Transfer:
         self.problem = None
         self.done = False
         self.curl.setopt(pycurl.URL, self._target + path)
-        self.curl.setopt(pycurl.WRITEDATA, self.body)
+        if self._file is not None:
+            self.close_file()
+            self._upload = self._file.open("rb")
+            self.curl.setopt(pycurl.READDATA, self._upload)
+        if self._discards:
+            self.size = 0
+            self.curl.setopt(pycurl.WRITEFUNCTION, self._count)
+        else:
+            self.curl.setopt(pycurl.WRITEDATA, self.body)
+
+    def close_file(self) -> None:
+        """Close the file that was sent last."""
+        if self._upload is not None:
+            self._upload.close()
+
+    def _count(self, piece: bytes) -> None:
+        self.size += len(piece)
 
     def failed(self, code: int, message: str) -> Broken:
         """Why the transfer failed."""
@@ -100,6 +125,7 @@ class Transfer:
             self.curl.getinfo(pycurl.RESPONSE_CODE),
             SPOKEN.get(version, f"HTTP version {version}"),
             self.body.getvalue(),
+            self.size if self._discards else None,
         )
 
 
@@ -121,6 +147,7 @@ class Client:
     def close(self) -> None:
         """Close the handle and its connection."""
         self._transfer.curl.close()
+        self._transfer.close_file()
 
 
 class Streams:
@@ -169,6 +196,7 @@ class Streams:
         self._multi.close()
         for transfer in (*self._active.values(), *self._idle):
             transfer.curl.close()
+            transfer.close_file()
 
     def _note(self) -> None:
         more = True
@@ -189,4 +217,13 @@ class Streams:
 
 
 if __name__ == "__main__":
-    sys.exit(run(Library(distribution="pycurl", client=Client, stream_client=Streams)))
+    sys.exit(
+        run(
+            Library(
+                distribution="pycurl",
+                client=Client,
+                stream_client=Streams,
+                streams_bodies=True,
+            )
+        )
+    )

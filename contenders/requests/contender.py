@@ -20,6 +20,7 @@
 # ///
 """Requests: a session with a pool as large as the plan allows, shared by all threads."""
 
+import contextlib
 import sys
 from pathlib import Path
 
@@ -30,6 +31,7 @@ from requests.adapters import HTTPAdapter
 from urllib3.util import SKIP_HEADER
 
 from trilane_contender import Answer, Library, Plan, run
+from trilane_contender.bodies import PIECE, counted
 
 
 class Client:
@@ -48,14 +50,21 @@ class Client:
 
     def fetch(self, path: str) -> Answer:
         """`session.request`; the body is read and decoded before it returns."""
-        response = self._session.request(
-            self._plan.method,
-            self._plan.target + path,
-            data=self._plan.body,
-            timeout=self._plan.timeout_s,
-            allow_redirects=False,
-        )
+        plan = self._plan
+        with contextlib.ExitStack() as stack:
+            file = plan.body_file and stack.enter_context(plan.body_file.open("rb"))
+            response = self._session.request(
+                plan.method,
+                plan.target + path,
+                data=file or plan.body,
+                timeout=plan.timeout_s,
+                allow_redirects=False,
+                stream=plan.discard,
+            )
         version = "h1" if response.raw.version == 11 else f"{response.raw.version}"
+        if plan.discard:
+            size = counted(response.iter_content(PIECE))
+            return Answer(response.status_code, version, b"", size)
         return Answer(response.status_code, version, response.content)
 
     def close(self) -> None:
@@ -69,6 +78,7 @@ if __name__ == "__main__":
             Library(
                 distribution="requests",
                 client=Client,
+                streams_bodies=True,
                 # Not promised by its documentation, but what everybody does: the pool under it
                 # hands each thread a connection of its own.
                 shared_by_threads=frozenset({"h1"}),

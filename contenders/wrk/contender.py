@@ -75,6 +75,7 @@ def refusal(plan: Plan) -> str | None:
         ),
         (not plan.session, "wrk keeps its connections: it needs session = true"),
         (plan.gzip, "wrk does not decode gzip"),
+        (plan.body_file is not None or plan.discard, "wrk holds whole bodies in memory"),
         (plan.warmup > 0, "wrk warms up by time, not by a number of requests"),
         (plan.repeat > 1, "wrk does not repeat a workload"),
     )

@@ -9,11 +9,12 @@ import os
 import shutil
 import socket
 import ssl
+import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
@@ -25,6 +26,24 @@ ROOT = Path(__file__).resolve().parents[2]
 CONTENDERS = contenders.discover([ROOT / "contenders"])
 # Programs that .ci/run installs: without them a test fails there.
 INSTALLED_BY_CI = frozenset({"go", "uv", "wrk"})
+
+
+def case(contender: Contender, version: str, strategy: str, name: str) -> Any:
+    """One contender over one version; skipped where this machine's build lacks the version."""
+    reason = None
+    if contender.name == "curl" and version == "h3" and "HTTP3" not in _about_curl():
+        reason = "this curl was built without HTTP3"
+    marks = [pytest.mark.skip(reason=reason)] if reason else []
+    return pytest.param(contender, version, strategy, id=name, marks=marks)
+
+
+@functools.cache
+def _about_curl() -> str:
+    program = shutil.which("curl")
+    if program is None:
+        return ""
+    command = [program, "--version"]
+    return subprocess.run(command, capture_output=True, text=True, timeout=20, check=True).stdout
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hdrh.histogram import HdrHistogram
 
-from contenders.conftest import CONTENDERS, OldServer
+from contenders.conftest import CONTENDERS, OldServer, case
 from contenders.conversation import Said, body, converse, digest, plan
 from trilane.lab.clients.contenders import Contender
 from trilane.lab.serving.servers import Server
@@ -20,7 +20,7 @@ Origin = Callable[[str], str]
 Command = Callable[[Contender], list[str]]
 
 EVERY = [
-    pytest.param(contender, version, strategy, id=f"{contender.name}-{version}-{strategy}")
+    case(contender, version, strategy, f"{contender.name}-{version}-{strategy}")
     for contender in CONTENDERS.values()
     for version in contender.versions
     for strategy in contender.strategies[version]
@@ -28,7 +28,7 @@ EVERY = [
 # One strategy each is enough for what does not depend on the strategy. A load generator that has
 # no other than `load` does not do these things; it has tests of its own.
 PAIRS = [
-    pytest.param(contender, version, contender.strategies[version][0], id=f"{name}-{version}")
+    case(contender, version, contender.strategies[version][0], f"{name}-{version}")
     for name, contender in CONTENDERS.items()
     for version in contender.versions
     if contender.strategies[version][0] != "load"

@@ -81,6 +81,7 @@ def test_of_two_with_one_name_the_first_counts(tmp_path: Path) -> None:
         ('versions = ["h1"]\n# strategies = ["dance"]', "strategies must be some of"),
         (f"{GOOD}\n# speed = 3", "unknown key 'speed'"),
         (f"{GOOD}\n# title = 3", "title must be a string"),
+        (f'{GOOD}\n# runtime = "ours"', 'runtime = "self" is all there is'),
         (f'{GOOD}\n# requires = "go"', "requires must be a list of strings"),
         (f'{GOOD}\n# command = ["x"]', "command belongs into contender.toml"),
         ("versions = [", "not TOML"),
@@ -165,6 +166,19 @@ def test_an_environment_that_fails_says_why(
         environments.interpreter(script)
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_what_comes_with_trilane_runs_in_our_own_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = SCRIPT.format(tool=f'{GOOD}\n# runtime = "self"')
+    script = write(tmp_path / "one", "contender.py", text)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    contender = contenders.discover([tmp_path])["one"]
+    assert contender.missing() is None
+    assert contender.command() == [sys.executable, str(script)]
+    assert environments.is_ours(ROOT / "contenders" / "trilane-client" / "contender.py")
+    assert not environments.is_ours(ROOT / "contenders" / "requests" / "contender.py")
 
 
 def test_without_uv_the_way_out_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

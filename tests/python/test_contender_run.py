@@ -4,11 +4,13 @@ import os
 import sys
 import time
 import zlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from trilane.lab.analysis import measures
 from trilane.lab.clients import as_run, contender_run
 from trilane.lab.clients.contender_run import Declined, Delivered, RunFailed
 from trilane.lab.clients.plan import contender_plan
@@ -100,6 +102,38 @@ def test_a_claim_that_does_not_hold_makes_the_run_invalid(
     made = judged(run(tmp_path), expected)
     assert made["validity"]["verdict"] == "invalid"
     assert any(reason in told for told in made["validity"]["reasons"])
+
+
+@pytest.mark.parametrize(("read", "verdict"), [(220, "valid"), (219, "invalid")])
+def test_bodies_that_were_thrown_away_are_judged_by_their_length(
+    read: int, verdict: str, tmp_path: Path
+) -> None:
+    workload = replace(WORKLOAD, discard=True)
+    plan = contender_plan(ARM, workload, "http://127.0.0.1:1", None)
+    command = [sys.executable, str(SCRIPT)]
+    delivered = contender_run.run(command, plan, log=tmp_path / "log", limit_s=20.0)
+    asked = as_run.Asked(
+        "fake_contender", ARM, workload, "http://x/", "now", None, None, expected_bytes=read
+    )
+    made = as_run.run_of(asked, delivered)
+    assert made["content"] == {"bytes": 220, "digest": None, "expected": None}
+    assert made["validity"]["verdict"] == verdict
+    per_gib = measures.CPU_PER_GIB.read(made, None)
+    assert per_gib == pytest.approx(delivered.cpu_s / 220 * (1 << 30))
+
+
+def test_cpu_per_gib_counts_what_was_sent_and_received() -> None:
+    run: dict[str, Any] = {
+        "bytes": {"sent": 5, "received": 1 << 29},
+        "cost": {"cpu_us_per_request": 1_000_000.0},
+        "plan": {"request": {"body_bytes": 1 << 29}},
+        "requests": {"ok": 1, "failed": 0},
+    }
+    assert measures.CPU_PER_GIB.read(run, None) == pytest.approx(1.0)
+    run["content"] = {"bytes": 0}
+    assert measures.CPU_PER_GIB.read(run, None) == pytest.approx(2.0)
+    run["plan"]["request"]["body_bytes"] = 0
+    assert measures.CPU_PER_GIB.read(run, None) is None
 
 
 def test_a_run_that_keeps_its_word_is_valid(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from experiments import sample
 from trilane.lab import BadExperiment, Expect, Experiment, Form, Published, Quick, Sweep, Workload
+from trilane.lab.design.workload import write_body
 
 
 def small(**changes: object) -> Experiment:
@@ -162,6 +163,20 @@ def test_what_can_be_swept(key: str, value: float, read: object) -> None:
     expected = {"in_flight": [1, 5], "delay": [0.25, 0.25], "body_bytes": [9]}
     assert callable(read)
     assert read(form) == expected[key]
+
+
+def test_a_body_may_be_a_file(tmp_path: Path) -> None:
+    edited = ("body_bytes = 50", "body_bytes = 2500000\nbody_file = true\ndiscard = true")
+    work = sample(tmp_path, edited).forms["fair"].workload
+    assert (work.body, work.body_file, work.file_bytes, work.discard) == (None, True, 2500000, True)
+    write_body(tmp_path / "one", 2500000)
+    write_body(tmp_path / "two", 2500000)
+    assert (tmp_path / "one").stat().st_size == 2500000
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+    unsized = replace(work, file_bytes=None, count=5)
+    swept = small(workload=unsized, sweep=Sweep("body_bytes", (10,), "B"))
+    assert swept.forms["fair"].at(10).workload.file_bytes == 10
+    assert Form.from_dict(swept.forms["fair"].to_dict()) == swept.forms["fair"]
 
 
 def test_a_path_may_hold_the_size_of_the_answer() -> None:

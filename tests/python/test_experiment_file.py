@@ -112,6 +112,22 @@ MEANING = [
     ),
     ("warmup = 3", "count = 5 #!", f"{FORM}.workload.count: the sweep sets the count"),
     ('timeout = "5s"', 'timeout = "0s" #!', f"{FORM}.workload.timeout: must be above 0"),
+    ("body_bytes = 50", "body_file = true #!", f"{FORM}.workload.body_file: how large is it? add"),
+    (
+        "body_bytes = 50",
+        "body_bytes = 0 #!\nbody_file = true",
+        f"{FORM}.workload.body_bytes: must be at least 1, not 0",
+    ),
+    (
+        "body_bytes = 50",
+        'body = "x"\nbody_file = true #!',
+        f"{FORM}.workload.body_file: there is a body already: give its size as body_bytes",
+    ),
+    (
+        'kind = "urls"\npaths = ["/hello", "/echo"]',
+        'kind = "crawl"\nstart = "/site/"\ndiscard = true #!',
+        f"{FORM}.workload.discard: a workload of kind crawl reads what follows from the bodies",
+    ),
     (
         '"httpx-h2-serial"]]',
         '"engin"]] #!',

@@ -6,6 +6,7 @@ import http.server
 import threading
 import zlib
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -38,6 +39,13 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
+    def do_POST(self) -> None:
+        length = int(self.headers["content-length"])
+        self.send_response(200)
+        self.send_header("content-length", str(length))
+        self.end_headers()
+        self.wfile.write(self.rfile.read(length))
+
     def log_message(self, *_: object) -> None:
         """Say nothing."""
 
@@ -63,6 +71,20 @@ def test_urls_are_taken_in_turn(origin: str) -> None:
     workload = Workload(paths=("/one", "/two", "/three"), count=7)
     read = reference.read(workload, origin, None, {})
     assert read.digest(workload) == 2 * crc("/one", "/two", "/three") + crc("/one")
+
+
+def test_bodies_are_counted_as_well(origin: str) -> None:
+    workload = Workload(paths=("/one", "/two"), count=3, repeat=2, discard=True)
+    read = reference.read(workload, origin, None, {})
+    assert read.size(workload) == 2 * (2 * len(PAGES["/one"]) + len(PAGES["/two"]))
+    assert reference.Reference((), complete=False).size(workload) is None
+
+
+def test_a_file_is_sent(origin: str, tmp_path: Path) -> None:
+    (tmp_path / "body").write_bytes(bytes(100_000))
+    workload = Workload(paths=("/echo",), count=1, method="POST", file_bytes=100_000)
+    read = reference.read(workload, origin, None, {}, tmp_path / "body")
+    assert read.digest(workload) == zlib.crc32(bytes(100_000))
 
 
 def test_an_index_and_its_items(origin: str) -> None:

@@ -49,13 +49,13 @@ def keep(state: Path, name: str, result: dict[str, Any]) -> None:
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_every_experiment_has_a_page_with_a_place_for_every_form(name: str) -> None:
     forms = tomllib.loads((ROOT / "experiments" / f"{name}.toml").read_text())["forms"]
-    assert set(forms) == {"published", "fair"}
+    assert "fair" in forms
     for form in forms:
         made = copy.deepcopy(bookstore())
         made["experiment"].update(name=name, form=form)
         written = pages.updated(page(name), made)
         assert bookstore()["verdict"] in written.replace("\\", "")
-        assert written.count("<!-- generated:") == written.count("<!-- end -->") == 2
+        assert written.count("<!-- generated:") == written.count("<!-- end -->") == len(forms)
 
 
 def test_there_is_no_page_without_an_experiment() -> None:

@@ -21,6 +21,8 @@ class Answer(NamedTuple):
     """What was spoken, as the library knows it: `h1`, `h2` or `h3`. Never a guess."""
     body: bytes
     """Whole, and decoded if it came compressed."""
+    size: int | None = None
+    """Of a body that the plan tells to discard: how many bytes were read; `body` is empty then."""
 
 
 class Broken(Exception):
@@ -74,11 +76,19 @@ class Library:
     """
 
     distribution: str | None
-    """Whose version is reported; none for the standard library."""
+    """Whose version is reported; none for the standard library, or for what `release` tells."""
     client: Callable[[Plan], Client] | None = None
     async_client: Callable[[Plan], AsyncClient] | None = None
     stream_client: Callable[[Plan], StreamClient] | None = None
     shared_by_threads: frozenset[str] = frozenset()
     """Versions over which one client may serve all threads; else each thread gets its own."""
+    streams_bodies: bool = False
+    """Whether the clients heed `body_file` and `discard`."""
+    keeps_connections: bool = True
+    """Whether a session is more than the same settings for each request."""
+    release: Callable[[], tuple[str, str]] | None = None
+    """Name and version of a client that is no distribution."""
+    cannot: Callable[[Plan], str | None] | None = None
+    """Why this installation of the library cannot do a plan, if it cannot."""
     kinds: tuple[tuple[type[BaseException], str], ...] = ()
     """Kinds of failure for the library's own exceptions, most special first."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import ssl
 from functools import partial
 from importlib import import_module
 from typing import Any
 
+from trilane_contender.bodies import PIECE, counted
 from trilane_contender.client import Answer, Library
 from trilane_contender.plan import Plan
 
@@ -24,6 +26,8 @@ def library(module: str) -> Library:
         # Its documentation calls the client thread-safe; over HTTP/2 threads that read one
         # connection wait for each other's frames, and have been seen to corrupt its state.
         shared_by_threads=frozenset({"h1"}),
+        streams_bodies=True,
+        cannot=_cannot,
         kinds=(
             (loaded.TimeoutException, "timeout"),
             (loaded.RemoteProtocolError, "protocol"),
@@ -46,8 +50,15 @@ class Client:
 
     def fetch(self, path: str) -> Answer:
         """`client.request`; the body is read and decoded before it returns."""
-        plan = self._plan
-        return _answer(self._client.request(plan.method, plan.target + path, content=plan.body))
+        plan, url = self._plan, self._plan.target + path
+        with contextlib.ExitStack() as stack:
+            file = plan.body_file and stack.enter_context(plan.body_file.open("rb"))
+            content = file or plan.body
+            if not plan.discard:
+                return _answer(self._client.request(plan.method, url, content=content))
+            response = stack.enter_context(self._client.stream(plan.method, url, content=content))
+            size = counted(response.iter_bytes(PIECE))
+            return Answer(response.status_code, _spoken(response), b"", size)
 
     def close(self) -> None:
         """Close the pool."""
@@ -103,5 +114,15 @@ def _trust(cacert: str | None) -> ssl.SSLContext:
 
 
 def _answer(response: Any) -> Answer:
-    version = response.http_version
-    return Answer(response.status_code, _SPOKEN.get(version, version), response.content)
+    return Answer(response.status_code, _spoken(response), response.content)
+
+
+def _spoken(response: Any) -> str:
+    version: str = response.http_version
+    return _SPOKEN.get(version, version)
+
+
+def _cannot(plan: Plan) -> str | None:
+    if (plan.discard or plan.body_file) and plan.strategy not in {"serial", "threads"}:
+        return f"bodies are streamed by its blocking client only, not with {plan.strategy}"
+    return None

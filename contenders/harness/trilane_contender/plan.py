@@ -7,6 +7,7 @@ import binascii
 import json
 import math
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -52,6 +53,10 @@ class Plan:
     headers: tuple[tuple[str, str], ...]
     """All that the request carries besides what HTTP itself needs (host, content-length)."""
     body: bytes | None
+    body_file: Path | None
+    """Instead of a body: a file whose content is sent, in pieces."""
+    discard: bool
+    """Bodies of responses are read in pieces, counted and thrown away."""
     gzip: bool
     warmup: int
     warmup_s: float
@@ -137,6 +142,8 @@ def _plan(given: dict[str, Any]) -> Plan:
         method=str(given.get("method") or "GET"),
         headers=tuple(headers),
         body=None if body is None else base64.b64decode(body, validate=True),
+        body_file=None if given.get("body_file") is None else Path(given["body_file"]),
+        discard=bool(given.get("discard")),
         gzip=gzip,
         warmup=_at_least(0, "warmup", given.get("warmup") or 0),
         warmup_s=float(given.get("warmup_s") or 0.0),

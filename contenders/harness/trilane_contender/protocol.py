@@ -32,11 +32,12 @@ def run(library: Library) -> int:
     if plan.repeat > 1 and (plan.warmup or plan.warmup_s):
         return _say(events, event="cannot", reason="repetitions are not warmed up: set warmup to 0")
     warm = _prepared(make, plan)
+    name, version = _release(library)
     _say(
         events,
         event="ready",
-        library=library.distribution or "http.client",
-        library_version=_version(library.distribution),
+        library=name,
+        library_version=version,
         runtime=f"{platform.python_implementation()} {platform.python_version()}",
         sessions=_sessions(library, plan),
     )
@@ -46,10 +47,13 @@ def run(library: Library) -> int:
     repetitions, tally = _repetitions(library, make, plan, warm)
     elapsed = perf_counter_ns() - began
     _say(events, event="done")
+    books = tally.to_json()
+    if plan.discard:
+        books["body_digest"] = None
     return _say(
         events,
         event="result",
-        **tally.to_json(),
+        **books,
         elapsed_s=elapsed / 1e9,
         repetitions_s=[each / 1e9 for each in repetitions],
     )
@@ -123,14 +127,16 @@ def _say(events: TextIO, **event: Any) -> int:
     return 0
 
 
-def _version(distribution: str | None) -> str:
-    if distribution is None:
-        return platform.python_version()
-    return importlib.metadata.version(distribution)
+def _release(library: Library) -> tuple[str, str]:
+    if library.release is not None:
+        return library.release()
+    if library.distribution is None:
+        return "http.client", platform.python_version()
+    return library.distribution, importlib.metadata.version(library.distribution)
 
 
 def _sessions(library: Library, plan: Plan) -> str:
-    if not plan.session:
+    if not plan.session or not library.keeps_connections:
         return "a new one for each request"
     threaded = plan.strategy in {"threads", "asyncio_threads"}
     if threaded and plan.version not in library.shared_by_threads:

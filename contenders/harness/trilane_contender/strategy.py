@@ -66,7 +66,7 @@ def in_turn(paths: Sequence[str], first: int, step: int) -> Iterator[str]:
 
 def chosen(library: Library, plan: Plan) -> Callable[[], Strategy] | str:
     """The maker of the plan's strategy, or why this library has none of it."""
-    if reason := _impossible(plan):
+    if reason := _impossible(library, plan):
         return reason
     for shapes, module, name in _STRATEGIES.get(plan.strategy, ()):
         if any(getattr(library, shape) is not None for shape in shapes):
@@ -76,7 +76,7 @@ def chosen(library: Library, plan: Plan) -> Callable[[], Strategy] | str:
     return f"this client has no strategy {plan.strategy!r}"
 
 
-def _impossible(plan: Plan) -> str | None:
+def _impossible(library: Library, plan: Plan) -> str | None:
     multiplexes = plan.strategy in {"chunks", "multiplexed"}
     if multiplexes and not plan.session:
         return f"{plan.strategy} is about one connection, so it needs session = true"
@@ -84,7 +84,11 @@ def _impossible(plan: Plan) -> str | None:
         return f"HTTP/1.1 has no streams, so {plan.strategy} is impossible"
     if plan.strategy == "processes_asyncio" and plan.workload.kind == "crawl":
         return "processes_asyncio gives out paths that are known beforehand, so it cannot crawl"
-    return None
+    if (plan.discard or plan.body_file) and not library.streams_bodies:
+        return "this contender holds whole bodies in memory"
+    if plan.discard and plan.workload.kind != "urls":
+        return "what follows is read from the bodies, so they cannot be discarded"
+    return None if library.cannot is None else library.cannot(plan)
 
 
 _BLOCKING = ("client", "stream_client")

@@ -65,12 +65,13 @@ class Frontier:
 class Judge:
     """Turns what a library gave into a sample of the books."""
 
-    __slots__ = ("_kinds", "_version")
+    __slots__ = ("_discards", "_kinds", "_version")
 
     def __init__(self, plan: Plan, kinds: Kinds) -> None:
         # Libraries do not tell HTTP/2 with TLS from HTTP/2 without.
         self._version = {"h2c": "h2"}.get(plan.version, plan.version), plan.version
         self._kinds = kinds
+        self._discards = plan.discard
 
     def answered(self, path: str, began: int, answer: Answer, find: Finder | None) -> Sample:
         """A response that came whole. It is ok by its status and its version."""
@@ -92,8 +93,8 @@ class Judge:
             latency,
             answer.status,
             version,
-            len(answer.body),
-            crc(answer.body),
+            len(answer.body) if answer.size is None else answer.size,
+            0 if self._discards else crc(answer.body),
             failure,
             example,
             found,

@@ -357,6 +357,7 @@ fn security(
     };
     let config = tls::Config::new(&tls::Options {
         authorities: options.authorities.clone(),
+        platform: true,
         insecure: options.insecure,
         client: options.client.clone(),
         alpn: alpn.iter().map(|id| id.to_vec()).collect(),

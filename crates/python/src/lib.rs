@@ -6,19 +6,31 @@ use std::ffi::OsString;
 
 use pyo3::prelude::*;
 
-/// The extension module.
-#[pymodule]
+mod client;
+
+/// The extension module. Nothing in it relies on the interpreter lock: classes are frozen, and what
+/// changes is behind locks of its own.
+#[pymodule(gil_used = false)]
 mod _core {
     use pyo3::prelude::*;
 
     #[pymodule_export]
     use super::main;
 
+    #[pymodule_export]
+    use super::client::{
+        connect::connect, connection::PyConnection, decoder::PyDecoder, exchange::PyExchange,
+        tls::PyTls,
+    };
+
     #[pymodule_init]
     fn constants(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("version", env!("CARGO_PKG_VERSION"))?;
         module.add("revision", env!("TRILANE_REVISION"))?;
-        module.add("build_profile", super::BUILD_PROFILE)
+        module.add("build_profile", super::BUILD_PROFILE)?;
+        super::client::exchange::INTERESTS
+            .iter()
+            .try_for_each(|(name, value, _)| module.add(*name, value))
     }
 }
 

@@ -327,6 +327,7 @@ fn the_tls_configuration_of_tcp_serves_quic() {
     let server = server(ServerOptions::default());
     let options = tls::Options {
         authorities: vec![],
+        platform: true,
         insecure: true,
         client: None,
         alpn: vec![b"h3".to_vec()],

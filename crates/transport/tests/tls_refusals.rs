@@ -238,6 +238,7 @@ fn a_file_that_cannot_be_used_is_named() {
     };
     let trusting = |contents: &str| Options {
         authorities: vec![("ca.pem".into(), contents.into())],
+        platform: true,
         ..options()
     };
     let presenting = |chain: &str, key: &str| {

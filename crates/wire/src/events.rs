@@ -26,8 +26,13 @@ pub struct Head<'a> {
     /// Bytes of the same field section uncompressed: name + value + 4 (colon, space, CRLF) for each
     /// field, the status among them; for HTTP/1.1 the same as `encoded_bytes`.
     pub decoded_bytes: usize,
-    /// The fields, in order, names in lower case, without `:status`. Empty unless
+    /// The reason phrase (RFC 9112 §4), as sent. Empty in HTTP/2 and HTTP/3, and unless
     /// [`Events::FIELDS`] is true.
+    pub reason: &'a [u8],
+    /// Whether the server answered in HTTP/1.0.
+    pub http_1_0: bool,
+    /// The fields, in order, names in lower case unless [`Events::ORIGINAL_CASE`] is true, without
+    /// `:status`. Empty unless [`Events::FIELDS`] is true.
     pub fields: Fields<'a>,
 }
 
@@ -39,6 +44,9 @@ pub struct Head<'a> {
 pub trait Events {
     /// Whether [`Head::fields`] and trailers are wanted. Without them nothing is stored per field.
     const FIELDS: bool;
+
+    /// Whether the names of HTTP/1.1 fields are wanted as they were sent, and not in lower case.
+    const ORIGINAL_CASE: bool = false;
 
     /// A 1xx response arrived before the final one.
     fn informational(&mut self, _stream: StreamId, _head: Head<'_>) {}

@@ -77,10 +77,10 @@ impl<'a> Fields<'a> {
         self.0.into_iter().flat_map(FieldList::iter)
     }
 
-    /// The first value of the field `name`, which is given in lower case.
+    /// The first value of the field `name`, in any case.
     pub fn first(self, name: &[u8]) -> Option<&'a [u8]> {
         self.iter()
-            .find(|(n, _)| *n == name)
+            .find(|(n, _)| n.eq_ignore_ascii_case(name))
             .map(|(_, value)| value)
     }
 }

@@ -23,8 +23,10 @@ pub mod hpack;
 pub mod huffman;
 pub mod qpack;
 pub mod request;
+mod upload;
 
 pub use error::{ConnectionError, ErrorKind, Refused, StreamError};
 pub use events::{Events, Head, StreamId};
 pub use field::{FieldList, Fields};
-pub use request::{Request, RequestError, RequestParts};
+pub use request::{Content, Encoding, OneOff, Request, RequestError, RequestParts};
+pub use upload::{Unfinished, Upload};

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +17,7 @@ from trilane.lab.clients.plan import header_fields
 from trilane.lab.clients.reference import NoReference, Reference
 from trilane.lab.design import places
 from trilane.lab.design.form import Form
-from trilane.lab.design.workload import ArmSpec, Workload
+from trilane.lab.design.workload import ArmSpec, Workload, write_body
 from trilane.lab.keeping.journal import Journal
 from trilane.lab.machine import facts as machine
 from trilane.lab.machine.meter import Meter
@@ -48,6 +49,8 @@ class Bench:
     _references: dict[tuple[str, Workload, tuple[tuple[str, str], ...]], Reference] = field(
         default_factory=dict
     )
+    _body_files: dict[int, Path] = field(default_factory=dict)
+    """By size."""
     _skipped: dict[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -124,6 +127,7 @@ class Bench:
             cpus=self.client_cpus,
             passes=2 if road is not None else 1,
             congestion_control=self.congestion_control,
+            body_file=self._body_file(form.workload),
         )
 
     def origin_of(self, arm: ArmSpec) -> str:
@@ -181,6 +185,17 @@ class Bench:
                 for arm in arms:
                     self.skip(arm.name, str(error))
 
+    def _body_file(self, workload: Workload) -> Path | None:
+        """The file that a workload sends, made once: while it is new it is in memory as well."""
+        size = workload.file_bytes
+        if size is None:
+            return None
+        if size not in self._body_files:
+            folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="trilane-")))
+            self._body_files[size] = folder / "body"
+            write_body(self._body_files[size], size)
+        return self._body_files[size]
+
     def _target(self, name: str) -> Target:
         if name not in self._targets:
             try:
@@ -229,7 +244,7 @@ class Bench:
         if key not in self._references:
             try:
                 self._references[key] = reference.read(
-                    workload, origin, target.cacert, dict(fields)
+                    workload, origin, target.cacert, dict(fields), self._body_file(workload)
                 )
             except NoReference as error:
                 raise Unavailable(str(error)) from error

@@ -4,7 +4,9 @@ use std::net::SocketAddr;
 use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
-use trilane_wire::{ConnectionError, Events, Refused, Request, StreamId, h3};
+use trilane_wire::{
+    ConnectionError, Events, FieldList, Refused, Request, StreamId, Unfinished, Upload, h3,
+};
 
 use super::{Config, Connection, Error, ErrorKind, Event, Read, Transmit};
 
@@ -24,6 +26,8 @@ pub struct H3Session {
     blocked: bool,
     error: Option<Error>,
     pieces: Vec<Bytes>,
+    /// The streams that are not read.
+    paused: Vec<u64>,
 }
 
 impl H3Session {
@@ -42,6 +46,7 @@ impl H3Session {
             blocked: false,
             error: None,
             pieces: Vec::new(),
+            paused: Vec::new(),
         })
     }
 
@@ -86,8 +91,49 @@ impl H3Session {
         result
     }
 
+    /// Writes streamed content; see [`h3::Connection::write`].
+    pub fn write(&mut self, stream: StreamId, bytes: &[u8]) -> usize {
+        self.h3
+            .as_mut()
+            .map_or(0, |h3| h3.write(stream, bytes, &mut self.quic))
+    }
+
+    /// Ends streamed content; see [`h3::Connection::finish`].
+    pub fn finish(&mut self, stream: StreamId, trailers: &FieldList) -> Result<(), Unfinished> {
+        self.h3
+            .as_mut()
+            .map_or(Ok(()), |h3| h3.finish(stream, trailers, &mut self.quic))
+    }
+
+    /// How far the content of a request is.
+    pub fn upload(&self, stream: StreamId) -> Upload {
+        self.h3
+            .as_ref()
+            .map_or(Upload::Stopped, |h3| h3.upload(stream))
+    }
+
+    /// Leaves what arrives on a request's stream with QUIC, unread: the peer sends no more than one
+    /// window of the stream. That counts for the window of the connection too, which should hold
+    /// several.
+    pub fn pause(&mut self, stream: StreamId) {
+        let StreamId { number, .. } = stream;
+        if number & 3 == 0 && !self.paused.contains(&number) {
+            self.paused.push(number);
+        }
+    }
+
+    /// Reads a paused stream at once, and goes on with it as with others.
+    pub fn resume<E: Events>(&mut self, now: Instant, stream: StreamId, events: &mut E) {
+        if self.unpause(stream.number) {
+            let result = self.handle(Event::Readable(stream.number), events);
+            self.settle(now, result);
+            self.drive(now, events);
+        }
+    }
+
     /// Cancels a request; nothing more is reported for it.
     pub fn cancel(&mut self, stream: StreamId) {
+        self.unpause(stream.number);
         if let Some(h3) = &mut self.h3 {
             h3.cancel(stream, &mut self.quic);
         }
@@ -156,11 +202,24 @@ impl H3Session {
     fn drive<E: Events>(&mut self, now: Instant, events: &mut E) {
         while let Some(event) = self.quic.poll() {
             let result = self.handle(event, events);
-            if let Err(error) = result {
-                self.quic.close(now, error.code, error.reason);
-                self.error = Some(error.into());
-            }
+            self.settle(now, result);
         }
+    }
+
+    fn settle(&mut self, now: Instant, result: Result<(), ConnectionError>) {
+        if let Err(error) = result {
+            self.quic.close(now, error.code, error.reason);
+            self.error = Some(error.into());
+        }
+    }
+
+    /// Whether the stream was paused.
+    fn unpause(&mut self, stream: u64) -> bool {
+        let at = self.paused.iter().position(|&other| other == stream);
+        if let Some(at) = at {
+            self.paused.swap_remove(at);
+        }
+        at.is_some()
     }
 
     fn handle<E: Events>(&mut self, event: Event, events: &mut E) -> Result<(), ConnectionError> {
@@ -172,7 +231,11 @@ impl H3Session {
             return Ok(());
         }
         if let Event::Lost(error) = event {
-            if let Some(h3) = h3 {
+            // What arrived before is reported before.
+            for stream in std::mem::take(&mut self.paused) {
+                self.handle(Event::Readable(stream), events)?;
+            }
+            if let Some(h3) = &mut self.h3 {
                 h3.eof(events);
             }
             self.error = Some(error);
@@ -182,6 +245,8 @@ impl H3Session {
             return Ok(());
         };
         match event {
+            // `resume` reads it.
+            Event::Readable(stream) if self.paused.contains(&stream) => {}
             Event::Opened(stream) | Event::Readable(stream) => {
                 let read = quic.read(stream, pieces);
                 let fin = read == Read::Finished;

@@ -38,7 +38,7 @@ impl Config {
                 .dangerous()
                 .with_custom_certificate_verifier(Arc::new(verifier))
         } else {
-            builder.with_root_certificates(roots(authorities)?)
+            builder.with_root_certificates(roots(authorities, options.platform)?)
         };
 
         let mut config = match &options.client {
@@ -68,21 +68,35 @@ impl Config {
         })
     }
 
+    /// The same with another offer by ALPN, in order of preference. Certificates and sessions are
+    /// shared.
+    pub fn with_alpn(&self, alpn: Vec<Vec<u8>>) -> Self {
+        let mut config = ClientConfig::clone(&self.rustls);
+        config.alpn_protocols = alpn;
+        Self {
+            rustls: Arc::new(config),
+        }
+    }
+
     /// The same for QUIC, which brings its own records.
     pub fn rustls(&self) -> &Arc<ClientConfig> {
         &self.rustls
     }
 }
 
-fn roots(authorities: Vec<CertificateDer<'static>>) -> Result<RootCertStore, Error> {
+fn roots(
+    authorities: Vec<CertificateDer<'static>>,
+    platform: bool,
+) -> Result<RootCertStore, Error> {
     let mut roots = RootCertStore::empty();
     for authority in authorities {
         // They have been parsed before.
         roots.add_parsable_certificates([authority]);
     }
-    // Some of a platform's certificates may be of a kind that nobody reads any more.
-    let platform = rustls_native_certs::load_native_certs();
-    roots.add_parsable_certificates(platform.certs);
+    if platform {
+        // Some of a platform's certificates may be of a kind that nobody reads any more.
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    }
     if roots.is_empty() {
         return Err(Error(
             "this machine has no trusted certificate authorities: name one with --cacert FILE, or go on without checking with --insecure".into(),

@@ -18,6 +18,8 @@ pub type File = (String, Vec<u8>);
 pub struct Options {
     /// PEM files of certificate authorities trusted beside the platform's.
     pub authorities: Vec<File>,
+    /// Whether the platform's authorities are trusted.
+    pub platform: bool,
     /// Accept any certificate.
     pub insecure: bool,
     /// PEM certificate chain and key of the client.

@@ -167,6 +167,12 @@ impl Session {
         })
     }
 
+    /// The server's certificates in DER, its own first; empty while handshaking.
+    pub fn certificates(&self) -> Vec<Vec<u8>> {
+        let certificates = self.rustls.peer_certificates().unwrap_or_default();
+        certificates.iter().map(|der| der.to_vec()).collect()
+    }
+
     /// Puts `bytes` behind what is held, unless they begin with it, and keeps what stays incomplete.
     fn receive_records(
         &mut self,

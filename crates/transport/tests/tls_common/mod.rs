@@ -103,6 +103,7 @@ impl Authority {
 pub(crate) fn options() -> Options {
     Options {
         authorities: Vec::new(),
+        platform: true,
         insecure: false,
         client: None,
         alpn: Vec::new(),

@@ -6,6 +6,7 @@ use httparse::{Header, ParserConfig, Response, Status};
 
 use super::{Fault, Limits};
 use crate::field::{self, FieldList};
+use crate::request::MethodKind;
 
 /// Fields of one section that there is room for on the stack.
 pub(super) const MAX_FIELDS: usize = 256;
@@ -18,6 +19,13 @@ pub(super) struct Parsed {
     pub(super) transfer: Transfer,
     /// Whether the connection may be used again.
     pub(super) keep_alive: bool,
+    pub(super) http_1_0: bool,
+}
+
+/// Where fields go, and how.
+pub(super) struct Wanted<'a> {
+    pub(super) fields: &'a mut FieldList,
+    pub(super) original_case: bool,
 }
 
 /// The `transfer-encoding`.
@@ -40,8 +48,11 @@ pub(super) enum Body {
 
 impl Parsed {
     /// The body of this final response (RFC 9112 §6.3).
-    pub(super) fn body(&self, head_request: bool) -> Result<Body, Fault> {
-        if head_request || matches!(self.status, 204 | 304) {
+    pub(super) fn body(&self, method: MethodKind) -> Result<Body, Fault> {
+        if matches!(self.status, 204 | 304)
+            || method == MethodKind::Head
+            || self.opens_tunnel(method)
+        {
             return Ok(Body::Length(0));
         }
         match (self.transfer, self.content_length) {
@@ -50,6 +61,11 @@ impl Parsed {
             (Transfer::None, Some(length)) => Ok(Body::Length(length)),
             (Transfer::None, None) => Ok(Body::UntilClose),
         }
+    }
+
+    /// Whether the connection is a tunnel from here on (RFC 9110 §9.3.6).
+    pub(super) fn opens_tunnel(&self, method: MethodKind) -> bool {
+        method == MethodKind::Connect && matches!(self.status, 200..=299)
     }
 }
 
@@ -121,6 +137,7 @@ impl Meaning {
             content_length: self.content_length,
             transfer: self.transfer,
             keep_alive: !self.close && (minor == 1 || self.keep_alive),
+            http_1_0: minor == 0,
         })
     }
 }
@@ -156,11 +173,11 @@ pub(super) fn check_start(head: &[u8]) -> Result<(), Fault> {
 }
 
 /// Reads a whole head, empty line included, of which [`check_start`] has seen the beginning and in
-/// which every line ends with CRLF. The fields go to `fields`, where they are wanted.
+/// which every line ends with LF. The fields go to `fields`, where they are wanted.
 pub(super) fn parse(
     head: &[u8],
     limits: &Limits,
-    fields: Option<&mut FieldList>,
+    wanted: Option<Wanted<'_>>,
 ) -> Result<Parsed, Fault> {
     let mut room = [const { MaybeUninit::<Header<'_>>::uninit() }; MAX_FIELDS];
     let mut response = Response::new(&mut []);
@@ -182,8 +199,8 @@ pub(super) fn parse(
     for header in response.headers.iter() {
         meaning.add(header.name.as_bytes(), header.value)?;
     }
-    if let Some(fields) = fields {
-        collect(response.headers, fields);
+    if let Some(wanted) = wanted {
+        wanted.collect(response.headers);
     }
     meaning.conclude(status, minor)
 }
@@ -192,16 +209,22 @@ pub(super) fn parse(
 pub(super) fn parse_trailers(
     section: &[u8],
     limits: &Limits,
-    fields: Option<&mut FieldList>,
+    wanted: Option<Wanted<'_>>,
 ) -> Result<usize, Fault> {
     if section == b"\r\n" {
         return Ok(0);
     }
+    // Here a bare LF is part of the framing of the content, and refused as in the lines of chunks.
+    if bare_line_feed(section) {
+        return Err(Fault::protocol(
+            "a trailer line ends with LF instead of CRLF",
+        ));
+    }
     let mut room = [httparse::EMPTY_HEADER; MAX_FIELDS];
     match httparse::parse_headers(section, &mut room[..limits.fields.min(MAX_FIELDS)]) {
         Ok(Status::Complete((length, headers))) if length == section.len() => {
-            if let Some(fields) = fields {
-                collect(headers, fields);
+            if let Some(wanted) = wanted {
+                wanted.collect(headers);
             }
             Ok(headers.len())
         }
@@ -210,11 +233,30 @@ pub(super) fn parse_trailers(
     }
 }
 
-fn collect(headers: &[Header<'_>], fields: &mut FieldList) {
-    fields.clear();
-    for header in headers {
-        fields.push_lowercase(header.name.as_bytes(), header.value);
+impl Wanted<'_> {
+    fn collect(self, headers: &[Header<'_>]) {
+        self.fields.clear();
+        for header in headers {
+            let (name, value) = (header.name.as_bytes(), header.value);
+            if self.original_case {
+                self.fields.push(name, value);
+            } else {
+                self.fields.push_lowercase(name, value);
+            }
+        }
     }
+}
+
+fn bare_line_feed(section: &[u8]) -> bool {
+    section
+        .split_inclusive(|&b| b == b'\n')
+        .any(|line| !line.ends_with(b"\r\n"))
+}
+
+/// The reason phrase of a whole head that [`parse`] has accepted: behind `HTTP/1.1 200 `.
+pub(super) fn reason(head: &[u8]) -> &[u8] {
+    let line = head.split(|&b| b == b'\n').next().unwrap_or_default();
+    line.get(13..).unwrap_or_default().trim_ascii_end()
 }
 
 fn fault(error: httparse::Error) -> Fault {

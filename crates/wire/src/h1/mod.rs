@@ -10,17 +10,18 @@ mod chunked;
 mod head;
 mod scan;
 mod section;
+mod upload;
 
 use std::mem;
-use std::sync::Arc;
 
 use crate::error::{ConnectionError, ErrorKind, Refused, StreamError};
 use crate::events::{Events, Head, StreamId};
 use crate::field::{FieldList, Fields};
-use crate::request::Request;
+use crate::request::{MethodKind, Request};
 use chunked::{Chunked, Piece};
-use head::{Body, Parsed};
+use head::{Body, Parsed, Wanted};
 use section::Held;
+use upload::Pending;
 
 /// Bounds on what a peer may make us keep or read.
 #[derive(Clone, Copy, Debug)]
@@ -46,10 +47,6 @@ impl Default for Limits {
     }
 }
 
-/// Most bytes that one call leaves in `out` on account of a body: the next piece waits until the
-/// transport has taken this one.
-const OUT_TARGET: usize = 64 * 1024;
-
 /// Heads above this size are parsed each time rather than kept, so that an idle connection stays small.
 const MEMO_BYTES: usize = 1024;
 
@@ -60,8 +57,8 @@ pub struct Connection {
     phase: Phase,
     /// The request last sent.
     stream: StreamId,
-    /// Whether that request's method was HEAD.
-    head_request: bool,
+    /// What kind of method that request had.
+    method: MethodKind,
     /// Whether a byte of its response has arrived.
     began: bool,
     /// Its informational responses so far.
@@ -70,6 +67,8 @@ pub struct Connection {
     pending: Option<Pending>,
     held: Held,
     memo: Memo,
+    /// Of the last head, where fields are wanted.
+    reason: Vec<u8>,
     fields: FieldList,
 }
 
@@ -84,13 +83,6 @@ enum Phase {
     Chunked(Chunked),
     Trailers,
     UntilClose,
-}
-
-/// A body of which the bytes from `sent` on have not been written.
-#[derive(Debug)]
-struct Pending {
-    body: Arc<[u8]>,
-    sent: usize,
 }
 
 /// The last head parsed on this connection: servers repeat themselves until the second changes.
@@ -130,19 +122,20 @@ impl Connection {
             limits,
             phase: Phase::Idle,
             stream: StreamId { number: 0, slot: 0 },
-            head_request: false,
+            method: MethodKind::Ordinary,
             began: false,
             informational: 0,
             closing: false,
             pending: None,
             held: Held::default(),
             memo: Memo::default(),
+            reason: Vec::new(),
             fields: FieldList::new(),
         }
     }
 
     /// Writes `request` to `out`. Of the body as much as keeps `out` small; the rest follows by
-    /// [`Self::produce`].
+    /// [`Self::produce`]. Streamed content follows by [`Self::write`].
     pub fn send(
         &mut self,
         request: &Request,
@@ -160,19 +153,14 @@ impl Connection {
             number: self.stream.number + 1,
             slot,
         };
-        self.head_request = request.is_head();
+        self.method = request.kind();
         self.began = false;
         self.informational = 0;
         self.closing = request.closes();
 
         out.extend_from_slice(request.h1_head());
-        let body = request.body();
-        let sent = append(body, out);
-        if sent < body.len() {
-            self.pending = Some(Pending {
-                body: Arc::clone(body),
-                sent,
-            });
+        if request.has_content() {
+            self.pending = Pending::begin(request, out);
         }
         Ok(self.stream)
     }
@@ -207,7 +195,7 @@ impl Connection {
             Phase::Idle => self.closing = true,
             Phase::UntilClose => {
                 self.closing = true;
-                self.finish(None, events);
+                self.complete(None, events);
             }
             Phase::Head if self.began => {
                 let reason = "the connection closed inside the response head";
@@ -219,6 +207,12 @@ impl Connection {
                 let reason = "the connection closed before the response began";
                 self.fail(ErrorKind::Closed, self.stream.number > 1, reason, events);
             }
+            // The content is complete with its last chunk (RFC 9112 §8); some servers send no more.
+            Phase::Trailers if matches!(self.held.bytes(), b"" | b"\r") => {
+                self.closing = true;
+                self.held.clear();
+                self.complete(None, events);
+            }
             Phase::Length(_) | Phase::Chunked(_) | Phase::Trailers => {
                 let reason = "the connection closed inside the response body";
                 self.fail(ErrorKind::Body, false, reason, events);
@@ -228,18 +222,17 @@ impl Connection {
 
     /// Writes more of the pending body, when `out` has been written to the transport.
     pub fn produce(&mut self, out: &mut Vec<u8>) {
-        let Some(pending) = &mut self.pending else {
-            return;
-        };
-        pending.sent += append(&pending.body[pending.sent..], out);
-        if pending.sent == pending.body.len() {
-            self.pending = None;
+        if let Some(Pending::Whole { body, sent }) = &mut self.pending {
+            *sent += upload::append(&body[*sent..], out);
+            if *sent == body.len() {
+                self.pending = None;
+            }
         }
     }
 
     /// Whether `produce` has something to write.
     pub fn has_output(&self) -> bool {
-        self.pending.is_some()
+        matches!(self.pending, Some(Pending::Whole { .. }))
     }
 
     /// How many more requests `send` takes now.
@@ -271,7 +264,7 @@ impl Connection {
                 let complete = *left == 0;
                 events.data(self.stream, &input[..taken]);
                 if complete {
-                    self.finish(None, events);
+                    self.complete(None, events);
                 }
                 Ok(taken)
             }
@@ -313,8 +306,15 @@ impl Connection {
             return Ok(input.len());
         };
         let length = bytes.len();
-        let fields = E::FIELDS.then_some(&mut self.fields);
-        let parsed = head::parse(bytes, &self.limits, fields)?;
+        let wanted = E::FIELDS.then_some(Wanted {
+            fields: &mut self.fields,
+            original_case: E::ORIGINAL_CASE,
+        });
+        let parsed = head::parse(bytes, &self.limits, wanted)?;
+        if E::FIELDS {
+            self.reason.clear();
+            self.reason.extend_from_slice(head::reason(bytes));
+        }
         self.held.clear();
         self.respond(parsed, length, events)?;
         Ok(taken)
@@ -327,11 +327,13 @@ impl Connection {
         length: usize,
         events: &mut E,
     ) -> Result<(), Fault> {
-        let head = Head {
+        let mut head = Head {
             status: parsed.status,
             content_length: parsed.content_length,
             encoded_bytes: length,
             decoded_bytes: length,
+            reason: if E::FIELDS { &self.reason } else { &[] },
+            http_1_0: parsed.http_1_0,
             fields: if E::FIELDS {
                 self.fields.as_fields()
             } else {
@@ -353,11 +355,16 @@ impl Connection {
             return Ok(());
         }
 
-        let body = parsed.body(self.head_request)?;
+        let body = parsed.body(self.method)?;
         self.closing |= !parsed.keep_alive || body == Body::UntilClose;
+        if parsed.opens_tunnel(self.method) {
+            // What follows is not HTTP, and a length in the head means nothing (RFC 9110 §9.3.6).
+            self.closing = true;
+            head.content_length = None;
+        }
         events.head(self.stream, head);
         match body {
-            Body::Length(0) => self.finish(None, events),
+            Body::Length(0) => self.complete(None, events),
             Body::Length(length) => self.phase = Phase::Length(length),
             Body::Chunked => self.phase = Phase::Chunked(Chunked::default()),
             Body::UntilClose => self.phase = Phase::UntilClose,
@@ -374,26 +381,29 @@ impl Connection {
         let Some((bytes, taken)) = section else {
             return Ok(input.len());
         };
-        let fields = E::FIELDS.then_some(&mut self.fields);
-        let count = head::parse_trailers(bytes, &self.limits, fields)?;
+        let wanted = E::FIELDS.then_some(Wanted {
+            fields: &mut self.fields,
+            original_case: E::ORIGINAL_CASE,
+        });
+        let count = head::parse_trailers(bytes, &self.limits, wanted)?;
         self.held.clear();
         if E::FIELDS && count > 0 {
             let fields = mem::take(&mut self.fields);
-            self.finish(Some(fields.as_fields()), events);
+            self.complete(Some(fields.as_fields()), events);
             self.fields = fields;
         } else {
-            self.finish(None, events);
+            self.complete(None, events);
         }
         Ok(taken)
     }
 
     /// The response is complete.
-    fn finish<E: Events>(&mut self, trailers: Option<Fields<'_>>, events: &mut E) {
+    fn complete<E: Events>(&mut self, trailers: Option<Fields<'_>>, events: &mut E) {
         self.phase = Phase::Idle;
         // A server that answers before it has the whole request may not read the rest, and without
         // the rest it cannot find the next request (RFC 9112 §9.5).
-        if self.pending.take().is_some() {
-            self.closing = true;
+        if let Some(pending) = self.pending.take() {
+            self.closing |= pending.is_owed();
         }
         events.end(self.stream, trailers);
     }
@@ -437,11 +447,4 @@ impl Memo {
             self.parsed = parsed;
         }
     }
-}
-
-/// Appends the front of `body` to `out`, as much as keeps `out` small, and says how much it was.
-fn append(body: &[u8], out: &mut Vec<u8>) -> usize {
-    let taken = body.len().min(OUT_TARGET.saturating_sub(out.len()));
-    out.extend_from_slice(&body[..taken]);
-    taken
 }

@@ -22,6 +22,11 @@ impl Held {
         self.bytes.is_empty()
     }
 
+    /// What there is of a section that has begun.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
     /// Looks for the end of the section that the held bytes begin and `input` continues. Gives the
     /// section, empty line included, and how much of `input` belongs to it; call [`Self::clear`]
     /// when it has been read. `None`: all of `input` belongs to it and is held.
@@ -40,7 +45,7 @@ impl Held {
         let window = &input[..input.len().min(limit - before)];
         if before == 0 {
             start(window)?;
-            if let Some(end) = self.find_end(window)? {
+            if let Some(end) = self.find_end(window) {
                 return Ok(Some((&input[..end], end)));
             }
         }
@@ -50,7 +55,7 @@ impl Held {
             let bytes = std::mem::take(&mut self.bytes);
             let found = self.find_end(&bytes);
             self.bytes = bytes;
-            if let Some(end) = found? {
+            if let Some(end) = found {
                 return Ok(Some((&self.bytes[..end], end - before)));
             }
         }
@@ -69,22 +74,18 @@ impl Held {
     }
 
     /// Where `section` ends, if it does: after its first empty line. Goes on where the last call
-    /// stopped.
-    fn find_end(&mut self, section: &[u8]) -> Result<Option<usize>, Fault> {
+    /// stopped. A line may end with LF alone (RFC 9112 §2.2), as browsers and Python's http.client
+    /// take it; the lines of chunks may not.
+    fn find_end(&mut self, section: &[u8]) -> Option<usize> {
         while let Some(distance) = section[self.scanned..].iter().position(|&b| b == b'\n') {
             let newline = self.scanned + distance;
-            // RFC 9112 §2.2 lets a recipient accept a bare LF; the readers that do are those that
-            // disagree with others about where a message ends.
-            let Some(return_) = newline.checked_sub(1).filter(|&at| section[at] == b'\r') else {
-                return Err(Fault::protocol("a line ends with LF instead of CRLF"));
-            };
             self.scanned = newline + 1;
-            if return_ == self.line {
-                return Ok(Some(self.scanned));
+            if matches!(&section[self.line..newline], b"" | b"\r") {
+                return Some(self.scanned);
             }
             self.line = self.scanned;
         }
         self.scanned = section.len();
-        Ok(None)
+        None
     }
 }

@@ -1,8 +1,9 @@
 //! The encoded field sections of requests that are sent again and again.
 
 use super::frame;
-use crate::Request;
 use crate::hpack::{ENTRY_OVERHEAD, Encoder};
+use crate::request::Indexing;
+use crate::{FieldList, Request};
 
 /// How many blocks are kept, and how long they may be in bytes.
 const PLACES: usize = 64;
@@ -17,12 +18,24 @@ pub(super) struct Blocks {
     kept: Vec<Kept>,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Kept {
     request: u64,
     generation: u64,
     list_size: usize,
     block: Vec<u8>,
+}
+
+impl Default for Kept {
+    /// Nothing: no request has this id.
+    fn default() -> Self {
+        Self {
+            request: u64::MAX,
+            generation: 0,
+            list_size: 0,
+            block: Vec::new(),
+        }
+    }
 }
 
 impl Blocks {
@@ -51,10 +64,7 @@ impl Blocks {
     }
 
     fn encode(&mut self, request: &Request, list_limit: usize, out: &mut Vec<u8>) -> bool {
-        let sizes = request
-            .fields()
-            .map(|(n, v, _)| n.len() + v.len() + ENTRY_OVERHEAD);
-        let list_size = sizes.sum();
+        let list_size = list_size(request.fields().map(|(n, v, _)| (n, v)));
         if list_size > list_limit {
             return false;
         }
@@ -62,7 +72,8 @@ impl Blocks {
         let start = out.len();
         self.encoder.encode(request.fields(), out);
         let block = &out[start..];
-        if self.encoder.generation() == generation && block.len() <= LONGEST {
+        let again = request.id() != 0 && self.encoder.generation() == generation;
+        if again && block.len() <= LONGEST {
             if self.kept.is_empty() {
                 self.kept.resize_with(PLACES, Kept::default);
             }
@@ -75,6 +86,29 @@ impl Blocks {
         }
         true
     }
+
+    /// Appends the block of `trailers`, names in lower case, to `out`. False, and nothing, where the
+    /// section is larger than `list_limit`.
+    pub(super) fn write_trailers(
+        &mut self,
+        trailers: &FieldList,
+        list_limit: usize,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        if list_size(trailers.iter()) > list_limit {
+            return false;
+        }
+        let fields = trailers.iter().map(|(n, v)| (n, v, Indexing::Without));
+        self.encoder.encode(fields, out);
+        true
+    }
+}
+
+/// The size of a section as the peer counts it (RFC 9113 §6.5.2).
+fn list_size<'a>(fields: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> usize {
+    fields
+        .map(|(n, v)| n.len() + v.len() + ENTRY_OVERHEAD)
+        .sum()
 }
 
 /// Writes HEADERS with the block that stands in `out` from `start` on, behind room for a header; and

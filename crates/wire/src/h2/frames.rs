@@ -8,6 +8,7 @@ use super::frame::{
     self, Header, MAX_31_BITS, MAX_MAX_FRAME, MIN_MAX_FRAME, code, error, flag, kind, setting,
 };
 use super::receive::Block;
+use super::streams::Sending;
 use crate::{ConnectionError, ErrorKind, Events, StreamError};
 
 /// CONTINUATION frames of one block: enough for the block limit in pieces of 4 KiB, and some.
@@ -237,15 +238,21 @@ impl Connection {
                     "SETTINGS overflow a window",
                 ));
             }
-            let ready = stream.body.is_some() && stream.send_window > 0;
-            if ready && !stream.queued {
-                opened.push(stream.number());
+            match stream.sending {
+                Sending::Blocked if stream.send_window > 0 => {
+                    stream.sending = Sending::Queued;
+                    opened.push(stream.number());
+                }
+                Sending::Queued if stream.send_window <= 0 => stream.sending = Sending::Blocked,
+                _ => {}
             }
-            stream.queued = ready;
         }
-        let streams = &mut self.streams;
-        self.queue
-            .retain(|&number| streams.get_mut(number).is_some_and(|stream| stream.queued));
+        let streams = &self.streams;
+        self.queue.retain(|&number| {
+            streams
+                .get(number)
+                .is_some_and(|stream| stream.sending == Sending::Queued)
+        });
         opened.sort_unstable();
         self.queue.extend(opened);
         Ok(())
@@ -299,6 +306,7 @@ impl Connection {
         self.flood.spend(cost::IGNORED, "a flood of GOAWAY")?;
         self.goaway = Some(last);
         self.queue.retain(|&number| number <= last);
+        self.uploads.remove_above(last);
         for stream in self.streams.remove_above(last) {
             self.resets.add(stream.number());
             events.fail(

@@ -2,7 +2,7 @@
 //!
 //! What lives where: `frame` the bytes of frames, `receive` how frames are found in the bytes that
 //! arrive, `frames` what each of them does, `response` heads, trailers and ends, `send` requests and
-//! their bodies, `streams` the open streams, `flood` and `resets` the bounds on a hostile peer.
+//! their bodies, `upload` content that the caller writes, `streams` the open streams, `flood` and `resets` the bounds on a hostile peer.
 //!
 //! Answers to a peer that does not read are bounded by what `out` still holds when `receive` is
 //! called. A caller that moves `out` into a buffer of its own must stop reading while that is large.
@@ -17,6 +17,7 @@ mod response;
 mod section;
 mod send;
 mod streams;
+mod upload;
 
 use std::collections::VecDeque;
 
@@ -26,7 +27,8 @@ use self::frame::{DEFAULT_WINDOW, MAX_31_BITS, MAX_MAX_FRAME, MIN_MAX_FRAME, cod
 use self::receive::Input;
 use self::resets::Resets;
 use self::section::Memo;
-use self::streams::Streams;
+use self::streams::{Sending, Streams};
+use self::upload::Uploads;
 use crate::hpack::{DEFAULT_TABLE_SIZE, Decoder};
 use crate::{ConnectionError, ErrorKind, Events, FieldList, StreamError, StreamId};
 
@@ -103,10 +105,13 @@ pub struct Connection {
     send_window: i64,
     /// The streams that have content to send and a window for it, each once.
     queue: VecDeque<u32>,
+    uploads: Uploads,
 
     input: Input,
     /// What has been received on all streams since the connection's window was last opened.
     received: u32,
+    /// The streams whose windows stay as they are.
+    paused: Vec<u32>,
     decoder: Decoder,
     memo: Memo,
     fields: FieldList,
@@ -156,8 +161,10 @@ impl Connection {
             sent_field_bytes: 0,
             send_window: i64::from(DEFAULT_WINDOW),
             queue: VecDeque::new(),
+            uploads: Uploads::default(),
             input: Input::default(),
             received: 0,
+            paused: Vec::new(),
             decoder: Decoder::new(config.header_table),
             memo: Memo::default(),
             fields: FieldList::new(),
@@ -287,6 +294,7 @@ impl Connection {
     ) {
         self.failure = Some(error);
         self.queue.clear();
+        self.uploads.remove_above(0);
         for stream in self.streams.remove_above(0) {
             events.fail(stream.id(), of_stream(stream.got_head));
         }
@@ -294,12 +302,20 @@ impl Connection {
 
     /// Forgets a stream.
     fn drop_stream(&mut self, number: u32) {
-        if let Some(stream) = self.streams.get_mut(number)
-            && stream.queued
-        {
-            self.queue.retain(|&other| other != number);
+        match self.streams.get(number).map(|stream| stream.sending) {
+            Some(Sending::Queued) => self.queue.retain(|&other| other != number),
+            Some(Sending::Streamed) => self.uploads.remove(number),
+            _ => {}
         }
         self.streams.remove(number);
+    }
+}
+
+impl PeerSettings {
+    /// The largest field section that the peer takes, in bytes.
+    fn list_limit(&self) -> usize {
+        self.max_header_list_size
+            .map_or(usize::MAX, |limit| limit as usize)
     }
 }
 

@@ -307,13 +307,7 @@ impl Connection {
         if data.content >= overhead / 4 {
             self.flood.earn(gain::DATA_RECEIVED);
         }
-        let window = self.config.stream_window;
-        if stream.received >= window.div_ceil(2)
-            && stream.received > 0
-            && stream
-                .remaining
-                .is_none_or(|rest| rest > u64::from(window - stream.received))
-        {
+        if stream.window_is_due(self.config.stream_window) && !self.paused.contains(&data.stream) {
             frame::write_window_update(data.stream, stream.received, out);
             stream.received = 0;
         }

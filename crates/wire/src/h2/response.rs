@@ -4,6 +4,7 @@ use super::Connection;
 use super::flood::gain;
 use super::frame::{self, code, error};
 use super::section::Section;
+use super::streams::Sending;
 use crate::{ConnectionError, ErrorKind, Events, Fields, Head, StreamError};
 
 /// Informational responses before the final one.
@@ -63,6 +64,8 @@ impl Connection {
             content_length: section.content_length,
             encoded_bytes: block.len(),
             decoded_bytes: section.decoded_bytes,
+            reason: &[],
+            http_1_0: false,
             fields: if E::FIELDS {
                 self.fields.as_fields()
             } else {
@@ -131,7 +134,7 @@ impl Connection {
             return;
         }
         let id = stream.id();
-        if stream.body.is_some() {
+        if stream.sending != Sending::Done {
             // The response is complete without the rest of the request: stop sending.
             frame::write_rst_stream(number, code::NO_ERROR, out);
             self.drop_stream(number);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::flood::gain;
 use super::frame::{self, Header, MAX_31_BITS, flag, kind};
-use super::streams::{Body, Stream};
+use super::streams::{Body, Sending, Stream};
 use super::{Connection, blocks};
 use crate::{Refused, Request, StreamId};
 
@@ -13,11 +13,12 @@ const OUT_GROWTH: usize = 64 * 1024;
 
 /// The largest DATA frame, whatever the peer accepts: a smaller share makes the turns of the streams
 /// fairer, and this is one TLS record.
-const LARGEST_DATA: usize = 16 * 1024;
+pub(super) const LARGEST_DATA: usize = 16 * 1024;
 
 impl Connection {
     /// Opens a stream with `request`. Of the body as much as the windows and a small `out` allow;
-    /// the rest follows by [`Self::produce`], as windows open.
+    /// the rest follows by [`Self::produce`], as windows open. Streamed content follows by
+    /// [`Self::write`].
     pub fn send(
         &mut self,
         request: &Request,
@@ -29,21 +30,17 @@ impl Connection {
         }
         let start = out.len();
         out.extend_from_slice(&[0; frame::HEADER_LEN]);
-        let list_limit = self
-            .peer
-            .max_header_list_size
-            .map_or(usize::MAX, |limit| limit as usize);
-        if !self.blocks.write(request, list_limit, out) {
+        if !self.blocks.write(request, self.peer.list_limit(), out) {
             out.truncate(start);
             return Err(Refused::TooLarge);
         }
         self.sent_field_bytes += (out.len() - start - frame::HEADER_LEN) as u64;
         let number = self.next_id;
         self.next_id += 2;
-        let flags = if request.body().is_empty() {
-            flag::END_STREAM
-        } else {
+        let flags = if request.has_content() {
             0
+        } else {
+            flag::END_STREAM
         };
         blocks::frame_block(number, flags, self.peer.max_frame_size as usize, start, out);
 
@@ -54,15 +51,20 @@ impl Connection {
             request.is_head(),
         );
         let id = stream.id();
-        if request.body().is_empty() {
+        if !request.has_content() {
             self.streams.insert(stream);
+        } else if let Some(streamed) = request.streamed() {
+            stream.sending = Sending::Streamed;
+            self.streams.insert(stream);
+            self.uploads.begin(number, streamed.length);
         } else {
             stream.body = Some(Body {
                 bytes: Arc::clone(request.body()),
                 sent: 0,
             });
+            stream.sending = Sending::Blocked;
             if stream.send_window > 0 {
-                stream.queued = true;
+                stream.sending = Sending::Queued;
                 self.queue.push_back(number);
             }
             self.streams.insert(stream);
@@ -103,7 +105,7 @@ impl Connection {
             let Some(stream) = self.streams.get_mut(number) else {
                 continue;
             };
-            stream.queued = false;
+            stream.sending = Sending::Blocked;
             let Some(body) = &mut stream.body else {
                 continue;
             };
@@ -126,8 +128,9 @@ impl Connection {
             self.flood.earn(gain::DATA_SENT);
             if last {
                 stream.body = None;
+                stream.sending = Sending::Done;
             } else if stream.send_window > 0 {
-                stream.queued = true;
+                stream.sending = Sending::Queued;
                 self.queue.push_back(number);
             }
         }
@@ -136,11 +139,10 @@ impl Connection {
     /// The window of a stream has grown: it waits for its turn, if it has something to send.
     pub(super) fn enqueue(&mut self, number: u32) {
         if let Some(stream) = self.streams.get_mut(number)
-            && stream.body.is_some()
+            && stream.sending == Sending::Blocked
             && stream.send_window > 0
-            && !stream.queued
         {
-            stream.queued = true;
+            stream.sending = Sending::Queued;
             self.queue.push_back(number);
         }
     }

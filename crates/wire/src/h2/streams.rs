@@ -17,13 +17,26 @@ pub(super) struct Stream {
     pub(super) received: u32,
     /// What is still to come of a body whose length is known.
     pub(super) remaining: Option<u64>,
-    /// What is still to be sent.
+    /// What is still to be sent, unless the caller writes it.
     pub(super) body: Option<Body>,
-    /// Whether the stream waits in the queue of those whose body may be sent now.
-    pub(super) queued: bool,
+    pub(super) sending: Sending,
     pub(super) is_head: bool,
     pub(super) got_head: bool,
     pub(super) informational: u8,
+}
+
+/// How far our direction of a stream is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Sending {
+    /// The stream has been ended by us.
+    #[default]
+    Done,
+    /// There is a body, and no window for it.
+    Blocked,
+    /// The stream waits in the queue of those whose body may be sent now.
+    Queued,
+    /// The caller writes the content.
+    Streamed,
 }
 
 /// A body that has not been sent to its end.
@@ -62,6 +75,16 @@ impl Stream {
         }
     }
 
+    /// Whether half of a window of `window` bytes has been used, and the rest does not do.
+    #[inline]
+    pub(super) fn window_is_due(&self, window: u32) -> bool {
+        self.received >= window.div_ceil(2)
+            && self.received > 0
+            && self
+                .remaining
+                .is_none_or(|rest| rest > u64::from(window - self.received))
+    }
+
     /// The id on the wire.
     pub(super) fn number(&self) -> u32 {
         self.id
@@ -95,6 +118,14 @@ impl Streams {
             return Some(&mut self.table[index]);
         }
         self.overflow.iter_mut().find(|stream| stream.id == id)
+    }
+
+    pub(super) fn get(&self, id: u32) -> Option<&Stream> {
+        let found = &self.table[self.index(id)];
+        if found.id == id && id != 0 {
+            return Some(found);
+        }
+        self.overflow.iter().find(|stream| stream.id == id)
     }
 
     /// Removes a stream, if it is there.

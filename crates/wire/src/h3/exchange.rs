@@ -54,8 +54,10 @@ pub(super) struct Exchange {
     body_left: Option<u64>,
     idle: u64,
     trailers: Option<Box<FieldList>>,
-    /// Our body, while flow control holds it up.
+    /// Our body, while flow control holds it up or the caller writes it.
     pub(super) sending: Option<Box<Sending>>,
+    /// Whether the peer asked us to send no more.
+    pub(super) stopped: bool,
 }
 
 impl Exchange {
@@ -74,6 +76,7 @@ impl Exchange {
             idle: 0,
             trailers: None,
             sending: None,
+            stopped: false,
         }
     }
 
@@ -108,6 +111,11 @@ impl Exchange {
     /// Whether the response has been reported in full.
     pub(super) fn has_ended(&self) -> bool {
         self.phase == Phase::Ended
+    }
+
+    /// Whether the final head has been reported.
+    pub(super) fn got_head(&self) -> bool {
+        self.phase != Phase::Head
     }
 
     pub(super) fn id(&self) -> StreamId {

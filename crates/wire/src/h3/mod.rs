@@ -13,6 +13,7 @@ mod peer;
 mod section;
 mod sending;
 mod table;
+mod upload;
 
 use crate::{ConnectionError, ErrorKind, Events, Refused, Request, StreamError, StreamId};
 use control::ControlStream;
@@ -113,7 +114,8 @@ impl Connection {
     }
 
     /// Opens a stream with `request`; `Full` where QUIC grants no stream now. What flow control does
-    /// not take stays inside and follows by [`Self::writable`].
+    /// not take stays inside and follows by [`Self::writable`]; streamed content follows by
+    /// [`Self::write`].
     pub fn send(
         &mut self,
         request: &Request,
@@ -139,12 +141,14 @@ impl Connection {
         };
 
         let exchange = self.exchanges.insert(number, slot, request.is_head());
-        let written = quic.write_repeated(number, request.id(), &opening.bytes);
+        let written = match request.id() {
+            0 => quic.write(number, &opening.bytes),
+            id => quic.write_repeated(number, id, &opening.bytes),
+        };
         if written == opening.bytes.len() && !opening.body_follows {
             quic.finish(number);
         } else {
-            let body = opening.body_follows.then(|| request.body());
-            let mut sending = Sending::new(&opening.bytes[written..], body);
+            let mut sending = Sending::new(&opening.bytes[written..], request);
             if !sending.advance(number, quic) {
                 exchange.sending = Some(Box::new(sending));
             }
@@ -245,6 +249,7 @@ impl Connection {
         quic.reset(stream, code);
         if let Some(exchange) = self.exchanges.get_mut(stream) {
             exchange.sending = None;
+            exchange.stopped = true;
             if exchange.has_ended() {
                 self.exchanges.remove(stream);
             }
@@ -280,13 +285,21 @@ impl Connection {
     pub fn eof<E: Events>(&mut self, events: &mut E) {
         self.closing = true;
         self.failed = true;
-        let error = StreamError {
-            kind: ErrorKind::Closed,
+        let of_stream = |got_head| StreamError {
+            kind: if got_head {
+                ErrorKind::Body
+            } else {
+                ErrorKind::Closed
+            },
             retryable: false,
             code: None,
-            reason: "the connection was lost",
+            reason: if got_head {
+                "the connection was lost inside a response"
+            } else {
+                "the connection was lost"
+            },
         };
-        self.fail_outstanding(error, events);
+        self.fail_outstanding(of_stream, events);
     }
 
     /// Cancels a request (H3_REQUEST_CANCELLED both ways); nothing more is reported for it.
@@ -429,20 +442,25 @@ impl Connection {
         self.closing = true;
         self.failed = true;
         let ConnectionError { kind, code, reason } = error;
-        let each = StreamError {
+        let of_stream = |_| StreamError {
             kind,
             retryable: false,
             code: Some(code),
             reason,
         };
-        self.fail_outstanding(each, events);
+        self.fail_outstanding(of_stream, events);
         Err(error)
     }
 
-    fn fail_outstanding<E: Events>(&mut self, error: StreamError, events: &mut E) {
+    /// Fails every request, by whether its head has arrived.
+    fn fail_outstanding<E: Events>(
+        &mut self,
+        of_stream: impl Fn(bool) -> StreamError,
+        events: &mut E,
+    ) {
         for number in self.exchanges.numbers_from(0) {
             if let Some(exchange) = self.exchanges.get_mut(number).filter(|e| !e.has_ended()) {
-                events.fail(Exchange::id(exchange), error);
+                events.fail(Exchange::id(exchange), of_stream(exchange.got_head()));
             }
             self.exchanges.remove(number);
         }

@@ -90,6 +90,8 @@ impl Sections {
             content_length: self.summary.content_length,
             encoded_bytes: section.len(),
             decoded_bytes: self.summary.decoded_bytes,
+            reason: &[],
+            http_1_0: false,
             fields: if keep_fields {
                 self.fields.as_fields()
             } else {

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::{Streams, frame};
-use crate::Request;
+use crate::upload::LARGEST_WRITE;
+use crate::{Request, Unfinished};
 
 /// Content up to this size is kept in one piece with its frame headers, so that a request is one
 /// write; more is not copied.
@@ -12,16 +13,20 @@ const INLINE: usize = 1024;
 /// How many requests are kept encoded: a load engine repeats a few.
 const KEPT: usize = 16;
 
+/// No request has this id.
+const NONE: u64 = u64::MAX;
+
 /// The start of a request stream: the HEADERS frame, and either the whole DATA frame or the header
 /// of one whose payload follows from the request's own buffer.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Opening {
-    /// [`Request::id`], 0 where nothing is kept.
+    /// [`Request::id`], [`NONE`] where nothing is kept.
     request: u64,
     pub(super) bytes: Vec<u8>,
     /// Size of the field section as RFC 9114 §4.2.2 counts it: 32 more for each field.
     pub(super) section_size: u64,
-    /// Whether the payload of the DATA frame is not in `bytes`.
+    /// Whether content follows that is not in `bytes`: the payload of the DATA frame, or all that
+    /// the caller writes.
     pub(super) body_follows: bool,
 }
 
@@ -31,7 +36,7 @@ pub(super) struct Openings(Box<[Opening]>);
 
 impl Openings {
     pub(super) fn new() -> Self {
-        Self((0..KEPT).map(|_| Opening::default()).collect())
+        Self((0..KEPT).map(|_| Opening::new()).collect())
     }
 
     pub(super) fn of(&mut self, request: &Request) -> &Opening {
@@ -44,9 +49,22 @@ impl Openings {
 }
 
 impl Opening {
+    fn new() -> Self {
+        Self {
+            request: NONE,
+            bytes: Vec::new(),
+            section_size: 0,
+            body_follows: false,
+        }
+    }
+
     fn fill(&mut self, request: &Request) {
         let section = request.qpack_section();
-        self.request = request.id();
+        self.request = if request.id() == 0 {
+            NONE
+        } else {
+            request.id()
+        };
         self.bytes.clear();
         frame::put_varint(frame::HEADERS, &mut self.bytes);
         frame::put_varint(section.len() as u64, &mut self.bytes);
@@ -56,7 +74,7 @@ impl Opening {
             .map(|(name, value, _)| (name.len() + value.len() + 32) as u64)
             .sum();
         let body = request.body();
-        self.body_follows = body.len() > INLINE;
+        self.body_follows = body.len() > INLINE || request.streamed().is_some();
         if !body.is_empty() {
             frame::put_varint(frame::DATA, &mut self.bytes);
             frame::put_varint(body.len() as u64, &mut self.bytes);
@@ -67,35 +85,97 @@ impl Opening {
     }
 }
 
-/// What flow control has not taken yet.
+/// What flow control has not taken yet, and what the caller has still to write.
 #[derive(Debug)]
 pub(super) struct Sending {
-    /// The rest of the opening.
-    opening: Vec<u8>,
-    opening_sent: usize,
+    /// The rest of the opening, of the content that was written last, or of the trailers.
+    held: Vec<u8>,
+    held_sent: usize,
     body: Arc<[u8]>,
     body_sent: usize,
+    /// While the caller writes the content.
+    upload: Option<Announced>,
 }
+
+/// What is left of the length that was announced.
+#[derive(Clone, Copy, Debug)]
+struct Announced(Option<u64>);
 
 impl Sending {
     /// `opening` is what is left of it.
-    pub(super) fn new(opening: &[u8], body: Option<&Arc<[u8]>>) -> Self {
+    pub(super) fn new(opening: &[u8], request: &Request) -> Self {
         Self {
-            opening: opening.to_vec(),
-            opening_sent: 0,
-            body: body.map_or_else(|| Arc::from([]), Arc::clone),
+            held: opening.to_vec(),
+            held_sent: 0,
+            body: if request.body().len() > INLINE {
+                Arc::clone(request.body())
+            } else {
+                Arc::default()
+            },
             body_sent: 0,
+            upload: request
+                .streamed()
+                .map(|streamed| Announced(streamed.length)),
         }
+    }
+
+    /// Whether the caller may write more content.
+    pub(super) fn is_open(&self) -> bool {
+        self.upload.is_some()
     }
 
     /// Writes what the stream takes, ends the stream after the last byte, and says whether it did.
     pub(super) fn advance(&mut self, stream: u64, quic: &mut impl Streams) -> bool {
-        let done = write_all(stream, &self.opening, &mut self.opening_sent, quic)
+        let written = write_all(stream, &self.held, &mut self.held_sent, quic)
             && write_all(stream, &self.body, &mut self.body_sent, quic);
+        let done = written && !self.is_open();
         if done {
             quic.finish(stream);
         }
         done
+    }
+
+    /// Writes the front of `bytes` as a DATA frame, and says how many were taken. The length of a
+    /// frame comes before its payload, so what the stream does not take of a frame that has begun
+    /// is held.
+    pub(super) fn write(&mut self, stream: u64, bytes: &[u8], quic: &mut impl Streams) -> usize {
+        let Some(Announced(left)) = self.upload else {
+            return 0;
+        };
+        if !write_all(stream, &self.held, &mut self.held_sent, quic) {
+            return 0;
+        }
+        let announced = left.map_or(usize::MAX, |left| {
+            usize::try_from(left).unwrap_or(usize::MAX)
+        });
+        let bytes = &bytes[..bytes.len().min(LARGEST_WRITE).min(announced)];
+        self.held.clear();
+        self.held_sent = 0;
+        if bytes.is_empty() {
+            return 0;
+        }
+        frame::put_varint(frame::DATA, &mut self.held);
+        frame::put_varint(bytes.len() as u64, &mut self.held);
+        let mut sent = 0;
+        if write_all(stream, &self.held, &mut self.held_sent, quic) {
+            write_all(stream, bytes, &mut sent, quic);
+        } else if self.held_sent == 0 {
+            self.held.clear();
+            return 0;
+        }
+        self.held.extend_from_slice(&bytes[sent..]);
+        self.upload = Some(Announced(left.map(|left| left - bytes.len() as u64)));
+        bytes.len()
+    }
+
+    /// Ends the content, with `trailers` as a whole frame or nothing.
+    pub(super) fn finish(&mut self, trailers: &[u8]) -> Result<(), Unfinished> {
+        if let Some(Announced(Some(missing @ 1..))) = self.upload {
+            return Err(Unfinished::Short { missing });
+        }
+        self.held.extend_from_slice(trailers);
+        self.upload = None;
+        Ok(())
     }
 }
 

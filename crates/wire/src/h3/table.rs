@@ -33,6 +33,15 @@ impl Table {
             .find(|exchange| exchange.number == number)
     }
 
+    /// As [`Self::get_mut`], to look at.
+    pub(super) fn get(&self, number: u64) -> Option<&Exchange> {
+        let place = self.places.get(place(number, self.places.len()));
+        place
+            .into_iter()
+            .chain(&self.overflow)
+            .find(|exchange| exchange.number == number)
+    }
+
     /// Begins an exchange on the stream `number`, which is in no exchange.
     pub(super) fn insert(&mut self, number: u64, slot: u32, head_method: bool) -> &mut Exchange {
         self.live += 1;

@@ -2,8 +2,10 @@
 #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
 mod common;
+mod fidelity;
 mod malformed;
 mod peers;
 mod properties;
 mod requests;
 mod responses;
+mod uploads;

@@ -3,7 +3,7 @@
 use trilane_wire::ErrorKind;
 use trilane_wire::h1::{Connection, Limits};
 
-use crate::common::{Recorder, Script, answer, play, request};
+use crate::common::{Event, Recorder, Script, answer, play, request};
 
 const CHUNKED: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
 
@@ -64,21 +64,37 @@ fn what_is_not_http_is_refused_at_its_first_wrong_byte() {
 }
 
 #[test]
-fn lines_end_with_crlf_and_nothing_else() {
-    let reason = "a line ends with LF instead of CRLF";
-    for input in [
-        &b"HTTP/1.1 200 OK\n"[..],
-        b"HTTP/1.1 200 OK\r\nA: b\n",
-        b"HTTP/1.1 200 OK\r\nA: b\r\n\n",
-        b"HTTP/1.1 200 OK\r\n\n",
+fn a_line_of_a_head_may_end_with_lf_alone() {
+    for head in [
+        &b"HTTP/1.1 200 OK\nA: b\nContent-Length: 2\n\n"[..],
+        b"HTTP/1.1 200 OK\r\nA: b\nContent-Length: 2\r\n\n",
+        b"HTTP/1.1 200 OK\nA: b\r\nContent-Length: 2\n\r\n",
+        b"HTTP/1.1 200\nA: b\nContent-Length:2\n\n",
     ] {
-        refused(input, reason);
+        let outcome = answer(&[head, b"hi"].concat());
+        assert_eq!(outcome.error, None, "{}", head.escape_ascii());
+        assert_eq!(outcome.body(), b"hi");
+        let Event::Head { fields, bytes, .. } = &outcome.events[0].1 else {
+            panic!("no head");
+        };
+        let expected = [("a", "b"), ("content-length", "2")];
+        assert_eq!(*fields, expected.map(|(n, v)| (n.into(), v.into())));
+        assert_eq!(*bytes, head.len());
     }
-    refused(format!("{CHUNKED}0\r\nA: b\n").as_bytes(), reason);
-    refused(
-        b"HTTP/1.1 200 OK\r\nA: b\rC: d\r\n\r\n",
-        "a field value has a control character",
-    );
+}
+
+#[test]
+fn a_line_ends_nowhere_else() {
+    let value = "a field value has a control character";
+    refused(b"HTTP/1.1 200 OK\r\nA: b\rC: d\r\n\r\n", value);
+    refused(b"HTTP/1.1 200 OK\r\nA: b\r\r\n\r\n", value);
+    refused(b"HTTP/1.1 200 O\rK\r\n\r\n", "the status line is malformed");
+    for trailers in ["A: b\n\r\n", "A: b\r\n\n", "\n"] {
+        refused(
+            format!("{CHUNKED}0\r\n{trailers}").as_bytes(),
+            "a trailer line ends with LF instead of CRLF",
+        );
+    }
 }
 
 #[test]

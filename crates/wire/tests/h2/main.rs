@@ -11,3 +11,4 @@ mod properties;
 mod requests;
 mod settings;
 mod states;
+mod uploads;

@@ -11,6 +11,7 @@ use trilane_wire::h2::{Config, Connection};
 use trilane_wire::{ErrorKind, Refused, Request};
 
 use crate::common::*;
+use crate::uploads::{list, put};
 
 /// Serves one connection, each request by its path.
 async fn serve(io: DuplexStream, builder: server::Builder, goaway_after: Option<usize>) {
@@ -46,6 +47,10 @@ async fn answer(request: Incoming<h2::RecvStream>, mut respond: server::SendResp
         let Ok(chunk) = chunk else { return };
         body.flow_control().release_capacity(chunk.len()).unwrap();
         received.extend_from_slice(&chunk);
+    }
+    if path == "/sum" {
+        let trailers = body.trailers().await.unwrap().unwrap();
+        received = trailers["x-sum"].as_bytes().to_vec();
     }
     if let Some(size) = path.strip_prefix("/bytes/") {
         received = content(size.parse().unwrap());
@@ -328,5 +333,54 @@ async fn its_hpack_and_ours_agree_in_both_directions() {
             seen.sort_by_key(|(name, _)| *name);
             assert_eq!(seen, expected, "tables of {ours} and {theirs}");
         }
+    }
+}
+
+#[tokio::test]
+async fn streamed_content_and_its_trailers_arrive() {
+    let mut builder = server::Builder::new();
+    builder
+        .initial_window_size(30_000)
+        .initial_connection_window_size(80_000);
+    let (mut io, far) = tokio::io::duplex(50_000);
+    let server = tokio::spawn(serve(far, builder, None));
+    let mut client = Client::silent(CONFIG);
+    let sent = content(500_000);
+    let trailers = list(&[("X-Sum", "42")]);
+    let mut uploads: Vec<_> = [("/echo", Some(500_000)), ("/sum", None), ("/echo", None)]
+        .into_iter()
+        .map(|(path, length)| (client.send(&put(path, length)), &sent[..]))
+        .collect();
+    let mut buffer = vec![0; 30_000];
+    while client.connection.outstanding() > 0 {
+        for (stream, rest) in &mut uploads {
+            loop {
+                let taken = client.write(*stream, &rest[..rest.len().min(7000)]);
+                *rest = &rest[taken..];
+                if taken == 0 {
+                    break;
+                }
+            }
+            if rest.is_empty() {
+                client.finish(*stream, &trailers).unwrap();
+            }
+        }
+        let (mut reader, mut writer) = tokio::io::split(&mut io);
+        let out = std::mem::take(&mut client.out);
+        let (written, read) = tokio::join!(writer.write_all(&out), reader.read(&mut buffer));
+        written.unwrap();
+        client.receive(&buffer[..read.unwrap()]);
+    }
+    server.abort();
+    let events = client.events();
+    for (stream, _) in uploads {
+        let stream = u64::from(stream);
+        let body = events.iter().find_map(|event| match event {
+            Event::Data(number, body) if *number == stream => Some(&body[..]),
+            _ => None,
+        });
+        let expected = if stream == 3 { b"42" } else { &sent[..] };
+        assert!(body == Some(expected), "stream {stream}");
+        assert!(events.contains(&Event::End(stream, None)));
     }
 }

@@ -199,7 +199,9 @@ def _validity(made: Json) -> Json:
 def _at(made: Json, value: float | None) -> str:
     if value is None or made["sweep"] is None:
         return ""
-    return f"at {value:,g} {made['sweep']['unit']}: "
+    # :g would write 30,000,000 as 3e+07.
+    number = f"{value:,.0f}" if value == int(value) else f"{value:,g}"
+    return f"at {number} {made['sweep']['unit']}: "
 
 
 def _verdict(made: Json) -> str:

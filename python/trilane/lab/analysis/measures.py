@@ -76,6 +76,15 @@ def _switches(run: Json, _server: Server) -> float | None:
     return float(watched["voluntary"] + watched["involuntary"])
 
 
+def _cpu_per_gib(run: Json, _server: Server) -> float | None:
+    content, payload, cost = run.get("content"), run["bytes"], run["cost"]["cpu_us_per_request"]
+    received = content["bytes"] if content else payload["received"] if payload else None
+    if cost is None or received is None:
+        return None
+    gib = (int(received) + _answered(run) * int(run["plan"]["request"]["body_bytes"])) / (1 << 30)
+    return float(cost) * _answered(run) / 1e6 / gib if gib else None
+
+
 def _wire(run: Json, _server: Server) -> float | None:
     wire = run.get("wire")
     return float(wire["bytes"]) / wire["requests"] if wire and wire["requests"] else None
@@ -104,6 +113,9 @@ CLIENT_CPU = Measure(
     "us",
     "lower",
     _at("cost", "cpu_us_per_request"),
+)
+CPU_PER_GIB = Measure(
+    "client_cpu_s_per_gib", "client CPU per GiB of bodies", "s", "lower", _cpu_per_gib
 )
 SERVER_CPU = Measure(
     "server_cpu_us_per_request", "server CPU per request", "us", "lower", _server_cpu
@@ -145,6 +157,7 @@ MEASURES = (
     SYSTEM,
     CPU_PERCENT,
     CLIENT_CPU,
+    CPU_PER_GIB,
     SERVER_CPU,
     BYTES,
     WIRE,

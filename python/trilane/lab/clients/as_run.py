@@ -42,6 +42,8 @@ class Asked:
     cpus: Sequence[int] | None
     expected_digest: int | None
     """Sum of the CRC-32 of all bodies; None where the set of pages depends on timing."""
+    expected_bytes: int | None = None
+    """Sum of their lengths, for clients that only count; None where the digest is."""
     passes: int = 1
     """How often each byte crosses the loopback interface: 2 with a relay between."""
 
@@ -125,6 +127,8 @@ def run_of(asked: Asked, delivered: Delivered) -> Json:
             "digest": int(result["body_digest"]),
             "expected": asked.expected_digest,
         }
+    elif asked.workload.discard:
+        run["content"] = {"bytes": int(result["body_bytes"]), "digest": None, "expected": None}
     if delivered.wire_bytes is not None:
         run["wire"] = {
             "bytes": delivered.wire_bytes // asked.passes,
@@ -171,7 +175,11 @@ def problems(asked: Asked, run: Json, versions: dict[str, int]) -> list[str]:
         obtained = ", ".join(f"{version} {n} times" for version, n in other.items())
         found.append(f"{arm.version} was asked for, but obtained was {obtained}")
     content = run.get("content", {"digest": None, "expected": None})
-    wrong = content["expected"] is not None and content["digest"] != content["expected"]
+    if content["digest"] is None:
+        read, wanted = content.get("bytes"), asked.expected_bytes
+        wrong = None not in (read, wanted) and read != wanted
+    else:
+        wrong = content["expected"] is not None and content["digest"] != content["expected"]
     if wrong and not requests["failed"]:
         found.append("the bodies read are not those that the server has")
     return found
@@ -214,7 +222,7 @@ def _plan(asked: Asked) -> Json:
             "urls": len(workload.paths) if workload.kind == "urls" else workload.count or 1,
             "header_fields": len(header_fields(arm, workload)),
             "header_bytes": None,
-            "body_bytes": len(workload.body or b""),
+            "body_bytes": workload.file_bytes or len(workload.body or b""),
             "coding": "gzip" if arm.gzip else None,
         },
         "strategy": arm.strategy,
@@ -232,7 +240,8 @@ def workload_text(workload: Workload) -> str:
     if workload.kind == "crawl":
         return f"pages linked from {workload.start}"
     paths = ", ".join(workload.paths[:3]) + (", …" if len(workload.paths) > 3 else "")
-    body = f" with {len(workload.body)} bytes" if workload.body else ""
+    size = workload.file_bytes or len(workload.body or b"")
+    body = f" with {size} bytes" if size else ""
     return f"{workload.method} {paths}{body}"
 
 

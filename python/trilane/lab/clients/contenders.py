@@ -132,6 +132,7 @@ _KEYS = {
     "name",
     "note",
     "requires",
+    "runtime",
     "strategies",
     "title",
     "versions",
@@ -144,6 +145,11 @@ def _contender(path: Path, given: Mapping[str, Any]) -> Contender:
     words = _strings(path, given, "command")
     if bool(words) == (path.name == SCRIPT):
         raise BadContender(f"{path}: command belongs into {DESCRIPTION}, and only there")
+    runtime = _text(path, given, "runtime", "")
+    if runtime not in {"", environments.SELF} or (runtime and words):
+        raise BadContender(
+            f'{path}: runtime = "{environments.SELF}" is all there is, and only for a {SCRIPT}'
+        )
     versions = _strings(path, given, "versions")
     if not versions or not set(versions) <= set(VERSIONS):
         raise BadContender(f"{path}: versions must be some of {_listed(VERSIONS)}")

@@ -37,6 +37,7 @@ class EnginePlan:
     cacert: str | None
     cpus: Sequence[int] | None = None
     congestion_control: str | None = None
+    body_file: Path | None = None
     program: Sequence[str] = PROGRAM
 
     @property
@@ -99,7 +100,7 @@ def shape(arm: ArmSpec) -> tuple[int, int]:
 def prepared(plan: EnginePlan, requests: int | None = None) -> Iterator[tuple[list[str], Path]]:
     """Argument vector of a run and the file of its result, for as long as the context."""
     with tempfile.TemporaryDirectory(prefix="trilane-") as folder:
-        body = None
+        body = plan.body_file
         if plan.workload.body is not None:
             body = Path(folder) / "body"
             body.write_bytes(plan.workload.body)

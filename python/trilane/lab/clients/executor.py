@@ -42,6 +42,8 @@ class Setting:
     passes: int = 1
     """How often each byte crosses the loopback interface."""
     congestion_control: str | None = None
+    body_file: Path | None = None
+    """What a workload whose body is a file sends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,8 @@ class Executor:
             # A load generator of others', such as wrk, knows no number of requests.
             workload = replace(workload, duration_s=_PROBE_S, count=None)
         else:
-            workload = replace(workload, duration_s=None, count=_PROBE_REQUESTS)
+            count = min(_PROBE_REQUESTS, workload.count or _PROBE_REQUESTS)
+            workload = replace(workload, duration_s=None, count=count)
         arm = self.arm.with_in_flight(min(self.arm.in_flight, _PROBE_REQUESTS))
         short = replace(self, form=replace(form, workload=workload), arm=arm)
         # Two requests read other bodies than the whole workload does.
@@ -100,7 +103,7 @@ class Executor:
         started_at = store.now()
         delivered = contender_run.run(
             command,
-            contender_plan(arm, workload, setting.origin, setting.cacert),
+            contender_plan(arm, workload, setting.origin, setting.cacert, setting.body_file),
             log=self.folder / f"{name}.log",
             limit_s=self._limit_s,
             cpus=setting.cpus,
@@ -114,6 +117,7 @@ class Executor:
             started_at=started_at,
             cpus=setting.cpus,
             expected_digest=setting.reference.digest(workload),
+            expected_bytes=setting.reference.size(workload),
             passes=setting.passes,
         )
         run = as_run.run_of(asked, delivered)
@@ -144,6 +148,7 @@ class Executor:
             cacert=setting.cacert,
             cpus=setting.cpus,
             congestion_control=setting.congestion_control,
+            body_file=setting.body_file,
         )
 
     def _syscalls(self) -> Json | None:
@@ -158,7 +163,10 @@ class Executor:
                     )
             workload = replace(self.form.workload, count=requests, duration_s=None)
             command = list(self.command())
-            plan = contender_plan(self.arm, workload, self.setting.origin, self.setting.cacert)
+            setting = self.setting
+            plan = contender_plan(
+                self.arm, workload, setting.origin, setting.cacert, setting.body_file
+            )
             return syscalls.count(
                 lambda prefix: contender_run.run(
                     [*prefix, *command], plan, log=log, limit_s=self._limit_s

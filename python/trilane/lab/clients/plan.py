@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from pathlib import Path
 
 from trilane.lab.analysis.measures import Json
 from trilane.lab.design.workload import ArmSpec, Workload
@@ -10,8 +11,14 @@ from trilane.lab.design.workload import ArmSpec, Workload
 SCHEMA = "trilane.contender/1"
 
 
-def contender_plan(arm: ArmSpec, workload: Workload, origin: str, cacert: str | None) -> Json:
-    """The plan of one run, as JSON."""
+def contender_plan(
+    arm: ArmSpec,
+    workload: Workload,
+    origin: str,
+    cacert: str | None,
+    body_file: Path | None = None,
+) -> Json:
+    """The plan of one run, as JSON; `body_file` is what a workload with one sends."""
     return {
         "schema": SCHEMA,
         "origin": origin,
@@ -37,6 +44,8 @@ def contender_plan(arm: ArmSpec, workload: Workload, origin: str, cacert: str | 
         "method": workload.method,
         "headers": header_fields(arm, workload),
         "body": None if workload.body is None else base64.b64encode(workload.body).decode(),
+        "body_file": None if body_file is None else str(body_file),
+        "discard": workload.discard,
         "gzip": arm.gzip,
         "warmup": workload.warmup_requests,
         "warmup_s": workload.warmup_s,

@@ -11,9 +11,11 @@ import re
 import ssl
 import zlib
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 from trilane.lab.design.workload import Workload
@@ -21,6 +23,8 @@ from trilane.lab.design.workload import Workload
 _MODULUS = 1 << 64
 _TIMEOUT_S = 30.0
 _ATTEMPTS = 2
+_PIECE = 1 << 20
+_T = TypeVar("_T")
 _LINK = re.compile(rb'<a href="([^"\s]+)"')
 
 
@@ -34,19 +38,28 @@ class Reference:
 
     digests: tuple[tuple[str, int], ...]
     """Path and CRC-32 of the body; in `index` the first is the index."""
+    sizes: tuple[int, ...] = ()
+    """Lengths of the bodies, for clients that only count; none where all look into them."""
     complete: bool = True
     """Whether every client must read just these: a crawl that is cut short may read others."""
 
     def digest(self, workload: Workload) -> int | None:
         """Sum of the CRC-32 of every body that one run of `workload` reads; None if unknown."""
+        total = self._total([value for _, value in self.digests], workload)
+        return None if total is None else total % _MODULUS
+
+    def size(self, workload: Workload) -> int | None:
+        """Bytes of every body that one run of `workload` reads; None if unknown."""
+        return self._total(self.sizes, workload) if self.sizes else None
+
+    def _total(self, values: Sequence[int], workload: Workload) -> int | None:
         if not self.complete or workload.duration_s is not None:
             return None
-        values = [value for _, value in self.digests]
         total = sum(values)
         if workload.kind == "urls":
             rounds, rest = divmod(workload.count or len(values), len(values))
             total = rounds * total + sum(values[:rest])
-        return total * workload.repeat % _MODULUS
+        return total * workload.repeat
 
     @property
     def paths(self) -> list[str]:
@@ -55,20 +68,24 @@ class Reference:
 
 
 def read(
-    workload: Workload, origin: str, cacert: str | None, headers: Mapping[str, str]
+    workload: Workload,
+    origin: str,
+    cacert: str | None,
+    headers: Mapping[str, str],
+    body_file: Path | None = None,
 ) -> Reference:
-    """Read every page of the workload once."""
+    """Read every page of the workload once; `body_file` is what a workload with one sends."""
     with _session(origin, cacert) as session:
         if workload.kind == "index":
             return _index(session, workload, headers)
         if workload.kind == "crawl":
             return _crawl(session, workload, origin, headers)
-        return Reference(
-            tuple(
-                (path, zlib.crc32(session.body(path, workload.method, workload.body, headers)))
-                for path in workload.paths
-            )
-        )
+        content = body_file or workload.body
+        found = [
+            session.measure(path, workload.method, content, headers) for path in workload.paths
+        ]
+        crcs = tuple((path, crc) for path, (crc, _) in zip(workload.paths, found, strict=True))
+        return Reference(crcs, tuple(size for _, size in found))
 
 
 class _Session:
@@ -91,16 +108,31 @@ class _Session:
         self,
         path: str,
         method: str = "GET",
-        content: bytes | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> bytes:
         """Body of a successful answer."""
+        return self._answer(path, method, None, headers or {}, _whole)
+
+    def measure(
+        self, path: str, method: str, content: bytes | Path | None, headers: Mapping[str, str]
+    ) -> tuple[int, int]:
+        """CRC-32 and length of the body, of which one piece at a time is in memory."""
+        return self._answer(path, method, content, headers, _measured)
+
+    def _answer(
+        self,
+        path: str,
+        method: str,
+        content: bytes | Path | None,
+        headers: Mapping[str, str],
+        read: Callable[[http.client.HTTPResponse], _T],
+    ) -> _T:
         problem: Exception | None = None
         for _ in range(_ATTEMPTS):
             try:
-                self._connection.request(method, path, content, dict(headers or {}))
+                self._send(path, method, content, headers)
                 answer = self._connection.getresponse()
-                body = answer.read()
+                body = read(answer)
             except (OSError, http.client.HTTPException) as error:
                 self._connection.close()
                 problem = error
@@ -110,8 +142,30 @@ class _Session:
             return body
         raise NoReference(f"{self._origin}{path} did not answer over HTTP/1.1: {problem}")
 
+    def _send(
+        self, path: str, method: str, content: bytes | Path | None, headers: Mapping[str, str]
+    ) -> None:
+        if not isinstance(content, Path):
+            self._connection.request(method, path, content, dict(headers))
+            return
+        length = {"content-length": str(content.stat().st_size)}
+        with content.open("rb") as file:
+            self._connection.request(method, path, file, {**headers, **length})
+
     def close(self) -> None:
         self._connection.close()
+
+
+def _whole(answer: http.client.HTTPResponse) -> bytes:
+    return answer.read()
+
+
+def _measured(answer: http.client.HTTPResponse) -> tuple[int, int]:
+    crc = size = 0
+    while piece := answer.read(_PIECE):
+        crc = zlib.crc32(piece, crc)
+        size += len(piece)
+    return crc, size
 
 
 @contextmanager

@@ -27,6 +27,7 @@ def check_workload(workload: Workload, sweep: Sweep | None, key: Key) -> None:
         raise BadExperiment(is_not("kind of workload", workload.kind, KINDS), (*key, "kind"))
     _paths(workload, key)
     _length(workload, sweep, key)
+    _bodies(workload, sweep, key)
     if not _METHOD.fullmatch(workload.method):
         raise BadExperiment(
             f"{workload.method!r} is not a method: write it in capitals", (*key, "method")
@@ -46,6 +47,17 @@ def check_workload(workload: Workload, sweep: Sweep | None, key: Key) -> None:
             f"{BODY_BYTES} stands for the value of a sweep over body_bytes: add one",
             (*key, "paths"),
         )
+
+
+def _bodies(workload: Workload, sweep: Sweep | None, key: Key) -> None:
+    swept = sweep is not None and sweep.key == "body_bytes"
+    if workload.body_file and workload.file_bytes is None and not swept:
+        raise BadExperiment("how large is it? add body_bytes = 1000000", (*key, "body_file"))
+    if workload.file_bytes is not None and workload.file_bytes < 1:
+        raise BadExperiment(f"must be at least 1, not {workload.file_bytes}", (*key, "body_bytes"))
+    if workload.discard and workload.kind != "urls":
+        problem = f"a workload of kind {workload.kind} reads what follows from the bodies"
+        raise BadExperiment(problem, (*key, "discard"))
 
 
 def _paths(workload: Workload, key: Key) -> None:

@@ -54,6 +54,11 @@ def workload(form: Form) -> str:
     asked = _asked(form)
     if work.body is not None:
         asked += f", with a body of {len(work.body):,} B"
+    elif work.body_file:
+        size = "" if work.file_bytes is None else f" of {work.file_bytes:,} B"
+        asked += f", with a body from a file{size}"
+    if work.discard:
+        asked += ", bodies counted and thrown away"
     parts = [asked, _length(form)]
     if work.repeat > 1:
         pool = f" in a pool of {work.repeat_processes} processes" if work.repeat_processes else ""

@@ -196,6 +196,9 @@ def _workload(table: Table | None, form: Table) -> Workload:
         raise table.bad("body_bytes", "there is a body already: leave one of the two out")
     if size is not None and size < 0:
         raise table.bad("body_bytes", f"must be at least 0, not {size}")
+    body_file = table.flag("body_file", default=False)
+    if body_file and text is not None:
+        raise table.bad("body_file", "there is a body already: give its size as body_bytes")
     timed = table.time("duration", None)
     warmup_requests, warmup_s = _warmup(table)
     workload = Workload(
@@ -207,8 +210,11 @@ def _workload(table: Table | None, form: Table) -> Workload:
         count=table.whole("count", None),
         duration_s=timed,
         method=table.text("method", "GET"),
-        body=text.encode() if size is None and text else _sized(size, content_type),
+        body=text.encode() if text else _sized(None if body_file else size, content_type),
         content_type=content_type,
+        body_file=body_file,
+        file_bytes=size if body_file else None,
+        discard=table.flag("discard", default=False),
         headers=_headers(table, ()),
         gzip=table.flag("gzip", default=False),
         in_flight=table.whole("in_flight", None),

@@ -57,6 +57,7 @@ MEASURES = (
     "system_s",
     "cpu_percent",
     "client_cpu_us_per_request",
+    "client_cpu_s_per_gib",
     "server_cpu_us_per_request",
     "bytes_per_request",
     "wire_bytes_per_request",

@@ -6,6 +6,7 @@ import json
 import random
 import string
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TypeAlias, TypedDict, Unpack
 
 from trilane.lab.design.vocabulary import TITLES
@@ -18,6 +19,7 @@ BODY_BYTES = "{body_bytes}"
 
 # The jobs of `processes_asyncio` in the post behind `strategies`.
 _JOBS = 6
+_PIECE = 1 << 20
 
 
 class ArmOptions(TypedDict, total=False):
@@ -101,6 +103,11 @@ class Workload:
     method: str = "GET"
     body: bytes | None = None
     content_type: str | None = None
+    body_file: bool = False
+    """The body comes from a file of `file_bytes`, in pieces, instead of from memory."""
+    file_bytes: int | None = None
+    discard: bool = False
+    """Bodies of responses are read in pieces, counted and thrown away."""
     headers: Headers = ()
     gzip: bool = False
     """Ask for gzip, and decode it."""
@@ -143,6 +150,8 @@ class Workload:
         if any(BODY_BYTES in path for path in self.paths):
             paths = tuple(path.replace(BODY_BYTES, str(size)) for path in self.paths)
             return replace(self, paths=paths)
+        if self.body_file:
+            return replace(self, file_bytes=size)
         return replace(self, body=body_of(size, self.content_type))
 
 
@@ -198,6 +207,15 @@ def _concurrency(
         "processes": processes,
         "chunk": chunk,
     }
+
+
+def write_body(path: Path, size: int) -> None:
+    """A file of exactly `size` bytes, the same every time: one piece of noise over and over."""
+    piece = random.Random(size).randbytes(_PIECE)  # noqa: S311 - a payload, not a secret
+    with path.open("wb") as file:
+        for _ in range(size // _PIECE):
+            file.write(piece)
+        file.write(piece[: size % _PIECE])
 
 
 def body_of(size: int, content_type: str | None) -> bytes:

@@ -1,4 +1,6 @@
-//! A request prepared once and sent many times, over any version.
+//! A request: prepared once and sent many times, over any version, or made to be sent once.
+
+mod one_off;
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,6 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::field::{self, FieldList};
 use crate::qpack;
+
+pub use one_off::{Content, Encoding, OneOff};
+pub(crate) use one_off::{Framing, Streamed};
 
 /// What a request is made of.
 #[derive(Clone, Debug)]
@@ -39,7 +44,7 @@ pub enum Indexing {
     Never,
 }
 
-/// Why [`Request::new`] refused.
+/// Why [`Request::new`] or [`Request::one_off`] refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RequestError {
     /// The method is not a token.
@@ -52,8 +57,30 @@ pub enum RequestError {
     FieldName(String),
     /// A field value has CR, LF, NUL or another control character (request splitting).
     FieldValue(String),
-    /// A field that the engine sets itself, or that HTTP/2 and HTTP/3 forbid.
+    /// A field that follows from the content and the version, or contradicts them.
     Forbidden(String),
+    /// The scheme is no URI scheme.
+    Scheme(String),
+}
+
+/// Methods that change what a response is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MethodKind {
+    Ordinary,
+    /// The response has no content.
+    Head,
+    /// A response of success opens a tunnel (RFC 9110 §9.3.6).
+    Connect,
+}
+
+impl MethodKind {
+    fn of(method: &str) -> Self {
+        match method {
+            "HEAD" => Self::Head,
+            "CONNECT" => Self::Connect,
+            _ => Self::Ordinary,
+        }
+    }
 }
 
 /// A request, encoded once: the HTTP/1.1 text, the HTTP/2 field list, the HTTP/3 field section.
@@ -66,7 +93,9 @@ pub struct Request {
     qpack: Box<[u8]>,
     decoded_bytes: usize,
     body: Arc<[u8]>,
-    head_method: bool,
+    streamed: Option<Streamed>,
+    has_content: bool,
+    kind: MethodKind,
     idempotent: bool,
     closes: bool,
 }
@@ -143,21 +172,18 @@ impl Request {
             indexing: indexing.into(),
             qpack: section.into(),
             body: Arc::clone(&parts.body),
-            head_method: parts.method == "HEAD",
-            idempotent: matches!(
-                parts.method,
-                "GET" | "HEAD" | "OPTIONS" | "TRACE" | "PUT" | "DELETE"
-            ),
+            streamed: None,
+            has_content: !parts.body.is_empty(),
+            kind: MethodKind::of(parts.method),
+            idempotent: is_idempotent(parts.method),
             closes: parts.fields.iter().any(|(name, value)| {
-                name.eq_ignore_ascii_case("connection")
-                    && value
-                        .split(',')
-                        .any(|option| option.trim().eq_ignore_ascii_case("close"))
+                name.eq_ignore_ascii_case("connection") && says_close(value.as_bytes())
             }),
         })
     }
 
-    /// A number that no other request of this process has: the key of encoder caches.
+    /// A number that no other request of this process has: the key of encoder caches. 0 for
+    /// [`Self::one_off`], of which they keep nothing.
     pub fn id(&self) -> u64 {
         self.id
     }
@@ -185,14 +211,31 @@ impl Request {
         self.decoded_bytes
     }
 
-    /// The content, possibly empty.
+    /// The content, possibly empty; empty where it is streamed.
     pub fn body(&self) -> &Arc<[u8]> {
         &self.body
     }
 
+    /// Whether content follows the head: a body that is not empty, or one that is streamed.
+    #[inline]
+    pub(crate) fn has_content(&self) -> bool {
+        self.has_content
+    }
+
+    /// The content that follows by `write`.
+    #[inline]
+    pub(crate) fn streamed(&self) -> Option<Streamed> {
+        self.streamed
+    }
+
+    #[inline]
+    pub(crate) fn kind(&self) -> MethodKind {
+        self.kind
+    }
+
     /// Whether the method is HEAD, so that the response has no content.
     pub fn is_head(&self) -> bool {
-        self.head_method
+        self.kind == MethodKind::Head
     }
 
     /// Whether the method is idempotent (RFC 9110 §9.2.2).
@@ -205,6 +248,21 @@ impl Request {
     pub fn closes(&self) -> bool {
         self.closes
     }
+}
+
+/// Whether a `connection` field has the option `close`.
+fn says_close(value: &[u8]) -> bool {
+    value
+        .split(|&b| b == b',')
+        .any(|option| option.trim_ascii().eq_ignore_ascii_case(b"close"))
+}
+
+/// RFC 9110 §9.2.2.
+fn is_idempotent(method: &str) -> bool {
+    matches!(
+        method,
+        "GET" | "HEAD" | "OPTIONS" | "TRACE" | "PUT" | "DELETE"
+    )
 }
 
 fn check(parts: &RequestParts<'_>) -> Result<(), RequestError> {
@@ -242,7 +300,7 @@ impl fmt::Display for RequestError {
         match self {
             Self::Method(text) => write!(
                 f,
-                "method {text:?} cannot be sent: a method is a token such as GET, and CONNECT is not supported"
+                "method {text:?} cannot be sent: a method is a token such as GET, and CONNECT is for HTTP/1.1 proxies only"
             ),
             Self::Authority(text) => {
                 write!(f, "host {text:?} has characters that a host may not have")
@@ -258,6 +316,10 @@ impl fmt::Display for RequestError {
             Self::FieldValue(name) => write!(
                 f,
                 "the value of header {name:?} has line breaks, control characters or blanks around it"
+            ),
+            Self::Scheme(text) => write!(
+                f,
+                "scheme {text:?} cannot be sent: a scheme is a word such as https"
             ),
             Self::Forbidden(name) => write!(
                 f,

@@ -1,0 +1,169 @@
+# /// script
+# requires-python = ">=3.11"
+# dependencies = []
+#
+# [tool.trilane]
+# name = "trilane-client"
+# title = "Trilane"
+# library = "trilane"
+# runtime = "self"
+# versions = ["h1", "h2", "h2c", "h3"]
+# note = "trilane.client of the installation that measures; `trilane` is the native engine"
+# strategies = [
+#     "serial",
+#     "threads",
+#     "processes",
+#     "asyncio_threads",
+#     "asyncio",
+#     "processes_asyncio",
+#     "chunks",
+#     "multiplexed",
+# ]
+# ///
+"""Trilane's own client: a pool, an asynchronous pool, or streams of one connection by their ids."""
+
+import contextlib
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "harness"))
+
+from trilane.client import AsyncClient, Client, HTTPConnection, HTTPSConnection, Timeouts, errors
+
+from trilane_contender import Answer, Library, Plan, run
+from trilane_contender.bodies import PIECE, counted, counted_async
+
+# Over cleartext, HTTP/2 alone means prior knowledge.
+ASKED = {"h1": ("h1",), "h2": ("h2",), "h2c": ("h2",), "h3": ("h3",)}
+
+
+def timeouts(plan: Plan) -> Timeouts:
+    """What the plan allows, and for a place in the pool as long as all before it may take."""
+    return Timeouts(plan.timeout_s, plan.timeout_s, plan.timeout_s, plan.queue_s)
+
+
+class Blocking:
+    """One `Client`."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._client = Client(
+            versions=ASKED[plan.version],
+            verify=plan.cacert or True,
+            timeout=timeouts(plan),
+            max_connections=plan.pool,
+        )
+
+    def fetch(self, path: str) -> Answer:
+        """`client.request`; without `discard` the body is read and decoded before it returns."""
+        plan, url = self._plan, self._plan.target + path
+        with contextlib.ExitStack() as stack:
+            file = plan.body_file and stack.enter_context(plan.body_file.open("rb"))
+            content = file or plan.body
+            if not plan.discard:
+                response = self._client.request(
+                    plan.method, url, headers=plan.headers, content=content
+                )
+                return Answer(response.status, response.version, response.content)
+            streamed = stack.enter_context(
+                self._client.stream(plan.method, url, headers=plan.headers, content=content)
+            )
+            size = counted(streamed.iter_bytes(PIECE))
+            return Answer(streamed.status, streamed.version, b"", size)
+
+    def close(self) -> None:
+        """Close the pool."""
+        self._client.close()
+
+
+class Streams:
+    """One connection, and responses by the ids of their streams."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._headers = dict(plan.headers)
+        kind = HTTPSConnection if plan.scheme == "https" else HTTPConnection
+        self._connection = kind(
+            plan.host,
+            plan.port,
+            versions=ASKED[plan.version],
+            verify=plan.cacert or True,
+            timeout=plan.timeout_s,
+        )
+
+    def submit(self, path: str) -> int:
+        """`connection.request` returns the stream's id."""
+        plan = self._plan
+        return self._connection.request(plan.method, path, body=plan.body, headers=self._headers)
+
+    def collect(self, handle: int) -> Answer:
+        """`connection.get_response` of that stream."""
+        response = self._connection.get_response(handle)
+        body = response.read()
+        return Answer(response.status, response.version, body)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+
+class Awaiting:
+    """One `AsyncClient`."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._client = AsyncClient(
+            versions=ASKED[plan.version],
+            verify=plan.cacert or True,
+            timeout=timeouts(plan),
+            max_connections=plan.pool,
+        )
+
+    async def fetch(self, path: str) -> Answer:
+        """`client.request`; without `discard` the body is read and decoded before it returns."""
+        plan, url = self._plan, self._plan.target + path
+        async with contextlib.AsyncExitStack() as stack:
+            file = plan.body_file and stack.enter_context(plan.body_file.open("rb"))
+            content = file or plan.body
+            if not plan.discard:
+                response = await self._client.request(
+                    plan.method, url, headers=plan.headers, content=content
+                )
+                return Answer(response.status, response.version, response.content)
+            streamed = await stack.enter_async_context(
+                self._client.stream(plan.method, url, headers=plan.headers, content=content)
+            )
+            size = await counted_async(streamed.iter_bytes(PIECE))
+            return Answer(streamed.status, streamed.version, b"", size)
+
+    async def close(self) -> None:
+        """Close the pool."""
+        await self._client.close()
+
+
+if __name__ == "__main__":
+    sys.exit(
+        run(
+            Library(
+                distribution="trilane",
+                client=Blocking,
+                async_client=Awaiting,
+                stream_client=Streams,
+                shared_by_threads=frozenset(ASKED),
+                streams_bodies=True,
+                kinds=(
+                    (errors.ResolveError, "dns"),
+                    (errors.TLSError, "tls"),
+                    (errors.Timeout, "timeout"),
+                    (errors.GoAway, "goaway"),
+                    (errors.StreamReset, "reset"),
+                    (errors.ConnectionClosed, "closed"),
+                    (errors.IncompleteBody, "body"),
+                    (errors.DecodingError, "body"),
+                    (errors.VersionUnavailable, "protocol"),
+                    (errors.RemoteProtocolError, "protocol"),
+                    (errors.ConnectFailed, "connect"),
+                ),
+            )
+        )
+    )

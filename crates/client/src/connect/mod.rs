@@ -1,0 +1,304 @@
+//! From a name to a connection: addresses in turn (RFC 8305), HTTP/3 beside TCP.
+
+mod resolve;
+mod tcp;
+mod udp;
+
+use std::net::SocketAddr;
+use std::os::fd::BorrowedFd;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+use crate::connection::Ready;
+use crate::{ConnectOptions, Error, Kind, Patience, Version};
+use tcp::TcpAttempt;
+use udp::UdpAttempt;
+
+/// How long one address is tried alone before the next is tried too (RFC 8305 §5).
+const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
+
+/// How far an attempt has come.
+pub(super) enum Step {
+    /// Waits for its socket, in these directions, or for its time.
+    Pending,
+    Ready(Box<Ready>),
+    Failed(Error),
+}
+
+enum Attempt {
+    Tcp(Box<TcpAttempt>),
+    Udp(Box<UdpAttempt>),
+}
+
+impl Attempt {
+    fn step(&mut self) -> Step {
+        match self {
+            Attempt::Tcp(attempt) => attempt.step(),
+            Attempt::Udp(attempt) => attempt.step(),
+        }
+    }
+
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Attempt::Tcp(attempt) => attempt.fd(),
+            Attempt::Udp(attempt) => attempt.fd(),
+        }
+    }
+
+    fn wants_write(&self) -> bool {
+        match self {
+            Attempt::Tcp(attempt) => attempt.wants_write(),
+            Attempt::Udp(attempt) => attempt.wants_write(),
+        }
+    }
+
+    fn timeout(&mut self) -> Option<Instant> {
+        match self {
+            Attempt::Tcp(_) => None,
+            Attempt::Udp(attempt) => attempt.timeout(),
+        }
+    }
+}
+
+/// Connects, and shakes hands.
+pub(crate) fn connect(
+    options: &ConnectOptions,
+    patience: &mut dyn Patience,
+) -> Result<Ready, Error> {
+    check(options)?;
+    let deadline = options
+        .timeout
+        .and_then(|timeout| Instant::now().checked_add(timeout));
+    let mut waiting = Waiting {
+        deadline,
+        patience,
+        options,
+    };
+    if let Some(path) = &options.unix {
+        let attempt = TcpAttempt::unix(path, options)?;
+        return Race::new(options, Vec::new(), vec![Attempt::Tcp(Box::new(attempt))])
+            .run(&mut waiting);
+    }
+    let (host, port) = match &options.proxy {
+        Some(proxy) => (&proxy.host, proxy.port),
+        None => (&options.host, options.port),
+    };
+    let mut addresses = resolve::resolve(host, port, &mut waiting)?;
+    if let Some(source) = options.source {
+        addresses.retain(|address| address.is_ipv4() == source.is_ipv4());
+        if addresses.is_empty() {
+            let message = format!("{host} has no address of the family of {}", source.ip());
+            return Err(Error::new(Kind::Connect, message));
+        }
+    }
+    Race::new(options, addresses, Vec::new()).run(&mut waiting)
+}
+
+fn check(options: &ConnectOptions) -> Result<(), Error> {
+    let versions = &options.versions;
+    let fault = if versions.is_empty() {
+        "no version of HTTP is allowed: name one of h1, h2, h3"
+    } else if !options.secure && versions.contains(&Version::H3) && versions.len() == 1 {
+        "HTTP/3 needs https"
+    } else if options.proxy.is_some() && versions.as_slice() == [Version::H3] {
+        "HTTP/3 does not go through a proxy: allow h2 or h1 too"
+    } else if options.unix.is_some() && versions.as_slice() == [Version::H3] {
+        "HTTP/3 does not go over a Unix socket"
+    } else if options.secure && options.tls.is_none() {
+        "https needs certificates to trust"
+    } else {
+        return Ok(());
+    };
+    Err(Error::new(Kind::Local, fault))
+}
+
+/// How long, and who may end it.
+pub(super) struct Waiting<'a> {
+    deadline: Option<Instant>,
+    patience: &'a mut dyn Patience,
+    options: &'a ConnectOptions,
+}
+
+impl Waiting<'_> {
+    /// An error when the time is up or somebody wants it to end.
+    pub(super) fn check(&mut self) -> Result<(), Error> {
+        if self.patience.exhausted() {
+            return Err(Error::new(Kind::Interrupted, "interrupted"));
+        }
+        if self
+            .deadline
+            .is_some_and(|deadline| deadline <= Instant::now())
+        {
+            let ConnectOptions {
+                host,
+                port,
+                timeout,
+                ..
+            } = self.options;
+            let timeout = timeout.unwrap_or_default();
+            let message = format!("no connection to {host}:{port} within {timeout:?}");
+            return Err(Error::new(Kind::ConnectTimeout, message).unsent());
+        }
+        Ok(())
+    }
+
+    /// How long to wait for something that may come at `due`.
+    pub(super) fn slice(&self, due: Option<Instant>) -> Option<Duration> {
+        let now = Instant::now();
+        let rest = |instant: Instant| instant.saturating_duration_since(now);
+        [
+            due.map(rest),
+            self.deadline.map(rest),
+            self.patience.slice(),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+}
+
+struct Race<'a> {
+    options: &'a ConnectOptions,
+    /// Addresses that TCP has not tried, in order.
+    addresses: std::vec::IntoIter<SocketAddr>,
+    attempts: Vec<Attempt>,
+    /// When TCP tries the next address.
+    next: Instant,
+    /// Whether TCP is spoken at all.
+    tcp: bool,
+    /// The reason to tell when nothing is left to try.
+    failure: Option<Error>,
+}
+
+impl<'a> Race<'a> {
+    fn new(
+        options: &'a ConnectOptions,
+        addresses: Vec<SocketAddr>,
+        mut attempts: Vec<Attempt>,
+    ) -> Self {
+        let quic = options.secure
+            && options.proxy.is_none()
+            && options.unix.is_none()
+            && options.versions.contains(&Version::H3);
+        let tcp = !options.secure || options.versions.iter().any(|v| *v != Version::H3);
+        let mut failure = None;
+        let mut next = Instant::now();
+        if quic {
+            let mut candidates = addresses.iter();
+            for address in candidates.by_ref() {
+                match UdpAttempt::open(*address, options) {
+                    Ok(attempt) => {
+                        attempts.push(Attempt::Udp(Box::new(attempt)));
+                        next += options.race;
+                        break;
+                    }
+                    Err(error) => failure = Some(error),
+                }
+            }
+        }
+        Self {
+            options,
+            addresses: addresses.into_iter(),
+            attempts,
+            next,
+            tcp,
+            failure,
+        }
+    }
+
+    fn run(mut self, waiting: &mut Waiting<'_>) -> Result<Ready, Error> {
+        loop {
+            self.start_due();
+            let mut index = 0;
+            while index < self.attempts.len() {
+                match self.attempts[index].step() {
+                    Step::Ready(ready) => return Ok(*ready),
+                    Step::Pending => index += 1,
+                    Step::Failed(error) => {
+                        self.attempts.swap_remove(index);
+                        self.lost(error);
+                    }
+                }
+            }
+            self.narrow();
+            if self.attempts.is_empty() && (!self.tcp || self.addresses.len() == 0) {
+                return Err(self.failure.unwrap_or_else(|| {
+                    let host = &self.options.host;
+                    Error::new(
+                        Kind::Connect,
+                        format!("{host} has no address to connect to"),
+                    )
+                }));
+            }
+            self.wait(waiting)?;
+            waiting.check()?;
+        }
+    }
+
+    /// Has TCP try the next address where its time has come.
+    fn start_due(&mut self) {
+        while self.tcp && Instant::now() >= self.next {
+            let Some(address) = self.addresses.next() else {
+                return;
+            };
+            match TcpAttempt::open(address, self.options) {
+                Ok(attempt) => {
+                    self.attempts.push(Attempt::Tcp(Box::new(attempt)));
+                    self.next = Instant::now() + ATTEMPT_DELAY;
+                }
+                Err(error) => self.lost(error),
+            }
+        }
+    }
+
+    /// One attempt has failed: the next need not wait.
+    fn lost(&mut self, error: Error) {
+        self.next = Instant::now();
+        // A certificate that is not accepted says more than a port that is closed.
+        let told = |error: &Error| error.kind == Kind::Tls || error.kind == Kind::Proxy;
+        if !self.failure.as_ref().is_some_and(told) || told(&error) {
+            self.failure = Some(error.unsent());
+        }
+    }
+
+    /// Once an address has answered TCP, the others are not tried any more.
+    fn narrow(&mut self) {
+        let connected = |attempt: &Attempt| match attempt {
+            Attempt::Tcp(attempt) => attempt.is_connected(),
+            Attempt::Udp(_) => false,
+        };
+        if self.attempts.iter().any(connected) {
+            self.addresses = Vec::new().into_iter();
+            self.attempts
+                .retain(|attempt| connected(attempt) || matches!(attempt, Attempt::Udp(_)));
+        }
+    }
+
+    fn wait(&mut self, waiting: &Waiting<'_>) -> Result<(), Error> {
+        let timers = self.attempts.iter_mut().filter_map(Attempt::timeout).min();
+        let next = (self.tcp && self.addresses.len() > 0).then_some(self.next);
+        let due = [timers, next].into_iter().flatten().min();
+        let timeout = waiting.slice(due).map(|slice| Timespec {
+            tv_sec: slice.as_secs() as i64,
+            tv_nsec: slice.subsec_nanos().into(),
+        });
+        let mut fds: Vec<_> = self
+            .attempts
+            .iter()
+            .filter_map(|attempt| {
+                let mut flags = PollFlags::IN;
+                flags.set(PollFlags::OUT, attempt.wants_write());
+                Some(PollFd::from_borrowed_fd(attempt.fd()?, flags))
+            })
+            .collect();
+        match poll(&mut fds, timeout.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(error) => {
+                let message = format!("waiting for a connection failed: {error}");
+                Err(Error::new(Kind::Connect, message))
+            }
+        }
+    }
+}

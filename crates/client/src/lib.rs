@@ -1,0 +1,34 @@
+//! One caller, one origin: connections that are driven by whoever waits.
+//!
+//! A [`Connection`] is one HTTP connection over TCP, TLS or QUIC and may be used by any number of
+//! threads. The first thread that waits for a response leads, which is to poll the socket, feed the
+//! codec and wake the others whose responses have come; when it has what it waits for, the next one
+//! leads. An event loop takes the same place by [`Connection::drive`]. Where nobody waits though
+//! responses are due, the `keeper`'s thread looks after the connection now and then.
+//!
+//! No lock is held while waiting.
+
+mod coding;
+mod connect;
+mod connection;
+mod error;
+mod exchange;
+mod keeper;
+mod link;
+mod options;
+mod slots;
+mod tls;
+mod wait;
+
+pub use coding::Decoder;
+pub use connection::{Connection, Flush, Submission};
+pub use error::{Error, Kind};
+pub use exchange::Exchange;
+pub use options::{ConnectOptions, Proxy, Version};
+pub use slots::Interest;
+pub use tls::{File, Tls, TlsInfo, TlsOptions};
+pub use wait::Patience;
+
+/// The fields of a head or of trailers: names and values as they came, names of HTTP/1.1 in the case
+/// of the sender.
+pub use trilane_wire::FieldList;

@@ -1,0 +1,344 @@
+//! The requests of one connection, and what has arrived for them.
+
+use std::mem;
+use std::thread::Thread;
+
+use trilane_wire::{ErrorKind, Events, FieldList, Fields, Head, StreamError, StreamId};
+
+use crate::{Error, Kind};
+
+/// What a stream may receive before its reader has taken anything, beside [`PAUSE_AT`]: what the
+/// peer may send unasked, in bytes.
+pub(crate) const STREAM_WINDOW: u32 = 1 << 20;
+/// A response of which this much is unread is not read on, in bytes.
+pub(crate) const PAUSE_AT: usize = 256 * 1024;
+/// Content of a request that waits to be sent: a writer waits while there is more, in bytes.
+pub(crate) const UPLOAD_LIMIT: usize = 256 * 1024;
+/// Informational responses that are kept.
+const INFORMATIONAL: usize = 16;
+/// Memory that a place keeps for the next response, in bytes.
+const KEPT: usize = 16 * 1024;
+
+/// What an event loop waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interest {
+    /// The final response head.
+    Head,
+    /// A byte of content, or its end.
+    Data,
+    /// The end of the response.
+    End,
+    /// Room for more content of the request.
+    Writable,
+    /// One more informational response, or the final head.
+    Informational,
+}
+
+/// What a waiter waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Want {
+    Head,
+    /// So many bytes, or the end.
+    Data(usize),
+    End,
+    Writable,
+    /// More informational responses than this, or the final head.
+    Informational(usize),
+}
+
+/// The content of a request that is handed over piece by piece.
+#[derive(Debug, Default)]
+pub(crate) struct Upload {
+    pub(crate) pending: Vec<u8>,
+    pub(crate) sent: usize,
+    /// The trailers, once no more content will come.
+    pub(crate) finish: Option<FieldList>,
+    /// Whether the peer still takes content.
+    pub(crate) open: bool,
+}
+
+/// One request and its response.
+#[derive(Debug, Default)]
+pub(crate) struct Slot {
+    pub(crate) live: bool,
+    pub(crate) number: u64,
+    pub(crate) status: Option<u16>,
+    pub(crate) fields: FieldList,
+    pub(crate) reason: Vec<u8>,
+    pub(crate) http_1_0: bool,
+    pub(crate) content_length: Option<u64>,
+    pub(crate) informational: Vec<(u16, FieldList)>,
+    pub(crate) body: Vec<u8>,
+    /// How much of `body` has been taken.
+    pub(crate) taken: usize,
+    pub(crate) trailers: Option<FieldList>,
+    pub(crate) ended: bool,
+    pub(crate) error: Option<Error>,
+    pub(crate) paused: bool,
+    pub(crate) upload: Option<Box<Upload>>,
+    /// What a thread or an event loop waits for.
+    pub(crate) want: Option<Want>,
+    /// The thread; an event loop where there is none.
+    pub(crate) waiter: Option<Thread>,
+}
+
+impl Slot {
+    pub(crate) fn unread(&self) -> usize {
+        self.body.len() - self.taken
+    }
+
+    pub(crate) fn id(&self, slot: u32) -> StreamId {
+        StreamId {
+            number: self.number,
+            slot,
+        }
+    }
+
+    /// Whether a waiter has what it waits for, or will never have it.
+    pub(crate) fn met(&self, want: Want) -> bool {
+        let over = self.ended || self.error.is_some();
+        match want {
+            Want::Head => self.status.is_some() || over,
+            Want::Data(least) => self.unread() >= least || over,
+            Want::End => over,
+            Want::Informational(seen) => {
+                self.informational.len() > seen || self.status.is_some() || over
+            }
+            Want::Writable => match &self.upload {
+                Some(upload) if upload.open => {
+                    upload.pending.len() - upload.sent < UPLOAD_LIMIT || over
+                }
+                _ => true,
+            },
+        }
+    }
+
+    /// Takes up to `most` bytes of content.
+    pub(crate) fn take(&mut self, most: usize) -> Vec<u8> {
+        let length = self.unread().min(most);
+        if self.taken == 0 && length == self.body.len() {
+            return mem::take(&mut self.body);
+        }
+        let piece = self.body[self.taken..self.taken + length].to_vec();
+        self.skip(length);
+        piece
+    }
+
+    /// Copies content into `buffer` and says how much.
+    pub(crate) fn copy(&mut self, buffer: &mut [u8]) -> usize {
+        let length = self.unread().min(buffer.len());
+        buffer[..length].copy_from_slice(&self.body[self.taken..self.taken + length]);
+        self.skip(length);
+        length
+    }
+
+    fn skip(&mut self, length: usize) {
+        self.taken += length;
+        if self.taken == self.body.len() {
+            self.body.clear();
+            self.taken = 0;
+        } else if self.taken > PAUSE_AT {
+            self.body.drain(..self.taken);
+            self.taken = 0;
+        }
+    }
+}
+
+/// All requests of a connection, by the index that the codec hands back.
+#[derive(Debug, Default)]
+pub(crate) struct Slots {
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    /// Those that an event loop waits for and whose time has come.
+    pub(crate) ready: Vec<u32>,
+    /// Those that have more unread content than they should.
+    pub(crate) full: Vec<u32>,
+    /// Those that have content to send.
+    pub(crate) uploading: Vec<u32>,
+}
+
+impl Slots {
+    /// A place for a request.
+    pub(crate) fn reserve(&mut self) -> u32 {
+        self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot::default());
+            (self.slots.len() - 1) as u32
+        })
+    }
+
+    pub(crate) fn open(&mut self, slot: u32, number: u64, upload: bool) {
+        let place = &mut self.slots[slot as usize];
+        place.live = true;
+        place.number = number;
+        if upload {
+            place.upload = Some(Box::new(Upload {
+                open: true,
+                ..Upload::default()
+            }));
+        }
+    }
+
+    /// Gives back a place whose request never came to be.
+    pub(crate) fn cancel_reservation(&mut self, slot: u32) {
+        self.free.push(slot);
+    }
+
+    /// Forgets a request and its response.
+    pub(crate) fn release(&mut self, slot: u32) {
+        let place = &mut self.slots[slot as usize];
+        let mut old = mem::take(place);
+        if old.body.capacity() <= KEPT {
+            old.body.clear();
+            place.body = old.body;
+        }
+        old.fields.clear();
+        place.fields = old.fields;
+        self.ready.retain(|&other| other != slot);
+        self.uploading.retain(|&other| other != slot);
+        self.free.push(slot);
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, slot: u32) -> &Slot {
+        &self.slots[slot as usize]
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, slot: u32) -> &mut Slot {
+        &mut self.slots[slot as usize]
+    }
+
+    /// Requests whose response is not complete.
+    pub(crate) fn open_slots(&self) -> Vec<u32> {
+        let open = self
+            .slots
+            .iter()
+            .enumerate()
+            .filter(|(_, slot)| slot.live && !slot.ended && slot.error.is_none());
+        open.map(|(index, _)| index as u32).collect()
+    }
+
+    /// Ends a request by an error.
+    pub(crate) fn fail(&mut self, slot: u32, error: Error) {
+        let place = &mut self.slots[slot as usize];
+        if !place.live || place.ended || place.error.is_some() {
+            return;
+        }
+        let number = place.number;
+        if let Some(upload) = &mut place.upload {
+            upload.open = false;
+        }
+        place.error = Some(Error {
+            stream_id: Some(number),
+            ..error
+        });
+        self.notify(slot);
+    }
+
+    /// Tells the waiter of a request, if it has what it waits for.
+    #[inline]
+    pub(crate) fn notify(&mut self, slot: u32) {
+        let place = &mut self.slots[slot as usize];
+        if let Some(want) = place.want
+            && place.met(want)
+        {
+            place.want = None;
+            match place.waiter.take() {
+                Some(thread) => thread.unpark(),
+                None => self.ready.push(slot),
+            }
+        }
+    }
+}
+
+/// Where the codec reports to.
+pub(crate) struct Sink<'a>(pub(crate) &'a mut Slots);
+
+impl Events for Sink<'_> {
+    const FIELDS: bool = true;
+    const ORIGINAL_CASE: bool = true;
+
+    fn informational(&mut self, stream: StreamId, head: Head<'_>) {
+        let slot = self.0.get_mut(stream.slot);
+        if slot.informational.len() < INFORMATIONAL {
+            let mut fields = FieldList::new();
+            copy(head.fields, &mut fields);
+            slot.informational.push((head.status, fields));
+        }
+        self.0.notify(stream.slot);
+    }
+
+    fn head(&mut self, stream: StreamId, head: Head<'_>) {
+        let slot = self.0.get_mut(stream.slot);
+        slot.status = Some(head.status);
+        slot.reason.clear();
+        slot.reason.extend_from_slice(head.reason);
+        slot.http_1_0 = head.http_1_0;
+        slot.content_length = head.content_length;
+        copy(head.fields, &mut slot.fields);
+        if let Some(length) = head.content_length {
+            let expected = usize::try_from(length).unwrap_or(PAUSE_AT);
+            slot.body.reserve(expected.min(PAUSE_AT));
+        }
+        self.0.notify(stream.slot);
+    }
+
+    fn data(&mut self, stream: StreamId, bytes: &[u8]) {
+        let slot = self.0.get_mut(stream.slot);
+        slot.body.extend_from_slice(bytes);
+        if slot.unread() >= PAUSE_AT && !slot.paused && slot.want != Some(Want::End) {
+            slot.paused = true;
+            self.0.full.push(stream.slot);
+        }
+        self.0.notify(stream.slot);
+    }
+
+    fn end(&mut self, stream: StreamId, trailers: Option<Fields<'_>>) {
+        let slot = self.0.get_mut(stream.slot);
+        slot.ended = true;
+        slot.paused = false;
+        if let Some(upload) = &mut slot.upload {
+            upload.open = false;
+        }
+        slot.trailers = trailers.map(|fields| {
+            let mut list = FieldList::new();
+            copy(fields, &mut list);
+            list
+        });
+        self.0.notify(stream.slot);
+    }
+
+    fn fail(&mut self, stream: StreamId, error: StreamError) {
+        self.0.fail(stream.slot, error.into());
+    }
+}
+
+fn copy(from: Fields<'_>, to: &mut FieldList) {
+    to.clear();
+    for (name, value) in from.iter() {
+        to.push(name, value);
+    }
+}
+
+impl From<StreamError> for Error {
+    fn from(error: StreamError) -> Self {
+        Self {
+            kind: kind(error.kind),
+            message: error.to_string(),
+            stream_id: None,
+            code: error.code,
+            retryable: error.retryable,
+        }
+    }
+}
+
+pub(crate) fn kind(kind: ErrorKind) -> Kind {
+    match kind {
+        ErrorKind::Closed => Kind::Closed,
+        ErrorKind::Reset => Kind::Reset,
+        ErrorKind::Goaway => Kind::Goaway,
+        ErrorKind::Protocol => Kind::Protocol,
+        ErrorKind::Body => Kind::Body,
+        ErrorKind::Limit => Kind::Limit,
+    }
+}

@@ -1,0 +1,133 @@
+//! Certificates, loaded once for any number of connections.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use trilane_transport::{quic, tls};
+
+use crate::{Error, Kind, Version};
+
+/// A file that has been read: its name, for messages, and its contents.
+pub type File = (String, Vec<u8>);
+
+/// What is trusted, and who we are.
+#[derive(Clone, Debug, Default)]
+pub struct TlsOptions {
+    /// PEM files of certificate authorities that are trusted.
+    pub authorities: Vec<File>,
+    /// Whether the platform's authorities are trusted as well.
+    pub platform: bool,
+    /// Accept any certificate.
+    pub insecure: bool,
+    /// PEM certificate chain and key of the client.
+    pub certificate: Option<(File, File)>,
+}
+
+/// What the handshake agreed on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsInfo {
+    /// `TLSv1.3`.
+    pub version: String,
+    /// `TLS13_AES_128_GCM_SHA256`.
+    pub cipher: String,
+    /// `X25519MLKEM768`; empty where there was no key exchange.
+    pub group: String,
+    /// `h2`; empty where none was agreed.
+    pub alpn: String,
+    /// Whether the session was resumed.
+    pub resumed: bool,
+    /// The server's certificates in DER, its own first; empty over QUIC.
+    pub certificates: Vec<Vec<u8>>,
+}
+
+/// Roots, client certificate and session cache. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Tls(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    base: tls::Config,
+    /// By what is offered: a configuration of rustls has its offer in it.
+    tcp: Mutex<HashMap<Vec<Version>, tls::Config>>,
+    quic: Mutex<Option<quic::Config>>,
+}
+
+impl Tls {
+    /// Reads certificates and key.
+    pub fn new(options: TlsOptions) -> Result<Self, Error> {
+        let base = tls::Config::new(&tls::Options {
+            authorities: options.authorities,
+            platform: options.platform,
+            insecure: options.insecure,
+            client: options.certificate,
+            alpn: Vec::new(),
+            resumption: true,
+        })
+        .map_err(|error| failure(&error.0))?;
+        Ok(Self(Arc::new(Shared {
+            base,
+            tcp: Mutex::default(),
+            quic: Mutex::default(),
+        })))
+    }
+
+    /// For TCP, offering `versions` in order.
+    pub(crate) fn tcp(&self, versions: &[Version]) -> tls::Config {
+        let mut kept = self.0.tcp.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(config) = kept.get(versions) {
+            return config.clone();
+        }
+        let offer = versions.iter().filter_map(|version| match version {
+            Version::H1 => Some(b"http/1.1".to_vec()),
+            Version::H2 => Some(b"h2".to_vec()),
+            Version::H3 => None,
+        });
+        let config = self.0.base.with_alpn(offer.collect());
+        kept.insert(versions.to_vec(), config.clone());
+        config
+    }
+
+    pub(crate) fn quic(&self) -> Result<quic::Config, Error> {
+        let mut kept = self.0.quic.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(config) = &*kept {
+            return Ok(config.clone());
+        }
+        let options = quic::Options {
+            stream_window: crate::slots::STREAM_WINDOW.into(),
+            ..quic::Options::default()
+        };
+        let config = quic::Config::new(&self.0.base.with_alpn(vec![b"h3".to_vec()]), &options)
+            .map_err(|error| Error::new(Kind::Tls, error.to_string()))?;
+        *kept = Some(config.clone());
+        Ok(config)
+    }
+}
+
+impl From<tls::Info> for TlsInfo {
+    fn from(info: tls::Info) -> Self {
+        Self {
+            version: info.version,
+            cipher: info.cipher,
+            group: info.group,
+            alpn: String::from_utf8_lossy(&info.alpn).into_owned(),
+            resumed: info.resumed,
+            certificates: Vec::new(),
+        }
+    }
+}
+
+/// An error of TLS. Its words name the flags of the command; here they become arguments.
+pub(crate) fn failure(message: &str) -> Error {
+    let message = [
+        ("--cacert FILE", "verify=\"FILE\""),
+        ("--insecure", "verify=False"),
+        ("--sni NAME", "server_name=\"NAME\""),
+        ("--cert FILE --key FILE", "cert=(\"FILE\", \"KEY\")"),
+        ("--cert and --key", "cert"),
+    ]
+    .iter()
+    .fold(message.to_owned(), |text, (flag, argument)| {
+        text.replace(flag, argument)
+    });
+    Error::new(Kind::Tls, message)
+}

@@ -1,0 +1,229 @@
+//! `Exchange`: one request and its response.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList, PyString};
+use trilane_client::{Exchange, FieldList, Interest};
+
+use super::buffer::{Readable, Writable};
+use super::errors;
+use super::fields::{self, Given};
+use super::waiting::{limit, wait};
+
+/// What can be watched for: name and number in Python.
+pub(crate) const INTERESTS: [(&str, u8, Interest); 5] = [
+    ("HEAD", 1, Interest::Head),
+    ("DATA", 2, Interest::Data),
+    ("END", 3, Interest::End),
+    ("WRITABLE", 4, Interest::Writable),
+    ("INFORMATIONAL", 5, Interest::Informational),
+];
+
+#[pyclass(name = "Exchange", module = "trilane._core", frozen, weakref)]
+pub(crate) struct PyExchange {
+    exchange: Exchange,
+    /// Informational responses that the caller has waited for.
+    informed: AtomicUsize,
+}
+
+impl PyExchange {
+    pub(super) fn new(exchange: Exchange) -> Self {
+        Self {
+            exchange,
+            informed: AtomicUsize::new(0),
+        }
+    }
+}
+
+#[pymethods]
+impl PyExchange {
+    #[getter]
+    fn stream_id(&self) -> u64 {
+        self.exchange.stream_id()
+    }
+
+    #[getter]
+    fn token(&self) -> u32 {
+        self.exchange.token()
+    }
+
+    #[getter]
+    fn version(&self, py: Python<'_>) -> &'static str {
+        if py.detach(|| self.exchange.is_http_1_0()) {
+            "h1.0"
+        } else {
+            self.exchange.version().name()
+        }
+    }
+
+    #[pyo3(signature = (timeout = None))]
+    fn head(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<u16> {
+        let timeout = limit(py, timeout)?;
+        wait(py, |patience| self.exchange.head(timeout, patience))
+    }
+
+    fn fields<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        fields::pairs(py, &py.detach(|| self.exchange.fields()))
+    }
+
+    #[getter]
+    fn reason<'py>(&self, py: Python<'py>) -> Bound<'py, PyString> {
+        fields::text(py, &py.detach(|| self.exchange.reason()))
+    }
+
+    #[getter]
+    fn informational<'py>(&self, py: Python<'py>) -> PyResult<Vec<(u16, Bound<'py, PyList>)>> {
+        let heads = py.detach(|| self.exchange.informational());
+        let heads = heads.iter();
+        heads
+            .map(|(status, section)| Ok((*status, fields::pairs(py, section)?)))
+            .collect()
+    }
+
+    #[pyo3(signature = (timeout = None))]
+    fn wait_informational(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<u16>> {
+        let timeout = limit(py, timeout)?;
+        let seen = self.informed.load(Ordering::Relaxed);
+        let status = wait(py, |patience| {
+            self.exchange.wait_informational(seen, timeout, patience)
+        })?;
+        if status.is_some() {
+            self.informed.store(seen + 1, Ordering::Relaxed);
+        }
+        Ok(status)
+    }
+
+    #[pyo3(signature = (amount = -1, timeout = None))]
+    fn read<'py>(
+        &self,
+        py: Python<'py>,
+        amount: i64,
+        timeout: Option<f64>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let timeout = limit(py, timeout)?;
+        let Some(most) = portion(amount) else {
+            let all = wait(py, |patience| self.exchange.read_all(timeout, patience))?;
+            return Ok(PyBytes::new(py, &all));
+        };
+        let mut filled = 0;
+        let bytes = PyBytes::new_with(py, most, |buffer| {
+            filled = wait(py, |patience| self.exchange.read(buffer, timeout, patience))?;
+            Ok(())
+        })?;
+        if filled == most {
+            return Ok(bytes);
+        }
+        Ok(PyBytes::new(py, &bytes.as_bytes()[..filled]))
+    }
+
+    #[pyo3(signature = (amount = -1, timeout = None))]
+    fn read1<'py>(
+        &self,
+        py: Python<'py>,
+        amount: i64,
+        timeout: Option<f64>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let timeout = limit(py, timeout)?;
+        let most = portion(amount).unwrap_or(usize::MAX);
+        let some = wait(py, |patience| {
+            self.exchange.read_some(most, timeout, patience)
+        })?;
+        Ok(PyBytes::new(py, &some))
+    }
+
+    #[pyo3(signature = (buffer, timeout = None))]
+    fn readinto(
+        &self,
+        py: Python<'_>,
+        buffer: &Bound<'_, PyAny>,
+        timeout: Option<f64>,
+    ) -> PyResult<usize> {
+        let timeout = limit(py, timeout)?;
+        let mut buffer = Writable::new(buffer)?;
+        let bytes = buffer.as_bytes_mut();
+        wait(py, |patience| {
+            self.exchange.readinto(bytes, timeout, patience)
+        })
+    }
+
+    fn trailers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        match py.detach(|| self.exchange.trailers()) {
+            Some(section) => fields::pairs(py, &section),
+            None => Ok(PyList::empty(py)),
+        }
+    }
+
+    #[getter]
+    fn complete(&self, py: Python<'_>) -> bool {
+        py.detach(|| self.exchange.is_complete())
+    }
+
+    #[getter]
+    fn unread(&self, py: Python<'_>) -> usize {
+        py.detach(|| self.exchange.unread())
+    }
+
+    #[getter]
+    fn content_length(&self, py: Python<'_>) -> Option<u64> {
+        py.detach(|| self.exchange.content_length())
+    }
+
+    #[pyo3(signature = (data, timeout = None))]
+    fn write(&self, py: Python<'_>, data: &Bound<'_, PyAny>, timeout: Option<f64>) -> PyResult<()> {
+        let timeout = limit(py, timeout)?;
+        let data = Readable::new(data)?;
+        let bytes = data.as_bytes();
+        wait(py, |patience| self.exchange.write(bytes, timeout, patience))
+    }
+
+    #[pyo3(signature = (trailers = None, timeout = None))]
+    fn finish(
+        &self,
+        py: Python<'_>,
+        trailers: Option<&Bound<'_, PyAny>>,
+        timeout: Option<f64>,
+    ) -> PyResult<()> {
+        let timeout = limit(py, timeout)?;
+        let section = match trailers {
+            Some(given) => Given::new(given)?.list(),
+            None => FieldList::new(),
+        };
+        wait(py, |patience| {
+            self.exchange.finish(&section, timeout, patience)
+        })
+    }
+
+    #[getter]
+    fn upload_open(&self, py: Python<'_>) -> bool {
+        py.detach(|| self.exchange.upload_open())
+    }
+
+    fn cancel(&self, py: Python<'_>) {
+        py.detach(|| self.exchange.cancel());
+    }
+
+    fn watch(&self, py: Python<'_>, what: u8) -> PyResult<bool> {
+        let known = INTERESTS.iter().find(|(_, number, _)| *number == what);
+        let Some((_, _, interest)) = known else {
+            let message = format!(
+                "{what} cannot be watched for: HEAD, DATA, END, WRITABLE and INFORMATIONAL can"
+            );
+            return Err(errors::mistake(py, message));
+        };
+        Ok(py.detach(|| self.exchange.watch(*interest)))
+    }
+
+    fn __repr__(&self) -> String {
+        let version = self.exchange.version().name();
+        format!(
+            "<trilane._core.Exchange {} of {version}>",
+            self.exchange.stream_id()
+        )
+    }
+}
+
+/// How many bytes; none for a negative number, which asks for all of them.
+fn portion(amount: i64) -> Option<usize> {
+    usize::try_from(amount).ok()
+}

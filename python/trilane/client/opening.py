@@ -1,0 +1,158 @@
+"""How a connection for the face of `http.client` is made."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from trilane.client.errors import ConnectTimeout
+from trilane.client.tls import tls_of
+
+from trilane import _core
+
+if TYPE_CHECKING:
+    from trilane.client.outgoing import Field
+    from trilane.client.sockets import SocketConnection, SocketLike
+
+Verify = bool | str | ssl.SSLContext | None
+Certificate = str | tuple[str, str] | None
+
+
+class Tunnel(NamedTuple):
+    """What a proxy is asked for by CONNECT (RFC 9110 §9.3.6)."""
+
+    host: str
+    port: int
+    fields: list[Field]
+
+
+class Destination(NamedTuple):
+    """Where a connection goes, and how."""
+
+    host: str
+    port: int
+    secure: bool
+    authority: str
+    versions: tuple[str, ...]
+    verify: Verify
+    certificate: Certificate
+    source: tuple[str, int] | None
+    tunnel: Tunnel | None
+
+
+def offered(versions: Sequence[str], secure: bool) -> tuple[str, ...]:
+    """The versions that can be had: without TLS, HTTP/1.1, or HTTP/2 alone by prior knowledge.
+
+    Raises:
+        ValueError: a name that is none of `h1`, `h2`, `h3`, or none that can be had.
+
+    """
+    unknown = [version for version in versions if version not in ("h1", "h2", "h3")]
+    if unknown or not versions:
+        msg = f"versions={tuple(versions)!r}: name one or more of 'h3', 'h2', 'h1'"
+        raise ValueError(msg)
+    if secure:
+        return tuple(versions)
+    if tuple(versions) == ("h2",):
+        return ("h2",)
+    if "h1" not in versions:
+        msg = (
+            f"versions={tuple(versions)!r} need TLS: use HTTPSConnection or secure=True, add 'h1', "
+            "or give ('h2',) alone where the server is known to speak HTTP/2 without TLS"
+        )
+        raise ValueError(msg)
+    return ("h1",)
+
+
+def native(to: Destination, timeout: float | None) -> _core.Connection:
+    """A native connection.
+
+    Raises:
+        errors.ConnectFailed, errors.ConnectTimeout: none could be made.
+
+    """
+    tls = tls_of(to.verify, to.certificate) if to.secure else None
+    scheme = "https" if to.secure else "http"
+    if to.tunnel is None:
+        return _core.connect(
+            to.host,
+            to.port,
+            scheme=scheme,
+            versions=to.versions,
+            tls=tls,
+            timeout=timeout,
+            source=to.source,
+        )
+    return _core.connect(
+        to.tunnel.host,
+        to.tunnel.port,
+        scheme=scheme,
+        # A tunnel carries TCP.
+        versions=tuple(version for version in to.versions if version != "h3"),
+        tls=tls,
+        timeout=timeout,
+        source=to.source,
+        proxy=(to.host, to.port, to.tunnel.fields),
+    )
+
+
+def needs_openssl(verify: Verify) -> bool:
+    """Whether a context asks for what only Python's `ssl` does: a chain without a name."""
+    return (
+        isinstance(verify, ssl.SSLContext)
+        and verify.verify_mode != ssl.CERT_NONE
+        and not verify.check_hostname
+    )
+
+
+def over_python_socket(
+    to: Destination,
+    timeout: float | None,
+    create: Callable[..., SocketLike] = socket.create_connection,
+    answered: Callable[[int, str, list[tuple[str, str]]], None] | None = None,
+) -> SocketConnection:
+    """A connection over a socket that `create` makes, wrapped by the context in `to.verify`.
+
+    Raises:
+        OSError: no connection, TLS or tunnel could be made.
+
+    """
+    from trilane.client.sockets import SocketConnection  # noqa: PLC0415 - rarely needed
+
+    scheme = "https" if to.secure else "http"
+    try:
+        sock: Any = create((to.host, to.port), timeout, to.source)
+    except TimeoutError as error:
+        msg = f"no connection to {to.host}:{to.port} within {timeout} s"
+        raise ConnectTimeout(msg) from error
+    name = to.host
+    if to.tunnel is not None:
+        name = to.tunnel.host
+        proxy = SocketConnection(sock)
+        answer = proxy.tunnel(to.tunnel.host, to.tunnel.port, to.tunnel.fields)
+        if answered is not None:
+            answered(*answer)
+    if to.secure and isinstance(to.verify, ssl.SSLContext):
+        try:
+            sock = to.verify.wrap_socket(sock, server_hostname=name)
+        except BaseException:
+            sock.close()
+            raise
+    elif to.tunnel is not None:
+        # What the proxy's answer was read by may hold bytes that follow it.
+        plain = SocketConnection(sock, authority=to.authority, scheme=scheme)
+        plain.file = proxy.file
+        return plain
+    return SocketConnection(
+        sock, authority=to.authority, scheme=scheme, version=spoken(sock, to.versions)
+    )
+
+
+def spoken(sock: object, versions: Sequence[str]) -> str:
+    """The version for a socket that is there: by ALPN, by prior knowledge, or HTTP/1.1."""
+    selected = getattr(sock, "selected_alpn_protocol", None)
+    if selected is not None:
+        return "h2" if selected() == "h2" else "h1"
+    return "h2" if tuple(versions) == ("h2",) else "h1"

@@ -1,0 +1,320 @@
+"""Which request goes when: ids, the queue of those that wait for their turn, and their answers.
+
+On HTTP/2 and HTTP/3 a request is sent at once, unless the server's limit of streams is reached. On
+HTTP/1.1 there is one at a time, and the next one is sent when the response before it has arrived.
+"""
+
+from __future__ import annotations
+
+import select
+import threading
+import time
+import weakref
+from collections import deque
+from http.client import NotConnected, ResponseNotReady
+from typing import TYPE_CHECKING, Any, Final
+
+from trilane.client.errors import (
+    ConnectionClosed,
+    Error,
+    Full,
+    InvalidRequest,
+    ReadTimeout,
+    Timeout,
+)
+
+from trilane.client import uploading
+from trilane.client.outgoing import REPEATABLE, Request, field
+from trilane.client.response import HTTPResponse, Wait
+
+if TYPE_CHECKING:
+    from trilane._core import Connection
+    from trilane.client.sockets import SocketConnection
+
+PAUSED: Final = 256 * 1024
+"""Bytes of a response that are fetched before anybody reads it."""
+
+_STEPS: Final = {"h1": (1, 1), "h2": (1, 2), "h3": (0, 4)}
+"""First id and distance to the next, as they are on the wire."""
+
+
+class Turns:
+    """The requests of one `HTTPConnection`. Its lock is held to start them, never to wait."""
+
+    response_class: type[HTTPResponse] = HTTPResponse
+    auto_open: bool | int = 1
+    debuglevel = 0
+
+    def __init__(self) -> None:
+        self._connection: Connection | SocketConnection | None = None
+        self._authority: str | None = None
+        self._wait = Wait(None)
+        self._lock = threading.RLock()
+        self._outstanding: dict[int, Request] = {}
+        self._waiting: deque[Request] = deque()
+        self._next: int | None = None
+        self._step = 1
+        self._last: weakref.ref[HTTPResponse] | None = None
+
+    def connect(self) -> None:
+        """Makes a connection and gives it to `_adopt`."""
+        raise NotImplementedError
+
+    def _adopt(self, connection: Connection | SocketConnection | None) -> None:
+        self._connection = connection
+        if connection is not None:
+            first, self._step = _STEPS[connection.version]
+            if self._next is None:
+                self._next = first
+
+    def _ready(self) -> Connection | SocketConnection:
+        """The connection, made if there is none that takes requests."""
+        connection = self._connection
+        if connection is not None and not connection.is_closing:
+            return connection
+        if connection is not None:
+            self._connection = None
+        if not self.auto_open:
+            raise NotConnected
+        self.connect()
+        connection = self._connection
+        if connection is None:
+            raise NotConnected
+        return connection
+
+    def _send(self, request: Request) -> int:
+        """Sends a request, or lets it wait for its turn, and gives its id."""
+        with self._lock:
+            connection = self._ready()
+            if self._waiting or not self._start(connection, request):
+                self._waiting.append(request)
+            ident = self._next or 0
+            self._next = ident + self._step
+            self._outstanding[ident] = request
+        if request.exchange is not None and request.streaming:
+            uploading.upload(request, self._wait)
+        return ident
+
+    def _start(self, connection: Connection | SocketConnection, request: Request) -> bool:
+        """Submits a request; False when the connection takes no more now."""
+        for attempt in (1, 2):
+            if request.raw and connection.version != "h1":
+                msg = (
+                    "HTTP/2 and HTTP/3 have no Transfer-Encoding: leave the field out and give the "
+                    "content without chunks, or set versions=('h1',)"
+                )
+                raise InvalidRequest(msg)
+            content = request.content
+            try:
+                request.exchange = connection.submit(
+                    request.method,
+                    request.target,
+                    request.fields,
+                    content if isinstance(content, bytes) and not request.streaming else None,
+                    authority=request.authority or self._authority,
+                    streaming=request.streaming,
+                    length=request.length,
+                    raw=request.raw,
+                )
+            except Full:
+                return False
+            except InvalidRequest:
+                # http.client takes folds, blanks and numbers in values: say what is meant in a
+                # way that may be sent, or raise the error that it raises.
+                if attempt == 2:
+                    raise
+                request.fields = [field(name, (value,)) for name, value in request.fields]
+            except ConnectionClosed:
+                # Nothing of the request has been sent.
+                if attempt == 2 or not self.auto_open:
+                    raise
+                self._connection = None
+                connection = self._ready()
+            else:
+                break
+        for data in request.held:
+            if request.exchange is not None:
+                request.exchange.write(data, self._wait.seconds)
+        request.held = []
+        return True
+
+    def advance(self) -> None:
+        """Starts what waits, as far as it may: a response has been read to its end."""
+        if not self._waiting:
+            return
+        with self._lock:
+            connection = self._connection
+            if connection is None or connection.is_closing:
+                return
+            while self._waiting and not self._waiting[0].streaming:
+                try:
+                    if not self._start(connection, self._waiting[0]):
+                        return
+                except Error:
+                    # It is the waiting request's: get_response will meet it again and raise it.
+                    return
+                self._waiting.popleft()
+
+    def _turn(self, request: Request) -> None:
+        """Waits until the request has been sent, after those that wait before it."""
+        while request.exchange is None:
+            if request.failed is not None:
+                raise request.failed
+            with self._lock:
+                connection = self._ready()
+                head = self._waiting[0]
+                try:
+                    started = self._start(connection, head)
+                except Error as error:
+                    head.failed = error
+                    started = True
+                if started:
+                    self._waiting.popleft()
+            if not started:
+                self._make_room(connection)
+            elif head.streaming and head.exchange is not None:
+                uploading.upload(head, self._wait)
+
+    def _make_room(self, connection: Connection | SocketConnection) -> None:
+        make_room = getattr(connection, "make_room", None)
+        if make_room is not None:
+            if not make_room(self._wait.seconds):
+                raise _unread(connection)
+            return
+        deadline = None if self._wait.seconds is None else time.monotonic() + self._wait.seconds
+        poll = select.poll()
+        poll.register(connection.fileno(), select.POLLIN)
+        while not connection.capacity and not connection.is_closing:
+            if self._nothing_moves():
+                raise _unread(connection)
+            # Short, because another thread may be the one that reads from the socket.
+            pause = min(0.05, connection.timeout or 0.05)  # type: ignore[union-attr]
+            poll.poll(pause * 1000)
+            connection.drive()  # type: ignore[union-attr]
+            if deadline is not None and time.monotonic() > deadline:
+                msg = f"no response ended within {self._wait.seconds} s, and no more may be open"
+                raise ReadTimeout(msg)
+
+    def _nothing_moves(self) -> bool:
+        """Whether every response that is awaited has filled its buffer."""
+        exchanges = [one.exchange for one in self._outstanding.values() if one.exchange]
+        last = self._last() if self._last is not None else None
+        if last is not None and not last.is_stalled(PAUSED):
+            return False
+        return (bool(exchanges) or last is not None) and all(
+            not one.complete and one.unread >= PAUSED for one in exchanges
+        )
+
+    def get_response(self, stream_id: int | None = None) -> HTTPResponse:
+        """Waits for the head of a response.
+
+        Args:
+            stream_id: what `request` gave. Without it: the oldest that has not been got.
+
+        Raises:
+            ResponseNotReady: there is no such request; or it cannot be sent before more of the
+                responses ahead of it has been read.
+            errors.ReadTimeout: it did not come in time; it may be waited for again.
+            errors.RemoteError, OSError: the connection or the stream was lost.
+
+        """
+        if stream_id is None:
+            stream_id = next(iter(self._outstanding), None)
+            if stream_id is None:
+                msg = "no request is outstanding"
+                raise ResponseNotReady(msg)
+        request = self._outstanding.get(stream_id)
+        if request is None:
+            msg = f"no request with id {stream_id} is outstanding: {list(self._outstanding)} are"
+            raise ResponseNotReady(msg)
+        exchange = self._answered(stream_id, request)
+        if self.debuglevel:
+            response = self.response_class(exchange, self.debuglevel, method=request.method)
+        else:
+            response = self.response_class(exchange, method=request.method)
+        response.attach(self, self._wait)
+        response.begin()
+        connection = self._connection
+        if connection is not None:
+            if connection.is_closing:
+                self._release(connection)
+            elif connection.version == "h1":
+                self._last = weakref.ref(response)
+        return response
+
+    def _answered(self, stream_id: int, request: Request) -> Any:
+        """The exchange of a request when its head has come; then it is outstanding no more."""
+        while True:
+            try:
+                if request.exchange is None:
+                    self._turn(request)
+                uploading.conclude(request, self._wait)
+                exchange: Any = request.exchange
+                exchange.head(self._wait.seconds)
+            except Timeout:
+                raise
+            except (Error, OSError) as error:
+                connection = self._connection
+                if connection is not None and (
+                    connection.is_closing or not isinstance(error, Error)
+                ):
+                    self._release(connection)
+                if self._repeats(request, error):
+                    request.repeated = True
+                    request.exchange = None
+                    with self._lock:
+                        self._waiting.appendleft(request)
+                    continue
+                self._outstanding.pop(stream_id, None)
+                raise
+            self._outstanding.pop(stream_id, None)
+            return exchange
+
+    def _repeats(self, request: Request, error: Exception) -> bool:
+        """Whether the request may be sent once more: the server provably did not process it, or a
+        connection that it had closed meanwhile took an idempotent one (RFC 9110 §9.2.2).
+        """
+        return (
+            isinstance(error, Error)
+            and error.retryable
+            and bool(self.auto_open)
+            and request.may_repeat()
+            and (request.method in REPEATABLE or not isinstance(error, ConnectionClosed))
+        )
+
+    def _release(self, connection: Connection | SocketConnection) -> None:
+        """Lets a connection go that takes no more requests; its last response keeps it open."""
+        with self._lock:
+            if self._connection is connection:
+                self._connection = None
+        if hasattr(connection, "make_room"):
+            connection.close()
+
+    def cancel(self, stream_id: int) -> None:
+        """Gives up a request whose response has not been got: the stream alone, not the connection.
+
+        In HTTP/1.1 a request that was sent takes its connection with it; one that waits for its
+        turn is only forgotten.
+
+        Raises:
+            ResponseNotReady: there is no such request. A response that was got is given up by its
+                own `close`.
+
+        """
+        with self._lock:
+            request = self._outstanding.pop(stream_id, None)
+            if request is None:
+                msg = f"no request with id {stream_id} is outstanding: close its response instead"
+                raise ResponseNotReady(msg)
+            if request.exchange is None:
+                self._waiting.remove(request)
+                return
+            request.exchange.cancel()
+        self.advance()
+
+
+def _unread(connection: Connection | SocketConnection) -> ResponseNotReady:
+    return ResponseNotReady(
+        "the responses before it must be read or closed first: the connection takes no more "
+        f"requests ({connection.version})"
+    )
