@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::os::fd::{OwnedFd, RawFd};
 use std::process;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
@@ -188,6 +188,12 @@ impl Connection {
         self.shared.tls.as_ref()
     }
 
+    /// Whether no other thread is at work on the connection just now, so that what does not wait
+    /// for the socket will not wait at all.
+    pub fn is_free(&self) -> bool {
+        self.shared.try_lock().is_some()
+    }
+
     /// How many more requests [`Self::submit`] takes now.
     pub fn capacity(&self) -> usize {
         let state = self.shared.lock();
@@ -365,6 +371,14 @@ impl Connection {
 impl Shared {
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, State>> {
+        match self.state.try_lock() {
+            Ok(state) => Some(state),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 
     /// Says goodbye, and fails what is outstanding.

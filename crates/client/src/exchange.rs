@@ -35,8 +35,8 @@ impl Exchange {
     }
 
     /// The connection that it is on.
-    pub fn connection(&self) -> Connection {
-        self.connection.clone()
+    pub fn connection(&self) -> &Connection {
+        &self.connection
     }
 
     /// The identifier on the wire; for HTTP/1.1 a count from 1.
@@ -57,6 +57,14 @@ impl Exchange {
     /// Whether the server answered in HTTP/1.0.
     pub fn is_http_1_0(&self) -> bool {
         self.look(|slot| slot.http_1_0)
+    }
+
+    /// Whether a wait for this would not wait, nor meet another thread at the lock.
+    pub fn is_at_hand(&self, interest: Interest) -> bool {
+        let Some(state) = self.connection.shared.try_lock() else {
+            return false;
+        };
+        state.slots.get(self.slot).met(self::want(interest, 0))
     }
 
     /// Waits for the final response head and gives its status.
@@ -357,13 +365,7 @@ impl Exchange {
     pub fn watch(&self, interest: Interest) -> bool {
         let mut state = self.connection.shared.lock();
         let slot = state.slots.get_mut(self.slot);
-        let want = match interest {
-            Interest::Head => Want::Head,
-            Interest::Data => Want::Data(1),
-            Interest::End => Want::End,
-            Interest::Writable => Want::Writable,
-            Interest::Informational => Want::Informational(slot.informational.len()),
-        };
+        let want = self::want(interest, slot.informational.len());
         let met = slot.met(want);
         slot.want = (!met).then_some(want);
         slot.waiter = None;
@@ -451,6 +453,16 @@ impl Drop for Exchange {
         let mut state = self.connection.shared.lock();
         self.abandon(&mut state);
         state.slots.release(self.slot);
+    }
+}
+
+fn want(interest: Interest, informed: usize) -> Want {
+    match interest {
+        Interest::Head => Want::Head,
+        Interest::Data => Want::Data(1),
+        Interest::End => Want::End,
+        Interest::Writable => Want::Writable,
+        Interest::Informational => Want::Informational(informed),
     }
 }
 
