@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::os::fd::{OwnedFd, RawFd};
+use std::process;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
@@ -65,6 +66,9 @@ pub(crate) struct Shared {
     version: Version,
     scheme: &'static str,
     authority: String,
+    /// The process that made the connection: one that was forked from it has the same socket, and
+    /// must not end for both.
+    process: u32,
     peer: Option<SocketAddr>,
     local: Option<SocketAddr>,
     tls: Option<TlsInfo>,
@@ -156,6 +160,7 @@ impl Connection {
                 socket: ready.socket,
                 scheme,
                 authority,
+                process: process::id(),
                 peer: ready.peer,
                 local: ready.local,
                 tls: ready.tls,
@@ -276,9 +281,8 @@ impl Connection {
         if state.failure.is_some() {
             return;
         }
-        state.link.close(&self.shared.socket);
-        state.over(Error::new(Kind::Closed, "the connection was closed here"));
-        self.shared.ring();
+        self.shared
+            .end(&mut state, "the connection was closed here");
     }
 
     /// The peer's limits, as far as they are known.
@@ -363,6 +367,20 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Says goodbye, and fails what is outstanding.
+    pub(crate) fn end(&self, state: &mut State, reason: &str) {
+        if self.is_ours() {
+            state.link.close(&self.socket);
+        }
+        state.over(Error::new(Kind::Closed, reason));
+        self.ring();
+    }
+
+    /// Whether this process made the connection.
+    pub(crate) fn is_ours(&self) -> bool {
+        self.process == process::id()
+    }
+
     /// Wakes the thread that polls.
     pub(crate) fn ring(&self) {
         // A bell that is full has rung.
@@ -409,8 +427,9 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
+        let ours = self.is_ours();
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if state.failure.is_none() {
+        if state.failure.is_none() && ours {
             state.link.close(&self.socket);
         }
     }
@@ -495,6 +514,10 @@ impl State {
         if !upload.open {
             upload.pending = Vec::new();
             upload.sent = 0;
+            if place.ended && self.link.version() == Version::H3 {
+                // HTTP/3 leaves our direction open when the response comes first.
+                self.link.cancel(id);
+            }
             return (true, true);
         }
         let waiting = &upload.pending[upload.sent..];

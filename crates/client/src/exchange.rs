@@ -272,7 +272,8 @@ impl Exchange {
         self.look(|slot| slot.content_length)
     }
 
-    /// Sends content of the request; waits while too much of it is unsent.
+    /// Sends content of the request; waits while too much of it is unsent. With a timeout of zero
+    /// it takes all of `data` or, where there is no room at all, nothing.
     pub fn write(
         &self,
         data: &[u8],
@@ -295,7 +296,12 @@ impl Exchange {
                 return Err(local("the content of the request has been ended"));
             }
             let waiting = upload.pending.len() - upload.sent;
-            let (piece, more) = rest.split_at(rest.len().min(UPLOAD_LIMIT - waiting));
+            let room = match timeout {
+                // Who does not wait could not be told how much was taken: all of it, or nothing.
+                Some(Duration::ZERO) => rest.len(),
+                _ => UPLOAD_LIMIT - waiting,
+            };
+            let (piece, more) = rest.split_at(rest.len().min(room));
             upload.pending.drain(..upload.sent);
             upload.sent = 0;
             upload.pending.extend_from_slice(piece);
@@ -375,20 +381,15 @@ impl Exchange {
             return;
         }
         let id = slot.id(self.slot);
-        let cancelled = state.link.cancel(id);
+        let cancelled = shared.is_ours() && state.link.cancel(id);
         state
             .slots
             .fail(self.slot, local("the request was cancelled"));
         if cancelled {
             state.flush(&shared.socket);
             shared.ring_if_needed(state);
-        } else {
-            state.link.close(&shared.socket);
-            state.over(Error::new(
-                Kind::Closed,
-                "the connection was closed to cancel a request",
-            ));
-            shared.ring();
+        } else if shared.is_ours() {
+            shared.end(state, "the connection was closed to cancel a request");
         }
     }
 

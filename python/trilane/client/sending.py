@@ -76,7 +76,7 @@ def send(request: Request, how: Sending) -> Response:
 def _send_on(entry: Entry[Connection], request: Request, how: Sending) -> Response:
     connection = entry.connection
     streaming = request.upload is not None or bool(request.trailers)
-    fields = request.fields_for(entry.version)
+    fields = request.fields
     alternative = entry.alternative
     if alternative is not None and (alternative.host, alternative.port) != how.route.origin[1:]:
         # RFC 7838 §5.
@@ -137,8 +137,6 @@ def _upload(exchange: Exchange, request: Request, limits: Timeouts) -> bool:
                 if not exchange.upload_open:
                     return False
                 exchange.write(block, limits.write)
-        elif request.body:
-            exchange.write(request.body, limits.write)
         if not exchange.upload_open:
             return False
         exchange.finish(request.trailers, limits.write)
