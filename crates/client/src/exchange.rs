@@ -35,8 +35,8 @@ impl Exchange {
     }
 
     /// The connection that it is on.
-    pub fn connection(&self) -> Connection {
-        self.connection.clone()
+    pub fn connection(&self) -> &Connection {
+        &self.connection
     }
 
     /// The identifier on the wire; for HTTP/1.1 a count from 1.
@@ -57,6 +57,14 @@ impl Exchange {
     /// Whether the server answered in HTTP/1.0.
     pub fn is_http_1_0(&self) -> bool {
         self.look(|slot| slot.http_1_0)
+    }
+
+    /// Whether a wait for this would not wait, nor meet another thread at the lock.
+    pub fn is_at_hand(&self, interest: Interest) -> bool {
+        let Some(state) = self.connection.shared.try_lock() else {
+            return false;
+        };
+        state.slots.get(self.slot).met(self::want(interest, 0))
     }
 
     /// Waits for the final response head and gives its status.
@@ -288,7 +296,7 @@ impl Exchange {
     }
 
     /// Sends content of the request; waits while too much of it is unsent. A write of up to 256 KiB
-    /// that times out has sent nothing.
+    /// that times out has sent nothing, and one of any size with a timeout of zero.
     pub fn write(
         &self,
         data: &[u8],
@@ -310,8 +318,13 @@ impl Exchange {
             if upload.finish.is_some() {
                 return Err(local("the content of the request has been ended"));
             }
-            // Whole, so that a write of so much that times out has taken nothing.
-            let (piece, more) = rest.split_at(rest.len().min(UPLOAD_LIMIT));
+            let room = match timeout {
+                // Who does not wait could not be told how much was taken: all of it, or nothing.
+                Some(Duration::ZERO) => rest.len(),
+                // Whole, so that a write of so much that times out has taken nothing.
+                _ => UPLOAD_LIMIT,
+            };
+            let (piece, more) = rest.split_at(rest.len().min(room));
             upload.pending.drain(..upload.sent);
             upload.sent = 0;
             upload.pending.extend_from_slice(piece);
@@ -367,13 +380,7 @@ impl Exchange {
     pub fn watch(&self, interest: Interest) -> bool {
         let mut state = self.connection.shared.lock();
         let slot = state.slots.get_mut(self.slot);
-        let want = match interest {
-            Interest::Head => Want::Head,
-            Interest::Data => Want::Data(1),
-            Interest::End => Want::End,
-            Interest::Writable => Want::Writable,
-            Interest::Informational => Want::Informational(slot.informational.len()),
-        };
+        let want = self::want(interest, slot.informational.len());
         let met = slot.met(want);
         slot.want = (!met).then_some(want);
         slot.waiter = None;
@@ -391,20 +398,15 @@ impl Exchange {
             return;
         }
         let id = slot.id(self.slot);
-        let cancelled = state.link.cancel(id);
+        let cancelled = shared.is_ours() && state.link.cancel(id);
         state
             .slots
             .fail(self.slot, local("the request was cancelled"));
         if cancelled {
             state.flush(&shared.socket);
             shared.ring_if_needed(state);
-        } else {
-            state.link.close(&shared.socket);
-            state.over(Error::new(
-                Kind::Closed,
-                "the connection was closed to cancel a request",
-            ));
-            shared.ring();
+        } else if shared.is_ours() {
+            shared.end(state, "the connection was closed to cancel a request");
         }
     }
 
@@ -466,6 +468,16 @@ impl Drop for Exchange {
         let mut state = self.connection.shared.lock();
         self.abandon(&mut state);
         state.slots.release(self.slot);
+    }
+}
+
+fn want(interest: Interest, informed: usize) -> Want {
+    match interest {
+        Interest::Head => Want::Head,
+        Interest::Data => Want::Data(1),
+        Interest::End => Want::End,
+        Interest::Writable => Want::Writable,
+        Interest::Informational => Want::Informational(informed),
     }
 }
 

@@ -4,13 +4,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString};
-use trilane_client::{Exchange, FieldList, Interest};
+use trilane_client::{Error, Exchange, FieldList, Interest, Patience};
 
 use super::buffer::{Readable, Writable};
 use super::errors;
 use super::fields::{self, Given};
 use super::released::Released;
-use super::waiting::{limit, wait};
+use super::waiting::{Interrupt, limit, quick, wait};
 
 /// What can be watched for: name and number in Python.
 pub(crate) const INTERESTS: [(&str, u8, Interest); 5] = [
@@ -41,6 +41,28 @@ impl PyExchange {
     }
 }
 
+impl PyExchange {
+    /// Looks at the exchange; the interpreter lock is released only where another thread is at work
+    /// on the connection.
+    fn look<T: Send>(&self, py: Python<'_>, look: impl FnOnce(&Exchange) -> T + Send) -> T {
+        quick(py, self.exchange.connection(), || look(&self.exchange))
+    }
+
+    /// Does what may wait; what is at hand is taken without releasing the interpreter lock.
+    fn wait<T: Send>(
+        &self,
+        py: Python<'_>,
+        interest: Interest,
+        work: impl FnOnce(&Exchange, &mut dyn Patience) -> Result<T, Error> + Send,
+    ) -> PyResult<T> {
+        if self.exchange.is_at_hand(interest) {
+            return work(&self.exchange, &mut Interrupt::default())
+                .map_err(|error| errors::raised(py, &error));
+        }
+        wait(py, |patience| work(&self.exchange, patience))
+    }
+}
+
 #[pymethods]
 impl PyExchange {
     #[getter]
@@ -55,7 +77,7 @@ impl PyExchange {
 
     #[getter]
     fn version(&self, py: Python<'_>) -> &'static str {
-        if py.detach(|| self.exchange.is_http_1_0()) {
+        if self.look(py, |exchange| exchange.is_http_1_0()) {
             "h1.0"
         } else {
             self.exchange.version().name()
@@ -65,21 +87,23 @@ impl PyExchange {
     #[pyo3(signature = (timeout = None))]
     fn head(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<u16> {
         let timeout = limit(py, timeout)?;
-        wait(py, |patience| self.exchange.head(timeout, patience))
+        self.wait(py, Interest::Head, |exchange, patience| {
+            exchange.head(timeout, patience)
+        })
     }
 
     fn fields<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        fields::pairs(py, &py.detach(|| self.exchange.fields()))
+        fields::pairs(py, &self.look(py, |exchange| exchange.fields()))
     }
 
     #[getter]
     fn reason<'py>(&self, py: Python<'py>) -> Bound<'py, PyString> {
-        fields::text(py, &py.detach(|| self.exchange.reason()))
+        fields::text(py, &self.look(py, |exchange| exchange.reason()))
     }
 
     #[getter]
     fn informational<'py>(&self, py: Python<'py>) -> PyResult<Vec<(u16, Bound<'py, PyList>)>> {
-        let heads = py.detach(|| self.exchange.informational());
+        let heads = self.look(py, |exchange| exchange.informational());
         let heads = heads.iter();
         heads
             .map(|(status, section)| Ok((*status, fields::pairs(py, section)?)))
@@ -109,14 +133,16 @@ impl PyExchange {
         let timeout = limit(py, timeout)?;
         let most = portion(amount);
         if most > IN_PLACE {
-            let taken = wait(py, |patience| {
-                self.exchange.read_up_to(most, timeout, patience)
+            let taken = self.wait(py, Interest::End, |exchange, patience| {
+                exchange.read_up_to(most, timeout, patience)
             })?;
             return Ok(PyBytes::new(py, &taken));
         }
         let mut filled = 0;
         let bytes = PyBytes::new_with(py, most, |buffer| {
-            filled = wait(py, |patience| self.exchange.read(buffer, timeout, patience))?;
+            filled = self.wait(py, Interest::End, |exchange, patience| {
+                exchange.read(buffer, timeout, patience)
+            })?;
             Ok(())
         })?;
         if filled == most {
@@ -134,8 +160,8 @@ impl PyExchange {
     ) -> PyResult<Bound<'py, PyBytes>> {
         let timeout = limit(py, timeout)?;
         let most = portion(amount);
-        let some = wait(py, |patience| {
-            self.exchange.read_some(most, timeout, patience)
+        let some = self.wait(py, Interest::Data, |exchange, patience| {
+            exchange.read_some(most, timeout, patience)
         })?;
         Ok(PyBytes::new(py, &some))
     }
@@ -156,7 +182,7 @@ impl PyExchange {
     }
 
     fn trailers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        match py.detach(|| self.exchange.trailers()) {
+        match self.look(py, |exchange| exchange.trailers()) {
             Some(section) => fields::pairs(py, &section),
             None => Ok(PyList::empty(py)),
         }
@@ -164,17 +190,17 @@ impl PyExchange {
 
     #[getter]
     fn complete(&self, py: Python<'_>) -> bool {
-        py.detach(|| self.exchange.is_complete())
+        self.look(py, |exchange| exchange.is_complete())
     }
 
     #[getter]
     fn unread(&self, py: Python<'_>) -> usize {
-        py.detach(|| self.exchange.unread())
+        self.look(py, |exchange| exchange.unread())
     }
 
     #[getter]
     fn content_length(&self, py: Python<'_>) -> Option<u64> {
-        py.detach(|| self.exchange.content_length())
+        self.look(py, |exchange| exchange.content_length())
     }
 
     #[pyo3(signature = (data, timeout = None))]
@@ -204,7 +230,7 @@ impl PyExchange {
 
     #[getter]
     fn upload_open(&self, py: Python<'_>) -> bool {
-        py.detach(|| self.exchange.upload_open())
+        self.look(py, |exchange| exchange.upload_open())
     }
 
     fn cancel(&self, py: Python<'_>) {
@@ -219,7 +245,7 @@ impl PyExchange {
             );
             return Err(errors::mistake(py, message));
         };
-        Ok(py.detach(|| self.exchange.watch(*interest)))
+        Ok(self.look(py, |exchange| exchange.watch(*interest)))
     }
 
     fn __repr__(&self) -> String {
