@@ -121,6 +121,29 @@ impl Exchange {
         piece
     }
 
+    /// Lends up to `most` bytes of content, which count as taken then. `None` where fewer than `least`
+    /// have come and more may come, or an error may, or where another thread is at the lock: waiting
+    /// is for the other methods.
+    pub fn lend<R>(&self, least: usize, most: usize, read: impl FnOnce(&[u8]) -> R) -> Option<R> {
+        let mut state = self.connection.shared.try_lock()?;
+        let slot = state.slots.get_mut(self.slot);
+        if slot.unread() < least && !slot.ended {
+            return None;
+        }
+        let given = slot.lend(most, read);
+        self.resume(&mut state);
+        Some(given)
+    }
+
+    /// Waits for a byte of content or its end, or for an error.
+    pub fn arrival(
+        &self,
+        timeout: Option<Duration>,
+        patience: &mut dyn Patience,
+    ) -> Result<(), Error> {
+        self.wait(Want::Data(1), timeout, patience).map(drop)
+    }
+
     /// Reads to the end.
     pub fn read_all(
         &self,

@@ -126,10 +126,18 @@ impl Slot {
 
     /// Copies content into `buffer` and says how much.
     pub(crate) fn copy(&mut self, buffer: &mut [u8]) -> usize {
-        let length = self.unread().min(buffer.len());
-        buffer[..length].copy_from_slice(&self.body[self.taken..self.taken + length]);
+        self.lend(buffer.len(), |content| {
+            buffer[..content.len()].copy_from_slice(content);
+            content.len()
+        })
+    }
+
+    /// Lends up to `most` bytes of content, which then count as taken.
+    pub(crate) fn lend<R>(&mut self, most: usize, read: impl FnOnce(&[u8]) -> R) -> R {
+        let length = self.unread().min(most);
+        let given = read(&self.body[self.taken..self.taken + length]);
         self.skip(length);
-        length
+        given
     }
 
     fn skip(&mut self, length: usize) {

@@ -48,6 +48,12 @@ impl PyExchange {
         quick(py, self.exchange.connection(), || look(&self.exchange))
     }
 
+    /// Content that is there, copied once: nothing is waited for while the connection's lock is held.
+    fn lend<'py>(&self, py: Python<'py>, least: usize, most: usize) -> Option<Bound<'py, PyBytes>> {
+        let new = |content: &[u8]| PyBytes::new(py, content);
+        self.exchange.lend(least, most, new)
+    }
+
     /// Does what may wait; what is at hand is taken without releasing the interpreter lock.
     fn wait<T: Send>(
         &self,
@@ -132,6 +138,9 @@ impl PyExchange {
     ) -> PyResult<Bound<'py, PyBytes>> {
         let timeout = limit(py, timeout)?;
         let most = portion(amount);
+        if let Some(bytes) = self.lend(py, most, most) {
+            return Ok(bytes);
+        }
         if most > IN_PLACE {
             let taken = self.wait(py, Interest::End, |exchange, patience| {
                 exchange.read_up_to(most, timeout, patience)
@@ -160,8 +169,15 @@ impl PyExchange {
     ) -> PyResult<Bound<'py, PyBytes>> {
         let timeout = limit(py, timeout)?;
         let most = portion(amount);
-        let some = self.wait(py, Interest::Data, |exchange, patience| {
-            exchange.read_some(most, timeout, patience)
+        if let Some(bytes) = self.lend(py, 1, most) {
+            return Ok(bytes);
+        }
+        wait(py, |patience| self.exchange.arrival(timeout, patience))?;
+        if let Some(bytes) = self.lend(py, 1, most) {
+            return Ok(bytes);
+        }
+        let some = wait(py, |patience| {
+            self.exchange.read_some(most, timeout, patience)
         })?;
         Ok(PyBytes::new(py, &some))
     }
