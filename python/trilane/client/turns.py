@@ -169,6 +169,9 @@ class Turns:
             if request.failed is not None:
                 raise request.failed
             with self._lock:
+                if request not in self._waiting:
+                    # Another thread has started it.
+                    continue
                 connection = self._ready()
                 head = self._waiting[0]
                 try:
