@@ -8,7 +8,6 @@ from http.client import HTTPMessage, ResponseNotReady
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from trilane.client.errors import IncompleteBody
-
 from trilane.client.message import message
 
 if TYPE_CHECKING:
@@ -23,6 +22,7 @@ T = TypeVar("T")
 VERSIONS: Final = {"h1.0": 10, "h1": 11, "h2": 20, "h3": 30}
 _NO_CONTENT: Final = frozenset({204, 304})
 _BLOCK: Final = 1 << 16
+_LARGE: Final = 1 << 20
 
 
 class Wait:
@@ -89,7 +89,7 @@ class HTTPResponse(io.BufferedIOBase):
     ) -> None:
         """Tells whose response it is, who wants to know when it has been read, and its status.
 
-        `closing` is its connection, where it takes no more requests and ends with its last response.
+        `closing` is its connection, where that takes no more requests and ends with this one.
         """
         self._owner = owner
         self._wait = wait
@@ -257,11 +257,29 @@ class HTTPResponse(io.BufferedIOBase):
             return ahead + data if ahead else data
         data = self._take_ahead(amt) if self._ahead else b""
         if len(data) < amt:
-            more = self._exchange.read(amt - len(data), self._wait.seconds)
-            self._taken += len(more)
+            if amt <= _LARGE:
+                more = self._exchange.read(amt - len(data), self._wait.seconds)
+                self._taken += len(more)
+            else:
+                more = self._read_by_parts(amt - len(data))
             data = data + more if data else more
         self._look_for_end()
         return data
+
+    def _read_by_parts(self, amt: int) -> bytes:
+        """Reads so that memory grows with what comes and not with what was asked for."""
+        parts = []
+        while amt > 0:
+            part = self._exchange.read(min(amt, _LARGE), self._wait.seconds)
+            self._taken += len(part)
+            if not part:
+                break
+            parts.append(part)
+            amt -= len(part)
+            if len(part) < _LARGE and not self._exchange.complete:
+                # An error comes after what came before it: it is for the next call.
+                break
+        return b"".join(parts)
 
     def _complete(self, error: IncompleteBody, ahead: bytes) -> None:
         """Says in the error what has arrived and what has not, and ends the response."""

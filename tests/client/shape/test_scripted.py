@@ -233,6 +233,8 @@ def test_an_error_of_the_callers_iterable_goes_through() -> None:
     with pytest.raises(KeyError):
         connection.request("POST", "/", body())
     assert sock.closed
+    with pytest.raises(client.ResponseNotReady):
+        connection.getresponse()
 
 
 def test_content_by_send() -> None:

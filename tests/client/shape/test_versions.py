@@ -162,8 +162,10 @@ def test_content_is_a_file(embedded: HTTPConnection) -> None:
     assert response.readinto(buffer) == 1000
     parts = [bytes(buffer), response.read(70_000), response.read1(), response.readline()]
     assert response.length == size - sum(map(len, parts))
-    parts.append(io.BufferedReader(response, 4096).read())
+    parts.append(response.read(1 << 60))
     assert b"".join(parts) == whole
+    embedded.request("GET", f"/bytes/{size}")
+    assert io.BufferedReader(embedded.getresponse(), 4096).read() == whole
 
 
 def test_no_content(embedded: HTTPConnection) -> None:
@@ -203,7 +205,10 @@ def test_the_socket_is_shown(embedded: HTTPConnection) -> None:
     if embedded.secure:
         assert sock.version() == "TLSv1.3"
         assert sock.selected_alpn_protocol() in ("http/1.1", "h2", "h3")
-        assert sock.getpeercert(True).startswith(b"\x30")
+        certificate = sock.getpeercert(True)
+        # QUIC's does not come out of the native part.
+        over_quic = sock.selected_alpn_protocol() == "h3"
+        assert certificate is None if over_quic else certificate.startswith(b"\x30")
     sock.close()
 
 
