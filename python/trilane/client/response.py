@@ -257,29 +257,31 @@ class HTTPResponse(io.BufferedIOBase):
             return ahead + data if ahead else data
         data = self._take_ahead(amt) if self._ahead else b""
         if len(data) < amt:
-            if amt <= _LARGE:
-                more = self._exchange.read(amt - len(data), self._wait.seconds)
-                self._taken += len(more)
-            else:
-                more = self._read_by_parts(amt - len(data))
+            more = self._fetch(amt - len(data))
             data = data + more if data else more
         self._look_for_end()
         return data
 
-    def _read_by_parts(self, amt: int) -> bytes:
-        """Reads so that memory grows with what comes and not with what was asked for."""
-        parts = []
-        while amt > 0:
-            part = self._exchange.read(min(amt, _LARGE), self._wait.seconds)
+    def _fetch(self, amount: int) -> bytes:
+        """Reads up to `amount` bytes; memory grows with what comes and not with what was asked for.
+
+        What came before an error is given before it: the error is for the next call.
+        """
+        parts: list[bytes] = []
+        while amount > 0:
+            size = min(amount, _LARGE)
+            try:
+                part = self._exchange.read(size, self._wait.seconds)
+            except IncompleteBody:
+                part = self._exchange.read1(size, 0) if self._exchange.unread else b""
+                if not part and not parts:
+                    raise
             self._taken += len(part)
-            if not part:
-                break
             parts.append(part)
-            amt -= len(part)
-            if len(part) < _LARGE and not self._exchange.complete:
-                # An error comes after what came before it: it is for the next call.
+            amount -= len(part)
+            if len(part) < size:
                 break
-        return b"".join(parts)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def _complete(self, error: IncompleteBody, ahead: bytes) -> None:
         """Says in the error what has arrived and what has not, and ends the response."""
