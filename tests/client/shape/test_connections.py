@@ -8,6 +8,7 @@ import io
 import socket
 import threading
 import time
+from collections.abc import Callable
 from urllib.parse import urlsplit
 
 import pytest
@@ -134,6 +135,34 @@ def test_a_connection_ends_with_its_last_response() -> None:
         response = connection.getresponse()
         assert response.read() == b"ok"
         assert ended.wait(20)
+
+
+@pytest.mark.parametrize("method", ["read", "read all", "readinto", "readline"])
+def test_nothing_is_lost_when_content_comes_late(method: str, connect: Connect) -> None:
+    connection = connect("embedded", "h1")
+    connection.request("GET", "/drip?bytes=10&duration=2s&delay=0")
+    response = connection.getresponse()
+    first = response.peek()
+    connection.sock.settimeout(0.05)
+    buffer = bytearray(10)
+    calls: dict[str, Callable[[], bytes]] = {
+        "read": lambda: response.read(10),
+        "read all": response.read,
+        "readinto": lambda: bytes(buffer[: response.readinto(buffer)]),
+        "readline": response.readline,
+    }
+    deadline = time.monotonic() + 20
+    timeouts = 0
+    while time.monotonic() < deadline:
+        try:
+            found = calls[method]()
+        except errors.ReadTimeout:
+            timeouts += 1
+        else:
+            break
+    assert found.startswith(first)
+    assert len(found) == 10
+    assert timeouts
 
 
 @pytest.mark.parametrize("amount", [None, 100, 1 << 30])
