@@ -5,7 +5,11 @@ from __future__ import annotations
 import asyncio
 import gc
 import io
+import os
+import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -234,3 +238,32 @@ def test_port_443_is_tls() -> None:
     assert not HTTPConnection("localhost").secure
     assert not HTTPConnection("localhost", 443, secure=False).secure
     assert HTTPConnection("localhost", secure=True).port == 443
+
+
+WAITING = """
+import sys
+from trilane.client.http import HTTPConnection
+
+connection = HTTPConnection("127.0.0.1", int(sys.argv[1]))
+ids = [connection.request("GET", "/") for _ in range(2)]
+print("waiting", flush=True)
+connection.get_response(ids[int(sys.argv[2])])
+"""
+
+
+@pytest.mark.parametrize("which", [0, 1], ids=["for a head", "for a turn"])
+def test_ctrl_c_ends_a_wait(which: int) -> None:
+    with chaos.serve(chaos.silent) as server:
+        process = subprocess.Popen(
+            [sys.executable, "-c", WAITING, str(server.port), str(which)],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        with process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "waiting\n"
+            process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=20)
+        assert said.strip().endswith("KeyboardInterrupt")
