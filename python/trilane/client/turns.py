@@ -90,14 +90,31 @@ class Turns:
         with self._lock:
             # One that has ended meanwhile refuses the request: no need to ask it first.
             connection = self._connection or self._ready()
+            if request.method not in REPEATABLE:
+                connection = self._fresh(connection)
             if self._waiting or not self._start(connection, request):
                 self._waiting.append(request)
             ident = self._next or 0
             self._next = ident + self._step
             self._outstanding[ident] = request
         if request.exchange is not None and request.streaming:
-            uploading.upload(request, self._wait)
+            try:
+                uploading.upload(request, self._wait)
+            except BaseException:
+                # Half a request: it was cancelled, and nothing will answer it.
+                self._outstanding.pop(ident, None)
+                raise
         return ident
+
+    def _fresh(self, connection: Connection | SocketConnection) -> Connection | SocketConnection:
+        """The connection, looked at if idle: what must not be sent twice needs one that lives.
+
+        A server may have closed it meanwhile (RFC 9112 §9.5).
+        """
+        if not self._outstanding and not connection.is_alive():
+            self._release(connection)
+            return self._ready()
+        return connection
 
     def _start(self, connection: Connection | SocketConnection, request: Request) -> bool:
         """Submits a request; False when the connection takes no more now."""
@@ -169,6 +186,9 @@ class Turns:
             if request.failed is not None:
                 raise request.failed
             with self._lock:
+                if request not in self._waiting:
+                    # Another thread has started it.
+                    continue
                 connection = self._ready()
                 head = self._waiting[0]
                 try:
