@@ -24,6 +24,8 @@ from .sending import OnInformational, Sending, send
 from .timeouts import TimeoutGiven, Timeouts, timeouts
 from .tls import Certificate, Verify, tls_of
 
+__all__ = ["Client", "Options", "Proxy", "Response", "Timeouts"]
+
 USER_AGENT: Final = f"trilane/{_version}"
 ACCEPT_ENCODING: Final = "gzip, deflate, br, zstd"
 _DEFAULTS: Final[tuple[Field, ...]] = (

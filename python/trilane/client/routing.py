@@ -45,10 +45,32 @@ from typing import Final, Generic
 
 from . import altsvc
 from .errors import ClientClosed, ConnectTimeout, Error, VersionUnavailable
-from .lanes import Attempt, Connection, Entry, Lane, Policy, Pooled, Proxy, Route, Ticket
+from .lanes import (
+    VERSIONS,
+    Attempt,
+    Connection,
+    Entry,
+    Lane,
+    Policy,
+    Pooled,
+    Proxy,
+    Route,
+    Ticket,
+)
 from .origins import Origin
 
-__all__ = ["Attempt", "Entry", "Policy", "Pooled", "Proxy", "Route", "Router", "Ticket"]
+__all__ = [
+    "VERSIONS",
+    "Attempt",
+    "Connection",
+    "Entry",
+    "Policy",
+    "Pooled",
+    "Proxy",
+    "Route",
+    "Router",
+    "Ticket",
+]
 
 PATIENCE_S: Final = 1.0
 """How long an alternative may take to answer where nothing is known of the origin's distance."""
