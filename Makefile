@@ -30,7 +30,7 @@ export TRILANE_TEST_PYTHON := $(BIN)/python
 export PYO3_PYTHON := $(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help race test test-rust test-python test-lab test-e2e bench lint fuzz docs build pins clean
+.PHONY: help race test test-rust test-python test-client test-lab test-e2e bench lint fuzz docs build pins clean
 .DELETE_ON_ERROR:
 
 help: ## this list
@@ -43,7 +43,7 @@ build: $(STAMPS)/extension ## .venv/bin/trilane and target/release/trilane
 	cargo build --release --package trilane-cli
 	@echo "built $(BIN)/trilane and $(TARGET)/release/trilane"
 
-test: test-rust test-python test-lab test-e2e ## everything that must pass before a commit
+test: test-rust test-python test-client test-lab test-e2e ## everything that must pass before a commit
 
 test-rust: $(STAMPS)/test
 	cargo test
