@@ -36,12 +36,14 @@ class Response:
         "_decode_limit",
         "_decoder",
         "_decodes",
-        "_ended",
         "_exchange",
         "_fields",
         "_headers",
+        "_informational",
         "_read_timeout",
+        "_reason",
         "_release",
+        "_trailers",
         "method",
         "status",
         "stream_id",
@@ -71,28 +73,33 @@ class Response:
         """`h1`, `h2`, `h3`, or `h1.0` where the server answered in HTTP/1.0."""
         self.stream_id = exchange.stream_id
         """Id of the stream, or the number of the request on its HTTP/1.1 connection."""
-        self._exchange = exchange
+        # None at the end of the content: whoever keeps responses keeps no connections.
+        self._exchange: Exchange | None = exchange
         self._read_timeout = read_timeout
         self._decodes = decodes
         self._decode_limit = decode_limit
         self._decoder: Decoder | None = None
         self._release: Callable[[Exchange], None] | None = release
         self._fields = fields
+        self._reason = ""
+        self._trailers: list[tuple[str, str]] = []
+        self._informational: list[tuple[int, list[tuple[str, str]]]] = []
         self._headers: Headers | None = None
         self._content: bytes | None = None
-        self._ended = False
 
     @property
     def reason(self) -> str:
         """The reason phrase of HTTP/1.1; empty in the others."""
-        return self._exchange.reason
+        return self._reason if self._exchange is None else self._exchange.reason
 
     @property
     def fields(self) -> list[tuple[str, str]]:
         """The fields as they came, in their order."""
-        if self._fields is None:
-            self._fields = self._exchange.fields()
-        return self._fields
+        fields = self._fields
+        if fields is None:
+            # `close` takes them before it lets the exchange go.
+            fields = self._fields = [] if self._exchange is None else self._exchange.fields()
+        return fields
 
     @property
     def headers(self) -> Headers:
@@ -104,12 +111,13 @@ class Response:
     @property
     def trailers(self) -> Headers:
         """The fields after the content; empty until it has been read, and where there are none."""
-        return Headers(self._exchange.trailers())
+        return Headers(self._trailers)
 
     @property
     def informational(self) -> list[tuple[int, list[tuple[str, str]]]]:
         """Status and fields of each 1xx response before this one."""
-        return self._exchange.informational
+        exchange = self._exchange
+        return self._informational if exchange is None else exchange.informational
 
     @property
     def is_success(self) -> bool:
@@ -119,7 +127,7 @@ class Response:
     @property
     def is_closed(self) -> bool:
         """Whether the connection has been given back."""
-        return self._release is None
+        return self._exchange is None
 
     @property
     def content(self) -> bytes:
@@ -205,14 +213,16 @@ class Response:
             piece = self.read1(view.nbytes)
             view[: len(piece)] = piece
             return len(piece)
-        if self._ended or not view.nbytes:
+        exchange = self._exchange
+        if exchange is None or not view.nbytes:
             return 0
         try:
-            count = self._exchange.readinto(view, self._read_timeout)
+            count = exchange.readinto(view, self._read_timeout)
         except BaseException:
             self.close()
             raise
-        self._look(count)
+        if not count or (exchange.complete and not exchange.unread):
+            self.close()
         return count
 
     def iter_bytes(self, size: int | None = None) -> Iterator[bytes]:
@@ -246,10 +256,15 @@ class Response:
 
     def close(self) -> None:
         """Give the connection back; content that has not come is cancelled. Idempotent."""
-        self._ended = True
-        release, self._release = self._release, None
-        if release is not None:
-            release(self._exchange)
+        exchange, release = self._exchange, self._release
+        if exchange is None or release is None:
+            return
+        _ = self.fields
+        self._reason = exchange.reason
+        self._informational = exchange.informational
+        self._trailers = exchange.trailers()
+        self._exchange = self._release = None
+        release(exchange)
 
     def __enter__(self) -> Self:
         return self
@@ -263,7 +278,8 @@ class Response:
         self.close()
 
     def __del__(self) -> None:
-        self.close()
+        if self._exchange is not None and self._release is not None:
+            self._release(self._exchange)
 
     def __repr__(self) -> str:
         return f"<Response {self.status} {self.version} {self.method} {self.url}>"
@@ -271,12 +287,11 @@ class Response:
     def _read_all(self) -> bytes:
         if not self._decodes or self._begin_decoding() is None:
             exchange = self._exchange
-            if not self._ended and exchange.complete:
+            if exchange is not None and exchange.complete:
                 try:
-                    data = exchange.read(-1, 0)
+                    return exchange.read(-1, 0)
                 finally:
                     self.close()
-                return data
         pieces: list[bytes] = []
         try:
             # Not one read of everything: its timeout would be for the whole content.
@@ -288,21 +303,18 @@ class Response:
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def _raw(self, amount: int) -> bytes:
-        if self._ended or not amount:
+        exchange = self._exchange
+        if exchange is None or not amount:
             return b""
         try:
-            piece = self._exchange.read1(amount, self._read_timeout)
+            piece = exchange.read1(amount, self._read_timeout)
         except BaseException:
             self.close()
             raise
-        self._look(len(piece))
-        return piece
-
-    def _look(self, count: int) -> None:
-        """Whether that was the end: then others can have the connection."""
-        exchange = self._exchange
-        if not count or (exchange.complete and not exchange.unread):
+        # At the end others can have the connection.
+        if not piece or (exchange.complete and not exchange.unread):
             self.close()
+        return piece
 
     def _begin_decoding(self) -> Decoder | None:
         """The decoder, made when content is read first; None where nothing is to be decoded."""

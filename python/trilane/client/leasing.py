@@ -179,6 +179,10 @@ class Pool:
                 race=attempt.race_s,
                 unix=attempt.unix,
             )
+            descriptor = connection.fileno()
+            with self._lock:
+                entry = self._router.opened(attempt, connection, monotonic())
+                entry.descriptor = descriptor
         except Error as error:
             with self._lock:
                 again = self._router.failed(attempt, error, monotonic())
@@ -191,9 +195,6 @@ class Pool:
                 self._router.abandoned(attempt, monotonic())
             self._collect()
             raise
-        with self._lock:
-            entry = self._router.opened(attempt, connection, monotonic())
-        entry.descriptor = connection.fileno()
         self._collect()
         return entry
 

@@ -115,7 +115,7 @@ class Client:
         proxies_used = Proxies.of(proxies)
         # Bounded, for crawlers; a dictionary would grow with every origin.
         self._route = functools.lru_cache(1024)(
-            lambda origin: Route(origin, proxies_used.choose(origin))
+            lambda origin: Route.to(origin, proxies_used.choose(origin))
         )
 
     def request(

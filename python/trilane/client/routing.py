@@ -89,7 +89,7 @@ class Router(Generic[Connection]):
         self.is_closed = False
         self._lanes: dict[Route, Lane[Connection]] = {}
         self._entries: dict[Entry[Connection], None] = {}
-        self._attempts = 0
+        self._attempts: set[Attempt] = set()
         self._waiting = 0
         self._next_expiry = 0.0
         tcp = tuple(version for version in policy.versions if version != "h3")
@@ -193,8 +193,11 @@ class Router(Generic[Connection]):
         return attempt.alone
 
     def abandoned(self, attempt: Attempt, now: float) -> None:
-        """The caller gave the attempt up for its own reasons; the next who waits makes its own."""
-        if not self.is_closed:
+        """The caller gave the attempt up for its own reasons; the next who waits makes its own.
+
+        Nothing happens where the attempt has ended already: an interrupt may come at any point.
+        """
+        if not self.is_closed and attempt in self._attempts:
             self._freed(self._ended(attempt), now)
 
     def release(self, entry: Entry[Connection], now: float, *, reusable: bool) -> None:
@@ -306,9 +309,8 @@ class Router(Generic[Connection]):
         patience = PATIENCE_S if known is None else max(LEAST_PATIENCE_S, 2 * known)
         lane.probing = True
         lane.count += 1
-        self._attempts += 1
         origin = lane.route.origin
-        return Attempt(
+        attempt = Attempt(
             route=lane.route,
             host=alternative.host,
             port=alternative.port,
@@ -323,6 +325,8 @@ class Router(Generic[Connection]):
             alone=True,
             began=now,
         )
+        self._attempts.add(attempt)
+        return attempt
 
     def _begin(self, lane: Lane[Connection], now: float) -> Attempt:
         """An attempt where no connection has room."""
@@ -344,8 +348,7 @@ class Router(Generic[Connection]):
             place = Origin(origin.scheme, alternative.host, alternative.port)
         lane.opening += 1
         lane.count += 1
-        self._attempts += 1
-        return Attempt(
+        attempt = Attempt(
             route=route,
             host=place.host,
             port=place.port,
@@ -360,6 +363,8 @@ class Router(Generic[Connection]):
             alone=False,
             began=now,
         )
+        self._attempts.add(attempt)
+        return attempt
 
     def _alternative(self, route: Route, now: float) -> altsvc.Alternative | None:
         if not self._h3 or not self._direct(route):
@@ -390,7 +395,7 @@ class Router(Generic[Connection]):
         """Whether the limits allow another connection, perhaps instead of one that lies idle."""
         if lane.count >= self.policy.max_per_origin:
             return False
-        if len(self._entries) + self._attempts < self.policy.max_connections:
+        if len(self._entries) + len(self._attempts) < self.policy.max_connections:
             return True
         if not evict:
             return False
@@ -405,7 +410,7 @@ class Router(Generic[Connection]):
         return True
 
     def _ended(self, attempt: Attempt) -> Lane[Connection]:
-        self._attempts -= 1
+        self._attempts.remove(attempt)
         lane = self._lanes[attempt.route]
         lane.count -= 1
         if attempt.alone:
