@@ -72,10 +72,9 @@ class Pool:
 
     def misdirected(self, entry: Entry[Connection]) -> None:
         """The alternative answered 421."""
-        if entry.alternative is not None:
-            with self._lock:
-                self._router.alternatives.misdirected(entry.route.origin, entry.alternative)
-            self._collect()
+        with self._lock:
+            self._router.misdirected(entry, monotonic())
+        self._collect()
 
     def broken(self, entry: Entry[Connection]) -> None:
         """A connection died under a request."""

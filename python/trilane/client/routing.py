@@ -232,6 +232,12 @@ class Router(Generic[Connection]):
         if entry.alternative is not None:
             self.alternatives.broken(entry.route.origin, entry.alternative, now)
 
+    def misdirected(self, entry: Entry[Connection], now: float) -> None:
+        """The alternative answered 421: it takes no more requests, and is no alternative."""
+        if entry.alternative is not None and not entry.retired:
+            self.alternatives.misdirected(entry.route.origin, entry.alternative)
+            self._retire(self._lanes[entry.route], entry, now)
+
     def close(self, *, abort: bool = False) -> None:
         """Take no more requests; who waits gets ClientClosed. Idempotent.
 

@@ -38,6 +38,24 @@ def test_alt_svc_of_another_server_leads_to_http_3_too(caddy_peer: Peer) -> None
         assert versions == ["h2", "h3", "h3"]
 
 
+def test_an_alternative_that_is_misdirected_is_given_up(server: Peer) -> None:
+    with Client(verify=str(server.ca), timeout=20.0) as client:
+        assert [client.get(server.url("h2")).version for _ in range(2)] == ["h2", "h3"]
+        # The origin itself says the same then, and that is the response.
+        response = client.get(server.url("h2", "/status/421"))
+        assert (response.status, response.version) == (421, "h2")
+        assert client.get(server.url("h2")).version == "h2"
+        assert [version for _, version in client.connections] == ["h2"]
+
+
+def test_a_change_of_the_network_forgets_alternatives(server: Peer) -> None:
+    with Client(verify=str(server.ca), timeout=20.0) as client:
+        assert client.get(server.url("h2")).version == "h2"
+        client.network_changed()
+        assert client.get(server.url("h2")).version == "h2"
+        assert client.get(server.url("h2")).version == "h3"
+
+
 def test_it_is_not_used_where_it_is_switched_off(server: Peer) -> None:
     for client in (
         Client(verify=str(server.ca), alternatives="off"),
