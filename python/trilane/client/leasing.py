@@ -41,14 +41,20 @@ class Pool:
         # response can be given back by the garbage collector, in the middle of anything.
         self._returned: deque[tuple[Entry[Connection], bool]] = deque()
 
-    def lease(self, route: Route, limits: Timeouts) -> Entry[Connection]:
+    def lease(
+        self, route: Route, limits: Timeouts, *, wait: bool = True
+    ) -> Entry[Connection] | None:
         """A connection for one more request; `give_back` ends the lease.
+
+        None: there is none now, and it may not `wait` for one. To open one is no waiting.
 
         Errors: ConnectFailed and its kinds, PoolTimeout, ClientClosed.
         """
         began = monotonic()
         while True:
-            outcome = self._next(route, limits, began)
+            outcome = self._next(route, limits, began, wait=wait)
+            if outcome is None:
+                return None
             if isinstance(outcome, Attempt):
                 entry = self._open(outcome, limits)
                 if entry is not None:
@@ -105,20 +111,19 @@ class Pool:
             self._router.close(abort=abort)
         self._collect()
 
-    def _next(self, route: Route, limits: Timeouts, began: float) -> Entry[Connection] | Attempt:
+    def _next(
+        self, route: Route, limits: Timeouts, began: float, *, wait: bool
+    ) -> Entry[Connection] | Attempt | None:
         now = monotonic()
         ticket = None
         with self._lock:
             outcome = self._router.acquire(route, now)
-            if outcome is None:
+            if outcome is None and wait:
                 event = threading.Event()
                 ticket = self._router.wait(route, event.set)
         if self._returned or self._router.discarded:
             self._collect()
-        if ticket is not None:
-            return self._wait(ticket, event, limits, began)
-        assert outcome is not None  # noqa: S101 - or there would be a ticket
-        return outcome
+        return outcome if ticket is None else self._wait(ticket, event, limits, began)
 
     def _wait(
         self, ticket: Ticket[Connection], event: threading.Event, limits: Timeouts, began: float

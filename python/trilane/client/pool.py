@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import json as json_codec
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Final, Self, TypedDict, Unpack
@@ -21,6 +21,7 @@ from .origins import Address, parse
 from .proxies import Proxies
 from .request import Field, Fields, Request, pairs, with_defaults
 from .sending import OnInformational, Sending, send
+from .several import send_all
 from .timeouts import TimeoutGiven, Timeouts, timeouts
 from .tls import Certificate, Verify, tls_of
 
@@ -180,7 +181,26 @@ class Client:
         request = Request(method, address.target, address.authority, fields, content)
         if fields:
             request.believe()
-        return self._send(request, address, target, options, decodes=options.get("decode", False))
+        decodes = options.get("decode", False)
+        return send(request, self._complete(request, address, target, options, decodes=decodes))
+
+    def get_all(
+        self, urls: Iterable[str], *, ahead: int = 100, **options: Unpack[_WithHeaders]
+    ) -> Iterator[Response]:
+        """GET many URLs from one thread: their responses in order, content and all.
+
+        Up to `ahead` requests are on their way before the oldest response is read, on one
+        connection where it is HTTP/2 or HTTP/3, and on six of HTTP/1.1, as browsers have. The URLs
+        are taken from their iterable as requests are sent. An error ends the iteration, and what
+        is on its way is cancelled, as when the iteration is left.
+
+        Errors: those of `request`; ValueError where `ahead` is less than 1.
+        """
+        if ahead < 1:
+            raise ValueError(f"get_all(ahead={ahead}): give at least 1")
+        headers = pairs(options.pop("headers", None))
+        made = (self._prepare("GET", url, headers, None, None, options) for url in urls)
+        return send_all(made, ahead)
 
     def get(self, url: str, **options: Unpack[_WithHeaders]) -> Response:
         """`request("GET", url)`."""
@@ -247,9 +267,19 @@ class Client:
         json: Any,
         options: Options,
     ) -> Response:
+        return send(*self._prepare(method, url, pairs(headers), content, json, options))
+
+    def _prepare(
+        self,
+        method: str,
+        url: str,
+        given: list[Field],
+        content: Content,
+        json: Any,
+        options: Options,
+    ) -> tuple[Request, Sending]:
         address = parse(url)
         fields = self._fields
-        given = pairs(headers)
         if json is not None:
             content = json_codec.dumps(json, separators=(",", ":"))
             given = with_defaults([("content-type", "application/json")], given)
@@ -260,9 +290,10 @@ class Client:
         request = Request(method, address.target, address.authority, fields, content)
         if given or self._believes:
             request.believe()
-        return self._send(request, address, None, options, decodes=options.get("decode", True))
+        decodes = options.get("decode", True)
+        return request, self._complete(request, address, None, options, decodes=decodes)
 
-    def _send(
+    def _complete(
         self,
         request: Request,
         address: Address,
@@ -270,7 +301,8 @@ class Client:
         options: Options,
         *,
         decodes: bool,
-    ) -> Response:
+    ) -> Sending:
+        """Fill in what depends on the route and the options."""
         route = self._route(address.origin)
         url = address.url
         if target is not None:
@@ -279,10 +311,11 @@ class Client:
             if target is None:
                 request.target = url
             request.add(route.proxy.fields)
-        if options.get("expect_continue"):
-            request.expect_continue()
-        request.follow(options.get("trailers", ()))
-        how = Sending(
+        if options:
+            if options.get("expect_continue"):
+                request.expect_continue()
+            request.follow(options.get("trailers", ()))
+        return Sending(
             self._pool,
             route,
             url,
@@ -292,7 +325,6 @@ class Client:
             self._learns and address.origin.scheme == "https" and route.proxy is None,
             options.get("on_informational"),
         )
-        return send(request, how)
 
 
 class _WithHeaders(Options, total=False):

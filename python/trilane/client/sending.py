@@ -23,7 +23,7 @@ from .errors import (
     WriteTimeout,
 )
 from .leasing import Pool
-from .request import Field, Request
+from .request import Request
 from .retry import pause
 from .routing import Entry, Route
 from .timeouts import Timeouts
@@ -49,40 +49,93 @@ class Sending(NamedTuple):
     on_informational: OnInformational | None = None
 
 
+class Sent(NamedTuple):
+    """A request on its way."""
+
+    request: Request
+    how: Sending
+    entry: Entry[Connection]
+    exchange: Exchange
+    complete: bool
+    """Whether all of its content was sent."""
+
+
 def send(request: Request, how: Sending) -> Response:
     """The response, its content unread.
 
     Errors: every one of `errors`; exceptions of the content's own pass through.
     """
-    attempts = 0
+    return _persist(request, how, 0)
+
+
+def begin(request: Request, how: Sending, *, wait: bool) -> Sent | None:
+    """Send it, and leave the response for `finish`. None: it would have to `wait`, and may not."""
     while True:
-        entry = how.pool.lease(how.route, how.limits)
-        attempts += 1
+        entry = how.pool.lease(how.route, how.limits, wait=wait)
+        if entry is None:
+            return None
         try:
-            response = _send_on(entry, request, how)
+            return _submit(entry, request, how)
         except Full:
             # Other threads took the last streams: queue up again, which is bounded by its timeout.
-            attempts -= 1
             continue
+
+
+def finish(sent: Sent) -> Response:
+    """The response to what `begin` has sent, its content unread; errors as those of `send`."""
+    try:
+        response = _answer(sent)
+    except Error as error:
+        _try_again(error, sent, 1, sent.request)
+        return _persist(sent.request, sent.how, 1)
+    return _persist(sent.request, sent.how, 1) if _is_misdirected(response, sent) else response
+
+
+def abandon(sent: Sent) -> None:
+    """Nobody wants the response."""
+    _end(sent.how.pool, sent.entry, sent.exchange, sent=False)
+
+
+def _persist(request: Request, how: Sending, attempts: int) -> Response:
+    """Send until there is a response, or an error that stays; it was sent `attempts` times."""
+    while True:
+        attempts += 1
+        sent = None
+        try:
+            sent = begin(request, how, wait=True)
+            assert sent is not None  # noqa: S101 - it may wait
+            response = _answer(sent)
         except Error as error:
-            if entry.alternative is not None and isinstance(error, ConnectionClosed):
-                how.pool.broken(entry)
-            wait = pause(error, request.method, attempts, replayable=request.replayable)
-            if wait is None:
-                raise
-            if wait:
-                time.sleep(wait)
+            _try_again(error, sent, attempts, request)
             continue
-        if response.status == _MISDIRECTED and entry.alternative is not None:
-            # RFC 9110 §15.5.20: not this server's business, so ask the origin itself.
-            how.pool.misdirected(entry)
-            if request.replayable:
-                response.close()
-                continue
-        return response
+        if not _is_misdirected(response, sent):
+            return response
 
 
-def _send_on(entry: Entry[Connection], request: Request, how: Sending) -> Response:
+def _try_again(error: Error, sent: Sent | None, attempts: int, request: Request) -> None:
+    """Return when the request may be sent again; else raise the error."""
+    if sent is not None and isinstance(error, ConnectionClosed):
+        sent.how.pool.broken(sent.entry)
+    wait = pause(error, request.method, attempts, replayable=request.replayable)
+    if wait is None:
+        raise error
+    if wait:
+        time.sleep(wait)
+
+
+def _is_misdirected(response: Response, sent: Sent) -> bool:
+    """Whether an alternative says that it is none: the origin itself has to be asked."""
+    if response.status != _MISDIRECTED or sent.entry.alternative is None:
+        return False
+    # RFC 9110 §15.5.20.
+    sent.how.pool.misdirected(sent.entry)
+    if not sent.request.replayable:
+        return False
+    response.close()
+    return True
+
+
+def _submit(entry: Entry[Connection], request: Request, how: Sending) -> Sent:
     connection = entry.connection
     streaming = request.upload is not None or bool(request.trailers)
     fields = request.fields
@@ -104,14 +157,23 @@ def _send_on(entry: Entry[Connection], request: Request, how: Sending) -> Respon
     except BaseException:
         how.pool.give_back(entry, reusable=not connection.is_closing)
         raise
-    sent = True
+    complete = True
+    if streaming:
+        try:
+            complete = _upload(exchange, request, how.limits)
+        except BaseException:
+            _end(how.pool, entry, exchange, sent=False)
+            raise
+    return Sent(request, how, entry, exchange, complete)
+
+
+def _answer(sent: Sent) -> Response:
+    request, how, entry, exchange, complete = sent
     try:
-        if streaming:
-            sent = _upload(exchange, request, how.limits)
         if how.on_informational is not None:
             _tell(exchange, how.on_informational, how.limits.read)
         status = exchange.head(how.limits.read)
-        fields_received = _learn(exchange, entry, how) if how.learns else None
+        fields = _learn(exchange, entry, how) if how.learns else None
     except BaseException:
         _end(how.pool, entry, exchange, sent=False)
         raise
@@ -120,11 +182,11 @@ def _send_on(entry: Entry[Connection], request: Request, how: Sending) -> Respon
         status,
         method=request.method,
         url=how.url,
-        fields=fields_received,
+        fields=fields,
         read_timeout=how.limits.read,
         decodes=how.decodes,
         decode_limit=how.max_decoded,
-        release=functools.partial(_end, how.pool, entry, sent=sent),
+        release=functools.partial(_end, how.pool, entry, sent=complete),
     )
 
 
@@ -213,4 +275,4 @@ def _learn(exchange: Exchange, entry: Entry[Connection], how: Sending) -> list[t
     return fields
 
 
-__all__ = ["CONTINUE_S", "Field", "OnInformational", "Sending", "send"]
+__all__ = ["CONTINUE_S", "OnInformational", "Sending", "Sent", "abandon", "begin", "finish", "send"]

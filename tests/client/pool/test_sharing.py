@@ -237,7 +237,7 @@ print("fine")
 
 
 WAITS = {
-    "head": 'client.get(sys.argv[1] + "/delay/60s")',
+    "head": 'client.get(sys.argv[1] + "/delay/5s")',
     "content": "client.get(sys.argv[2])",
     "pool": 'held = client.send("GET", sys.argv[1] + "/bytes/5m"); client.get(sys.argv[1])',
     "upload": "client.post(sys.argv[3], bytes(100_000_000))",
