@@ -6,7 +6,7 @@ import codecs
 import io
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -16,8 +16,12 @@ from .fields import Headers
 if TYPE_CHECKING:
     from trilane._core import Decoder, Exchange
 
+    from .sending import Sent
+
 CODINGS: Final = frozenset({"gzip", "x-gzip", "deflate", "br", "zstd"})
 """Content codings that are undone (RFC 9110 §8.4)."""
+_CODED: Final = "content-encoding"
+_CODED_LENGTH: Final = len(_CODED)
 PIECE: Final = 64 * 1024
 """Bytes that iteration hands out at most, unless it is told otherwise."""
 _ALL_AT_ONCE: Final = 1024 * 1024
@@ -32,65 +36,55 @@ class Response:
     """
 
     __slots__ = (
+        "_address",
         "_content",
-        "_decode_limit",
         "_decoder",
         "_decodes",
         "_exchange",
         "_fields",
         "_headers",
+        "_how",
         "_informational",
-        "_read_timeout",
         "_reason",
-        "_release",
+        "_sent",
         "_trailers",
         "method",
         "status",
         "stream_id",
-        "url",
         "version",
     )
 
-    def __init__(  # noqa: PLR0913 - made in one place
-        self,
-        exchange: Exchange,
-        status: int,
-        *,
-        method: str,
-        url: str,
-        fields: list[tuple[str, str]] | None,
-        read_timeout: float | None,
-        decodes: bool,
-        decode_limit: int | None,
-        release: Callable[[Exchange], None],
+    def __init__(
+        self, sent: Sent, status: int, fields: list[tuple[str, str]] | None = None
     ) -> None:
+        request, self._address, self._how = sent.call
+        exchange = sent.exchange
         self.status = status
         """The status code."""
-        self.method = method
-        self.url = url
-        """The URL asked for, without userinfo and fragment."""
+        self.method = request.method
         self.version = exchange.version
         """`h1`, `h2`, `h3`, or `h1.0` where the server answered in HTTP/1.0."""
         self.stream_id = exchange.stream_id
         """Id of the stream, or the number of the request on its HTTP/1.1 connection."""
         # None at the end of the content: whoever keeps responses keeps no connections.
+        self._sent: Sent | None = sent
         self._exchange: Exchange | None = exchange
-        self._read_timeout = read_timeout
-        self._decodes = decodes
-        self._decode_limit = decode_limit
+        self._decodes = self._how.decodes
         self._decoder: Decoder | None = None
-        self._release: Callable[[Exchange], None] | None = release
         self._fields = fields
-        self._reason = ""
-        self._trailers: list[tuple[str, str]] = []
-        self._informational: list[tuple[int, list[tuple[str, str]]]] = []
         self._headers: Headers | None = None
         self._content: bytes | None = None
 
     @property
+    def url(self) -> str:
+        """The URL asked for, without userinfo and fragment."""
+        return self._address.url
+
+    @property
     def reason(self) -> str:
         """The reason phrase of HTTP/1.1; empty in the others."""
-        return self._reason if self._exchange is None else self._exchange.reason
+        exchange = self._exchange
+        return self._reason if exchange is None else exchange.reason
 
     @property
     def fields(self) -> list[tuple[str, str]]:
@@ -111,7 +105,7 @@ class Response:
     @property
     def trailers(self) -> Headers:
         """The fields after the content; empty until it has been read, and where there are none."""
-        return Headers(self._trailers)
+        return Headers(self._trailers if self._exchange is None else [])
 
     @property
     def informational(self) -> list[tuple[int, list[tuple[str, str]]]]:
@@ -161,7 +155,7 @@ class Response:
     def load(self) -> None:
         """Read all of the content, for `content`."""
         if self._content is None:
-            self._content = self.read()
+            self._content = self._read_all()
 
     def read(self, amount: int = -1) -> bytes:
         """Up to `amount` bytes, fewer only at the end; -1: all that follows.
@@ -217,7 +211,7 @@ class Response:
         if exchange is None or not view.nbytes:
             return 0
         try:
-            count = exchange.readinto(view, self._read_timeout)
+            count = exchange.readinto(view, self._how.limits.read)
         except BaseException:
             self.close()
             raise
@@ -256,15 +250,16 @@ class Response:
 
     def close(self) -> None:
         """Give the connection back; content that has not come is cancelled. Idempotent."""
-        exchange, release = self._exchange, self._release
-        if exchange is None or release is None:
+        exchange, sent = self._exchange, self._sent
+        if exchange is None or sent is None:
             return
-        _ = self.fields
+        if self._fields is None:
+            self._fields = exchange.fields()
         self._reason = exchange.reason
         self._informational = exchange.informational
         self._trailers = exchange.trailers()
-        self._exchange = self._release = None
-        release(exchange)
+        self._exchange = self._sent = None
+        sent.end()
 
     def __enter__(self) -> Self:
         return self
@@ -278,8 +273,8 @@ class Response:
         self.close()
 
     def __del__(self) -> None:
-        if self._exchange is not None and self._release is not None:
-            self._release(self._exchange)
+        if self._sent is not None:
+            self._sent.end()
 
     def __repr__(self) -> str:
         return f"<Response {self.status} {self.version} {self.method} {self.url}>"
@@ -307,7 +302,7 @@ class Response:
         if exchange is None or not amount:
             return b""
         try:
-            piece = exchange.read1(amount, self._read_timeout)
+            piece = exchange.read1(amount, self._how.limits.read)
         except BaseException:
             self.close()
             raise
@@ -320,18 +315,16 @@ class Response:
         """The decoder, made when content is read first; None where nothing is to be decoded."""
         if self._decoder is not None:
             return self._decoder
-        named = [
-            coding.strip().lower()
-            for name, value in self.fields
-            if name.lower() == "content-encoding"
-            for coding in value.split(",")
-        ]
-        codings = [coding for coding in named if coding not in {"", "identity"}]
+        codings: list[str] = []
+        for name, value in self.fields:
+            if len(name) == _CODED_LENGTH and name.lower() == _CODED:
+                named = (coding.strip().lower() for coding in value.split(","))
+                codings += [coding for coding in named if coding not in {"", "identity"}]
         if not codings or not CODINGS.issuperset(codings):
             # What is not known is handed on as it is; `headers` says so.
             self._decodes = False
             return None
         from trilane._core import Decoder  # noqa: PLC0415 - most responses need none
 
-        self._decoder = Decoder(codings, limit=self._decode_limit)
+        self._decoder = Decoder(codings, limit=self._how.max_decoded)
         return self._decoder

@@ -51,24 +51,40 @@ class Pool:
         Errors: ConnectFailed and its kinds, PoolTimeout, ClientClosed.
         """
         began = monotonic()
+        with self._lock:
+            entry = self._router.acquire(route, began)
+        if self._returned:
+            self._collect()
+        if entry is not None and not isinstance(entry, Attempt) and not entry.idle:
+            return entry
+        outcome: Entry[Connection] | Attempt | None = entry
         while True:
-            outcome = self._next(route, limits, began, wait=wait)
+            if outcome is None:
+                outcome = self._next(route, limits, began, wait=wait)
             if outcome is None:
                 return None
             if isinstance(outcome, Attempt):
-                entry = self._open(outcome, limits)
-                if entry is not None:
-                    return entry
+                opened = self._open(outcome, limits)
+                if opened is not None:
+                    return opened
             # What lay idle may have been closed by the server meanwhile.
             elif not (outcome.idle and outcome.reused) or outcome.connection.is_alive():
                 return outcome
             else:
                 self.give_back(outcome, reusable=False)
+            outcome = None
 
     def give_back(self, entry: Entry[Connection], *, reusable: bool) -> None:
         """End a lease. Waits for nothing, so the garbage collector may call it anywhere."""
-        self._returned.append((entry, reusable))
-        self._collect()
+        if not self._lock.acquire(False):
+            self._returned.append((entry, reusable))
+        else:
+            try:
+                self._router.release(entry, monotonic(), reusable=reusable)
+            finally:
+                self._lock.release()
+        if self._returned or self._router.discarded:
+            self._collect()
 
     def learn(self, origin: Origin, value: str, age_s: float) -> None:
         """Take in the field `alt-svc`."""
@@ -212,7 +228,7 @@ class Pool:
 
         Whoever had the lock calls this after letting it go, so nothing stays behind.
         """
-        while self._returned and self._lock.acquire(blocking=False):
+        while self._returned and self._lock.acquire(False):
             try:
                 while self._returned:
                     entry, reusable = self._returned.popleft()

@@ -7,21 +7,20 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from .answer import Response
-from .request import Request
-from .sending import Sending, Sent, abandon, begin, finish
+from .sending import Call, Sent, begin, finish
 
 MOST_OF_HTTP_1: Final = 6
 """Requests on their way over HTTP/1.1, each on a connection of its own."""
 
 
-def send_all(requests: Iterable[tuple[Request, Sending]], ahead: int) -> Iterator[Response]:
+def send_all(calls: Iterable[Call], ahead: int) -> Iterator[Response]:
     """Send them, up to `ahead` before the oldest is answered; responses come with their content."""
     on_their_way: deque[Sent] = deque()
     try:
-        for request, how in requests:
+        for call in calls:
             while True:
                 # One's own requests may be what takes all the room: then the oldest has to end.
-                sent = begin(request, how, wait=not on_their_way)
+                sent = begin(call, wait=not on_their_way)
                 if sent is not None:
                     break
                 yield _loaded(on_their_way.popleft())
@@ -33,7 +32,7 @@ def send_all(requests: Iterable[tuple[Request, Sending]], ahead: int) -> Iterato
             yield _loaded(on_their_way.popleft())
     finally:
         for sent in on_their_way:
-            abandon(sent)
+            sent.end()
 
 
 def _loaded(sent: Sent) -> Response:
