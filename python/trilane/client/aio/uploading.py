@@ -98,7 +98,8 @@ async def _is_wanted(call: Call, link: Link, exchange: Exchange) -> bool:
     while all(status != 100 for status, _ in exchange.informational):
         future = link.expect(exchange, INFORMATIONAL)
         if future is None:
-            return not exchange.watch(HEAD)
+            # The response itself. One that is no error may need the content, as an echo does.
+            return exchange.watch(HEAD) and exchange.head(0) < 400
         if not await call.pool.wait(future, CONTINUE_S):
             return True
     return True
