@@ -79,7 +79,7 @@ def test_a_burst_opens_one_connection_where_it_can_be_shared(
 ) -> None:
     async def main() -> None:
         async with make_client() as client:
-            await asyncio.gather(*(client.get(server.url("h2")) for _ in range(300)))
+            await asyncio.gather(*(client.get(server.url("h2")) for _ in range(90)))
             assert [version for _, version in client.connections] == ["h2"]
 
     run(main())

@@ -38,10 +38,16 @@ class AsyncUpload(Upload):
     async def pieces(self) -> AsyncGenerator[Block, None]:
         """The content; no block is empty."""
         self.started = True
-        async for block in self._source:
-            piece = block.encode() if isinstance(block, str) else block
-            if len(piece):
-                yield piece
+        blocks = aiter(self._source)
+        try:
+            async for block in blocks:
+                piece = block.encode() if isinstance(block, str) else block
+                if len(piece):
+                    yield piece
+        finally:
+            if isinstance(blocks, AsyncGenerator):
+                # Where it is left early, its own `finally` runs now, not when it is collected.
+                await blocks.aclose()
 
 
 async def send(call: Call, link: Link, exchange: Exchange) -> None:
