@@ -131,7 +131,7 @@ class Connection:
 
     @property
     def version(self) -> str:
-        """"h1", "h2" or "h3"."""
+        """ "h1", "h2" or "h3"."""
 
     @property
     def peer(self) -> tuple[str, int] | None:
@@ -257,7 +257,7 @@ class Exchange:
 
     @property
     def version(self) -> str:
-        """"h1", "h2" or "h3"; "h1.0" when the server answered in HTTP/1.0."""
+        """ "h1", "h2" or "h3"; "h1.0" when the server answered in HTTP/1.0."""
 
     def head(self, timeout: float | None = None) -> int:
         """Wait for the final response head and return its status."""

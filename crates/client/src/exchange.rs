@@ -127,9 +127,24 @@ impl Exchange {
         timeout: Option<Duration>,
         patience: &mut dyn Patience,
     ) -> Result<Vec<u8>, Error> {
+        self.read_up_to(usize::MAX, timeout, patience)
+    }
+
+    /// Reads `most` bytes, fewer only at the end.
+    pub fn read_up_to(
+        &self,
+        most: usize,
+        timeout: Option<Duration>,
+        patience: &mut dyn Patience,
+    ) -> Result<Vec<u8>, Error> {
         let mut all = Vec::new();
         loop {
-            let mut state = match self.wait(Want::Data(READ_AT_ONCE), timeout, patience) {
+            let missing = most - all.len();
+            if missing == 0 {
+                return Ok(all);
+            }
+            let least = missing.min(READ_AT_ONCE);
+            let mut state = match self.wait(Want::Data(least), timeout, patience) {
                 Ok(state) => state,
                 Err(error) => {
                     self.put_back(all);
@@ -137,8 +152,8 @@ impl Exchange {
                 }
             };
             let slot = state.slots.get_mut(self.slot);
-            let over = slot.ended || slot.error.is_some();
-            let piece = slot.take(usize::MAX);
+            let piece = slot.take(missing);
+            let over = (slot.ended || slot.error.is_some()) && piece.len() < missing;
             if all.is_empty() {
                 all = piece;
             } else {
@@ -280,8 +295,8 @@ impl Exchange {
         self.look(|slot| slot.content_length)
     }
 
-    /// Sends content of the request; waits while too much of it is unsent. With a timeout of zero
-    /// it takes all of `data` or, where there is no room at all, nothing.
+    /// Sends content of the request; waits while too much of it is unsent. A write of up to 256 KiB
+    /// that times out has sent nothing, and one of any size with a timeout of zero.
     pub fn write(
         &self,
         data: &[u8],
@@ -303,11 +318,11 @@ impl Exchange {
             if upload.finish.is_some() {
                 return Err(local("the content of the request has been ended"));
             }
-            let waiting = upload.pending.len() - upload.sent;
             let room = match timeout {
                 // Who does not wait could not be told how much was taken: all of it, or nothing.
                 Some(Duration::ZERO) => rest.len(),
-                _ => UPLOAD_LIMIT - waiting,
+                // Whole, so that a write of so much that times out has taken nothing.
+                _ => UPLOAD_LIMIT,
             };
             let (piece, more) = rest.split_at(rest.len().min(room));
             upload.pending.drain(..upload.sent);
@@ -471,7 +486,7 @@ fn timed_out(timeout: Option<Duration>) -> String {
         Some(timeout) if !timeout.is_zero() => {
             format!("nothing came from the server for {timeout:?}")
         }
-        _ => "nothing has come from the server yet".to_owned(),
+        _ => "nothing came from the server yet".to_owned(),
     }
 }
 

@@ -22,6 +22,7 @@ class Request:
     """
 
     __slots__ = (
+        "announced",
         "authority",
         "body",
         "expects",
@@ -53,6 +54,8 @@ class Request:
         self.body, self.upload = upload(content, method)
         self.length = None if self.upload is None else self.upload.length
         """Bytes of `upload`, where known and not among the fields."""
+        self.announced = self.length
+        """Bytes of content that the server was told of."""
         self.trailers: Sequence[tuple[str, str]] = ()
         self.expects = False
         """Whether the content waits for `100 Continue`."""
@@ -77,7 +80,7 @@ class Request:
                 self._believe_coding(_text(field[1]))
                 continue
             if name == "content-length":
-                self.length = None
+                self.length, self.announced = None, _number(_text(field[1]))
             elif name == "expect" and _text(field[1]).lower() == _CONTINUE:
                 if self.body is None and self.upload is None:
                     continue  # RFC 9110 §10.1.1: not without content.
@@ -103,19 +106,20 @@ class Request:
         if trailers:
             self.stream()
             self.trailers = trailers
-            self.length = None
+            self.length = self.announced = None
 
     def stream(self) -> None:
         """Send content after the head, also where it could go along with it."""
         if self.body and self.upload is None:
             self.upload = Upload(memoryview(self.body), len(self.body))
-            self.length, self.body = len(self.body), None
+            self.length = self.announced = len(self.body)
+            self.body = None
 
     def _believe_coding(self, value: str) -> None:
         if value.strip().lower() != "chunked":
             raise InvalidRequest(f"transfer-encoding: {value!r}: only chunked can be sent")
         self.stream()
-        self.length = None
+        self.length = self.announced = None
 
 
 def pairs(fields: Fields | None) -> list[Field]:
@@ -134,6 +138,11 @@ def with_defaults(defaults: Sequence[Field], fields: list[Field]) -> list[Field]
 def lower(name: str | bytes) -> str:
     """A field's name for comparisons."""
     return _text(name).lower()
+
+
+def _number(value: str) -> int | None:
+    # What is no number is refused by the native part, by its name.
+    return int(value) if value.isascii() and value.isdigit() else None
 
 
 def _text(value: str | bytes) -> str:

@@ -62,7 +62,10 @@ def until_closed(peer: socket.socket) -> None:
 
 def forward(peer: socket.socket, port: int) -> None:
     """Carry bytes both ways between `peer` and a port until one of them ends."""
-    with socket.create_connection(("127.0.0.1", port)) as other, selectors.DefaultSelector() as ready:
+    with (
+        socket.create_connection(("127.0.0.1", port)) as other,
+        selectors.DefaultSelector() as ready,
+    ):
         ready.register(peer, selectors.EVENT_READ, other)
         ready.register(other, selectors.EVENT_READ, peer)
         while True:

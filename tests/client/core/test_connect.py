@@ -217,6 +217,4 @@ def test_a_proxy_that_refuses(tls: Tls) -> None:
 
     with serving(refuse) as port:
         with pytest.raises(errors.ProxyError, match="407"):
-            connect(
-                "localhost", 443, tls=tls, proxy=("127.0.0.1", port, []), timeout=TIMEOUT
-            )
+            connect("localhost", 443, tls=tls, proxy=("127.0.0.1", port, []), timeout=TIMEOUT)

@@ -34,7 +34,15 @@ ENCODERS: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
 def _with_name(data: bytes) -> bytes:
     coded = gzip.compress(data)
     flags = 0x08 | 0x10 | 0x04
-    return coded[:3] + bytes([flags]) + coded[4:10] + b"\x02\x00ab" + b"name\0" + b"note\0" + coded[10:]
+    return (
+        coded[:3]
+        + bytes([flags])
+        + coded[4:10]
+        + b"\x02\x00ab"
+        + b"name\0"
+        + b"note\0"
+        + coded[10:]
+    )
 
 
 def _compressed(data: bytes, wbits: int) -> bytes:

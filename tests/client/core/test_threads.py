@@ -57,7 +57,8 @@ def test_uploads_side_by_side(shared: Connection) -> None:
 def test_some_give_up(shared: Connection) -> None:
     def work(number: int) -> None:
         for turn in range(10):
-            if (number + turn) % 3 == 0:
+            # Few in all: servers take many resets for an attack (CVE-2023-44487).
+            if number % 8 == turn == 5:
                 shared.submit("GET", "/delay/60s", []).cancel()
             else:
                 assert shared.submit("GET", "/hello", []).read(timeout=TIMEOUT) == b"hello world"

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
-from e2e.loading import binary
 
+from e2e.loading import binary
 from peers import caddy, embedded, nginx
 from peers.authority import Authority, Leaf
 from peers.peer import Peer

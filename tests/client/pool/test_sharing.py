@@ -13,8 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlsplit
 
 import pytest
-from contenders.counting import CountingRelay
 
+from contenders.counting import CountingRelay
 from peers import chaos
 from peers.peer import Peer
 from trilane.client.errors import ClientClosed, PoolTimeout
@@ -28,7 +28,7 @@ def _port(base: str) -> int:
     return port
 
 
-def _together(count: int, call: Callable[[int], None]) -> None:
+def _together(count: int, call: Callable[[int], object]) -> None:
     """Call it from that many threads, all beginning at once."""
     ready = threading.Barrier(count)
 
@@ -82,9 +82,7 @@ def test_50_threads_at_once_against_http_1_stay_below_the_limit(server: Peer) ->
     url = server.url("h1s")
     with (
         CountingRelay(_port(url)) as relay,
-        Client(
-            versions=("h1",), verify=str(server.ca), timeout=60.0, max_per_origin=6
-        ) as client,
+        Client(versions=("h1",), verify=str(server.ca), timeout=60.0, max_per_origin=6) as client,
     ):
         through = url.replace(f":{_port(url)}", f":{relay.port}")
         _together(50, lambda _: client.get(through).content.index(b"hello"))
@@ -116,12 +114,12 @@ def test_a_pool_timeout_names_the_way_out(server: Peer) -> None:
 
 
 def test_a_held_response_gives_way_when_it_is_closed(server: Peer) -> None:
-    with Client(max_connections=1, timeout=20.0) as client:
-        with client.stream("GET", server.url("h1")) as held:
-            timer = threading.Timer(0.2, held.close)
-            timer.start()
-            assert client.get(server.url("h1")).status == 200
-            timer.join()
+    url = server.url("h1")
+    with Client(max_connections=1, timeout=20.0) as client, client.stream("GET", url) as held:
+        timer = threading.Timer(0.2, held.close)
+        timer.start()
+        assert client.get(url).status == 200
+        timer.join()
 
 
 def test_closing_lets_responses_be_read_to_their_end(server: Peer) -> None:
@@ -221,9 +219,9 @@ print("fine")
 
 WAITS = {
     "head": 'client.get(sys.argv[1] + "/delay/60s")',
-    "content": 'client.get(sys.argv[2])',
+    "content": "client.get(sys.argv[2])",
     "pool": 'held = client.send("GET", sys.argv[1] + "/bytes/5m"); client.get(sys.argv[1])',
-    "upload": 'client.post(sys.argv[3], bytes(100_000_000))',
+    "upload": "client.post(sys.argv[3], bytes(100_000_000))",
     "handshake": 'client.get(sys.argv[3].replace("http:", "https:"))',
 }
 

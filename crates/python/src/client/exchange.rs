@@ -20,6 +20,10 @@ pub(crate) const INTERESTS: [(&str, u8, Interest); 5] = [
     ("INFORMATIONAL", 5, Interest::Informational),
 ];
 
+/// Reads up to here go straight into the memory of the result. Larger ones are often far larger than
+/// what is left to read: their memory grows with it.
+const IN_PLACE: usize = 256 * 1024;
+
 #[pyclass(name = "Exchange", module = "trilane._core", frozen, weakref)]
 pub(crate) struct PyExchange {
     exchange: Exchange,
@@ -126,12 +130,13 @@ impl PyExchange {
         timeout: Option<f64>,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let timeout = limit(py, timeout)?;
-        let Some(most) = portion(amount) else {
-            let all = self.wait(py, Interest::End, |exchange, patience| {
-                exchange.read_all(timeout, patience)
+        let most = portion(amount);
+        if most > IN_PLACE {
+            let taken = self.wait(py, Interest::End, |exchange, patience| {
+                exchange.read_up_to(most, timeout, patience)
             })?;
-            return Ok(PyBytes::new(py, &all));
-        };
+            return Ok(PyBytes::new(py, &taken));
+        }
         let mut filled = 0;
         let bytes = PyBytes::new_with(py, most, |buffer| {
             filled = wait(py, |patience| self.exchange.read(buffer, timeout, patience))?;
@@ -151,7 +156,7 @@ impl PyExchange {
         timeout: Option<f64>,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let timeout = limit(py, timeout)?;
-        let most = portion(amount).unwrap_or(usize::MAX);
+        let most = portion(amount);
         let some = self.wait(py, Interest::Data, |exchange, patience| {
             exchange.read_some(most, timeout, patience)
         })?;
@@ -249,7 +254,7 @@ impl PyExchange {
     }
 }
 
-/// How many bytes; none for a negative number, which asks for all of them.
-fn portion(amount: i64) -> Option<usize> {
-    usize::try_from(amount).ok()
+/// How many bytes; a negative number asks for all of them.
+fn portion(amount: i64) -> usize {
+    usize::try_from(amount).unwrap_or(usize::MAX)
 }
