@@ -108,7 +108,7 @@ def test_an_upload_and_a_response_are_awaited_at_once() -> None:
             assert response is not None
             assert room is not None
             made.connection.progress(exchange.token)
-            assert await asyncio.gather(response, room) == [True, True]
+            assert all(await asyncio.gather(response, room))
 
     asyncio.run(main())
 
