@@ -142,10 +142,11 @@ class Family:
         """
         url = request.url
         if url.scheme not in DEFAULT_PORTS:
+            # In the library's own words: its users know them.
             raise self.library.UnsupportedProtocol(
-                f"the URL {str(url)!r} has the scheme {url.scheme!r}: http and https are spoken"
+                f"Request URL has an unsupported protocol '{url.scheme}://'."
                 if url.scheme
-                else f"the URL {str(url)!r} has no scheme: write http:// or https:// before it"
+                else "Request URL is missing an 'http://' or 'https://' protocol."
             )
         extensions = request.extensions
         if "sni_hostname" in extensions:
@@ -190,7 +191,11 @@ class Family:
         try:
             return request.content or None
         except self.library.RequestNotRead:
-            return request.stream
+            stream = request.stream
+            # After a redirect it comes as a stream, empty where there is no content.
+            return (
+                b"".join(stream) or None if isinstance(stream, self.library.ByteStream) else stream
+            )
 
     @contextmanager
     def translated(self) -> Iterator[None]:

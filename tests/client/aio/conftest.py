@@ -85,7 +85,11 @@ def server(start: Start) -> Peer:
 def others(start: Start, leaf: Leaf) -> Callable[[str], Peer]:
     """Other people's servers, by name."""
     running: dict[str, Peer] = {}
-    starts = {"nginx": nginx.start, "caddy": caddy.start, "hypercorn": asgi.start}
+    starts: dict[str, Callable[[Path, Leaf], Peer]] = {
+        "nginx": nginx.start,
+        "caddy": caddy.start,
+        "hypercorn": asgi.start,
+    }
 
     def get(name: str) -> Peer:
         if name not in running:
