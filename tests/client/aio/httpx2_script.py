@@ -16,9 +16,9 @@ from __future__ import annotations
 
 import sys
 
-import httpx2
-import httpx_checks
+import httpx2  # type: ignore[import-not-found, unused-ignore]
 
+from client.aio import httpx_checks
 from trilane.client import httpx2 as ours
 
 if __name__ == "__main__":

@@ -61,7 +61,7 @@ def test_a_proxy_is_asked_for_a_tunnel(server: Peer) -> None:
 
 def test_the_same_under_httpx2(server: Peer) -> None:
     script = HERE / "httpx2_script.py"
-    path = os.pathsep.join(map(str, (ROOT / "python", ROOT / "tests", HERE)))
+    path = os.pathsep.join(map(str, (ROOT / "python", ROOT / "tests")))
     done = subprocess.run(
         [interpreter(script), "-W", "error", script, server.bases["h2"], str(server.ca)],
         env=os.environ | {"PYTHONPATH": path},
