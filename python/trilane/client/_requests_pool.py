@@ -20,6 +20,7 @@ from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.exceptions import (
     ClosedPoolError,
     ConnectTimeoutError,
+    InvalidHeader,
     NameResolutionError,
     NewConnectionError,
     ProtocolError,
@@ -127,6 +128,9 @@ class Seat:
                 translated = NewConnectionError(
                     seat, f"Failed to establish a new connection: {error}"
                 )
+            case errors.RemoteProtocolError() if "Content-Length" in str(error):
+                # urllib3 finds two lengths that contradict each other on its own.
+                translated = InvalidHeader(str(error))
             case errors.WriteTimeout():
                 translated = ProtocolError("Connection aborted.", error)
             case errors.ClientClosed():

@@ -1,6 +1,7 @@
 # /// script
 # requires-python = ">=3.11"
 # dependencies = [
+#     "a2wsgi==1.10.10",
 #     "aioquic==1.7.2",
 #     "attrs==26.1.0",
 #     "blinker==1.9.0",
@@ -153,8 +154,9 @@ def httpbin(folder: Path) -> Iterator[dict[str, str]]:
         server = subprocess.Popen(
             [
                 *(sys.executable, "-m", "hypercorn", "--bind", place, "--quic-bind", place),
-                *("--certfile", pem, "--keyfile", pem, "wsgi:httpbin:app"),
+                *("--certfile", pem, "--keyfile", pem, "httpbin_asgi:app"),
             ],
+            env=os.environ | {"PYTHONPATH": str(HERE)},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,

@@ -69,6 +69,7 @@ def test_a_server_that_is_not_trusted(
         # What was allowed once is not allowed for ever.
         with pytest.raises(exceptions.SSLError):
             session.get(f"{stranger.https}/hello")
+        session.close()
 
 
 def test_authorities_that_are_not_there(make_session: MakeSession, server: Server) -> None:
