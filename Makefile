@@ -30,7 +30,7 @@ export TRILANE_TEST_PYTHON := $(BIN)/python
 export PYO3_PYTHON := $(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help race test test-rust test-python test-lab test-e2e bench lint fuzz docs build pins clean
+.PHONY: help race test test-rust test-python test-client test-lab test-e2e bench lint fuzz docs build pins clean
 .DELETE_ON_ERROR:
 
 help: ## this list
@@ -43,7 +43,7 @@ build: $(STAMPS)/extension ## .venv/bin/trilane and target/release/trilane
 	cargo build --release --package trilane-cli
 	@echo "built $(BIN)/trilane and $(TARGET)/release/trilane"
 
-test: test-rust test-python test-lab test-e2e ## everything that must pass before a commit
+test: test-rust test-python test-client test-lab test-e2e ## everything that must pass before a commit
 
 test-rust: $(STAMPS)/test
 	cargo test
@@ -51,6 +51,11 @@ test-rust: $(STAMPS)/test
 test-python: $(STAMPS)/test $(STAMPS)/extension
 	$(BIN)/python -m pytest tests/python
 	$(BIN)/python -m mypy.stubtest trilane._core
+
+# The client against its own server and other people's, under the tests of CPython and of Requests.
+test-client: $(STAMPS)/test $(STAMPS)/extension
+	cargo build --package trilane-cli
+	TRILANE_BIN=$(TARGET)/debug/trilane $(BIN)/python -m pytest tests/client
 
 # Every client library and every server in its own environment: the first time takes minutes.
 test-lab: $(STAMPS)/test $(STAMPS)/extension

@@ -1,0 +1,92 @@
+"""An HTTP client for HTTP/1.1, HTTP/2 and HTTP/3.
+
+- `HTTPConnection`: the shape of `http.client`, with many requests at a time on one connection.
+- `Client`: connections kept and shared, by any number of threads.
+- `AsyncClient`: the same for asyncio.
+- `trilane.client.requests` and `trilane.client.httpx`: under the libraries of those names.
+
+Every error is an `Error`, and also the builtin that it is like.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .answer import Response
+from .errors import (
+    ClientClosed,
+    ConnectFailed,
+    ConnectionClosed,
+    ConnectionRefused,
+    ConnectTimeout,
+    DecodingError,
+    Error,
+    Full,
+    GoAway,
+    IncompleteBody,
+    InvalidRequest,
+    LimitExceeded,
+    LocalError,
+    PoolTimeout,
+    ProxyError,
+    ReadTimeout,
+    RemoteError,
+    RemoteProtocolError,
+    ResolveError,
+    StreamReset,
+    Timeout,
+    TLSError,
+    VersionUnavailable,
+    WriteTimeout,
+)
+from .http import HTTPConnection, HTTPSConnection
+from .pool import Client
+from .response import HTTPResponse
+from .timeouts import Timeouts
+
+if TYPE_CHECKING:
+    from .aio import AsyncClient, AsyncResponse
+
+__all__ = [
+    "AsyncClient",
+    "AsyncResponse",
+    "Client",
+    "ClientClosed",
+    "ConnectFailed",
+    "ConnectTimeout",
+    "ConnectionClosed",
+    "ConnectionRefused",
+    "DecodingError",
+    "Error",
+    "Full",
+    "GoAway",
+    "HTTPConnection",
+    "HTTPResponse",
+    "HTTPSConnection",
+    "IncompleteBody",
+    "InvalidRequest",
+    "LimitExceeded",
+    "LocalError",
+    "PoolTimeout",
+    "ProxyError",
+    "ReadTimeout",
+    "RemoteError",
+    "RemoteProtocolError",
+    "ResolveError",
+    "Response",
+    "StreamReset",
+    "TLSError",
+    "Timeout",
+    "Timeouts",
+    "VersionUnavailable",
+    "WriteTimeout",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # asyncio takes longer to import than all of this.
+    if name in ("AsyncClient", "AsyncResponse"):
+        from . import aio
+
+        return getattr(aio, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,1 @@
+"""The native connections, and the client on them, against servers that are not ours."""
