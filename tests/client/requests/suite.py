@@ -150,11 +150,22 @@ def httpbin(folder: Path) -> Iterator[dict[str, str]]:
         holder.bind(("127.0.0.1", 0))
         port = holder.getsockname()[1]
     place, pem = f"127.0.0.1:{port}", str(folder / "leaf.pem")
+    settings = {
+        "bind": place,
+        "quic_bind": place,
+        "certfile": pem,
+        "keyfile": pem,
+        # Hypercorn 0.18 handles QUIC's timers while it waits for a full queue, and content that
+        # arrives then is handed on in the wrong order, or not at all.
+        "max_app_queue_size": 100_000,
+    }
+    lines = (f"{name} = {json.dumps(value)}\n" for name, value in settings.items())
+    (folder / "hypercorn.toml").write_text("".join(lines))
     with (folder / "hypercorn.log").open("wb") as log:
         server = subprocess.Popen(
             [
-                *(sys.executable, "-m", "hypercorn", "--bind", place, "--quic-bind", place),
-                *("--certfile", pem, "--keyfile", pem, "httpbin_asgi:app"),
+                *(sys.executable, "-m", "hypercorn", "--config", str(folder / "hypercorn.toml")),
+                "httpbin_asgi:app",
             ],
             env=os.environ | {"PYTHONPATH": str(HERE)},
             stdin=subprocess.DEVNULL,
