@@ -172,8 +172,12 @@ class HTTPPool(HTTPConnectionPool):
         return client
 
     def close(self) -> None:
-        """Close what lies idle; responses that are being read go on to their end."""
+        """Close as `retire` does; requests raise ClosedPoolError from now on."""
         super().close()
+        self.retire()
+
+    def retire(self) -> None:
+        """Close what lies idle, and the rest when its responses end; later requests start anew."""
         with self._making:
             client, self._client = self._client, None
         if client is not None:

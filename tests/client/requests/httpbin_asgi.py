@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from a2wsgi import WSGIMiddleware
-from httpbin import app as httpbin
+from a2wsgi import WSGIMiddleware  # type: ignore[import-not-found]
+from httpbin import app as httpbin  # type: ignore[import-not-found]
 
 app = WSGIMiddleware(httpbin)

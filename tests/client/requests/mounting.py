@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 import requests.adapters
 import requests.sessions
-from pytest_httpbin import serve
+from pytest_httpbin import serve  # type: ignore[import-not-found]
 
 from trilane.client._requests_pool import HTTPSPool
 from trilane.client.requests import TrilaneAdapter
@@ -54,10 +54,10 @@ def _pool(host: str, port: int, **options: Any) -> HTTPSPool:
 def pytest_configure() -> None:
     """Before a module of tests is imported."""
     if not os.environ["SUITE_BASELINE"]:
-        requests.adapters.HTTPAdapter = Mounted  # type: ignore[misc]
-        requests.sessions.HTTPAdapter = Mounted  # type: ignore[misc, attr-defined]
+        vars(requests.adapters)["HTTPAdapter"] = Mounted
+        vars(requests.sessions)["HTTPAdapter"] = Mounted
     if _HTTPBIN:
-        requests.adapters.DEFAULT_CA_BUNDLE_PATH = os.environ["SUITE_CA"]
+        vars(requests.adapters)["DEFAULT_CA_BUNDLE_PATH"] = os.environ["SUITE_CA"]
         running = types.SimpleNamespace(url=_HTTPBIN)
         serve.Server = lambda application: contextlib.nullcontext(running)  # noqa: ARG005
 

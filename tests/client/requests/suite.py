@@ -81,7 +81,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import trustme
+import trustme  # type: ignore[import-not-found]
 
 VERSION = "2.34.2"
 SHA256 = "f288924cae4e29463698d6d60bc6a4da69c89185ad1e0bcc4104f584e960b9ed"
