@@ -28,12 +28,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "harness"))
 
-from trilane.client import AsyncClient, Client, HTTPConnection, HTTPSConnection, Timeouts, errors
+from trilane.client import Client, HTTPConnection, HTTPSConnection, Timeouts, errors
 
 from trilane_contender import Answer, Library, Plan, run
 from trilane_contender.bodies import PIECE, counted, counted_async
 
 # Over cleartext, HTTP/2 alone means prior knowledge.
+SPOKEN = {10: "h1.0", 11: "h1", 20: "h2", 30: "h3"}
 ASKED = {"h1": ("h1",), "h2": ("h2",), "h2c": ("h2",), "h3": ("h3",)}
 
 
@@ -100,7 +101,7 @@ class Streams:
         """`connection.get_response` of that stream."""
         response = self._connection.get_response(handle)
         body = response.read()
-        return Answer(response.status, response.version, body)
+        return Answer(response.status, SPOKEN[response.version], body)
 
     def close(self) -> None:
         """Close the connection."""
@@ -111,6 +112,7 @@ class Awaiting:
     """One `AsyncClient`."""
 
     def __init__(self, plan: Plan) -> None:
+        from trilane.client import AsyncClient
         self._plan = plan
         self._client = AsyncClient(
             versions=ASKED[plan.version],

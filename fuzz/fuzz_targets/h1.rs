@@ -4,23 +4,35 @@
 use std::collections::BTreeMap;
 
 use libfuzzer_sys::fuzz_target;
-use trilane_fuzz::{Checker, Stream, request};
-use trilane_wire::ConnectionError;
+use trilane_fuzz::{Checker, Stream, one_off, request};
 use trilane_wire::h1::{Connection, Limits};
+use trilane_wire::{ConnectionError, Encoding, FieldList, Upload};
 
 type Outcome = (BTreeMap<u64, Stream>, Option<ConnectionError>, bool);
 
 fn run<const FIELDS: bool>(method: &str, limits: Limits, answer: &[u8], step: usize) -> Outcome {
-    let request = request(method, 0);
+    let request = match method {
+        "GET" | "HEAD" => request(method, 0),
+        _ => one_off(Encoding::H1, method),
+    };
     let mut connection = Connection::new(limits);
     let mut checker = Checker::<FIELDS>::default();
     let mut out = Vec::new();
     let mut lost = None;
     // The same again meets what the connection remembers of the first.
     for slot in 0..3 {
-        if connection.send(&request, slot, &mut out).is_err() {
+        let Ok(stream) = connection.send(&request, slot, &mut out) else {
             break;
+        };
+        // Every second time to its end.
+        if connection.write(stream, b"content", &mut out) > 0 && slot % 2 == 0 {
+            let finished = connection.finish(stream, &FieldList::new(), &mut out);
+            assert_eq!(finished, Ok(()));
         }
+        assert_eq!(
+            connection.upload(stream) == Upload::Open,
+            method == "PUT" && slot % 2 == 1
+        );
         let result = answer
             .chunks(step)
             .try_for_each(|piece| connection.receive(piece, &mut checker, &mut out));
@@ -41,7 +53,12 @@ fuzz_target!(|data: &[u8]| {
     let [flags, step, answer @ ..] = data else {
         return;
     };
-    let method = if flags & 1 == 0 { "GET" } else { "HEAD" };
+    let method = match (flags & 1, flags & 4) {
+        (0, 0) => "GET",
+        (1, 0) => "HEAD",
+        (0, _) => "PUT",
+        _ => "CONNECT",
+    };
     let limits = if flags & 2 == 0 {
         Limits::default()
     } else {

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use libfuzzer_sys::fuzz_target;
-use trilane_fuzz::{Checker, Stream, request};
-use trilane_wire::ConnectionError;
+use trilane_fuzz::{Checker, Stream, one_off, request};
 use trilane_wire::h2::{Config, Connection};
+use trilane_wire::{ConnectionError, Encoding};
 
 /// Frames of which `data` gives type, flags, stream and payload.
 fn frames(mut data: &[u8]) -> Vec<u8> {
@@ -34,11 +34,19 @@ fn run<const FIELDS: bool>(
         request("GET", 0),
         request("HEAD", 0),
         request("POST", 30_000),
+        one_off(Encoding::H2, "PUT"),
     ]
     .iter()
     .enumerate()
     {
-        sent += usize::from(connection.send(request, slot as u32, &mut out).is_ok());
+        if let Ok(stream) = connection.send(request, slot as u32, &mut out) {
+            sent += 1;
+            connection.write(stream, b"content", &mut out);
+            // The last is read later, which it should not notice.
+            if slot == 3 {
+                connection.pause(stream);
+            }
+        }
     }
     let mut lost = None;
     for piece in bytes.chunks(step) {

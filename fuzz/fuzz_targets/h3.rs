@@ -2,8 +2,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use trilane_fuzz::{Checker, request};
+use trilane_fuzz::{Checker, one_off, request};
 use trilane_wire::h3::{Config, Connection, Streams};
+use trilane_wire::{Encoding, FieldList, StreamId};
 
 /// QUIC that takes a few bytes at a time and forgets them.
 struct Sink {
@@ -50,6 +51,7 @@ fn run<const FIELDS: bool>(mut data: &[u8]) {
         request("GET", 0),
         request("HEAD", 0),
         request("POST", 10_000),
+        one_off(Encoding::H3, "PUT"),
     ]
     .iter()
     .enumerate()
@@ -60,11 +62,15 @@ fn run<const FIELDS: bool>(mut data: &[u8]) {
     // QUIC delivers nothing behind the end of a stream.
     let mut over = [false; 32];
     while let [what, stream, length, rest @ ..] = data {
-        // Request streams 0, 4, 8; the server's streams 3, 7, …; and one that it may not open.
-        let stream = match stream % 8 {
-            index @ 0..3 => u64::from(index) * 4,
-            index @ 3..7 => u64::from(index - 3) * 4 + 3,
+        // Request streams 0, 4, 8, 12; the server's 3, 7, …; and one that it may not open.
+        let stream = match stream % 9 {
+            index @ 0..4 => u64::from(index) * 4,
+            index @ 4..8 => u64::from(index - 4) * 4 + 3,
             _ => 1,
+        };
+        let upload = StreamId {
+            number: stream,
+            slot: 0,
         };
         let (piece, rest) = rest.split_at(usize::from(*length).min(rest.len()));
         data = rest;
@@ -74,6 +80,15 @@ fn run<const FIELDS: bool>(mut data: &[u8]) {
             1 => {
                 quic.window += 5000;
                 connection.writable(stream & !3, &mut quic);
+                Ok(())
+            }
+            4 => {
+                connection.write(upload, piece, &mut quic);
+                Ok(())
+            }
+            5 => {
+                let finished = connection.finish(upload, &FieldList::new(), &mut quic);
+                assert_eq!(finished, Ok(()));
                 Ok(())
             }
             _ if *ended => Ok(()),

@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use trilane_wire::{Events, Fields, Head, Request, RequestParts, StreamError, StreamId};
+use trilane_wire::{
+    Content, Encoding, Events, Fields, Head, OneOff, Request, RequestParts, StreamError, StreamId,
+};
 
 /// What one stream has reported.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -108,4 +110,27 @@ pub fn request(method: &str, body: usize) -> Request {
         repeated: true,
     };
     Request::new(&parts).expect("every part is valid")
+}
+
+/// A request that is sent once: CONNECT, or a PUT whose content is written.
+pub fn one_off(version: Encoding, method: &str) -> Request {
+    let (path, content) = match method {
+        "CONNECT" => ("a.example:443", Content::Whole([].into())),
+        _ => (
+            "/",
+            Content::Streamed {
+                length: None,
+                raw: false,
+            },
+        ),
+    };
+    let parts = OneOff {
+        method,
+        scheme: "https",
+        authority: "a.example",
+        path,
+        fields: &[(b"Accept", b"*/*")],
+        content,
+    };
+    Request::one_off(version, &parts).expect("every part is valid")
 }

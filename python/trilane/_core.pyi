@@ -1,9 +1,35 @@
-"""The native part of Trilane."""
+"""The native part of Trilane: the lab's command, and the connections of `trilane.client`.
+
+A `Connection` is one HTTP connection, an `Exchange` one request on it with its response. Any number
+of threads may use a connection at once; an exchange belongs to one reader at a time. Whoever waits
+drives the connection for everybody: waiting releases the interpreter lock, and Ctrl-C ends it with
+KeyboardInterrupt.
+
+Failures are exceptions of `trilane.client.errors`; timeouts are seconds, and None waits for ever.
+"""
 
 from collections.abc import Sequence
-from typing import Final
+from os import PathLike
+from typing import Final, final
 
-__all__ = ["build_profile", "main", "revision", "version"]
+from typing_extensions import Buffer
+
+__all__ = [
+    "DATA",
+    "END",
+    "HEAD",
+    "INFORMATIONAL",
+    "WRITABLE",
+    "Connection",
+    "Decoder",
+    "Exchange",
+    "Tls",
+    "build_profile",
+    "connect",
+    "main",
+    "revision",
+    "version",
+]
 
 version: Final[str]
 """Version of the native part, such as `0.1.0`."""
@@ -20,3 +46,326 @@ def main(argv: Sequence[str]) -> int:
     `argv` holds the program's name first. The interpreter lock is released while the command runs,
     and SIGINT goes to the command, which prints its partial report.
     """
+
+HEAD: Final = 1
+"""For `Exchange.watch`: the final response head."""
+
+DATA: Final = 2
+"""For `Exchange.watch`: a byte of content, or its end."""
+
+END: Final = 3
+"""For `Exchange.watch`: the end of the response. What is unread then has no limit."""
+
+WRITABLE: Final = 4
+"""For `Exchange.watch`: room for more content of the request."""
+
+INFORMATIONAL: Final = 5
+"""For `Exchange.watch`: one more 1xx response, or the final head."""
+
+@final
+class Tls:
+    """What is trusted and who we are, loaded once for any number of connections.
+
+    Sessions are kept in it too (RFC 8446 §2.2), so that the next handshake is shorter.
+    """
+
+    def __new__(
+        cls,
+        *,
+        authorities: Sequence[tuple[str, bytes]] = (),
+        platform: bool = True,
+        insecure: bool = False,
+        certificate: tuple[str, bytes] | None = None,
+        key: tuple[str, bytes] | None = None,
+    ) -> Tls:
+        """Read certificates. Files are pairs of a name, for messages, and their contents in PEM.
+
+        `authorities` are trusted, with `platform` those of the platform as well; with `insecure`
+        any certificate is. `certificate` is the client's own chain; its `key` may be in the same
+        file. Raises `TLSError`.
+        """
+
+def connect(
+    host: str,
+    port: int,
+    *,
+    scheme: str = "https",
+    versions: Sequence[str] | None = None,
+    tls: Tls | None = None,
+    server_name: str | None = None,
+    timeout: float | None = None,
+    source: tuple[str, int] | None = None,
+    proxy: tuple[str, int, Sequence[tuple[str | bytes, str | bytes]]] | None = None,
+    race: float = 0.25,
+    unix: str | PathLike[str] | None = None,
+) -> Connection:
+    """Connect and shake hands.
+
+    `versions` are "h1", "h2" and "h3". With https the default is ("h2", "h1"), between which ALPN
+    decides (RFC 7301); "h3" beside them is tried first, and TCP too after `race` seconds. With http
+    it is "h1", or ("h2",) alone where the server is known to speak it (RFC 9113 §3.3).
+
+    `tls` defaults to the platform's authorities. `server_name` is the name that the certificate is
+    for, `host` by default. `source` is the address and port to connect from. `proxy` is the host and
+    port of a proxy to tunnel through, and the fields of the CONNECT request (RFC 9110 §9.3.6); not
+    for "h3". `unix` is a socket to connect to in place of host and port. `timeout` counts to the end
+    of the handshake.
+
+    Raises `ResolveError`, `ConnectionRefused`, `TLSError`, `ProxyError`, `VersionUnavailable`,
+    `ConnectTimeout` or another `ConnectFailed`; `InvalidRequest` for impossible arguments.
+    """
+
+@final
+class Connection:
+    """One HTTP connection. Made by `connect` or `Connection.memory`."""
+
+    @staticmethod
+    def memory(
+        version: str = "h1", *, authority: str = "localhost", scheme: str = "http"
+    ) -> Connection:
+        """Make a connection without a socket.
+
+        What the peer sends goes in by `receive`, what is for it comes out by `output`. `version` is
+        "h1" or "h2"; `authority` and `scheme` are those of the requests.
+        """
+
+    @property
+    def version(self) -> str:
+        """ "h1", "h2" or "h3"."""
+
+    @property
+    def peer(self) -> tuple[str, int] | None:
+        """Remote address and port, a proxy's where there is one; None without an IP socket."""
+
+    @property
+    def local(self) -> tuple[str, int] | None:
+        """Local address and port; None without an IP socket."""
+
+    @property
+    def tls_info(self) -> dict[str, object] | None:
+        """What the handshake agreed on; None without TLS.
+
+        `version`, `cipher`, `group` and `alpn` are str, such as "TLSv1.3", "TLS13_AES_128_GCM_SHA256",
+        "X25519MLKEM768" and "h2"; `resumed` is a bool; `certificates` is a list of bytes, the server's
+        chain in DER with its own first.
+        """
+
+    @property
+    def capacity(self) -> int:
+        """How many requests `submit` takes now: with h1 one when idle, else what the peer grants."""
+
+    @property
+    def outstanding(self) -> int:
+        """How many requests are submitted and not complete."""
+
+    @property
+    def is_closing(self) -> bool:
+        """Whether the connection takes no more requests, now or later."""
+
+    @property
+    def wants_write(self) -> bool:
+        """Whether output is left: call `drive` when the socket is writable."""
+
+    @property
+    def timeout(self) -> float | None:
+        """Seconds until `drive` must be called though the socket is silent; None if never."""
+
+    def submit(
+        self,
+        method: str,
+        target: str,
+        fields: Sequence[tuple[str | bytes, str | bytes]],
+        body: Buffer | None = None,
+        *,
+        authority: str | None = None,
+        streaming: bool = False,
+        length: int | None = None,
+        raw: bool = False,
+        flush: bool | None = None,
+    ) -> Exchange:
+        """Send a request, as far as the socket takes it: this never waits.
+
+        `target` is the path and query, `*`, or whatever else RFC 9112 §3.2 allows. `fields` are pairs
+        of name and value, text in ISO-8859-1; no `host` is needed, as the authority is that of the
+        connection unless `authority` or a `host` field says another. `content-length` is added.
+
+        With `streaming` the content follows by `Exchange.write` and ends with `Exchange.finish`, of
+        `length` bytes where that is known. With `raw` (h1 alone) what is written is not framed: the
+        fields have a `transfer-encoding` of the caller's own.
+
+        `flush` says when the request leaves: True at once; None at once on an idle connection, else
+        together with those that follow, at the latest a millisecond later; False with the next `flush`,
+        `drive` or wait.
+
+        Raises `Full` when `capacity` is 0, `InvalidRequest` for what cannot be sent, and what the
+        connection has ended with.
+        """
+
+    def is_alive(self) -> bool:
+        """Look, without waiting, whether an idle connection can still be used.
+
+        False when the peer has closed it or has sent what nobody asked for.
+        """
+
+    def close(self) -> None:
+        """Say goodbye and close; idempotent. What is outstanding fails with `ConnectionClosed`."""
+
+    def settings(self) -> dict[str, int]:
+        """What the peer has said about its limits so far, by name."""
+
+    def fileno(self) -> int:
+        """Descriptor of the socket, for an event loop. Raises `InvalidRequest` where there is none."""
+
+    def drive(self) -> list[int]:
+        """Read, write and do what is due, without waiting.
+
+        Returns the tokens of exchanges whose watched state has come (`Exchange.watch`). Call it when
+        the socket is readable, writable while `wants_write`, and after `timeout` seconds.
+        """
+
+    def flush(self) -> None:
+        """Write what has gathered, as far as the socket takes it, without waiting."""
+
+    def receive(self, data: Buffer) -> None:
+        """Hand over bytes from the peer of a connection in memory.
+
+        Raises `RemoteProtocolError` when the peer broke the protocol.
+        """
+
+    def eof(self) -> None:
+        """Say that the peer of a connection in memory has closed its side."""
+
+    def output(self) -> bytes:
+        """Take what a connection in memory has to send."""
+
+@final
+class Exchange:
+    """One request and its response. Made by `Connection.submit`.
+
+    Dropping the last reference cancels it, if the response is not complete. A wait whose timeout has
+    passed raises `ReadTimeout`; the exchange goes on and can be waited for again, and nothing that has
+    arrived is lost. A response of which 256 KiB are unread is paused, and the others go on.
+    """
+
+    @property
+    def stream_id(self) -> int:
+        """Identifier on the wire: 1, 3, 5 … with h2, 0, 4, 8 … with h3; with h1 it counts from 1."""
+
+    @property
+    def token(self) -> int:
+        """What `Connection.drive` calls it: unique among the living exchanges of the connection."""
+
+    @property
+    def version(self) -> str:
+        """ "h1", "h2" or "h3"; "h1.0" when the server answered in HTTP/1.0."""
+
+    def head(self, timeout: float | None = None) -> int:
+        """Wait for the final response head and return its status."""
+
+    def fields(self) -> list[tuple[str, str]]:
+        """Fields of the head, in order, as ISO-8859-1; empty before the head.
+
+        Names are lower case in h2 and h3, and as the server sent them in h1.
+        """
+
+    @property
+    def reason(self) -> str:
+        """Reason phrase of h1 as sent; empty in h2 and h3 and before the head."""
+
+    @property
+    def informational(self) -> list[tuple[int, list[tuple[str, str]]]]:
+        """Status and fields of every 1xx response so far (the first 16)."""
+
+    def wait_informational(self, timeout: float | None = None) -> int | None:
+        """Wait for the next 1xx response and return its status; None when the final head is there.
+
+        Each is returned once. Before sending content with `expect: 100-continue` (RFC 9110 §10.1.1),
+        wait here for a while.
+        """
+
+    def read(self, amount: int = -1, timeout: float | None = None) -> bytes:
+        """Wait for `amount` bytes of content, fewer only at its end; for all that follows by default."""
+
+    def read1(self, amount: int = -1, timeout: float | None = None) -> bytes:
+        """Return what is there, up to `amount` bytes; wait only for the first. b"" at the end."""
+
+    def readinto(self, buffer: Buffer, timeout: float | None = None) -> int:
+        """Copy what is there into a writable buffer; wait only for the first byte.
+
+        Returns the number of bytes, 0 at the end. The buffer must not be written to meanwhile.
+        """
+
+    def trailers(self) -> list[tuple[str, str]]:
+        """Trailer fields; empty before the end of the response and where there are none."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether the response has arrived to its end; bytes of it may still be unread."""
+
+    @property
+    def unread(self) -> int:
+        """Bytes of content that have arrived and were not read."""
+
+    @property
+    def content_length(self) -> int | None:
+        """Value of `content-length`; None without it and before the head."""
+
+    def write(self, data: Buffer, timeout: float | None = None) -> None:
+        """Send content of a streaming request; wait while more than 256 KiB are unsent.
+
+        When the server has ended the upload (see `upload_open`), data is dropped: the response tells
+        why. Raises `WriteTimeout` and what the request has failed with.
+        """
+
+    def finish(
+        self,
+        trailers: Sequence[tuple[str | bytes, str | bytes]] | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        """End the content of a streaming request, with trailer fields where there are any."""
+
+    @property
+    def upload_open(self) -> bool:
+        """Whether `write` still sends: not after `finish`, nor when the server has ended the upload."""
+
+    def cancel(self) -> None:
+        """Give up; idempotent, and nothing happens when the response is complete.
+
+        h2 and h3 reset the stream (RFC 9113 §8.1, RFC 9114 §4.1.1), h1 closes the connection.
+        """
+
+    def watch(self, what: int) -> bool:
+        """Ask for HEAD, DATA, END, WRITABLE or INFORMATIONAL, without waiting.
+
+        True: it is there, or never will be, and the next call about it does not wait. False:
+        `Connection.drive` will return `token` when it is. The last watch counts.
+        """
+
+@final
+class Decoder:
+    """Undoes content codings as the content comes (RFC 9110 §8.4).
+
+    gzip (several members), deflate (with or without the zlib format), br, zstd (several frames).
+    """
+
+    def __new__(cls, codings: Sequence[str], *, limit: int | None = None) -> Decoder:
+        """Undo `codings`, names in the order of the `content-encoding` field.
+
+        "gzip", "x-gzip", "deflate", "br", "zstd", and "identity" for nothing, in any case. `limit` is
+        the most bytes that the whole content may decode to. Raises `InvalidRequest`, a ValueError, for
+        unknown names and for more than five.
+        """
+
+    def decode(self, data: Buffer, most: int = -1) -> bytes:
+        """Take more content and return what it decodes to, up to `most` bytes.
+
+        What does not fit waits: `decode(b"", most)` gives more until it gives nothing. Raises
+        `DecodingError` when the content is broken, exceeds `limit`, or expands more than 1,000-fold
+        past 1 MiB.
+        """
+
+    def finish(self) -> bytes:
+        """Say that the content has ended and return what was waiting.
+
+        Raises `DecodingError` when the end of the coding is missing. No content at all is fine.
+        """

@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::os::fd::{OwnedFd, RawFd};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::process;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
@@ -65,6 +66,9 @@ pub(crate) struct Shared {
     version: Version,
     scheme: &'static str,
     authority: String,
+    /// The process that made the connection: one that was forked from it has the same socket, and
+    /// must not end for both.
+    process: u32,
     peer: Option<SocketAddr>,
     local: Option<SocketAddr>,
     tls: Option<TlsInfo>,
@@ -156,6 +160,7 @@ impl Connection {
                 socket: ready.socket,
                 scheme,
                 authority,
+                process: process::id(),
                 peer: ready.peer,
                 local: ready.local,
                 tls: ready.tls,
@@ -181,6 +186,12 @@ impl Connection {
     /// What TLS agreed on.
     pub fn tls(&self) -> Option<&TlsInfo> {
         self.shared.tls.as_ref()
+    }
+
+    /// Whether no other thread is at work on the connection just now, so that what does not wait
+    /// for the socket will not wait at all.
+    pub fn is_free(&self) -> bool {
+        self.shared.try_lock().is_some()
     }
 
     /// How many more requests [`Self::submit`] takes now.
@@ -276,9 +287,8 @@ impl Connection {
         if state.failure.is_some() {
             return;
         }
-        state.link.close(&self.shared.socket);
-        state.over(Error::new(Kind::Closed, "the connection was closed here"));
-        self.shared.ring();
+        self.shared
+            .end(&mut state, "the connection was closed here");
     }
 
     /// The peer's limits, as far as they are known.
@@ -363,6 +373,28 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, State>> {
+        match self.state.try_lock() {
+            Ok(state) => Some(state),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    /// Says goodbye, and fails what is outstanding.
+    pub(crate) fn end(&self, state: &mut State, reason: &str) {
+        if self.is_ours() {
+            state.link.close(&self.socket);
+        }
+        state.over(Error::new(Kind::Closed, reason));
+        self.ring();
+    }
+
+    /// Whether this process made the connection.
+    pub(crate) fn is_ours(&self) -> bool {
+        self.process == process::id()
+    }
+
     /// Wakes the thread that polls.
     pub(crate) fn ring(&self) {
         // A bell that is full has rung.
@@ -409,8 +441,9 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
+        let ours = self.is_ours();
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if state.failure.is_none() {
+        if state.failure.is_none() && ours {
             state.link.close(&self.socket);
         }
     }
@@ -495,6 +528,10 @@ impl State {
         if !upload.open {
             upload.pending = Vec::new();
             upload.sent = 0;
+            if place.ended && self.link.version() == Version::H3 {
+                // HTTP/3 leaves our direction open when the response comes first.
+                self.link.cancel(id);
+            }
             return (true, true);
         }
         let waiting = &upload.pending[upload.sent..];

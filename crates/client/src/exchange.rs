@@ -35,8 +35,8 @@ impl Exchange {
     }
 
     /// The connection that it is on.
-    pub fn connection(&self) -> Connection {
-        self.connection.clone()
+    pub fn connection(&self) -> &Connection {
+        &self.connection
     }
 
     /// The identifier on the wire; for HTTP/1.1 a count from 1.
@@ -57,6 +57,14 @@ impl Exchange {
     /// Whether the server answered in HTTP/1.0.
     pub fn is_http_1_0(&self) -> bool {
         self.look(|slot| slot.http_1_0)
+    }
+
+    /// Whether a wait for this would not wait, nor meet another thread at the lock.
+    pub fn is_at_hand(&self, interest: Interest) -> bool {
+        let Some(state) = self.connection.shared.try_lock() else {
+            return false;
+        };
+        state.slots.get(self.slot).met(self::want(interest, 0))
     }
 
     /// Waits for the final response head and gives its status.
@@ -119,9 +127,24 @@ impl Exchange {
         timeout: Option<Duration>,
         patience: &mut dyn Patience,
     ) -> Result<Vec<u8>, Error> {
+        self.read_up_to(usize::MAX, timeout, patience)
+    }
+
+    /// Reads `most` bytes, fewer only at the end.
+    pub fn read_up_to(
+        &self,
+        most: usize,
+        timeout: Option<Duration>,
+        patience: &mut dyn Patience,
+    ) -> Result<Vec<u8>, Error> {
         let mut all = Vec::new();
         loop {
-            let mut state = match self.wait(Want::Data(READ_AT_ONCE), timeout, patience) {
+            let missing = most - all.len();
+            if missing == 0 {
+                return Ok(all);
+            }
+            let least = missing.min(READ_AT_ONCE);
+            let mut state = match self.wait(Want::Data(least), timeout, patience) {
                 Ok(state) => state,
                 Err(error) => {
                     self.put_back(all);
@@ -129,8 +152,8 @@ impl Exchange {
                 }
             };
             let slot = state.slots.get_mut(self.slot);
-            let over = slot.ended || slot.error.is_some();
-            let piece = slot.take(usize::MAX);
+            let piece = slot.take(missing);
+            let over = (slot.ended || slot.error.is_some()) && piece.len() < missing;
             if all.is_empty() {
                 all = piece;
             } else {
@@ -272,7 +295,8 @@ impl Exchange {
         self.look(|slot| slot.content_length)
     }
 
-    /// Sends content of the request; waits while too much of it is unsent.
+    /// Sends content of the request; waits while too much of it is unsent. A write of up to 256 KiB
+    /// that times out has sent nothing, and one of any size with a timeout of zero.
     pub fn write(
         &self,
         data: &[u8],
@@ -294,8 +318,13 @@ impl Exchange {
             if upload.finish.is_some() {
                 return Err(local("the content of the request has been ended"));
             }
-            let waiting = upload.pending.len() - upload.sent;
-            let (piece, more) = rest.split_at(rest.len().min(UPLOAD_LIMIT - waiting));
+            let room = match timeout {
+                // Who does not wait could not be told how much was taken: all of it, or nothing.
+                Some(Duration::ZERO) => rest.len(),
+                // Whole, so that a write of so much that times out has taken nothing.
+                _ => UPLOAD_LIMIT,
+            };
+            let (piece, more) = rest.split_at(rest.len().min(room));
             upload.pending.drain(..upload.sent);
             upload.sent = 0;
             upload.pending.extend_from_slice(piece);
@@ -351,13 +380,7 @@ impl Exchange {
     pub fn watch(&self, interest: Interest) -> bool {
         let mut state = self.connection.shared.lock();
         let slot = state.slots.get_mut(self.slot);
-        let want = match interest {
-            Interest::Head => Want::Head,
-            Interest::Data => Want::Data(1),
-            Interest::End => Want::End,
-            Interest::Writable => Want::Writable,
-            Interest::Informational => Want::Informational(slot.informational.len()),
-        };
+        let want = self::want(interest, slot.informational.len());
         let met = slot.met(want);
         slot.want = (!met).then_some(want);
         slot.waiter = None;
@@ -375,20 +398,15 @@ impl Exchange {
             return;
         }
         let id = slot.id(self.slot);
-        let cancelled = state.link.cancel(id);
+        let cancelled = shared.is_ours() && state.link.cancel(id);
         state
             .slots
             .fail(self.slot, local("the request was cancelled"));
         if cancelled {
             state.flush(&shared.socket);
             shared.ring_if_needed(state);
-        } else {
-            state.link.close(&shared.socket);
-            state.over(Error::new(
-                Kind::Closed,
-                "the connection was closed to cancel a request",
-            ));
-            shared.ring();
+        } else if shared.is_ours() {
+            shared.end(state, "the connection was closed to cancel a request");
         }
     }
 
@@ -453,12 +471,22 @@ impl Drop for Exchange {
     }
 }
 
+fn want(interest: Interest, informed: usize) -> Want {
+    match interest {
+        Interest::Head => Want::Head,
+        Interest::Data => Want::Data(1),
+        Interest::End => Want::End,
+        Interest::Writable => Want::Writable,
+        Interest::Informational => Want::Informational(informed),
+    }
+}
+
 fn timed_out(timeout: Option<Duration>) -> String {
     match timeout {
         Some(timeout) if !timeout.is_zero() => {
             format!("nothing came from the server for {timeout:?}")
         }
-        _ => "nothing has come from the server yet".to_owned(),
+        _ => "nothing came from the server yet".to_owned(),
     }
 }
 

@@ -295,16 +295,24 @@ impl Events for Sink<'_> {
 
     fn end(&mut self, stream: StreamId, trailers: Option<Fields<'_>>) {
         let slot = self.0.get_mut(stream.slot);
+        if slot.error.is_some() {
+            return;
+        }
         slot.ended = true;
         slot.paused = false;
-        if let Some(upload) = &mut slot.upload {
+        let unfinished = slot.upload.as_mut().is_some_and(|upload| {
+            let was_open = upload.open;
             upload.open = false;
-        }
+            was_open
+        });
         slot.trailers = trailers.map(|fields| {
             let mut list = FieldList::new();
             copy(fields, &mut list);
             list
         });
+        if unfinished && !self.0.uploading.contains(&stream.slot) {
+            self.0.uploading.push(stream.slot);
+        }
         self.0.notify(stream.slot);
     }
 

@@ -9,6 +9,11 @@
 //! for the peer; when `out` has been written and [`h1::Connection::has_output`] is true, call
 //! `produce` and write again. A peer's window may depend on it.
 //!
+//! **Content** of a request is a body that the connection sends as windows open, or is written by the
+//! caller ([`Content::Streamed`]): `write` takes what flow control allows now, `finish` ends it, and
+//! `upload` says whether the peer still wants it. HTTP/2 and HTTP/3 hold back a response that nobody
+//! reads by `pause` and `resume`; with HTTP/1.1 the caller stops reading the transport.
+//!
 //! **Errors**: `receive` returns a [`ConnectionError`] when the connection is lost. By then every
 //! outstanding request has been reported through [`Events::fail`] and the farewell that the protocol
 //! asks for is in `out`: write it and close. No input makes this crate panic.

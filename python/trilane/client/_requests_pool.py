@@ -28,8 +28,11 @@ from urllib3.util import SKIP_HEADER, parse_url
 from urllib3.util.util import to_str
 
 from . import errors
-from .pool import Client, Timeouts
 from ._requests_response import RawResponse
+from .lanes import Proxy
+from .origins import Origin
+from .pool import Client
+from .timeouts import Timeouts
 
 _UNSUPPORTED: Final = (
     "assert_fingerprint",
@@ -229,9 +232,5 @@ def _compose(url: str, headers: Mapping[str, str | bytes]) -> list[tuple[str, st
     if "accept-encoding" not in given:
         # Without the field any coding may be sent (RFC 9110 §12.5.3); http.client adds it too.
         fields.append(("Accept-Encoding", "identity"))
-    fields += [
-        (name, value)
-        for name, value in headers.items()
-        if value != SKIP_HEADER
-    ]
+    fields += [(name, value) for name, value in headers.items() if value != SKIP_HEADER]
     return fields

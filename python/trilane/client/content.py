@@ -88,12 +88,12 @@ def upload(content: Content, method: str) -> tuple[bytes | None, Upload | None]:
         return None, Upload(flat, flat.nbytes)
     if isinstance(content, Readable):
         return None, Upload(content, _length(content))
-    # A mapping is iterable too, and never meant: forms have to be encoded first.
-    if isinstance(content, Iterable) and not isinstance(content, Mapping):
-        return None, Upload(content, None)
-    raise TypeError(
-        f"content is bytes, str, a file or an iterable of bytes, not {type(content).__name__}"
-    )
+    # A mapping can be iterated too, and never is what was meant: a form has to be encoded first.
+    if isinstance(content, Mapping) or not hasattr(content, "__iter__"):
+        raise TypeError(
+            f"content is bytes, str, a file or an iterable of bytes, not {type(content).__name__}"
+        )
+    return None, Upload(content, None)
 
 
 def _read(file: Readable) -> Iterator[Block]:

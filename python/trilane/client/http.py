@@ -1,9 +1,10 @@
 """The shape of `http.client` over HTTP/1.1, HTTP/2 and HTTP/3.
 
-`import trilane.client.http as client` takes the place of `import http.client as client`: every public
-name of that module is here, and three of them are our own, `HTTPConnection`, `HTTPSConnection` and
-`HTTPResponse`. What is new: `request` returns the id of the request's stream, any number of requests
-may be outstanding, and `get_response(stream_id)` takes their responses in any order.
+`import trilane.client.http as client` takes the place of `import http.client as client`: every
+public name of that module is here, and three of them are our own, `HTTPConnection`,
+`HTTPSConnection` and `HTTPResponse`. What is new: `request` returns the id of the request's stream,
+any number of requests may be outstanding, and `get_response(stream_id)` takes their responses in
+any order.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import http.client
 import socket
 import ssl
 import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from http.client import InvalidURL
 from types import TracebackType
@@ -19,7 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from trilane.client import opening
 from trilane.client.parts import Parts
-from trilane.client.response import HTTPResponse as HTTPResponse
+from trilane.client.response import HTTPResponse as HTTPResponse  # noqa: PLC0414 - for others
 
 if TYPE_CHECKING:
     from typing import Self
@@ -51,7 +53,7 @@ class HTTPConnection(Parts):
 
     default_port: ClassVar[int] = HTTP_PORT
     # A test or a library may put a function like socket.create_connection here.
-    _create_connection: Callable[..., SocketLike] | None = None
+    _create_connection: Callable[..., Any] | None = None
 
     def __init__(  # noqa: PLR0913 - the five of http.client, and what it has no words for
         self,
@@ -310,6 +312,12 @@ class HTTPSConnection(HTTPConnection):
             ValueError: `check_hostname` for a context that verifies nothing.
 
         """
+        if key_file is not None or cert_file is not None or check_hostname is not None:
+            warnings.warn(
+                "key_file, cert_file and check_hostname are deprecated: give cert, or a context",
+                DeprecationWarning,
+                stacklevel=2,
+            )
         context = options.get("context")
         if check_hostname is not None and isinstance(context, ssl.SSLContext):
             context.check_hostname = check_hostname

@@ -99,18 +99,21 @@ def native(to: Destination, timeout: float | None) -> _core.Connection:
 
 
 def needs_openssl(verify: Verify) -> bool:
-    """Whether a context asks for what only Python's `ssl` does: a chain without a name."""
-    return (
-        isinstance(verify, ssl.SSLContext)
-        and verify.verify_mode != ssl.CERT_NONE
-        and not verify.check_hostname
-    )
+    """Whether a context asks for what only Python's `ssl` does.
+
+    That is a chain without a name, or authorities that it does not show: those of a folder, which
+    OpenSSL reads when it needs them, and certificates that are trusted though no authority's.
+    """
+    if not isinstance(verify, ssl.SSLContext) or verify.verify_mode == ssl.CERT_NONE:
+        return False
+    stored = verify.cert_store_stats()
+    return not verify.check_hostname or not 0 < stored["x509"] == stored["x509_ca"]
 
 
 def over_python_socket(
     to: Destination,
     timeout: float | None,
-    create: Callable[..., SocketLike] = socket.create_connection,
+    create: Callable[..., Any] = socket.create_connection,
     answered: Callable[[int, str, list[tuple[str, str]]], None] | None = None,
 ) -> SocketConnection:
     """A connection over a socket that `create` makes, wrapped by the context in `to.verify`.

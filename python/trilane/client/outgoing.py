@@ -58,7 +58,7 @@ class Request:
         self.content: bytes | Iterator[bytes] | None = None
         self.length: int | None = None
         """Bytes of streamed content, or None: not announced."""
-        self.left = self.length
+        self.left: int | None = None
         """Bytes still to come through `HTTPConnection.send`."""
         self.streaming = False
         self.raw = False

@@ -279,7 +279,7 @@ class Client:
             request.add(route.proxy.fields)
         if options.get("expect_continue"):
             request.expect_continue()
-        request.trailers = options.get("trailers", ())
+        request.follow(options.get("trailers", ()))
         how = Sending(
             self._pool,
             route,

@@ -1,4 +1,4 @@
-"""A request, ready to be sent by any version of HTTP and perhaps more than once. No I/O."""
+"""A request, ready to be sent on any connection and perhaps more than once. No I/O."""
 
 from __future__ import annotations
 
@@ -11,20 +11,22 @@ from .errors import InvalidRequest
 Field: TypeAlias = tuple[str | bytes, str | bytes]
 Fields: TypeAlias = Mapping[str, str] | Iterable[Field]
 
-# Fields about one connection of HTTP/1.1, which the others must not have (RFC 9113 §8.2.2).
-_OF_CONNECTION: Final = frozenset({"connection", "keep-alive", "proxy-connection", "upgrade"})
-_CONTINUE: Final = ("expect", "100-continue")
+_CONTINUE: Final = "100-continue"
 
 
 class Request:
-    """Method, target, fields and content: what `_core.Connection.submit` wants, and the rest."""
+    """What `_core.Connection.submit` wants, and the content that follows.
+
+    The native part reads `host` and `content-length` among the fields, adds what frames the
+    message, and keeps the fields of a connection (`connection`, `te`) from HTTP/2 and HTTP/3.
+    """
 
     __slots__ = (
-        "_fields",
-        "_shared",
+        "announced",
         "authority",
         "body",
         "expects",
+        "fields",
         "length",
         "method",
         "target",
@@ -44,21 +46,19 @@ class Request:
         self.method = method
         self.target = target
         self.authority = authority
+        self.fields = fields
         self.body: bytes | None
         """Content that goes along with the head."""
         self.upload: Upload | None
         """Content that follows it."""
         self.body, self.upload = upload(content, method)
         self.length = None if self.upload is None else self.upload.length
-        """Bytes of `upload`, where known."""
+        """Bytes of `upload`, where known and not among the fields."""
+        self.announced = self.length
+        """Bytes of content that the server was told of."""
         self.trailers: Sequence[tuple[str, str]] = ()
         self.expects = False
         """Whether the content waits for `100 Continue`."""
-        self._fields = self._shared = fields
-
-    def fields_for(self, version: str) -> Sequence[Field]:
-        """The fields as a connection of that version takes them."""
-        return self._fields if version == "h1" else self._shared
 
     @property
     def replayable(self) -> bool:
@@ -68,61 +68,58 @@ class Request:
     def believe(self) -> None:
         """Take what the caller's own fields say about the sending.
 
-        `host` becomes the authority. `content-length` is believed where the content does not tell
-        its own, `transfer-encoding: chunked` means that the length is not told, and `expect:
-        100-continue` is done. What concerns connections stays away from HTTP/2 and HTTP/3.
+        `content-length` is believed of content that does not lie in memory, `transfer-encoding:
+        chunked` means that the length is not told, and `expect: 100-continue` is done.
 
-        Errors: InvalidRequest for a length that is no number and for other transfer codings.
+        Errors: InvalidRequest for other transfer codings.
         """
         fields: list[Field] = []
-        shared: list[Field] = []
-        for field in self._fields:
-            name, value = _text(field[0]).lower(), field[1]
-            if name == "host":
-                self.authority = _text(value)
-            elif name == "content-length":
-                self._believe_length(_text(value))
-            elif name == "transfer-encoding":
-                self._believe_coding(_text(value))
-            elif name == "expect" and _text(value).lower() == _CONTINUE[1]:
+        for field in self.fields:
+            name = lower(field[0])
+            if name == "transfer-encoding":
+                self._believe_coding(_text(field[1]))
+                continue
+            if name == "content-length":
+                self.length, self.announced = None, _number(_text(field[1]))
+            elif name == "expect" and _text(field[1]).lower() == _CONTINUE:
+                if self.body is None and self.upload is None:
+                    continue  # RFC 9110 §10.1.1: not without content.
+                self.stream()
                 self.expects = True
-            else:
-                fields.append(field)
-                if name not in _OF_CONNECTION and (name != "te" or _text(value) == "trailers"):
-                    shared.append(field)
-        self._fields, self._shared = fields, shared
+            fields.append(field)
+        self.fields = fields
 
     def add(self, fields: Sequence[Field]) -> None:
         """Add those fields that it does not have."""
         if fields:
-            self._fields = with_defaults(fields, list(self._fields))
-            self._shared = with_defaults(fields, list(self._shared))
+            self.fields = with_defaults(fields, list(self.fields))
 
     def expect_continue(self) -> None:
         """Announce that the content waits for the server's consent (RFC 9110 §10.1.1)."""
         self.stream()
         self.expects = self.upload is not None
         if self.expects:
-            self._fields = [*self._fields, _CONTINUE]
-            self._shared = [*self._shared, _CONTINUE]
+            self.add([("expect", _CONTINUE)])
+
+    def follow(self, trailers: Sequence[tuple[str, str]]) -> None:
+        """Send trailers after the content, whose length HTTP/1.1 then cannot tell before."""
+        if trailers:
+            self.stream()
+            self.trailers = trailers
+            self.length = self.announced = None
 
     def stream(self) -> None:
         """Send content after the head, also where it could go along with it."""
         if self.body and self.upload is None:
             self.upload = Upload(memoryview(self.body), len(self.body))
-            self.length, self.body = len(self.body), None
-
-    def _believe_length(self, value: str) -> None:
-        if not (value.isascii() and value.isdigit()):
-            raise InvalidRequest(f"content-length: {value!r} is not a number of bytes")
-        if self.upload is not None and self.upload.length is None:
-            self.length = int(value)
+            self.length = self.announced = len(self.body)
+            self.body = None
 
     def _believe_coding(self, value: str) -> None:
         if value.strip().lower() != "chunked":
             raise InvalidRequest(f"transfer-encoding: {value!r}: only chunked can be sent")
         self.stream()
-        self.length = None
+        self.length = self.announced = None
 
 
 def pairs(fields: Fields | None) -> list[Field]:
@@ -134,8 +131,18 @@ def pairs(fields: Fields | None) -> list[Field]:
 
 def with_defaults(defaults: Sequence[Field], fields: list[Field]) -> list[Field]:
     """The caller's fields after those defaults that they do not replace."""
-    given = {_text(name).lower() for name, _ in fields}
-    return [default for default in defaults if _text(default[0]).lower() not in given] + fields
+    given = {lower(name) for name, _ in fields}
+    return [default for default in defaults if lower(default[0]) not in given] + fields
+
+
+def lower(name: str | bytes) -> str:
+    """A field's name for comparisons."""
+    return _text(name).lower()
+
+
+def _number(value: str) -> int | None:
+    # What is no number is refused by the native part, by its name.
+    return int(value) if value.isascii() and value.isdigit() else None
 
 
 def _text(value: str | bytes) -> str:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from requests.adapters import (
     DEFAULT_POOLBLOCK,
@@ -26,7 +26,7 @@ from urllib3 import PoolManager, Retry, proxy_from_url
 from urllib3.util import parse_url
 
 from ._requests_pool import HTTPPool, HTTPSPool
-from .routing import VERSIONS, Policy
+from .lanes import VERSIONS, Policy
 
 __all__ = ["TrilaneAdapter"]
 
@@ -44,7 +44,10 @@ class TrilaneAdapter(HTTPAdapter):
     one. `max_retries`: a number, for connections that cannot be made, or urllib3's `Retry`.
     """
 
-    __attrs__: ClassVar[list[str]] = [*HTTPAdapter.__attrs__, "versions"]
+    __attrs__: list[str] = [  # noqa: RUF012 # as in HTTPAdapter
+        *HTTPAdapter.__attrs__,
+        "versions",
+    ]
 
     def __init__(
         self,
@@ -103,7 +106,8 @@ class TrilaneAdapter(HTTPAdapter):
     def _take_over(self, manager: PoolManager) -> None:
         """Let urllib3's manager make our pools."""
         # Calling one makes a pool, which is all that urllib3 does with them.
-        manager.pool_classes_by_scheme = {  # type: ignore[dict-item] # not classes, but callable
+        make: dict[str, Any] = {
             "http": functools.partial(HTTPPool, versions=self.versions),
             "https": functools.partial(HTTPSPool, versions=self.versions),
         }
+        manager.pool_classes_by_scheme = make

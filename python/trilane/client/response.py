@@ -14,8 +14,8 @@ from trilane.client.message import message
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-    from trilane._core import Exchange
-    from trilane.client.sockets import SocketExchange, SocketLike
+    from trilane._core import Connection, Exchange
+    from trilane.client.sockets import SocketConnection, SocketExchange, SocketLike
     from trilane.client.turns import Turns
 
 T = TypeVar("T")
@@ -52,6 +52,8 @@ class HTTPResponse(io.BufferedIOBase):
     _owner: Turns | None = None
     _headers: HTTPMessage | None = None
     _msg: Any = None
+    _closing: Connection | SocketConnection | None = None
+    _known: int | None = None
     _begun = False
     _ended = False
     _ahead = b""
@@ -78,10 +80,21 @@ class HTTPResponse(io.BufferedIOBase):
             self.url = url
         self._method = method
 
-    def attach(self, owner: Turns, wait: Wait) -> None:
-        """Tells whose response it is: who wants to know when it has been read."""
+    def attach(
+        self,
+        owner: Turns,
+        wait: Wait,
+        status: int,
+        closing: Connection | SocketConnection | None,
+    ) -> None:
+        """Tells whose response it is, who wants to know when it has been read, and its status.
+
+        `closing` is its connection, where it takes no more requests and ends with its last response.
+        """
         self._owner = owner
         self._wait = wait
+        self._known = status
+        self._closing = closing
 
     def begin(self) -> None:
         """Waits for the head. Called again it does nothing.
@@ -93,7 +106,7 @@ class HTTPResponse(io.BufferedIOBase):
         """
         if self._begun:
             return
-        self.code = self.status = self._exchange.head(self._wait.seconds)
+        self.code = self.status = self._known or self._exchange.head(self._wait.seconds)
         self._begun = True
         if self.debuglevel > 0:
             self._print_head()
@@ -158,7 +171,7 @@ class HTTPResponse(io.BufferedIOBase):
         return self._exchange.stream_id
 
     @property
-    def length(self) -> int | None:  # type: ignore[override]
+    def length(self) -> int | None:
         """Bytes of content still to be read, or None where that is not known."""
         if self._ended or self._has_no_content():
             return 0
@@ -284,7 +297,11 @@ class HTTPResponse(io.BufferedIOBase):
             filled = len(data)
             view[:filled] = data
         while filled < len(view):
-            count = self._exchange.readinto(view[filled:], self._wait.seconds)
+            try:
+                count = self._exchange.readinto(view[filled:], self._wait.seconds)
+            except IncompleteBody as error:
+                self._complete(error, bytes(view[:filled]))
+                raise
             if not count:
                 self._end()
                 return filled
@@ -362,6 +379,11 @@ class HTTPResponse(io.BufferedIOBase):
         if owner is not None:
             self._owner = None
             owner.advance()
+        closing = self._closing
+        if closing is not None:
+            self._closing = None
+            if not closing.outstanding:
+                closing.close()
 
     # As a file
 
@@ -394,6 +416,8 @@ class HTTPResponse(io.BufferedIOBase):
         connection = getattr(self._exchange, "connection", None)
         if connection is not None:
             return int(connection.file.fileno())
+        if self._closing is not None:
+            return int(cast("Connection", self._closing).fileno())
         if self._owner is None:
             msg = "the response has been read or closed: it has no descriptor any more"
             raise io.UnsupportedOperation(msg)

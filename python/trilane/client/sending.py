@@ -12,7 +12,16 @@ from trilane._core import Connection, Exchange
 
 from . import origins
 from .answer import Response
-from .errors import ConnectionClosed, Error, Full, ReadTimeout, RemoteError, WriteTimeout
+from .content import Block
+from .errors import (
+    ConnectionClosed,
+    Error,
+    Full,
+    InvalidRequest,
+    ReadTimeout,
+    RemoteError,
+    WriteTimeout,
+)
 from .leasing import Pool
 from .request import Field, Request
 from .retry import pause
@@ -76,7 +85,7 @@ def send(request: Request, how: Sending) -> Response:
 def _send_on(entry: Entry[Connection], request: Request, how: Sending) -> Response:
     connection = entry.connection
     streaming = request.upload is not None or bool(request.trailers)
-    fields = request.fields_for(entry.version)
+    fields = request.fields
     alternative = entry.alternative
     if alternative is not None and (alternative.host, alternative.port) != how.route.origin[1:]:
         # RFC 7838 §5.
@@ -133,12 +142,16 @@ def _upload(exchange: Exchange, request: Request, limits: Timeouts) -> bool:
         return False
     try:
         if request.upload is not None:
+            left = request.announced
             for block in request.upload.blocks():
                 if not exchange.upload_open:
                     return False
+                left = _rest(left, block)
                 exchange.write(block, limits.write)
-        elif request.body:
-            exchange.write(request.body, limits.write)
+            if left:
+                raise InvalidRequest(
+                    f"the content is {left} bytes shorter than its content-length: send all of it"
+                )
         if not exchange.upload_open:
             return False
         exchange.finish(request.trailers, limits.write)
@@ -149,6 +162,18 @@ def _upload(exchange: Exchange, request: Request, limits: Timeouts) -> bool:
             return False
         raise error from None
     return True
+
+
+def _rest(left: int | None, block: Block) -> int | None:
+    """How much may follow the block; more would be read as the next request."""
+    if left is None:
+        return None
+    rest = left - memoryview(block).nbytes
+    if rest < 0:
+        raise InvalidRequest(
+            f"the content is {-rest} bytes or more longer than its content-length: send no more"
+        )
+    return rest
 
 
 def _is_wanted(exchange: Exchange) -> bool:

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from trilane.client.errors import ProxyError
+from trilane.client.errors import IncompleteBody, ProxyError
 
 from trilane import _core
 from trilane.client.outgoing import Field
@@ -28,8 +28,9 @@ class SocketLike(Protocol):
     def sendall(self, data: bytes, /) -> object:
         """Sends all of it or raises OSError."""
 
-    def makefile(self, mode: str, /) -> Any:
-        """A binary file that reads from the socket."""
+    @property
+    def makefile(self) -> Callable[..., Any]:
+        """Makes, given the mode `rb`, a file that reads from the socket."""
 
     def close(self) -> object:
         """Lets go of it."""
@@ -70,6 +71,11 @@ class SocketConnection:
         return self.codec.capacity
 
     @property
+    def outstanding(self) -> int:
+        """How many responses are still to come, or to come to their end."""
+        return sum(not one.native.watch(_core.END) for one in self._running)
+
+    @property
     def is_closing(self) -> bool:
         """Whether it takes no more requests, now or later."""
         return self._closed or self.codec.is_closing
@@ -101,7 +107,7 @@ class SocketConnection:
                 raw=raw,
             ),
         )
-        self._running = [one for one in self._running if not one.complete]
+        self._running = [one for one in self._running if not one.native.watch(_core.END)]
         self._running.append(exchange)
         exchange.send_output()
         return exchange
@@ -163,20 +169,19 @@ class SocketConnection:
         exchange = self.submit("CONNECT", address, fields, authority=address)
         status = exchange.head()
         if not 200 <= status <= 299:
-            self.close()
+            exchange.cancel()
             msg = f"Tunnel connection failed: {status} {exchange.reason}"
             raise ProxyError(msg, error_code=status)
         return status, exchange.reason, exchange.fields()
 
     def close(self) -> None:
         """Lets go of the socket. A response that is being read keeps its file."""
-        if self._closed:
-            return
-        self._closed = True
-        with contextlib.suppress(OSError):
-            self.send_output()
-        self.sock.close()
-        if all(one.complete for one in self._running):
+        if not self._closed:
+            self._closed = True
+            with contextlib.suppress(OSError):
+                self.send_output()
+            self.sock.close()
+        if not self.outstanding:
             self.close_file()
 
     def close_file(self) -> None:
@@ -300,13 +305,19 @@ class SocketExchange:
             while not self.native.watch(_core.END):
                 self.connection.pump(self)
             return self.native.read(-1, 0)
-        blocks = []
-        while amount and (block := self.read1(amount)):
+        blocks: list[bytes] = []
+        while amount:
+            try:
+                block = self.read1(amount)
+            except IncompleteBody:
+                if blocks:
+                    # What came before the error is given before it.
+                    break
+                raise
+            if not block:
+                break
             blocks.append(block)
             amount -= len(block)
-            if not self.complete and not self.unread and self.native.watch(_core.END):
-                # An error comes after what came before it.
-                break
         return b"".join(blocks)
 
     def readinto(

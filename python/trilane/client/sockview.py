@@ -61,11 +61,13 @@ class Sock:
 
     def selected_alpn_protocol(self) -> str | None:
         """What ALPN agreed on (RFC 7301); None without TLS."""
-        return self._tls("alpn")
+        alpn: str | None = self._tls("alpn")
+        return alpn
 
     def version(self) -> str | None:
         """The version of TLS; None without it."""
-        return self._tls("version")
+        version: str | None = self._tls("version")
+        return version
 
     def cipher(self) -> tuple[str, str, int] | None:
         """Cipher suite, version of TLS and 0 for the bits, which the suite's name tells."""

@@ -14,6 +14,7 @@ from collections import deque
 from http.client import NotConnected, ResponseNotReady
 from typing import TYPE_CHECKING, Any, Final
 
+from trilane.client import uploading
 from trilane.client.errors import (
     ConnectionClosed,
     Error,
@@ -22,14 +23,12 @@ from trilane.client.errors import (
     ReadTimeout,
     Timeout,
 )
-
-from trilane.client import uploading
 from trilane.client.outgoing import REPEATABLE, Request, field
 from trilane.client.response import HTTPResponse, Wait
 
 if TYPE_CHECKING:
-    from trilane._core import Connection
-    from trilane.client.sockets import SocketConnection
+    from trilane._core import Connection, Exchange
+    from trilane.client.sockets import SocketConnection, SocketExchange
 
 PAUSED: Final = 256 * 1024
 """Bytes of a response that are fetched before anybody reads it."""
@@ -60,6 +59,10 @@ class Turns:
         """Makes a connection and gives it to `_adopt`."""
         raise NotImplementedError
 
+    def fileno(self) -> int:
+        """The descriptor of the connection."""
+        raise NotImplementedError
+
     def _adopt(self, connection: Connection | SocketConnection | None) -> None:
         self._connection = connection
         if connection is not None:
@@ -85,7 +88,8 @@ class Turns:
     def _send(self, request: Request) -> int:
         """Sends a request, or lets it wait for its turn, and gives its id."""
         with self._lock:
-            connection = self._ready()
+            # One that has ended meanwhile refuses the request: no need to ask it first.
+            connection = self._connection or self._ready()
             if self._waiting or not self._start(connection, request):
                 self._waiting.append(request)
             ident = self._next or 0
@@ -97,46 +101,50 @@ class Turns:
 
     def _start(self, connection: Connection | SocketConnection, request: Request) -> bool:
         """Submits a request; False when the connection takes no more now."""
-        for attempt in (1, 2):
-            if request.raw and connection.version != "h1":
-                msg = (
-                    "HTTP/2 and HTTP/3 have no Transfer-Encoding: leave the field out and give the "
-                    "content without chunks, or set versions=('h1',)"
-                )
-                raise InvalidRequest(msg)
-            content = request.content
-            try:
-                request.exchange = connection.submit(
-                    request.method,
-                    request.target,
-                    request.fields,
-                    content if isinstance(content, bytes) and not request.streaming else None,
-                    authority=request.authority or self._authority,
-                    streaming=request.streaming,
-                    length=request.length,
-                    raw=request.raw,
-                )
-            except Full:
-                return False
-            except InvalidRequest:
-                # http.client takes folds, blanks and numbers in values: say what is meant in a
-                # way that may be sent, or raise the error that it raises.
-                if attempt == 2:
-                    raise
-                request.fields = [field(name, (value,)) for name, value in request.fields]
-            except ConnectionClosed:
-                # Nothing of the request has been sent.
-                if attempt == 2 or not self.auto_open:
-                    raise
-                self._connection = None
-                connection = self._ready()
-            else:
-                break
+        try:
+            exchange = self._submit(connection, request)
+        except Full:
+            return False
+        except InvalidRequest:
+            # http.client takes folds, blanks and numbers in values: say what is meant in a way that
+            # may be sent, or raise the error that it raises.
+            plain = [field(name, (value,)) for name, value in request.fields]
+            if plain == request.fields:
+                raise
+            request.fields = [*plain]
+            return self._start(connection, request)
+        except ConnectionClosed:
+            # It ended a moment ago, and nothing of the request has been sent.
+            if request.repeated:
+                raise
+            request.repeated = True
+            return self._start(self._ready(), request)
+        request.exchange = exchange
         for data in request.held:
-            if request.exchange is not None:
-                request.exchange.write(data, self._wait.seconds)
+            exchange.write(data, self._wait.seconds)
         request.held = []
         return True
+
+    def _submit(
+        self, connection: Connection | SocketConnection, request: Request
+    ) -> Exchange | SocketExchange:
+        if request.raw and connection.version != "h1":
+            msg = (
+                "HTTP/2 and HTTP/3 have no Transfer-Encoding: leave the field out and give the "
+                "content without chunks, or set versions=('h1',)"
+            )
+            raise InvalidRequest(msg)
+        content = request.content
+        return connection.submit(
+            request.method,
+            request.target,
+            request.fields,
+            content if isinstance(content, bytes) and not request.streaming else None,
+            authority=request.authority or self._authority,
+            streaming=request.streaming,
+            length=request.length,
+            raw=request.raw,
+        )
 
     def advance(self) -> None:
         """Starts what waits, as far as it may: a response has been read to its end."""
@@ -183,7 +191,7 @@ class Turns:
             return
         deadline = None if self._wait.seconds is None else time.monotonic() + self._wait.seconds
         poll = select.poll()
-        poll.register(connection.fileno(), select.POLLIN)
+        poll.register(self.fileno(), select.POLLIN)
         while not connection.capacity and not connection.is_closing:
             if self._nothing_moves():
                 raise _unread(connection)
@@ -227,30 +235,33 @@ class Turns:
         if request is None:
             msg = f"no request with id {stream_id} is outstanding: {list(self._outstanding)} are"
             raise ResponseNotReady(msg)
-        exchange = self._answered(stream_id, request)
+        status = self._answered(stream_id, request)
+        exchange: Any = request.exchange
         if self.debuglevel:
-            response = self.response_class(exchange, self.debuglevel, method=request.method)
+            response = self.response_class(exchange, self.debuglevel, request.method)
         else:
             response = self.response_class(exchange, method=request.method)
-        response.attach(self, self._wait)
-        response.begin()
         connection = self._connection
-        if connection is not None:
-            if connection.is_closing:
-                self._release(connection)
-            elif connection.version == "h1":
-                self._last = weakref.ref(response)
+        closing = None
+        if connection is not None and connection.is_closing:
+            closing = connection
+            self._release(connection)
+        elif self._step == 1:
+            # HTTP/1.1: the next request waits for it.
+            self._last = weakref.ref(response)
+        response.attach(self, self._wait, status, closing)
+        response.begin()
         return response
 
-    def _answered(self, stream_id: int, request: Request) -> Any:
-        """The exchange of a request when its head has come; then it is outstanding no more."""
+    def _answered(self, stream_id: int, request: Request) -> int:
+        """The status of a response whose head has come; then it is outstanding no more."""
         while True:
             try:
                 if request.exchange is None:
                     self._turn(request)
                 uploading.conclude(request, self._wait)
                 exchange: Any = request.exchange
-                exchange.head(self._wait.seconds)
+                status: int = exchange.head(self._wait.seconds)
             except Timeout:
                 raise
             except (Error, OSError) as error:
@@ -268,11 +279,13 @@ class Turns:
                 self._outstanding.pop(stream_id, None)
                 raise
             self._outstanding.pop(stream_id, None)
-            return exchange
+            return status
 
     def _repeats(self, request: Request, error: Exception) -> bool:
-        """Whether the request may be sent once more: the server provably did not process it, or a
-        connection that it had closed meanwhile took an idempotent one (RFC 9110 §9.2.2).
+        """Whether the request may be sent once more.
+
+        It may when the server provably did not process it, or when a connection that it had closed
+        meanwhile took an idempotent one (RFC 9110 §9.2.2).
         """
         return (
             isinstance(error, Error)

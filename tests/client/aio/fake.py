@@ -1,7 +1,8 @@
-"""A connection that does what a test tells it: the loop's side of the contract, over a socket pair."""
+"""A connection that does what a test tells it: the loop's side of it, over a socket pair."""
 
 from __future__ import annotations
 
+import contextlib
 import socket
 from typing import Any
 
@@ -43,8 +44,8 @@ class FakeConnection:
         self.outstanding = 0
         self.closed = False
 
-    def submit(self, *arguments: Any, **options: Any) -> FakeExchange:
-        assert options["flush"] is False
+    def submit(self, *_: Any, flush: bool, **__: Any) -> FakeExchange:
+        assert flush is False
         exchange = FakeExchange(len(self.exchanges))
         self.exchanges.append(exchange)
         self.outstanding += 1
@@ -60,10 +61,8 @@ class FakeConnection:
 
     def drive(self) -> list[int]:
         self.drives += 1
-        try:
+        with contextlib.suppress(BlockingIOError):
             self._ours.recv(4096)
-        except BlockingIOError:
-            pass
         tokens, self.tokens = self.tokens, []
         return tokens
 

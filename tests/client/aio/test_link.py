@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import cast
 
@@ -15,8 +15,6 @@ from trilane.client.aio.link import Link
 
 from .fake import FakeConnection, FakeExchange
 
-Test = Callable[[], Awaitable[None]]
-
 
 class Bench:
     """A link over a fake connection, and what it reported."""
@@ -27,19 +25,19 @@ class Bench:
         self.ends = 0
         self.link = Link(
             asyncio.get_running_loop(),
-            cast(Connection, self.connection),
+            cast("Connection", self.connection),
             changed=self._changed,
             ended=self._ended,
         )
 
     def submit(self) -> tuple[Exchange, FakeExchange]:
         exchange = self.link.submit("GET", "/", (), None)
-        return exchange, cast(FakeExchange, exchange)
+        return exchange, cast("FakeExchange", exchange)
 
-    def _changed(self, link: Link) -> None:
+    def _changed(self, _: Link) -> None:
         self.changes += 1
 
-    def _ended(self, link: Link) -> None:
+    def _ended(self, _: Link) -> None:
         self.ends += 1
 
 
@@ -56,6 +54,11 @@ async def bench() -> AsyncIterator[Bench]:
 async def turns(count: int = 3) -> None:
     for _ in range(count):
         await asyncio.sleep(0)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    while not condition():  # noqa: ASYNC110 - what counts is not ours to signal
+        await asyncio.sleep(0.005)
 
 
 def test_requests_of_one_turn_leave_in_one_write() -> None:
@@ -167,8 +170,7 @@ def test_timers_of_the_connection_are_kept() -> None:
             await turns()
             made.connection.timeout = None
             driven = made.connection.drives
-            while made.connection.drives == driven:
-                await asyncio.sleep(0.005)
+            await until(lambda: made.connection.drives > driven)
 
     asyncio.run(main())
 
@@ -180,8 +182,7 @@ def test_output_that_is_left_waits_for_the_socket() -> None:
             made.submit()
             await turns()
             # A socket pair with room is writable at once.
-            while made.connection.drives == 0:
-                await asyncio.sleep(0.005)
+            await until(lambda: made.connection.drives > 0)
             made.connection.wants_write = False
             made.link.touch()
             await turns(5)

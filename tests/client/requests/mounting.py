@@ -1,50 +1,79 @@
 """A plugin for pytest under Requests' own tests: `TrilaneAdapter` is what Requests' adapter was.
 
 Every `requests.Session()` mounts it, and the tests that make an `HTTPAdapter` of their own make
-ours. The outcome of every case goes to the file that SUITE_OUTCOMES names.
+ours. The settings are in the environment, see `suite.py`; what was seen goes to SUITE_OUTCOMES.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import socket
+import types
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import requests.adapters
 import requests.sessions
+from pytest_httpbin import serve
+
+from trilane.client._requests_pool import HTTPPool, HTTPSPool
+from trilane.client.requests import TrilaneAdapter
 
 _LINES = 12
-_OUTCOMES: dict[str, tuple[str, str]] = {}
+_OVER = os.environ["SUITE_OVER"]
+_CASES: dict[str, tuple[str, str]] = {}
+_VERSIONS: Counter[int] = Counter()
+
+
+class Mounted(TrilaneAdapter):
+    """The adapter; with SUITE_OVER it speaks that version where there is TLS."""
+
+    def build_response(self, req: Any, resp: Any) -> requests.Response:
+        """Count the versions."""
+        _VERSIONS[resp.version] += 1
+        return super().build_response(req, resp)
+
+    def _take_over(self, manager: Any) -> None:
+        super()._take_over(manager)
+        if _OVER != "h1":
+            manager.pool_classes_by_scheme = {
+                "http": functools.partial(HTTPPool, versions=("h1",)),
+                "https": functools.partial(HTTPSPool, versions=(_OVER,)),
+            }
 
 
 def pytest_configure() -> None:
     """Before a module of tests is imported."""
     if not os.environ["SUITE_BASELINE"]:
-        from trilane.client.requests import TrilaneAdapter  # noqa: PLC0415
-
-        requests.adapters.HTTPAdapter = TrilaneAdapter  # type: ignore[misc]
-        requests.sessions.HTTPAdapter = TrilaneAdapter  # type: ignore[misc, attr-defined]
+        requests.adapters.HTTPAdapter = Mounted  # type: ignore[misc]
+        requests.sessions.HTTPAdapter = Mounted  # type: ignore[misc, attr-defined]
+    if "SUITE_HTTPBIN" in os.environ:
+        requests.adapters.DEFAULT_CA_BUNDLE_PATH = os.environ["SUITE_CA"]
+        running = types.SimpleNamespace(url=os.environ["SUITE_HTTPBIN"])
+        serve.Server = lambda application: contextlib.nullcontext(running)  # noqa: ARG005
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     """Keep how a case went: a failure of its fixtures is a failure of the case."""
     if report.when != "call" and report.passed:
         return
-    outcome = "skipped" if hasattr(report, "wasxfail") and report.skipped else report.outcome
     why = "" if report.passed else str(report.longreprtext).strip()
     if report.skipped and isinstance(report.longrepr, tuple):
         why = report.longrepr[2]
-    if _OUTCOMES.get(report.nodeid, ("passed",))[0] != "failed":
-        _OUTCOMES[report.nodeid] = outcome, "\n".join(why.splitlines()[-_LINES:])
+    if _CASES.get(report.nodeid, ("passed",))[0] != "failed":
+        _CASES[report.nodeid] = report.outcome, "\n".join(why.splitlines()[-_LINES:])
 
 
 def pytest_sessionfinish() -> None:
     """Write what was kept."""
-    Path(os.environ["SUITE_OUTCOMES"]).write_text(json.dumps(_OUTCOMES))
+    found = {"cases": _CASES, "versions": _VERSIONS}
+    Path(os.environ["SUITE_OUTCOMES"]).write_text(json.dumps(found))
 
 
 @pytest.fixture(scope="module", autouse=True)

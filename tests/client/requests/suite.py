@@ -1,6 +1,8 @@
 # /// script
 # requires-python = ">=3.11"
 # dependencies = [
+#     "aioquic==1.7.2",
+#     "attrs==26.1.0",
 #     "blinker==1.9.0",
 #     "brotlicffi==1.2.1.0",
 #     "certifi==2026.10.18",
@@ -13,7 +15,12 @@
 #     "flask==3.1.3",
 #     "greenlet==2.0.2 ; python_full_version < '3.12'",
 #     "greenlet==3.5.6 ; python_full_version >= '3.12'",
+#     "h11==0.16.0",
+#     "h2==4.4.1",
+#     "hpack==4.2.0",
 #     "httpbin==0.10.4",
+#     "hypercorn==0.18.0",
+#     "hyperframe==6.1.0",
 #     "idna==3.20",
 #     "iniconfig==2.3.1",
 #     "itsdangerous==2.2.0",
@@ -22,51 +29,68 @@
 #     "packaging==26.3",
 #     "pip==26.3",
 #     "pluggy==1.7.0",
+#     "priority==2.0.0",
 #     "pycparser==3.12 ; implementation_name != 'PyPy'",
 #     "pygments==2.21.0",
+#     "pylsqpack==1.0.0",
+#     "pyopenssl==26.4.0",
 #     "pysocks==1.7.1",
+#     "pytest==9.2.0",
 #     "pytest-httpbin==2.1.0",
 #     "pytest-mock==3.17.0",
 #     "pytest-timeout==2.4.0",
-#     "pytest==9.2.0",
 #     "requests==2.34.2",
+#     "service-identity==26.1.0",
 #     "setuptools==84.2.1",
 #     "six==1.17.0",
 #     "trustme==1.2.1",
+#     "typing-extensions==4.16.0 ; python_full_version < '3.13'",
 #     "urllib3==2.8.0",
 #     "werkzeug==3.1.9",
+#     "wsproto==1.3.2",
 # ]
 # ///
 """Run Requests' own tests, with TrilaneAdapter or (`--baseline`) with Requests' own adapter.
 
 The tests are only in the source distribution: it is fetched by pip, checked by its hash and kept in
-the folder `--cache`. They run in three processes at once, as most of them sleep. The outcome of
-every case is written to `--outcomes`: {"case": ["passed" | "failed" | "skipped", "why"]}.
+the folder `--cache`. They run in three processes at once, as most of them sleep.
+
+With `--over h2` or `--over h3` the requests to httpbin, which most cases make, go to Hypercorn over
+TLS and that version, and only the cases of `test_requests.py` run.
+
+`--outcomes` gets {"cases": {"id": ["passed" | "failed" | "skipped", "why"]}, "versions": {"20": how
+many responses had that version}}.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tarfile
 import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+
+import trustme
 
 VERSION = "2.34.2"
 SHA256 = "f288924cae4e29463698d6d60bc6a4da69c89185ad1e0bcc4104f584e960b9ed"
 LIMIT_S = 400
 CASE_LIMIT_S = 60
+SERVER_LIMIT_S = 30
 HERE = Path(__file__).resolve().parent
 TIMEOUTS = "tests/test_requests.py::TestTimeout"
-PARTS = (
-    (TIMEOUTS,),
-    ("tests/test_requests.py", "--deselect", TIMEOUTS),
-    ("tests", "--ignore", "tests/test_requests.py"),
-)
+MOST = ("tests/test_requests.py", "--deselect", TIMEOUTS)
+PARTS = ((TIMEOUTS,), MOST, ("tests", "--ignore", "tests/test_requests.py"))
 
 
 def main() -> int:
@@ -75,13 +99,19 @@ def main() -> int:
     parser.add_argument("--cache", type=Path, required=True, metavar="DIR")
     parser.add_argument("--outcomes", type=Path, required=True, metavar="FILE")
     parser.add_argument("--baseline", action="store_true", help="with Requests' own adapter")
+    parser.add_argument("--over", choices=["h1", "h2", "h3"], default="h1")
     given = parser.parse_args()
     given.cache.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as folder:
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         with tarfile.open(archive(given.cache)) as tar:
             tar.extractall(folder, filter="data")
-        outcomes = run(Path(folder) / f"requests-{VERSION}", baseline=given.baseline)
-    given.outcomes.write_text(json.dumps(outcomes, indent=1, sort_keys=True) + "\n")
+        settings = {"SUITE_BASELINE": "1" if given.baseline else "", "SUITE_OVER": given.over}
+        if given.over != "h1":
+            settings |= stack.enter_context(httpbin(folder))
+        parts = PARTS if given.over == "h1" else PARTS[:2]
+        found = run(folder / f"requests-{VERSION}", parts, settings)
+    given.outcomes.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
     return 0
 
 
@@ -108,13 +138,60 @@ def archive(cache: Path) -> Path:
     return kept
 
 
-def run(root: Path, *, baseline: bool) -> dict[str, tuple[str, str]]:
-    """The outcome of every case, by its node id."""
+@contextlib.contextmanager
+def httpbin(folder: Path) -> Iterator[dict[str, str]]:
+    """httpbin over HTTP/2 and HTTP/3; gives its address and authority as settings."""
+    authority = trustme.CA()
+    leaf = authority.issue_cert("localhost", "127.0.0.1")
+    authority.cert_pem.write_to_path(str(folder / "ca.pem"))
+    leaf.private_key_and_cert_chain_pem.write_to_path(str(folder / "leaf.pem"))
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        port = holder.getsockname()[1]
+    place, pem = f"127.0.0.1:{port}", str(folder / "leaf.pem")
+    with (folder / "hypercorn.log").open("wb") as log:
+        server = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "hypercorn", "--bind", place, "--quic-bind", place),
+                *("--certfile", pem, "--keyfile", pem, "wsgi:httpbin:app"),
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        wait_for(port, server, folder / "hypercorn.log")
+        yield {"SUITE_HTTPBIN": f"https://{place}", "SUITE_CA": str(folder / "ca.pem")}
+    finally:
+        server.terminate()
+        try:
+            server.wait(SERVER_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            server.kill()
+            server.wait(SERVER_LIMIT_S)
+
+
+def wait_for(port: int, server: subprocess.Popen[bytes], log: Path) -> None:
+    """Until somebody listens."""
+    deadline = time.monotonic() + SERVER_LIMIT_S
+    while time.monotonic() < deadline and server.poll() is None:
+        with socket.socket() as asking:
+            if asking.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.1)
+    raise SystemExit(f"Hypercorn did not come up:\n{log.read_text(errors='replace')}")
+
+
+def run(root: Path, parts: tuple[tuple[str, ...], ...], settings: dict[str, str]) -> dict[str, Any]:
+    """The outcome of every case, by its node id, and the versions of the responses."""
     # `trilane` comes from the PYTHONPATH; `requests` must be the installed one.
     path = os.pathsep.join(p for p in (str(HERE), os.environ.get("PYTHONPATH", "")) if p)
-    environ = os.environ | {"PYTHONPATH": path, "SUITE_BASELINE": "1" if baseline else ""}
+    environ = os.environ | settings | {"PYTHONPATH": path}
+    # Settings of this machine, which Requests would take for its own.
+    for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):
+        environ.pop(name, None)
     running = []
-    for number, part in enumerate(PARTS):
+    for number, part in enumerate(parts):
         report = root / f"outcomes-{number}.json"
         log = root / f"log-{number}.txt"
         with log.open("wb") as output:
@@ -130,18 +207,22 @@ def run(root: Path, *, baseline: bool) -> dict[str, tuple[str, str]]:
                 stderr=subprocess.STDOUT,
             )
         running.append((process, report, log))
-    outcomes: dict[str, tuple[str, str]] = {}
+    cases: dict[str, tuple[str, str]] = {}
+    versions: Counter[str] = Counter()
     for process, report, log in running:
         try:
             code = process.wait(LIMIT_S)
         except subprocess.TimeoutExpired:
-            for other, _, _ in running:
-                other.kill()
             code = -1
         if code not in {0, 1}:  # 1: cases failed
+            for other, _, _ in running:
+                other.kill()
+                other.wait(SERVER_LIMIT_S)
             raise SystemExit(f"pytest ended with {code}:\n{log.read_text(errors='replace')}")
-        outcomes |= json.loads(report.read_text())
-    return outcomes
+        found = json.loads(report.read_text())
+        cases |= found["cases"]
+        versions.update(found["versions"])
+    return {"cases": cases, "versions": dict(versions)}
 
 
 if __name__ == "__main__":

@@ -77,7 +77,9 @@ def test_bytes_files_and_generators_arrive(
         assert session.put(f"{server.https}/echo", data=opened).content == wanted
     assert session.post(f"{server.https}/echo", data=io.BytesIO(wanted)).content == wanted
     assert session.post(f"{server.https}/echo", data=pieces()).content == wanted
-    assert session.post(f"{server.https}/echo", data=iter(["text", "ü"])).content == "textü".encode()
+    assert (
+        session.post(f"{server.https}/echo", data=iter(["text", "ü"])).content == "textü".encode()
+    )
 
 
 def test_forms_json_and_multipart_arrive(

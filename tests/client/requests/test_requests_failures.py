@@ -59,7 +59,7 @@ def test_a_server_that_is_not_trusted(
     make_session: MakeSession, server: Server, version: str, tmp_path: Path
 ) -> None:
     with embedded(threads=1, cpus=None, state=tmp_path / "state") as stranger:
-        with pytest.raises(exceptions.SSLError, match="certificate|issuer|Issuer"):
+        with pytest.raises(exceptions.SSLError, match=r"(?i)certificate|issuer"):
             make_session(version).get(f"{stranger.https}/hello", timeout=PATIENCE_S)
         with pytest.raises(exceptions.SSLError):
             make_session(version).get(f"{server.https}/hello", verify=stranger.cacert)
@@ -95,7 +95,7 @@ def test_nobody_listens(make_session: MakeSession, version: str) -> None:
 
 
 def test_a_name_that_does_not_exist(make_session: MakeSession) -> None:
-    with pytest.raises(exceptions.ConnectionError, match="nowhere.invalid"):
+    with pytest.raises(exceptions.ConnectionError, match=r"nowhere\.invalid"):
         make_session().get("http://nowhere.invalid/", timeout=PATIENCE_S)
 
 
@@ -109,10 +109,10 @@ def test_an_answer_that_does_not_come(
 
 def test_content_that_stops_coming(session: requests.Session, server: Server) -> None:
     url = f"{server.https}/drip?bytes=10&duration=10s"
-    with session.get(url, stream=True, timeout=(PATIENCE_S, 0.3)) as answer:
-        # As with HTTPAdapter: ReadTimeout is for the head.
-        with pytest.raises(exceptions.ConnectionError, match="timed out"):
-            assert answer.content
+    answer = session.get(url, stream=True, timeout=(PATIENCE_S, 0.3))
+    # As with HTTPAdapter: ReadTimeout is for the head.
+    with answer, pytest.raises(exceptions.ConnectionError, match="timed out"):
+        assert answer.content
     assert session.get(f"{server.https}/hello").ok
 
 
@@ -153,7 +153,9 @@ def test_an_endless_answer_is_seen_while_it_is_made(make_session: MakeSession) -
         answer = make_session().get(url, stream=True, timeout=PATIENCE_S)
         assert next(answer.iter_lines()) == b"first"
         answer.close()
-    packed = b"HTTP/1.1 200 OK\r\n\r\n" + bytes.fromhex("1f8b08000000000000034acb2c2a2e01000000ffff")
+    packed = b"HTTP/1.1 200 OK\r\n\r\n" + bytes.fromhex(
+        "1f8b08000000000000034acb2c2a2e01000000ffff"
+    )
     with answering(packed[:17] + b"content-encoding: gzip\r\n" + packed[17:], hold=True) as url:
         answer = make_session().get(url, stream=True, timeout=PATIENCE_S)
         assert next(answer.iter_content(1000)) == b"first"
@@ -181,7 +183,7 @@ def test_requests_that_cannot_be_sent(
     session = make_session(version)
     with pytest.raises(exceptions.InvalidHeader):
         session.get(f"{server.https}/hello", headers={"X-Split": "a\r\nb: c"})
-    with pytest.raises(ValueError, match="method|GET IT"):
+    with pytest.raises(ValueError, match=r"method|GET IT"):
         session.request("GET IT", f"{server.https}/hello")
     with pytest.raises(exceptions.InvalidURL):
         session.get("https://")
@@ -195,5 +197,3 @@ def test_options_of_urllib3_that_would_be_ignored_are_refused(make_session: Make
     adapter.init_poolmanager(10, 10, assert_fingerprint="00")
     with pytest.raises(ValueError, match="assert_fingerprint"):
         session.get("https://127.0.0.1:1/")
-
-

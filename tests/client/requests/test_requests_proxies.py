@@ -142,9 +142,7 @@ def test_a_proxy_that_says_no(make_session: MakeSession, server: Server, proxy: 
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
-def test_a_proxy_that_is_not_there(
-    make_session: MakeSession, server: Server, scheme: str
-) -> None:
+def test_a_proxy_that_is_not_there(make_session: MakeSession, server: Server, scheme: str) -> None:
     with socket.socket() as holder:
         holder.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{holder.getsockname()[1]}"
@@ -158,9 +156,12 @@ def test_a_proxy_that_is_not_there(
 def test_certificates_count_behind_a_proxy_too(
     make_session: MakeSession, proxy: Proxy, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    with embedded(threads=1, cpus=None, state=tmp_path_factory.mktemp("stranger")) as stranger:
-        with pytest.raises(exceptions.SSLError):
-            make_session().get(f"{stranger.https}/hello", proxies={"https": proxy.url()})
+    folder = tmp_path_factory.mktemp("stranger")
+    with (
+        embedded(threads=1, cpus=None, state=folder) as stranger,
+        pytest.raises(exceptions.SSLError),
+    ):
+        make_session().get(f"{stranger.https}/hello", proxies={"https": proxy.url()})
 
 
 def test_h3_alone_does_not_go_through_a_proxy(

@@ -68,6 +68,8 @@ def test_what_is_in_the_table_fails(
 def test_only_what_requests_skips_is_skipped(
     outcomes: dict[str, tuple[str, str]], table: dict[str, dict[str, str]]
 ) -> None:
-    skipped = {case.split("[")[0] for case, (outcome, _) in outcomes.items() if outcome == "skipped"}
+    skipped = {
+        case.split("[")[0] for case, (outcome, _) in outcomes.items() if outcome == "skipped"
+    }
     assert skipped <= table["skipped"].keys()
     assert sum(outcome == "passed" for outcome, _ in outcomes.values()) >= LEAST_PASSED

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-from test import support
+from test import support  # type: ignore[import-not-found] # not in typeshed
 
 import trilane.client.http
 

@@ -1,4 +1,4 @@
-"""HTTP/1.1 over a socket of Python's, byte by byte: what `http.client` did, and what we do better."""
+"""HTTP/1.1 over a socket of Python's, byte by byte: as `http.client` did it, or better."""
 
 from __future__ import annotations
 

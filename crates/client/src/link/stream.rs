@@ -235,6 +235,15 @@ impl StreamLink {
     /// The peer has ended its direction, or the socket failed.
     pub(crate) fn eof(&mut self, cause: Option<Errno>, slots: &mut Slots) -> Error {
         self.broken = true;
+        if self.tls.as_ref().is_some_and(|tls| !tls.peer_closed()) {
+            // Whoever cuts the wire must not pass for the end of the content (RFC 9112 §9.8).
+            let reason = "the connection ended inside the response, without TLS saying so";
+            for slot in slots.open_slots() {
+                if slots.get(slot).status.is_some() {
+                    slots.fail(slot, Error::new(Kind::Body, reason));
+                }
+            }
+        }
         self.codec.eof(slots);
         match cause {
             None => Error::new(Kind::Closed, "the server closed the connection"),

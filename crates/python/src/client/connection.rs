@@ -12,6 +12,7 @@ use super::connect::{is_secure, version_of};
 use super::errors;
 use super::exchange::PyExchange;
 use super::fields::Given;
+use super::waiting::quick;
 
 #[pyclass(name = "Connection", module = "trilane._core", frozen, weakref)]
 pub(crate) struct PyConnection(pub(super) Connection);
@@ -61,28 +62,27 @@ impl PyConnection {
 
     #[getter]
     fn capacity(&self, py: Python<'_>) -> usize {
-        py.detach(|| self.0.capacity())
+        quick(py, &self.0, || self.0.capacity())
     }
 
     #[getter]
     fn outstanding(&self, py: Python<'_>) -> usize {
-        py.detach(|| self.0.outstanding())
+        quick(py, &self.0, || self.0.outstanding())
     }
 
     #[getter]
     fn is_closing(&self, py: Python<'_>) -> bool {
-        py.detach(|| self.0.is_closing())
+        quick(py, &self.0, || self.0.is_closing())
     }
 
     #[getter]
     fn wants_write(&self, py: Python<'_>) -> bool {
-        py.detach(|| self.0.wants_write())
+        quick(py, &self.0, || self.0.wants_write())
     }
 
     #[getter]
     fn timeout(&self, py: Python<'_>) -> Option<f64> {
-        py.detach(|| self.0.timeout())
-            .map(|left| left.as_secs_f64())
+        quick(py, &self.0, || self.0.timeout()).map(|left| left.as_secs_f64())
     }
 
     #[pyo3(signature = (

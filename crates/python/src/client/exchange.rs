@@ -4,12 +4,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString};
-use trilane_client::{Exchange, FieldList, Interest};
+use trilane_client::{Error, Exchange, FieldList, Interest, Patience};
 
 use super::buffer::{Readable, Writable};
 use super::errors;
 use super::fields::{self, Given};
-use super::waiting::{limit, wait};
+use super::waiting::{Interrupt, limit, quick, wait};
 
 /// What can be watched for: name and number in Python.
 pub(crate) const INTERESTS: [(&str, u8, Interest); 5] = [
@@ -19,6 +19,10 @@ pub(crate) const INTERESTS: [(&str, u8, Interest); 5] = [
     ("WRITABLE", 4, Interest::Writable),
     ("INFORMATIONAL", 5, Interest::Informational),
 ];
+
+/// Reads up to here go straight into the memory of the result. Larger ones are often far larger than
+/// what is left to read: their memory grows with it.
+const IN_PLACE: usize = 256 * 1024;
 
 #[pyclass(name = "Exchange", module = "trilane._core", frozen, weakref)]
 pub(crate) struct PyExchange {
@@ -36,6 +40,28 @@ impl PyExchange {
     }
 }
 
+impl PyExchange {
+    /// Looks at the exchange; the interpreter lock is released only where another thread is at work
+    /// on the connection.
+    fn look<T: Send>(&self, py: Python<'_>, look: impl FnOnce(&Exchange) -> T + Send) -> T {
+        quick(py, self.exchange.connection(), || look(&self.exchange))
+    }
+
+    /// Does what may wait; what is at hand is taken without releasing the interpreter lock.
+    fn wait<T: Send>(
+        &self,
+        py: Python<'_>,
+        interest: Interest,
+        work: impl FnOnce(&Exchange, &mut dyn Patience) -> Result<T, Error> + Send,
+    ) -> PyResult<T> {
+        if self.exchange.is_at_hand(interest) {
+            return work(&self.exchange, &mut Interrupt::default())
+                .map_err(|error| errors::raised(py, &error));
+        }
+        wait(py, |patience| work(&self.exchange, patience))
+    }
+}
+
 #[pymethods]
 impl PyExchange {
     #[getter]
@@ -50,7 +76,7 @@ impl PyExchange {
 
     #[getter]
     fn version(&self, py: Python<'_>) -> &'static str {
-        if py.detach(|| self.exchange.is_http_1_0()) {
+        if self.look(py, |exchange| exchange.is_http_1_0()) {
             "h1.0"
         } else {
             self.exchange.version().name()
@@ -60,21 +86,23 @@ impl PyExchange {
     #[pyo3(signature = (timeout = None))]
     fn head(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<u16> {
         let timeout = limit(py, timeout)?;
-        wait(py, |patience| self.exchange.head(timeout, patience))
+        self.wait(py, Interest::Head, |exchange, patience| {
+            exchange.head(timeout, patience)
+        })
     }
 
     fn fields<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        fields::pairs(py, &py.detach(|| self.exchange.fields()))
+        fields::pairs(py, &self.look(py, |exchange| exchange.fields()))
     }
 
     #[getter]
     fn reason<'py>(&self, py: Python<'py>) -> Bound<'py, PyString> {
-        fields::text(py, &py.detach(|| self.exchange.reason()))
+        fields::text(py, &self.look(py, |exchange| exchange.reason()))
     }
 
     #[getter]
     fn informational<'py>(&self, py: Python<'py>) -> PyResult<Vec<(u16, Bound<'py, PyList>)>> {
-        let heads = py.detach(|| self.exchange.informational());
+        let heads = self.look(py, |exchange| exchange.informational());
         let heads = heads.iter();
         heads
             .map(|(status, section)| Ok((*status, fields::pairs(py, section)?)))
@@ -102,10 +130,13 @@ impl PyExchange {
         timeout: Option<f64>,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let timeout = limit(py, timeout)?;
-        let Some(most) = portion(amount) else {
-            let all = wait(py, |patience| self.exchange.read_all(timeout, patience))?;
-            return Ok(PyBytes::new(py, &all));
-        };
+        let most = portion(amount);
+        if most > IN_PLACE {
+            let taken = self.wait(py, Interest::End, |exchange, patience| {
+                exchange.read_up_to(most, timeout, patience)
+            })?;
+            return Ok(PyBytes::new(py, &taken));
+        }
         let mut filled = 0;
         let bytes = PyBytes::new_with(py, most, |buffer| {
             filled = wait(py, |patience| self.exchange.read(buffer, timeout, patience))?;
@@ -125,9 +156,9 @@ impl PyExchange {
         timeout: Option<f64>,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let timeout = limit(py, timeout)?;
-        let most = portion(amount).unwrap_or(usize::MAX);
-        let some = wait(py, |patience| {
-            self.exchange.read_some(most, timeout, patience)
+        let most = portion(amount);
+        let some = self.wait(py, Interest::Data, |exchange, patience| {
+            exchange.read_some(most, timeout, patience)
         })?;
         Ok(PyBytes::new(py, &some))
     }
@@ -148,7 +179,7 @@ impl PyExchange {
     }
 
     fn trailers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        match py.detach(|| self.exchange.trailers()) {
+        match self.look(py, |exchange| exchange.trailers()) {
             Some(section) => fields::pairs(py, &section),
             None => Ok(PyList::empty(py)),
         }
@@ -156,17 +187,17 @@ impl PyExchange {
 
     #[getter]
     fn complete(&self, py: Python<'_>) -> bool {
-        py.detach(|| self.exchange.is_complete())
+        self.look(py, |exchange| exchange.is_complete())
     }
 
     #[getter]
     fn unread(&self, py: Python<'_>) -> usize {
-        py.detach(|| self.exchange.unread())
+        self.look(py, |exchange| exchange.unread())
     }
 
     #[getter]
     fn content_length(&self, py: Python<'_>) -> Option<u64> {
-        py.detach(|| self.exchange.content_length())
+        self.look(py, |exchange| exchange.content_length())
     }
 
     #[pyo3(signature = (data, timeout = None))]
@@ -196,7 +227,7 @@ impl PyExchange {
 
     #[getter]
     fn upload_open(&self, py: Python<'_>) -> bool {
-        py.detach(|| self.exchange.upload_open())
+        self.look(py, |exchange| exchange.upload_open())
     }
 
     fn cancel(&self, py: Python<'_>) {
@@ -211,7 +242,7 @@ impl PyExchange {
             );
             return Err(errors::mistake(py, message));
         };
-        Ok(py.detach(|| self.exchange.watch(*interest)))
+        Ok(self.look(py, |exchange| exchange.watch(*interest)))
     }
 
     fn __repr__(&self) -> String {
@@ -223,7 +254,7 @@ impl PyExchange {
     }
 }
 
-/// How many bytes; none for a negative number, which asks for all of them.
-fn portion(amount: i64) -> Option<usize> {
-    usize::try_from(amount).ok()
+/// How many bytes; a negative number asks for all of them.
+fn portion(amount: i64) -> usize {
+    usize::try_from(amount).unwrap_or(usize::MAX)
 }

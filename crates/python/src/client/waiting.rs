@@ -5,7 +5,7 @@ use std::time::Duration;
 use pyo3::prelude::*;
 use rustix::process::getpid;
 use rustix::thread::gettid;
-use trilane_client::{Error, Kind, Patience};
+use trilane_client::{Connection, Error, Kind, Patience};
 
 use super::errors;
 
@@ -17,7 +17,7 @@ const FOREVER: f64 = 1e9;
 
 /// Runs Python's signal handlers during a wait, and keeps what they raise.
 #[derive(Default)]
-struct Interrupt(Option<PyErr>);
+pub(super) struct Interrupt(Option<PyErr>);
 
 impl Patience for Interrupt {
     fn exhausted(&mut self) -> bool {
@@ -51,6 +51,20 @@ pub(super) fn wait<T: Send>(
         Some(raised) if error.kind == Kind::Interrupted => raised,
         _ => errors::raised(py, &error),
     })
+}
+
+/// Does what does not wait for the socket. Releasing the interpreter lock costs more than most of it,
+/// so that happens only where another thread is at work on the connection.
+pub(super) fn quick<T: Send>(
+    py: Python<'_>,
+    connection: &Connection,
+    work: impl FnOnce() -> T + Send,
+) -> T {
+    if connection.is_free() {
+        work()
+    } else {
+        py.detach(work)
+    }
 }
 
 /// Seconds as Python gives them.

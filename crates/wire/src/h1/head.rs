@@ -44,15 +44,19 @@ pub(super) enum Body {
     Length(u64),
     Chunked,
     UntilClose,
+    /// What follows is not HTTP (RFC 9110 §9.3.6).
+    Tunnel,
 }
 
 impl Parsed {
     /// The body of this final response (RFC 9112 §6.3).
     pub(super) fn body(&self, method: MethodKind) -> Result<Body, Fault> {
-        if matches!(self.status, 204 | 304)
-            || method == MethodKind::Head
-            || self.opens_tunnel(method)
-        {
+        match method {
+            MethodKind::Head => return Ok(Body::Length(0)),
+            MethodKind::Connect if matches!(self.status, 200..=299) => return Ok(Body::Tunnel),
+            MethodKind::Connect | MethodKind::Ordinary => {}
+        }
+        if matches!(self.status, 204 | 304) {
             return Ok(Body::Length(0));
         }
         match (self.transfer, self.content_length) {
@@ -61,11 +65,6 @@ impl Parsed {
             (Transfer::None, Some(length)) => Ok(Body::Length(length)),
             (Transfer::None, None) => Ok(Body::UntilClose),
         }
-    }
-
-    /// Whether the connection is a tunnel from here on (RFC 9110 §9.3.6).
-    pub(super) fn opens_tunnel(&self, method: MethodKind) -> bool {
-        method == MethodKind::Connect && matches!(self.status, 200..=299)
     }
 }
 

@@ -356,15 +356,14 @@ impl Connection {
         }
 
         let body = parsed.body(self.method)?;
-        self.closing |= !parsed.keep_alive || body == Body::UntilClose;
-        if parsed.opens_tunnel(self.method) {
-            // What follows is not HTTP, and a length in the head means nothing (RFC 9110 §9.3.6).
-            self.closing = true;
+        self.closing |= !parsed.keep_alive || matches!(body, Body::UntilClose | Body::Tunnel);
+        if body == Body::Tunnel {
+            // Whatever the head says about a length, it means nothing.
             head.content_length = None;
         }
         events.head(self.stream, head);
         match body {
-            Body::Length(0) => self.complete(None, events),
+            Body::Length(0) | Body::Tunnel => self.complete(None, events),
             Body::Length(length) => self.phase = Phase::Length(length),
             Body::Chunked => self.phase = Phase::Chunked(Chunked::default()),
             Body::UntilClose => self.phase = Phase::UntilClose,

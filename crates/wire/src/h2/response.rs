@@ -135,8 +135,7 @@ impl Connection {
         }
         let id = stream.id();
         if stream.sending != Sending::Done {
-            // The response is complete without the rest of the request: stop sending.
-            frame::write_rst_stream(number, code::NO_ERROR, out);
+            self.stop_sending(number, out);
             self.drop_stream(number);
         } else {
             self.streams.remove(number);

@@ -1,7 +1,7 @@
 //! Content that the caller writes, and content that the caller does not want to read yet.
 
 use super::flood::gain;
-use super::frame::{self, flag, kind};
+use super::frame::{self, code, flag, kind};
 use super::send::LARGEST_DATA;
 use super::streams::{Sending, Stream, Streams};
 use super::{Connection, blocks};
@@ -101,6 +101,20 @@ impl Connection {
         stream.sending = Sending::Done;
         self.uploads.remove(number);
         Ok(())
+    }
+
+    /// The response is complete without the rest of the request: ends our direction of the stream.
+    pub(super) fn stop_sending(&mut self, number: u32, out: &mut Vec<u8>) {
+        if self
+            .uploads
+            .left(number)
+            .is_some_and(|left| *left == Some(0))
+        {
+            // Nothing is missing but the end.
+            frame::write(kind::DATA, flag::END_STREAM, number, &[], out);
+        } else {
+            frame::write_rst_stream(number, code::NO_ERROR, out);
+        }
     }
 
     /// How far the content of a request is.

@@ -265,15 +265,19 @@ impl<'a> Message<'a> {
         let mut fields = FieldList::new();
         let mut indexing = Vec::with_capacity(parts.fields.len() + 5);
         let mut add = |name: &[u8], value: &[u8], how| {
-            fields.push_lowercase(name, value);
+            fields.push(name, value);
             indexing.push(how);
         };
         add(b":method", parts.method.as_bytes(), Indexing::Incremental);
         add(b":scheme", parts.scheme.as_bytes(), Indexing::Incremental);
         add(b":authority", authority, Indexing::Incremental);
         add(b":path", parts.path.as_bytes(), Indexing::Without);
+        let mut lower = Vec::new();
         for &(name, value) in parts.fields {
-            let (lower, value) = (name.to_ascii_lowercase(), trim_blanks(value));
+            let value = trim_blanks(value);
+            lower.clear();
+            lower.extend_from_slice(name);
+            lower.make_ascii_lowercase();
             if lower == b"host"
                 || field::is_connection_specific(&lower)
                 || (lower == b"te" && !value.eq_ignore_ascii_case(b"trailers"))

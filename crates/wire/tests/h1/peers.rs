@@ -13,8 +13,8 @@ use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Frame, Incoming};
 use hyper_util::rt::TokioIo;
-use trilane_wire::Request;
 use trilane_wire::h1::{Connection, Limits};
+use trilane_wire::{Content, Encoding, FieldList, OneOff, Request};
 
 use crate::common::{Event, Recorder, request};
 
@@ -37,9 +37,27 @@ impl Client {
         }
     }
 
+    /// Sends a request whose content is `pieces`, and `trailers` behind it, and reads the response.
+    fn upload(&mut self, request: &Request, pieces: &[&[u8]], trailers: &FieldList) -> Vec<Event> {
+        let mut out = Vec::new();
+        let stream = self.connection.send(request, 0, &mut out).unwrap();
+        for piece in pieces {
+            let mut rest = *piece;
+            while !rest.is_empty() {
+                let taken = self.connection.write(stream, rest, &mut out);
+                assert!(taken > 0);
+                rest = &rest[taken..];
+                self.stream.write_all(&out).unwrap();
+                out.clear();
+            }
+        }
+        self.connection.finish(stream, trailers, &mut out).unwrap();
+        self.stream.write_all(&out).unwrap();
+        self.read(4096)
+    }
+
     /// Sends a request and reads until it has ended, with a buffer of `size` bytes.
     fn fetch(&mut self, request: &Request, size: usize) -> Vec<Event> {
-        let mut recorder = Recorder::<true>::default();
         let mut out = Vec::new();
         self.connection.send(request, 0, &mut out).unwrap();
         loop {
@@ -50,7 +68,13 @@ impl Client {
             }
             self.connection.produce(&mut out);
         }
-        let mut buffer = vec![0; size];
+        self.read(size)
+    }
+
+    /// Reads until the request has ended.
+    fn read(&mut self, size: usize) -> Vec<Event> {
+        let mut recorder = Recorder::<true>::default();
+        let (mut buffer, mut out) = (vec![0; size], Vec::new());
         while self.connection.outstanding() > 0 {
             let read = self.stream.read(&mut buffer).unwrap();
             if read == 0 {
@@ -131,8 +155,10 @@ async fn serve(request: http::Request<Incoming>) -> Result<Answer, Infallible> {
             .header("connection", "close")
             .body(full("bye".into())),
         b"echo" => {
-            let body = request.into_body().collect().await.unwrap().to_bytes();
-            response.body(full(body))
+            let body = request.into_body().collect().await.unwrap();
+            let sum = body.trailers().and_then(|trailers| trailers.get("x-sum"));
+            let sum = sum.cloned().unwrap_or(http::HeaderValue::from_static(""));
+            response.header("sum", sum).body(full(body.to_bytes()))
         }
         _ => response.body(full("hello world".into())),
     }
@@ -190,6 +216,29 @@ fn hyper_is_understood() {
         let fields = [("want", "echo"), ("expect", "100-continue")];
         let events = client.fetch(&request("POST", &fields, b"abc"), size);
         assert_eq!(data(&events[events.len() - 2..]), b"abc");
+
+        let mut trailers = FieldList::new();
+        trailers.push(b"X-Sum", b"42");
+        for (length, sum) in [(None, "42"), (Some(100_010), "")] {
+            let put = Request::one_off(
+                Encoding::H1,
+                &OneOff {
+                    method: "PUT",
+                    scheme: "http",
+                    authority: "a.example",
+                    path: "/",
+                    fields: &[(b"Want", b"echo")],
+                    content: Content::Streamed { length, raw: false },
+                },
+            );
+            let pieces = [&[b'z'; 10][..], &[b'z'; 100_000]];
+            let events = client.upload(&put.unwrap(), &pieces, &trailers);
+            assert_eq!(data(&events), [b'z'; 100_010]);
+            let Event::Head { fields, .. } = &events[0] else {
+                panic!("{events:?}");
+            };
+            assert!(fields.contains(&("sum".into(), sum.into())));
+        }
 
         assert!(!client.connection.is_closing());
         let events = client.fetch(&request("GET", &[("want", "close")], b""), size);

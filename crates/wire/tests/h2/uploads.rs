@@ -191,6 +191,17 @@ fn a_complete_response_stops_the_upload() {
 }
 
 #[test]
+fn an_upload_that_lacks_only_its_end_gets_it_with_the_response() {
+    let (mut client, stream) = uploading(&[], Some(4));
+    client.write(stream, b"full");
+    client.out.clear();
+    client.receive(&frame(HEADERS, END_HEADERS | END_STREAM, stream, OK));
+    let end = frame(DATA, END_STREAM, stream, b"");
+    assert_eq!(client.written(), frames(&end));
+    assert_eq!(client.upload(stream), Upload::Stopped);
+}
+
+#[test]
 fn whatever_ends_the_stream_stops_the_upload() {
     type End = fn(&mut Client, u32);
     let ends: [End; 4] = [

@@ -3,43 +3,47 @@
 The native connection has no thread: it moves when it is driven. Here the loop drives it. The socket
 becomes readable, `drive()` takes what is there, and the tokens that it returns name the exchanges
 whose watched state has come; each has a future, which is resolved. What is written in one turn of
-the loop, requests of thousands of tasks, window updates, cancellations, leaves together in the
-flush at the end of the turn.
+the loop, requests of thousands of tasks and cancellations, leaves together in the flush at the end
+of the turn.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
-from trilane._core import WRITABLE, Connection, Exchange
+from trilane._core import HEAD, WRITABLE, Connection, Exchange
 from trilane.client.lanes import Entry
+from trilane.client.request import Field
 
 _LOG = logging.getLogger("trilane.client")
 
-Field = tuple[str | bytes, str | bytes]
+_Waits = dict[int, asyncio.Future[bool]]
 
 
 class Link:
     """A connection, and the loop that drives it. All methods are for that loop's thread.
 
     `changed` is called after every turn in which the connection was driven: it may have room for
-    more requests, or take none any more. `ended` is called once, when it is closed. To a `Router` it
-    is what is pooled.
+    more requests, or take none any more. `ended` is called once, when it is closed. To a `Router`
+    it is what is pooled.
     """
 
     __slots__ = (
         "_changed",
         "_deadline",
         "_descriptor",
+        "_duplex",
         "_ended",
         "_flush_due",
         "_loop",
         "_readers",
+        "_reading",
         "_timer",
         "_writers",
         "_writing",
+        "alt_used",
         "connection",
         "entry",
         "version",
@@ -57,13 +61,17 @@ class Link:
         self.version = connection.version
         self.entry: Entry[Link] | None = None
         """What the router made of it; the owner sets it."""
+        self.alt_used: str | None = None
+        """Where it is, if that is not the origin's own address (RFC 7838 §5)."""
         self._loop = loop
         self._changed = changed
         self._ended = ended
         # Of an exchange, one task awaits the response and another may await room for its upload.
-        self._readers: dict[int, asyncio.Future[bool]] = {}
-        self._writers: dict[int, asyncio.Future[bool]] = {}
+        self._readers: _Waits = {}
+        self._writers: _Waits = {}
+        self._duplex: dict[int, _Duplex] = {}
         self._flush_due = False
+        self._reading = True
         self._writing = False
         self._timer: asyncio.TimerHandle | None = None
         self._deadline = 0.0
@@ -117,32 +125,56 @@ class Link:
     ) -> asyncio.Future[bool] | None:
         """A future (the given one, or a new one) that gets True when `what` may have come.
 
-        None: it has come already, or the exchange has failed, which its methods then raise.
+        None: it has come already, or the exchange has failed, which its methods then raise. One
+        task may wait for the response, HEAD or DATA, and one for the upload, WRITABLE or
+        INFORMATIONAL; both look again when they were woken.
         """
-        if self.is_closed or exchange.watch(what):
+        if self._descriptor < 0 or exchange.watch(what):
             return None
         if future is None:
             future = self._loop.create_future()
-        (self._writers if what == WRITABLE else self._readers)[exchange.token] = future
+        token = exchange.token
+        if what < WRITABLE:
+            self._readers[token] = future
+        else:
+            self._writers[token] = future
+        if token in self._duplex:
+            self._duplex[token].wanted[what >= WRITABLE] = what
+        if not self._reading:
+            self._read(on=True)
         return future
 
+    def upload(self, exchange: Exchange) -> None:
+        """Content of the exchange will be written by another task than reads its response."""
+        self._duplex[exchange.token] = _Duplex(exchange)
+
     def touch(self) -> None:
-        """Something was written or read: let it leave at the end of this turn."""
-        if not self._flush_due and not self.is_closed:
+        """Something is to be written: let it leave at the end of this turn."""
+        if not self._flush_due and self._descriptor >= 0:
             self._flush_due = True
             self._loop.call_soon(self._flush)
 
     def cancel(self, exchange: Exchange) -> None:
         """Give up one exchange; the connection goes on, unless it is HTTP/1.1."""
-        self._readers.pop(exchange.token, None)
-        self._writers.pop(exchange.token, None)
+        self.forget(exchange)
         exchange.cancel()
-        # Its place is free for another request at once, and its socket may be closed now.
+        # Its place is free for another request at once, and its connection may be over now.
         self.touch()
+
+    def forget(self, exchange: Exchange) -> None:
+        """Nobody waits for the exchange any more."""
+        token = exchange.token
+        self._readers.pop(token, None)
+        self._writers.pop(token, None)
+        self._duplex.pop(token, None)
+
+    def wake(self, exchange: Exchange) -> None:
+        """Let who reads the exchange look again."""
+        _wake(self._readers, exchange.token)
 
     def close(self) -> None:
         """Say goodbye and fail what is outstanding. May be called again."""
-        if self.is_closed:
+        if self._descriptor < 0:
             return
         # Before the descriptor is closed: the selector would keep a number that others get.
         self._loop.remove_reader(self._descriptor)
@@ -153,57 +185,75 @@ class Link:
             self._timer = None
         self._descriptor = -1
         self.connection.close()
-        waiting = [*self._readers.values(), *self._writers.values()]
-        self._readers.clear()
-        self._writers.clear()
-        for future in waiting:
-            if not future.done():
-                future.set_result(True)
+        for waits in (self._readers, self._writers):
+            for future in waits.values():
+                if not future.done():
+                    future.set_result(True)
+            waits.clear()
+        self._duplex.clear()
         self._ended(self)
 
     def _flush(self) -> None:
         self._flush_due = False
-        if self.is_closed:
+        if self._descriptor < 0:
             return
         connection = self.connection
         connection.flush()
-        if connection.is_closing:
-            # Perhaps it failed just now: whom that concerns, only drive() says.
+        if self._duplex or connection.is_closing:
+            # It made room for uploads, or failed just now: whom that concerns, drive() says.
             self._drive()
         else:
             self._arm()
             self._changed(self)
 
     def _drive(self) -> None:
-        if self.is_closed:
+        if self._descriptor < 0:
             return
         connection = self.connection
         try:
             tokens = connection.drive()
-        except Exception:
+        except Exception:  # noqa: BLE001 - it is logged
             # Not expected of it. Without an end here every task on it would wait in vain.
             _LOG.exception("the connection to %s failed in a way that is a bug", connection.peer)
             self.close()
             return
         if tokens:
-            self._wake(tokens)
+            readers, writers = self._readers, self._writers
+            for token in tokens:
+                _wake(readers, token)
+                if writers:
+                    # A token does not tell for which of the two it came.
+                    _wake(writers, token)
+        if self._duplex:
+            self._look_at_uploads()
         if connection.is_closing and not connection.outstanding:
             self.close()
             return
+        if not tokens and not self._readers and self.version == "h1" and not self._writers:
+            # A response that nobody takes stays in the socket, which would stay readable.
+            self._read(on=not connection.outstanding)
         self._arm()
         self._changed(self)
 
-    def _wake(self, tokens: Iterable[int]) -> None:
-        readers, writers = self._readers, self._writers
-        for token in tokens:
-            future = readers.pop(token, None)
-            if future is not None and not future.done():
-                future.set_result(True)
-            # A token does not tell for which of the two it came; who was woken looks again.
-            if writers:
-                future = writers.pop(token, None)
-                if future is not None and not future.done():
-                    future.set_result(True)
+    def _look_at_uploads(self) -> None:
+        """The native part watches for one state of an exchange; here two are waited for."""
+        for token, duplex in list(self._duplex.items()):
+            exchange, (reading, writing) = duplex.exchange, duplex.wanted
+            if token in self._writers and exchange.watch(writing):
+                _wake(self._writers, token)
+            if token in self._readers and exchange.watch(reading):
+                _wake(self._readers, token)
+                if token in self._writers and exchange.watch(writing):
+                    _wake(self._writers, token)
+
+    def _read(self, *, on: bool) -> None:
+        """Whether the loop looks for bytes of the peer."""
+        if on != self._reading and self._descriptor >= 0:
+            self._reading = on
+            if on:
+                self._loop.add_reader(self._descriptor, self._drive)
+            else:
+                self._loop.remove_reader(self._descriptor)
 
     def _arm(self) -> None:
         """Wait for what the connection waits for."""
@@ -229,3 +279,19 @@ class Link:
     def _on_timer(self) -> None:
         self._timer = None
         self._drive()
+
+
+class _Duplex:
+    """An exchange that one task reads and another writes, and what they wait for."""
+
+    __slots__ = ("exchange", "wanted")
+
+    def __init__(self, exchange: Exchange) -> None:
+        self.exchange = exchange
+        self.wanted = [HEAD, WRITABLE]
+
+
+def _wake(waits: _Waits, token: int) -> None:
+    future = waits.pop(token, None)
+    if future is not None and not future.done():
+        future.set_result(True)

@@ -9,165 +9,44 @@ free place, nor a task more than the caller's own.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from trilane._core import HEAD, Connection, Exchange, Tls, connect
 from trilane.client.errors import ClientClosed, ConnectTimeout, Error, PoolTimeout, ReadTimeout
-from trilane.client.routing import Attempt, Entry, Policy, Route, Router, Ticket
-from trilane.client.timeouts import Timeouts
+from trilane.client.origins import Origin, authority
+from trilane.client.routing import Attempt, Entry, Policy, Router
 
+from .call import Call
 from .deadlines import Deadlines, Limit
-from .link import Field, Link
+from .link import Link
 
 # Connections that are opened at once; more attempts wait for a thread.
 _THREADS = 32
-_GRAIN = 0.01
-
-
-class Call:
-    """One request on its way, from the queue to the end of its response."""
-
-    __slots__ = (
-        "authority",
-        "began",
-        "body",
-        "entry",
-        "error",
-        "exchange",
-        "fields",
-        "future",
-        "length",
-        "limit",
-        "link",
-        "method",
-        "pool",
-        "route",
-        "sending",
-        "streaming",
-        "target",
-        "ticket",
-        "timeouts",
-    )
-
-    def __init__(
-        self,
-        pool: Pool,
-        route: Route,
-        method: str,
-        target: str,
-        fields: Sequence[Field],
-        body: bytes | None,
-        *,
-        authority: str,
-        timeouts: Timeouts,
-        streaming: bool = False,
-        length: int | None = None,
-    ) -> None:
-        self.pool = pool
-        self.route = route
-        self.method = method
-        self.target = target
-        self.fields = fields
-        self.body = body
-        self.authority = authority
-        self.timeouts = timeouts
-        self.streaming = streaming
-        self.length = length
-        self.began = 0.0
-        self.entry: Entry[Link] | None = None
-        self.link: Link | None = None
-        self.exchange: Exchange | None = None
-        self.ticket: Ticket[Link] | None = None
-        self.error: BaseException | None = None
-        self.future: asyncio.Future[bool] | None = None
-        self.limit: Limit | None = None
-        self.sending: asyncio.Task[None] | None = None
-        """The upload of content that streams."""
-
-    def submit(self, link: Link) -> None:
-        """Send it on a connection that is leased to it; `error` says if that fails."""
-        self.link = link
-        try:
-            self.exchange = link.submit(
-                self.method,
-                self.target,
-                self.fields,
-                self.body,
-                authority=self.authority,
-                streaming=self.streaming,
-                length=self.length,
-            )
-        except Error as error:
-            self.error = error
-
-    def fail(self, error: BaseException) -> None:
-        """End the wait with an error."""
-        if self.error is None:
-            self.error = error
-        self.wake()
-
-    def wake(self) -> None:
-        """End the wait."""
-        if self.future is not None and not self.future.done():
-            self.future.set_result(True)
-
-    def clock(self, limit: Limit | None) -> None:
-        """Let the wait from here on have another limit."""
-        future = self.future
-        if future is None:
-            return
-        if self.limit is not None:
-            self.limit.discard(future)
-        self.limit = limit
-        if limit is not None:
-            limit.add(future)
-
-    def granted(self) -> None:
-        """The router has an answer for the ticket. This is called inside of the router."""
-        ticket, future = self.ticket, self.future
-        if ticket is None or future is None or future.done():
-            return  # Given up, and not told yet: `cancel` passes it on.
-        self.pool.queued -= 1
-        self.ticket = None
-        outcome = ticket.outcome
-        if isinstance(outcome, Entry):
-            # At once: the router goes on as long as the connection says that it has room.
-            self.entry = outcome
-            self.submit(outcome.connection)
-            self.listen()
-        elif isinstance(outcome, Attempt):
-            self.clock(None)
-            self.pool.open(outcome, self)
-        elif outcome is not None:
-            self.fail(outcome)
-
-    def listen(self) -> None:
-        """Wait for the head, on the future that there is."""
-        exchange, link = self.exchange, self.link
-        if (
-            exchange is None
-            or link is None
-            or self.error is not None
-            or link.expect(exchange, HEAD, self.future) is None
-        ):
-            self.wake()
-        else:
-            self.clock(self.pool.limit(self.timeouts.read))
+# A wait that has this many seconds left has none: timers are as late as that.
+_GRAIN = 0.02
 
 
 class Pool:
     """Connections, and who waits for them. Everything happens in the thread of the loop."""
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, policy: Policy, tls: Callable[[], Tls]
+        self,
+        loop: asyncio.AbstractEventLoop,
+        policy: Policy,
+        tls: Callable[[], Tls],
+        source: tuple[str, int] | None = None,
     ) -> None:
-        """`tls` is called in a thread, before the first connection that needs it."""
+        """`tls` is called in a thread, before each connection that needs it.
+
+        `source` is the local address to connect from.
+        """
         self.loop = loop
         self.router: Router[Link] = Router(policy)
         self.queued = 0
         """Calls that wait for a connection with room."""
         self._tls = tls
+        self._source = source
         self._deadlines = Deadlines(loop)
         self._connecting: dict[Attempt, Call] = {}
         self._executor = ThreadPoolExecutor(_THREADS, thread_name_prefix="trilane-connect")
@@ -176,6 +55,17 @@ class Pool:
         """A clock for waits."""
         return None if seconds is None else self._deadlines.limit(seconds)
 
+    async def wait(self, future: asyncio.Future[bool], seconds: float | None) -> bool:
+        """Whether the future came within so many seconds."""
+        if seconds is None:
+            return await future
+        limit = self._deadlines.limit(seconds)
+        limit.add(future)
+        try:
+            return await future
+        finally:
+            limit.discard(future)
+
     async def head(self, call: Call) -> int:
         """Send a call and wait until the final head of its response is there: its status.
 
@@ -183,25 +73,30 @@ class Pool:
         """
         try:
             self._start(call)
-            while call.future is not None:
-                future = call.future
+            while (future := call.future) is not None:
                 ready = await future
-                if call.limit is not None:
-                    call.limit.discard(future)
-                    call.limit = None
+                call.clock(None)
                 call.future = None
                 if call.error is not None:
-                    raise call.error
+                    break
                 if not ready:
                     self._expired(call)
-                elif call.exchange is None:
+                elif call.exchange is None or call.link is None:
+                    # An attempt failed that was not the only way.
                     self._start(call)
-            if call.exchange is None:
-                raise call.error or ClientClosed("the client was closed")
-            return call.exchange.head(0)
-        except BaseException:
+                elif call.sending is not None:
+                    # It may have been woken for its upload.
+                    self._listen(call, call.link, call.exchange)
+            if call.error is None and call.exchange is not None:
+                return call.exchange.head(0)
+        except BaseException as error:
             self.abandon(call)
-            raise
+            if not isinstance(error, Error) or call.error is None:
+                raise
+        else:
+            self.abandon(call)
+        # The first cause; what the exchange says followed from it.
+        raise call.error or ClientClosed("the client was closed while a request waited")
 
     def _start(self, call: Call) -> None:
         """Submit the call, let it wait for room, or open a connection for it."""
@@ -211,18 +106,16 @@ class Pool:
             if self.router.discarded:
                 self.discard()
             if type(outcome) is Entry:
-                link = outcome.connection
+                link: Link = outcome.connection
                 # The loop has seen its end if it could; this is for what came since.
                 if outcome.idle and not outcome.shared and not link.connection.is_alive():
                     self.router.release(outcome, now, reusable=False)
                     continue
                 call.entry = outcome
                 call.submit(link)
-                if call.exchange is None:
-                    raise call.error or ClientClosed("the client was closed")
-                call.future = link.expect(call.exchange, HEAD)
-                if call.timeouts.read is not None:
-                    call.clock(self._deadlines.limit(call.timeouts.read))
+                call.future = None
+                if call.exchange is not None:
+                    self._listen(call, link, call.exchange)
                 return
             call.future = self.loop.create_future()
             call.began = now
@@ -231,9 +124,16 @@ class Pool:
             else:
                 self.queued += 1
                 call.ticket = self.router.wait(call.route, call.granted)
-                limits = [call.timeouts.connect, call.timeouts.pool]
-                call.clock(self.limit(min((each for each in limits if each is not None), default=None)))
+                limits = (call.timeouts.connect, call.timeouts.pool)
+                given = [limit for limit in limits if limit is not None]
+                call.clock(self.limit(min(given, default=None)))
             return
+
+    def _listen(self, call: Call, link: Link, exchange: Exchange) -> None:
+        call.future = link.expect(exchange, HEAD)
+        if call.timeouts.read is not None and call.future is not None:
+            call.limit = self._deadlines.limit(call.timeouts.read)
+            call.limit.add(call.future)
 
     def _expired(self, call: Call) -> None:
         """A limit has passed: raise, or wait on where another one counts."""
@@ -241,13 +141,12 @@ class Pool:
         if call.exchange is not None and call.link is not None:
             if call.sending is None or call.sending.done():
                 raise ReadTimeout(
-                    f"{call.route.origin} sent no response to {call.method} within"
+                    f"{call.route.origin} sent no response to {call.request.method} within"
                     f" {timeouts.read} s: allow more with Timeouts(read=...)",
                     stream_id=call.exchange.stream_id,
                 )
             # The content is still on its way; the limit of writing counts for it.
-            call.future = call.link.expect(call.exchange, HEAD)
-            call.clock(self.limit(timeouts.read))
+            self._listen(call, call.link, call.exchange)
             return
         connecting = call.ticket is not None and call.ticket.connecting
         allowed = timeouts.connect if connecting else timeouts.pool
@@ -282,9 +181,10 @@ class Pool:
                 attempt.port,
                 scheme=attempt.scheme,
                 versions=attempt.versions,
-                tls=self._tls() if attempt.scheme == "https" or tunnel is not None else None,
+                tls=self._tls() if attempt.scheme == "https" else None,
                 server_name=attempt.server_name,
                 timeout=timeout,
+                source=self._source,
                 proxy=None
                 if tunnel is None
                 else (tunnel.origin.host, tunnel.origin.port, tunnel.fields),
@@ -317,6 +217,13 @@ class Pool:
                     call.fail(outcome)
         else:
             link = Link(self.loop, outcome, changed=self._changed, ended=self._ended)
+            there = attempt.alternative
+            if (
+                there
+                and link.version == "h3"
+                and (there.host, there.port) != attempt.route.origin[1:]
+            ):
+                link.alt_used = authority(there.host, there.port, 443)
             if call is not None and waits:
                 # Before the router hears of it: it would hand all of the room to others.
                 call.submit(link)
@@ -347,34 +254,62 @@ class Pool:
 
     def abandon(self, call: Call) -> None:
         """The call is given up, wherever it is. May be called again."""
-        if call.sending is not None:
-            call.sending.cancel()
-        if call.limit is not None and call.future is not None:
-            call.limit.discard(call.future)
-            call.limit = None
+        call.clock(None)
         if call.ticket is not None:
             if call.ticket.outcome is None:
                 self.queued -= 1
-            self.router.cancel(call.ticket, self.loop.time())
-            call.ticket = None
+            ticket, call.ticket = call.ticket, None
+            self.router.cancel(ticket, self.loop.time())
             self.discard()
         self.finish(call)
 
-    def finish(self, call: Call) -> None:
-        """Give the connection back: the response has ended, or is given up. May be called again."""
+    def finish(self, call: Call, *, complete: bool | None = None) -> None:
+        """Give the connection back: the response has ended, or is given up. May be called again.
+
+        `complete` is True where it is known that the response has arrived to its end.
+        """
         entry, link, exchange = call.entry, call.link, call.exchange
-        if entry is None or link is None:
+        if entry is None:
             return
         call.entry = None
-        complete = exchange is not None and exchange.complete
-        if exchange is not None and not (complete and not exchange.upload_open):
+        if complete is None:
+            complete = exchange is not None and exchange.complete
+        if call.sending is not None:
+            # A server may answer before it has all of the content: the rest is not sent.
+            complete = complete and call.sent
+            call.sending.cancel()
+            if exchange is not None and link is not None:
+                link.forget(exchange)
+        if not complete and exchange is not None and link is not None:
             link.cancel(exchange)
-            complete = False
         self.router.release(
-            entry, self.loop.time(), reusable=entry.shared or (complete and not link.is_closing)
+            entry,
+            self.loop.time(),
+            reusable=entry.shared or (complete and link is not None and not link.is_closing),
         )
         if self.router.discarded:
             self.discard()
+
+    def learn(self, origin: Origin, fields: list[tuple[str, str]]) -> None:
+        """Take in the field `alt-svc` of a response (RFC 7838 §3)."""
+        values = [value for name, value in fields if len(name) == 7 and name.lower() == "alt-svc"]
+        if values:
+            ages = [value for name, value in fields if name.lower() == "age" and value.isdecimal()]
+            age_s = float(ages[0][:10]) if ages else 0.0
+            self.router.alternatives.learn(origin, ", ".join(values), self.loop.time(), age_s=age_s)
+
+    def misdirected(self, link: Link) -> bool:
+        """It answered 421: whether it is an alternative, which is forgotten then."""
+        entry = link.entry
+        if entry is None or entry.alternative is None:
+            return False
+        self.router.alternatives.misdirected(entry.route.origin, entry.alternative)
+        return True
+
+    def broken(self, link: Link) -> None:
+        """It died under a request: where it is an alternative, that is left alone for a while."""
+        if link.entry is not None:
+            self.router.broken(link.entry, self.loop.time())
 
     def discard(self) -> None:
         """Close what has left the router."""
@@ -383,7 +318,7 @@ class Pool:
 
     def close(self) -> None:
         """Close every connection; who waits gets ClientClosed. Idempotent."""
-        self.router.close()
+        self.router.close(abort=True)
         self.discard()
         self._executor.shutdown(wait=False, cancel_futures=True)
         connecting, self._connecting = self._connecting, {}

@@ -1,0 +1,170 @@
+"""One request on its way, from the queue for a connection to the end of its response."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from trilane._core import HEAD, Exchange
+from trilane.client.errors import Error, RemoteError, WriteTimeout
+from trilane.client.request import Request
+from trilane.client.routing import Attempt, Entry, Route, Ticket
+from trilane.client.timeouts import Timeouts
+
+from .deadlines import Limit
+from .link import Link
+from .uploading import send
+
+if TYPE_CHECKING:
+    from .pool import Pool
+
+
+class Call:
+    """What is known of a request until its connection is given back. Its `pool` moves it."""
+
+    __slots__ = (
+        "began",
+        "entry",
+        "error",
+        "exchange",
+        "future",
+        "limit",
+        "link",
+        "pool",
+        "request",
+        "route",
+        "sending",
+        "sent",
+        "ticket",
+        "timeouts",
+    )
+
+    def __init__(self, pool: Pool, route: Route, request: Request, timeouts: Timeouts) -> None:
+        self.pool = pool
+        self.route = route
+        self.request = request
+        self.timeouts = timeouts
+        self.began = 0.0
+        """When it began to wait for a connection."""
+        self.ticket: Ticket[Link] | None = None
+        """Its place in the queue."""
+        self.entry: Entry[Link] | None = None
+        """The lease of its connection, until it is given back."""
+        self.link: Link | None = None
+        self.exchange: Exchange | None = None
+        self.sending: asyncio.Task[None] | None = None
+        """What writes its content, where that follows the head."""
+        self.sent = True
+        """Whether its content has been written to the end."""
+        self.error: BaseException | None = None
+        """What ends it."""
+        self.future: asyncio.Future[bool] | None = None
+        """What its task waits for; False: for too long."""
+        self.limit: Limit | None = None
+
+    def submit(self, link: Link) -> None:
+        """Send it on a connection that has room for it; `error` says if that fails."""
+        self.link = link
+        request = self.request
+        streaming = request.upload is not None or bool(request.trailers)
+        fields = request.fields
+        if link.alt_used is not None:
+            fields = [*fields, ("alt-used", link.alt_used)]
+        try:
+            exchange = link.submit(
+                request.method,
+                request.target,
+                fields,
+                None if streaming else request.body,
+                authority=request.authority,
+                streaming=streaming,
+                length=request.length,
+            )
+        except Error as error:
+            self.error = error
+            return
+        self.exchange = exchange
+        if streaming:
+            self.sent = False
+            link.upload(exchange)
+            self.sending = self.pool.loop.create_task(send(self, link, exchange))
+            self.sending.add_done_callback(self._sent)
+
+    def listen(self) -> None:
+        """Wait for the head of the response, on the future that there is."""
+        exchange, link = self.exchange, self.link
+        if (
+            self.error is not None
+            or exchange is None
+            or link is None
+            or link.expect(exchange, HEAD, self.future) is None
+        ):
+            self.wake()
+        else:
+            self.clock(self.pool.limit(self.timeouts.read))
+
+    def granted(self) -> None:
+        """The router has an answer for the ticket. This is called inside of the router."""
+        ticket, future = self.ticket, self.future
+        if ticket is None or future is None or future.done():
+            return  # Given up, and not told yet: `cancel` passes it on.
+        self.pool.queued -= 1
+        self.ticket = None
+        outcome = ticket.outcome
+        if isinstance(outcome, Entry):
+            # At once: the router goes on for as long as the connection says that it has room.
+            self.entry = outcome
+            self.submit(outcome.connection)
+            self.listen()
+        elif isinstance(outcome, Attempt):
+            self.clock(None)
+            self.pool.open(outcome, self)
+        elif outcome is not None:
+            self.fail(outcome)
+
+    def clock(self, limit: Limit | None) -> None:
+        """Let the wait have another limit, counted from now."""
+        future = self.future
+        if future is None:
+            return
+        if self.limit is not None:
+            self.limit.discard(future)
+        self.limit = limit
+        if limit is not None:
+            limit.add(future)
+
+    def wake(self) -> None:
+        """End the wait."""
+        if self.future is not None and not self.future.done():
+            self.future.set_result(True)
+
+    def fail(self, error: BaseException) -> None:
+        """End the wait with an error."""
+        if self.error is None:
+            self.error = error
+        self.wake()
+
+    def _sent(self, task: asyncio.Task[None]) -> None:
+        """The content has been written, or could not be."""
+        if task.cancelled():
+            return
+        error = task.exception()
+        link, exchange = self.link, self.exchange
+        if error is None or link is None or exchange is None:
+            return
+        if isinstance(error, RemoteError | WriteTimeout) and exchange.watch(HEAD):
+            # A server may answer, 413 perhaps, and take no more: that is the response. Where there
+            # is none, the exchange itself tells what happened to it.
+            link.wake(exchange)
+            return
+        # The response may be waited for, or read: that ends too, with this error.
+        if self.error is None:
+            self.error = error
+        exchange.cancel()
+        link.wake(exchange)
+        link.touch()
+
+    async def stopped(self) -> None:
+        """Wait until its content is not being sent any more."""
+        if self.sending is not None:
+            await asyncio.wait([self.sending])

@@ -1,0 +1,320 @@
+"""A response on an event loop: its head at once, its content as it is asked for."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import json
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Any, NoReturn, Self
+
+from trilane._core import DATA, Decoder
+from trilane.client.answer import CODINGS, PIECE
+from trilane.client.errors import Error, IncompleteBody, LocalError, ReadTimeout
+from trilane.client.fields import Headers
+
+from .sending import Answer
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+_ALL_AT_ONCE = 1024 * 1024
+
+
+class AsyncResponse:
+    """The answer to one request. One task at a time reads it, on the loop of its client.
+
+    Its connection is free for others when the content has been read to its end, or on `aclose()`.
+    Content is decoded (gzip, deflate, br, zstd) unless the request was sent with `decode=False`.
+    """
+
+    __slots__ = (
+        "_call",
+        "_content",
+        "_decode_limit",
+        "_decoder",
+        "_decodes",
+        "_ended",
+        "_exchange",
+        "_fields",
+        "_headers",
+        "_link",
+        "method",
+        "status",
+        "url",
+    )
+
+    def __init__(
+        self,
+        answer: Answer,
+        *,
+        url: str,
+        decodes: bool,
+        decode_limit: int | None,
+    ) -> None:
+        self._call, self._link, self._exchange, self.status, self._fields = answer
+        self.method = self._call.request.method
+        self.url = url
+        """The URL asked for, without userinfo and fragment."""
+        self._headers: Headers | None = None
+        self._decodes = decodes
+        self._decode_limit = decode_limit
+        self._decoder: Decoder | None = None
+        self._content: bytes | None = None
+        self._ended = False
+
+    @property
+    def version(self) -> str:
+        """`h1`, `h2`, `h3`, or `h1.0` where the server answered in HTTP/1.0."""
+        return self._exchange.version
+
+    @property
+    def stream_id(self) -> int:
+        """Id of the stream, or the number of the request on its HTTP/1.1 connection."""
+        return self._exchange.stream_id
+
+    @property
+    def reason(self) -> str:
+        """The reason phrase of HTTP/1.1; empty in the others."""
+        return self._exchange.reason
+
+    @property
+    def fields(self) -> list[tuple[str, str]]:
+        """The fields as they came, in their order."""
+        if self._fields is None:
+            self._fields = self._exchange.fields()
+        return self._fields
+
+    @property
+    def headers(self) -> Headers:
+        """The fields by name."""
+        if self._headers is None:
+            self._headers = Headers(self.fields)
+        return self._headers
+
+    @property
+    def trailers(self) -> Headers:
+        """The fields after the content; empty until it has been read, and where there are none."""
+        return Headers(self._exchange.trailers())
+
+    @property
+    def informational(self) -> list[tuple[int, list[tuple[str, str]]]]:
+        """Status and fields of each 1xx response before this one."""
+        return self._exchange.informational
+
+    @property
+    def peer(self) -> tuple[str, int] | None:
+        """Address and port of the server, or of the proxy."""
+        return self._link.connection.peer
+
+    @property
+    def local(self) -> tuple[str, int] | None:
+        """Our own address and port."""
+        return self._link.connection.local
+
+    @property
+    def tls_info(self) -> dict[str, Any] | None:
+        """What TLS agreed on; None without it."""
+        return self._link.connection.tls_info
+
+    @property
+    def is_success(self) -> bool:
+        """Whether the status is 2xx."""
+        return 200 <= self.status < 300
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the connection has been given back."""
+        return self._call.entry is None
+
+    @property
+    def content(self) -> bytes:
+        """All of the content, which `aread` has read.
+
+        Errors: LocalError before that.
+        """
+        if self._content is None:
+            raise LocalError(f"the content of {self.url} has not been read: await aread() first")
+        return self._content
+
+    @property
+    def charset(self) -> str:
+        """The encoding that `content-type` names, where Python knows it; else `utf-8`."""
+        _, mark, named = self.headers.get("content-type", "").lower().partition("charset=")
+        if mark:
+            try:
+                return codecs.lookup(named.split(";")[0].strip(' "')).name
+            except LookupError:
+                return "utf-8"
+        return "utf-8"
+
+    @property
+    def text(self) -> str:
+        """The content as text; what is not in its `charset` is replaced."""
+        return self.content.decode(self.charset, errors="replace")
+
+    def json(self) -> Any:
+        """The content as JSON.
+
+        Errors: ValueError (`json.JSONDecodeError`) where it is none.
+        """
+        return json.loads(self.content)
+
+    async def aread(self) -> bytes:
+        """All of the content; `content`, `text` and `json` have it then.
+
+        Errors: those of `read`.
+        """
+        if self._content is None:
+            self._content = await self.read()
+        return self._content
+
+    async def read(self, amount: int = -1) -> bytes:
+        """Up to `amount` bytes, fewer only at the end; -1: all that follows.
+
+        Errors: ReadTimeout, IncompleteBody, StreamReset, ConnectionClosed, DecodingError.
+        """
+        if self._content is not None:
+            return b""
+        if amount < 0 and (not self._decodes or self._begin_decoding() is None):
+            exchange = self._exchange
+            if not self._ended and exchange.complete:
+                # The usual case: it came with the head.
+                self._ended = True
+                data = exchange.read(-1, 0)
+                self._call.pool.finish(self._call, complete=True)
+                return data
+        pieces: list[bytes] = []
+        left = amount
+        try:
+            while left:
+                piece = await self.read1(_ALL_AT_ONCE if left < 0 else left)
+                if not piece:
+                    break
+                pieces.append(piece)
+                if left > 0:
+                    left -= len(piece)
+        except IncompleteBody as error:
+            error.partial = b"".join(pieces) + error.partial
+            raise
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    async def read1(self, amount: int = -1) -> bytes:
+        """What is there, up to `amount` bytes; waits for the first byte only. b"" at the end."""
+        decoder = self._begin_decoding() if self._decodes else None
+        if decoder is None:
+            return await self._raw(amount)
+        if not amount:
+            return b""
+        most = PIECE if amount < 0 else amount
+        try:
+            piece = decoder.decode(b"", most)
+            while not piece:
+                coded = await self._raw(PIECE)
+                piece = decoder.decode(coded, most) if coded else decoder.finish()
+                if not coded:
+                    break
+        except Error:
+            self.close()
+            raise
+        return piece
+
+    async def aiter_bytes(self, size: int | None = None) -> AsyncIterator[bytes]:
+        """The content in pieces as they come, or of `size` bytes each but for the last."""
+        if size is not None and size < 1:
+            raise ValueError(f"aiter_bytes(size={size}): give at least 1")
+        while piece := await (self.read1() if size is None else self.read(size)):
+            yield piece
+
+    async def aiter_raw(self, size: int = PIECE) -> AsyncIterator[bytes]:
+        """The content as it was sent, not decoded, in pieces of up to `size` bytes."""
+        while piece := await self._raw(size):
+            yield piece
+
+    async def aiter_lines(self) -> AsyncIterator[str]:
+        r"""The content as lines of text, without their ends (`\n`, `\r\n` or `\r`)."""
+        text = io.IncrementalNewlineDecoder(
+            codecs.getincrementaldecoder(self.charset)(errors="replace"), translate=True
+        )
+        rest = ""
+        async for piece in self.aiter_bytes():
+            *lines, rest = (rest + text.decode(piece)).split("\n")
+            for line in lines:
+                yield line
+        *lines, rest = (rest + text.decode(b"", final=True)).split("\n")
+        for line in lines:
+            yield line
+        if rest:
+            yield rest
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self.aiter_bytes()
+
+    def close(self) -> None:
+        """Give the connection back; content that has not come is cancelled. Idempotent."""
+        self._ended = True
+        self._call.pool.finish(self._call)
+
+    async def aclose(self) -> None:
+        """`close`, and see the end of what was still sending the request's content."""
+        self.close()
+        await self._call.stopped()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    def __repr__(self) -> str:
+        return f"<AsyncResponse {self.status} {self.version} {self.method} {self.url}>"
+
+    async def _raw(self, amount: int) -> bytes:
+        if self._ended or not amount:
+            return b""
+        call, exchange = self._call, self._exchange
+        try:
+            while (future := self._link.expect(exchange, DATA)) is not None:
+                if not await call.pool.wait(future, call.timeouts.read):
+                    self._late(call.timeouts.read)
+            piece = exchange.read1(amount, 0)
+        except BaseException as error:
+            self.close()
+            if isinstance(error, Error) and call.error is not None:
+                # The request's own content failed; this is only what followed from it.
+                raise call.error from None
+            raise
+        if not piece or (exchange.complete and not exchange.unread):
+            self._ended = True
+            call.pool.finish(call, complete=True)
+        return piece
+
+    def _late(self, limit: float | None) -> NoReturn:
+        raise ReadTimeout(
+            f"{self.url} sent no more of its content within {limit} s: allow more with"
+            " Timeouts(read=...)",
+            stream_id=self.stream_id,
+        )
+
+    def _begin_decoding(self) -> Decoder | None:
+        """The decoder, made when content is read first; None where nothing is to be decoded."""
+        if self._decoder is not None:
+            return self._decoder
+        named = [
+            coding.strip().lower()
+            for name, value in self.fields
+            if len(name) == 16 and name.lower() == "content-encoding"
+            for coding in value.split(",")
+        ]
+        codings = [coding for coding in named if coding not in {"", "identity"}]
+        if not codings or not CODINGS.issuperset(codings):
+            # What is not known is handed on as it is; `headers` says so.
+            self._decodes = False
+            return None
+        self._decoder = Decoder(codings, limit=self._decode_limit)
+        return self._decoder

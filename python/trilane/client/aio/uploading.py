@@ -1,0 +1,104 @@
+"""Content of a request that is written while its response may already come."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterable
+from contextlib import aclosing
+from typing import TYPE_CHECKING, TypeAlias
+
+from trilane._core import HEAD, INFORMATIONAL, WRITABLE, Exchange
+from trilane.client.content import BLOCK, Block, Content, Readable, Upload
+from trilane.client.errors import WriteTimeout
+from trilane.client.sending import CONTINUE_S
+
+from .link import Link
+
+if TYPE_CHECKING:
+    from .call import Call
+
+AsyncContent: TypeAlias = Content | AsyncIterable[Block | str]
+"""What the blocking client takes, and asynchronous iterables."""
+
+
+class AsyncUpload(Upload):
+    """Content that an asynchronous iterable gives."""
+
+    __slots__ = ("_source",)
+
+    def __init__(self, source: AsyncIterable[Block | str]) -> None:
+        super().__init__((), None)
+        self._source = source
+
+    @property
+    def replayable(self) -> bool:
+        """Whether it can be sent (again)."""
+        return not self.started
+
+    async def pieces(self) -> AsyncGenerator[Block, None]:
+        """The content; no block is empty."""
+        self.started = True
+        async for block in self._source:
+            piece = block.encode() if isinstance(block, str) else block
+            if len(piece):
+                yield piece
+
+
+async def send(call: Call, link: Link, exchange: Exchange) -> None:
+    """Write the content of the call's request, unless the server wants no more of it."""
+    request = call.request
+    if request.expects and not await _is_wanted(call, link, exchange):
+        return
+    async with aclosing(_pieces(request.upload)) as pieces:
+        async for piece in pieces:
+            view = memoryview(piece).cast("B")
+            for at in range(0, view.nbytes, BLOCK):
+                await _room(call, link, exchange)
+                if not exchange.upload_open:
+                    return
+                exchange.write(view[at : at + BLOCK], 0)
+    await _room(call, link, exchange)
+    if exchange.upload_open:
+        exchange.finish(request.trailers, 0)
+        call.sent = True
+
+
+async def _pieces(upload: Upload | None) -> AsyncGenerator[Block, None]:
+    if upload is None:
+        return
+    if isinstance(upload, AsyncUpload):
+        async with aclosing(upload.pieces()) as pieces:
+            async for piece in pieces:
+                yield piece
+        return
+    blocks = upload.blocks()
+    if not isinstance(upload._content, Readable):  # noqa: SLF001 - of the base class
+        for piece in blocks:
+            yield piece
+            # An iterable that never waits would keep the loop from everybody else.
+            await asyncio.sleep(0)
+        return
+    while (block := await asyncio.to_thread(next, blocks, None)) is not None:
+        yield block
+
+
+async def _room(call: Call, link: Link, exchange: Exchange) -> None:
+    """Wait until the connection takes content, or the request is over."""
+    while (future := link.expect(exchange, WRITABLE)) is not None:
+        if not await call.pool.wait(future, call.timeouts.write):
+            raise WriteTimeout(
+                f"{call.route.origin} took none of the content of {call.request.method} within"
+                f" {call.timeouts.write} s: allow more with Timeouts(write=...)",
+                stream_id=exchange.stream_id,
+            )
+
+
+async def _is_wanted(call: Call, link: Link, exchange: Exchange) -> bool:
+    """Whether the server wants the content: it says so, or nothing for a while."""
+    while all(status != 100 for status, _ in exchange.informational):
+        future = link.expect(exchange, INFORMATIONAL)
+        if future is None:
+            return not exchange.watch(HEAD)
+        if not await call.pool.wait(future, CONTINUE_S):
+            return True
+    return True
