@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from types import FrameType
 
 import pytest
-from e2e.conftest import Peers, absent, authority, own, peers
 
+from e2e.conftest import Peers, absent, authority, own, peers
 from peers.authority import Authority
 from trilane import _core
 

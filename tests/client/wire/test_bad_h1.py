@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import http.client
+from collections.abc import Callable
 
 import pytest
 
@@ -61,30 +63,28 @@ def test_every_misbehaviour_has_an_expectation() -> None:
 def test_misbehaviour_is_told_as_what_it_is(opener: Opener, name: str) -> None:
     where, kind = EXPECTED[name]
     script, _ = H1[name]
-    with little_memory():
-        with serve(script) as chaos:
-            connection = opener.chaos(chaos)
-            exchange = get(connection, "/")
-            wait = SHORT_S if kind is TIMEOUT else WAIT_S
-            if where == "read":
-                assert exchange.head(WAIT_S) == 200
-            with pytest.raises(errors.Error) as caught:
-                if where == "read":
-                    exchange.read(timeout=wait)
-                else:
-                    exchange.head(wait)
-            assert type(caught.value) is kind
-            assert caught.value.stream_id == 1
-            assert not caught.value.retryable
-            assert str(caught.value)
-            if kind is not TIMEOUT:
-                assert connection.is_closing
-                with pytest.raises(errors.Error) as refused:
-                    get(connection, "/")
-                assert refused.value.retryable
-                # It fails in the same way however often it is asked.
-                with pytest.raises(kind):
-                    exchange.read(timeout=WAIT_S)
+    with little_memory(), serve(script) as chaos:
+        connection = opener.chaos(chaos)
+        exchange = get(connection, "/")
+        wait = SHORT_S if kind is TIMEOUT else WAIT_S
+        wanted: Callable[[float], object] = exchange.head
+        if where == "read":
+            assert exchange.head(WAIT_S) == 200
+            wanted = functools.partial(exchange.read, -1)
+        with pytest.raises(errors.Error) as caught:
+            wanted(wait)
+        assert type(caught.value) is kind
+        assert caught.value.stream_id == 1
+        assert not caught.value.retryable
+        assert str(caught.value)
+        if kind is not TIMEOUT:
+            assert connection.is_closing
+            with pytest.raises(errors.Error) as refused:
+                get(connection, "/")
+            assert refused.value.retryable
+            # It fails in the same way however often it is asked.
+            with pytest.raises(kind):
+                exchange.read(timeout=WAIT_S)
 
 
 @pytest.mark.parametrize("name", ENDLESS)
