@@ -52,6 +52,11 @@ test-python: $(STAMPS)/test $(STAMPS)/extension
 	$(BIN)/python -m pytest tests/python
 	$(BIN)/python -m mypy.stubtest trilane._core
 
+# The client against its own server and other people's, under the tests of CPython and of Requests.
+test-client: $(STAMPS)/test $(STAMPS)/extension
+	cargo build --package trilane-cli
+	TRILANE_BIN=$(TARGET)/debug/trilane $(BIN)/python -m pytest tests/client
+
 # Every client library and every server in its own environment: the first time takes minutes.
 test-lab: $(STAMPS)/test $(STAMPS)/extension
 	$(BIN)/python -m pytest tests/contenders tests/servers
