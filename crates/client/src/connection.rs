@@ -249,7 +249,10 @@ impl Connection {
                 return Err(self::refused(refused));
             }
         };
-        state.slots.open(slot, id.number, upload);
+        state.slots.open(slot, id.number);
+        if upload {
+            state.slots.expect_upload(slot, request.streamed_length());
+        }
         let now = match submission.flush {
             Flush::Now => true,
             Flush::Soon => {
@@ -547,8 +550,15 @@ impl State {
         upload.pending.clear();
         upload.sent = 0;
         if let Some(trailers) = upload.finish.take() {
-            self.link.finish(id, &trailers);
             upload.open = false;
+            if !self.link.finish(id, &trailers) {
+                // Everything else was looked at when they were handed over.
+                let message = "the trailers of the request are larger than the server accepts";
+                self.slots.fail(slot, Error::new(Kind::Local, message));
+                if !self.link.cancel(id) {
+                    self.over(Error::new(Kind::Closed, "a request could not be ended"));
+                }
+            }
         }
         (true, true)
     }
