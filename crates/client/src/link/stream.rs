@@ -188,6 +188,15 @@ impl StreamLink {
                                 self.flush(socket, slots);
                                 Turn::Over(error)
                             }
+                            Ok(()) if self.tls.as_ref().is_some_and(|tls| tls.peer_closed()) => {
+                                // The peer's direction has ended (RFC 8446 §6.1). Some peers keep
+                                // the socket until they have our close_notify as well.
+                                if let Some(session) = &mut self.tls {
+                                    session.close(&mut self.unsent);
+                                }
+                                self.flush(socket, slots);
+                                Turn::Over(self.eof(None, slots))
+                            }
                             Ok(()) if end == buffer.len() => Turn::More,
                             Ok(()) => Turn::Drained,
                         }
