@@ -237,6 +237,7 @@ impl Connection {
         )
         .map_err(|error| Error::new(Kind::Local, error.to_string()))?;
 
+        shared.expect_ours()?;
         let mut state = shared.lock();
         if let Some(error) = &state.failure {
             return Err(error.clone().unsent());
@@ -276,6 +277,9 @@ impl Connection {
 
     /// Whether an idle connection can still be used: looks at the socket without waiting.
     pub fn is_alive(&self) -> bool {
+        if !self.shared.is_ours() {
+            return false;
+        }
         let mut state = self.shared.lock();
         if !state.leading {
             state.turn(&self.shared.socket, true);
@@ -286,7 +290,9 @@ impl Connection {
 
     /// Says goodbye and closes; what is outstanding fails. May be called again.
     pub fn close(&self) {
-        let mut state = self.shared.lock();
+        let Some(mut state) = self.shared.lock_unless_lost() else {
+            return;
+        };
         if state.failure.is_some() {
             return;
         }
@@ -384,6 +390,15 @@ impl Shared {
         }
     }
 
+    /// The lock, unless another process made the connection and a thread of it held the lock at the
+    /// fork: nobody would ever give it back.
+    pub(crate) fn lock_unless_lost(&self) -> Option<MutexGuard<'_, State>> {
+        match self.try_lock() {
+            None if self.is_ours() => Some(self.lock()),
+            state => state,
+        }
+    }
+
     /// Says goodbye, and fails what is outstanding.
     pub(crate) fn end(&self, state: &mut State, reason: &str) {
         if self.is_ours() {
@@ -391,6 +406,16 @@ impl Shared {
         }
         state.over(Error::new(Kind::Closed, reason));
         self.ring();
+    }
+
+    /// An error in any process but the one that made the connection: what two processes write to
+    /// one socket is the message of neither.
+    pub(crate) fn expect_ours(&self) -> Result<(), Error> {
+        if self.is_ours() {
+            return Ok(());
+        }
+        let message = "the connection belongs to the process that made it: connect after the fork";
+        Err(Error::new(Kind::Local, message).unsent())
     }
 
     /// Whether this process made the connection.

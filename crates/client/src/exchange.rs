@@ -386,8 +386,9 @@ impl Exchange {
     /// Cancels the request, if its response is not complete: the stream is reset, and HTTP/1.1 closes
     /// the connection. May be called again.
     pub fn cancel(&self) {
-        let mut state = self.connection.shared.lock();
-        self.abandon(&mut state);
+        if let Some(mut state) = self.connection.shared.lock_unless_lost() {
+            self.abandon(&mut state);
+        }
     }
 
     /// Has [`Connection::drive`] tell when something has come. True where it has, and then nothing
@@ -456,6 +457,7 @@ impl Exchange {
             .wait(self.slot, want, timeout, patience)
             .map_err(|stopped| match stopped {
                 Stopped::Interrupted => Error::new(Kind::Interrupted, "interrupted"),
+                Stopped::Foreign(error) => error,
                 Stopped::Timeout => Error {
                     stream_id: Some(self.number),
                     ..Error::new(Kind::ReadTimeout, timed_out(timeout))
@@ -480,9 +482,10 @@ impl Exchange {
 
 impl Drop for Exchange {
     fn drop(&mut self) {
-        let mut state = self.connection.shared.lock();
-        self.abandon(&mut state);
-        state.slots.release(self.slot);
+        if let Some(mut state) = self.connection.shared.lock_unless_lost() {
+            self.abandon(&mut state);
+            state.slots.release(self.slot);
+        }
     }
 }
 

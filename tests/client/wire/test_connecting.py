@@ -158,7 +158,7 @@ def test_a_name_other_than_the_host(peers: Peers, tls: _core.Tls) -> None:
 def test_a_client_certificate_that_is_demanded(
     own: Own, authority: Authority, tls: _core.Tls, peers: Peers
 ) -> None:
-    assert peers["gonet"]
+
     program = peers["gonet"].process.log.parent.parent / "built" / "gonet"
     leaf = authority.local()
     peer = own(lambda folder: gonet.start(program, folder, leaf, client_ca=authority.ca))
