@@ -5,7 +5,8 @@
 //! this, a moment after the last caller has left, and sleeps while every connection is attended to.
 
 use std::process;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -21,13 +22,13 @@ const GENERATIONS: usize = 32;
 
 /// One for each process from the first that had one down to this: a fork inherits the list without
 /// the thread, and perhaps its lock without the one who holds it.
-static KEEPERS: [OnceLock<Keeper>; GENERATIONS] = [const { OnceLock::new() }; GENERATIONS];
+static KEEPERS: [Keeper; GENERATIONS] = [const { Keeper::new() }; GENERATIONS];
 
 struct Keeper {
-    /// Whose thread serves the list.
-    process: u32,
-    /// Whether there could be a thread.
-    serves: bool,
+    /// Whose thread serves the list; 0 where nobody's does.
+    process: AtomicU32,
+    /// Whether there can be no thread.
+    absent: AtomicBool,
     visits: Mutex<Vec<Visit>>,
     news: Condvar,
 }
@@ -54,27 +55,34 @@ pub(crate) fn look_after(connection: &Arc<Shared>) -> bool {
 /// The keeper of this process, with its thread.
 fn keeper() -> Option<&'static Keeper> {
     let process = process::id();
-    let place = KEEPERS
-        .iter()
-        .find(|place| place.get().is_none_or(|keeper| keeper.process == process))?;
-    let keeper = place.get_or_init(|| {
-        let serve = || {
-            if let Some(keeper) = self::keeper() {
-                keeper.serve();
-            }
-        };
-        let thread = thread::Builder::new().name("trilane-keeper".into());
-        Keeper {
-            process,
-            serves: thread.spawn(serve).is_ok(),
-            visits: Mutex::new(Vec::new()),
-            news: Condvar::new(),
-        }
-    });
-    keeper.serves.then_some(keeper)
+    let keeper = KEEPERS.iter().find(|keeper| keeper.claim(process))?;
+    (!keeper.absent.load(Relaxed)).then_some(keeper)
 }
 
 impl Keeper {
+    const fn new() -> Self {
+        Self {
+            process: AtomicU32::new(0),
+            absent: AtomicBool::new(false),
+            visits: Mutex::new(Vec::new()),
+            news: Condvar::new(),
+        }
+    }
+
+    /// Whether this is the process's, which takes it where nobody has. No lock: there may be a fork
+    /// at any moment.
+    fn claim(&'static self, process: u32) -> bool {
+        match self.process.compare_exchange(0, process, Relaxed, Relaxed) {
+            Ok(_) => {
+                let thread = thread::Builder::new().name("trilane-keeper".into());
+                let started = thread.spawn(|| self.serve());
+                self.absent.store(started.is_err(), Relaxed);
+                true
+            }
+            Err(owner) => owner == process,
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Vec<Visit>> {
         self.visits.lock().unwrap_or_else(PoisonError::into_inner)
     }
