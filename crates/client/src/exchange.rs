@@ -4,7 +4,7 @@ use std::mem;
 use std::sync::MutexGuard;
 use std::time::Duration;
 
-use trilane_wire::FieldList;
+use trilane_wire::{FieldList, Unfinished, check_trailers};
 
 use crate::connection::{Connection, State};
 use crate::slots::{PAUSE_AT, Slot, UPLOAD_LIMIT, Want};
@@ -341,6 +341,14 @@ impl Exchange {
             if upload.finish.is_some() {
                 return Err(local("the content of the request has been ended"));
             }
+            if let Some(announced) = upload.announced
+                && rest.len() as u64 > announced
+            {
+                let over = rest.len() as u64 - announced;
+                return Err(local(&format!(
+                    "the content is {over} bytes longer than was announced: announce its length"
+                )));
+            }
             let room = match timeout {
                 // Who does not wait could not be told how much was taken: all of it, or nothing.
                 Some(Duration::ZERO) => rest.len(),
@@ -351,6 +359,9 @@ impl Exchange {
             upload.pending.drain(..upload.sent);
             upload.sent = 0;
             upload.pending.extend_from_slice(piece);
+            if let Some(announced) = &mut upload.announced {
+                *announced -= piece.len() as u64;
+            }
             rest = more;
             if !state.slots.uploading.contains(&self.slot) {
                 state.slots.uploading.push(self.slot);
@@ -377,6 +388,10 @@ impl Exchange {
         let Some(upload) = slot.upload.as_mut().filter(|upload| upload.open) else {
             return Ok(());
         };
+        if let Some(missing @ 1..) = upload.announced {
+            return Err(local(&Unfinished::Short { missing }.to_string()));
+        }
+        check_trailers(trailers).map_err(|error| local(&error.to_string()))?;
         upload.finish = Some(trailers.clone());
         if !state.slots.uploading.contains(&self.slot) {
             state.slots.uploading.push(self.slot);
@@ -394,8 +409,9 @@ impl Exchange {
     /// Cancels the request, if its response is not complete: the stream is reset, and HTTP/1.1 closes
     /// the connection. May be called again.
     pub fn cancel(&self) {
-        let mut state = self.connection.shared.lock();
-        self.abandon(&mut state);
+        if let Some(mut state) = self.connection.shared.lock_unless_lost() {
+            self.abandon(&mut state);
+        }
     }
 
     /// Has [`Connection::drive`] tell when something has come. True where it has, and then nothing
@@ -464,6 +480,7 @@ impl Exchange {
             .wait(self.slot, want, timeout, patience)
             .map_err(|stopped| match stopped {
                 Stopped::Interrupted => Error::new(Kind::Interrupted, "interrupted"),
+                Stopped::Foreign(error) => error,
                 Stopped::Timeout => Error {
                     stream_id: Some(self.number),
                     ..Error::new(Kind::ReadTimeout, timed_out(timeout))
@@ -488,9 +505,10 @@ impl Exchange {
 
 impl Drop for Exchange {
     fn drop(&mut self) {
-        let mut state = self.connection.shared.lock();
-        self.abandon(&mut state);
-        state.slots.release(self.slot);
+        if let Some(mut state) = self.connection.shared.lock_unless_lost() {
+            self.abandon(&mut state);
+            state.slots.release(self.slot);
+        }
     }
 }
 

@@ -49,6 +49,8 @@ pub(crate) enum Want {
 /// The content of a request that is handed over piece by piece.
 #[derive(Debug, Default)]
 pub(crate) struct Upload {
+    /// Bytes that were announced and not yet handed over.
+    pub(crate) announced: Option<u64>,
     pub(crate) pending: Vec<u8>,
     pub(crate) sent: usize,
     /// The trailers, once no more content will come.
@@ -174,16 +176,19 @@ impl Slots {
         })
     }
 
-    pub(crate) fn open(&mut self, slot: u32, number: u64, upload: bool) {
+    pub(crate) fn open(&mut self, slot: u32, number: u64) {
         let place = &mut self.slots[slot as usize];
         place.live = true;
         place.number = number;
-        if upload {
-            place.upload = Some(Box::new(Upload {
-                open: true,
-                ..Upload::default()
-            }));
-        }
+    }
+
+    /// Content of the request follows, of `announced` bytes where that is known.
+    pub(crate) fn expect_upload(&mut self, slot: u32, announced: Option<u64>) {
+        self.slots[slot as usize].upload = Some(Box::new(Upload {
+            announced,
+            open: true,
+            ..Upload::default()
+        }));
     }
 
     /// Gives back a place whose request never came to be.

@@ -36,7 +36,7 @@ pub struct TlsInfo {
     pub alpn: String,
     /// Whether the session was resumed.
     pub resumed: bool,
-    /// The server's certificates in DER, its own first; empty over QUIC.
+    /// The server's certificates in DER, its own first.
     pub certificates: Vec<Vec<u8>>,
 }
 
