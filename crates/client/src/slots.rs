@@ -264,6 +264,18 @@ impl Slots {
         self.notify(slot);
     }
 
+    /// Why the connection was lost with which these requests have failed: HTTP/3 does not know, QUIC
+    /// does.
+    pub(crate) fn explain(&mut self, cause: &Error) {
+        let failed = self.slots.iter_mut().filter(|slot| slot.live);
+        for error in failed.filter_map(|slot| slot.error.as_mut()) {
+            if error.code.is_none() && matches!(error.kind, Kind::Closed | Kind::Body) {
+                error.code = cause.code;
+                error.message = format!("{}: {}", error.message, cause.message);
+            }
+        }
+    }
+
     /// Tells the waiter of a request, if it has what it waits for.
     #[inline]
     pub(crate) fn notify(&mut self, slot: u32) {
