@@ -20,6 +20,7 @@ from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.exceptions import (
     ClosedPoolError,
     ConnectTimeoutError,
+    InvalidHeader,
     NameResolutionError,
     NewConnectionError,
     ProtocolError,
@@ -127,6 +128,9 @@ class Seat:
                 translated = NewConnectionError(
                     seat, f"Failed to establish a new connection: {error}"
                 )
+            case errors.RemoteProtocolError() if "Content-Length" in str(error):
+                # urllib3 finds two lengths that contradict each other on its own.
+                translated = InvalidHeader(str(error))
             case errors.WriteTimeout():
                 translated = ProtocolError("Connection aborted.", error)
             case errors.ClientClosed():
@@ -168,8 +172,12 @@ class HTTPPool(HTTPConnectionPool):
         return client
 
     def close(self) -> None:
-        """Close what lies idle; responses that are being read go on to their end."""
+        """Close as `retire` does; requests raise ClosedPoolError from now on."""
         super().close()
+        self.retire()
+
+    def retire(self) -> None:
+        """Close what lies idle, and the rest when its responses end; later requests start anew."""
         with self._making:
             client, self._client = self._client, None
         if client is not None:

@@ -76,6 +76,16 @@ class TrilaneAdapter(HTTPAdapter):
         super().init_poolmanager(connections, maxsize, block, **pool_kwargs)
         self._take_over(self.poolmanager)
 
+    def close(self) -> None:
+        """Close what lies idle, and the rest when its responses end. It can be used again."""
+        for manager in (self.poolmanager, *self.proxy_manager.values()):
+            # urllib3 leaves it to the garbage collector, which a kept response holds up.
+            for key in manager.pools.keys():  # noqa: SIM118 # it has no iterator
+                pool = manager.pools.get(key)
+                if isinstance(pool, HTTPPool):
+                    pool.retire()
+        super().close()
+
     def proxy_manager_for(self, proxy: str, **proxy_kwargs: Any) -> Any:
         """The pools behind a proxy.
 

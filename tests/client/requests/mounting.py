@@ -7,7 +7,6 @@ ours. The settings are in the environment, see `suite.py`; what was seen goes to
 from __future__ import annotations
 
 import contextlib
-import functools
 import json
 import os
 import socket
@@ -20,19 +19,20 @@ from typing import Any
 import pytest
 import requests.adapters
 import requests.sessions
-from pytest_httpbin import serve
+from pytest_httpbin import serve  # type: ignore[import-not-found]
 
-from trilane.client._requests_pool import HTTPPool, HTTPSPool
+from trilane.client._requests_pool import HTTPSPool
 from trilane.client.requests import TrilaneAdapter
 
 _LINES = 12
 _OVER = os.environ["SUITE_OVER"]
+_HTTPBIN = os.environ.get("SUITE_HTTPBIN", "")
 _CASES: dict[str, tuple[str, str]] = {}
 _VERSIONS: Counter[int] = Counter()
 
 
 class Mounted(TrilaneAdapter):
-    """The adapter; with SUITE_OVER it speaks that version where there is TLS."""
+    """The adapter; with httpbin it speaks the version of SUITE_OVER."""
 
     def build_response(self, req: Any, resp: Any) -> requests.Response:
         """Count the versions."""
@@ -41,21 +41,24 @@ class Mounted(TrilaneAdapter):
 
     def _take_over(self, manager: Any) -> None:
         super()._take_over(manager)
-        if _OVER != "h1":
-            manager.pool_classes_by_scheme = {
-                "http": functools.partial(HTTPPool, versions=("h1",)),
-                "https": functools.partial(HTTPSPool, versions=(_OVER,)),
-            }
+        if _HTTPBIN:
+            manager.pool_classes_by_scheme["https"] = _pool
+
+
+def _pool(host: str, port: int, **options: Any) -> HTTPSPool:
+    """A pool that speaks SUITE_OVER with httpbin, and HTTP/1.1 with the servers of the cases."""
+    over = (_OVER,) if _HTTPBIN.endswith(f":{port}") else ("h1",)
+    return HTTPSPool(host, port, **options, versions=over)
 
 
 def pytest_configure() -> None:
     """Before a module of tests is imported."""
     if not os.environ["SUITE_BASELINE"]:
-        requests.adapters.HTTPAdapter = Mounted  # type: ignore[misc]
-        requests.sessions.HTTPAdapter = Mounted  # type: ignore[misc, attr-defined]
-    if "SUITE_HTTPBIN" in os.environ:
-        requests.adapters.DEFAULT_CA_BUNDLE_PATH = os.environ["SUITE_CA"]
-        running = types.SimpleNamespace(url=os.environ["SUITE_HTTPBIN"])
+        vars(requests.adapters)["HTTPAdapter"] = Mounted
+        vars(requests.sessions)["HTTPAdapter"] = Mounted
+    if _HTTPBIN:
+        vars(requests.adapters)["DEFAULT_CA_BUNDLE_PATH"] = os.environ["SUITE_CA"]
+        running = types.SimpleNamespace(url=_HTTPBIN)
         serve.Server = lambda application: contextlib.nullcontext(running)  # noqa: ARG005
 
 

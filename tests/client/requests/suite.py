@@ -1,6 +1,7 @@
 # /// script
 # requires-python = ">=3.11"
 # dependencies = [
+#     "a2wsgi==1.10.10",
 #     "aioquic==1.7.2",
 #     "attrs==26.1.0",
 #     "blinker==1.9.0",
@@ -80,7 +81,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import trustme
+import trustme  # type: ignore[import-not-found]
 
 VERSION = "2.34.2"
 SHA256 = "f288924cae4e29463698d6d60bc6a4da69c89185ad1e0bcc4104f584e960b9ed"
@@ -149,12 +150,24 @@ def httpbin(folder: Path) -> Iterator[dict[str, str]]:
         holder.bind(("127.0.0.1", 0))
         port = holder.getsockname()[1]
     place, pem = f"127.0.0.1:{port}", str(folder / "leaf.pem")
+    settings = {
+        "bind": place,
+        "quic_bind": place,
+        "certfile": pem,
+        "keyfile": pem,
+        # Hypercorn 0.18 handles QUIC's timers while it waits for a full queue, and content that
+        # arrives then is handed on in the wrong order, or not at all.
+        "max_app_queue_size": 100_000,
+    }
+    lines = (f"{name} = {json.dumps(value)}\n" for name, value in settings.items())
+    (folder / "hypercorn.toml").write_text("".join(lines))
     with (folder / "hypercorn.log").open("wb") as log:
         server = subprocess.Popen(
             [
-                *(sys.executable, "-m", "hypercorn", "--bind", place, "--quic-bind", place),
-                *("--certfile", pem, "--keyfile", pem, "wsgi:httpbin:app"),
+                *(sys.executable, "-m", "hypercorn", "--config", str(folder / "hypercorn.toml")),
+                "httpbin_asgi:app",
             ],
+            env=os.environ | {"PYTHONPATH": str(HERE)},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,

@@ -9,6 +9,7 @@ import json
 import pickle
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import requests
@@ -46,7 +47,7 @@ def test_h3_is_used_once_it_was_announced(make_session: MakeSession, server: Ser
 def test_fields_arrive_as_requests_wrote_them(
     session: requests.Session, server: Server, version: str
 ) -> None:
-    given = {"X-Given": "a", "X-Bytes": b"b", "User-Agent": None}
+    given: dict[str, Any] = {"X-Given": "a", "X-Bytes": b"b", "User-Agent": None}
     arrived = session.get(f"{server.https}/headers", headers=given).json()
     assert arrived["version"] == version
     fields = {name: value for name, value in arrived["fields"] if name != "host"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -69,6 +70,7 @@ def test_a_server_that_is_not_trusted(
         # What was allowed once is not allowed for ever.
         with pytest.raises(exceptions.SSLError):
             session.get(f"{stranger.https}/hello")
+        session.close()
 
 
 def test_authorities_that_are_not_there(make_session: MakeSession, server: Server) -> None:
@@ -170,6 +172,11 @@ def test_retries_follow_urllib3_s_policy(make_session: MakeSession) -> None:
         answer = make_session(max_retries=policy).put(url, data=b"again", timeout=PATIENCE_S)
     assert answer.content == b"ok"
     assert [entry.status for entry in answer.raw.retries.history] == [503, 503]
+    body = io.BytesIO(b"skipped, sent again")
+    body.seek(9)
+    with answering(busy, good) as url:
+        answer = make_session(max_retries=policy).put(url, data=body, timeout=PATIENCE_S)
+    assert (answer.content, body.tell()) == (b"ok", 19)
     with answering(busy, busy, busy, busy) as url, pytest.raises(exceptions.RetryError):
         make_session(max_retries=policy).get(url, timeout=PATIENCE_S)
     # A number counts connections that cannot be made, not answers nor what breaks while waiting.

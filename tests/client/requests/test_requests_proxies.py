@@ -38,6 +38,7 @@ def proxy() -> Iterator[Proxy]:
     with contextlib.ExitStack() as stack:
         listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
         running = Proxy(listener.getsockname()[1])
+        connections: list[socket.socket] = []
         threads: list[threading.Thread] = []
 
         def accept() -> None:
@@ -45,6 +46,7 @@ def proxy() -> Iterator[Proxy]:
                 while True:
                     connection, _ = listener.accept()
                     connection.settimeout(PATIENCE_S)
+                    connections.append(connection)
                     threads.append(threading.Thread(target=serve, args=(connection,), daemon=True))
                     threads[-1].start()
 
@@ -56,6 +58,9 @@ def proxy() -> Iterator[Proxy]:
         accepting.start()
         yield running
         listener.shutdown(socket.SHUT_RDWR)
+        for connection in connections:
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
         for thread in (accepting, *threads):
             thread.join(PATIENCE_S)
 

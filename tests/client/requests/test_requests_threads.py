@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -77,6 +78,28 @@ def test_pool_block_limits_connections(make_session: MakeSession, server: Server
 def test_a_serial_session_keeps_one_connection(session: requests.Session, server: Server) -> None:
     peers = {session.get(f"{server.https}/headers").json()["peer"] for _ in range(20)}
     assert len(peers) == 1
+
+
+def test_close_closes_connections(make_session: MakeSession) -> None:
+    seen: list[bytes] = []
+
+    def serve() -> None:
+        connection, _ = listener.accept()
+        with connection:
+            connection.settimeout(PATIENCE_S)
+            connection.recv(65536)
+            connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
+            seen.append(connection.recv(65536))
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve)
+        thread.start()
+        session = make_session()
+        answer = session.get(f"http://127.0.0.1:{listener.getsockname()[1]}/", timeout=PATIENCE_S)
+        session.close()
+        thread.join(PATIENCE_S)
+    # Although the response is still there.
+    assert (answer.content, seen) == (b"ok", [b""])
 
 
 def test_origins_and_tls_options_have_pools_of_their_own(
