@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from http.client import HTTPMessage, ResponseNotReady
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
+from trilane._core import Exchange as NativeExchange
 from trilane.client.errors import IncompleteBody
 from trilane.client.message import message
 
@@ -53,7 +54,6 @@ class HTTPResponse(io.BufferedIOBase):
     _headers: HTTPMessage | None = None
     _msg: Any = None
     _closing: Connection | SocketConnection | None = None
-    _known: int | None = None
     _begun = False
     _ended = False
     _ahead = b""
@@ -67,7 +67,7 @@ class HTTPResponse(io.BufferedIOBase):
         method: str | None = None,
         url: str | None = None,
     ) -> None:
-        if hasattr(sock, "makefile"):
+        if type(sock) is not NativeExchange and hasattr(sock, "makefile"):
             from trilane.client.sockets import response_on  # noqa: PLC0415 - only for sockets
 
             self._exchange = cast("Exchange", response_on(cast("SocketLike", sock), method))
@@ -93,8 +93,9 @@ class HTTPResponse(io.BufferedIOBase):
         """
         self._owner = owner
         self._wait = wait
-        self._known = status
         self._closing = closing
+        self.code = self.status = status
+        self._begun = self.debuglevel <= 0
 
     def begin(self) -> None:
         """Waits for the head. Called again it does nothing.
@@ -106,7 +107,7 @@ class HTTPResponse(io.BufferedIOBase):
         """
         if self._begun:
             return
-        self.code = self.status = self._known or self._exchange.head(self._wait.seconds)
+        self.code = self.status = self._exchange.head(self._wait.seconds)
         self._begun = True
         if self.debuglevel > 0:
             self._print_head()
@@ -474,6 +475,11 @@ class HTTPResponse(io.BufferedIOBase):
         self._exchange.cancel()
         if not self._ended:
             self._end()
+
+    def __del__(self) -> None:
+        # In place of that of io, which closes every file once more, and costs more than a response.
+        if not self._ended or self._own:
+            self.close()
 
     def close(self) -> None:
         """Lets go; content that is still to come is given up as `cancel` does. Idempotent."""

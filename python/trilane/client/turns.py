@@ -119,7 +119,16 @@ class Turns:
     def _start(self, connection: Connection | SocketConnection, request: Request) -> bool:
         """Submits a request; False when the connection takes no more now."""
         try:
-            exchange = self._submit(connection, request)
+            if request.content is None and not request.streaming:
+                # Most have no content, and less is to be said of them.
+                exchange = connection.submit(
+                    request.method,
+                    request.target,
+                    request.fields,
+                    authority=request.authority or self._authority,
+                )
+            else:
+                exchange = self._submit(connection, request)
         except Full:
             return False
         except InvalidRequest:
@@ -137,9 +146,10 @@ class Turns:
             request.repeated = True
             return self._start(self._ready(), request)
         request.exchange = exchange
-        for data in request.held:
-            exchange.write(data, self._wait.seconds)
-        request.held = []
+        if request.held:
+            for data in request.held:
+                exchange.write(data, self._wait.seconds)
+            request.held = []
         return True
 
     def _submit(
@@ -270,7 +280,8 @@ class Turns:
             # HTTP/1.1: the next request waits for it.
             self._last = weakref.ref(response)
         response.attach(self, self._wait, status, closing)
-        response.begin()
+        if response.debuglevel or self.response_class is not HTTPResponse:
+            response.begin()
         return response
 
     def _answered(self, stream_id: int, request: Request) -> int:
@@ -279,7 +290,8 @@ class Turns:
             try:
                 if request.exchange is None:
                     self._turn(request)
-                uploading.conclude(request, self._wait)
+                if request.streaming:
+                    uploading.conclude(request, self._wait)
                 exchange: Any = request.exchange
                 status: int = exchange.head(self._wait.seconds)
             except Timeout:
