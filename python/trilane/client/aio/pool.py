@@ -280,8 +280,7 @@ class Pool:
         """The call is given up, wherever it is. May be called again."""
         call.clock(None)
         if call.ticket is not None:
-            if call.ticket.outcome is None:
-                self.queued -= 1
+            self.queued -= 1
             ticket, call.ticket = call.ticket, None
             self.router.cancel(ticket, self.loop.time())
             self.discard()

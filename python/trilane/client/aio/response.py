@@ -326,9 +326,11 @@ class AsyncResponse:
         """The decoder, made when content is read first; None where nothing is to be decoded."""
         if self._decoder is not None:
             return self._decoder
+        # Not kept: for ten thousand responses that is work for the garbage collector.
+        fields = self._exchange.fields() if self._fields is None else self._fields
         named = [
             coding.strip().lower()
-            for name, value in self.fields
+            for name, value in fields
             if len(name) == 16 and name.lower() == "content-encoding"
             for coding in value.split(",")
         ]
