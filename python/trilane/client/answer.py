@@ -6,7 +6,7 @@ import codecs
 import io
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -16,8 +16,12 @@ from .fields import Headers
 if TYPE_CHECKING:
     from trilane._core import Decoder, Exchange
 
+    from .sending import Sent
+
 CODINGS: Final = frozenset({"gzip", "x-gzip", "deflate", "br", "zstd"})
 """Content codings that are undone (RFC 9110 §8.4)."""
+_CODED: Final = "content-encoding"
+_CODED_LENGTH: Final = len(_CODED)
 PIECE: Final = 64 * 1024
 """Bytes that iteration hands out at most, unless it is told otherwise."""
 _ALL_AT_ONCE: Final = 1024 * 1024
@@ -32,67 +36,64 @@ class Response:
     """
 
     __slots__ = (
+        "_address",
         "_content",
-        "_decode_limit",
         "_decoder",
         "_decodes",
-        "_ended",
         "_exchange",
         "_fields",
         "_headers",
-        "_read_timeout",
-        "_release",
+        "_how",
+        "_informational",
+        "_reason",
+        "_sent",
+        "_trailers",
         "method",
         "status",
         "stream_id",
-        "url",
         "version",
     )
 
-    def __init__(  # noqa: PLR0913 - made in one place
-        self,
-        exchange: Exchange,
-        status: int,
-        *,
-        method: str,
-        url: str,
-        fields: list[tuple[str, str]] | None,
-        read_timeout: float | None,
-        decodes: bool,
-        decode_limit: int | None,
-        release: Callable[[Exchange], None],
+    def __init__(
+        self, sent: Sent, status: int, fields: list[tuple[str, str]] | None = None
     ) -> None:
+        request, self._address, self._how = sent.call
+        exchange = sent.exchange
         self.status = status
         """The status code."""
-        self.method = method
-        self.url = url
-        """The URL asked for, without userinfo and fragment."""
+        self.method = request.method
         self.version = exchange.version
         """`h1`, `h2`, `h3`, or `h1.0` where the server answered in HTTP/1.0."""
         self.stream_id = exchange.stream_id
         """Id of the stream, or the number of the request on its HTTP/1.1 connection."""
-        self._exchange = exchange
-        self._read_timeout = read_timeout
-        self._decodes = decodes
-        self._decode_limit = decode_limit
+        # None at the end of the content: whoever keeps responses keeps no connections.
+        self._sent: Sent | None = sent
+        self._exchange: Exchange | None = exchange
+        self._decodes = self._how.decodes
         self._decoder: Decoder | None = None
-        self._release: Callable[[Exchange], None] | None = release
         self._fields = fields
         self._headers: Headers | None = None
         self._content: bytes | None = None
-        self._ended = False
+
+    @property
+    def url(self) -> str:
+        """The URL asked for, without userinfo and fragment."""
+        return self._address.url
 
     @property
     def reason(self) -> str:
         """The reason phrase of HTTP/1.1; empty in the others."""
-        return self._exchange.reason
+        exchange = self._exchange
+        return self._reason if exchange is None else exchange.reason
 
     @property
     def fields(self) -> list[tuple[str, str]]:
         """The fields as they came, in their order."""
-        if self._fields is None:
-            self._fields = self._exchange.fields()
-        return self._fields
+        fields = self._fields
+        if fields is None:
+            # `close` takes them before it lets the exchange go.
+            fields = self._fields = [] if self._exchange is None else self._exchange.fields()
+        return fields
 
     @property
     def headers(self) -> Headers:
@@ -104,12 +105,13 @@ class Response:
     @property
     def trailers(self) -> Headers:
         """The fields after the content; empty until it has been read, and where there are none."""
-        return Headers(self._exchange.trailers())
+        return Headers(self._trailers if self._exchange is None else [])
 
     @property
     def informational(self) -> list[tuple[int, list[tuple[str, str]]]]:
         """Status and fields of each 1xx response before this one."""
-        return self._exchange.informational
+        exchange = self._exchange
+        return self._informational if exchange is None else exchange.informational
 
     @property
     def is_success(self) -> bool:
@@ -119,7 +121,7 @@ class Response:
     @property
     def is_closed(self) -> bool:
         """Whether the connection has been given back."""
-        return self._release is None
+        return self._exchange is None
 
     @property
     def content(self) -> bytes:
@@ -153,7 +155,7 @@ class Response:
     def load(self) -> None:
         """Read all of the content, for `content`."""
         if self._content is None:
-            self._content = self.read()
+            self._content = self._read_all()
 
     def read(self, amount: int = -1) -> bytes:
         """Up to `amount` bytes, fewer only at the end; -1: all that follows.
@@ -205,14 +207,16 @@ class Response:
             piece = self.read1(view.nbytes)
             view[: len(piece)] = piece
             return len(piece)
-        if self._ended or not view.nbytes:
+        exchange = self._exchange
+        if exchange is None or not view.nbytes:
             return 0
         try:
-            count = self._exchange.readinto(view, self._read_timeout)
+            count = exchange.readinto(view, self._how.limits.read)
         except BaseException:
             self.close()
             raise
-        self._look(count)
+        if not count or (exchange.complete and not exchange.unread):
+            self.close()
         return count
 
     def iter_bytes(self, size: int | None = None) -> Iterator[bytes]:
@@ -246,10 +250,16 @@ class Response:
 
     def close(self) -> None:
         """Give the connection back; content that has not come is cancelled. Idempotent."""
-        self._ended = True
-        release, self._release = self._release, None
-        if release is not None:
-            release(self._exchange)
+        exchange, sent = self._exchange, self._sent
+        if exchange is None or sent is None:
+            return
+        if self._fields is None:
+            self._fields = exchange.fields()
+        self._reason = exchange.reason
+        self._informational = exchange.informational
+        self._trailers = exchange.trailers()
+        self._exchange = self._sent = None
+        sent.end()
 
     def __enter__(self) -> Self:
         return self
@@ -263,7 +273,8 @@ class Response:
         self.close()
 
     def __del__(self) -> None:
-        self.close()
+        if self._sent is not None:
+            self._sent.end()
 
     def __repr__(self) -> str:
         return f"<Response {self.status} {self.version} {self.method} {self.url}>"
@@ -271,12 +282,11 @@ class Response:
     def _read_all(self) -> bytes:
         if not self._decodes or self._begin_decoding() is None:
             exchange = self._exchange
-            if not self._ended and exchange.complete:
+            if exchange is not None and exchange.complete:
                 try:
-                    data = exchange.read(-1, 0)
+                    return exchange.read(-1, 0)
                 finally:
                     self.close()
-                return data
         pieces: list[bytes] = []
         try:
             # Not one read of everything: its timeout would be for the whole content.
@@ -288,38 +298,33 @@ class Response:
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def _raw(self, amount: int) -> bytes:
-        if self._ended or not amount:
+        exchange = self._exchange
+        if exchange is None or not amount:
             return b""
         try:
-            piece = self._exchange.read1(amount, self._read_timeout)
+            piece = exchange.read1(amount, self._how.limits.read)
         except BaseException:
             self.close()
             raise
-        self._look(len(piece))
-        return piece
-
-    def _look(self, count: int) -> None:
-        """Whether that was the end: then others can have the connection."""
-        exchange = self._exchange
-        if not count or (exchange.complete and not exchange.unread):
+        # At the end others can have the connection.
+        if not piece or (exchange.complete and not exchange.unread):
             self.close()
+        return piece
 
     def _begin_decoding(self) -> Decoder | None:
         """The decoder, made when content is read first; None where nothing is to be decoded."""
         if self._decoder is not None:
             return self._decoder
-        named = [
-            coding.strip().lower()
-            for name, value in self.fields
-            if name.lower() == "content-encoding"
-            for coding in value.split(",")
-        ]
-        codings = [coding for coding in named if coding not in {"", "identity"}]
+        codings: list[str] = []
+        for name, value in self.fields:
+            if len(name) == _CODED_LENGTH and name.lower() == _CODED:
+                named = (coding.strip().lower() for coding in value.split(","))
+                codings += [coding for coding in named if coding not in {"", "identity"}]
         if not codings or not CODINGS.issuperset(codings):
             # What is not known is handed on as it is; `headers` says so.
             self._decodes = False
             return None
         from trilane._core import Decoder  # noqa: PLC0415 - most responses need none
 
-        self._decoder = Decoder(codings, limit=self._decode_limit)
+        self._decoder = Decoder(codings, limit=self._how.max_decoded)
         return self._decoder

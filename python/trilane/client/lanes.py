@@ -51,6 +51,14 @@ class Route(NamedTuple):
     origin: Origin
     proxy: Proxy | None = None
 
+    @classmethod
+    def to(cls, origin: Origin, proxy: Proxy | None) -> Route:
+        """To an origin, through a proxy where there is one.
+
+        A proxy that is handed whole requests takes those for all origins on the same connections.
+        """
+        return cls(origin if proxy is None or origin.scheme == "https" else proxy.origin, proxy)
+
     @property
     def forwards(self) -> bool:
         """Whether the proxy is handed whole requests (RFC 9112 §3.2.2) instead of a tunnel."""

@@ -41,28 +41,50 @@ class Pool:
         # response can be given back by the garbage collector, in the middle of anything.
         self._returned: deque[tuple[Entry[Connection], bool]] = deque()
 
-    def lease(self, route: Route, limits: Timeouts) -> Entry[Connection]:
+    def lease(
+        self, route: Route, limits: Timeouts, *, wait: bool = True
+    ) -> Entry[Connection] | None:
         """A connection for one more request; `give_back` ends the lease.
+
+        None: there is none now, and it may not `wait` for one. To open one is no waiting.
 
         Errors: ConnectFailed and its kinds, PoolTimeout, ClientClosed.
         """
         began = monotonic()
+        with self._lock:
+            entry = self._router.acquire(route, began)
+        if self._returned:
+            self._collect()
+        if entry is not None and not isinstance(entry, Attempt) and not entry.idle:
+            return entry
+        outcome: Entry[Connection] | Attempt | None = entry
         while True:
-            outcome = self._next(route, limits, began)
+            if outcome is None:
+                outcome = self._next(route, limits, began, wait=wait)
+            if outcome is None:
+                return None
             if isinstance(outcome, Attempt):
-                entry = self._open(outcome, limits)
-                if entry is not None:
-                    return entry
+                opened = self._open(outcome, limits)
+                if opened is not None:
+                    return opened
             # What lay idle may have been closed by the server meanwhile.
             elif not (outcome.idle and outcome.reused) or outcome.connection.is_alive():
                 return outcome
             else:
                 self.give_back(outcome, reusable=False)
+            outcome = None
 
     def give_back(self, entry: Entry[Connection], *, reusable: bool) -> None:
         """End a lease. Waits for nothing, so the garbage collector may call it anywhere."""
-        self._returned.append((entry, reusable))
-        self._collect()
+        if not self._lock.acquire(False):
+            self._returned.append((entry, reusable))
+        else:
+            try:
+                self._router.release(entry, monotonic(), reusable=reusable)
+            finally:
+                self._lock.release()
+        if self._returned or self._router.discarded:
+            self._collect()
 
     def learn(self, origin: Origin, value: str, age_s: float) -> None:
         """Take in the field `alt-svc`."""
@@ -72,10 +94,9 @@ class Pool:
 
     def misdirected(self, entry: Entry[Connection]) -> None:
         """The alternative answered 421."""
-        if entry.alternative is not None:
-            with self._lock:
-                self._router.alternatives.misdirected(entry.route.origin, entry.alternative)
-            self._collect()
+        with self._lock:
+            self._router.misdirected(entry, monotonic())
+        self._collect()
 
     def broken(self, entry: Entry[Connection]) -> None:
         """A connection died under a request."""
@@ -106,20 +127,19 @@ class Pool:
             self._router.close(abort=abort)
         self._collect()
 
-    def _next(self, route: Route, limits: Timeouts, began: float) -> Entry[Connection] | Attempt:
+    def _next(
+        self, route: Route, limits: Timeouts, began: float, *, wait: bool
+    ) -> Entry[Connection] | Attempt | None:
         now = monotonic()
         ticket = None
         with self._lock:
             outcome = self._router.acquire(route, now)
-            if outcome is None:
+            if outcome is None and wait:
                 event = threading.Event()
                 ticket = self._router.wait(route, event.set)
         if self._returned or self._router.discarded:
             self._collect()
-        if ticket is not None:
-            return self._wait(ticket, event, limits, began)
-        assert outcome is not None  # noqa: S101 - or there would be a ticket
-        return outcome
+        return outcome if ticket is None else self._wait(ticket, event, limits, began)
 
     def _wait(
         self, ticket: Ticket[Connection], event: threading.Event, limits: Timeouts, began: float
@@ -179,6 +199,10 @@ class Pool:
                 race=attempt.race_s,
                 unix=attempt.unix,
             )
+            descriptor = connection.fileno()
+            with self._lock:
+                entry = self._router.opened(attempt, connection, monotonic())
+                entry.descriptor = descriptor
         except Error as error:
             with self._lock:
                 again = self._router.failed(attempt, error, monotonic())
@@ -191,9 +215,6 @@ class Pool:
                 self._router.abandoned(attempt, monotonic())
             self._collect()
             raise
-        with self._lock:
-            entry = self._router.opened(attempt, connection, monotonic())
-        entry.descriptor = connection.fileno()
         self._collect()
         return entry
 
@@ -207,7 +228,7 @@ class Pool:
 
         Whoever had the lock calls this after letting it go, so nothing stays behind.
         """
-        while self._returned and self._lock.acquire(blocking=False):
+        while self._returned and self._lock.acquire(False):
             try:
                 while self._returned:
                     entry, reusable = self._returned.popleft()

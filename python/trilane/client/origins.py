@@ -7,7 +7,6 @@ a clean path is handed on as it is.
 from __future__ import annotations
 
 import base64
-import functools
 import ipaddress
 import re
 import urllib.parse
@@ -28,6 +27,7 @@ _NAME: Final = re.compile(r"[a-z0-9._~-]+").fullmatch
 # Letters that IDNA 2003 (the codec of Python) and IDNA 2008 write differently.
 _DEVIATIONS: Final = re.compile("[\u00df\u03c2\u200c\u200d]").search
 _REMEMBERED: Final = 1024
+_SHORTEST: Final = len("http://x")
 
 
 class Origin(NamedTuple):
@@ -70,6 +70,10 @@ class Address(NamedTuple):
         return f"{self.origin.scheme}://{self.authority}{self.target}"
 
 
+# What stands before the path, as it was written: origin, authority, authorization.
+_known: dict[str, tuple[Origin, str, str | None]] = {}
+
+
 def parse(url: str) -> Address:
     """Parse an absolute URL of `http` or `https`.
 
@@ -79,18 +83,28 @@ def parse(url: str) -> Address:
 
     Errors: InvalidRequest names the URL and what is wrong with it.
     """
+    # The way of most requests: an origin seen before, and a path that needs nothing.
+    slash = url.find("/", _SHORTEST)
+    known = _known.get(url[:slash])
+    if known is not None:
+        target = url[slash:]
+        # `/.` may begin a dot segment; most paths have none.
+        if _CLEAN(target) and "/." not in target:
+            return Address(known[0], known[1], target, known[2])
     found = _BASE.match(url)
     if found is None:
         raise _refused(url)
     scheme, before_path, target = found.groups()
     try:
-        origin, authority, authorization = _origin(scheme, before_path)
-        # `/.` may begin a dot segment; most paths have none.
+        known = _origin(scheme, before_path)
         if not _CLEAN(target) or "/." in target:
             target = _encoded(target)
     except ValueError as error:
         raise InvalidRequest(f"the URL {url!r} is not valid: {error}") from None
-    return Address(origin, authority, target, authorization)
+    if len(_known) >= _REMEMBERED:
+        _known.clear()
+    _known[f"{scheme}://{before_path}"] = known
+    return Address(known[0], known[1], target, known[2])
 
 
 def authority(host: str, port: int, default_port: int) -> str:
@@ -99,7 +113,6 @@ def authority(host: str, port: int, default_port: int) -> str:
     return name if port == default_port else f"{name}:{port}"
 
 
-@functools.lru_cache(_REMEMBERED)
 def _origin(scheme: str, before_path: str) -> tuple[Origin, str, str | None]:
     # WHATWG reads a backslash as a slash: two readers would see two hosts.
     if _CONTROL(before_path) or " " in before_path or "\\" in before_path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import json as json_codec
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Final, Self, TypedDict, Unpack
@@ -17,12 +17,15 @@ from .answer import Response
 from .content import Content
 from .lanes import VERSIONS, Policy, Proxy, Route
 from .leasing import Pool
-from .origins import Address, parse
+from .origins import Address, Origin, parse
 from .proxies import Proxies
 from .request import Field, Fields, Request, pairs, with_defaults
-from .sending import OnInformational, Sending, send
+from .sending import Call, OnInformational, Sending, send
+from .several import send_all
 from .timeouts import TimeoutGiven, Timeouts, timeouts
 from .tls import Certificate, Verify, tls_of
+
+__all__ = ["Client", "Options", "Proxy", "Response", "Timeouts"]
 
 USER_AGENT: Final = f"trilane/{_version}"
 ACCEPT_ENCODING: Final = "gzip, deflate, br, zstd"
@@ -110,11 +113,19 @@ class Client:
         self._learns = "h3" in policy.versions and alternatives != "off"
         make_tls = functools.partial(tls_of, verify, cert) if tls is None else lambda: tls
         self._pool = Pool(policy, make_tls, source)
-        proxies_used = Proxies.of(proxies)
         # Bounded, for crawlers; a dictionary would grow with every origin.
-        self._route = functools.lru_cache(1024)(
-            lambda origin: Route(origin, proxies_used.choose(origin))
-        )
+        self._how = functools.lru_cache(1024)(self._sending(Proxies.of(proxies), self._pool))
+
+    def _sending(self, proxies: Proxies, pool: Pool) -> Callable[[Origin], Sending]:
+        """How requests to an origin are sent unless they have options; it does not know `self`."""
+        limits, most, learns = self._timeouts, self._max_decoded, self._learns
+
+        def sending(origin: Origin) -> Sending:
+            proxy = proxies.choose(origin)
+            wanted = learns and origin.scheme == "https" and proxy is None
+            return Sending(pool, Route.to(origin, proxy), limits, max_decoded=most, learns=wanted)
+
+        return sending
 
     def request(
         self,
@@ -178,7 +189,29 @@ class Client:
         request = Request(method, address.target, address.authority, fields, content)
         if fields:
             request.believe()
-        return self._send(request, address, target, options, decodes=options.get("decode", False))
+        options.setdefault("decode", False)
+        call = self._complete(request, address, options)
+        if target is not None:
+            request.target = target
+        return send(call)
+
+    def get_all(
+        self, urls: Iterable[str], *, ahead: int = 100, **options: Unpack[_WithHeaders]
+    ) -> Iterator[Response]:
+        """GET many URLs from one thread: their responses in order, content and all.
+
+        Up to `ahead` requests are on their way before the oldest response is read, on one
+        connection where it is HTTP/2 or HTTP/3, and on six of HTTP/1.1, as browsers have. The URLs
+        are taken from their iterable as requests are sent. An error ends the iteration, and what
+        is on its way is cancelled, as when the iteration is left.
+
+        Errors: those of `request`; ValueError where `ahead` is less than 1.
+        """
+        if ahead < 1:
+            raise ValueError(f"get_all(ahead={ahead}): give at least 1")
+        headers = pairs(options.pop("headers", None))
+        made = (self._prepare("GET", url, headers, None, None, options) for url in urls)
+        return send_all(made, ahead)
 
     def get(self, url: str, **options: Unpack[_WithHeaders]) -> Response:
         """`request("GET", url)`."""
@@ -245,9 +278,19 @@ class Client:
         json: Any,
         options: Options,
     ) -> Response:
+        return send(self._prepare(method, url, pairs(headers), content, json, options))
+
+    def _prepare(
+        self,
+        method: str,
+        url: str,
+        given: list[Field],
+        content: Content,
+        json: Any,
+        options: Options,
+    ) -> Call:
         address = parse(url)
         fields = self._fields
-        given = pairs(headers)
         if json is not None:
             content = json_codec.dumps(json, separators=(",", ":"))
             given = with_defaults([("content-type", "application/json")], given)
@@ -258,39 +301,25 @@ class Client:
         request = Request(method, address.target, address.authority, fields, content)
         if given or self._believes:
             request.believe()
-        return self._send(request, address, None, options, decodes=options.get("decode", True))
+        return self._complete(request, address, options)
 
-    def _send(
-        self,
-        request: Request,
-        address: Address,
-        target: str | None,
-        options: Options,
-        *,
-        decodes: bool,
-    ) -> Response:
-        route = self._route(address.origin)
-        url = address.url
-        if target is not None:
-            request.target = target
-        if route.forwards and route.proxy is not None:
-            if target is None:
-                request.target = url
-            request.add(route.proxy.fields)
+    def _complete(self, request: Request, address: Address, options: Options) -> Call:
+        """Fill in what depends on the route and the options."""
+        how = self._how(address.origin)
+        if how.route.forwards and how.route.proxy is not None:
+            request.target = address.url
+            request.add(how.route.proxy.fields)
+        if not options:
+            return Call(request, address, how)
         if options.get("expect_continue"):
             request.expect_continue()
         request.follow(options.get("trailers", ()))
-        how = Sending(
-            self._pool,
-            route,
-            url,
-            timeouts(options.get("timeout", ...), self._timeouts),
-            decodes,
-            self._max_decoded,
-            self._learns and address.origin.scheme == "https" and route.proxy is None,
-            options.get("on_informational"),
+        how = how._replace(
+            limits=timeouts(options.get("timeout", ...), self._timeouts),
+            decodes=options.get("decode", True),
+            on_informational=options.get("on_informational"),
         )
-        return send(request, how)
+        return Call(request, address, how)
 
 
 class _WithHeaders(Options, total=False):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from .errors import ConnectionClosed, Error
+from .errors import ConnectionClosed, Error, RemoteError
 
 IDEMPOTENT: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"})
 """Methods that may be sent again though the first may have been processed (RFC 9110 §9.2.2)."""
@@ -21,8 +21,11 @@ def pause(error: Error, method: str, attempts: int, *, replayable: bool) -> floa
     `attempts` is how often it was sent, `replayable` whether its content can be sent from its start
     again. A request is repeated only when the error says `retryable`. Where that is a likelihood
     and no proof (a reused HTTP/1.1 connection that closed), its method must be idempotent too.
+    Where no connection could be made, another attempt is the caller's to decide.
     """
-    if not error.retryable or not replayable or attempts >= MOST_ATTEMPTS:
+    if not error.retryable or not isinstance(error, RemoteError):
+        return None
+    if not replayable or attempts >= MOST_ATTEMPTS:
         return None
     if isinstance(error, ConnectionClosed) and method not in IDEMPOTENT:
         return None

@@ -45,10 +45,32 @@ from typing import Final, Generic
 
 from . import altsvc
 from .errors import ClientClosed, ConnectTimeout, Error, VersionUnavailable
-from .lanes import Attempt, Connection, Entry, Lane, Policy, Pooled, Proxy, Route, Ticket
+from .lanes import (
+    VERSIONS,
+    Attempt,
+    Connection,
+    Entry,
+    Lane,
+    Policy,
+    Pooled,
+    Proxy,
+    Route,
+    Ticket,
+)
 from .origins import Origin
 
-__all__ = ["Attempt", "Entry", "Policy", "Pooled", "Proxy", "Route", "Router", "Ticket"]
+__all__ = [
+    "VERSIONS",
+    "Attempt",
+    "Connection",
+    "Entry",
+    "Policy",
+    "Pooled",
+    "Proxy",
+    "Route",
+    "Router",
+    "Ticket",
+]
 
 PATIENCE_S: Final = 1.0
 """How long an alternative may take to answer where nothing is known of the origin's distance."""
@@ -67,7 +89,7 @@ class Router(Generic[Connection]):
         self.is_closed = False
         self._lanes: dict[Route, Lane[Connection]] = {}
         self._entries: dict[Entry[Connection], None] = {}
-        self._attempts = 0
+        self._attempts: set[Attempt] = set()
         self._waiting = 0
         self._next_expiry = 0.0
         tcp = tuple(version for version in policy.versions if version != "h3")
@@ -171,8 +193,11 @@ class Router(Generic[Connection]):
         return attempt.alone
 
     def abandoned(self, attempt: Attempt, now: float) -> None:
-        """The caller gave the attempt up for its own reasons; the next who waits makes its own."""
-        if not self.is_closed:
+        """The caller gave the attempt up for its own reasons; the next who waits makes its own.
+
+        Nothing happens where the attempt has ended already: an interrupt may come at any point.
+        """
+        if not self.is_closed and attempt in self._attempts:
             self._freed(self._ended(attempt), now)
 
     def release(self, entry: Entry[Connection], now: float, *, reusable: bool) -> None:
@@ -206,6 +231,12 @@ class Router(Generic[Connection]):
         """A connection to an alternative died under a request: leave the alternative alone."""
         if entry.alternative is not None:
             self.alternatives.broken(entry.route.origin, entry.alternative, now)
+
+    def misdirected(self, entry: Entry[Connection], now: float) -> None:
+        """The alternative answered 421: it takes no more requests, and is no alternative."""
+        if entry.alternative is not None and not entry.retired:
+            self.alternatives.misdirected(entry.route.origin, entry.alternative)
+            self._retire(self._lanes[entry.route], entry, now)
 
     def close(self, *, abort: bool = False) -> None:
         """Take no more requests; who waits gets ClientClosed. Idempotent.
@@ -284,9 +315,8 @@ class Router(Generic[Connection]):
         patience = PATIENCE_S if known is None else max(LEAST_PATIENCE_S, 2 * known)
         lane.probing = True
         lane.count += 1
-        self._attempts += 1
         origin = lane.route.origin
-        return Attempt(
+        attempt = Attempt(
             route=lane.route,
             host=alternative.host,
             port=alternative.port,
@@ -301,6 +331,8 @@ class Router(Generic[Connection]):
             alone=True,
             began=now,
         )
+        self._attempts.add(attempt)
+        return attempt
 
     def _begin(self, lane: Lane[Connection], now: float) -> Attempt:
         """An attempt where no connection has room."""
@@ -322,8 +354,7 @@ class Router(Generic[Connection]):
             place = Origin(origin.scheme, alternative.host, alternative.port)
         lane.opening += 1
         lane.count += 1
-        self._attempts += 1
-        return Attempt(
+        attempt = Attempt(
             route=route,
             host=place.host,
             port=place.port,
@@ -338,6 +369,8 @@ class Router(Generic[Connection]):
             alone=False,
             began=now,
         )
+        self._attempts.add(attempt)
+        return attempt
 
     def _alternative(self, route: Route, now: float) -> altsvc.Alternative | None:
         if not self._h3 or not self._direct(route):
@@ -368,7 +401,7 @@ class Router(Generic[Connection]):
         """Whether the limits allow another connection, perhaps instead of one that lies idle."""
         if lane.count >= self.policy.max_per_origin:
             return False
-        if len(self._entries) + self._attempts < self.policy.max_connections:
+        if len(self._entries) + len(self._attempts) < self.policy.max_connections:
             return True
         if not evict:
             return False
@@ -383,7 +416,7 @@ class Router(Generic[Connection]):
         return True
 
     def _ended(self, attempt: Attempt) -> Lane[Connection]:
-        self._attempts -= 1
+        self._attempts.remove(attempt)
         lane = self._lanes[attempt.route]
         lane.count -= 1
         if attempt.alone:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -10,7 +9,6 @@ from typing import Final, NamedTuple, TypeAlias
 
 from trilane._core import Connection, Exchange
 
-from . import origins
 from .answer import Response
 from .content import Block
 from .errors import (
@@ -23,7 +21,8 @@ from .errors import (
     WriteTimeout,
 )
 from .leasing import Pool
-from .request import Field, Request
+from .origins import Address, authority
+from .request import Request
 from .retry import pause
 from .routing import Entry, Route
 from .timeouts import Timeouts
@@ -40,56 +39,126 @@ class Sending(NamedTuple):
 
     pool: Pool
     route: Route
-    url: str
     limits: Timeouts
-    decodes: bool = False
+    decodes: bool = True
     max_decoded: int | None = None
     learns: bool = False
     """Whether `alt-svc` is wanted."""
     on_informational: OnInformational | None = None
 
 
-def send(request: Request, how: Sending) -> Response:
+class Call(NamedTuple):
+    """One request to be sent."""
+
+    request: Request
+    address: Address
+    how: Sending
+
+
+class Sent:
+    """A request on its way."""
+
+    __slots__ = ("call", "complete", "entry", "exchange")
+
+    def __init__(
+        self, call: Call, entry: Entry[Connection], exchange: Exchange, *, complete: bool
+    ) -> None:
+        self.call = call
+        self.entry = entry
+        self.exchange = exchange
+        self.complete = complete
+        """Whether all of its content was sent."""
+
+    def end(self) -> None:
+        """It is over, one way or the other: others can have the connection. To be called once."""
+        exchange, entry = self.exchange, self.entry
+        complete = self.complete and exchange.complete
+        if not complete:
+            exchange.cancel()
+        reusable = (complete or entry.shared) and not entry.connection.is_closing
+        self.call.how.pool.give_back(entry, reusable=reusable)
+
+
+def send(call: Call) -> Response:
     """The response, its content unread.
 
     Errors: every one of `errors`; exceptions of the content's own pass through.
     """
-    attempts = 0
+    return _persist(call, 0)
+
+
+def begin(call: Call, *, wait: bool) -> Sent | None:
+    """Send it, and leave the response for `finish`. None: it would have to `wait`, and may not."""
+    how = call.how
     while True:
-        entry = how.pool.lease(how.route, how.limits)
-        attempts += 1
+        entry = how.pool.lease(how.route, how.limits, wait=wait)
+        if entry is None:
+            return None
         try:
-            response = _send_on(entry, request, how)
+            return _submit(entry, call)
         except Full:
             # Other threads took the last streams: queue up again, which is bounded by its timeout.
-            attempts -= 1
             continue
+
+
+def finish(sent: Sent) -> Response:
+    """The response to what `begin` has sent, its content unread; errors as those of `send`."""
+    try:
+        response = _answer(sent)
+    except Error as error:
+        _try_again(error, sent, 1, sent.call.request)
+        return _persist(sent.call, 1)
+    return _persist(sent.call, 1) if _is_misdirected(response, sent) else response
+
+
+def _persist(call: Call, attempts: int) -> Response:
+    """Send until there is a response, or an error that stays; it was sent `attempts` times."""
+    while True:
+        attempts += 1
+        sent = None
+        try:
+            sent = begin(call, wait=True)
+            assert sent is not None  # noqa: S101 - it may wait
+            response = _answer(sent)
         except Error as error:
-            if entry.alternative is not None and isinstance(error, ConnectionClosed):
-                how.pool.broken(entry)
-            wait = pause(error, request.method, attempts, replayable=request.replayable)
-            if wait is None:
-                raise
-            if wait:
-                time.sleep(wait)
+            _try_again(error, sent, attempts, call.request)
             continue
-        if response.status == _MISDIRECTED and entry.alternative is not None:
-            # RFC 9110 §15.5.20: not this server's business, so ask the origin itself.
-            how.pool.misdirected(entry)
-            if request.replayable:
-                response.close()
-                continue
-        return response
+        if not _is_misdirected(response, sent):
+            return response
 
 
-def _send_on(entry: Entry[Connection], request: Request, how: Sending) -> Response:
+def _try_again(error: Error, sent: Sent | None, attempts: int, request: Request) -> None:
+    """Return when the request may be sent again; else raise the error."""
+    if sent is not None and isinstance(error, ConnectionClosed):
+        sent.call.how.pool.broken(sent.entry)
+    wait = pause(error, request.method, attempts, replayable=request.replayable)
+    if wait is None:
+        raise error
+    if wait:
+        time.sleep(wait)
+
+
+def _is_misdirected(response: Response, sent: Sent) -> bool:
+    """Whether an alternative says that it is none: the origin itself has to be asked."""
+    if response.status != _MISDIRECTED or sent.entry.alternative is None:
+        return False
+    # RFC 9110 §15.5.20.
+    sent.call.how.pool.misdirected(sent.entry)
+    if not sent.call.request.replayable:
+        return False
+    response.close()
+    return True
+
+
+def _submit(entry: Entry[Connection], call: Call) -> Sent:
+    request, _, how = call
     connection = entry.connection
     streaming = request.upload is not None or bool(request.trailers)
     fields = request.fields
     alternative = entry.alternative
     if alternative is not None and (alternative.host, alternative.port) != how.route.origin[1:]:
         # RFC 7838 §5.
-        place = origins.authority(alternative.host, alternative.port, 443)
+        place = authority(alternative.host, alternative.port, 443)
         fields = [*fields, ("alt-used", place)]
     try:
         exchange = connection.submit(
@@ -104,36 +173,27 @@ def _send_on(entry: Entry[Connection], request: Request, how: Sending) -> Respon
     except BaseException:
         how.pool.give_back(entry, reusable=not connection.is_closing)
         raise
-    sent = True
+    sent = Sent(call, entry, exchange, complete=not streaming)
+    if streaming:
+        try:
+            sent.complete = _upload(exchange, request, how.limits)
+        except BaseException:
+            sent.end()
+            raise
+    return sent
+
+
+def _answer(sent: Sent) -> Response:
+    how, exchange = sent.call.how, sent.exchange
     try:
-        if streaming:
-            sent = _upload(exchange, request, how.limits)
         if how.on_informational is not None:
             _tell(exchange, how.on_informational, how.limits.read)
         status = exchange.head(how.limits.read)
-        fields_received = _learn(exchange, entry, how) if how.learns else None
+        fields = _learn(exchange, sent.entry, how) if how.learns else None
     except BaseException:
-        _end(how.pool, entry, exchange, sent=False)
+        sent.end()
         raise
-    return Response(
-        exchange,
-        status,
-        method=request.method,
-        url=how.url,
-        fields=fields_received,
-        read_timeout=how.limits.read,
-        decodes=how.decodes,
-        decode_limit=how.max_decoded,
-        release=functools.partial(_end, how.pool, entry, sent=sent),
-    )
-
-
-def _end(pool: Pool, entry: Entry[Connection], exchange: Exchange, *, sent: bool) -> None:
-    """The exchange is over, one way or the other; `sent`: the request's content is, all of it."""
-    complete = exchange.complete and sent
-    if not complete:
-        exchange.cancel()
-    pool.give_back(entry, reusable=(complete or entry.shared) and not entry.connection.is_closing)
+    return Response(sent, status, fields)
 
 
 def _upload(exchange: Exchange, request: Request, limits: Timeouts) -> bool:
@@ -211,6 +271,3 @@ def _learn(exchange: Exchange, entry: Entry[Connection], how: Sending) -> list[t
         ages = [value for name, value in fields if name.lower() == "age" and value.isdecimal()]
         how.pool.learn(entry.route.origin, ", ".join(values), float(ages[0][:10]) if ages else 0.0)
     return fields
-
-
-__all__ = ["CONTINUE_S", "Field", "OnInformational", "Sending", "send"]

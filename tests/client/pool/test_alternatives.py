@@ -143,3 +143,14 @@ def test_streams_of_http_3_exhausted_fall_back_to_what_stands() -> None:
     assert bench.entry() is better
     assert bench.entry() is standing
     assert not isinstance(bench.ask(), Attempt)
+
+
+def test_a_misdirected_connection_is_not_used_again() -> None:
+    bench = Bench()
+    bench.router.alternatives.learn(ORIGIN, 'h3=":443"', 0.0)
+    entry = bench.opened(bench.attempt(), "h3")
+    bench.router.misdirected(entry, 0.0)
+    bench.router.misdirected(entry, 0.0)
+    assert bench.attempt().versions == ("h2", "h1")
+    bench.done(entry)
+    assert bench.discarded() == [entry.connection]

@@ -59,6 +59,18 @@ def test_a_target_is_what_may_stand_on_the_wire(written: str, sent: str) -> None
     assert parse("http://example.org" + written).target == sent
 
 
+def test_an_origin_seen_before_is_read_the_same_way() -> None:
+    for _ in range(2):
+        for path, target in (("/a?b", "/a?b"), ("/ä#x", "/%C3%A4"), ("/../b", "/b"), ("?q", "/?q")):
+            assert parse(f"https://u:p@Seen.example:1{path}").target == target
+        assert parse("https://u:p@Seen.example:1/").origin.host == "seen.example"
+        assert parse("http://a?x=/y").origin.host == "a"
+        assert parse("http://a?x=/y").target == "/?x=/y"
+        assert parse("http://a/y").target == "/y"
+    for number in range(3000):
+        assert parse(f"http://{number}.example/").origin.host == f"{number}.example"
+
+
 def test_userinfo_becomes_basic_authorization() -> None:
     address = parse("https://user:p%40ss@example.org/x")
     assert address.authorization == "Basic dXNlcjpwQHNz"

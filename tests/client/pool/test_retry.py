@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from trilane.client.errors import ConnectionClosed, Error, GoAway, ReadTimeout, StreamReset
+from trilane.client.errors import (
+    ConnectionClosed,
+    ConnectionRefused,
+    Error,
+    GoAway,
+    ReadTimeout,
+    StreamReset,
+)
 from trilane.client.retry import MOST_ATTEMPTS, pause
 
 REFUSED = StreamReset("refused", error_code=7, retryable=True)
@@ -23,6 +30,7 @@ REFUSED = StreamReset("refused", error_code=7, retryable=True)
         (ConnectionClosed("closed"), "GET", True, False),
         (StreamReset("internal", error_code=2), "GET", True, False),
         (ReadTimeout("late"), "GET", True, False),
+        (ConnectionRefused("no", retryable=True), "GET", True, False),
     ],
 )
 def test_what_is_sent_again(error: Error, method: str, replayable: bool, again: bool) -> None:

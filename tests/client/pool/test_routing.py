@@ -114,6 +114,7 @@ def test_an_attempt_that_is_given_up_goes_to_the_next() -> None:
     attempt = bench.attempt()
     first, second = bench.ticket(), bench.ticket()
     bench.router.abandoned(attempt, 0.0)
+    bench.router.abandoned(attempt, 0.0)
     assert isinstance(first.outcome, Attempt)
     assert second.outcome is None
 
@@ -303,6 +304,15 @@ def test_through_a_proxy() -> None:
     assert (forwarded.host, forwarded.port, forwarded.scheme) == ("proxy.example", 3128, "http")
     assert forwarded.tunnel is None
     assert forwarded.server_name is None
+
+
+def test_a_proxy_that_forwards_has_one_set_of_connections() -> None:
+    bench = Bench()
+    entry = bench.connected(Route.to(Origin("http", "a.example", 80), PROXY))
+    bench.done(entry)
+    assert bench.entry(Route.to(Origin("http", "b.example", 80), PROXY)) is entry
+    assert Route.to(HTTPS.origin, PROXY) == Route(HTTPS.origin, PROXY)
+    assert Route.to(HTTP.origin, None) == HTTP
 
 
 @pytest.mark.parametrize(

@@ -88,9 +88,9 @@ class Life:
         """What always holds."""
         router = self.bench.router
         policy = router.policy
-        assert router._attempts == len(self.attempts)
+        assert router._attempts == set(self.attempts)
         assert router._waiting == len(self.waiting)
-        assert len(router) + router._attempts <= policy.max_connections
+        assert len(router) + len(router._attempts) <= policy.max_connections
         assert sum(entry.leases for entry in router.entries) == len(self.sent)
         for route in ROUTES:
             lane = router._lanes.get(route)
@@ -108,7 +108,7 @@ class Life:
                 assert not any(entry.connection.capacity > 0 for entry in lane.shared)
                 idle = any(not entry.leases for entry in router.entries)
                 at_limit = lane.count >= policy.max_per_origin or (
-                    len(router) + router._attempts >= policy.max_connections and not idle
+                    len(router) + len(router._attempts) >= policy.max_connections and not idle
                 )
                 assert lane.opening or at_limit
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
@@ -10,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -17,6 +19,7 @@ import pytest
 from contenders.counting import CountingRelay
 from peers import chaos
 from peers.peer import Peer
+from trilane.client.answer import Response
 from trilane.client.errors import ClientClosed, PoolTimeout
 from trilane.client.pool import Client
 from trilane.client.timeouts import Timeouts
@@ -88,6 +91,22 @@ def test_50_threads_at_once_against_http_1_stay_below_the_limit(server: Peer) ->
         _together(50, lambda _: client.get(through).content.index(b"hello"))
         assert 1 <= relay.tcp <= 6
         assert len(client.connections) == relay.tcp
+
+
+@pytest.mark.parametrize("listener", ["h1", "h2", "h3"])
+def test_responses_that_are_kept_keep_no_connection(server: Peer, listener: str) -> None:
+    folder = Path("/proc/self/fd")
+    before = len(list(folder.iterdir()))
+    kept: list[Response] = []
+    for _ in range(5):
+        with Client(versions=(listener,), verify=str(server.ca), timeout=20.0) as client:
+            kept.append(client.get(server.url(listener)))
+            kept.append(client.send("GET", server.url(listener)))
+            kept[-1].close()
+    gc.collect()
+    assert len(list(folder.iterdir())) <= before
+    assert {response.headers["content-length"] for response in kept} == {"11"}
+    assert {response.reason for response in kept} == {"OK" if listener == "h1" else ""}
 
 
 def test_connections_of_two_origins_are_apart(client: Client, server: Peer) -> None:
@@ -218,7 +237,7 @@ print("fine")
 
 
 WAITS = {
-    "head": 'client.get(sys.argv[1] + "/delay/60s")',
+    "head": 'client.get(sys.argv[1] + "/delay/5s")',
     "content": "client.get(sys.argv[2])",
     "pool": 'held = client.send("GET", sys.argv[1] + "/bytes/5m"); client.get(sys.argv[1])',
     "upload": "client.post(sys.argv[3], bytes(100_000_000))",

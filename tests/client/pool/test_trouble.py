@@ -14,6 +14,7 @@ from collections.abc import Iterator
 import pytest
 
 from peers import chaos, h2_chaos
+from peers.peer import Peer
 from trilane.client import errors
 from trilane.client.pool import Client
 from trilane.client.timeouts import Timeouts
@@ -398,3 +399,15 @@ def test_http_1_0_is_named(one: Client) -> None:
         assert (response.version, response.reason) == ("h1.0", "Fine")
         assert response.content == b"hello"
         assert one.connections == []
+
+
+@pytest.mark.parametrize("listener", ["h1", "h1s", "h2c", "h2"])
+def test_a_large_upload(nginx_peer: Peer, listener: str) -> None:
+    url = nginx_peer.url(listener, nginx_peer.upload)
+    block = bytes(1 << 20)
+    with Client(versions=(listener[:2],), verify=str(nginx_peer.ca), timeout=30.0) as client:
+        assert client.post(url, (block for _ in range(40))).status == 200
+        assert client.post(url, block * 40).status == 200
+        # Above the server's client_max_body_size: it answers to the head alone.
+        assert client.post(url, block * 80).status == 413
+        assert client.get(nginx_peer.url(listener)).status == 200

@@ -1,0 +1,139 @@
+"""Certificates: whom a client trusts, and what it shows."""
+
+from __future__ import annotations
+
+import gc
+import ssl
+from pathlib import Path
+
+import pytest
+
+from peers import nginx
+from peers.authority import Authority, Leaf
+from peers.peer import Peer
+from peers.process import free_port
+from trilane.client import errors
+from trilane.client.pool import Client
+from trilane.client.tls import tls_of
+
+from .conftest import Start
+
+
+def test_certificates_are_verified_by_default(server: Peer) -> None:
+    with Client(timeout=10.0) as client:
+        with pytest.raises(errors.TLSError) as caught:
+            client.get(server.url("h2"))
+        assert isinstance(caught.value, ssl.SSLError)
+        assert isinstance(caught.value, ConnectionError)
+
+
+def test_verification_can_be_switched_off(server: Peer) -> None:
+    with Client(verify=False, timeout=10.0) as client:
+        assert client.get(server.url("h2")).status == 200
+
+
+@pytest.mark.parametrize("version", ["h2", "h3"])
+def test_the_environment_names_authorities(
+    server: Peer, monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(server.ca))
+    with Client(versions=(version,), timeout=10.0) as client:
+        assert client.get(server.url("h2")).version == version
+
+
+def test_a_folder_of_authorities(server: Peer, tmp_path: Path) -> None:
+    assert server.ca is not None
+    (tmp_path / "ca.pem").write_bytes(server.ca.read_bytes())
+    (tmp_path / "readme").write_text("no certificate")
+    with Client(verify=str(tmp_path), timeout=10.0) as client:
+        assert client.get(server.url("h2")).status == 200
+
+
+def test_a_context_of_the_ssl_module(server: Peer) -> None:
+    trusting = ssl.create_default_context(cafile=server.ca)
+    with Client(verify=trusting, timeout=10.0) as client:
+        assert client.get(server.url("h2")).status == 200
+    with (
+        Client(verify=ssl.create_default_context(), timeout=10.0) as client,
+        pytest.raises(errors.TLSError),
+    ):
+        client.get(server.url("h2"))
+    trusting.check_hostname = False
+    trusting.verify_mode = ssl.CERT_NONE
+    with Client(verify=trusting, timeout=10.0) as client:
+        assert client.get(server.url("h2")).status == 200
+
+
+def test_a_name_that_the_certificate_lacks(start: Start, authority: Authority) -> None:
+    peer = start(lambda folder: nginx.start(folder, authority.wrong_name()))
+    with Client(verify=str(peer.ca), timeout=10.0) as client, pytest.raises(errors.TLSError):
+        client.get(peer.url("h2"))
+
+
+def test_a_client_certificate(start: Start, authority: Authority, leaf: Leaf) -> None:
+    peer = start(lambda folder: nginx.start(folder, leaf, client_ca=authority.ca))
+    own = authority.client()
+    with Client(verify=str(peer.ca), timeout=10.0) as client:
+        assert client.get(peer.url("h2")).status == 400
+    pair = (str(own.cert), str(own.key))
+    with Client(verify=str(peer.ca), cert=pair, timeout=10.0) as client:
+        assert client.get(peer.url("h2")).status == 200
+    both = own.cert.with_name("both.pem")
+    both.write_bytes(own.cert.read_bytes() + own.key.read_bytes())
+    with Client(verify=str(peer.ca), cert=str(both), timeout=10.0) as client:
+        assert client.get(peer.url("h2")).status == 200
+
+
+def test_files_that_are_missing_or_hold_nothing(tmp_path: Path, leaf: Leaf) -> None:
+    empty = tmp_path / "empty.pem"
+    empty.write_text("")
+    with pytest.raises(errors.TLSError, match=r"none\.pem.* cannot be read: No such file"):
+        tls_of(str(tmp_path / "none.pem"))
+    with pytest.raises(errors.TLSError, match="holds no certificate"):
+        tls_of(str(empty))
+    with pytest.raises(errors.TLSError, match="no file in the folder"):
+        tls_of(str(tmp_path))
+    with pytest.raises(errors.TLSError, match=r"key, .*cannot be read|client's key"):
+        tls_of(cert=(str(leaf.cert), str(tmp_path / "none.key")))
+
+
+def test_the_same_settings_share_what_was_loaded(server: Peer, leaf: Leaf) -> None:
+    assert server.ca is not None
+    assert tls_of() is tls_of(True) is tls_of(None)
+    assert tls_of(str(server.ca)) is tls_of(server.ca)
+    assert tls_of(str(server.ca)) is not tls_of(str(leaf.ca))
+    assert tls_of(False) is not tls_of(True)
+    assert tls_of(cert=(str(leaf.cert), str(leaf.key))) is not tls_of()
+
+
+def test_a_file_that_changes_is_read_again(leaf: Leaf, server: Peer, tmp_path: Path) -> None:
+    assert server.ca is not None
+    path = tmp_path / "ca.pem"
+    path.write_bytes(leaf.ca.read_bytes())
+    before = tls_of(str(path))
+    path.write_bytes(server.ca.read_bytes())
+    after = tls_of(str(path))
+    assert before is not after
+    with Client(verify=str(path), timeout=10.0) as client:
+        assert client.get(server.url("h2")).status == 200
+
+
+def test_a_client_per_request_leaves_nothing_behind(server: Peer) -> None:
+    fds = Path("/proc/self/fd")
+    for _ in range(3):
+        _one_client_per_request(server)
+    gc.collect()
+    before = len(list(fds.iterdir()))
+    _one_client_per_request(server)
+    gc.collect()
+    assert len(list(fds.iterdir())) <= before
+
+
+def _one_client_per_request(server: Peer) -> None:
+    for _ in range(20):
+        assert Client(verify=str(server.ca)).get(server.url("h2")).status == 200
+
+
+def test_nobody_listens_with_tls() -> None:
+    with Client(timeout=5.0) as client, pytest.raises(errors.ConnectionRefused):
+        client.get(f"https://localhost:{free_port()}/")
