@@ -28,8 +28,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "harness"))
 
-from trilane.client import Client, HTTPConnection, HTTPSConnection, Timeouts, errors
-
+from trilane.client import AsyncClient, Client, HTTPConnection, HTTPSConnection, Timeouts, errors
 from trilane_contender import Answer, Library, Plan, run
 from trilane_contender.bodies import PIECE, counted, counted_async
 
@@ -112,7 +111,6 @@ class Awaiting:
     """One `AsyncClient`."""
 
     def __init__(self, plan: Plan) -> None:
-        from trilane.client import AsyncClient
         self._plan = plan
         self._client = AsyncClient(
             versions=ASKED[plan.version],

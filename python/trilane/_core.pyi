@@ -106,10 +106,10 @@ def connect(
     it is "h1", or ("h2",) alone where the server is known to speak it (RFC 9113 §3.3).
 
     `tls` defaults to the platform's authorities. `server_name` is the name that the certificate is
-    for, `host` by default. `source` is the address and port to connect from. `proxy` is the host and
-    port of a proxy to tunnel through, and the fields of the CONNECT request (RFC 9110 §9.3.6); not
-    for "h3". `unix` is a socket to connect to in place of host and port. `timeout` counts to the end
-    of the handshake.
+    for, `host` by default. `source` is the address and port to connect from. `proxy` is the host
+    and port of a proxy to tunnel through, and the fields of the CONNECT request (RFC 9110 §9.3.6);
+    not for "h3". `unix` is a socket to connect to in place of host and port. `timeout` counts to
+    the end of the handshake.
 
     Raises `ResolveError`, `ConnectionRefused`, `TLSError`, `ProxyError`, `VersionUnavailable`,
     `ConnectTimeout` or another `ConnectFailed`; `InvalidRequest` for impossible arguments.
@@ -131,7 +131,7 @@ class Connection:
 
     @property
     def version(self) -> str:
-        """ "h1", "h2" or "h3"."""
+        """Version that was agreed on: "h1", "h2" or "h3"."""
 
     @property
     def peer(self) -> tuple[str, int] | None:
@@ -145,14 +145,14 @@ class Connection:
     def tls_info(self) -> dict[str, object] | None:
         """What the handshake agreed on; None without TLS.
 
-        `version`, `cipher`, `group` and `alpn` are str, such as "TLSv1.3", "TLS13_AES_128_GCM_SHA256",
-        "X25519MLKEM768" and "h2"; `resumed` is a bool; `certificates` is a list of bytes, the server's
-        chain in DER with its own first.
+        `version`, `cipher`, `group` and `alpn` are str, such as "TLSv1.3",
+        "TLS13_AES_128_GCM_SHA256", "X25519MLKEM768" and "h2"; `resumed` is a bool; `certificates`
+        is a list of bytes, the server's chain in DER with its own first (none with h3).
         """
 
     @property
     def capacity(self) -> int:
-        """How many requests `submit` takes now: with h1 one when idle, else what the peer grants."""
+        """How many requests `submit` takes now: 1 with h1 when idle, else what the peer grants."""
 
     @property
     def outstanding(self) -> int:
@@ -185,17 +185,18 @@ class Connection:
     ) -> Exchange:
         """Send a request, as far as the socket takes it: this never waits.
 
-        `target` is the path and query, `*`, or whatever else RFC 9112 §3.2 allows. `fields` are pairs
-        of name and value, text in ISO-8859-1; no `host` is needed, as the authority is that of the
-        connection unless `authority` or a `host` field says another. `content-length` is added.
+        `target` is the path and query, `*`, or whatever else RFC 9112 §3.2 allows. `fields` are
+        pairs of name and value, text in ISO-8859-1; no `host` is needed, as the authority is that
+        of the connection unless `authority` or a `host` field says another. `content-length` is
+        added.
 
         With `streaming` the content follows by `Exchange.write` and ends with `Exchange.finish`, of
         `length` bytes where that is known. With `raw` (h1 alone) what is written is not framed: the
         fields have a `transfer-encoding` of the caller's own.
 
         `flush` says when the request leaves: True at once; None at once on an idle connection, else
-        together with those that follow, at the latest a millisecond later; False with the next `flush`,
-        `drive` or wait.
+        together with those that follow, at the latest a millisecond later; False with the next
+        `flush`, `drive` or wait.
 
         Raises `Full` when `capacity` is 0, `InvalidRequest` for what cannot be sent, and what the
         connection has ended with.
@@ -214,13 +215,13 @@ class Connection:
         """What the peer has said about its limits so far, by name."""
 
     def fileno(self) -> int:
-        """Descriptor of the socket, for an event loop. Raises `InvalidRequest` where there is none."""
+        """Descriptor of the socket, for an event loop; `InvalidRequest` where there is none."""
 
     def drive(self) -> list[int]:
         """Read, write and do what is due, without waiting.
 
-        Returns the tokens of exchanges whose watched state has come (`Exchange.watch`). Call it when
-        the socket is readable, writable while `wants_write`, and after `timeout` seconds.
+        Returns the tokens of exchanges whose watched state has come (`Exchange.watch`). Call it
+        when the socket is readable, writable while `wants_write`, and after `timeout` seconds.
         """
 
     def flush(self) -> None:
@@ -242,14 +243,15 @@ class Connection:
 class Exchange:
     """One request and its response. Made by `Connection.submit`.
 
-    Dropping the last reference cancels it, if the response is not complete. A wait whose timeout has
-    passed raises `ReadTimeout`; the exchange goes on and can be waited for again, and nothing that has
-    arrived is lost. A response of which 256 KiB are unread is paused, and the others go on.
+    Dropping the last reference cancels it, if the response is not complete. A wait whose timeout
+    has passed raises `ReadTimeout`; the exchange goes on and can be waited for again, and nothing
+    that has arrived is lost. A response of which 256 KiB are unread is paused, and the others go
+    on.
     """
 
     @property
     def stream_id(self) -> int:
-        """Identifier on the wire: 1, 3, 5 … with h2, 0, 4, 8 … with h3; with h1 it counts from 1."""
+        """Identifier on the wire: 1, 3, 5 … with h2; 0, 4, 8 … with h3; 1, 2, 3 … with h1."""
 
     @property
     def token(self) -> int:
@@ -257,7 +259,7 @@ class Exchange:
 
     @property
     def version(self) -> str:
-        """ "h1", "h2" or "h3"; "h1.0" when the server answered in HTTP/1.0."""
+        """Version of the connection; "h1.0" when the server answered in HTTP/1.0."""
 
     def head(self, timeout: float | None = None) -> int:
         """Wait for the final response head and return its status."""
@@ -279,12 +281,12 @@ class Exchange:
     def wait_informational(self, timeout: float | None = None) -> int | None:
         """Wait for the next 1xx response and return its status; None when the final head is there.
 
-        Each is returned once. Before sending content with `expect: 100-continue` (RFC 9110 §10.1.1),
-        wait here for a while.
+        Each is returned once. Wait here for a while before sending content with `expect:
+        100-continue` (RFC 9110 §10.1.1).
         """
 
     def read(self, amount: int = -1, timeout: float | None = None) -> bytes:
-        """Wait for `amount` bytes of content, fewer only at its end; for all that follows by default."""
+        """Wait for `amount` bytes of content, fewer only at its end; by default all."""
 
     def read1(self, amount: int = -1, timeout: float | None = None) -> bytes:
         """Return what is there, up to `amount` bytes; wait only for the first. b"" at the end."""
@@ -311,10 +313,10 @@ class Exchange:
         """Value of `content-length`; None without it and before the head."""
 
     def write(self, data: Buffer, timeout: float | None = None) -> None:
-        """Send content of a streaming request; wait while more than 256 KiB are unsent.
+        """Send content of a streaming request; wait while 256 KiB or more are unsent.
 
-        When the server has ended the upload (see `upload_open`), data is dropped: the response tells
-        why. Raises `WriteTimeout` and what the request has failed with.
+        Up to 256 KiB are taken whole: `WriteTimeout` then says that nothing was. When the server
+        has ended the upload (see `upload_open`), data is dropped: the response tells why.
         """
 
     def finish(
@@ -326,7 +328,7 @@ class Exchange:
 
     @property
     def upload_open(self) -> bool:
-        """Whether `write` still sends: not after `finish`, nor when the server has ended the upload."""
+        """Whether `write` still sends: until `finish`, or until the server ends the upload."""
 
     def cancel(self) -> None:
         """Give up; idempotent, and nothing happens when the response is complete.
@@ -351,9 +353,9 @@ class Decoder:
     def __new__(cls, codings: Sequence[str], *, limit: int | None = None) -> Decoder:
         """Undo `codings`, names in the order of the `content-encoding` field.
 
-        "gzip", "x-gzip", "deflate", "br", "zstd", and "identity" for nothing, in any case. `limit` is
-        the most bytes that the whole content may decode to. Raises `InvalidRequest`, a ValueError, for
-        unknown names and for more than five.
+        "gzip", "x-gzip", "deflate", "br", "zstd", and "identity" for nothing, in any case. `limit`
+        is the most bytes that the whole content may decode to. Raises `InvalidRequest`, a
+        ValueError, for unknown names and for more than five.
         """
 
     def decode(self, data: Buffer, most: int = -1) -> bytes:

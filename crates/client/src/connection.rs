@@ -237,6 +237,7 @@ impl Connection {
         )
         .map_err(|error| Error::new(Kind::Local, error.to_string()))?;
 
+        shared.expect_ours()?;
         let mut state = shared.lock();
         if let Some(error) = &state.failure {
             return Err(error.clone().unsent());
@@ -249,7 +250,10 @@ impl Connection {
                 return Err(self::refused(refused));
             }
         };
-        state.slots.open(slot, id.number, upload);
+        state.slots.open(slot, id.number);
+        if upload {
+            state.slots.expect_upload(slot, request.streamed_length());
+        }
         let now = match submission.flush {
             Flush::Now => true,
             Flush::Soon => {
@@ -273,6 +277,9 @@ impl Connection {
 
     /// Whether an idle connection can still be used: looks at the socket without waiting.
     pub fn is_alive(&self) -> bool {
+        if !self.shared.is_ours() {
+            return false;
+        }
         let mut state = self.shared.lock();
         if !state.leading {
             state.turn(&self.shared.socket, true);
@@ -283,7 +290,9 @@ impl Connection {
 
     /// Says goodbye and closes; what is outstanding fails. May be called again.
     pub fn close(&self) {
-        let mut state = self.shared.lock();
+        let Some(mut state) = self.shared.lock_unless_lost() else {
+            return;
+        };
         if state.failure.is_some() {
             return;
         }
@@ -381,6 +390,15 @@ impl Shared {
         }
     }
 
+    /// The lock, unless another process made the connection and a thread of it held the lock at the
+    /// fork: nobody would ever give it back.
+    pub(crate) fn lock_unless_lost(&self) -> Option<MutexGuard<'_, State>> {
+        match self.try_lock() {
+            None if self.is_ours() => Some(self.lock()),
+            state => state,
+        }
+    }
+
     /// Says goodbye, and fails what is outstanding.
     pub(crate) fn end(&self, state: &mut State, reason: &str) {
         if self.is_ours() {
@@ -388,6 +406,16 @@ impl Shared {
         }
         state.over(Error::new(Kind::Closed, reason));
         self.ring();
+    }
+
+    /// An error in any process but the one that made the connection: what two processes write to
+    /// one socket is the message of neither.
+    pub(crate) fn expect_ours(&self) -> Result<(), Error> {
+        if self.is_ours() {
+            return Ok(());
+        }
+        let message = "the connection belongs to the process that made it: connect after the fork";
+        Err(Error::new(Kind::Local, message).unsent())
     }
 
     /// Whether this process made the connection.
@@ -547,14 +575,24 @@ impl State {
         upload.pending.clear();
         upload.sent = 0;
         if let Some(trailers) = upload.finish.take() {
-            self.link.finish(id, &trailers);
             upload.open = false;
+            if !self.link.finish(id, &trailers) {
+                // Everything else was looked at when they were handed over.
+                let message = "the trailers of the request are larger than the server accepts";
+                self.slots.fail(slot, Error::new(Kind::Local, message));
+                if !self.link.cancel(id) {
+                    self.over(Error::new(Kind::Closed, "a request could not be ended"));
+                }
+            }
         }
         (true, true)
     }
 
     /// The connection is over: whatever is outstanding ends with it.
     pub(crate) fn over(&mut self, error: Error) {
+        if self.failure.is_none() && self.link.version() == Version::H3 {
+            self.slots.explain(&error);
+        }
         for slot in self.slots.open_slots() {
             self.slots.fail(slot, error.clone());
         }

@@ -4,7 +4,7 @@ use std::mem;
 use std::sync::MutexGuard;
 use std::time::Duration;
 
-use trilane_wire::FieldList;
+use trilane_wire::{FieldList, Unfinished, check_trailers};
 
 use crate::connection::{Connection, State};
 use crate::slots::{PAUSE_AT, Slot, UPLOAD_LIMIT, Want};
@@ -119,6 +119,29 @@ impl Exchange {
         let piece = state.slots.get_mut(self.slot).take(most);
         self.resume(&mut state);
         piece
+    }
+
+    /// Lends up to `most` bytes of content, which count as taken then. `None` where fewer than `least`
+    /// have come and more may come, or an error may, or where another thread is at the lock: waiting
+    /// is for the other methods.
+    pub fn lend<R>(&self, least: usize, most: usize, read: impl FnOnce(&[u8]) -> R) -> Option<R> {
+        let mut state = self.connection.shared.try_lock()?;
+        let slot = state.slots.get_mut(self.slot);
+        if slot.unread() < least && !slot.ended {
+            return None;
+        }
+        let given = slot.lend(most, read);
+        self.resume(&mut state);
+        Some(given)
+    }
+
+    /// Waits for a byte of content or its end, or for an error.
+    pub fn arrival(
+        &self,
+        timeout: Option<Duration>,
+        patience: &mut dyn Patience,
+    ) -> Result<(), Error> {
+        self.wait(Want::Data(1), timeout, patience).map(drop)
     }
 
     /// Reads to the end.
@@ -306,7 +329,7 @@ impl Exchange {
         let shared = &self.connection.shared;
         let mut rest = data;
         while !rest.is_empty() {
-            let mut state = self.wait(Want::Writable, timeout, patience).map_err(late)?;
+            let mut state = self.wait_to_write(timeout, patience)?;
             let slot = state.slots.get_mut(self.slot);
             if slot.error.is_some() {
                 return Err(self.failure(slot));
@@ -318,6 +341,14 @@ impl Exchange {
             if upload.finish.is_some() {
                 return Err(local("the content of the request has been ended"));
             }
+            if let Some(announced) = upload.announced
+                && rest.len() as u64 > announced
+            {
+                let over = rest.len() as u64 - announced;
+                return Err(local(&format!(
+                    "the content is {over} bytes longer than was announced: announce its length"
+                )));
+            }
             let room = match timeout {
                 // Who does not wait could not be told how much was taken: all of it, or nothing.
                 Some(Duration::ZERO) => rest.len(),
@@ -328,6 +359,9 @@ impl Exchange {
             upload.pending.drain(..upload.sent);
             upload.sent = 0;
             upload.pending.extend_from_slice(piece);
+            if let Some(announced) = &mut upload.announced {
+                *announced -= piece.len() as u64;
+            }
             rest = more;
             if !state.slots.uploading.contains(&self.slot) {
                 state.slots.uploading.push(self.slot);
@@ -346,7 +380,7 @@ impl Exchange {
         patience: &mut dyn Patience,
     ) -> Result<(), Error> {
         let shared = &self.connection.shared;
-        let mut state = self.wait(Want::Writable, timeout, patience).map_err(late)?;
+        let mut state = self.wait_to_write(timeout, patience)?;
         let slot = state.slots.get_mut(self.slot);
         if slot.error.is_some() {
             return Err(self.failure(slot));
@@ -354,6 +388,10 @@ impl Exchange {
         let Some(upload) = slot.upload.as_mut().filter(|upload| upload.open) else {
             return Ok(());
         };
+        if let Some(missing @ 1..) = upload.announced {
+            return Err(local(&Unfinished::Short { missing }.to_string()));
+        }
+        check_trailers(trailers).map_err(|error| local(&error.to_string()))?;
         upload.finish = Some(trailers.clone());
         if !state.slots.uploading.contains(&self.slot) {
             state.slots.uploading.push(self.slot);
@@ -371,8 +409,9 @@ impl Exchange {
     /// Cancels the request, if its response is not complete: the stream is reset, and HTTP/1.1 closes
     /// the connection. May be called again.
     pub fn cancel(&self) {
-        let mut state = self.connection.shared.lock();
-        self.abandon(&mut state);
+        if let Some(mut state) = self.connection.shared.lock_unless_lost() {
+            self.abandon(&mut state);
+        }
     }
 
     /// Has [`Connection::drive`] tell when something has come. True where it has, and then nothing
@@ -384,8 +423,8 @@ impl Exchange {
         let met = slot.met(want);
         slot.want = (!met).then_some(want);
         slot.waiter = None;
-        if !met && want == Want::End {
-            // Whoever waits for the end takes all of it at once: nothing is held back.
+        let slot = state.slots.get_mut(self.slot);
+        if !met && slot.unread() < slot.limit() {
             self.catch_up(&mut state);
         }
         met
@@ -430,6 +469,37 @@ impl Exchange {
         self.connection.shared.ring_if_needed(state);
     }
 
+    /// Waits for room. Meanwhile more of the response is taken than otherwise: a server that echoes
+    /// takes no content before its answer is taken, and who should read it waits here.
+    fn wait_to_write(
+        &self,
+        timeout: Option<Duration>,
+        patience: &mut dyn Patience,
+    ) -> Result<MutexGuard<'_, State>, Error> {
+        let mut state = self.connection.shared.lock();
+        let slot = state.slots.get_mut(self.slot);
+        if slot.met(Want::Writable) {
+            return Ok(state);
+        }
+        slot.writing = true;
+        if slot.unread() < slot.limit() {
+            self.catch_up(&mut state);
+        }
+        drop(state);
+        let waited = self.wait(Want::Writable, timeout, patience).map_err(late);
+        match waited {
+            Ok(mut state) => {
+                state.slots.get_mut(self.slot).writing = false;
+                Ok(state)
+            }
+            Err(error) => {
+                let mut state = self.connection.shared.lock();
+                state.slots.get_mut(self.slot).writing = false;
+                Err(error)
+            }
+        }
+    }
+
     fn wait(
         &self,
         want: Want,
@@ -441,6 +511,7 @@ impl Exchange {
             .wait(self.slot, want, timeout, patience)
             .map_err(|stopped| match stopped {
                 Stopped::Interrupted => Error::new(Kind::Interrupted, "interrupted"),
+                Stopped::Foreign(error) => error,
                 Stopped::Timeout => Error {
                     stream_id: Some(self.number),
                     ..Error::new(Kind::ReadTimeout, timed_out(timeout))
@@ -465,9 +536,10 @@ impl Exchange {
 
 impl Drop for Exchange {
     fn drop(&mut self) {
-        let mut state = self.connection.shared.lock();
-        self.abandon(&mut state);
-        state.slots.release(self.slot);
+        if let Some(mut state) = self.connection.shared.lock_unless_lost() {
+            self.abandon(&mut state);
+            state.slots.release(self.slot);
+        }
     }
 }
 

@@ -24,10 +24,12 @@ pub trait Patience {
 }
 
 /// Why a wait ended without what it was for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Stopped {
     Timeout,
     Interrupted,
+    /// Another process made the connection.
+    Foreign(Error),
 }
 
 /// How the one who leads came to stop.
@@ -46,10 +48,15 @@ impl Shared {
         timeout: Option<Duration>,
         patience: &mut dyn Patience,
     ) -> Result<MutexGuard<'_, State>, Stopped> {
-        let mut state = self.lock();
+        let Some(mut state) = self.lock_unless_lost() else {
+            return Err(self
+                .expect_ours()
+                .map_or_else(Stopped::Foreign, |()| Stopped::Timeout));
+        };
         if state.slots.get(slot).met(want) {
             return Ok(state);
         }
+        self.expect_ours().map_err(Stopped::Foreign)?;
         if timeout == Some(Duration::ZERO) || self.socket.fd().is_none() {
             return Err(Stopped::Timeout);
         }

@@ -34,4 +34,4 @@ pub use error::{ConnectionError, ErrorKind, Refused, StreamError};
 pub use events::{Events, Head, StreamId};
 pub use field::{FieldList, Fields};
 pub use request::{Content, Encoding, OneOff, Request, RequestError, RequestParts};
-pub use upload::{Unfinished, Upload};
+pub use upload::{Unfinished, Upload, check_trailers};

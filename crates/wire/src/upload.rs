@@ -35,7 +35,7 @@ pub enum Unfinished {
 
 /// Checks trailers that we send: nothing in them may split the message or change what its head said
 /// about framing and routing (RFC 9110 §6.5.1).
-pub(crate) fn check_trailers(trailers: &FieldList) -> Result<(), Unfinished> {
+pub fn check_trailers(trailers: &FieldList) -> Result<(), Unfinished> {
     let fits = |(name, value): (&[u8], &[u8])| {
         !name.is_empty()
             && name.iter().all(|&b| field::is_token(b))

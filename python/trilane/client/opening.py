@@ -7,14 +7,12 @@ import ssl
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from trilane.client.errors import ConnectTimeout
-from trilane.client.tls import tls_of
-
 from trilane import _core
+from trilane.client.errors import ConnectTimeout
 
 if TYPE_CHECKING:
     from trilane.client.outgoing import Field
-    from trilane.client.sockets import SocketConnection, SocketLike
+    from trilane.client.sockets import SocketConnection
 
 Verify = bool | str | ssl.SSLContext | None
 Certificate = str | tuple[str, str] | None
@@ -73,7 +71,11 @@ def native(to: Destination, timeout: float | None) -> _core.Connection:
         errors.ConnectFailed, errors.ConnectTimeout: none could be made.
 
     """
-    tls = tls_of(to.verify, to.certificate) if to.secure else None
+    tls = None
+    if to.secure:
+        from trilane.client.tls import tls_of  # noqa: PLC0415 - only with TLS
+
+        tls = tls_of(to.verify, to.certificate)
     scheme = "https" if to.secure else "http"
     if to.tunnel is None:
         return _core.connect(

@@ -24,9 +24,11 @@ from trilane.client.response import HTTPResponse
 from trilane.client.turns import Turns
 
 if TYPE_CHECKING:
+    from trilane.client.outgoing import Field
     from trilane.client.sockets import SocketLike
 
 _NONE: Final[Mapping[str, Any]] = MappingProxyType({})
+_UNKNOWN: Final[tuple[tuple[tuple[Any, Any], ...] | None, list[Field]]] = (None, [])
 _IDENTITY: Final = ("Accept-Encoding", "identity")
 _HELD: Final = 1 << 20
 _READ_BY_US: Final = frozenset(
@@ -64,6 +66,8 @@ class Parts(Turns):
         super().__init__()
         self._open: Request | None = None
         self._upload: Request | None = None
+        # Headers that told us nothing, and what was made of them: the next are mostly the same.
+        self._last_fields = _UNKNOWN
 
     def request(
         self,
@@ -98,13 +102,21 @@ class Parts(Turns):
                 method, url, body, headers, encode_chunked, pairs(trailers)
             )
         request = self._begun(method, url or "/")
+        items = tuple(headers.items())
+        bare = body is None and not trailers
+        known, same = self._last_fields
+        if bare and items == known:
+            request.fields = same
+            return self._send(request)
         fields = request.fields
-        identity = True
+        identity = plain = True
         announced = coded = False
-        for name, value in headers.items():
+        for name, value in items:
+            plain = plain and type(value) is str
             key = name.lower()
             if key in _READ_BY_US:
                 key = lower(key)
+                plain = plain and key == "accept-encoding"
                 if key == "host":
                     request.authority = value if isinstance(value, str) else value.decode("ascii")
                     continue
@@ -123,6 +135,7 @@ class Parts(Turns):
             self._give_content(request, body, encode_chunked or not coded)
         if identity:
             fields.insert(0, _IDENTITY)
+        self._last_fields = (items, fields) if plain and bare else _UNKNOWN
         return self._send(request)
 
     def _begun(self, method: str, target: str) -> Request:

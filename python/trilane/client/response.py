@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from http.client import HTTPMessage, ResponseNotReady
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
+from trilane._core import Exchange as NativeExchange
 from trilane.client.errors import IncompleteBody
-
 from trilane.client.message import message
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ T = TypeVar("T")
 VERSIONS: Final = {"h1.0": 10, "h1": 11, "h2": 20, "h3": 30}
 _NO_CONTENT: Final = frozenset({204, 304})
 _BLOCK: Final = 1 << 16
+_LARGE: Final = 1 << 20
 
 
 class Wait:
@@ -53,7 +54,6 @@ class HTTPResponse(io.BufferedIOBase):
     _headers: HTTPMessage | None = None
     _msg: Any = None
     _closing: Connection | SocketConnection | None = None
-    _known: int | None = None
     _begun = False
     _ended = False
     _ahead = b""
@@ -67,7 +67,7 @@ class HTTPResponse(io.BufferedIOBase):
         method: str | None = None,
         url: str | None = None,
     ) -> None:
-        if hasattr(sock, "makefile"):
+        if type(sock) is not NativeExchange and hasattr(sock, "makefile"):
             from trilane.client.sockets import response_on  # noqa: PLC0415 - only for sockets
 
             self._exchange = cast("Exchange", response_on(cast("SocketLike", sock), method))
@@ -89,12 +89,13 @@ class HTTPResponse(io.BufferedIOBase):
     ) -> None:
         """Tells whose response it is, who wants to know when it has been read, and its status.
 
-        `closing` is its connection, where it takes no more requests and ends with its last response.
+        `closing` is its connection, where that takes no more requests and ends with this one.
         """
         self._owner = owner
         self._wait = wait
-        self._known = status
         self._closing = closing
+        self.code = self.status = status
+        self._begun = self.debuglevel <= 0
 
     def begin(self) -> None:
         """Waits for the head. Called again it does nothing.
@@ -106,7 +107,7 @@ class HTTPResponse(io.BufferedIOBase):
         """
         if self._begun:
             return
-        self.code = self.status = self._known or self._exchange.head(self._wait.seconds)
+        self.code = self.status = self._exchange.head(self._wait.seconds)
         self._begun = True
         if self.debuglevel > 0:
             self._print_head()
@@ -252,16 +253,42 @@ class HTTPResponse(io.BufferedIOBase):
             except IncompleteBody as error:
                 self._complete(error, ahead)
                 raise
+            except BaseException:
+                self._put_back(ahead)
+                raise
             self._taken += len(data)
             self._end()
             return ahead + data if ahead else data
         data = self._take_ahead(amt) if self._ahead else b""
         if len(data) < amt:
-            more = self._exchange.read(amt - len(data), self._wait.seconds)
-            self._taken += len(more)
-            data = data + more if data else more
+            data = self._fetch(amt - len(data), data)
         self._look_for_end()
         return data
+
+    def _fetch(self, amount: int, ahead: bytes) -> bytes:
+        """Reads up to `amount` bytes after those that it is given.
+
+        Memory grows with what comes and not with what was asked for. What came before an error is
+        given before it: the error is for the next call. After a timeout nothing is lost.
+        """
+        parts = [ahead] if ahead else []
+        while amount > 0:
+            size = min(amount, _LARGE)
+            try:
+                part = self._exchange.read(size, self._wait.seconds)
+            except IncompleteBody:
+                part = self._exchange.read1(size, 0) if self._exchange.unread else b""
+                if not part and not parts:
+                    raise
+            except BaseException:
+                self._put_back(b"".join(parts))
+                raise
+            self._taken += len(part)
+            parts.append(part)
+            amount -= len(part)
+            if len(part) < size:
+                break
+        return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def _complete(self, error: IncompleteBody, ahead: bytes) -> None:
         """Says in the error what has arrived and what has not, and ends the response."""
@@ -302,6 +329,9 @@ class HTTPResponse(io.BufferedIOBase):
             except IncompleteBody as error:
                 self._complete(error, bytes(view[:filled]))
                 raise
+            except BaseException:
+                self._put_back(bytes(view[:filled]))
+                raise
             if not count:
                 self._end()
                 return filled
@@ -330,8 +360,12 @@ class HTTPResponse(io.BufferedIOBase):
         wanted = -1 if limit is None else limit
         parts: list[bytes] = []
         while wanted and not self._ended:
-            if not self._ahead and not self._look_ahead():
-                break
+            try:
+                if not self._ahead and not self._look_ahead():
+                    break
+            except BaseException:
+                self._put_back(b"".join(parts))
+                raise
             newline = self._ahead.find(b"\n", self._at) + 1
             size = newline - self._at if newline else len(self._ahead) - self._at
             if wanted > 0:
@@ -346,8 +380,8 @@ class HTTPResponse(io.BufferedIOBase):
 
     def _look_ahead(self) -> bool:
         """Fetches bytes to look at; False at the end."""
-        self._ahead = self._exchange.read1(_BLOCK, self._wait.seconds)
-        self._at = 0
+        ahead = self._exchange.read1(_BLOCK, self._wait.seconds)
+        self._ahead, self._at = ahead, 0
         self._taken += len(self._ahead)
         if not self._ahead:
             self._end()
@@ -362,6 +396,10 @@ class HTTPResponse(io.BufferedIOBase):
         else:
             self._at = stop
         return data
+
+    def _put_back(self, data: bytes) -> None:
+        """Has it read again: the wait for more was given up."""
+        self._ahead, self._at = data + self._ahead[self._at :], 0
 
     def _look_for_end(self) -> None:
         if (
@@ -437,6 +475,11 @@ class HTTPResponse(io.BufferedIOBase):
         self._exchange.cancel()
         if not self._ended:
             self._end()
+
+    def __del__(self) -> None:
+        # In place of that of io, which closes every file once more, and costs more than a response.
+        if not self._ended or self._own:
+            self.close()
 
     def close(self) -> None:
         """Lets go; content that is still to come is given up as `cancel` does. Idempotent."""

@@ -13,9 +13,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from trilane.client.errors import IncompleteBody, ProxyError
-
 from trilane import _core
+from trilane.client.errors import IncompleteBody, ProxyError
 from trilane.client.outgoing import Field
 
 _LINE = 1 << 16
@@ -79,6 +78,10 @@ class SocketConnection:
     def is_closing(self) -> bool:
         """Whether it takes no more requests, now or later."""
         return self._closed or self.codec.is_closing
+
+    def is_alive(self) -> bool:
+        """Whether it can still be used, as far as is known: the socket is not looked at."""
+        return not self.is_closing
 
     def submit(
         self,

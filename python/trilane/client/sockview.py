@@ -75,7 +75,7 @@ class Sock:
         return None if name is None else (name, self._tls("version") or "", 0)
 
     def getpeercert(self, binary_form: bool = False) -> bytes | None:
-        """The server's certificate in DER; None without TLS.
+        """The server's certificate in DER; None without TLS, and over QUIC.
 
         Raises:
             ValueError: `binary_form` is not set; a parsed form is not made here.

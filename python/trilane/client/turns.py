@@ -90,19 +90,45 @@ class Turns:
         with self._lock:
             # One that has ended meanwhile refuses the request: no need to ask it first.
             connection = self._connection or self._ready()
+            if request.method not in REPEATABLE:
+                connection = self._fresh(connection)
             if self._waiting or not self._start(connection, request):
                 self._waiting.append(request)
             ident = self._next or 0
             self._next = ident + self._step
             self._outstanding[ident] = request
         if request.exchange is not None and request.streaming:
-            uploading.upload(request, self._wait)
+            try:
+                uploading.upload(request, self._wait)
+            except BaseException:
+                # Half a request: it was cancelled, and nothing will answer it.
+                self._outstanding.pop(ident, None)
+                raise
         return ident
+
+    def _fresh(self, connection: Connection | SocketConnection) -> Connection | SocketConnection:
+        """The connection, looked at if idle: what must not be sent twice needs one that lives.
+
+        A server may have closed it meanwhile (RFC 9112 §9.5).
+        """
+        if not self._outstanding and not connection.is_alive():
+            self._release(connection)
+            return self._ready()
+        return connection
 
     def _start(self, connection: Connection | SocketConnection, request: Request) -> bool:
         """Submits a request; False when the connection takes no more now."""
         try:
-            exchange = self._submit(connection, request)
+            if request.content is None and not request.streaming:
+                # Most have no content, and less is to be said of them.
+                exchange = connection.submit(
+                    request.method,
+                    request.target,
+                    request.fields,
+                    authority=request.authority or self._authority,
+                )
+            else:
+                exchange = self._submit(connection, request)
         except Full:
             return False
         except InvalidRequest:
@@ -120,9 +146,10 @@ class Turns:
             request.repeated = True
             return self._start(self._ready(), request)
         request.exchange = exchange
-        for data in request.held:
-            exchange.write(data, self._wait.seconds)
-        request.held = []
+        if request.held:
+            for data in request.held:
+                exchange.write(data, self._wait.seconds)
+            request.held = []
         return True
 
     def _submit(
@@ -169,6 +196,9 @@ class Turns:
             if request.failed is not None:
                 raise request.failed
             with self._lock:
+                if request not in self._waiting:
+                    # Another thread has started it.
+                    continue
                 connection = self._ready()
                 head = self._waiting[0]
                 try:
@@ -250,7 +280,8 @@ class Turns:
             # HTTP/1.1: the next request waits for it.
             self._last = weakref.ref(response)
         response.attach(self, self._wait, status, closing)
-        response.begin()
+        if response.debuglevel or self.response_class is not HTTPResponse:
+            response.begin()
         return response
 
     def _answered(self, stream_id: int, request: Request) -> int:
@@ -259,7 +290,8 @@ class Turns:
             try:
                 if request.exchange is None:
                     self._turn(request)
-                uploading.conclude(request, self._wait)
+                if request.streaming:
+                    uploading.conclude(request, self._wait)
                 exchange: Any = request.exchange
                 status: int = exchange.head(self._wait.seconds)
             except Timeout:

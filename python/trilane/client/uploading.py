@@ -43,14 +43,17 @@ def upload(request: Request, wait: Wait) -> None:
 
 
 def _continues(exchange: Any, wait: Wait) -> bool:
-    """Whether the content is wanted (RFC 9110 §10.1.1): 100 came, or no answer at all."""
+    """Whether the content is wanted (RFC 9110 §10.1.1): 100 came, or no answer at all.
+
+    A server that answers 2xx without a 100 before it reads as it answers.
+    """
     limit = _PATIENCE if wait.seconds is None else min(_PATIENCE, wait.seconds)
     deadline = time.monotonic() + limit
     try:
         while (left := deadline - time.monotonic()) > 0:
             status = exchange.wait_informational(left)
             if status is None:
-                return False
+                return 200 <= int(exchange.head(0)) <= 299
             if status == 100:
                 return True
     except (ReadTimeout, TimeoutError):

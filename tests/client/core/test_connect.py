@@ -92,7 +92,7 @@ def test_nobody_listens() -> None:
 
 
 def test_a_name_without_an_address() -> None:
-    with pytest.raises(errors.ResolveError, match="no-such-host.invalid"):
+    with pytest.raises(errors.ResolveError, match=r"no-such-host\.invalid"):
         connect("no-such-host.invalid", 80, scheme="http", timeout=TIMEOUT)
 
 
@@ -126,9 +126,11 @@ def test_certificates_that_cannot_be_read() -> None:
 
 
 def test_a_version_that_is_not_spoken() -> None:
-    with serving(until_closed) as port:
-        with pytest.raises((errors.VersionUnavailable, errors.InvalidRequest)):
-            connect("127.0.0.1", port, scheme="http", versions=["h3"], timeout=TIMEOUT)
+    with (
+        serving(until_closed) as port,
+        pytest.raises((errors.VersionUnavailable, errors.InvalidRequest)),
+    ):
+        connect("127.0.0.1", port, scheme="http", versions=["h3"], timeout=TIMEOUT)
 
 
 @pytest.mark.parametrize(
@@ -164,9 +166,8 @@ def test_a_source_address(open_lane: Open) -> None:
 
 
 def test_a_server_that_stays_silent() -> None:
-    with serving(until_closed) as port:
-        with pytest.raises(errors.ConnectTimeout) as caught:
-            connect("127.0.0.1", port, tls=Tls(insecure=True), timeout=0.2)
+    with serving(until_closed) as port, pytest.raises(errors.ConnectTimeout) as caught:
+        connect("127.0.0.1", port, tls=Tls(insecure=True), timeout=0.2)
     assert isinstance(caught.value, TimeoutError)
     assert isinstance(caught.value, errors.ConnectFailed)
 
@@ -215,6 +216,5 @@ def test_a_proxy_that_refuses(tls: Tls) -> None:
         until_head_ends(peer)
         peer.sendall(b"HTTP/1.1 407 Authenticate\r\ncontent-length: 0\r\n\r\n")
 
-    with serving(refuse) as port:
-        with pytest.raises(errors.ProxyError, match="407"):
-            connect("localhost", 443, tls=tls, proxy=("127.0.0.1", port, []), timeout=TIMEOUT)
+    with serving(refuse) as port, pytest.raises(errors.ProxyError, match="407"):
+        connect("localhost", 443, tls=tls, proxy=("127.0.0.1", port, []), timeout=TIMEOUT)

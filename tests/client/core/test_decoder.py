@@ -21,17 +21,7 @@ def raw_deflate(data: bytes) -> bytes:
     return encoder.compress(data) + encoder.flush()
 
 
-ENCODERS: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
-    "gzip": ("gzip", gzip.compress),
-    "gzip with a name": ("x-gzip", lambda data: _with_name(data)),
-    "stored gzip": ("GZIP", lambda data: gzip.compress(data, 0)),
-    "zlib": ("deflate", zlib.compress),
-    "small zlib window": ("deflate", lambda data: _compressed(data, 9)),
-    "raw deflate": ("deflate", raw_deflate),
-}
-
-
-def _with_name(data: bytes) -> bytes:
+def with_name(data: bytes) -> bytes:
     coded = gzip.compress(data)
     flags = 0x08 | 0x10 | 0x04
     return (
@@ -45,9 +35,19 @@ def _with_name(data: bytes) -> bytes:
     )
 
 
-def _compressed(data: bytes, wbits: int) -> bytes:
+def compressed(data: bytes, wbits: int) -> bytes:
     encoder = zlib.compressobj(wbits=wbits)
     return encoder.compress(data) + encoder.flush()
+
+
+ENCODERS: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
+    "gzip": ("gzip", gzip.compress),
+    "gzip with a name": ("x-gzip", with_name),
+    "stored gzip": ("GZIP", lambda data: gzip.compress(data, 0)),
+    "zlib": ("deflate", zlib.compress),
+    "small zlib window": ("deflate", lambda data: compressed(data, 9)),
+    "raw deflate": ("deflate", raw_deflate),
+}
 
 
 @pytest.fixture(params=list(ENCODERS))

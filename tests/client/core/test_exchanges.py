@@ -53,7 +53,12 @@ def test_one_after_another(lane: Connection) -> None:
 
 
 def test_what_is_sent(lane: Connection) -> None:
-    given = [("X-Text", "one"), (b"x-bytes", b"two"), ("x-latin", "caf\xe9"), ("x-text", "three")]
+    given: list[tuple[str | bytes, str | bytes]] = [
+        ("X-Text", "one"),
+        (b"x-bytes", b"two"),
+        ("x-latin", "caf\xe9"),
+        ("x-text", "three"),
+    ]
     exchange = lane.submit("GET", "/headers?q=1", given, authority="example.test:99")
     arrived = json.loads(exchange.read(timeout=TIMEOUT))
     assert arrived["method"] == "GET"
@@ -84,7 +89,12 @@ def test_a_body(lane: Connection) -> None:
 
 
 def test_a_streamed_body(lane: Connection) -> None:
-    pieces = [b"one, ", bytearray(b"two, "), memoryview(b"a three b")[2:7], b""]
+    pieces: list[bytes | bytearray | memoryview] = [
+        b"one, ",
+        bytearray(b"two, "),
+        memoryview(b"a three b")[2:7],
+        b"",
+    ]
     for length in (None, 15):
         exchange = lane.submit("PUT", "/echo", [], streaming=True, length=length)
         for piece in pieces:

@@ -158,11 +158,12 @@ def test_arguments_that_contradict_one_another() -> None:
 def test_streamed_content_in_chunks() -> None:
     connection = h1()
     exchange = connection.submit("POST", "/", [], streaming=True)
-    assert exchange.upload_open
+    open_at = [exchange.upload_open]
     exchange.write(b"abc", 0)
     exchange.write(bytearray(b"defgh"), 0)
     exchange.finish([("x-sum", "8")], 0)
-    assert not exchange.upload_open
+    open_at.append(exchange.upload_open)
+    assert open_at == [True, False]
     head, _, content = connection.output().partition(b"\r\n\r\n")
     assert b"transfer-encoding: chunked" in head.lower()
     assert content.lower() == b"3\r\nabc\r\n5\r\ndefgh\r\n0\r\nx-sum: 8\r\n\r\n"
@@ -232,9 +233,10 @@ def test_an_old_server() -> None:
     exchange = get(connection)
     connection.receive(b"HTTP/1.0 200 OK\r\n\r\nuntil the end")
     assert exchange.version == "h1.0"
-    assert not exchange.complete
+    complete_at = [exchange.complete]
     connection.eof()
-    assert exchange.complete
+    complete_at.append(exchange.complete)
+    assert complete_at == [False, True]
     assert exchange.read(timeout=0) == b"until the end"
     assert connection.is_closing
 

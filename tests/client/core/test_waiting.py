@@ -12,9 +12,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from urllib.parse import urlsplit
 
 import pytest
 
+from peers.peer import Peer
 from trilane._core import Connection, Tls, connect
 from trilane.client.errors import ConnectionClosed
 
@@ -203,6 +205,31 @@ def test_the_interpreter_exits_while_a_thread_waits(leave: str) -> None:
             capture_output=True,
         )
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_fork_leaves_the_connection_to_the_parent(server: Peer) -> None:
+    program = """
+        import os, sys
+        from trilane._core import Tls, connect
+        tls = Tls(insecure=True)
+        port = int(sys.argv[1])
+        opened = [connect("localhost", port, versions=[v], tls=tls) for v in ("h1", "h2", "h3")]
+        for connection in opened:
+            assert connection.submit("GET", "/hello", []).read(timeout=20) == b"hello world"
+        child = os.fork()
+        if child == 0:
+            # Its own works, and what it drops of the parent's says no goodbye.
+            own = connect("localhost", port, versions=["h2"], tls=tls)
+            assert own.submit("GET", "/hello", []).read(timeout=20) == b"hello world"
+            sys.exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        for connection in opened:
+            assert connection.is_alive()
+            assert connection.submit("GET", "/hello", []).read(timeout=20) == b"hello world"
+    """
+    port = urlsplit(server.bases["h2"]).port
+    argv = [sys.executable, "-c", textwrap.dedent(program), str(port)]
+    subprocess.run(argv, check=True, timeout=60)
 
 
 def test_without_the_package_that_has_the_exceptions() -> None:

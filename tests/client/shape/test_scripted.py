@@ -217,7 +217,11 @@ def test_content_waits_for_the_word_of_the_server() -> None:
     connection, sock = connected(answer(b"no", status="417 Expectation Failed"))
     connection.request("PUT", "/", b"content", {"Expect": "100-continue"})
     assert not sock.sent.endswith(b"content")
-    assert connection.getresponse().status == 417
+    assert connection.getresponse().read() == b"no"
+    # The rest of the request never comes: nothing can follow it.
+    connection.auto_open = 0
+    with pytest.raises(client.NotConnected):
+        connection.request("GET", "/")
 
 
 def test_an_error_of_the_callers_iterable_goes_through() -> None:
@@ -229,6 +233,8 @@ def test_an_error_of_the_callers_iterable_goes_through() -> None:
     with pytest.raises(KeyError):
         connection.request("POST", "/", body())
     assert sock.closed
+    with pytest.raises(client.ResponseNotReady):
+        connection.getresponse()
 
 
 def test_content_by_send() -> None:

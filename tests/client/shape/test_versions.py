@@ -14,7 +14,8 @@ from client.shape.conftest import VERSIONS, Connect
 from trilane.client import errors
 from trilane.client.http import HTTPConnection
 
-LARGE = 3 << 20
+# The embedded server echoes as it reads: what nobody reads yet must fit into windows.
+LARGE = 1 << 20
 
 
 def content(size: int) -> bytes:
@@ -115,6 +116,19 @@ def test_content_comes_back(kind: str, embedded: HTTPConnection) -> None:
     assert (response.status, response.read()) == (200, expected)
 
 
+@pytest.mark.parametrize(
+    ("name", "listener"), [("hypercorn", "h1s"), ("hypercorn", "h2"), ("hypercorn", "h3")]
+)
+def test_uploads_of_any_size(name: str, listener: str, connect: Connect) -> None:
+    connection = connect(name, listener)
+    block = content(1 << 20)
+    connection.request("POST", "/echo", (block for _ in range(8)))
+    response = connection.getresponse()
+    for _ in range(8):
+        assert response.read(1 << 20) == block
+    assert response.read() == b""
+
+
 def test_content_by_send_comes_back(embedded: HTTPConnection) -> None:
     embedded.putrequest("POST", "/echo")
     embedded.putheader("Content-Length", str(LARGE))
@@ -148,8 +162,10 @@ def test_content_is_a_file(embedded: HTTPConnection) -> None:
     assert response.readinto(buffer) == 1000
     parts = [bytes(buffer), response.read(70_000), response.read1(), response.readline()]
     assert response.length == size - sum(map(len, parts))
-    parts.append(io.BufferedReader(response, 4096).read())
+    parts.append(response.read(1 << 60))
     assert b"".join(parts) == whole
+    embedded.request("GET", f"/bytes/{size}")
+    assert io.BufferedReader(embedded.getresponse(), 4096).read() == whole
 
 
 def test_no_content(embedded: HTTPConnection) -> None:
@@ -189,7 +205,10 @@ def test_the_socket_is_shown(embedded: HTTPConnection) -> None:
     if embedded.secure:
         assert sock.version() == "TLSv1.3"
         assert sock.selected_alpn_protocol() in ("http/1.1", "h2", "h3")
-        assert sock.getpeercert(True).startswith(b"\x30")
+        certificate = sock.getpeercert(True)
+        # QUIC's does not come out of the native part.
+        over_quic = sock.selected_alpn_protocol() == "h3"
+        assert certificate is None if over_quic else certificate.startswith(b"\x30")
     sock.close()
 
 

@@ -6,18 +6,17 @@ import faulthandler
 import signal
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from types import FrameType
 
 import pytest
-from e2e.conftest import Peers, absent, authority, peers
 
+from e2e.conftest import Peers, absent, authority, own, peers
 from peers.authority import Authority
 from trilane import _core
 
 from .opening import Opener, trusting
 
-__all__ = ["Peers", "absent", "authority", "peers"]
+__all__ = ["Peers", "absent", "authority", "own", "peers"]
 
 LIMIT_S = 60
 """Seconds after which a wait counts as a hang; a hundred times what a test takes."""
@@ -53,8 +52,3 @@ def opener(tls: _core.Tls) -> Iterator[Opener]:
     made = Opener(tls)
     yield made
     made.close()
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return tmp_path

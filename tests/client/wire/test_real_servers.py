@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
+
 from e2e.conftest import Peers
+from trilane import _core
+from trilane.client import errors
 
 from .opening import EVERY, H2, SPOKEN, WAIT_S, Opener, fetch, get
 
@@ -27,7 +32,7 @@ def test_requests_one_after_the_other(
         assert exchange.complete
         ids.append(exchange.stream_id)
     step = {"h1": 1, "h2": 2, "h3": 4}[connection.version]
-    assert [later - earlier for earlier, later in zip(ids, ids[1:], strict=False)] == [step] * 19
+    assert [later - earlier for earlier, later in itertools.pairwise(ids)] == [step] * 19
     assert connection.outstanding == 0
     assert connection.is_alive()
 
@@ -57,7 +62,8 @@ def test_content_that_every_server_has(
     exchange.read(timeout=WAIT_S)
 
 
-@pytest.mark.parametrize(("name", "listener"), EVERY)
+# Caddy before 2.7 sends content over QUIC that it may not send: see the next test.
+@pytest.mark.parametrize(("name", "listener"), [each for each in EVERY if each != ("caddy", "h3")])
 def test_a_response_to_head_has_no_content(
     peers: Peers, opener: Opener, name: str, listener: str
 ) -> None:
@@ -70,6 +76,23 @@ def test_a_response_to_head_has_no_content(
     assert fetch(connection, "/hello") == (200, b"hello world")
 
 
+def _read(exchange: _core.Exchange) -> tuple[bytes | None, errors.Error]:
+    try:
+        return exchange.read(timeout=WAIT_S), errors.Error()
+    except errors.Error as error:
+        return None, error
+
+
+def test_a_response_to_head_over_quic(peers: Peers, opener: Opener) -> None:
+    connection = opener.peer(peers["caddy"], "h3")
+    exchange = get(connection, "/hello", "HEAD")
+    assert exchange.head(WAIT_S) == 200
+    content, error = _read(exchange)
+    # RFC 9114 §4.1.2: malformed, H3_MESSAGE_ERROR; later versions send nothing.
+    assert content == b"" or error.error_code == 0x10E
+    assert fetch(connection, "/hello") == (200, b"hello world")
+
+
 @pytest.mark.parametrize(("name", "listener"), FILES)
 def test_not_modified_has_no_content(
     peers: Peers, opener: Opener, name: str, listener: str
@@ -77,7 +100,7 @@ def test_not_modified_has_no_content(
     connection = opener.peer(peers[name], listener)
     first = get(connection, "/bytes/1024")
     assert first.head(WAIT_S) == 200
-    modified = dict((key.lower(), value) for key, value in first.fields())["last-modified"]
+    modified = {key.lower(): value for key, value in first.fields()}["last-modified"]
     assert len(first.read(timeout=WAIT_S)) == 1024
     again = connection.submit("GET", "/bytes/1024", [("if-modified-since", modified)])
     assert again.head(WAIT_S) == 304
@@ -110,8 +133,15 @@ def test_hundred_at_once_read_backwards(
 ) -> None:
     connection = opener.peer(peers[name], listener)
     fetch(connection, "/hello")
-    assert connection.capacity >= 100
-    outstanding = [get(connection, "/bytes/1024") for _ in range(100)]
+    outstanding = []
+    for _ in range(100):
+        try:
+            outstanding.append(get(connection, "/bytes/1024"))
+        except errors.Full:
+            # QUIC tells of the credit that the first request gave back when it likes to.
+            assert connection.version == "h3"
+            break
+    assert len(outstanding) >= 98
     for exchange in reversed(outstanding):
         assert exchange.head(WAIT_S) == 200
         assert len(exchange.read(timeout=WAIT_S)) == 1024

@@ -151,7 +151,7 @@ func bytesOf(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// echo answers with the request's body, its checksum in a field.
+// echo answers with the request's body and trailers, the body's checksum in a field.
 func echo(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -159,6 +159,13 @@ func echo(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("X-Crc32", fmt.Sprintf("%08x", crc32.ChecksumIEEE(body)))
 	w.Write(body)
+	if len(r.Trailer) > 0 {
+		// Trailers follow chunks, and a short body would be sent with its length.
+		w.(http.Flusher).Flush()
+	}
+	for name, values := range r.Trailer {
+		w.Header()[http.TrailerPrefix+name] = values
+	}
 }
 
 func delay(w http.ResponseWriter, r *http.Request) {

@@ -221,6 +221,19 @@ fn damage_is_found_or_harmless_and_repeated() {
 }
 
 #[test]
+fn noise_is_refused_and_nothing_worse() {
+    for (coding, data) in samples() {
+        for seed in 0..500 {
+            let mut noise = noise(seed + 200);
+            let start = seed % data.len();
+            noise[..start].copy_from_slice(&data[..start]);
+            let outcome = decoded(&[coding], &noise, 64, Some(1000));
+            assert!(outcome.is_err(), "{coding} with {start} bytes of sense");
+        }
+    }
+}
+
+#[test]
 fn the_limit_is_exact() {
     for (coding, data) in samples() {
         let size = text().len() as u64;

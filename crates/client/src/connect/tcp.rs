@@ -191,7 +191,7 @@ impl TcpAttempt {
         let id = link
             .submit(&request, slot)
             .map_err(|refused| Error::new(Kind::Proxy, refused.to_string()))?;
-        slots.open(slot, id.number, false);
+        slots.open(slot, id.number);
         self.phase = Phase::Tunnelling(Box::new(link), slots, slot);
         Ok(())
     }

@@ -283,8 +283,12 @@ impl QuicLink {
         known
     }
 
+    /// The agreement of TLS, with the server's certificates.
     pub(crate) fn tls(&self) -> Option<crate::TlsInfo> {
-        self.session.quic().tls().map(Into::into)
+        let quic = self.session.quic();
+        let mut info = crate::TlsInfo::from(quic.tls()?);
+        info.certificates = quic.certificates();
+        Some(info)
     }
 }
 

@@ -188,6 +188,15 @@ impl StreamLink {
                                 self.flush(socket, slots);
                                 Turn::Over(error)
                             }
+                            Ok(()) if self.tls.as_ref().is_some_and(|tls| tls.peer_closed()) => {
+                                // The peer's direction has ended (RFC 8446 §6.1). Some peers keep
+                                // the socket until they have our close_notify as well.
+                                if let Some(session) = &mut self.tls {
+                                    session.close(&mut self.unsent);
+                                }
+                                self.flush(socket, slots);
+                                Turn::Over(self.eof(None, slots))
+                            }
                             Ok(()) if end == buffer.len() => Turn::More,
                             Ok(()) => Turn::Drained,
                         }
@@ -235,12 +244,18 @@ impl StreamLink {
     /// The peer has ended its direction, or the socket failed.
     pub(crate) fn eof(&mut self, cause: Option<Errno>, slots: &mut Slots) -> Error {
         self.broken = true;
-        if self.tls.as_ref().is_some_and(|tls| !tls.peer_closed()) {
+        let cut = match (&self.tls, cause) {
+            (Some(tls), _) if !tls.peer_closed() => Some(", without TLS saying so"),
+            // HTTP/1.1 content may end with the connection, but not like this.
+            (None, Some(_)) if self.version() == Version::H1 => Some(""),
+            _ => None,
+        };
+        if let Some(how) = cut {
             // Whoever cuts the wire must not pass for the end of the content (RFC 9112 §9.8).
-            let reason = "the connection ended inside the response, without TLS saying so";
+            let reason = format!("the connection ended inside the response{how}");
             for slot in slots.open_slots() {
                 if slots.get(slot).status.is_some() {
-                    slots.fail(slot, Error::new(Kind::Body, reason));
+                    slots.fail(slot, Error::new(Kind::Body, reason.as_str()));
                 }
             }
         }

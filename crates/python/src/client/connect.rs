@@ -52,7 +52,7 @@ pub(crate) fn connect(
         race: waiting::limit(py, Some(race))?.unwrap_or(std::time::Duration::MAX),
         unix,
     };
-    waiting::wait(py, |patience| Connection::connect(&options, patience)).map(PyConnection)
+    waiting::wait(py, |patience| Connection::connect(&options, patience)).map(PyConnection::new)
 }
 
 pub(super) fn is_secure(py: Python<'_>, scheme: &str) -> PyResult<bool> {

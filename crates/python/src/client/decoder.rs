@@ -22,7 +22,7 @@ impl PyDecoder {
             .map_err(|error| errors::raised(py, &error))
     }
 
-    #[pyo3(signature = (data, most = -1))]
+    #[pyo3(signature = (data, most = -1), text_signature = "($self, data, most=-1)")]
     fn decode<'py>(
         &self,
         py: Python<'py>,

@@ -9,6 +9,7 @@ use trilane_client::{Error, Exchange, FieldList, Interest, Patience};
 use super::buffer::{Readable, Writable};
 use super::errors;
 use super::fields::{self, Given};
+use super::released::Released;
 use super::waiting::{Interrupt, limit, quick, wait};
 
 /// What can be watched for: name and number in Python.
@@ -26,7 +27,7 @@ const IN_PLACE: usize = 256 * 1024;
 
 #[pyclass(name = "Exchange", module = "trilane._core", frozen, weakref)]
 pub(crate) struct PyExchange {
-    exchange: Exchange,
+    exchange: Released<Exchange>,
     /// Informational responses that the caller has waited for.
     informed: AtomicUsize,
 }
@@ -34,7 +35,7 @@ pub(crate) struct PyExchange {
 impl PyExchange {
     pub(super) fn new(exchange: Exchange) -> Self {
         Self {
-            exchange,
+            exchange: Released::new(exchange),
             informed: AtomicUsize::new(0),
         }
     }
@@ -45,6 +46,12 @@ impl PyExchange {
     /// on the connection.
     fn look<T: Send>(&self, py: Python<'_>, look: impl FnOnce(&Exchange) -> T + Send) -> T {
         quick(py, self.exchange.connection(), || look(&self.exchange))
+    }
+
+    /// Content that is there, copied once: nothing is waited for while the connection's lock is held.
+    fn lend<'py>(&self, py: Python<'py>, least: usize, most: usize) -> Option<Bound<'py, PyBytes>> {
+        let new = |content: &[u8]| PyBytes::new(py, content);
+        self.exchange.lend(least, most, new)
     }
 
     /// Does what may wait; what is at hand is taken without releasing the interpreter lock.
@@ -122,7 +129,7 @@ impl PyExchange {
         Ok(status)
     }
 
-    #[pyo3(signature = (amount = -1, timeout = None))]
+    #[pyo3(signature = (amount = -1, timeout = None), text_signature = "($self, amount=-1, timeout=None)")]
     fn read<'py>(
         &self,
         py: Python<'py>,
@@ -131,6 +138,9 @@ impl PyExchange {
     ) -> PyResult<Bound<'py, PyBytes>> {
         let timeout = limit(py, timeout)?;
         let most = portion(amount);
+        if let Some(bytes) = self.lend(py, most, most) {
+            return Ok(bytes);
+        }
         if most > IN_PLACE {
             let taken = self.wait(py, Interest::End, |exchange, patience| {
                 exchange.read_up_to(most, timeout, patience)
@@ -139,7 +149,9 @@ impl PyExchange {
         }
         let mut filled = 0;
         let bytes = PyBytes::new_with(py, most, |buffer| {
-            filled = wait(py, |patience| self.exchange.read(buffer, timeout, patience))?;
+            filled = self.wait(py, Interest::End, |exchange, patience| {
+                exchange.read(buffer, timeout, patience)
+            })?;
             Ok(())
         })?;
         if filled == most {
@@ -148,7 +160,7 @@ impl PyExchange {
         Ok(PyBytes::new(py, &bytes.as_bytes()[..filled]))
     }
 
-    #[pyo3(signature = (amount = -1, timeout = None))]
+    #[pyo3(signature = (amount = -1, timeout = None), text_signature = "($self, amount=-1, timeout=None)")]
     fn read1<'py>(
         &self,
         py: Python<'py>,
@@ -157,8 +169,15 @@ impl PyExchange {
     ) -> PyResult<Bound<'py, PyBytes>> {
         let timeout = limit(py, timeout)?;
         let most = portion(amount);
-        let some = self.wait(py, Interest::Data, |exchange, patience| {
-            exchange.read_some(most, timeout, patience)
+        if let Some(bytes) = self.lend(py, 1, most) {
+            return Ok(bytes);
+        }
+        wait(py, |patience| self.exchange.arrival(timeout, patience))?;
+        if let Some(bytes) = self.lend(py, 1, most) {
+            return Ok(bytes);
+        }
+        let some = wait(py, |patience| {
+            self.exchange.read_some(most, timeout, patience)
         })?;
         Ok(PyBytes::new(py, &some))
     }

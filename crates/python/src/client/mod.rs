@@ -11,5 +11,6 @@ pub(crate) mod decoder;
 mod errors;
 pub(crate) mod exchange;
 mod fields;
+mod released;
 pub(crate) mod tls;
 mod waiting;

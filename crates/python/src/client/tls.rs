@@ -15,7 +15,13 @@ pub(crate) struct PyTls(pub(super) Tls);
 #[pymethods]
 impl PyTls {
     #[new]
-    #[pyo3(signature = (*, authorities = Vec::new(), platform = true, insecure = false, certificate = None, key = None))]
+    #[pyo3(
+        signature = (
+            *, authorities = Vec::new(), platform = true, insecure = false, certificate = None,
+            key = None,
+        ),
+        text_signature = "(*, authorities=(), platform=True, insecure=False, certificate=None, key=None)"
+    )]
     fn new(
         py: Python<'_>,
         authorities: Vec<File>,

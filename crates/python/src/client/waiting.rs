@@ -1,5 +1,6 @@
 //! Waiting with the interpreter lock released, so that Ctrl-C still works.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use pyo3::prelude::*;
@@ -34,10 +35,23 @@ impl Patience for Interrupt {
     }
 
     fn slice(&self) -> Option<Duration> {
-        // Python runs signal handlers in its main thread alone: the one that started the process, or
-        // the one that forked.
-        (gettid() == getpid()).then_some(SLICE)
+        is_main().then_some(SLICE)
     }
+}
+
+/// Python runs signal handlers in its main thread alone: the one that started the process, or the one
+/// that forked.
+fn is_main() -> bool {
+    thread_local! {
+        /// Only remembered when true: then it stays so, also after a fork.
+        static MAIN: Cell<bool> = const { Cell::new(false) };
+    }
+    MAIN.with(|main| {
+        if !main.get() {
+            main.set(gettid() == getpid());
+        }
+        main.get()
+    })
 }
 
 /// Does what may wait, with the interpreter lock released.

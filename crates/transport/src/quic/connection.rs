@@ -303,6 +303,13 @@ impl Connection {
         self.handshake_data()?.info
     }
 
+    /// The server's certificates in DER, its own first; empty while handshaking.
+    pub fn certificates(&self) -> Vec<Vec<u8>> {
+        let chain = self.inner.crypto_session().peer_identity();
+        let chain = chain.and_then(|chain| chain.downcast().ok());
+        chain.map_or_else(Vec::new, |chain| *chain)
+    }
+
     /// The peer's transport parameters; `None` while handshaking.
     pub fn peer_parameters(&self) -> Option<PeerParameters> {
         let parameters = self.inner.crypto_session().transport_parameters().ok()??;

@@ -150,8 +150,11 @@ impl crypto::Session for Session {
         }))
     }
 
+    /// The server's certificates in DER, its own first: `Vec<Vec<u8>>`.
     fn peer_identity(&self) -> Option<Box<dyn Any>> {
-        None
+        let certificates = self.inner.peer_certificates()?;
+        let chain: Vec<Vec<u8>> = certificates.iter().map(|der| der.to_vec()).collect();
+        Some(Box::new(chain))
     }
 
     fn early_crypto(&self) -> Option<(Box<dyn HeaderKey>, Box<dyn PacketKey>)> {

@@ -216,6 +216,11 @@ impl Request {
         &self.body
     }
 
+    /// How many bytes of streamed content were announced; `None` where it is not known.
+    pub fn streamed_length(&self) -> Option<u64> {
+        self.streamed.and_then(|streamed| streamed.length)
+    }
+
     /// Whether content follows the head: a body that is not empty, or one that is streamed.
     #[inline]
     pub(crate) fn has_content(&self) -> bool {

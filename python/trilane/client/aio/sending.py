@@ -46,7 +46,9 @@ async def send(
         try:
             status = await pool.head(call)
         except Error as error:
-            if call.link is not None and isinstance(error, ConnectionClosed):
+            if call.link is None:
+                raise  # There was no connection: the router has tried what there was to try.
+            if isinstance(error, ConnectionClosed):
                 pool.broken(call.link)
             wait = pause(error, request.method, attempts, replayable=request.replayable)
             if wait is None or pool.router.is_closed:

@@ -38,10 +38,16 @@ class AsyncUpload(Upload):
     async def pieces(self) -> AsyncGenerator[Block, None]:
         """The content; no block is empty."""
         self.started = True
-        async for block in self._source:
-            piece = block.encode() if isinstance(block, str) else block
-            if len(piece):
-                yield piece
+        blocks = aiter(self._source)
+        try:
+            async for block in blocks:
+                piece = block.encode() if isinstance(block, str) else block
+                if len(piece):
+                    yield piece
+        finally:
+            if isinstance(blocks, AsyncGenerator):
+                # Where it is left early, its own `finally` runs now, not when it is collected.
+                await blocks.aclose()
 
 
 async def send(call: Call, link: Link, exchange: Exchange) -> None:
@@ -98,7 +104,8 @@ async def _is_wanted(call: Call, link: Link, exchange: Exchange) -> bool:
     while all(status != 100 for status, _ in exchange.informational):
         future = link.expect(exchange, INFORMATIONAL)
         if future is None:
-            return not exchange.watch(HEAD)
+            # The response itself. One that is no error may need the content, as an echo does.
+            return exchange.watch(HEAD) and exchange.head(0) < 400
         if not await call.pool.wait(future, CONTINUE_S):
             return True
     return True

@@ -1,0 +1,220 @@
+"""What holds of our transports under HTTPX and under HTTPX2 alike.
+
+`library` is `httpx` or `httpx2`, `ours` the module of ours for it. No test framework here: under
+HTTPX2 these run in an environment that has none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gzip
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+from peers import chaos
+
+_GZIPPED = gzip.compress(b"hello " * 1000)
+_GZIP = (
+    b"HTTP/1.1 200 Fine\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(_GZIPPED)
+) + _GZIPPED
+_TRAILERS = (
+    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nX-Sum: 5d4\r\n\r\n"
+)
+_REDIRECT = b"HTTP/1.1 302 Found\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n"
+_NAMES = {"h1": "HTTP/1.1", "h2": "HTTP/2", "h3": "HTTP/3"}
+
+
+@contextlib.contextmanager
+def raises(kind: type[BaseException]) -> Iterator[None]:
+    """The block raises exactly that, and says so in words."""
+    caught: BaseException | None = None
+    try:
+        yield
+    except kind as error:
+        caught = error
+    assert type(caught) is kind, repr(caught)
+    assert str(caught) or kind is asyncio.CancelledError
+
+
+def blocking(library: Any, ours: Any, base: str, ca: str, version: str) -> None:
+    """A client of the library over one version."""
+    transport = ours.Transport(ca, versions=(version,), alternatives="off")
+    assert isinstance(transport, library.BaseTransport)
+    with library.Client(transport=transport, timeout=20.0) as client:
+        for number in range(3):
+            response = client.get(f"{base}/hello")
+            assert response.text == "hello world"
+            assert response.http_version == _NAMES[version]
+            assert response.reason_phrase == "OK"
+            if version == "h1":
+                assert "stream_id" not in response.extensions
+            else:
+                assert response.extensions["stream_id"] == (
+                    2 * number + 1 if version == "h2" else 4 * number
+                )
+        echo = f"{base}/echo"
+        assert client.post(echo, json={"a": [1]}).json() == {"a": [1]}
+        assert client.post(echo, content=b"x" * 1_000_000).content == b"x" * 1_000_000
+        pieces = (b"%06d" % number for number in range(50_000))
+        assert len(client.post(echo, content=pieces).content) == 300_000
+        form = client.post(echo, data={"q": "ä"}, files={"f": ("n", b"content")})
+        assert b"content" in form.content
+        assert "ä".encode() in form.content
+        with client.stream("GET", f"{base}/bytes/2000000") as streamed:
+            assert sum(map(len, streamed.iter_raw())) == 2_000_000
+        with client.stream("GET", f"{base}/bytes/20000000") as left:
+            next(left.iter_raw())
+        assert client.head(f"{base}/hello").headers["content-length"] == "11"
+        assert client.get(f"{base}/status/404").status_code == 404
+        with raises(library.ReadTimeout):
+            client.get(f"{base}/delay/30s", timeout=0.3)
+        assert client.get(f"{base}/hello").text == "hello world"
+    with raises(RuntimeError):
+        client.get(f"{base}/hello")
+
+
+async def asynchronous(library: Any, ours: Any, base: str, ca: str, version: str) -> None:
+    """An asynchronous client of the library over one version."""
+
+    async def pieces() -> AsyncIterator[bytes]:
+        for number in range(50_000):
+            yield b"%06d" % number
+
+    limits = library.Limits(max_connections=20, keepalive_expiry=None)
+    transport = ours.AsyncTransport(ca, versions=(version,), alternatives="off", limits=limits)
+    assert isinstance(transport, library.AsyncBaseTransport)
+    async with library.AsyncClient(transport=transport, timeout=20.0) as client:
+        response = await client.get(f"{base}/hello")
+        assert response.text == "hello world"
+        assert response.http_version == _NAMES[version]
+        stream = response.extensions["network_stream"]
+        assert stream.get_extra_info("server_addr")[1] == int(base.rpartition(":")[2])
+        assert stream.get_extra_info("ssl_object") is None
+        many = await asyncio.gather(*(client.get(f"{base}/hello") for _ in range(300)))
+        assert {response.text for response in many} == {"hello world"}
+        echo = f"{base}/echo"
+        assert (await client.post(echo, json={"a": [1]})).json() == {"a": [1]}
+        assert len((await client.post(echo, content=pieces())).content) == 300_000
+        form = await client.post(echo, data={"q": "ä"}, files={"f": ("n", b"content")})
+        assert b"content" in form.content
+        async with client.stream("GET", f"{base}/bytes/2000000") as streamed:
+            assert sum([len(piece) async for piece in streamed.aiter_raw()]) == 2_000_000
+        async with client.stream("GET", f"{base}/bytes/20000000") as left:
+            async for _ in left.aiter_raw():
+                break
+        with raises(library.ReadTimeout):
+            await client.get(f"{base}/delay/30s", timeout=0.3)
+        task = asyncio.create_task(client.get(f"{base}/delay/30s"))
+        await asyncio.sleep(0.1)
+        task.cancel()
+        with raises(asyncio.CancelledError):
+            await task
+        assert (await client.get(f"{base}/hello")).text == "hello world"
+
+
+def details(library: Any, ours: Any) -> None:
+    """What only HTTP/1.1 shows, and what the library does on top."""
+    with (
+        chaos.serve(chaos.answer(_GZIP, then="on")) as server,
+        library.Client(transport=ours.Transport()) as client,
+    ):
+        response = client.get(server.base)
+        assert response.reason_phrase == "Fine"
+        assert response.content == b"hello " * 1000
+        assert response.headers["content-encoding"] == "gzip"
+    with (
+        chaos.serve(chaos.answer(_TRAILERS, then="on")) as server,
+        library.Client(transport=ours.Transport()) as client,
+    ):
+        response = client.get(server.base)
+        assert response.extensions["trailing_headers"] == [(b"X-Sum", b"5d4")]
+    with (
+        chaos.serve(chaos.answer(_REDIRECT, then="on")) as server,
+        library.Client(transport=ours.Transport(), follow_redirects=True) as client,
+    ):
+        with raises(library.TooManyRedirects):
+            client.get(server.base)
+        assert server.connections == 1
+
+
+def failures(library: Any, ours: Any, base: str, ca: str) -> None:
+    """Exceptions are the library's."""
+    unused = "http://127.0.0.1:1"
+    for wanted, url, options in (
+        (library.ConnectError, unused, {"retries": 2}),
+        (library.ConnectError, base, {}),  # signed by a stranger
+        (library.ConnectError, "http://nowhere.invalid/", {}),
+        (library.UnsupportedProtocol, "ftp://example.org/", {}),
+        (library.ProxyError, base, {"proxy": base.replace("https", "http")}),
+        (library.ConnectError, base, {"proxy": unused}),
+    ):
+        with (
+            library.Client(transport=ours.Transport(**options), timeout=20.0) as client,
+            raises(wanted),
+        ):
+            client.get(url)
+    with raises(ValueError):
+        ours.Transport(proxy="socks5://localhost")
+    for script, wanted in (
+        (chaos.close_at_accept, library.RemoteProtocolError),
+        (chaos.answer(b"garbage\r\n\r\n"), library.RemoteProtocolError),
+        (
+            chaos.answer(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello", then="close"),
+            library.RemoteProtocolError,
+        ),
+        (chaos.silent, library.ReadTimeout),
+    ):
+        with (
+            chaos.serve(script) as server,
+            library.Client(transport=ours.Transport(ca), timeout=0.5) as client,
+            raises(wanted),
+        ):
+            client.get(server.base)
+
+
+def proxied(library: Any, ours: Any, base: str, ca: str) -> None:
+    """Through a proxy by CONNECT, which wants to know who asks."""
+    asked: list[bytes] = []
+
+    async def proxy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        asked.append(head)
+        host, port = head.split()[1].decode().rsplit(":", 1)
+        onward = await asyncio.open_connection("127.0.0.1", int(port))
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+
+        async def pump(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+            with contextlib.suppress(ConnectionError):
+                while piece := await source.read(65_536):
+                    target.write(piece)
+                    await target.drain()
+            target.close()
+
+        try:
+            await asyncio.gather(pump(reader, onward[1]), pump(onward[0], writer))
+        finally:
+            onward[1].transport.abort()
+            assert host == "localhost"
+
+    with chaos.serve(proxy) as server:
+        place = server.base.replace("http://", "http://user:secret@")
+        for given in (place, library.Proxy(server.base, auth=("user", "secret"))):
+            transport = ours.Transport(ca, proxy=given)
+            mounts = {"https://": transport}
+            with library.Client(mounts=mounts, timeout=20.0) as client:
+                response = client.get(f"{base}/hello")
+                assert response.http_version == "HTTP/2"
+                assert response.text == "hello world"
+    assert len(asked) == 2
+    assert all(b"proxy-authorization: Basic dXNlcjpzZWNyZXQ=" in head for head in asked), asked
+
+
+def everything(library: Any, ours: Any, base: str, ca: str) -> None:
+    """All of it, over every version."""
+    for version in _NAMES:
+        blocking(library, ours, base, ca, version)
+        asyncio.run(asynchronous(library, ours, base, ca, version))
+    details(library, ours)
+    failures(library, ours, base, ca)
+    proxied(library, ours, base, ca)

@@ -1,0 +1,128 @@
+"""The transports for HTTPX and HTTPX2."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import tomllib
+from pathlib import Path
+
+import httpx
+import pytest
+
+from peers.peer import Peer
+from trilane.client import httpx as ours
+from trilane.lab.clients import environments
+
+from . import httpx_checks
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[2]
+LIMIT_S = 600
+# Of HTTPX 0.28.1, of which most cases need no transport.
+LEAST_PASSED = 1300
+
+Outcomes = dict[str, tuple[str, str]]
+
+
+def interpreter(script: Path) -> Path:
+    """The interpreter of a script's environment; a skip with its reason where it cannot be made."""
+    try:
+        return environments.interpreter(script)
+    except environments.EnvironmentFailed as error:
+        if os.environ.get("CI") == "true":
+            pytest.fail(str(error))
+        pytest.skip(str(error))
+
+
+@pytest.mark.parametrize("version", ["h1", "h2", "h3"])
+def test_a_client_of_httpx(server: Peer, version: str) -> None:
+    httpx_checks.blocking(httpx, ours, server.bases["h2"], str(server.ca), version)
+
+
+@pytest.mark.parametrize("version", ["h1", "h2", "h3"])
+def test_an_asynchronous_client_of_httpx(server: Peer, version: str) -> None:
+    asyncio.run(httpx_checks.asynchronous(httpx, ours, server.bases["h2"], str(server.ca), version))
+
+
+def test_what_httpx_makes_of_responses() -> None:
+    httpx_checks.details(httpx, ours)
+
+
+def test_exceptions_are_those_of_httpx(server: Peer) -> None:
+    httpx_checks.failures(httpx, ours, server.bases["h2"], str(server.ca))
+
+
+def test_a_proxy_is_asked_for_a_tunnel(server: Peer) -> None:
+    httpx_checks.proxied(httpx, ours, server.bases["h2"], str(server.ca))
+
+
+def test_the_same_under_httpx2(server: Peer) -> None:
+    script = HERE / "httpx2_script.py"
+    path = os.pathsep.join(map(str, (ROOT / "python", ROOT / "tests")))
+    done = subprocess.run(
+        [interpreter(script), "-W", "error", script, server.bases["h2"], str(server.ca)],
+        env=os.environ | {"PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "did everything" in done.stdout
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Outcomes:
+    """How each case of HTTPX's own tests went, and why."""
+    script = HERE / "httpx_suite.py"
+    python = interpreter(script)
+    report = tmp_path_factory.mktemp("suite") / "outcomes.json"
+    cache = environments.cache_folder() / "httpx"
+    done = subprocess.run(
+        [python, script, "--cache", cache, "--outcomes", report],
+        env=os.environ | {"PYTHONPATH": str(ROOT / "python")},
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = json.loads(report.read_text())
+    assert found["versions"]["HTTP/1.1"] > 50
+    cases: Outcomes = found["cases"]
+    return cases
+
+
+@pytest.fixture(scope="module")
+def table() -> dict[str, dict[str, str]]:
+    return tomllib.loads((HERE / "httpx_differences.toml").read_text(encoding="utf-8"))
+
+
+def listed(case: str, table: dict[str, str]) -> bool:
+    """Whether the case is in a table, by its name, or by its name without parameters."""
+    return case in table or case.partition("[")[0] in table
+
+
+def test_what_fails_of_httpx_is_in_the_table(
+    outcomes: Outcomes, table: dict[str, dict[str, str]]
+) -> None:
+    known = table["with any transport"] | table["with ours"]
+    new = [
+        f"{case}\n{why}"
+        for case, (outcome, why) in outcomes.items()
+        if outcome == "failed"
+        and not case.endswith("[trio]")
+        and not listed(case, known)
+        and "[trio-" not in case
+    ]
+    assert not new, "\n\n".join(new)
+
+
+def test_what_is_in_the_table_fails(outcomes: Outcomes, table: dict[str, dict[str, str]]) -> None:
+    failed = [case for case, (outcome, _) in outcomes.items() if outcome == "failed"]
+    names = {case.partition("[")[0] for case in failed} | set(failed)
+    assert [case for case in table["with ours"] if case not in names] == []
+    assert sum(outcome == "passed" for outcome, _ in outcomes.values()) >= LEAST_PASSED

@@ -1,0 +1,171 @@
+"""Thousands of tasks on few connections."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+
+from peers import nghttpd
+from peers.authority import Leaf
+from peers.peer import Peer
+from trilane.client.aio import AsyncClient, AsyncResponse
+
+from .conftest import MakeClient, Start, run
+
+
+@pytest.mark.parametrize(("listener", "tasks"), [("h2", 10_000), ("h2c", 10_000), ("h3", 3_000)])
+def test_thousands_of_tasks_share_one_connection(
+    server: Peer, make_client: MakeClient, listener: str, tasks: int
+) -> None:
+    async def main() -> None:
+        async with make_client(listener[:2], max_per_origin=1) as client:
+            url = server.url(listener)
+            responses = await asyncio.gather(*(client.get(url) for _ in range(tasks)))
+            assert all(response.content == b"hello world" for response in responses)
+            assert len({response.stream_id for response in responses}) == tasks
+            assert len(client.connections) == 1
+
+    run(main())
+
+
+@pytest.fixture(scope="module")
+def narrow(start: Start, leaf: Leaf) -> Peer:
+    """A server that allows ten requests at a time."""
+    return start(lambda folder: nghttpd.start(folder, leaf, streams=10))
+
+
+def test_a_narrow_server_is_served_in_order(narrow: Peer) -> None:
+    finished: list[int] = []
+
+    async def main() -> None:
+        async with AsyncClient(
+            versions=("h2",), verify=str(narrow.ca), timeout=60.0, max_per_origin=1
+        ) as client:
+
+            async def ask(number: int) -> AsyncResponse:
+                response = await client.get(narrow.url("h2"))
+                finished.append(number)
+                return response
+
+            # Before its settings have come, more is sent than it takes.
+            await client.get(narrow.url("h2"))
+            responses = await asyncio.gather(*(ask(number) for number in range(2_000)))
+            ids = [response.stream_id for response in responses]
+            # In the order of the tasks: nobody overtakes who waits.
+            assert ids == sorted(ids)
+            assert len(client.connections) == 1
+        assert max(abs(place - number) for place, number in enumerate(finished)) <= 40
+
+    run(main())
+
+
+def test_requests_over_http_1_wait_for_a_connection_of_few(
+    server: Peer, make_client: MakeClient
+) -> None:
+    async def main() -> None:
+        async with make_client("h1", max_per_origin=5) as client:
+            url = server.url("h1s")
+            responses = await asyncio.gather(*(client.get(url) for _ in range(500)))
+            assert all(response.content == b"hello world" for response in responses)
+            assert len(client.connections) == 5
+
+    run(main())
+
+
+def test_a_burst_opens_one_connection_where_it_can_be_shared(
+    server: Peer, make_client: MakeClient
+) -> None:
+    async def main() -> None:
+        async with make_client() as client:
+            await asyncio.gather(*(client.get(server.url("h2")) for _ in range(90)))
+            assert [version for _, version in client.connections] == ["h2"]
+
+    run(main())
+
+
+def test_a_slow_reader_does_not_stop_the_others(
+    server: Peer, make_client: MakeClient, listener: str
+) -> None:
+    async def main() -> None:
+        async with (
+            make_client(listener[:2]) as client,
+            client.stream("GET", server.url(listener, "/bytes/20000000")) as slow,
+        ):
+            begun = await slow.read(10)
+            assert len(begun) == 10
+            responses = await asyncio.gather(
+                *(client.get(server.url(listener)) for _ in range(200))
+            )
+            assert all(response.content == b"hello world" for response in responses)
+            rest = 0
+            async for piece in slow.aiter_bytes():
+                rest += len(piece)
+            assert rest == 20_000_000 - 10
+
+    run(main())
+
+
+def test_both_directions_stream_at_once(
+    server: Peer, make_client: MakeClient, listener: str
+) -> None:
+    """More than any window or buffer on the way holds, and each piece waits for its echo."""
+    echoed = asyncio.Event()
+
+    async def ping() -> AsyncIterator[bytes]:
+        for number in range(30):
+            echoed.clear()
+            yield bytes([number]) * 100_000
+            await echoed.wait()
+
+    async def main() -> None:
+        async with (
+            make_client(listener[:2]) as client,
+            client.stream("POST", server.url(listener, "/echo"), content=ping()) as response,
+        ):
+            received = 0
+            async for piece in response.aiter_bytes():
+                received += len(piece)
+                if received % 100_000 == 0:
+                    echoed.set()
+            assert received == 3_000_000
+
+    run(main())
+
+
+def test_many_uploads_at_once(server: Peer, make_client: MakeClient, listener: str) -> None:
+    async def content(number: int) -> AsyncIterator[bytes]:
+        for _ in range(20):
+            yield bytes([number]) * 20_000
+            await asyncio.sleep(0)
+
+    async def main() -> None:
+        async with make_client(listener[:2], max_connections=8) as client:
+            responses = await asyncio.gather(
+                *(
+                    client.post(server.url(listener, "/echo"), content(number))
+                    for number in range(50)
+                )
+            )
+            for number, response in enumerate(responses):
+                assert response.content == bytes([number]) * 400_000
+
+    run(main())
+
+
+def test_other_servers_take_a_thousand_tasks(others: Callable[[str], Peer]) -> None:
+    peer = others("nginx")
+
+    async def main() -> None:
+        async with AsyncClient(
+            versions=("h2",), verify=str(peer.ca), timeout=30.0, max_per_origin=2
+        ) as client:
+            responses = await asyncio.gather(
+                *(client.get(peer.url("h2", "/bytes/16384")) for _ in range(1_000))
+            )
+            assert {len(response.content) for response in responses} == {16_384}
+            # 128 streams each.
+            assert len(client.connections) <= 2
+
+    run(main())

@@ -1,0 +1,160 @@
+"""HTTP/1.1 servers that break the rules: the right error, soon, and in little memory."""
+
+from __future__ import annotations
+
+import functools
+import http.client
+from collections.abc import Callable
+
+import pytest
+
+from peers.chaos import H1, answer, close_at_accept, endless, every, good, reset_at_accept, serve
+from trilane.client import errors
+
+from .memory import little_memory
+from .opening import WAIT_S, Opener, fetch, get
+
+SHORT_S = 0.3
+"""How long the tests wait for what never comes."""
+
+TIMEOUT = errors.ReadTimeout
+CLOSED = errors.ConnectionClosed
+BODY = errors.IncompleteBody
+BROKEN = errors.RemoteProtocolError
+LIMIT = errors.LimitExceeded
+
+# Name of the misbehaviour → where it shows, and as what.
+EXPECTED: dict[str, tuple[str, type[errors.Error]]] = {
+    "reset at accept": ("head", CLOSED),
+    "close at accept": ("head", CLOSED),
+    "silent after accept": ("head", TIMEOUT),
+    "one byte per second": ("head", TIMEOUT),
+    "reset mid-head": ("head", CLOSED),
+    "close mid-head": ("head", CLOSED),
+    "reset mid-body": ("read", BODY),
+    "close mid-body": ("read", BODY),
+    "silent mid-body": ("read", TIMEOUT),
+    "close mid-chunk": ("read", BODY),
+    "endless head": ("head", LIMIT),
+    "endless field line": ("head", LIMIT),
+    "endless chunk extension": ("read", LIMIT),
+    "endless trailers": ("read", LIMIT),
+    "endless 1xx": ("head", LIMIT),
+    "content-length too long": ("read", TIMEOUT),
+    "two content-lengths": ("head", BROKEN),
+    "content-length and chunked": ("head", BROKEN),
+    "unknown transfer coding": ("head", BROKEN),
+    "content-length is no number": ("head", BROKEN),
+    "bad chunk size": ("read", BROKEN),
+    "chunk size above 64 bits": ("read", BROKEN),
+    "garbage": ("head", BROKEN),
+    "line folding": ("head", BROKEN),
+    "switching protocols": ("head", BROKEN),
+}
+# Nothing wrong with these but that they never end.
+ENDLESS = ["endless body", "endless chunks"]
+
+
+def test_every_misbehaviour_has_an_expectation() -> None:
+    assert set(H1) == {*EXPECTED, *ENDLESS, "status 500"}
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_misbehaviour_is_told_as_what_it_is(opener: Opener, name: str) -> None:
+    where, kind = EXPECTED[name]
+    script, _ = H1[name]
+    with little_memory(), serve(script) as chaos:
+        connection = opener.chaos(chaos)
+        exchange = get(connection, "/")
+        wait = SHORT_S if kind is TIMEOUT else WAIT_S
+        wanted: Callable[[float], object] = exchange.head
+        if where == "read":
+            assert exchange.head(WAIT_S) == 200
+            wanted = functools.partial(exchange.read, -1)
+        with pytest.raises(errors.Error) as caught:
+            wanted(wait)
+        assert type(caught.value) is kind
+        assert caught.value.stream_id == 1
+        assert not caught.value.retryable
+        assert str(caught.value)
+        if kind is not TIMEOUT:
+            assert connection.is_closing
+            with pytest.raises(errors.Error) as refused:
+                get(connection, "/")
+            assert refused.value.retryable
+            # It fails in the same way however often it is asked.
+            with pytest.raises(kind):
+                exchange.read(timeout=WAIT_S)
+
+
+@pytest.mark.parametrize("name", ENDLESS)
+def test_what_never_ends_waits_for_its_reader(opener: Opener, name: str) -> None:
+    with serve(H1[name][0]) as chaos:
+        exchange = get(opener.chaos(chaos), "/")
+        assert exchange.head(WAIT_S) == 200
+        with little_memory():
+            taken = 0
+            while taken < 64 << 20:
+                taken += len(exchange.read1(1 << 20, WAIT_S))
+            assert exchange.unread < 1 << 20
+        exchange.cancel()
+
+
+def test_what_came_before_the_end_can_be_read(opener: Opener) -> None:
+    with serve(H1["close mid-body"][0]) as chaos:
+        exchange = get(opener.chaos(chaos), "/")
+        with pytest.raises(http.client.IncompleteRead):
+            exchange.read(timeout=WAIT_S)
+        assert exchange.read1(timeout=WAIT_S) == b"hello"
+        with pytest.raises(errors.IncompleteBody):
+            exchange.read1(timeout=WAIT_S)
+
+
+def test_a_head_that_comes_in_pieces_may_be_waited_for_again(opener: Opener) -> None:
+    with serve(H1["one byte per second"][0]) as chaos:
+        exchange = get(opener.chaos(chaos), "/")
+        for _ in range(3):
+            with pytest.raises(errors.ReadTimeout):
+                exchange.head(0.1)
+        assert not exchange.complete
+
+
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("script", [close_at_accept, reset_at_accept], ids=["close", "reset"])
+def test_a_kept_connection_that_closes_is_likely_retryable(
+    opener: Opener, count: int, script: object
+) -> None:
+    with serve(every(count, script)) as chaos:  # type: ignore[arg-type]
+        connection = opener.chaos(chaos)
+        for _ in range(count):
+            assert fetch(connection, "/") == (200, b"hello world")
+        # Either the end is seen before the request leaves, or in place of its response.
+        with pytest.raises(errors.ConnectionClosed) as caught:
+            get(connection, "/").head(WAIT_S)
+        assert caught.value.retryable
+        assert not connection.is_alive()
+
+
+def test_bytes_that_nobody_asked_for_end_a_connection(opener: Opener) -> None:
+    two = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nfirstHTTP/1.1 200 OK\r\n\r\n"
+    with serve(answer(two)) as chaos:
+        connection = opener.chaos(chaos)
+        assert fetch(connection, "/") == (200, b"first")
+        assert not connection.is_alive()
+        with pytest.raises(errors.Error):
+            get(connection, "/").head(WAIT_S)
+
+
+def test_an_endless_head_is_refused_though_each_line_is_short(opener: Opener) -> None:
+    with serve(endless(b"HTTP/1.1 200 OK\r\n", b"a: b\r\n" * 1000)) as chaos:
+        exchange = get(opener.chaos(chaos), "/")
+        with pytest.raises(errors.LimitExceeded):
+            exchange.head(WAIT_S)
+
+
+def test_a_good_server_is_left_alone(opener: Opener) -> None:
+    with serve(good) as chaos:
+        connection = opener.chaos(chaos)
+        for _ in range(100):
+            assert fetch(connection, "/") == (200, b"hello world")
+        assert chaos.connections == 1

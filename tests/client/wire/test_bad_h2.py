@@ -1,0 +1,301 @@
+"""HTTP/2 servers that break the rules: the right error, soon, and in little memory."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import struct
+from collections.abc import Callable
+
+import pytest
+
+from peers.chaos import serve
+from peers.h2_chaos import (
+    DATA,
+    GOAWAY,
+    H2,
+    HEADERS,
+    RST_STREAM,
+    SETTINGS,
+    answer_in_http_1,
+    flood,
+    frame,
+    replies,
+    reset_each,
+    response,
+    server,
+)
+from trilane.client import errors
+
+from .memory import little_memory
+from .opening import WAIT_S, Opener, fetch, get
+
+SHORT_S = 0.3
+TIMEOUT = errors.ReadTimeout
+BROKEN = errors.RemoteProtocolError
+LIMIT = errors.LimitExceeded
+PROTOCOL_ERROR, FLOW_CONTROL_ERROR, FRAME_SIZE_ERROR = 1, 3, 6
+REFUSED_STREAM, COMPRESSION_ERROR, CALM = 7, 9, 11
+_END_HEADERS = 4
+
+# Name of the misbehaviour → where it shows, as what, and by which code (RFC 9113 §7).
+EXPECTED: dict[str, tuple[str, type[errors.Error], int | None]] = {
+    "silent": ("head", TIMEOUT, None),
+    "zero MAX_CONCURRENT_STREAMS": ("head", TIMEOUT, None),
+    "reset": ("head", errors.ConnectionClosed, None),
+    "RST_STREAM": ("head", errors.StreamReset, 2),
+    "refused for ever": ("head", errors.StreamReset, REFUSED_STREAM),
+    "PUSH_PROMISE": ("head", BROKEN, PROTOCOL_ERROR),
+    "DATA before HEADERS": ("head", BROKEN, PROTOCOL_ERROR),
+    "response without :status": ("head", BROKEN, PROTOCOL_ERROR),
+    "content-length too long": ("read", errors.IncompleteBody, PROTOCOL_ERROR),
+    "bad HPACK index": ("head", BROKEN, COMPRESSION_ERROR),
+    "frame on stream 0": ("head", BROKEN, PROTOCOL_ERROR),
+    "frame too large": ("head", BROKEN, FRAME_SIZE_ERROR),
+    "window overflow": ("head", BROKEN, FLOW_CONTROL_ERROR),
+    "PING flood": ("head", LIMIT, CALM),
+    "SETTINGS flood": ("head", LIMIT, CALM),
+    "endless CONTINUATION": ("head", LIMIT, CALM),
+    "empty DATA flood": ("read", LIMIT, CALM),
+}
+# Those of one stream: the connection goes on.
+OF_ONE_STREAM = {
+    "RST_STREAM",
+    "refused for ever",
+    "DATA before HEADERS",
+    "response without :status",
+    "content-length too long",
+}
+
+
+def test_every_misbehaviour_has_an_expectation() -> None:
+    assert set(H2) == set(EXPECTED)
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_misbehaviour_is_told_as_what_it_is(opener: Opener, name: str) -> None:
+    where, kind, code = EXPECTED[name]
+    with little_memory(), serve(H2[name][0]) as chaos:
+        connection = opener.chaos(chaos, "h2")
+        exchange = get(connection, "/")
+        wait = SHORT_S if kind is TIMEOUT else WAIT_S
+        wanted: Callable[[float], object] = exchange.head
+        if where == "read":
+            assert exchange.head(WAIT_S) == 200
+            wanted = functools.partial(exchange.read, -1)
+        with pytest.raises(errors.Error) as caught:
+            wanted(wait)
+        assert type(caught.value) is kind
+        assert caught.value.stream_id == 1
+        assert caught.value.error_code == code
+        assert caught.value.retryable == (name == "refused for ever")
+        ends = kind is not TIMEOUT and name not in OF_ONE_STREAM
+        assert connection.is_closing == ends
+        if ends:
+            with pytest.raises(errors.Error) as refused:
+                get(connection, "/")
+            assert refused.value.retryable
+
+
+def test_http_1_spoken_where_http_2_was_meant(opener: Opener) -> None:
+    with serve(answer_in_http_1) as chaos:
+        with pytest.raises(errors.Error) as caught:
+            get(opener.chaos(chaos, "h2"), "/").head(WAIT_S)
+        assert isinstance(caught.value, errors.RemoteProtocolError)
+        assert "does not speak HTTP/2" in str(caught.value)
+
+
+def test_one_stream_that_is_reset_leaves_the_others(opener: Opener) -> None:
+    with serve(reset_each(3, 2)) as chaos:
+        connection = opener.chaos(chaos, "h2")
+        outstanding = [get(connection, "/") for _ in range(30)]
+        for index, exchange in enumerate(outstanding, 1):
+            if index % 3:
+                assert (exchange.head(WAIT_S), exchange.read(timeout=WAIT_S)) == (
+                    200,
+                    b"hello world",
+                )
+                continue
+            with pytest.raises(errors.StreamReset) as caught:
+                exchange.head(WAIT_S)
+            assert caught.value.stream_id == exchange.stream_id == index * 2 - 1
+            assert isinstance(caught.value, ConnectionResetError)
+        assert connection.outstanding == 0
+        assert not connection.is_closing
+
+
+def _after(count: int, *parts: bytes, last: int, code: int = 0, close: bool = False) -> object:
+    """A script that answers nothing until `count` requests came, then GOAWAY and `parts`."""
+    seen = 0
+
+    def on_request(_stream: int, writer: asyncio.StreamWriter) -> None:
+        nonlocal seen
+        seen += 1
+        if seen == count:
+            writer.write(frame(GOAWAY, 0, 0, struct.pack(">II", last, code)))
+            for part in parts:
+                writer.write(part)
+            if close:
+                writer.close()
+
+    return server(on_request)
+
+
+def test_goaway_ends_those_above_and_lets_those_below_finish(opener: Opener) -> None:
+    script = _after(5, response(1), response(3), last=3)
+    with serve(script) as chaos:  # type: ignore[arg-type]
+        connection = opener.chaos(chaos, "h2")
+        outstanding = [get(connection, "/") for _ in range(5)]
+        for exchange in outstanding[2:]:
+            with pytest.raises(errors.GoAway) as caught:
+                exchange.head(WAIT_S)
+            assert caught.value.retryable
+            assert caught.value.stream_id == exchange.stream_id
+        for exchange in outstanding[:2]:
+            assert (exchange.head(WAIT_S), exchange.read(timeout=WAIT_S)) == (200, b"hello world")
+        assert connection.is_closing
+        assert connection.capacity == 0
+        with pytest.raises(errors.Error) as refused:
+            get(connection, "/")
+        assert refused.value.retryable
+
+
+def test_goaway_twice_as_in_a_graceful_shutdown(opener: Opener) -> None:
+    first = frame(GOAWAY, 0, 0, struct.pack(">II", 0x7FFF_FFFF, 0))
+    second = frame(GOAWAY, 0, 0, struct.pack(">II", 1, 0))
+
+    def on_request(stream: int, writer: asyncio.StreamWriter) -> None:
+        if stream == 3:
+            writer.write(first + second + response(1))
+
+    with serve(server(on_request)) as chaos:
+        connection = opener.chaos(chaos, "h2")
+        kept, refused = get(connection, "/"), get(connection, "/")
+        assert (kept.head(WAIT_S), kept.read(timeout=WAIT_S)) == (200, b"hello world")
+        with pytest.raises(errors.GoAway) as caught:
+            refused.head(WAIT_S)
+        assert caught.value.retryable
+
+
+def test_goaway_and_close_with_a_request_in_the_middle(opener: Opener) -> None:
+    head = frame(HEADERS, _END_HEADERS, 1, b"\x88") + frame(DATA, 0, 1, b"hel")
+    with serve(_after(1, head, last=1, close=True)) as chaos:  # type: ignore[arg-type]
+        exchange = get(opener.chaos(chaos, "h2"), "/")
+        assert exchange.head(WAIT_S) == 200
+        with pytest.raises(errors.RemoteError) as caught:
+            exchange.read(timeout=WAIT_S)
+        assert isinstance(caught.value, errors.IncompleteBody | errors.ConnectionClosed)
+        assert not caught.value.retryable
+        assert exchange.read1(timeout=WAIT_S) == b"hel"
+
+
+def test_goaway_on_an_idle_connection_is_seen_before_the_next_request(opener: Opener) -> None:
+    with serve(_after(1, last=1)) as chaos:  # type: ignore[arg-type]
+        connection = opener.chaos(chaos, "h2")
+        with pytest.raises(errors.ReadTimeout):
+            get(connection, "/").head(SHORT_S)
+        assert connection.is_closing
+        assert not connection.is_alive()
+
+
+def test_goaway_with_an_error_names_it(opener: Opener) -> None:
+    with serve(_after(1, last=0, code=CALM)) as chaos:  # type: ignore[arg-type]
+        with pytest.raises(errors.Error) as caught:
+            get(opener.chaos(chaos, "h2"), "/").head(WAIT_S)
+        assert caught.value.error_code == CALM
+
+
+def test_refused_streams_are_retryable_and_nothing_else_is(opener: Opener) -> None:
+    for code in range(14):
+        if code == 0:
+            continue
+        with serve(reset_each(1, code)) as chaos:
+            with pytest.raises(errors.StreamReset) as caught:
+                get(opener.chaos(chaos, "h2"), "/").head(WAIT_S)
+            assert caught.value.error_code == code
+            assert caught.value.retryable == (code == REFUSED_STREAM)
+
+
+def test_a_response_that_is_whole_before_no_error_ends_the_upload(opener: Opener) -> None:
+    # RFC 9113 §8.1: a complete response, then RST_STREAM(NO_ERROR): stop sending content.
+    stop = replies(response, lambda stream: frame(RST_STREAM, 0, stream, struct.pack(">I", 0)))
+    with serve(server(stop)) as chaos:
+        connection = opener.chaos(chaos, "h2")
+        for _ in range(50):
+            exchange = connection.submit("POST", "/", [], streaming=True)
+            assert (exchange.head(WAIT_S), exchange.read(timeout=WAIT_S)) == (200, b"hello world")
+            exchange.write(b"x" * (1 << 20), WAIT_S)
+            exchange.finish(timeout=WAIT_S)
+            assert not exchange.upload_open
+        assert connection.outstanding == 0
+        assert not connection.is_closing
+
+
+def test_early_responses_without_reset_do_not_use_up_the_connection(opener: Opener) -> None:
+    limit = struct.pack(">HI", 3, 8)
+    with serve(server(replies(response), settings=limit)) as chaos:
+        connection = opener.chaos(chaos, "h2")
+        for _ in range(50):
+            exchange = connection.submit("POST", "/", [], streaming=True)
+            assert (exchange.head(WAIT_S), exchange.read(timeout=WAIT_S)) == (200, b"hello world")
+        del exchange
+        assert connection.capacity == 8
+        assert fetch(connection, "/") == (200, b"hello world")
+
+
+def test_a_connection_without_streams_is_full(opener: Opener) -> None:
+    limit = struct.pack(">HI", 3, 2)
+    with serve(server(lambda *_: None, settings=limit)) as chaos:
+        connection = opener.chaos(chaos, "h2")
+        first = get(connection, "/")
+        with pytest.raises(errors.ReadTimeout):
+            first.head(SHORT_S)
+        second = get(connection, "/")
+        assert connection.capacity == 0
+        with pytest.raises(errors.Full) as caught:
+            get(connection, "/")
+        assert caught.value.retryable
+        second.cancel()
+        assert connection.capacity == 1
+
+
+def test_settings_may_change_in_the_middle(opener: Opener) -> None:
+    def on_request(stream: int, writer: asyncio.StreamWriter) -> None:
+        # HEADER_TABLE_SIZE, MAX_CONCURRENT_STREAMS, INITIAL_WINDOW_SIZE, MAX_FRAME_SIZE.
+        values = [
+            (1, stream * 7 % 4096),
+            (3, 1 + stream % 5),
+            (4, stream * 1000),
+            (5, 16384 + stream),
+        ]
+        writer.write(frame(SETTINGS, 0, 0, b"".join(struct.pack(">HI", *each) for each in values)))
+        writer.write(response(stream))
+
+    with serve(server(on_request)) as chaos:
+        connection = opener.chaos(chaos, "h2")
+        for index in range(60):
+            exchange = connection.submit("GET", f"/{index}", [(f"x-{index}", "y" * index)])
+            assert (exchange.head(WAIT_S), exchange.read(timeout=WAIT_S)) == (200, b"hello world")
+            settings = connection.settings()
+            assert settings["initial_window_size"] == exchange.stream_id * 1000
+            assert settings["max_frame_size"] == 16384 + exchange.stream_id
+            assert connection.capacity == 1 + exchange.stream_id % 5
+
+
+@pytest.mark.parametrize(
+    "frames",
+    [
+        frame(RST_STREAM, 0, 1, struct.pack(">I", 8)),
+        frame(0x42, 0, 0, b"unknown"),
+        frame(2, 0, 1, bytes(5)),
+        frame(8, 0, 0, struct.pack(">I", 1)),
+        frame(7, 0, 0, struct.pack(">II", 0x7FFF_FFFF, 0)),
+        frame(6, 1, 0, b"unasked!"),
+    ],
+    ids=["RST_STREAM", "unknown", "PRIORITY", "WINDOW_UPDATE", "GOAWAY", "PING ACK"],
+)
+def test_a_flood_ends_and_is_not_answered_for_ever(opener: Opener, frames: bytes) -> None:
+    with little_memory(), serve(flood(frames * 256)) as chaos:
+        exchange = get(opener.chaos(chaos, "h2"), "/")
+        with pytest.raises(errors.Error):
+            exchange.head(1.0)

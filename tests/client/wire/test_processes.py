@@ -1,0 +1,106 @@
+"""Ctrl-C in every wait, the end of the interpreter in every state, and forks."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from e2e.conftest import Peers
+from peers.chaos import H1, serve, silent
+
+TESTS = Path(__file__).resolve().parents[2]
+PATIENCE_S = 30.0
+
+
+@contextlib.contextmanager
+def running(name: str, port: int) -> Iterator[subprocess.Popen[str]]:
+    """A program of `programs`, ended with the context."""
+    path = os.pathsep.join([str(TESTS.parent / "python"), str(TESTS)])
+    with subprocess.Popen(
+        [sys.executable, "-X", "faulthandler", "-m", "client.wire.programs", name, str(port)],
+        env={**os.environ, "PYTHONPATH": path},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as child:
+        try:
+            yield child
+        finally:
+            child.kill()
+
+
+def _until_ready(child: subprocess.Popen[str]) -> None:
+    assert child.stdout is not None
+    line = child.stdout.readline()
+    assert line == "ready\n", child.communicate()[1]
+    # From the words to the wait; a signal that comes sooner ends the program just the same.
+    time.sleep(0.15)
+
+
+SILENT = [
+    "connecting_tls",
+    "connecting_quic",
+    "connecting_tcp",
+    "head",
+    "head_h2",
+    "write",
+    "informational",
+    "http_connection",
+    "client",
+    "follower",
+]
+
+
+@pytest.mark.parametrize("name", [*SILENT, "read", "readinto"])
+def test_ctrl_c_ends_a_wait(name: str) -> None:
+    script = silent if name in SILENT else H1["silent mid-body"][0]
+    with serve(script) as chaos, running(name, chaos.port) as child:
+        _until_ready(child)
+        child.send_signal(signal.SIGINT)
+        began = time.monotonic()
+        _, err = child.communicate(timeout=PATIENCE_S)
+        assert time.monotonic() - began < 10
+    assert err.rstrip().endswith("KeyboardInterrupt"), err
+    assert child.returncode == -signal.SIGINT
+
+
+def test_a_wait_that_was_interrupted_can_be_taken_up_again() -> None:
+    with (
+        serve(H1["silent mid-body"][0]) as chaos,
+        running("goes_on_after_interrupt", chaos.port) as child,
+    ):
+        _until_ready(child)
+        child.send_signal(signal.SIGINT)
+        out, err = child.communicate(timeout=PATIENCE_S)
+    assert (out, err, child.returncode) == ("hello\n", "", 0)
+
+
+@pytest.mark.parametrize("name", ["exit_with_requests", "exit_with_threads", "exit_with_client"])
+def test_the_interpreter_ends_though_the_server_is_silent(name: str) -> None:
+    with serve(silent) as chaos, running(name, chaos.port) as child:
+        out, err = child.communicate(timeout=PATIENCE_S)
+    assert (out, err, child.returncode) == ("ready\n", "", 0)
+
+
+def test_the_interpreter_ends_in_the_middle_of_requests(peers: Peers) -> None:
+    port = int(peers["nghttpd-plain"].bases["h2c"].rpartition(":")[2])
+    for _ in range(5):
+        with running("exit_with_busy_threads", port) as child:
+            out, err = child.communicate(timeout=PATIENCE_S)
+        assert (out, err, child.returncode) == ("ready\n", "", 0)
+
+
+@pytest.mark.parametrize("name", ["fork_while_busy", "fork_and_drop", "fork_with_client"])
+def test_forks(peers: Peers, name: str) -> None:
+    port = int(peers["nghttpd-plain"].bases["h2c"].rpartition(":")[2])
+    with running(name, port) as child:
+        out, err = child.communicate(timeout=PATIENCE_S * 2)
+    assert (out, err, child.returncode) == ("done\n", "", 0)
