@@ -14,8 +14,17 @@ if TYPE_CHECKING:
     from .authority import Leaf
 
 
-def start(folder: Path, leaf: Leaf, *, versions: tuple[str, ...] = ("h1", "h2", "h3")) -> Peer:
-    """Start it in `folder`; `versions` are those of the TLS port."""
+def start(
+    folder: Path,
+    leaf: Leaf,
+    *,
+    versions: tuple[str, ...] = ("h1", "h2", "h3"),
+    codings: tuple[str, ...] = (),
+) -> Peer:
+    """Start it in `folder`; `versions` are those of the TLS port.
+
+    `codings` ("gzip", "zstd") are what it compresses files of text with, the first that fits.
+    """
     program = find("caddy", "apt-get install caddy")
     folder.mkdir(parents=True, exist_ok=True)
     plain, tls = free_port(), free_port()
@@ -23,6 +32,10 @@ def start(folder: Path, leaf: Leaf, *, versions: tuple[str, ...] = ("h1", "h2", 
         {"match": [{"path": ["/hello", "/upload"]}], "handle": [_respond("hello world")]},
         {"handle": [{"handler": "file_server", "root": str(documents(folder))}]},
     ]
+    if codings:
+        encodings: dict[str, object] = {coding: {} for coding in codings}
+        encode = {"handler": "encode", "encodings": encodings, "prefer": list(codings)}
+        routes.insert(0, {"handle": [encode]})
     config = {
         "admin": {"disabled": True},
         "storage": {"module": "file_system", "root": str(folder / "storage")},

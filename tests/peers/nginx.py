@@ -42,6 +42,7 @@ http {{
     ssl_protocols {protocols};
     ssl_session_cache shared:trilane:1m;
     {verify}
+    {directives}
     server {{
         listen {host}:{plain} reuseport backlog=4096;
         listen {host}:{tls} ssl backlog=4096;
@@ -74,12 +75,13 @@ def start(
     protocols: str = "TLSv1.2 TLSv1.3",
     files: int = 4096,
     ports: tuple[int, int, int, int] | None = None,
+    directives: str = "",
 ) -> Peer:
     """Start it in `folder`.
 
     `keepalive_requests` is how many requests it takes per connection; `client_ca` makes it ask for
     a client certificate of that authority; `files` limits its connections; `ports` are those of a
-    predecessor, in the order h1, h1s, h2c, h2.
+    predecessor, in the order h1, h1s, h2c, h2; `directives` are more lines for its `http` block.
     """
     program = find("nginx", "apt-get install nginx-light")
     folder.mkdir(parents=True, exist_ok=True)
@@ -98,6 +100,7 @@ def start(
             key=leaf.key,
             protocols=protocols,
             verify=verify,
+            directives=directives,
             host=HOST,
             plain=plain,
             tls=tls,

@@ -590,6 +590,9 @@ impl State {
 
     /// The connection is over: whatever is outstanding ends with it.
     pub(crate) fn over(&mut self, error: Error) {
+        if self.failure.is_none() && self.link.version() == Version::H3 {
+            self.slots.explain(&error);
+        }
         for slot in self.slots.open_slots() {
             self.slots.fail(slot, error.clone());
         }

@@ -329,7 +329,7 @@ impl Exchange {
         let shared = &self.connection.shared;
         let mut rest = data;
         while !rest.is_empty() {
-            let mut state = self.wait(Want::Writable, timeout, patience).map_err(late)?;
+            let mut state = self.wait_to_write(timeout, patience)?;
             let slot = state.slots.get_mut(self.slot);
             if slot.error.is_some() {
                 return Err(self.failure(slot));
@@ -380,7 +380,7 @@ impl Exchange {
         patience: &mut dyn Patience,
     ) -> Result<(), Error> {
         let shared = &self.connection.shared;
-        let mut state = self.wait(Want::Writable, timeout, patience).map_err(late)?;
+        let mut state = self.wait_to_write(timeout, patience)?;
         let slot = state.slots.get_mut(self.slot);
         if slot.error.is_some() {
             return Err(self.failure(slot));
@@ -423,8 +423,8 @@ impl Exchange {
         let met = slot.met(want);
         slot.want = (!met).then_some(want);
         slot.waiter = None;
-        if !met && want == Want::End {
-            // Whoever waits for the end takes all of it at once: nothing is held back.
+        let slot = state.slots.get_mut(self.slot);
+        if !met && slot.unread() < slot.limit() {
             self.catch_up(&mut state);
         }
         met
@@ -467,6 +467,37 @@ impl Exchange {
         link.resume(id, slots);
         state.flush(&self.connection.shared.socket);
         self.connection.shared.ring_if_needed(state);
+    }
+
+    /// Waits for room. Meanwhile more of the response is taken than otherwise: a server that echoes
+    /// takes no content before its answer is taken, and who should read it waits here.
+    fn wait_to_write(
+        &self,
+        timeout: Option<Duration>,
+        patience: &mut dyn Patience,
+    ) -> Result<MutexGuard<'_, State>, Error> {
+        let mut state = self.connection.shared.lock();
+        let slot = state.slots.get_mut(self.slot);
+        if slot.met(Want::Writable) {
+            return Ok(state);
+        }
+        slot.writing = true;
+        if slot.unread() < slot.limit() {
+            self.catch_up(&mut state);
+        }
+        drop(state);
+        let waited = self.wait(Want::Writable, timeout, patience).map_err(late);
+        match waited {
+            Ok(mut state) => {
+                state.slots.get_mut(self.slot).writing = false;
+                Ok(state)
+            }
+            Err(error) => {
+                let mut state = self.connection.shared.lock();
+                state.slots.get_mut(self.slot).writing = false;
+                Err(error)
+            }
+        }
     }
 
     fn wait(

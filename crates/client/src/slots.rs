@@ -12,6 +12,8 @@ use crate::{Error, Kind};
 pub(crate) const STREAM_WINDOW: u32 = 1 << 20;
 /// A response of which this much is unread is not read on, in bytes.
 pub(crate) const PAUSE_AT: usize = 256 * 1024;
+/// The same, while the one who should read it waits to write, in bytes.
+pub(crate) const PAUSE_WRITER_AT: usize = 64 << 20;
 /// Content of a request that waits to be sent: a writer waits while there is more, in bytes.
 pub(crate) const UPLOAD_LIMIT: usize = 256 * 1024;
 /// Informational responses that are kept.
@@ -77,6 +79,9 @@ pub(crate) struct Slot {
     pub(crate) ended: bool,
     pub(crate) error: Option<Error>,
     pub(crate) paused: bool,
+    /// Whether a thread waits for the server to take content, which the server may not do before its
+    /// answer is taken: an echo.
+    pub(crate) writing: bool,
     pub(crate) upload: Option<Box<Upload>>,
     /// What a thread or an event loop waits for.
     pub(crate) want: Option<Want>,
@@ -112,6 +117,17 @@ impl Slot {
                 }
                 _ => true,
             },
+        }
+    }
+
+    /// How much may be unread before no more is taken from the peer.
+    pub(crate) fn limit(&self) -> usize {
+        match self.want {
+            // Whoever waits for the end takes all of it at once.
+            Some(Want::End) => usize::MAX,
+            Some(Want::Writable) => PAUSE_WRITER_AT,
+            _ if self.writing => PAUSE_WRITER_AT,
+            _ => PAUSE_AT,
         }
     }
 
@@ -248,6 +264,18 @@ impl Slots {
         self.notify(slot);
     }
 
+    /// Why the connection was lost with which these requests have failed: HTTP/3 does not know, QUIC
+    /// does.
+    pub(crate) fn explain(&mut self, cause: &Error) {
+        let failed = self.slots.iter_mut().filter(|slot| slot.live);
+        for error in failed.filter_map(|slot| slot.error.as_mut()) {
+            if error.code.is_none() && matches!(error.kind, Kind::Closed | Kind::Body) {
+                error.code = cause.code;
+                error.message = format!("{}: {}", error.message, cause.message);
+            }
+        }
+    }
+
     /// Tells the waiter of a request, if it has what it waits for.
     #[inline]
     pub(crate) fn notify(&mut self, slot: u32) {
@@ -299,7 +327,7 @@ impl Events for Sink<'_> {
     fn data(&mut self, stream: StreamId, bytes: &[u8]) {
         let slot = self.0.get_mut(stream.slot);
         slot.body.extend_from_slice(bytes);
-        if slot.unread() >= PAUSE_AT && !slot.paused && slot.want != Some(Want::End) {
+        if !slot.paused && slot.unread() >= slot.limit() {
             slot.paused = true;
             self.0.full.push(stream.slot);
         }

@@ -94,6 +94,8 @@ impl Tls {
         }
         let options = quic::Options {
             stream_window: crate::slots::STREAM_WINDOW.into(),
+            // What nobody reads is bounded for each response: it must not hold up the others.
+            connection_window: 1 << 30,
             ..quic::Options::default()
         };
         let config = quic::Config::new(&self.0.base.with_alpn(vec![b"h3".to_vec()]), &options)

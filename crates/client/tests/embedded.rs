@@ -279,3 +279,40 @@ fn requests_leave_though_nobody_waits() {
         assert!(exchanges.iter().all(Exchange::is_complete), "{version:?}");
     }
 }
+
+#[test]
+fn an_echo_is_read_after_all_of_it_was_written() {
+    let piece = vec![7; 256 * 1024];
+    for version in VERSIONS {
+        let connection = connect(version);
+        let content = Content::Streamed {
+            length: None,
+            raw: false,
+        };
+        let exchange = connection
+            .submit(submission("POST", "/echo", content))
+            .unwrap();
+        for _ in 0..40 {
+            exchange.write(&piece, LIMIT, &mut Forever).unwrap();
+        }
+        exchange
+            .finish(&FieldList::new(), LIMIT, &mut Forever)
+            .unwrap();
+        assert_eq!(all(&exchange).len(), 40 * piece.len(), "{version:?}");
+    }
+}
+
+#[test]
+fn a_hundred_slow_readers_stall_nobody() {
+    for version in [Version::H2, Version::H3] {
+        let connection = connect(version);
+        let slow: Vec<_> = (0..100).map(|_| get(&connection, "/bytes/4m")).collect();
+        for exchange in &slow {
+            assert_eq!(exchange.head(LIMIT, &mut Forever), Ok(200));
+        }
+        assert_eq!(all(&get(&connection, "/bytes/1m")).len(), 1 << 20);
+        for exchange in &slow {
+            assert_eq!(all(exchange).len(), 4 << 20, "{version:?}");
+        }
+    }
+}
