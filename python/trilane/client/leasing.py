@@ -86,6 +86,13 @@ class Pool:
         if self._returned or self._router.discarded:
             self._collect()
 
+    def full(self, entry: Entry[Connection]) -> bool:
+        """End a lease whose request the connection did not take. True: leave it a moment."""
+        with self._lock:
+            alone = self._router.full(entry, monotonic())
+        self._collect()
+        return alone
+
     def learn(self, origin: Origin, value: str, age_s: float) -> None:
         """Take in the field `alt-svc`."""
         with self._lock:

@@ -65,6 +65,11 @@ class Request:
         """Whether it can be sent (again)."""
         return self.upload is None or self.upload.replayable
 
+    @property
+    def is_streaming(self) -> bool:
+        """Whether something follows the head."""
+        return self.upload is not None or bool(self.trailers)
+
     def believe(self) -> None:
         """Take what the caller's own fields say about the sending.
 
