@@ -11,6 +11,8 @@ from .errors import InvalidRequest
 Field: TypeAlias = tuple[str | bytes, str | bytes]
 Fields: TypeAlias = Mapping[str, str] | Iterable[Field]
 
+OF_SENDING: Final = frozenset({"content-length", "expect", "transfer-encoding"})
+"""Fields that say how to send."""
 _CONTINUE: Final = "100-continue"
 
 
