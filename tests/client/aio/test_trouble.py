@@ -316,7 +316,6 @@ def _script(body: str) -> str:
     head = """
         import asyncio, sys
         from trilane.client.aio import AsyncClient
-from trilane.client.aio.link import Link
         url, ca = sys.argv[1:]
     """
     return textwrap.dedent(head) + textwrap.dedent(body)
