@@ -133,7 +133,7 @@ class Awaiting:
             )
             if not plan.discard:
                 return Answer(streamed.status, streamed.version, await streamed.read())
-            size = await counted_async(streamed.iter_bytes(PIECE))
+            size = await counted_async(streamed.aiter_bytes(PIECE))
             return Answer(streamed.status, streamed.version, b"", size)
 
     async def close(self) -> None:
