@@ -138,7 +138,7 @@ class Awaiting:
 
     async def close(self) -> None:
         """Close the pool."""
-        await self._client.close()
+        await self._client.aclose()
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterable, Iterable
 
-PIECE = 1 << 18
+PIECE = 1 << 16
 """How much is asked for at a time, in bytes, where the library lets the caller say."""
 
 

@@ -86,7 +86,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     # asyncio takes longer to import than all of this.
     if name in ("AsyncClient", "AsyncResponse"):
-        from . import aio
+        from . import aio  # noqa: PLC0415 - see above
 
         return getattr(aio, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

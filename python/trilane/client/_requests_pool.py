@@ -9,9 +9,11 @@ share one of HTTP/2 or HTTP/3.
 
 from __future__ import annotations
 
+import functools
 import ssl
 import sys
 import threading
+import weakref
 from collections.abc import Mapping, Sequence
 from http.client import ResponseNotReady
 from typing import Any, Final
@@ -30,6 +32,7 @@ from urllib3.util.util import to_str
 
 from . import errors
 from ._requests_response import RawResponse
+from .answer import Response
 from .lanes import Proxy
 from .origins import Origin
 from .pool import Client
@@ -92,7 +95,7 @@ class Seat:
         method, url, fields, content, connect_s = self._prepared
         self._prepared = None
         try:
-            response = self._pool.client.send(
+            response = self._pool.send(
                 method,
                 self._pool.base,
                 fields,
@@ -160,9 +163,19 @@ class HTTPPool(HTTPConnectionPool):
         """Whether certificates are verified: without TLS there are none."""
         return False
 
-    @property
-    def client(self) -> Client:
-        """The client of this pool, made when it is first needed."""
+    def send(self, *request: Any, **options: Any) -> Response:
+        """`Client.send` of this pool's client."""
+        while True:
+            try:
+                return self._current().send(*request, **options)
+            except errors.ClientClosed:
+                # Another thread has closed the session, and nothing was sent yet: begin anew, as a
+                # session that was closed can be used again.
+                if self.pool is None:
+                    raise
+
+    def _current(self) -> Client:
+        """The client, made when it is first needed."""
         client = self._client
         if client is None:
             with self._making:
@@ -226,6 +239,35 @@ class HTTPSPool(HTTPPool, HTTPSConnectionPool):
             cert=(self.cert_file, self.key_file) if self.key_file else self.cert_file,
             proxies=proxy,
         )
+
+
+class Pools:
+    """Makes the pools of one adapter, for urllib3's managers, and remembers those in use."""
+
+    def __init__(self, versions: tuple[str, ...]) -> None:
+        self._versions = versions
+        self._lock = threading.Lock()
+        self._made: weakref.WeakSet[HTTPPool] = weakref.WeakSet()
+
+    def classes(self) -> dict[str, Any]:
+        """What makes a pool, by scheme: no classes, but a manager does nothing else with them."""
+        return {
+            "http": functools.partial(self._make, HTTPPool),
+            "https": functools.partial(self._make, HTTPSPool),
+        }
+
+    def retire(self) -> None:
+        """`retire` every pool."""
+        with self._lock:
+            pools = list(self._made)
+        for pool in pools:
+            pool.retire()
+
+    def _make(self, kind: type[HTTPPool], host: str, port: int, **options: Any) -> HTTPPool:
+        pool = kind(host, port, **options, versions=self._versions)
+        with self._lock:
+            self._made.add(pool)
+        return pool
 
 
 def _compose(url: str, headers: Mapping[str, str | bytes]) -> list[tuple[str, str | bytes]]:

@@ -74,6 +74,9 @@ class Response:
         self._fields = fields
         self._headers: Headers | None = None
         self._content: bytes | None = None
+        self._reason = ""
+        self._informational: list[tuple[int, list[tuple[str, str]]]] = []
+        self._trailers: list[tuple[str, str]] = []
 
     @property
     def url(self) -> str:
@@ -253,12 +256,13 @@ class Response:
         exchange, sent = self._exchange, self._sent
         if exchange is None or sent is None:
             return
-        if self._fields is None:
-            self._fields = exchange.fields()
-        self._reason = exchange.reason
-        self._informational = exchange.informational
-        self._trailers = exchange.trailers()
         self._exchange = self._sent = None
+        if not sent.entry.inherited:
+            if self._fields is None:
+                self._fields = exchange.fields()
+            self._reason = exchange.reason
+            self._informational = exchange.informational
+            self._trailers = exchange.trailers()
         sent.end()
 
     def __enter__(self) -> Self:

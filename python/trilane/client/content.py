@@ -114,7 +114,9 @@ def _length(file: Readable) -> int | None:
         try:
             end: int = os.fstat(file.fileno()).st_size  # type: ignore[attr-defined]
         except (OSError, AttributeError):
-            end = file.seek(0, os.SEEK_END)  # type: ignore[attr-defined]
+            # Not what `seek` gives: files of the caller's own may give nothing.
+            file.seek(0, os.SEEK_END)  # type: ignore[attr-defined]
+            end = file.tell()  # type: ignore[attr-defined]
             file.seek(here)  # type: ignore[attr-defined]
     except (OSError, AttributeError, ValueError):
         return None

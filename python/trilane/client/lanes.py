@@ -123,9 +123,9 @@ class Entry(Generic[Connection]):
     __slots__ = (
         "alternative",
         "connection",
-        "descriptor",
         "idle",
         "idle_since",
+        "inherited",
         "leases",
         "retired",
         "reused",
@@ -153,8 +153,8 @@ class Entry(Generic[Connection]):
         """Whether nobody used it when it was handed out: it may have been closed meanwhile."""
         self.idle_since = now
         self.retired = False
-        self.descriptor = -1
-        """For the owner: the socket, to be left alone in a forked child."""
+        self.inherited = False
+        """For the owner: whether it belongs to the process that this one was forked from."""
 
 
 class Ticket(Generic[Connection]):

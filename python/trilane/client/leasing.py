@@ -199,10 +199,8 @@ class Pool:
                 race=attempt.race_s,
                 unix=attempt.unix,
             )
-            descriptor = connection.fileno()
             with self._lock:
                 entry = self._router.opened(attempt, connection, monotonic())
-                entry.descriptor = descriptor
         except Error as error:
             with self._lock:
                 again = self._router.failed(attempt, error, monotonic())
@@ -245,24 +243,13 @@ class Pool:
 
     def _after_fork(self) -> None:
         """Begin with nothing: the connections are the parent's, and so are locked locks."""
-        entries = self._router.entries
-        if entries:
-            nowhere = os.open(os.devnull, os.O_RDWR)
-            for entry in entries:
-                # Whatever still holds the connection here can say nothing to the peer any more.
-                if entry.descriptor >= 0:
-                    os.dup2(nowhere, entry.descriptor, inheritable=False)
-                # One lease that never ends: no release closes it.
-                entry.retired = True
-                entry.leases += 1
-            os.close(nowhere)
-            _inherited.extend(entries)
+        for entry in self._router.entries:
+            # To let go of a connection is all that the native part allows here.
+            entry.inherited = entry.retired = True
         self._begin()
 
 
 _pools: weakref.WeakSet[Pool] = weakref.WeakSet()
-# Kept for ever: to drop a connection could need a lock that a thread of the parent had.
-_inherited: list[Entry[Connection]] = []
 
 
 def _after_fork() -> None:

@@ -11,7 +11,6 @@ Threads that share a session share its HTTP/2 and HTTP/3 connections.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,7 +24,7 @@ from requests.exceptions import InvalidSchema
 from urllib3 import PoolManager, Retry, proxy_from_url
 from urllib3.util import parse_url
 
-from ._requests_pool import HTTPPool, HTTPSPool
+from ._requests_pool import Pools
 from .lanes import VERSIONS, Policy
 
 __all__ = ["TrilaneAdapter"]
@@ -73,17 +72,14 @@ class TrilaneAdapter(HTTPAdapter):
         Of those `ssl_context` (its authorities and whether it verifies) and `source_address` are
         understood. Where another would change whom to trust, the first request raises ValueError.
         """
+        self._pools = Pools(self.versions)
         super().init_poolmanager(connections, maxsize, block, **pool_kwargs)
         self._take_over(self.poolmanager)
 
     def close(self) -> None:
         """Close what lies idle, and the rest when its responses end. It can be used again."""
-        for manager in (self.poolmanager, *self.proxy_manager.values()):
-            # urllib3 leaves it to the garbage collector, which a kept response holds up.
-            for key in manager.pools.keys():  # noqa: SIM118 # it has no iterator
-                pool = manager.pools.get(key)
-                if isinstance(pool, HTTPPool):
-                    pool.retire()
+        # urllib3 leaves it to the garbage collector, which a response that is kept holds up.
+        self._pools.retire()
         super().close()
 
     def proxy_manager_for(self, proxy: str, **proxy_kwargs: Any) -> Any:
@@ -115,9 +111,4 @@ class TrilaneAdapter(HTTPAdapter):
 
     def _take_over(self, manager: PoolManager) -> None:
         """Let urllib3's manager make our pools."""
-        # Calling one makes a pool, which is all that urllib3 does with them.
-        make: dict[str, Any] = {
-            "http": functools.partial(HTTPPool, versions=self.versions),
-            "https": functools.partial(HTTPSPool, versions=self.versions),
-        }
-        manager.pool_classes_by_scheme = make
+        manager.pool_classes_by_scheme = self._pools.classes()

@@ -72,6 +72,8 @@ class Sent:
     def end(self) -> None:
         """It is over, one way or the other: others can have the connection. To be called once."""
         exchange, entry = self.exchange, self.entry
+        if entry.inherited:
+            return
         complete = self.complete and exchange.complete
         if not complete:
             exchange.cancel()

@@ -82,6 +82,16 @@ def tls_of(verify: Verify = True, cert: Certificate = None) -> Tls:
     return made
 
 
+def _after_fork() -> None:
+    """Load anew: another thread of the parent may have had the lock, or that of a session cache."""
+    global _lock  # noqa: PLW0603 - the parent's
+    _lock = threading.Lock()
+    _made.clear()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
 def _digest(items: object) -> bytes:
     # Not the private key itself: it should not stay in memory for a comparison.
     digest = hashlib.sha256()

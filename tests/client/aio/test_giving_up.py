@@ -18,6 +18,20 @@ from trilane.client.timeouts import Timeouts
 from .conftest import MakeClient, run
 
 
+def at_rest(client: AsyncClient) -> bool:
+    """Whether nothing of a request is left: no lease, no place in a queue, no future."""
+    pool = client._pool
+    assert pool is not None
+    links = [entry.connection for entry in pool.router.entries]
+    return (
+        pool.queued == 0
+        and all(entry.leases == 0 for entry in pool.router.entries)
+        and not any(link._readers or link._writers or link._duplex for link in links)
+        and not any(link._whole or link.parked for link in links)
+        and not any(map(len, pool._deadlines._by_limit.values()))
+    )
+
+
 def test_a_cancelled_task_ends_its_own_stream_only(server: Peer, make_client: MakeClient) -> None:
     async def main() -> None:
         async with make_client("h2", max_per_origin=1) as client:
@@ -59,6 +73,7 @@ def test_a_storm_of_cancellations_leaves_the_connection_usable(
                     *(client.get(server.url(listener)) for _ in range(100))
                 )
                 assert all(response.content == b"hello world" for response in responses)
+                assert at_rest(client)
 
     run(main())
 
@@ -82,6 +97,7 @@ def test_cancelled_among_others_at_random(server: Peer, make_client: MakeClient)
                     continue
                 assert not isinstance(result, BaseException), result
                 assert result.content == b"hello world"
+            assert at_rest(client)
 
     run(main())
 

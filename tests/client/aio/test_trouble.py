@@ -185,6 +185,24 @@ def test_failing_content_ends_the_request_with_its_own_error(
     run(main())
 
 
+@pytest.mark.parametrize("given", [b"too little", b"far too much for that"])
+def test_content_of_another_length_than_announced_is_an_error(
+    server: Peer, make_client: MakeClient, listener: str, given: bytes
+) -> None:
+    async def content() -> AsyncIterator[bytes]:
+        yield given
+
+    async def main() -> None:
+        async with make_client(listener[:2]) as client:
+            with pytest.raises(errors.Error):
+                await client.post(
+                    server.url(listener, "/hello"), content(), headers={"content-length": "15"}
+                )
+            assert (await client.get(server.url(listener))).content == b"hello world"
+
+    run(main())
+
+
 def test_an_answer_before_the_content_has_been_sent_is_the_answer() -> None:
     closed = asyncio.Event()
 

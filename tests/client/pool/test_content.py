@@ -98,6 +98,21 @@ def test_an_object_that_only_reads() -> None:
     assert not following.replayable
 
 
+def test_a_file_whose_seek_says_nothing() -> None:
+    class Quiet(io.BytesIO):
+        def seek(self, *where: int) -> None:  # type: ignore[override]
+            super().seek(*where)
+
+    file = Quiet(b"skipped content")
+    file.seek(8)
+    _, following = upload(file, "PUT")
+    assert following is not None
+    assert following.length == 7
+    assert _all(following) == b"content"
+    assert following.replayable
+    assert _all(following) == b"content"
+
+
 def test_an_iterable_is_sent_once_and_a_list_too() -> None:
     blocks: list[Block | str] = [b"a", b"", "ü"]
     for content in (iter(blocks), blocks):

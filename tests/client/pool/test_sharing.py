@@ -191,12 +191,15 @@ client = Client(versions=({listener!r},), verify={str(server.ca)!r}, timeout=20.
 url = {server.url(listener)!r}
 first = client.get(url)
 held = client.send("GET", {server.url(listener, "/bytes/5m")!r})
+other = client.send("GET", {server.url(listener, "/bytes/5m")!r})
+left = client.send("GET", {server.url(listener, "/bytes/5m")!r})
 pid = os.fork()
 if not pid:
     assert client.connections == []
     second = client.get(url)
     assert second.stream_id == first.stream_id, second.stream_id
-    del held
+    held.close()
+    del other
     client.close()
     sys.exit(3)
 assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 3

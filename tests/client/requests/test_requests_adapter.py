@@ -83,6 +83,22 @@ def test_bytes_files_and_generators_arrive(
     )
 
 
+def test_what_can_only_be_read_arrives(session: requests.Session, server: Server) -> None:
+    class Encoder:
+        """Like the multipart encoder of requests-toolbelt: a length and `read`."""
+
+        def __init__(self) -> None:
+            self.len = 100_000
+            self._left = io.BytesIO(bytes(self.len))
+
+        def read(self, amount: int = -1) -> bytes:
+            return self._left.read(amount)
+
+    answer = session.post(f"{server.https}/echo", data=Encoder())
+    assert answer.request.headers["Content-Length"] == "100000"
+    assert answer.content == bytes(100_000)
+
+
 def test_forms_json_and_multipart_arrive(
     session: requests.Session, server: Server, file: Path
 ) -> None:

@@ -164,6 +164,24 @@ def test_an_endless_answer_is_seen_while_it_is_made(make_session: MakeSession) -
         answer.close()
 
 
+def test_an_answer_before_the_content_was_sent(make_session: MakeSession) -> None:
+    refused = b"HTTP/1.1 413 Too large\r\ncontent-length: 2\r\n\r\nno"
+    # The server reads none of it, and would not for ever.
+    with answering(refused, hold=True) as url:
+        answer = make_session().post(url, data=iter([bytes(1000)] * 50_000), timeout=PATIENCE_S)
+    assert (answer.status_code, answer.content) == (413, b"no")
+
+
+def test_hints_and_trailers(make_session: MakeSession) -> None:
+    hints = b"HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n"
+    chunks = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nsum: 7\r\n\r\n"
+    with answering(hints + chunks) as url:
+        answer = make_session().get(url, timeout=PATIENCE_S)
+    assert (answer.status_code, answer.content) == (200, b"ok")
+    assert answer.raw.trailers == [("sum", "7")]
+    assert answer.raw.stream_id == 1
+
+
 def test_retries_follow_urllib3_s_policy(make_session: MakeSession) -> None:
     busy = b"HTTP/1.1 503 Busy\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
     good = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"

@@ -102,6 +102,31 @@ def test_close_closes_connections(make_session: MakeSession) -> None:
     assert (answer.content, seen) == (b"ok", [b""])
 
 
+def test_a_session_may_be_closed_under_its_users(session: requests.Session, server: Server) -> None:
+    done = threading.Event()
+
+    def close() -> None:
+        for _ in range(25):
+            if not done.wait(0.01):
+                session.close()
+
+    closing = threading.Thread(target=close)
+    closing.start()
+
+    def work(number: int) -> set[str]:
+        for turn in range(EACH):
+            sent = f"{number}/{turn}/".encode() * 2000
+            answer = session.post(f"{server.https}/echo", data=sent, timeout=PATIENCE_S)
+            assert answer.content == sent
+        return {str(number)}
+
+    try:
+        assert len(together(work, 8)) == 8
+    finally:
+        done.set()
+        closing.join(PATIENCE_S)
+
+
 def test_origins_and_tls_options_have_pools_of_their_own(
     make_session: MakeSession, server: Server
 ) -> None:

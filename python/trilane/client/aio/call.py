@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from trilane._core import HEAD, Exchange
-from trilane.client.errors import Error, RemoteError, WriteTimeout
+from trilane.client.errors import Error, Full, RemoteError, WriteTimeout
 from trilane.client.request import Request
 from trilane.client.routing import Attempt, Entry, Route, Ticket
 from trilane.client.timeouts import Timeouts
@@ -27,6 +27,7 @@ class Call:
         "entry",
         "error",
         "exchange",
+        "fields",
         "future",
         "limit",
         "link",
@@ -37,13 +38,18 @@ class Call:
         "sent",
         "ticket",
         "timeouts",
+        "whole",
     )
 
-    def __init__(self, pool: Pool, route: Route, request: Request, timeouts: Timeouts) -> None:
+    def __init__(
+        self, pool: Pool, route: Route, request: Request, timeouts: Timeouts, *, whole: bool
+    ) -> None:
         self.pool = pool
         self.route = route
         self.request = request
         self.timeouts = timeouts
+        self.whole = whole
+        """Whether its task wants all of the response at once."""
         self.began = 0.0
         """When it began to wait for a connection."""
         self.ticket: Ticket[Link] | None = None
@@ -52,6 +58,8 @@ class Call:
         """The lease of its connection, until it is given back."""
         self.link: Link | None = None
         self.exchange: Exchange | None = None
+        self.fields: list[tuple[str, str]] | None = None
+        """The fields of the response, where they were needed on the way."""
         self.sending: asyncio.Task[None] | None = None
         """What writes its content, where that follows the head."""
         self.sent = True
@@ -62,8 +70,8 @@ class Call:
         """What its task waits for; False: for too long."""
         self.limit: Limit | None = None
 
-    def submit(self, link: Link) -> None:
-        """Send it on a connection that has room for it; `error` says if that fails."""
+    def submit(self, link: Link) -> bool:
+        """Send it on a connection; False: it has no room. `error` says if that fails."""
         self.link = link
         request = self.request
         streaming = request.upload is not None or bool(request.trailers)
@@ -80,15 +88,20 @@ class Call:
                 streaming=streaming,
                 length=request.length,
             )
+        except Full:
+            return False
         except Error as error:
             self.error = error
-            return
+            return True
         self.exchange = exchange
+        if self.whole:
+            link.whole(exchange)
         if streaming:
             self.sent = False
             link.upload(exchange)
             self.sending = self.pool.loop.create_task(send(self, link, exchange))
             self.sending.add_done_callback(self._sent)
+        return True
 
     def listen(self) -> None:
         """Wait for the head of the response, on the future that there is."""
@@ -114,8 +127,10 @@ class Call:
         if isinstance(outcome, Entry):
             # At once: the router goes on for as long as the connection says that it has room.
             self.entry = outcome
-            self.submit(outcome.connection)
-            self.listen()
+            if self.submit(outcome.connection):
+                self.listen()
+            else:
+                outcome.connection.parked.append(self)
         elif isinstance(outcome, Attempt):
             self.clock(None)
             self.pool.open(outcome, self)

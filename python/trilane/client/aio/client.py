@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import json as json_codec
-from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any, Self, TypedDict, Unpack
@@ -116,12 +116,15 @@ class AsyncClient:
 
         Errors: every one of `trilane.client.errors`; exceptions of the content's own pass through.
         """
-        response = await self._begin(method, url, headers, content, json, options)
-        try:
-            await response.aread()
-        except BaseException:
-            response.close()
-            raise
+        address = parse(url)
+        request = self._prepare(method, address, headers, content, json)
+        response = await self._send(request, address, None, options, whole=True)
+        if not response.load():
+            try:
+                await response.aread()
+            except BaseException:
+                response.close()
+                raise
         return response
 
     @asynccontextmanager
@@ -140,7 +143,9 @@ class AsyncClient:
         Content of the request that is still being sent goes on meanwhile, so both directions can
         stream at once. Arguments and errors are those of `request`.
         """
-        response = await self._begin(method, url, headers, content, json, options)
+        address = parse(url)
+        request = self._prepare(method, address, headers, content, json)
+        response = await self._send(request, address, None, options)
         async with response:
             yield response
 
@@ -161,43 +166,48 @@ class AsyncClient:
         The caller awaits `aclose()` of the response.
         """
         address = parse(url)
-        request = self._prepare(method, address, fields, content)
+        request = _request(method, address, fields, content)
         request.believe()
-        return await self._send(request, address, target, options, decodes=False)
+        options.setdefault("decode", False)
+        return await self._send(request, address, target, options)
 
-    async def get(self, url: str, **options: Unpack[_WithHeaders]) -> AsyncResponse:
+    def get(self, url: str, **options: Unpack[_WithHeaders]) -> Coroutine[Any, Any, AsyncResponse]:
         """`request("GET", url)`."""
-        return await self.request("GET", url, **options)
+        return self.request("GET", url, **options)
 
-    async def head(self, url: str, **options: Unpack[_WithHeaders]) -> AsyncResponse:
+    def head(self, url: str, **options: Unpack[_WithHeaders]) -> Coroutine[Any, Any, AsyncResponse]:
         """`request("HEAD", url)`."""
-        return await self.request("HEAD", url, **options)
+        return self.request("HEAD", url, **options)
 
-    async def options(self, url: str, **options: Unpack[_WithHeaders]) -> AsyncResponse:
+    def options(
+        self, url: str, **options: Unpack[_WithHeaders]
+    ) -> Coroutine[Any, Any, AsyncResponse]:
         """`request("OPTIONS", url)`."""
-        return await self.request("OPTIONS", url, **options)
+        return self.request("OPTIONS", url, **options)
 
-    async def delete(self, url: str, **options: Unpack[_WithHeaders]) -> AsyncResponse:
+    def delete(
+        self, url: str, **options: Unpack[_WithHeaders]
+    ) -> Coroutine[Any, Any, AsyncResponse]:
         """`request("DELETE", url)`."""
-        return await self.request("DELETE", url, **options)
+        return self.request("DELETE", url, **options)
 
-    async def post(
+    def post(
         self, url: str, content: AsyncContent = None, **options: Unpack[_WithJson]
-    ) -> AsyncResponse:
+    ) -> Coroutine[Any, Any, AsyncResponse]:
         """`request("POST", url)`."""
-        return await self.request("POST", url, content=content, **options)
+        return self.request("POST", url, content=content, **options)
 
-    async def put(
+    def put(
         self, url: str, content: AsyncContent = None, **options: Unpack[_WithJson]
-    ) -> AsyncResponse:
+    ) -> Coroutine[Any, Any, AsyncResponse]:
         """`request("PUT", url)`."""
-        return await self.request("PUT", url, content=content, **options)
+        return self.request("PUT", url, content=content, **options)
 
-    async def patch(
+    def patch(
         self, url: str, content: AsyncContent = None, **options: Unpack[_WithJson]
-    ) -> AsyncResponse:
+    ) -> Coroutine[Any, Any, AsyncResponse]:
         """`request("PATCH", url)`."""
-        return await self.request("PATCH", url, content=content, **options)
+        return self.request("PATCH", url, content=content, **options)
 
     @property
     def connections(self) -> list[tuple[str, str]]:
@@ -235,16 +245,15 @@ class AsyncClient:
     ) -> None:
         await self.aclose()
 
-    async def _begin(
+    def _prepare(
         self,
         method: str,
-        url: str,
+        address: Address,
         headers: Fields | None,
         content: AsyncContent,
         json: Any,
-        options: AsyncOptions,
-    ) -> AsyncResponse:
-        address = parse(url)
+    ) -> Request:
+        """The request with the client's fields."""
         fields = self._fields
         given = pairs(headers) if headers else []
         if json is not None:
@@ -254,20 +263,9 @@ class AsyncClient:
             given = with_defaults([("authorization", address.authorization)], given)
         if given:
             fields = with_defaults(fields, given)
-        request = self._prepare(method, address, fields, content)
+        request = _request(method, address, fields, content)
         if given or self._believes:
             request.believe()
-        return await self._send(
-            request, address, None, options, decodes=options.get("decode", True)
-        )
-
-    def _prepare(
-        self, method: str, address: Address, fields: Sequence[Field], content: AsyncContent
-    ) -> Request:
-        if not isinstance(content, AsyncIterable):
-            return Request(method, address.target, address.authority, fields, content)
-        request = Request(method, address.target, address.authority, fields)
-        request.body, request.upload = None, AsyncUpload(content)
         return request
 
     async def _send(
@@ -277,27 +275,30 @@ class AsyncClient:
         target: str | None,
         options: AsyncOptions,
         *,
-        decodes: bool,
+        whole: bool = False,
     ) -> AsyncResponse:
         pool = self._pool_here()
         origin = address.origin
         route = self._routes.get(origin) or self._route(origin)
-        url = address.url
         if target is not None:
             request.target = target
         if route.forwards and route.proxy is not None:
             if target is None:
-                request.target = url
+                request.target = address.url
             request.add(route.proxy.fields)
         limits = self._timeouts
+        decodes = True
         if options:
             if options.get("expect_continue"):
                 request.expect_continue()
             request.follow(options.get("trailers", ()))
             limits = timeouts(options.get("timeout", ...), limits)
+            decodes = options.get("decode", True)
         learns = self._learns and origin.scheme == "https" and route.proxy is None
-        answer = await send(pool, route, request, limits, learns=learns)
-        return AsyncResponse(answer, url=url, decodes=decodes, decode_limit=self._max_decoded)
+        call, status = await send(pool, route, request, limits, learns=learns, whole=whole)
+        return AsyncResponse(
+            call, status, address=address, decodes=decodes, decode_limit=self._max_decoded
+        )
 
     def _route(self, origin: Origin) -> Route:
         # Bounded, for crawlers.
@@ -321,6 +322,16 @@ class AsyncClient:
                 " inside of it"
             )
         return pool
+
+
+def _request(
+    method: str, address: Address, fields: Sequence[Field], content: AsyncContent
+) -> Request:
+    if not isinstance(content, AsyncIterable):
+        return Request(method, address.target, address.authority, fields, content)
+    request = Request(method, address.target, address.authority, fields)
+    request.body, request.upload = None, AsyncUpload(content)
+    return request
 
 
 class _WithHeaders(AsyncOptions, total=False):

@@ -11,12 +11,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
-from trilane._core import HEAD, WRITABLE, Connection, Exchange
+from trilane._core import END, HEAD, WRITABLE, Connection, Exchange
 from trilane.client.lanes import Entry
 from trilane.client.request import Field
 
+if TYPE_CHECKING:
+    from .call import Call
+
+# Content that arrives though nobody reads it, in bytes.
+_BUFFERED = 256 * 1024 - 1
 _LOG = logging.getLogger("trilane.client")
 
 _Waits = dict[int, asyncio.Future[bool]]
@@ -41,11 +48,13 @@ class Link:
         "_readers",
         "_reading",
         "_timer",
+        "_whole",
         "_writers",
         "_writing",
         "alt_used",
         "connection",
         "entry",
+        "parked",
         "version",
     )
 
@@ -61,6 +70,11 @@ class Link:
         self.version = connection.version
         self.entry: Entry[Link] | None = None
         """What the router made of it; the owner sets it."""
+        self.parked: deque[Call] = deque()
+        """Requests that it refused though it seemed to have room, for the owner to submit again.
+
+        QUIC grants streams one by one, as old ones have ended on both sides (RFC 9000 §4.6).
+        """
         self.alt_used: str | None = None
         """Where it is, if that is not the origin's own address (RFC 7838 §5)."""
         self._loop = loop
@@ -70,6 +84,7 @@ class Link:
         self._readers: _Waits = {}
         self._writers: _Waits = {}
         self._duplex: dict[int, _Duplex] = {}
+        self._whole: dict[int, Exchange] = {}
         self._flush_due = False
         self._reading = True
         self._writing = False
@@ -86,8 +101,8 @@ class Link:
 
     @property
     def capacity(self) -> int:
-        """How many requests it takes now."""
-        return self.connection.capacity
+        """How many requests it takes now, after those that are parked here."""
+        return 0 if self.parked else self.connection.capacity
 
     @property
     def is_closing(self) -> bool:
@@ -144,6 +159,10 @@ class Link:
             self._read(on=True)
         return future
 
+    def whole(self, exchange: Exchange) -> None:
+        """Who awaits HEAD wants all of the content too, if it is small."""
+        self._whole[exchange.token] = exchange
+
     def upload(self, exchange: Exchange) -> None:
         """Content of the exchange will be written by another task than reads its response."""
         self._duplex[exchange.token] = _Duplex(exchange)
@@ -167,6 +186,7 @@ class Link:
         self._readers.pop(token, None)
         self._writers.pop(token, None)
         self._duplex.pop(token, None)
+        self._whole.pop(token, None)
 
     def wake(self, exchange: Exchange) -> None:
         """Let who reads the exchange look again."""
@@ -191,6 +211,7 @@ class Link:
                     future.set_result(True)
             waits.clear()
         self._duplex.clear()
+        self._whole.clear()
         self._ended(self)
 
     def _flush(self) -> None:
@@ -220,6 +241,8 @@ class Link:
         if tokens:
             readers, writers = self._readers, self._writers
             for token in tokens:
+                if self._whole and self._goes_on(token):
+                    continue
                 _wake(readers, token)
                 if writers:
                     # A token does not tell for which of the two it came.
@@ -234,6 +257,18 @@ class Link:
             self._read(on=not connection.outstanding)
         self._arm()
         self._changed(self)
+
+    def _goes_on(self, token: int) -> bool:
+        """Whether the head has come of a response that is wanted whole, and the rest soon will.
+
+        Its task would only be woken to wait again. More than the native part buffers, or an unknown
+        length, has to be read as it comes.
+        """
+        exchange = self._whole.pop(token, None)
+        if exchange is None or exchange.complete:
+            return False
+        length = exchange.content_length
+        return length is not None and length <= _BUFFERED and not exchange.watch(END)
 
     def _look_at_uploads(self) -> None:
         """The native part watches for one state of an exchange; here two are waited for."""

@@ -112,22 +112,28 @@ class Pool:
                     self.router.release(outcome, now, reusable=False)
                     continue
                 call.entry = outcome
-                call.submit(link)
                 call.future = None
-                if call.exchange is not None:
+                if not call.submit(link):
+                    link.parked.append(call)
+                    self._wait(call, now, call.timeouts.pool)
+                elif call.exchange is not None:
                     self._listen(call, link, call.exchange)
-                return
-            call.future = self.loop.create_future()
-            call.began = now
-            if isinstance(outcome, Attempt):
+            elif isinstance(outcome, Attempt):
+                self._wait(call, now, None)
                 self.open(outcome, call)
             else:
                 self.queued += 1
                 call.ticket = self.router.wait(call.route, call.granted)
                 limits = (call.timeouts.connect, call.timeouts.pool)
                 given = [limit for limit in limits if limit is not None]
-                call.clock(self.limit(min(given, default=None)))
+                self._wait(call, now, min(given, default=None))
             return
+
+    def _wait(self, call: Call, now: float, seconds: float | None) -> None:
+        """Let the call wait for a place."""
+        call.future = self.loop.create_future()
+        call.began = now
+        call.clock(self.limit(seconds))
 
     def _listen(self, call: Call, link: Link, exchange: Exchange) -> None:
         call.future = link.expect(exchange, HEAD)
@@ -139,6 +145,8 @@ class Pool:
         """A limit has passed: raise, or wait on where another one counts."""
         timeouts = call.timeouts
         if call.exchange is not None and call.link is not None:
+            if call.whole and call.exchange.watch(HEAD):
+                return  # It does come: who reads the rest has a limit for each wait.
             if call.sending is None or call.sending.done():
                 raise ReadTimeout(
                     f"{call.route.origin} sent no response to {call.request.method} within"
@@ -224,19 +232,23 @@ class Pool:
                 and (there.host, there.port) != attempt.route.origin[1:]
             ):
                 link.alt_used = authority(there.host, there.port, 443)
-            if call is not None and waits:
-                # Before the router hears of it: it would hand all of the room to others.
-                call.submit(link)
+            # Before the router hears of it: it would hand all of the room to others.
+            submitted = call is not None and waits and call.submit(link)
+            if call is not None and waits and not submitted:
+                link.parked.append(call)
             link.entry = entry = self.router.opened(attempt, link, now)
             if call is not None and waits:
                 call.entry = entry
-                call.listen()
+                if submitted:
+                    call.listen()
             else:
                 self.router.release(entry, now, reusable=not link.is_closing)
         self.discard()
 
     def _changed(self, link: Link) -> None:
         """The connection may have more room, by answers or by new settings of the peer."""
+        if link.parked:
+            self._unpark(link)
         entry = link.entry
         if self.queued and entry is not None and entry.shared and not entry.retired:
             # A lease that is given back makes the router look at who waits.
@@ -244,8 +256,20 @@ class Pool:
             self.router.release(entry, self.loop.time(), reusable=not link.is_closing)
             self.discard()
 
+    def _unpark(self, link: Link) -> None:
+        """Submit what the connection had refused, in its order, as far as it goes."""
+        while link.parked:
+            call = link.parked[0]
+            waits = call.entry is not None and call.future is not None and not call.future.done()
+            if waits and not call.submit(link):
+                return
+            link.parked.popleft()
+            if waits:
+                call.listen()
+
     def _ended(self, link: Link) -> None:
         """The connection is closed: it is not to be counted, or handed out, any more."""
+        self._unpark(link)
         entry = link.entry
         if entry is not None and not entry.retired:
             entry.leases += 1
@@ -256,8 +280,7 @@ class Pool:
         """The call is given up, wherever it is. May be called again."""
         call.clock(None)
         if call.ticket is not None:
-            if call.ticket.outcome is None:
-                self.queued -= 1
+            self.queued -= 1
             ticket, call.ticket = call.ticket, None
             self.router.cancel(ticket, self.loop.time())
             self.discard()
@@ -298,9 +321,9 @@ class Pool:
             age_s = float(ages[0][:10]) if ages else 0.0
             self.router.alternatives.learn(origin, ", ".join(values), self.loop.time(), age_s=age_s)
 
-    def misdirected(self, link: Link) -> bool:
-        """It answered 421: whether it is an alternative, which is forgotten then."""
-        entry = link.entry
+    def misdirected(self, call: Call) -> bool:
+        """It was answered 421: whether by an alternative, which is forgotten then."""
+        entry = call.entry
         if entry is None or entry.alternative is None:
             return False
         self.router.alternatives.misdirected(entry.route.origin, entry.alternative)

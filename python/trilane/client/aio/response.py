@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from trilane._core import DATA, Decoder
 from trilane.client.answer import CODINGS, PIECE
-from trilane.client.errors import Error, IncompleteBody, LocalError, ReadTimeout
+from trilane.client.errors import ClientClosed, Error, IncompleteBody, LocalError, ReadTimeout
 from trilane.client.fields import Headers
+from trilane.client.origins import Address
 
-from .sending import Answer
+from .call import Call
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -29,6 +30,7 @@ class AsyncResponse:
     """
 
     __slots__ = (
+        "_address",
         "_call",
         "_content",
         "_decode_limit",
@@ -39,29 +41,43 @@ class AsyncResponse:
         "_fields",
         "_headers",
         "_link",
-        "method",
         "status",
-        "url",
     )
 
     def __init__(
         self,
-        answer: Answer,
+        call: Call,
+        status: int,
         *,
-        url: str,
+        address: Address,
         decodes: bool,
         decode_limit: int | None,
     ) -> None:
-        self._call, self._link, self._exchange, self.status, self._fields = answer
-        self.method = self._call.request.method
-        self.url = url
-        """The URL asked for, without userinfo and fragment."""
+        if call.exchange is None or call.link is None:
+            raise ClientClosed("the client was closed while a request waited")
+        self.status = status
+        """The status code."""
+        self._call = call
+        self._exchange = call.exchange
+        self._link = call.link
+        self._fields = call.fields
+        self._address = address
         self._headers: Headers | None = None
         self._decodes = decodes
         self._decode_limit = decode_limit
         self._decoder: Decoder | None = None
         self._content: bytes | None = None
         self._ended = False
+
+    @property
+    def method(self) -> str:
+        """The method of the request."""
+        return self._call.request.method
+
+    @property
+    def url(self) -> str:
+        """The URL asked for, without userinfo and fragment."""
+        return self._address.url
 
     @property
     def version(self) -> str:
@@ -165,9 +181,20 @@ class AsyncResponse:
 
         Errors: those of `read`.
         """
-        if self._content is None:
+        if not self.load():
             self._content = await self.read()
-        return self._content
+        return self.content
+
+    def load(self) -> bool:
+        """Whether `content` is there: has been read, or lies here complete and not coded."""
+        exchange = self._exchange
+        if self._content is None and not self._ended and exchange.complete:
+            if self._decodes and self._begin_decoding() is not None:
+                return False
+            self._ended = True
+            self._content = exchange.read(-1, 0)
+            self._call.pool.finish(self._call, complete=True)
+        return self._content is not None
 
     async def read(self, amount: int = -1) -> bytes:
         """Up to `amount` bytes, fewer only at the end; -1: all that follows.
@@ -176,14 +203,8 @@ class AsyncResponse:
         """
         if self._content is not None:
             return b""
-        if amount < 0 and (not self._decodes or self._begin_decoding() is None):
-            exchange = self._exchange
-            if not self._ended and exchange.complete:
-                # The usual case: it came with the head.
-                self._ended = True
-                data = exchange.read(-1, 0)
-                self._call.pool.finish(self._call, complete=True)
-                return data
+        if amount < 0 and self.load():
+            return self.content
         pieces: list[bytes] = []
         left = amount
         try:
@@ -305,9 +326,11 @@ class AsyncResponse:
         """The decoder, made when content is read first; None where nothing is to be decoded."""
         if self._decoder is not None:
             return self._decoder
+        # Not kept: for ten thousand responses that is work for the garbage collector.
+        fields = self._exchange.fields() if self._fields is None else self._fields
         named = [
             coding.strip().lower()
-            for name, value in self.fields
+            for name, value in fields
             if len(name) == 16 and name.lower() == "content-encoding"
             for coding in value.split(",")
         ]
