@@ -25,7 +25,6 @@ LIMIT = errors.LimitExceeded
 
 # Name of the misbehaviour → where it shows, and as what.
 EXPECTED: dict[str, tuple[str, type[errors.Error]]] = {
-    "reset at accept": ("head", CLOSED),
     "close at accept": ("head", CLOSED),
     "silent after accept": ("head", TIMEOUT),
     "one byte per second": ("head", TIMEOUT),
@@ -56,7 +55,20 @@ ENDLESS = ["endless body", "endless chunks"]
 
 
 def test_every_misbehaviour_has_an_expectation() -> None:
-    assert set(H1) == {*EXPECTED, *ENDLESS, "status 500"}
+    assert set(H1) == {*EXPECTED, *ENDLESS, "reset at accept", "status 500"}
+
+
+def test_a_reset_at_once_is_seen_while_connecting_or_in_place_of_the_response(
+    opener: Opener,
+) -> None:
+    def try_it(base: str) -> None:
+        get(opener.url(base, "h1"), "/").head(WAIT_S)
+
+    with serve(reset_at_accept) as chaos:
+        for _ in range(10):
+            with pytest.raises(ConnectionError) as caught:
+                try_it(chaos.base)
+            assert isinstance(caught.value, errors.ConnectFailed | errors.ConnectionClosed)
 
 
 @pytest.mark.parametrize("name", EXPECTED)

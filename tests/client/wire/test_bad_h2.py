@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import functools
 import struct
+import time
 from collections.abc import Callable
 
 import pytest
 
 from peers.chaos import serve
 from peers.h2_chaos import (
+    CONTINUATION,
     DATA,
     GOAWAY,
     H2,
@@ -299,3 +301,49 @@ def test_a_flood_ends_and_is_not_answered_for_ever(opener: Opener, frames: bytes
         exchange = get(opener.chaos(chaos, "h2"), "/")
         with pytest.raises(errors.Error):
             exchange.head(1.0)
+
+
+def _flooding(stream: int, what: str) -> bytes:
+    """What a server sends for a request that should end it, by name."""
+    head = frame(HEADERS, _END_HEADERS, stream, b"\x88")
+    # A field of 4,000 bytes that goes to the dynamic table, and then its index, again and again.
+    large = b"\x40\x01a\x7f\xa1\x1e" + b"x" * 4000
+    return {
+        "informational": frame(HEADERS, _END_HEADERS, stream, b"\x48\x03103") * 10_000,
+        "more than the window": head + frame(DATA, 0, stream, bytes(16384)) * 1000,
+        "HPACK bomb": frame(HEADERS, _END_HEADERS, stream, b"\x88" + large + b"\xbe" * 10_000),
+        "many fields": frame(HEADERS, 0, stream, b"\x88")
+        + frame(CONTINUATION, 0, stream, b"\x00\x01a\x00" * 4000) * 10
+        + frame(CONTINUATION, _END_HEADERS, stream),
+        "head again and again": head * 100,
+        "padding alone": head + frame(DATA, 8, stream, b"\xff" + bytes(255)) * 50_000,
+        "trailers without end": head + frame(HEADERS, _END_HEADERS, stream, b"\x00\x01a\x01b"),
+    }[what]
+
+
+@pytest.mark.parametrize(
+    ("what", "kind"),
+    [
+        ("informational", LIMIT),
+        ("more than the window", BROKEN),
+        ("HPACK bomb", LIMIT),
+        ("many fields", LIMIT),
+        ("head again and again", BROKEN),
+        ("padding alone", errors.Error),
+        ("trailers without end", BROKEN),
+    ],
+)
+def test_what_would_fill_memory_or_time(
+    opener: Opener, what: str, kind: type[errors.Error]
+) -> None:
+    script = server(replies(lambda stream: _flooding(stream, what)))
+    with little_memory(), serve(script) as chaos:
+        connection = opener.chaos(chaos, "h2")
+        exchange = get(connection, "/")
+        # Nothing is read: what does not fit has to be refused, or to wait.
+        until = time.monotonic() + 2.0
+        while time.monotonic() < until and connection.is_alive() and connection.outstanding:
+            time.sleep(0.005)
+        with pytest.raises(errors.Error) as caught:
+            exchange.read(timeout=0)
+        assert isinstance(caught.value, kind), repr(caught.value)

@@ -16,6 +16,8 @@ use crate::{ConnectOptions, Error, Kind, Patience, Version};
 use tcp::TcpAttempt;
 use udp::UdpAttempt;
 
+/// Longer than this nobody waits for HTTP/3 alone; a moment that far away can still be told.
+const LONGEST_RACE: Duration = Duration::from_secs(86_400);
 /// How long one address is tried alone before the next is tried too (RFC 8305 §5).
 const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
 
@@ -191,7 +193,7 @@ impl<'a> Race<'a> {
                 match UdpAttempt::open(*address, options) {
                     Ok(attempt) => {
                         attempts.push(Attempt::Udp(Box::new(attempt)));
-                        next += options.race;
+                        next += options.race.min(LONGEST_RACE);
                         break;
                     }
                     Err(error) => failure = Some(error),
