@@ -267,16 +267,21 @@ def test_bad_servers_of_http_2(name: str) -> None:
 
 def test_a_slow_server_within_the_limits(client: Client) -> None:
     async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while True:
-            await request(reader)
-            for byte in b"HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\nhello world":
-                writer.write(bytes([byte]))
-                await writer.drain()
-                await asyncio.sleep(0.005)
+        await request(reader)
+        for piece in (
+            b"HTTP/1.1 200 OK\r\n",
+            b"Content-Length: 11\r\n",
+            b"\r\n",
+            b"hello",
+            b" world",
+        ):
+            await asyncio.sleep(0.3)
+            writer.write(piece)
+            await writer.drain()
 
-    with serve(script) as chaos:
-        # Each byte restarts the clock: all of it takes longer than the limit.
-        assert client.get(chaos.base, timeout=0.25).content == b"hello world"
+    # What comes restarts the clock: all of it takes longer than the limit.
+    with serve(script) as chaos, client.stream("GET", chaos.base, timeout=1.2) as response:
+        assert response.read() == b"hello world"
 
 
 def test_threads_share_a_client(peers: Peers, client: Client) -> None:

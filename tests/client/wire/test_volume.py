@@ -68,6 +68,18 @@ def test_large_upload_in_little_memory(peers: Peers, opener: Opener, listener: s
     exchange.cancel()
 
 
+def test_large_upload_over_quic(peers: Peers, opener: Opener) -> None:
+    # Echoed by a server in Python, hence not so large.
+    content = bytes(range(256)) * (8 * PIECE // 256)
+    connection = opener.peer(peers["hypercorn"], "h3")
+    exchange = connection.submit("POST", "/echo", [], streaming=True, length=len(content))
+    exchange.write(content, WAIT_S)
+    assert fetch(connection, "/hello") == (200, b"hello world")
+    exchange.finish(timeout=WAIT_S)
+    assert exchange.head(WAIT_S) == 200
+    assert exchange.read(timeout=WAIT_S) == content
+
+
 def test_large_download_over_quic(peers: Peers, opener: Opener) -> None:
     peer = peers["caddy"]
     content = bytes(index * 31 % 251 for index in range(1 << 16)) * (LARGE >> 16)
