@@ -51,23 +51,22 @@ class Blocking:
             versions=ASKED[plan.version],
             verify=plan.cacert or True,
             timeout=timeouts(plan),
+            headers=plan.headers,
+            proxies=None,
             max_connections=plan.pool,
         )
 
     def fetch(self, path: str) -> Answer:
         """`client.request`; without `discard` the body is read and decoded before it returns."""
         plan, url = self._plan, self._plan.target + path
+        if plan.body_file is None and not plan.discard:
+            response = self._client.request(plan.method, url, content=plan.body)
+            return Answer(response.status, response.version, response.content)
         with contextlib.ExitStack() as stack:
             file = plan.body_file and stack.enter_context(plan.body_file.open("rb"))
-            content = file or plan.body
+            streamed = stack.enter_context(self._client.stream(plan.method, url, content=file))
             if not plan.discard:
-                response = self._client.request(
-                    plan.method, url, headers=plan.headers, content=content
-                )
-                return Answer(response.status, response.version, response.content)
-            streamed = stack.enter_context(
-                self._client.stream(plan.method, url, headers=plan.headers, content=content)
-            )
+                return Answer(streamed.status, streamed.version, streamed.content)
             size = counted(streamed.iter_bytes(PIECE))
             return Answer(streamed.status, streamed.version, b"", size)
 
@@ -116,24 +115,25 @@ class Awaiting:
             versions=ASKED[plan.version],
             verify=plan.cacert or True,
             timeout=timeouts(plan),
+            headers=plan.headers,
+            proxies=None,
             max_connections=plan.pool,
         )
 
     async def fetch(self, path: str) -> Answer:
         """`client.request`; without `discard` the body is read and decoded before it returns."""
         plan, url = self._plan, self._plan.target + path
+        if plan.body_file is None and not plan.discard:
+            response = await self._client.request(plan.method, url, content=plan.body)
+            return Answer(response.status, response.version, response.content)
         async with contextlib.AsyncExitStack() as stack:
             file = plan.body_file and stack.enter_context(plan.body_file.open("rb"))
-            content = file or plan.body
-            if not plan.discard:
-                response = await self._client.request(
-                    plan.method, url, headers=plan.headers, content=content
-                )
-                return Answer(response.status, response.version, response.content)
             streamed = await stack.enter_async_context(
-                self._client.stream(plan.method, url, headers=plan.headers, content=content)
+                self._client.stream(plan.method, url, content=file)
             )
-            size = await counted_async(streamed.iter_bytes(PIECE))
+            if not plan.discard:
+                return Answer(streamed.status, streamed.version, await streamed.read())
+            size = await counted_async(streamed.aiter_bytes(PIECE))
             return Answer(streamed.status, streamed.version, b"", size)
 
     async def close(self) -> None:

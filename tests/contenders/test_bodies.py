@@ -10,7 +10,7 @@ import pytest
 
 from contenders.conftest import CONTENDERS
 from contenders.conversation import converse, plan
-from contenders.test_conformance import PAIRS, accounted
+from contenders.test_conformance import EVERY, PAIRS, accounted
 from trilane.lab.clients.contenders import Contender
 from trilane.lab.design.workload import write_body
 from trilane.lab.serving.servers import Server
@@ -34,13 +34,18 @@ STREAMING = {
 NO_LONG_ECHO = {("aiohttp", "h1"), ("niquests", "h2"), ("niquests", "h2c"), ("niquests", "h3")}
 THEY = [pair for pair in PAIRS if pair.values[0].name in STREAMING]
 OTHERS = [pair for pair in PAIRS if pair not in THEY]
+OURS_ASYNC = [
+    each
+    for each in EVERY
+    if each.values[0].name == "trilane-client" and each.values[2] == "asyncio"
+]
 
 
 def test_they_are_all_there() -> None:
     assert set(CONTENDERS) >= STREAMING
 
 
-@pytest.mark.parametrize(("contender", "version", "strategy"), THEY)
+@pytest.mark.parametrize(("contender", "version", "strategy"), [*THEY, *OURS_ASYNC])
 def test_a_response_is_counted_and_thrown_away(
     contender: Contender,
     version: str,
@@ -60,7 +65,7 @@ def test_a_response_is_counted_and_thrown_away(
     assert result["body_digest"] is None
 
 
-@pytest.mark.parametrize(("contender", "version", "strategy"), THEY)
+@pytest.mark.parametrize(("contender", "version", "strategy"), [*THEY, *OURS_ASYNC])
 def test_a_file_arrives(
     contender: Contender,
     version: str,

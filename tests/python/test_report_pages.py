@@ -85,6 +85,24 @@ def test_a_page_says_date_machine_intervals_and_how_to_measure_again() -> None:
     assert "Skipped: hyper-h2-chunks" in shown
 
 
+def test_a_page_says_which_gates_hold() -> None:
+    made = copy.deepcopy(bookstore())
+    arms = [arm["name"] for arm in made["points"][0]["comparison"]["arms"]][:2]
+    gate = {"measure": "elapsed_s", "arm": arms[1], "to": arms[0], "at": None, "low": 0.0}
+    made["expect"] = [
+        {**gate, "high": 0.5, "ratio": 0.47, "met": True},
+        {**gate, "high": 0.25, "ratio": 0.47, "met": False},
+        {**gate, "high": 0.9, "ratio": None, "met": None},
+    ]
+    shown = pages.measured(made)
+    rows = [line for line in shown.splitlines() if line.endswith(("| met |", "| breached |"))]
+    assert [row.split(" | ")[1:3] for row in rows] == [
+        ["0.00–0.50×", "0.47×"],
+        ["0.00–0.25×", "0.47×"],
+    ]
+    assert "| not measured |" in shown
+
+
 def test_many_arms_are_folded_but_all_there() -> None:
     shown = pages.measured(bookstore())
     assert "The best 5 of 12 arms" in shown

@@ -123,6 +123,7 @@ class Entry(Generic[Connection]):
     __slots__ = (
         "alternative",
         "connection",
+        "exhausted",
         "idle",
         "idle_since",
         "inherited",
@@ -153,6 +154,8 @@ class Entry(Generic[Connection]):
         """Whether nobody used it when it was handed out: it may have been closed meanwhile."""
         self.idle_since = now
         self.retired = False
+        self.exhausted = False
+        """Whether it said `Full` in spite of its capacity: QUIC grants streams in its own time."""
         self.inherited = False
         """For the owner: whether it belongs to the process that this one was forked from."""
 

@@ -11,17 +11,25 @@ import weakref
 from collections import deque
 from collections.abc import Callable
 from time import monotonic
+from typing import TypeVar
 
 from trilane._core import Connection, Tls, connect
 
-from .errors import ConnectTimeout, Error, PoolTimeout
+from .errors import ConnectTimeout, Error, LocalError, PoolTimeout
 from .origins import Origin
 from .routing import Attempt, Entry, Policy, Route, Router, Ticket
 from .timeouts import Timeouts
 
+Outcome = TypeVar("Outcome")
+
 
 class Pool:
-    """Connections that threads share."""
+    """Connections that threads share.
+
+    The garbage collector may give a response back in the middle of anything, also of a decision in
+    the same thread. So the lock can be taken again by the thread that has it, which then finds that
+    it is deciding, and what comes is settled after that.
+    """
 
     def __init__(
         self, policy: Policy, tls: Callable[[], Tls], source: tuple[str, int] | None = None
@@ -35,11 +43,11 @@ class Pool:
 
     def _begin(self) -> None:
         self._router: Router[Connection] = Router(self._policy)
-        self._lock = threading.Lock()
+        # Always taken by `with`: no Ctrl-C comes between taking it and what gives it back.
+        self._lock = threading.RLock()
+        self._deciding = False
+        self._later: deque[Callable[[], object]] = deque()
         self._tls: Tls | None = None
-        # What was given back while another thread had the lock, which then does the rest. A
-        # response can be given back by the garbage collector, in the middle of anything.
-        self._returned: deque[tuple[Entry[Connection], bool]] = deque()
 
     def lease(
         self, route: Route, limits: Timeouts, *, wait: bool = True
@@ -52,12 +60,16 @@ class Pool:
         """
         began = monotonic()
         with self._lock:
-            entry = self._router.acquire(route, began)
-        if self._returned:
-            self._collect()
-        if entry is not None and not isinstance(entry, Attempt) and not entry.idle:
-            return entry
-        outcome: Entry[Connection] | Attempt | None = entry
+            self._expect_no_decision()
+            self._deciding = True
+            try:
+                outcome = self._router.acquire(route, began)
+            finally:
+                self._deciding = False
+        if self._later:
+            self._settle()
+        if isinstance(outcome, Entry) and not outcome.idle:
+            return outcome
         while True:
             if outcome is None:
                 outcome = self._next(route, limits, began, wait=wait)
@@ -75,46 +87,45 @@ class Pool:
             outcome = None
 
     def give_back(self, entry: Entry[Connection], *, reusable: bool) -> None:
-        """End a lease. Waits for nothing, so the garbage collector may call it anywhere."""
-        if not self._lock.acquire(False):
-            self._returned.append((entry, reusable))
-        else:
+        """End a lease. It waits for nothing but decisions, and may be called anywhere."""
+        with self._lock:
+            if self._deciding:
+                router = self._router
+                self._later.append(lambda: router.release(entry, monotonic(), reusable=reusable))
+                return
+            self._deciding = True
             try:
                 self._router.release(entry, monotonic(), reusable=reusable)
             finally:
-                self._lock.release()
-        if self._returned or self._router.discarded:
-            self._collect()
+                self._deciding = False
+        if self._later or self._router.discarded:
+            self._settle()
+
+    def full(self, entry: Entry[Connection]) -> bool:
+        """End a lease whose request the connection did not take. True: leave it a moment."""
+        return self._decide(lambda: self._router.full(entry, monotonic()))
 
     def learn(self, origin: Origin, value: str, age_s: float) -> None:
         """Take in the field `alt-svc`."""
-        with self._lock:
-            self._router.alternatives.learn(origin, value, monotonic(), age_s=age_s)
-        self._collect()
+        memory = self._router.alternatives
+        self._settle(lambda: memory.learn(origin, value, monotonic(), age_s=age_s))
 
     def misdirected(self, entry: Entry[Connection]) -> None:
         """The alternative answered 421."""
-        with self._lock:
-            self._router.misdirected(entry, monotonic())
-        self._collect()
+        self._settle(lambda: self._router.misdirected(entry, monotonic()))
 
     def broken(self, entry: Entry[Connection]) -> None:
         """A connection died under a request."""
         if entry.alternative is not None:
-            with self._lock:
-                self._router.broken(entry, monotonic())
-            self._collect()
+            self._settle(lambda: self._router.broken(entry, monotonic()))
 
     def network_changed(self) -> None:
         """Forget the alternatives that do not persist (RFC 7838 §2.2)."""
-        with self._lock:
-            self._router.alternatives.network_changed()
-        self._collect()
+        self._settle(self._router.alternatives.network_changed)
 
     def entries(self) -> list[Entry[Connection]]:
         """The open connections."""
-        with self._lock:
-            return self._router.entries
+        return self._decide(lambda: self._router.entries)
 
     @property
     def is_closed(self) -> bool:
@@ -123,23 +134,21 @@ class Pool:
 
     def close(self, *, abort: bool = False) -> None:
         """Close what is idle now, and the rest when its exchanges end, or now where `abort`."""
-        with self._lock:
-            self._router.close(abort=abort)
-        self._collect()
+        self._settle(lambda: self._router.close(abort=abort))
 
     def _next(
         self, route: Route, limits: Timeouts, began: float, *, wait: bool
     ) -> Entry[Connection] | Attempt | None:
-        now = monotonic()
-        ticket = None
-        with self._lock:
-            outcome = self._router.acquire(route, now)
-            if outcome is None and wait:
-                event = threading.Event()
-                ticket = self._router.wait(route, event.set)
-        if self._returned or self._router.discarded:
-            self._collect()
-        return outcome if ticket is None else self._wait(ticket, event, limits, began)
+        event = threading.Event()
+
+        def decide() -> Entry[Connection] | Attempt | Ticket[Connection] | None:
+            outcome = self._router.acquire(route, monotonic())
+            return self._router.wait(route, event.set) if outcome is None and wait else outcome
+
+        outcome = self._decide(decide)
+        if isinstance(outcome, Ticket):
+            return self._wait(outcome, event, limits, began)
+        return outcome
 
     def _wait(
         self, ticket: Ticket[Connection], event: threading.Event, limits: Timeouts, began: float
@@ -148,9 +157,7 @@ class Pool:
             while not self._served(ticket, event, limits, began):
                 pass
         except BaseException:
-            with self._lock:
-                self._router.cancel(ticket, monotonic())
-            self._collect()
+            self._settle(lambda: self._router.cancel(ticket, monotonic()))
             raise
         outcome = ticket.outcome
         if isinstance(outcome, Error):
@@ -199,40 +206,53 @@ class Pool:
                 race=attempt.race_s,
                 unix=attempt.unix,
             )
-            with self._lock:
-                entry = self._router.opened(attempt, connection, monotonic())
+            return self._decide(lambda: self._router.opened(attempt, connection, monotonic()))
         except Error as error:
-            with self._lock:
-                again = self._router.failed(attempt, error, monotonic())
-            self._collect()
-            if again:
+            failure = error
+            if self._decide(lambda: self._router.failed(attempt, failure, monotonic())):
                 return None
             raise
         except BaseException:
-            with self._lock:
-                self._router.abandoned(attempt, monotonic())
-            self._collect()
+            self._settle(lambda: self._router.abandoned(attempt, monotonic()))
             raise
-        self._collect()
-        return entry
 
     def _security(self) -> Tls:
         if self._tls is None:
             self._tls = self._make_tls()
         return self._tls
 
-    def _collect(self) -> None:
-        """Take in what was given back, unless who has the lock will, and close what is left over.
+    def _expect_no_decision(self) -> None:
+        if self._deciding:
+            raise LocalError("a finaliser sent a request while its thread was about to: do not")
 
-        Whoever had the lock calls this after letting it go, so nothing stays behind.
-        """
-        while self._returned and self._lock.acquire(False):
+    def _decide(self, decide: Callable[[], Outcome]) -> Outcome:
+        with self._lock:
+            self._expect_no_decision()
+            self._deciding = True
             try:
-                while self._returned:
-                    entry, reusable = self._returned.popleft()
-                    self._router.release(entry, monotonic(), reusable=reusable)
+                outcome = decide()
             finally:
-                self._lock.release()
+                self._deciding = False
+        self._settle()
+        return outcome
+
+    def _settle(self, decide: Callable[[], object] | None = None) -> None:
+        """Decide something now, or after the decision that this thread is in the middle of.
+
+        Then close what has left the pool, outside of the lock.
+        """
+        if decide is not None:
+            self._later.append(decide)
+        while self._later:
+            with self._lock:
+                if self._deciding:
+                    return
+                if self._later:  # Or another thread was quicker.
+                    self._deciding = True
+                    try:
+                        self._later.popleft()()
+                    finally:
+                        self._deciding = False
         discarded = self._router.discarded
         while discarded:
             try:

@@ -19,7 +19,7 @@ from .lanes import VERSIONS, Policy, Proxy, Route
 from .leasing import Pool
 from .origins import Address, Origin, parse
 from .proxies import Proxies
-from .request import Field, Fields, Request, pairs, with_defaults
+from .request import OF_SENDING, Field, Fields, Request, lower, pairs, with_defaults
 from .sending import Call, OnInformational, Sending, send
 from .several import send_all
 from .timeouts import TimeoutGiven, Timeouts, timeouts
@@ -99,7 +99,7 @@ class Client:
         """
         self._timeouts = timeouts(timeout, Timeouts())
         self._fields = with_defaults(_DEFAULTS, pairs(headers))
-        self._believes = headers is not None
+        self._believes = not OF_SENDING.isdisjoint(lower(name) for name, _ in self._fields)
         self._max_decoded = max_decoded
         policy = Policy(
             versions=tuple(versions),

@@ -11,6 +11,8 @@ from .errors import InvalidRequest
 Field: TypeAlias = tuple[str | bytes, str | bytes]
 Fields: TypeAlias = Mapping[str, str] | Iterable[Field]
 
+OF_SENDING: Final = frozenset({"content-length", "expect", "transfer-encoding"})
+"""Fields that say how to send."""
 _CONTINUE: Final = "100-continue"
 
 
@@ -64,6 +66,11 @@ class Request:
     def replayable(self) -> bool:
         """Whether it can be sent (again)."""
         return self.upload is None or self.upload.replayable
+
+    @property
+    def is_streaming(self) -> bool:
+        """Whether something follows the head."""
+        return self.upload is not None or bool(self.trailers)
 
     def believe(self) -> None:
         """Take what the caller's own fields say about the sending.

@@ -16,7 +16,7 @@ A request goes like this:
    - None: in the same critical section `wait(route, wake)` gives a `Ticket`; leave the section and
      wait until `wake` is called. Then `ticket.outcome` is an `Entry`, an `Attempt` or an `Error` to
      raise, with the same meaning. Whoever stops waiting calls `cancel(ticket, now)`.
-2. Where `submit` raises `Full`: `full(entry, now)`, and begin again.
+2. Where `submit` raises `Full`: `full(entry, now)`, and begin again, perhaps after a moment.
 3. When the exchange has ended, in any way: `release(entry, now, reusable=...)`, exactly once.
 4. After each of these calls: `discarded` may hold connections. Take them, leave the critical
    section, and close them.
@@ -212,6 +212,7 @@ class Router(Generic[Connection]):
                 self._drained(entry, now)
             return
         entry.reused = True
+        entry.exhausted = False
         lane = self._lanes[entry.route]
         if not reusable or (not entry.leases and entry.connection.is_closing):
             self._retire(lane, entry, now)
@@ -223,9 +224,15 @@ class Router(Generic[Connection]):
         if self._waiting:
             self._freed(lane, now)
 
-    def full(self, entry: Entry[Connection], now: float) -> None:
-        """`submit` raised `Full`: another request was quicker. The lease is given back."""
+    def full(self, entry: Entry[Connection], now: float) -> bool:
+        """`submit` raised `Full`: another request was quicker. The lease is given back.
+
+        The connection gets no more requests until one on it has ended. True: there is none, so
+        drive the connection and leave it a moment before you begin again.
+        """
         self.release(entry, now, reusable=not entry.connection.is_closing)
+        entry.exhausted = entry.leases > 0
+        return not entry.exhausted
 
     def broken(self, entry: Entry[Connection], now: float) -> None:
         """A connection to an alternative died under a request: leave the alternative alone."""
@@ -282,6 +289,8 @@ class Router(Generic[Connection]):
             entry.idle = not entry.leases
             entry.leases += 1
             return entry
+        if any(one.exhausted and one.connection.capacity > 0 for one in lane.shared):
+            return None  # There will be room in a moment.
         # A second attempt is made only where the first is known not to give a shared connection.
         if (lane.opening and not self._single(lane)) or not self._room(lane, now):
             return None
@@ -291,7 +300,7 @@ class Router(Generic[Connection]):
         shared = lane.shared
         if shared:
             for entry in shared:
-                if entry.connection.capacity > 0:
+                if entry.connection.capacity > 0 and not entry.exhausted:
                     return entry
             for entry in [entry for entry in shared if entry.connection.is_closing]:
                 self._retire(lane, entry, now, grant=False)

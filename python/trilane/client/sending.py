@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -16,6 +17,7 @@ from .errors import (
     Error,
     Full,
     InvalidRequest,
+    PoolTimeout,
     ReadTimeout,
     RemoteError,
     WriteTimeout,
@@ -23,13 +25,15 @@ from .errors import (
 from .leasing import Pool
 from .origins import Address, authority
 from .request import Request
-from .retry import pause
+from .retry import MOST_ATTEMPTS, pause
 from .routing import Entry, Route
 from .timeouts import Timeouts
 
 CONTINUE_S: Final = 1.0
 """How long content waits for `100 Continue`, as in curl: some servers never send it."""
 _MISDIRECTED: Final = 421
+_GRANT_S: Final = 0.005
+"""How often a connection is looked at whose peer grants no stream."""
 
 OnInformational: TypeAlias = Callable[[int, list[tuple[str, str]]], object]
 
@@ -92,15 +96,36 @@ def send(call: Call) -> Response:
 def begin(call: Call, *, wait: bool) -> Sent | None:
     """Send it, and leave the response for `finish`. None: it would have to `wait`, and may not."""
     how = call.how
+    deadline = None
+    unsent = 0
     while True:
         entry = how.pool.lease(how.route, how.limits, wait=wait)
         if entry is None:
             return None
         try:
-            return _submit(entry, call)
+            exchange = _submit(entry, call)
         except Full:
-            # Other threads took the last streams: queue up again, which is bounded by its timeout.
+            # Other threads took the last streams, or the peer grants none yet.
+            if not how.pool.full(entry):
+                continue
+            if deadline is None:
+                limit = how.limits.pool
+                deadline = math.inf if limit is None else time.monotonic() + limit
+            if time.monotonic() > deadline:
+                raise PoolTimeout(
+                    f"{how.route.origin} granted no stream in {how.limits.pool} s"
+                ) from None
+            entry.connection.is_alive()  # It looks at the socket, where the grant may lie.
+            time.sleep(_GRANT_S)
             continue
+        except BaseException as error:
+            how.pool.give_back(entry, reusable=not entry.connection.is_closing)
+            # The connection ended before the request was on it: any method may have another.
+            unsent += 1
+            if isinstance(error, RemoteError) and error.retryable and unsent < MOST_ATTEMPTS:
+                continue
+            raise
+        return _sent(call, entry, exchange)
 
 
 def finish(sent: Sent) -> Response:
@@ -152,33 +177,34 @@ def _is_misdirected(response: Response, sent: Sent) -> bool:
     return True
 
 
-def _submit(entry: Entry[Connection], call: Call) -> Sent:
+def _submit(entry: Entry[Connection], call: Call) -> Exchange:
     request, _, how = call
-    connection = entry.connection
-    streaming = request.upload is not None or bool(request.trailers)
+    streaming = request.is_streaming
     fields = request.fields
     alternative = entry.alternative
     if alternative is not None and (alternative.host, alternative.port) != how.route.origin[1:]:
         # RFC 7838 §5.
         place = authority(alternative.host, alternative.port, 443)
         fields = [*fields, ("alt-used", place)]
-    try:
-        exchange = connection.submit(
-            request.method,
-            request.target,
-            fields,
-            None if streaming else request.body,
-            authority=request.authority,
-            streaming=streaming,
-            length=request.length,
-        )
-    except BaseException:
-        how.pool.give_back(entry, reusable=not connection.is_closing)
-        raise
+    return entry.connection.submit(
+        request.method,
+        request.target,
+        fields,
+        None if streaming else request.body,
+        authority=request.authority,
+        streaming=streaming,
+        length=request.length,
+    )
+
+
+def _sent(call: Call, entry: Entry[Connection], exchange: Exchange) -> Sent:
+    """Send the content that follows."""
+    request = call.request
+    streaming = request.is_streaming
     sent = Sent(call, entry, exchange, complete=not streaming)
     if streaming:
         try:
-            sent.complete = _upload(exchange, request, how.limits)
+            sent.complete = _upload(exchange, request, call.how.limits)
         except BaseException:
             sent.end()
             raise

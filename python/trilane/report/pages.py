@@ -68,6 +68,8 @@ def measured(result: Json) -> str:
     if result["published"]:
         parts.append("The post's ratios beside ours:")
         parts.append(tables.published_table(result))
+    if result["expect"]:
+        parts += ["Gates:", tables.gates_table(result)]
     if result["skipped"]:
         gone = "; ".join(f"{row['arm']} ({row['reason']})" for row in result["skipped"])
         parts.append(f"Skipped: {tables.escaped(gone)}.")

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from trilane.lab.analysis.measures import Json
 from trilane.report import numbers, text, view
-from trilane.report.labels import published_labels
+from trilane.report.labels import published_labels, ratio_label
 from trilane.report.view import Point
 
 _COLUMNS = (
@@ -153,6 +153,23 @@ def published_table(lab: Json) -> str:
                 numbers.FINDINGS[row["ours"]["finding"]] if row["ours"] else "not measured",
             ]
             for row, label in zip(lab["published"], published_labels(lab), strict=True)
+        ],
+    )
+
+
+def gates_table(lab: Json) -> str:
+    """What was promised, and whether it holds."""
+    words = {True: "met", False: "breached", None: "not measured"}
+    return table(
+        ["ratio", "promised", "here", ""],
+        [
+            [
+                ratio_label(lab, row),
+                f"{text.times(row['low'])}–{text.times(row['high'])}×",
+                text.NONE if row["ratio"] is None else f"{text.times(row['ratio'])}×",
+                words[row["met"]],
+            ]
+            for row in lab["expect"]
         ],
     )
 

@@ -153,6 +153,20 @@ def test_content_of_every_kind_is_sent(
     run(main())
 
 
+def test_a_large_upload_goes_on_whenever_the_socket_takes_more(
+    server: Peer, make_client: MakeClient, listener: str
+) -> None:
+    """Much more than the buffers of a socket hold, to a server that reads it as it can."""
+
+    async def main() -> None:
+        async with make_client(listener[:2]) as client:
+            for _ in range(3):
+                response = await client.put(server.url(listener), bytes(40_000_000))
+                assert response.content == b"hello world"
+
+    run(main())
+
+
 def test_json_goes_both_ways(server: Peer, make_client: MakeClient) -> None:
     async def main() -> None:
         async with make_client() as client:

@@ -19,6 +19,7 @@ from peers.peer import Peer
 from peers.process import free_port
 from trilane.client import errors
 from trilane.client.aio import AsyncClient
+from trilane.client.aio.link import Link
 
 from .conftest import MakeClient, run
 
@@ -72,6 +73,46 @@ def test_misbehaviour_over_http_2_is_named(name: str) -> None:
     script, kinds = h2_chaos.H2[name]
     with chaos.serve(script) as server:
         run(_is_named(server.base, "h2", kinds))
+
+
+@pytest.mark.parametrize(
+    ("version", "name"),
+    [
+        ("h1", "garbage"),
+        ("h1", "close mid-body"),
+        ("h1", "endless head"),
+        ("h2", "window overflow"),
+        ("h2", "bad HPACK index"),
+        ("h2", "SETTINGS flood"),
+        ("h2", "reset"),
+    ],
+)
+def test_a_connection_that_failed_is_left_alone(
+    version: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A socket at its end stays readable: who goes on looking at it keeps a processor busy."""
+    turns = 0
+    drive = Link._drive
+
+    def counted(link: Link) -> None:
+        nonlocal turns
+        turns += 1
+        drive(link)
+
+    async def main(base: str) -> None:
+        async with AsyncClient(versions=(version,), timeout=5.0) as client:
+            with pytest.raises(errors.Error):
+                await client.get(base)
+            await asyncio.sleep(0.05)
+            before = turns
+            await asyncio.sleep(0.2)
+            assert turns - before < 5
+            assert client.connections == []
+
+    monkeypatch.setattr(Link, "_drive", counted)
+    script, _ = (chaos.H1 if version == "h1" else h2_chaos.H2)[name]
+    with chaos.serve(script) as server:
+        run(main(server.base))
 
 
 def test_goaway_costs_no_request() -> None:

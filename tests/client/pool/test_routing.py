@@ -221,10 +221,32 @@ def test_full_is_another_round() -> None:
     entry = bench.connected(version="h2", streams=2)
     late = bench.entry()
     late.connection.outstanding = 2
-    bench.router.full(late, 0.0)
+    assert not bench.router.full(late, 0.0)
     waiting = bench.ticket()
     bench.done(entry)
     assert waiting.outcome is entry
+
+
+def test_full_in_spite_of_capacity_waits_until_a_request_ends() -> None:
+    bench = Bench(max_per_origin=1)
+    entry = bench.connected(version="h3")
+    late = bench.entry()
+    late.connection.outstanding -= 1
+    assert not bench.router.full(late, 0.0)
+    first, second = bench.ticket(), bench.ticket()
+    bench.done(entry)
+    assert first.outcome is entry
+    assert second.outcome is entry
+
+
+def test_full_where_nobody_is_is_a_matter_of_a_moment() -> None:
+    bench = Bench()
+    entry = bench.connected(version="h3")
+    bench.done(entry)
+    again = bench.entry()
+    again.connection.outstanding -= 1
+    assert bench.router.full(again, 0.0)
+    assert bench.entry() is entry
 
 
 def test_closing_ends_the_waiting_and_lets_responses_finish() -> None:

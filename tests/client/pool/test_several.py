@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlsplit
 
 import pytest
@@ -106,3 +107,19 @@ def test_options_hold_for_all(each: Each) -> None:
     urls = [f"{base}/headers"] * 3
     for response in client.get_all(urls, headers={"X-Mine": "1"}, timeout=5.0):
         assert "x-mine" in response.text.lower()
+
+
+def test_more_than_the_server_has_streams(each: Each) -> None:
+    client, _, base = each
+    assert {r.status for r in client.get_all([f"{base}/hello"] * 3000, ahead=2000)} == {200}
+
+
+def test_more_threads_than_the_server_has_streams(nginx_peer: Peer, server: Peer) -> None:
+    for peer, version in ((nginx_peer, "h2"), (server, "h3")):
+        with (
+            Client(versions=(version,), verify=str(peer.ca), timeout=60.0) as client,
+            ThreadPoolExecutor(300) as threads,
+        ):
+            responses = threads.map(client.get, [peer.url(version)] * 3000)
+            assert {response.status for response in responses} == {200}
+            assert len(client.connections) <= 4

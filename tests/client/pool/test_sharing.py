@@ -20,8 +20,9 @@ from contenders.counting import CountingRelay
 from peers import chaos
 from peers.peer import Peer
 from trilane.client.answer import Response
-from trilane.client.errors import ClientClosed, PoolTimeout
+from trilane.client.errors import ClientClosed, LocalError, PoolTimeout
 from trilane.client.pool import Client
+from trilane.client.routing import Route
 from trilane.client.timeouts import Timeouts
 
 
@@ -109,6 +110,37 @@ def test_responses_that_are_kept_keep_no_connection(server: Peer, listener: str)
     assert {response.reason for response in kept} == {"OK" if listener == "h1" else ""}
 
 
+def test_a_response_may_be_dropped_in_the_middle_of_a_decision(
+    server: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The garbage collector does this, in whatever thread it runs.
+    with Client(max_connections=2, timeout=10.0) as client:
+        url = server.url("h1")
+        held = [client.send("GET", url)]
+        router = client._pool._router
+        acquire = router.acquire
+
+        def dropping(route: Route, now: float) -> object:
+            while held:
+                held.pop().close()
+            return acquire(route, now)
+
+        monkeypatch.setattr(router, "acquire", dropping)
+        assert client.get(url).status == 200
+        monkeypatch.undo()
+        assert len(client.connections) == 2
+        assert not any(entry.leases for entry in client._pool.entries())
+
+        def asking(_route: Route, _now: float) -> object:
+            return client.get(url)
+
+        monkeypatch.setattr(router, "acquire", asking)
+        with pytest.raises(LocalError, match="finaliser"):
+            client.get(url)
+        monkeypatch.undo()
+        assert client.get(url).status == 200
+
+
 def test_connections_of_two_origins_are_apart(client: Client, server: Peer) -> None:
     client.get(server.url("h1"))
     client.get(server.url("h2"))
@@ -187,6 +219,7 @@ def test_a_forked_child_begins_with_an_empty_pool(server: Peer, listener: str) -
     script = f"""
 import os, sys
 from trilane.client.pool import Client
+from trilane.client.routing import Route
 client = Client(versions=({listener!r},), verify={str(server.ca)!r}, timeout=20.0)
 url = {server.url(listener)!r}
 first = client.get(url)
@@ -230,6 +263,7 @@ def test_exit_never_hangs(server: Peer, listener: str) -> None:
     script = f"""
 import threading
 from trilane.client.pool import Client
+from trilane.client.routing import Route
 client = Client(versions=({listener!r},), verify={str(server.ca)!r})
 client.get({server.url(listener)!r})
 held = client.send("GET", {server.url(listener, "/bytes/50m")!r})
@@ -253,6 +287,7 @@ def test_ctrl_c_ends_every_wait(server: Peer, wait: str) -> None:
     script = f"""
 import sys
 from trilane.client.pool import Client
+from trilane.client.routing import Route
 client = Client(max_connections=1)
 try:
     print("ready", flush=True)

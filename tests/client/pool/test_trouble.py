@@ -303,6 +303,19 @@ def test_100_continue_that_never_comes(one: Client) -> None:
         assert time.monotonic() - began > 0.9
 
 
+def test_the_clients_own_fields_say_how_to_send_too() -> None:
+    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        assert b"content-length" not in head.lower()
+        writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        assert await reader.readexactly(15) == b"5\r\nhello\r\n0\r\n\r\n"
+        writer.write(OK)
+
+    headers = {"Expect": "100-continue", "Transfer-Encoding": "chunked"}
+    with Client(headers=headers, timeout=10.0) as client, chaos.serve(script) as server:
+        assert client.post(server.base, b"hello").content == b"hello world"
+
+
 def test_a_refusal_instead_of_100_continue(one: Client) -> None:
     seen: list[bytes] = []
 

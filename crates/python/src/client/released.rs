@@ -1,7 +1,5 @@
 //! Values whose end takes a lock.
-#![allow(unsafe_code)]
 
-use std::mem::ManuallyDrop;
 use std::ops::Deref;
 
 use pyo3::prelude::*;
@@ -26,11 +24,13 @@ impl Connected for Exchange {
 
 /// Drops its value with the interpreter lock released where another thread is at work on the
 /// connection: what goes away may be a request to cancel.
-pub(super) struct Released<T: Connected>(ManuallyDrop<T>);
+///
+/// There is a value until the end.
+pub(super) struct Released<T: Connected>(Option<T>);
 
 impl<T: Connected> Released<T> {
     pub(super) fn new(value: T) -> Self {
-        Self(ManuallyDrop::new(value))
+        Self(Some(value))
     }
 }
 
@@ -38,17 +38,18 @@ impl<T: Connected> Deref for Released<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        &self.0
+        match &self.0 {
+            Some(value) => value,
+            None => unreachable!("the value is taken by the end alone"),
+        }
     }
 }
 
 impl<T: Connected> Drop for Released<T> {
     fn drop(&mut self) {
-        // SAFETY: this is the end of `self`, so nobody looks at the place that the value has left.
-        let value = unsafe { ManuallyDrop::take(&mut self.0) };
-        if value.connection().is_free() {
+        let Some(value) = self.0.take_if(|value| !value.connection().is_free()) else {
             return;
-        }
+        };
         // Where the interpreter is shutting down, the closure goes away and the value with it.
         Python::try_attach(|py| py.detach(|| drop(value)));
     }

@@ -231,8 +231,10 @@ class AsyncClient:
 
     async def aclose(self) -> None:
         """`close`, and let the tasks that waited see it."""
-        self.close()
-        await asyncio.sleep(0)
+        if self._pool is not None:
+            self.close()
+            await asyncio.sleep(0)
+        self._closed = True
 
     async def __aenter__(self) -> Self:
         return self
@@ -309,7 +311,12 @@ class AsyncClient:
 
     def _pool_here(self) -> Pool:
         """The connections, which live on one loop."""
-        loop = asyncio.get_running_loop()
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            raise LocalError(
+                "no event loop of asyncio is running: AsyncClient is for asyncio, not for Trio"
+            ) from None
         pool = self._pool
         if pool is None:
             if self._closed:

@@ -173,6 +173,14 @@ class Link:
             self._flush_due = True
             self._loop.call_soon(self._flush)
 
+    def written(self) -> None:
+        """The exchange itself has written, or may have: what the socket did not take waits for it.
+
+        `Exchange.write` and `finish` do, and reads that let the peer send more.
+        """
+        if self._descriptor >= 0:
+            self._arm()
+
     def cancel(self, exchange: Exchange) -> None:
         """Give up one exchange; the connection goes on, unless it is HTTP/1.1."""
         self.forget(exchange)

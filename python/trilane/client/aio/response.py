@@ -313,6 +313,8 @@ class AsyncResponse:
         if not piece or (exchange.complete and not exchange.unread):
             self._ended = True
             call.pool.finish(call, complete=True)
+        else:
+            self._link.written()
         return piece
 
     def _late(self, limit: float | None) -> NoReturn:

@@ -63,9 +63,11 @@ async def send(call: Call, link: Link, exchange: Exchange) -> None:
                 if not exchange.upload_open:
                     return
                 exchange.write(view[at : at + BLOCK], 0)
+                link.written()
     await _room(call, link, exchange)
     if exchange.upload_open:
         exchange.finish(request.trailers, 0)
+        link.written()
         call.sent = True
 
 
