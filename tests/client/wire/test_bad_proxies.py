@@ -50,8 +50,14 @@ CASES: dict[str, tuple[Script, type[errors.Error], int | None]] = {
         None,
     ),
     "no TLS behind the tunnel": (
+        # A ProxyError where they come together, else a TLSError.
         answer(b"HTTP/1.1 200 OK\r\n\r\n", b"HTTP/1.1 400 Bad Request\r\n\r\n"),
-        errors.TLSError,
+        errors.ConnectFailed,
+        None,
+    ),
+    "bytes behind the head": (
+        answer(b"HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 400 Bad Request\r\n\r\n"),
+        errors.ProxyError,
         None,
     ),
     "endless head": (
