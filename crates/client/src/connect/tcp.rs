@@ -203,8 +203,13 @@ impl TcpAttempt {
         };
         let proxy = format!("the proxy for {}", self.target);
         link.flush(&self.socket, slots);
+        // Bytes behind the head of the tunnel are lost here, and nobody may send any: the client's
+        // side speaks first.
         if let Turn::Over(error) = link.read(&self.socket, slots)
-            && slots.get(*slot).status.is_none()
+            && match slots.get(*slot).status {
+                None => true,
+                Some(status) => status < 300 && error.kind == Kind::Protocol,
+            }
         {
             let message = format!("{proxy} made no tunnel: {}", error.message);
             return Err(Error::new(Kind::Proxy, message));

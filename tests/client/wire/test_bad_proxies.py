@@ -1,0 +1,149 @@
+"""Proxies that refuse, break off or say too much when asked for a tunnel."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from e2e.conftest import Peers
+from peers.chaos import Script, answer, close_at_accept, endless, request, serve, silent
+from peers.process import HOST, free_port
+from trilane import _core
+from trilane.client import errors
+
+from .memory import little_memory
+from .opening import WAIT_S, fetch
+
+# What the proxy does → what `connect` raises, and the status where there was one.
+CASES: dict[str, tuple[Script, type[errors.Error], int | None]] = {
+    "407": (
+        answer(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 2\r\n\r\nno"),
+        errors.ProxyError,
+        407,
+    ),
+    "502 until close": (
+        answer(b"HTTP/1.1 502 Bad Gateway\r\n\r\nsorry", then="close"),
+        errors.ProxyError,
+        502,
+    ),
+    "redirect": (
+        answer(b"HTTP/1.1 302 Found\r\nLocation: /\r\nContent-Length: 0\r\n\r\n"),
+        errors.ProxyError,
+        302,
+    ),
+    "close": (close_at_accept, errors.ConnectFailed, None),
+    "close mid-head": (answer(b"HTTP/1.1 200 ", then="close"), errors.ConnectFailed, None),
+    "reset mid-head": (answer(b"HTTP/1.1 200 ", then="reset"), errors.ConnectFailed, None),
+    "garbage": (answer(b"\0\1\2\3\r\n\r\n"), errors.ConnectFailed, None),
+    "silent": (silent, errors.ConnectTimeout, None),
+    "silent mid-head": (answer(b"HTTP/1.1 200 "), errors.ConnectTimeout, None),
+    "silent behind the tunnel": (
+        answer(b"HTTP/1.1 200 Connection established\r\n\r\n"),
+        errors.ConnectTimeout,
+        None,
+    ),
+    "close behind the tunnel": (
+        answer(b"HTTP/1.1 200 Connection established\r\n\r\n", then="close"),
+        errors.ConnectFailed,
+        None,
+    ),
+    "no TLS behind the tunnel": (
+        # A ProxyError where they come together, else a TLSError.
+        answer(b"HTTP/1.1 200 OK\r\n\r\n", b"HTTP/1.1 400 Bad Request\r\n\r\n"),
+        errors.ConnectFailed,
+        None,
+    ),
+    "bytes behind the head": (
+        answer(b"HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 400 Bad Request\r\n\r\n"),
+        errors.ProxyError,
+        None,
+    ),
+    "endless head": (
+        endless(b"HTTP/1.1 200 OK\r\n", b"X: " + b"x" * 1000 + b"\r\n"),
+        errors.ConnectFailed,
+        None,
+    ),
+    "endless 1xx": (
+        endless(b"", b"HTTP/1.1 103 Early Hints\r\n\r\n"),
+        errors.ConnectFailed,
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_tunnel_that_is_not_made(tls: _core.Tls, name: str) -> None:
+    script, kind, status = CASES[name]
+    timeout = 0.4 if kind is errors.ConnectTimeout else WAIT_S
+    with serve(script) as proxy, little_memory():
+        began = time.monotonic()
+        with pytest.raises(errors.ConnectFailed) as caught:
+            _core.connect(
+                "localhost", free_port(), tls=tls, proxy=(HOST, proxy.port, []), timeout=timeout
+            )
+        assert time.monotonic() - began < WAIT_S / 2
+    assert isinstance(caught.value, kind), repr(caught.value)
+    if status is not None:
+        assert caught.value.error_code == status
+        assert str(status) in str(caught.value)
+
+
+def _tunnel(to: int, head: bytes) -> Script:
+    """A proxy that works, and begins with this."""
+
+    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await request(reader)
+        there, out = await asyncio.open_connection(HOST, to)
+        try:
+            for byte in head:
+                writer.write(bytes([byte]))
+                await writer.drain()
+
+            async def carry(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+                while data := await source.read(65536):
+                    sink.write(data)
+                    await sink.drain()
+
+            await asyncio.wait(
+                [
+                    asyncio.ensure_future(carry(reader, out)),
+                    asyncio.ensure_future(carry(there, writer)),
+                ],
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+        finally:
+            out.transport.abort()
+
+    return script
+
+
+@pytest.mark.parametrize("version", ["h1", "h2"])
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"HTTP/1.1 200 Connection established\r\n\r\n",
+        b"HTTP/1.0 200 OK\r\nProxy-Agent: x\r\n\r\n",
+        # RFC 9110 §9.3.6: to be ignored in a 2xx response to CONNECT.
+        b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n",
+        b"HTTP/1.1 204 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+        b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n\r\n",
+    ],
+)
+def test_a_tunnel(peers: Peers, tls: _core.Tls, version: str, head: bytes) -> None:
+    base = peers["nginx"].bases["h2" if version == "h2" else "h1s"]
+    port = int(base.rpartition(":")[2])
+    with serve(_tunnel(port, head)) as proxy:
+        connection = _core.connect(
+            "localhost",
+            port,
+            versions=(version,),
+            tls=tls,
+            proxy=(HOST, proxy.port, [("proxy-authorization", "Basic eDp5")]),
+            timeout=WAIT_S,
+        )
+        for _ in range(3):
+            assert fetch(connection, "/hello") == (200, b"hello world")
+        assert len(fetch(connection, "/bytes/131072")[1]) == 131072
+        connection.close()
