@@ -2,24 +2,23 @@
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
-use std::os::fd::{OwnedFd, RawFd};
+use std::os::fd::RawFd;
 use std::process;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
-use std::thread::Thread;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rustix::event::{EventfdFlags, eventfd};
 use trilane_wire::{Content, Encoding, OneOff, Refused, Request};
 
 use crate::exchange::Exchange;
-use crate::link::{Link, Socket, StreamLink, Turn};
+use crate::link::{Link, Socket, StreamLink};
+use crate::shared::Shared;
 use crate::slots::Slots;
-use crate::{ConnectOptions, Error, Kind, Patience, TlsInfo, Version, connect, keeper};
+use crate::state::State;
+use crate::{ConnectOptions, Error, Kind, Patience, TlsInfo, Version, connect};
 
 /// Requests that wait to leave together leave when they have this many bytes.
 const GATHERED: usize = 16 * 1024;
-/// Reads of one turn, after which others have the lock.
-const READS_PER_TURN: usize = 8;
 
 /// A request.
 #[derive(Debug)]
@@ -54,42 +53,6 @@ pub enum Flush {
 #[derive(Clone, Debug)]
 pub struct Connection {
     pub(crate) shared: Arc<Shared>,
-}
-
-/// What the handles of a connection share.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) socket: Socket,
-    /// Wakes the thread that polls the socket, when what it polls for has changed.
-    pub(crate) bell: OwnedFd,
-    state: Mutex<State>,
-    version: Version,
-    scheme: &'static str,
-    authority: String,
-    /// The process that made the connection: one that was forked from it has the same socket, and
-    /// must not end for both.
-    process: u32,
-    peer: Option<SocketAddr>,
-    local: Option<SocketAddr>,
-    tls: Option<TlsInfo>,
-}
-
-/// What is changed under the lock.
-#[derive(Debug)]
-pub(crate) struct State {
-    pub(crate) link: Link,
-    pub(crate) slots: Slots,
-    /// Whether a thread leads.
-    pub(crate) leading: bool,
-    /// Whether it sleeps, and until when.
-    pub(crate) sleeping: bool,
-    pub(crate) sleeping_until: Option<Instant>,
-    /// Whether the keeper will visit.
-    looked_after: bool,
-    /// Threads that wait for the one who leads.
-    pub(crate) followers: VecDeque<Thread>,
-    /// Why the connection is over.
-    failure: Option<Error>,
 }
 
 /// A connection that is ready.
@@ -373,240 +336,6 @@ impl Connection {
         match &mut state.link {
             Link::Stream(link) => link.output(),
             Link::Quic(_) => Vec::new(),
-        }
-    }
-}
-
-impl Shared {
-    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, State>> {
-        match self.state.try_lock() {
-            Ok(state) => Some(state),
-            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
-        }
-    }
-
-    /// The lock, unless another process made the connection and a thread of it held the lock at the
-    /// fork: nobody would ever give it back.
-    pub(crate) fn lock_unless_lost(&self) -> Option<MutexGuard<'_, State>> {
-        match self.try_lock() {
-            None if self.is_ours() => Some(self.lock()),
-            state => state,
-        }
-    }
-
-    /// Says goodbye, and fails what is outstanding.
-    pub(crate) fn end(&self, state: &mut State, reason: &str) {
-        if self.is_ours() {
-            state.link.close(&self.socket);
-        }
-        state.over(Error::new(Kind::Closed, reason));
-        self.ring();
-    }
-
-    /// An error in any process but the one that made the connection: what two processes write to
-    /// one socket is the message of neither.
-    pub(crate) fn expect_ours(&self) -> Result<(), Error> {
-        if self.is_ours() {
-            return Ok(());
-        }
-        let message = "the connection belongs to the process that made it: connect after the fork";
-        Err(Error::new(Kind::Local, message).unsent())
-    }
-
-    /// Whether this process made the connection.
-    pub(crate) fn is_ours(&self) -> bool {
-        self.process == process::id()
-    }
-
-    /// Wakes the thread that polls.
-    pub(crate) fn ring(&self) {
-        // A bell that is full has rung.
-        let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
-    }
-
-    pub(crate) fn silence(&self) {
-        // Nothing to read: somebody else has heard it.
-        let _ = rustix::io::read(&self.bell, &mut [0; 8]);
-    }
-
-    /// Wakes the thread that polls where it would wake too late, or wait for the wrong thing.
-    pub(crate) fn ring_if_needed(&self, state: &mut State) {
-        if !state.sleeping {
-            return;
-        }
-        let due = state.link.timeout();
-        let earlier = due.is_some_and(|due| state.sleeping_until.is_none_or(|until| due < until));
-        if earlier || state.link.has_unsent() {
-            self.ring();
-        }
-    }
-}
-
-impl Shared {
-    /// Has the keeper visit, unless it will. False where it cannot.
-    pub(crate) fn look_after(self: &Arc<Self>, state: &mut State) -> bool {
-        state.looked_after = state.looked_after || keeper::look_after(self);
-        state.looked_after
-    }
-
-    /// Does what there is to do, if nobody else does. True while there is reason to come again.
-    pub(crate) fn visit(&self) -> bool {
-        let mut state = self.lock();
-        if !state.leading {
-            state.turn(&self.socket, true);
-            state.flush(&self.socket);
-        }
-        state.looked_after =
-            state.failure.is_none() && (state.link.outstanding() > 0 || state.link.has_unsent());
-        state.looked_after
-    }
-}
-
-impl Drop for Shared {
-    fn drop(&mut self) {
-        let ours = self.is_ours();
-        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if state.failure.is_none() && ours {
-            state.link.close(&self.socket);
-        }
-    }
-}
-
-impl State {
-    /// Writes what there is, as far as the socket takes it.
-    pub(crate) fn flush(&mut self, socket: &Socket) {
-        self.settle();
-        self.link.flush(socket, &mut self.slots);
-        // What the socket took makes room for more content.
-        while !self.slots.uploading.is_empty() && self.settle() {
-            self.link.flush(socket, &mut self.slots);
-        }
-    }
-
-    /// Reads what there is and does what is due.
-    pub(crate) fn turn(&mut self, socket: &Socket, readable: bool) {
-        if self.failure.is_some() {
-            return;
-        }
-        if let Some(due) = self.link.timeout() {
-            let now = Instant::now();
-            if due <= now
-                && let Turn::Over(error) = self.link.handle_timeout(now, &mut self.slots)
-            {
-                return self.over(error);
-            }
-        }
-        if readable {
-            for _ in 0..READS_PER_TURN {
-                if !self.link.may_read() {
-                    break;
-                }
-                match self.link.read(socket, &mut self.slots) {
-                    Turn::More => (),
-                    Turn::Drained => break,
-                    Turn::Over(error) => return self.over(error),
-                }
-                self.settle();
-            }
-        }
-        self.settle();
-    }
-
-    /// Pauses readers that are behind, and hands content of requests over. True where content moved.
-    pub(crate) fn settle(&mut self) -> bool {
-        while let Some(slot) = self.slots.full.pop() {
-            let place = self.slots.get(slot);
-            if place.live && place.paused {
-                self.link.pause(place.id(slot));
-            }
-        }
-        let mut moved = false;
-        let mut index = 0;
-        while index < self.slots.uploading.len() && self.link.has_room() {
-            let slot = self.slots.uploading[index];
-            let (done, any) = self.advance(slot);
-            moved |= any;
-            if done {
-                self.slots.uploading.swap_remove(index);
-            } else {
-                index += 1;
-            }
-            if any {
-                self.slots.notify(slot);
-            }
-        }
-        moved
-    }
-
-    /// Hands over content of one request: whether nothing is left to do, and whether any moved.
-    fn advance(&mut self, slot: u32) -> (bool, bool) {
-        let place = self.slots.get_mut(slot);
-        let id = place.id(slot);
-        let Some(upload) = &mut place.upload else {
-            return (true, false);
-        };
-        if upload.open && self.link.upload(id) != trilane_wire::Upload::Open {
-            upload.open = false;
-        }
-        if !upload.open {
-            upload.pending = Vec::new();
-            upload.sent = 0;
-            if place.ended && self.link.version() == Version::H3 {
-                // HTTP/3 leaves our direction open when the response comes first.
-                self.link.cancel(id);
-            }
-            return (true, true);
-        }
-        let waiting = &upload.pending[upload.sent..];
-        let taken = if waiting.is_empty() {
-            0
-        } else {
-            self.link.write(id, waiting)
-        };
-        upload.sent += taken;
-        if upload.sent < upload.pending.len() {
-            return (false, taken > 0);
-        }
-        upload.pending.clear();
-        upload.sent = 0;
-        if let Some(trailers) = upload.finish.take() {
-            upload.open = false;
-            if !self.link.finish(id, &trailers) {
-                // Everything else was looked at when they were handed over.
-                let message = "the trailers of the request are larger than the server accepts";
-                self.slots.fail(slot, Error::new(Kind::Local, message));
-                if !self.link.cancel(id) {
-                    self.over(Error::new(Kind::Closed, "a request could not be ended"));
-                }
-            }
-        }
-        (true, true)
-    }
-
-    /// The connection is over: whatever is outstanding ends with it.
-    pub(crate) fn over(&mut self, error: Error) {
-        if self.failure.is_none() && self.link.version() == Version::H3 {
-            self.slots.explain(&error);
-        }
-        for slot in self.slots.open_slots() {
-            self.slots.fail(slot, error.clone());
-        }
-        if self.failure.is_none() {
-            self.failure = Some(error);
-        }
-    }
-
-    /// Wakes a thread that can lead, if nobody does.
-    pub(crate) fn hand_over(&mut self) {
-        if !self.leading
-            && let Some(next) = self.followers.pop_front()
-        {
-            next.unpark();
         }
     }
 }

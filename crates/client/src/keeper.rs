@@ -10,7 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::connection::Shared;
+use crate::shared::Shared;
 
 /// Requests that are sent one after the other leave together: the first waits this long.
 const FLUSH_AFTER: Duration = Duration::from_millis(1);

@@ -16,7 +16,9 @@ mod exchange;
 mod keeper;
 mod link;
 mod options;
+mod shared;
 mod slots;
+mod state;
 mod tls;
 mod wait;
 

@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-use crate::connection::{Shared, State};
+use crate::shared::Shared;
 use crate::slots::Want;
+use crate::state::State;
 use crate::{Error, Kind};
 
 /// How long a wait goes on without looking whether it should end, where nobody says how long.

@@ -206,9 +206,7 @@ def test_the_socket_is_shown(embedded: HTTPConnection) -> None:
         assert sock.version() == "TLSv1.3"
         assert sock.selected_alpn_protocol() in ("http/1.1", "h2", "h3")
         certificate = sock.getpeercert(True)
-        # QUIC's does not come out of the native part.
-        over_quic = sock.selected_alpn_protocol() == "h3"
-        assert certificate is None if over_quic else certificate.startswith(b"\x30")
+        assert certificate.startswith(b"\x30")
     sock.close()
 
 

@@ -1,0 +1,264 @@
+//! One request and its response, as the caller sees them.
+
+mod read;
+mod upload;
+
+use std::mem;
+use std::sync::MutexGuard;
+use std::time::Duration;
+
+use trilane_wire::FieldList;
+
+use crate::connection::Connection;
+use crate::slots::{PAUSE_AT, Slot, Want};
+use crate::state::State;
+use crate::wait::Stopped;
+use crate::{Error, Interest, Kind, Patience, Version};
+
+/// One request and its response. Dropping it cancels the request, if its response is not complete.
+///
+/// Timeouts: `None` waits for ever, zero looks without waiting. A wait that has timed out can be
+/// taken up again.
+#[derive(Debug)]
+pub struct Exchange {
+    connection: Connection,
+    slot: u32,
+    number: u64,
+}
+
+impl Exchange {
+    pub(crate) fn new(connection: Connection, slot: u32, number: u64) -> Self {
+        Self {
+            connection,
+            slot,
+            number,
+        }
+    }
+
+    /// The connection that it is on.
+    pub fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    /// The identifier on the wire; for HTTP/1.1 a count from 1.
+    pub fn stream_id(&self) -> u64 {
+        self.number
+    }
+
+    /// What [`Connection::drive`] calls it.
+    pub fn token(&self) -> u32 {
+        self.slot
+    }
+
+    /// The version of the connection.
+    pub fn version(&self) -> Version {
+        self.connection.version()
+    }
+
+    /// Whether the server answered in HTTP/1.0.
+    pub fn is_http_1_0(&self) -> bool {
+        self.look(|slot| slot.http_1_0)
+    }
+
+    /// Whether a wait for this would not wait, nor meet another thread at the lock.
+    pub fn is_at_hand(&self, interest: Interest) -> bool {
+        let Some(state) = self.connection.shared.try_lock() else {
+            return false;
+        };
+        state.slots.get(self.slot).met(self::want(interest, 0))
+    }
+
+    /// Waits for the final response head and gives its status.
+    pub fn head(
+        &self,
+        timeout: Option<Duration>,
+        patience: &mut dyn Patience,
+    ) -> Result<u16, Error> {
+        let state = self.wait(Want::Head, timeout, patience)?;
+        let slot = state.slots.get(self.slot);
+        match slot.status {
+            Some(status) => Ok(status),
+            None => Err(self.failure(slot)),
+        }
+    }
+
+    /// A copy of the fields of the head, empty before it has come.
+    pub fn fields(&self) -> FieldList {
+        self.look(|slot| slot.fields.clone())
+    }
+
+    /// The reason phrase of HTTP/1.1, as sent.
+    pub fn reason(&self) -> Vec<u8> {
+        self.look(|slot| slot.reason.clone())
+    }
+
+    /// The informational responses so far.
+    pub fn informational(&self) -> Vec<(u16, FieldList)> {
+        self.look(|slot| slot.informational.clone())
+    }
+
+    /// Waits for one more informational response than `seen`, and gives its status; `None` when the
+    /// final head is there.
+    pub fn wait_informational(
+        &self,
+        seen: usize,
+        timeout: Option<Duration>,
+        patience: &mut dyn Patience,
+    ) -> Result<Option<u16>, Error> {
+        let state = self.wait(Want::Informational(seen), timeout, patience)?;
+        let slot = state.slots.get(self.slot);
+        match slot.informational.get(seen) {
+            Some((status, _)) => Ok(Some(*status)),
+            None if slot.status.is_some() => Ok(None),
+            None => Err(self.failure(slot)),
+        }
+    }
+
+    /// The trailers, once the response is complete and where there were any.
+    pub fn trailers(&self) -> Option<FieldList> {
+        self.look(|slot| slot.trailers.clone())
+    }
+
+    /// Whether the response has arrived to its end.
+    pub fn is_complete(&self) -> bool {
+        self.look(|slot| slot.ended)
+    }
+
+    /// Bytes of content that have arrived and were not taken.
+    pub fn unread(&self) -> usize {
+        self.look(Slot::unread)
+    }
+
+    /// `content-length` of the response.
+    pub fn content_length(&self) -> Option<u64> {
+        self.look(|slot| slot.content_length)
+    }
+
+    /// Cancels the request, if its response is not complete: the stream is reset, and HTTP/1.1 closes
+    /// the connection. May be called again.
+    pub fn cancel(&self) {
+        if let Some(mut state) = self.connection.shared.lock_unless_lost() {
+            self.abandon(&mut state);
+        }
+    }
+
+    /// Has [`Connection::drive`] tell when something has come. True where it has, and then nothing
+    /// will be told.
+    pub fn watch(&self, interest: Interest) -> bool {
+        let mut state = self.connection.shared.lock();
+        let slot = state.slots.get_mut(self.slot);
+        let want = self::want(interest, slot.informational.len());
+        let met = slot.met(want);
+        slot.want = (!met).then_some(want);
+        slot.waiter = None;
+        let slot = state.slots.get_mut(self.slot);
+        if !met && slot.unread() < slot.limit() {
+            self.catch_up(&mut state);
+        }
+        met
+    }
+
+    fn abandon(&self, state: &mut State) {
+        let shared = &self.connection.shared;
+        let slot = state.slots.get(self.slot);
+        if slot.ended || slot.error.is_some() {
+            return;
+        }
+        let id = slot.id(self.slot);
+        let cancelled = shared.is_ours() && state.link.cancel(id);
+        state
+            .slots
+            .fail(self.slot, local("the request was cancelled"));
+        if cancelled {
+            state.flush(&shared.socket);
+            shared.ring_if_needed(state);
+        } else if shared.is_ours() {
+            shared.end(state, "the connection was closed to cancel a request");
+        }
+    }
+
+    /// Lets the peer send again when the reader has caught up.
+    fn resume(&self, state: &mut State) {
+        let slot = state.slots.get_mut(self.slot);
+        if slot.paused && slot.unread() < PAUSE_AT / 2 {
+            self.catch_up(state);
+        }
+    }
+
+    fn catch_up(&self, state: &mut State) {
+        let slot = state.slots.get_mut(self.slot);
+        if !mem::take(&mut slot.paused) {
+            return;
+        }
+        let id = slot.id(self.slot);
+        let State { link, slots, .. } = state;
+        link.resume(id, slots);
+        state.flush(&self.connection.shared.socket);
+        self.connection.shared.ring_if_needed(state);
+    }
+
+    fn wait(
+        &self,
+        want: Want,
+        timeout: Option<Duration>,
+        patience: &mut dyn Patience,
+    ) -> Result<MutexGuard<'_, State>, Error> {
+        let shared = &self.connection.shared;
+        shared
+            .wait(self.slot, want, timeout, patience)
+            .map_err(|stopped| match stopped {
+                Stopped::Interrupted => Error::new(Kind::Interrupted, "interrupted"),
+                Stopped::Foreign(error) => error,
+                Stopped::Timeout => Error {
+                    stream_id: Some(self.number),
+                    ..Error::new(Kind::ReadTimeout, timed_out(timeout))
+                },
+            })
+    }
+
+    fn look<R>(&self, look: impl FnOnce(&Slot) -> R) -> R {
+        look(self.connection.shared.lock().slots.get(self.slot))
+    }
+
+    fn failure(&self, slot: &Slot) -> Error {
+        slot.error.clone().unwrap_or_else(|| {
+            let message = "the response ended before its head";
+            Error {
+                stream_id: Some(self.number),
+                ..Error::new(Kind::Protocol, message)
+            }
+        })
+    }
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        if let Some(mut state) = self.connection.shared.lock_unless_lost() {
+            self.abandon(&mut state);
+            state.slots.release(self.slot);
+        }
+    }
+}
+
+fn want(interest: Interest, informed: usize) -> Want {
+    match interest {
+        Interest::Head => Want::Head,
+        Interest::Data => Want::Data(1),
+        Interest::End => Want::End,
+        Interest::Writable => Want::Writable,
+        Interest::Informational => Want::Informational(informed),
+    }
+}
+
+fn timed_out(timeout: Option<Duration>) -> String {
+    match timeout {
+        Some(timeout) if !timeout.is_zero() => {
+            format!("nothing came from the server for {timeout:?}")
+        }
+        _ => "nothing came from the server yet".to_owned(),
+    }
+}
+
+fn local(message: &str) -> Error {
+    Error::new(Kind::Local, message)
+}
