@@ -281,7 +281,7 @@ H1: dict[str, tuple[Script, set[str]]] = {
     ),
     "garbage": (answer(b"\x00\x16\x03garbage\r\n\r\n"), {"protocol"}),
     "line folding": (
-        answer(b"HTTP/1.1 200 OK\r\nX: a\r\n b\r\nContent-Length: 0\r\n\r\n"),
+        answer(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n 1\r\n\r\nhello world"),
         {"protocol"},
     ),
     "switching protocols": (answer(b"HTTP/1.1 101 Switching Protocols\r\n\r\n"), {"protocol"}),

@@ -1,5 +1,6 @@
 //! What a response head says: the way through it that checks everything and judges.
 
+use std::borrow::Cow;
 use std::mem::MaybeUninit;
 
 use httparse::{Header, ParserConfig, Response, Status};
@@ -180,7 +181,10 @@ pub(super) fn parse(
 ) -> Result<Parsed, Fault> {
     let mut room = [const { MaybeUninit::<Header<'_>>::uninit() }; MAX_FIELDS];
     let mut response = Response::new(&mut []);
-    let result = ParserConfig::default().parse_response_with_uninit_headers(
+    let mut parser = ParserConfig::default();
+    // RFC 9112 §5.2: a user agent replaces a fold, which proxies refuse.
+    parser.allow_obsolete_multiline_headers_in_responses(true);
+    let result = parser.parse_response_with_uninit_headers(
         &mut response,
         head,
         &mut room[..limits.fields.min(MAX_FIELDS)],
@@ -196,7 +200,13 @@ pub(super) fn parse(
     };
     let mut meaning = Meaning::default();
     for header in response.headers.iter() {
-        meaning.add(header.name.as_bytes(), header.value)?;
+        let name = header.name.as_bytes();
+        if is_folded(header.value) && frames_message(name) {
+            return Err(Fault::protocol(
+                "a field that frames the message is folded over lines",
+            ));
+        }
+        meaning.add(name, header.value)?;
     }
     if let Some(wanted) = wanted {
         wanted.collect(response.headers);
@@ -236,7 +246,8 @@ impl Wanted<'_> {
     fn collect(self, headers: &[Header<'_>]) {
         self.fields.clear();
         for header in headers {
-            let (name, value) = (header.name.as_bytes(), header.value);
+            let name = header.name.as_bytes();
+            let value = &*unfolded(header.value);
             if self.original_case {
                 self.fields.push(name, value);
             } else {
@@ -244,6 +255,29 @@ impl Wanted<'_> {
             }
         }
     }
+}
+
+fn is_folded(value: &[u8]) -> bool {
+    value.contains(&b'\n')
+}
+
+/// Whether others may take the end of the message from this field.
+fn frames_message(name: &[u8]) -> bool {
+    [&b"content-length"[..], b"transfer-encoding", b"connection"]
+        .iter()
+        .any(|framing| name.eq_ignore_ascii_case(framing))
+}
+
+/// A value with each fold, and the blanks around it, replaced by a blank.
+fn unfolded(value: &[u8]) -> Cow<'_, [u8]> {
+    if !is_folded(value) {
+        return Cow::Borrowed(value);
+    }
+    let lines: Vec<_> = value
+        .split(|&b| b == b'\n')
+        .map(<[u8]>::trim_ascii)
+        .collect();
+    Cow::Owned(lines.join(&b' '))
 }
 
 fn bare_line_feed(section: &[u8]) -> bool {

@@ -186,3 +186,15 @@ fn what_arrived_of_a_body_is_reported_before_its_failure() {
         );
     }
 }
+
+#[test]
+fn a_folded_line_becomes_one() {
+    let answer = b"HTTP/1.1 200 OK\r\nA: b \r\n  c\r\n\td\r\nB:\r\n e\r\nContent-Length: 0\r\n\r\n";
+    let fields = faithful(answer).fields;
+    let value = |name: &str| {
+        let found = fields.iter().find(|(n, _)| n == name);
+        found.map(|(_, value)| value.clone()).unwrap()
+    };
+    assert_eq!(value("A"), "b c d");
+    assert_eq!(value("B").trim(), "e");
+}
