@@ -10,42 +10,42 @@ Every error is an `Error`, and also the builtin that it is like.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-from .answer import Response
-from .errors import (
-    ClientClosed,
-    ConnectFailed,
-    ConnectionClosed,
-    ConnectionRefused,
-    ConnectTimeout,
-    DecodingError,
-    Error,
-    Full,
-    GoAway,
-    IncompleteBody,
-    InvalidRequest,
-    LimitExceeded,
-    LocalError,
-    PoolTimeout,
-    ProxyError,
-    ReadTimeout,
-    RemoteError,
-    RemoteProtocolError,
-    ResolveError,
-    StreamReset,
-    Timeout,
-    TLSError,
-    VersionUnavailable,
-    WriteTimeout,
-)
-from .http import HTTPConnection, HTTPSConnection
-from .pool import Client
-from .response import HTTPResponse
-from .timeouts import Timeouts
+import importlib
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from .aio import AsyncClient, AsyncResponse
+    from .answer import Response
+    from .errors import (
+        ClientClosed,
+        ConnectFailed,
+        ConnectionClosed,
+        ConnectionRefused,
+        ConnectTimeout,
+        DecodingError,
+        Error,
+        Full,
+        GoAway,
+        IncompleteBody,
+        InvalidRequest,
+        LimitExceeded,
+        LocalError,
+        PoolTimeout,
+        ProxyError,
+        ReadTimeout,
+        RemoteError,
+        RemoteProtocolError,
+        ResolveError,
+        StreamReset,
+        Timeout,
+        TLSError,
+        VersionUnavailable,
+        WriteTimeout,
+    )
+    from .http import HTTPConnection, HTTPSConnection
+    from .pool import Client
+    from .response import HTTPResponse
+    from .timeouts import Timeouts
 
 __all__ = [
     "AsyncClient",
@@ -83,10 +83,26 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    # asyncio takes longer to import than all of this.
-    if name in ("AsyncClient", "AsyncResponse"):
-        from . import aio  # noqa: PLC0415 - see above
+# Imported when they are asked for: a program that uses one of them does not pay for the others.
+_HOMES: Final = {
+    "AsyncClient": "aio",
+    "AsyncResponse": "aio",
+    "Client": "pool",
+    "HTTPConnection": "http",
+    "HTTPResponse": "response",
+    "HTTPSConnection": "http",
+    "Response": "answer",
+    "Timeouts": "timeouts",
+}
 
-        return getattr(aio, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    home = importlib.import_module(f".{_HOMES.get(name, 'errors')}", __name__)
+    value = globals()[name] = getattr(home, name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
