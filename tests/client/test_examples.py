@@ -1,0 +1,76 @@
+"""The examples of docs/client run, print what they say in comments, and hold under strict mypy."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from e2e.loading import binary
+from peers import embedded
+from peers.peer import Peer
+
+DOCUMENTS = Path(__file__).resolve().parents[2] / "docs" / "client"
+BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+SAID = re.compile(r"print\(.*?\)  # (.*)")
+
+EXAMPLES = {
+    f"{document.stem.replace('-', '_')}_{number}": code
+    for document in sorted(DOCUMENTS.glob("*.md"))
+    for number, code in enumerate(BLOCK.findall(document.read_text("utf-8")), 1)
+}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Peer]:
+    """The embedded server, all versions."""
+    peer = embedded.start(binary(), tmp_path_factory.mktemp("embedded"))
+    yield peer
+    peer.stop()
+
+
+def test_every_surface_has_an_example() -> None:
+    surfaces = {name.rpartition("_")[0] for name in EXAMPLES}
+    assert surfaces >= {"asyncio", "client", "errors", "http_client", "httpx", "requests"}
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_example_does_what_it_says(name: str, server: Peer, tmp_path: Path) -> None:
+    code = EXAMPLES[name]
+    assert server.ca is not None
+    (tmp_path / "ca.pem").write_bytes(server.ca.read_bytes())
+    for listener, port in (("h1", "8080"), ("h2", "8443")):
+        code = code.replace(port, str(urlsplit(server.bases[listener]).port))
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    said = [line.strip() for all_ in SAID.findall(code) for line in all_.split(" # ")]
+    assert said, "the example says nothing"
+    assert done.stdout.splitlines() == said
+
+
+def test_the_examples_are_typed(tmp_path: Path) -> None:
+    for name, code in EXAMPLES.items():
+        (tmp_path / f"{name}.py").write_text(code)
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--no-incremental", "."],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
