@@ -92,6 +92,7 @@ def test_a_page_says_which_gates_hold() -> None:
     made["expect"] = [
         {**gate, "high": 0.5, "ratio": 0.47, "met": True},
         {**gate, "high": 0.25, "ratio": 0.47, "met": False},
+        {**gate, "high": 0.45, "ratio": 0.47, "met": True},
         {**gate, "high": 0.9, "ratio": None, "met": None},
     ]
     shown = pages.measured(made)
@@ -100,6 +101,8 @@ def test_a_page_says_which_gates_hold() -> None:
         ["0.00–0.50×", "0.47×"],
         ["0.00–0.25×", "0.47×"],
     ]
+    # The interval reaches into the gate, its centre does not.
+    assert "| 0.00–0.45× | 0.47× | undecided |" in shown
     assert "| not measured |" in shown
 
 

@@ -11,7 +11,7 @@ import vl_convert
 from trilane.lab.analysis.measures import Json
 from trilane.lab.analysis.verdict import bound_text
 from trilane.report import charts, ledgers, numbers, strip, text, view
-from trilane.report.labels import published_labels, ratio_label
+from trilane.report.labels import gate_word, published_labels, ratio_label
 from trilane.report.view import Point
 
 
@@ -130,7 +130,7 @@ def _expected(lab: Json) -> list[Json]:
             "what": ratio_label(lab, row),
             "range": f"{text.times(row['low'])}–{text.times(row['high'])}×",
             "ratio": text.NONE if row["ratio"] is None else f"{text.times(row['ratio'])}×",
-            "met": row["met"],
+            "word": gate_word(row),
         }
         for row in lab["expect"]
     ]

@@ -36,3 +36,12 @@ def measure_label(lab: Json, name: str) -> str:
         ),
         name.replace("_", " "),
     )
+
+
+def gate_word(row: Json) -> str:
+    """Whether a gate holds: it is breached only when the whole interval lies outside of it."""
+    if row["met"] is None:
+        return "not measured"
+    if not row["met"]:
+        return "breached"
+    return "met" if row["low"] <= row["ratio"] <= row["high"] else "undecided"

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from trilane.lab.analysis.measures import Json
 from trilane.report import numbers, text, view
-from trilane.report.labels import published_labels, ratio_label
+from trilane.report.labels import gate_word, published_labels, ratio_label
 from trilane.report.view import Point
 
 _COLUMNS = (
@@ -159,7 +159,6 @@ def published_table(lab: Json) -> str:
 
 def gates_table(lab: Json) -> str:
     """What was promised, and whether it holds."""
-    words = {True: "met", False: "breached", None: "not measured"}
     return table(
         ["ratio", "promised", "here", ""],
         [
@@ -167,7 +166,7 @@ def gates_table(lab: Json) -> str:
                 ratio_label(lab, row),
                 f"{text.times(row['low'])}–{text.times(row['high'])}×",
                 text.NONE if row["ratio"] is None else f"{text.times(row['ratio'])}×",
-                words[row["met"]],
+                gate_word(row),
             ]
             for row in lab["expect"]
         ],

@@ -14,7 +14,7 @@ from rich.text import Text
 from trilane.lab.analysis.measures import Json
 from trilane.lab.analysis.verdict import bound_text
 from trilane.report import ledgers, numbers, text, view
-from trilane.report.labels import published_labels, ratio_label
+from trilane.report.labels import gate_word, published_labels, ratio_label
 from trilane.report.view import Point
 
 _VALIDITY_STYLE = {"valid": "green", "suspect": "yellow", "invalid": "bold red"}
@@ -279,12 +279,10 @@ def _gate(result: Json, row: Json) -> Text:
     what = (
         f"{ratio_label(result, row)} within {text.times(row['low'])}–{text.times(row['high'])}×: "
     )
-    if row["met"] is None:
-        return Text.assemble(what, ("not measured", "yellow"))
-    here = f"{text.times(row['ratio'])}×"
-    if row["met"]:
-        return Text.assemble(what, (f"met, {here}", "green"))
-    return Text.assemble(what, (f"breached, {here}", "bold red"))
+    word = gate_word(row)
+    here = "" if row["met"] is None else f", {text.times(row['ratio'])}×"
+    style = {"met": "green", "breached": "bold red"}.get(word, "yellow")
+    return Text.assemble(what, (word + here, style))
 
 
 def _titled(title: str, lines: Iterable[Text]) -> Text:
