@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
+from e2e.conftest import absent
 from e2e.loading import binary
 from peers import asgi, caddy, embedded, nginx
 from peers.authority import Authority, Leaf
@@ -31,13 +31,6 @@ def run(main: Coroutine[Any, Any, Result]) -> Result:
             return await main
 
     return asyncio.run(bounded())
-
-
-def absent(error: MissingProgramError) -> NoReturn:
-    """A missing program: a skip with its reason at home, a failure in CI."""
-    if os.environ.get("CI") == "true":
-        pytest.fail(str(error))
-    pytest.skip(str(error))
 
 
 @pytest.fixture(autouse=True)

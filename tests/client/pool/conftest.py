@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import ssl
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NoReturn
 
 import pytest
 
+from e2e.conftest import absent
 from e2e.loading import binary
 from peers import caddy, embedded, nginx
 from peers.authority import Authority, Leaf
 from peers.peer import Peer
 from peers.process import MissingProgramError
 from trilane.client.pool import Client
-
-
-def absent(error: MissingProgramError) -> NoReturn:
-    """A missing program: a skip with its reason at home, a failure in CI."""
-    if os.environ.get("CI") == "true":
-        pytest.fail(str(error))
-    pytest.skip(str(error))
 
 
 @pytest.fixture(autouse=True)
