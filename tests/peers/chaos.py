@@ -31,6 +31,7 @@ class Chaos:
         self._script = script
         self._security = security
         self._writers: set[asyncio.StreamWriter] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
         self._started = threading.Event()
         self._loop = asyncio.new_event_loop()
         self._done = asyncio.Event()
@@ -77,7 +78,10 @@ class Chaos:
         # Not a coroutine: one that is cancelled before its first step could not close anything.
         self.connections += 1
         self._writers.add(writer)
-        self._loop.create_task(self._guarded(reader, writer))
+        # The loop keeps no reference: a task that waits for ever is a cycle, and is collected.
+        task = self._loop.create_task(self._guarded(reader, writer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _guarded(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         # The client's end of the connection may come at any point of a script.
