@@ -1,6 +1,6 @@
 //! From a request line to a method, and from a request to its message.
 
-use prost_reflect::{DescriptorPool, DynamicMessage, Value};
+use prost_reflect::{DescriptorPool, DynamicMessage, MethodDescriptor, ServiceDescriptor, Value};
 
 use crate::{
     binding::{Binding, Body},
@@ -51,15 +51,25 @@ impl Router {
     /// [`RuleError`] for the first rule that is malformed or that matches the same requests as
     /// another; it names the methods and the templates.
     pub fn new(pool: &DescriptorPool) -> Result<Self, RuleError> {
+        let services = pool.services();
+        Router::of_methods(services.flat_map(|service| service.methods().collect::<Vec<_>>()))
+    }
+
+    /// As [`Router::new`], for one service.
+    ///
+    /// # Errors
+    /// As [`Router::new`].
+    pub fn of_service(service: &ServiceDescriptor) -> Result<Self, RuleError> {
+        Router::of_methods(service.methods())
+    }
+
+    fn of_methods(methods: impl Iterator<Item = MethodDescriptor>) -> Result<Self, RuleError> {
         let mut router = Router {
             bindings: Vec::new(),
             root: Node::default(),
             has_verbs: false,
         };
-        for method in pool
-            .services()
-            .flat_map(|s| s.methods().collect::<Vec<_>>())
-        {
+        for method in methods {
             for (binding, template) in rule::bindings(&method)? {
                 let number = router.bindings.len();
                 router
@@ -102,7 +112,10 @@ impl Router {
         {
             return self.matched(number, before);
         }
-        if let Some(number) = self.root.find(path, None, &mut search) {
+        // Where the verb is one, the colon is no part of a segment, whatever the method.
+        if search.allowed.is_empty()
+            && let Some(number) = self.root.find(path, None, &mut search)
+        {
             return self.matched(number, path);
         }
         if search.allowed.is_empty() {
