@@ -153,6 +153,6 @@ func withHello(handler http.Handler) http.Handler {
 			return
 		}
 		response.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		_, _ = response.Write([]byte("Hello\n"))
+		_, _ = response.Write([]byte("hello world"))
 	})
 }
