@@ -1,6 +1,6 @@
 """gRPC's health check, of a server that answers nothing but gRPC.
 
-One call of `grpc.health.v1.Health/Check`, written by hand: its request is one field, its answer too.
+One call of `grpc.health.v1.Health/Check`, written by hand: request and answer have one field each.
 https://github.com/grpc/grpc/blob/master/doc/health-checking.md
 """
 
