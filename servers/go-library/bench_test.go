@@ -23,6 +23,8 @@ import (
 //
 // GRPC_ is asked by grpc-go's client, HTTP_ and HTTP2_ by net/http's, which decodes the JSON. The
 // post had cmux before grpc-go's own server; here it has a port of its own.
+//
+//	go test -run '^$' -bench /GetBook -benchmem -count 10 . | tee new.txt && go tool benchstat new.txt
 const bookName = "shelves/1/books/1"
 
 func BenchmarkServeHTTP(b *testing.B) {

@@ -16,9 +16,11 @@ import (
 )
 
 const (
-	shelves       = 10
-	booksAtStart  = 100
-	maxCreated    = 10_000
+	shelves      = 10
+	booksAtStart = 100
+	maxCreated   = 10_000
+	// Encoded bytes of all that callers have stored.
+	maxStored     = 64 << 20
 	maxLabels     = 100
 	maxCharacters = 1_000
 	pageDefault   = 20
@@ -31,6 +33,7 @@ type Library struct {
 	mu      sync.RWMutex
 	shelves []*shelf
 	created int
+	stored  int
 }
 
 type shelf struct {
@@ -141,9 +144,12 @@ func (l *Library) Create(request *librarypb.CreateBookRequest) (*librarypb.Book,
 		return nil, status.Errorf(codes.ResourceExhausted,
 			"%d books have been created already; delete some first", maxCreated)
 	}
-	l.created++
 	b := shelf.last + 1
 	book.Name = name(s, b)
+	if err := l.store(0, book); err != nil {
+		return nil, err
+	}
+	l.created++
 	shelf.put(b, book)
 	shelf.tell(librarypb.WatchBooksResponse_CREATED, book)
 	return book, nil
@@ -178,6 +184,9 @@ func (l *Library) Update(request *librarypb.UpdateBookRequest) (*librarypb.Book,
 			assign(book.ProtoReflect(), request.GetBook().ProtoReflect(), path)
 		}
 	}
+	if err := l.store(proto.Size(old), book); err != nil {
+		return nil, err
+	}
 	shelf.books[b] = book
 	shelf.tell(librarypb.WatchBooksResponse_UPDATED, book)
 	return book, nil
@@ -198,6 +207,7 @@ func (l *Library) Delete(request *librarypb.DeleteBookRequest) error {
 	if b > booksAtStart {
 		l.created--
 	}
+	l.stored = max(0, l.stored-proto.Size(book))
 	delete(shelf.books, b)
 	if at, found := slices.BinarySearch(shelf.order, b); found {
 		shelf.order = slices.Delete(shelf.order, at, at+1)
@@ -208,7 +218,7 @@ func (l *Library) Delete(request *librarypb.DeleteBookRequest) error {
 
 // With the lock.
 func (l *Library) shelf(s int) (*shelf, error) {
-	if s > len(l.shelves) {
+	if s < 1 || s > len(l.shelves) {
 		return nil, missing(fmt.Sprintf("shelf shelves/%d", s))
 	}
 	return l.shelves[s-1], nil
@@ -216,13 +226,23 @@ func (l *Library) shelf(s int) (*shelf, error) {
 
 // With the lock.
 func (l *Library) find(s, b int) (*shelf, *librarypb.Book, error) {
-	if s <= len(l.shelves) {
-		shelf := l.shelves[s-1]
-		if book := shelf.books[b]; book != nil {
-			return shelf, book, nil
-		}
+	if shelf, err := l.shelf(s); err == nil && shelf.books[b] != nil {
+		return shelf, shelf.books[b], nil
 	}
 	return nil, nil, missing("book " + name(s, b))
+}
+
+// Accounts for a book in place of what had so many bytes. With the lock. The books at the start are
+// not accounted for, so there may be less than their replacement gives back.
+func (l *Library) store(old int, book *librarypb.Book) error {
+	size := proto.Size(book)
+	stored := max(0, l.stored+size-old)
+	if size > old && stored > maxStored {
+		return status.Errorf(codes.ResourceExhausted,
+			"the books that callers wrote fill %d bytes; delete some", maxStored)
+	}
+	l.stored = stored
+	return nil
 }
 
 func (s *shelf) put(b int, book *librarypb.Book) {

@@ -39,13 +39,15 @@ func TestNames(t *testing.T) {
 	library := New()
 	for _, name := range []string{
 		"", "shelves", "shelves/1", "shelves/1/books/", "shelves//books/1", "shelves/01/books/1",
-		"shelves/1/books/0", "shelves/+1/books/1", "shelves/1/books/1/", "shelves/1/books/1x",
-		"Shelves/1/books/1", "shelves/1/books/1234567890", "shelves/1/books/٣",
+		"shelves/00/books/1", "shelves/+1/books/1", "shelves/1/books/1/", "shelves/1/books/1x",
+		"Shelves/1/books/1", "shelves/1/books/4294967296", "shelves/1/books/٣",
 	} {
 		_, err := library.Get(&librarypb.GetBookRequest{Name: name})
 		expect(t, err, codes.InvalidArgument, "it looks like shelves/1/books/1")
 	}
-	for _, name := range []string{"shelves/11/books/1", "shelves/1/books/101"} {
+	for _, name := range []string{
+		"shelves/11/books/1", "shelves/1/books/101", "shelves/0/books/0", "shelves/1/books/4294967295",
+	} {
 		_, err := library.Get(&librarypb.GetBookRequest{Name: name})
 		expect(t, err, codes.NotFound, "there is no book "+name)
 	}
@@ -132,12 +134,15 @@ func TestMasks(t *testing.T) {
 		t.Error(book, err)
 	}
 	book, err = update(&librarypb.Book{}, "edition.year")
+	want.Edition = &librarypb.Edition{}
 	if err != nil || !proto.Equal(book, want) {
 		t.Error(book, err)
 	}
-	book, err = update(&librarypb.Book{Author: "All"})
-	if err != nil || !proto.Equal(book, &librarypb.Book{Name: name, Author: "All"}) {
-		t.Error(book, err)
+	for _, all := range [][]string{nil, {"*"}} {
+		book, err = update(&librarypb.Book{Author: "All"}, all...)
+		if err != nil || !proto.Equal(book, &librarypb.Book{Name: name, Author: "All"}) {
+			t.Error(book, err)
+		}
 	}
 	for _, path := range []string{"titel", "", "title.x", "edition.", "labels.0"} {
 		_, err = update(&librarypb.Book{}, path)
@@ -179,7 +184,7 @@ func TestBounds(t *testing.T) {
 	expect(t, err, codes.ResourceExhausted, "book.labels: a text of more than 1000 characters")
 	var last *librarypb.Book
 	for range maxCreated {
-		if last, err = create(&librarypb.Book{Title: long}); err != nil {
+		if last, err = create(&librarypb.Book{Title: "New"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -195,6 +200,34 @@ func TestBounds(t *testing.T) {
 	if last, err = create(&librarypb.Book{}); err != nil || last.Name != "shelves/2/books/10101" {
 		t.Error(last, err)
 	}
+}
+
+func TestStoredBytesAreBounded(t *testing.T) {
+	library := New()
+	labels := make([]string, maxLabels)
+	for i := range labels {
+		labels[i] = strings.Repeat("ü", maxCharacters)
+	}
+	big := &librarypb.CreateBookRequest{Parent: "shelves/1", Book: &librarypb.Book{Labels: labels}}
+	created := 0
+	var err error
+	for ; err == nil && created <= maxCreated; created++ {
+		_, err = library.Create(big)
+	}
+	expect(t, err, codes.ResourceExhausted, "fill 67108864 bytes")
+	if created < 300 || created > 400 {
+		t.Errorf("%d books fit", created)
+	}
+	small := &librarypb.Book{Name: "shelves/1/books/101"}
+	if _, err = library.Update(&librarypb.UpdateBookRequest{Book: small}); err != nil {
+		t.Error(err)
+	}
+	if _, err = library.Create(big); err != nil {
+		t.Error(err)
+	}
+	small.Labels = labels
+	_, err = library.Update(&librarypb.UpdateBookRequest{Book: small})
+	expect(t, err, codes.ResourceExhausted, "delete some")
 }
 
 func TestManyAtOnce(t *testing.T) {
@@ -219,7 +252,7 @@ func TestManyAtOnce(t *testing.T) {
 		})
 	}
 	callers.Wait()
-	if library.created != 0 {
-		t.Errorf("%d books are left", library.created)
+	if library.created != 0 || library.stored != 0 {
+		t.Errorf("%d books of %d bytes are left", library.created, library.stored)
 	}
 }

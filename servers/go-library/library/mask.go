@@ -1,6 +1,7 @@
 package library
 
 import (
+	"slices"
 	"strings"
 
 	"google.golang.org/grpc/codes"
@@ -11,8 +12,11 @@ import (
 	"trilane.test/servers/go-library/librarypb"
 )
 
-// The paths of a mask; none of an empty one.
+// The paths of a mask; none of one that names all fields, as an empty one does.
 func pathsOf(mask *fieldmaskpb.FieldMask) ([]string, error) {
+	if slices.Contains(mask.GetPaths(), "*") {
+		return nil, nil
+	}
 	for _, path := range mask.GetPaths() {
 		if _, err := fieldmaskpb.New((*librarypb.Book)(nil), path); err != nil {
 			return nil, status.Errorf(codes.InvalidArgument,
@@ -27,10 +31,9 @@ func assign(to, from protoreflect.Message, path string) {
 	first, rest, nested := strings.Cut(path, ".")
 	field := to.Descriptor().Fields().ByName(protoreflect.Name(first))
 	switch {
-	case nested && (to.Has(field) || from.Has(field)):
+	case nested:
 		// Of an absent message all fields read as empty.
 		assign(to.Mutable(field).Message(), from.Get(field).Message(), rest)
-	case nested:
 	case from.Has(field):
 		to.Set(field, from.Get(field))
 	default:

@@ -2,7 +2,6 @@ package library
 
 import (
 	"encoding/base64"
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -10,27 +9,25 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Digits of a number in a name; it fits an int everywhere.
-const maxDigits = 9
-
 // Reads `shelves/{shelf}/books/{book}`.
 func bookOf(field, name string) (shelf, book int, err error) {
 	if rest, ok := strings.CutPrefix(name, "shelves/"); ok {
 		if first, second, ok := strings.Cut(rest, "/books/"); ok {
-			shelf, book = number(first), number(second)
+			shelf, right := number(first)
+			book, alsoRight := number(second)
+			if right && alsoRight {
+				return shelf, book, nil
+			}
 		}
 	}
-	if shelf == 0 || book == 0 {
-		return 0, 0, status.Errorf(codes.InvalidArgument,
-			"%s: %.100q is no name of a book; it looks like shelves/1/books/1", field, name)
-	}
-	return shelf, book, nil
+	return 0, 0, status.Errorf(codes.InvalidArgument,
+		"%s: %.100q is no name of a book; it looks like shelves/1/books/1", field, name)
 }
 
 // Reads `shelves/{shelf}`.
 func shelfOf(field, name string) (int, error) {
 	if rest, ok := strings.CutPrefix(name, "shelves/"); ok {
-		if shelf := number(rest); shelf != 0 {
+		if shelf, right := number(rest); right {
 			return shelf, nil
 		}
 	}
@@ -38,21 +35,10 @@ func shelfOf(field, name string) (int, error) {
 		"%s: %.100q is no name of a shelf; it looks like shelves/1", field, name)
 }
 
-// A number above 0 as it is written in names: without sign and leading zeros. 0 where it is none.
-func number(text string) int {
-	if len(text) > maxDigits || text == "" || text[0] == '0' {
-		return 0
-	}
-	for _, digit := range []byte(text) {
-		if digit < '0' || digit > '9' {
-			return 0
-		}
-	}
-	value, err := strconv.Atoi(text)
-	if err != nil {
-		return 0
-	}
-	return value
+// A number as it is written in names, so that a thing has one: without sign and leading zeros.
+func number(text string) (int, bool) {
+	value, err := strconv.ParseUint(text, 10, 32)
+	return int(value), err == nil && strconv.FormatUint(value, 10) == text
 }
 
 func name(shelf, book int) string {
@@ -79,5 +65,5 @@ func afterToken(token string, shelf int) (int, error) {
 }
 
 func missing(what string) error {
-	return status.Error(codes.NotFound, fmt.Sprintf("there is no %s", what))
+	return status.Error(codes.NotFound, "there is no "+what)
 }

@@ -10,8 +10,15 @@ import (
 	"trilane.test/servers/go-library/librarypb"
 )
 
-// Changes that wait for a caller who reads slowly; with one more its call ends.
-const maxBehind = 1_000
+const (
+	// Changes that wait for a caller who reads slowly; with one more its call ends.
+	maxBehind    = 256
+	maxFollowers = 1_000
+	maxPause     = time.Hour
+	// A follower of a shelf where nothing happens is sent away after this long, lest those that left
+	// without a word stay for ever.
+	silence = 10 * time.Minute
+)
 
 type watcher struct {
 	changes chan *librarypb.WatchBooksResponse
@@ -31,7 +38,8 @@ func (s *shelf) tell(change librarypb.WatchBooksResponse_Change, book *librarypb
 	}
 }
 
-// Watch sends the books of a shelf, again and again or followed by what changes.
+// Watch sends the books of a shelf, each once, or again and again where more are asked for, or
+// followed by what changes.
 func (l *Library) Watch(
 	ctx context.Context,
 	request *librarypb.WatchBooksRequest,
@@ -64,6 +72,9 @@ func (l *Library) Watch(
 		if watcher != nil {
 			return stream.follow(watcher)
 		}
+		if stream.count == 0 {
+			return nil
+		}
 		if books, _, err = l.present(s, false); err != nil || len(books) == 0 {
 			return err
 		}
@@ -78,8 +89,9 @@ func pauseOf(request *librarypb.WatchBooksRequest) (time.Duration, error) {
 	if interval == nil {
 		return 0, nil
 	}
-	if err := interval.CheckValid(); err != nil || interval.AsDuration() < 0 {
-		return 0, status.Error(codes.InvalidArgument, "interval: is no duration of 0 or more")
+	if err := interval.CheckValid(); err != nil || interval.AsDuration() < 0 ||
+		interval.AsDuration() > maxPause {
+		return 0, status.Errorf(codes.InvalidArgument, "interval: is not within 0 and %v", maxPause)
 	}
 	return interval.AsDuration(), nil
 }
@@ -103,6 +115,10 @@ func (l *Library) present(s int, follow bool) ([]*librarypb.Book, *watcher, erro
 	}
 	if !follow {
 		return books, nil, nil
+	}
+	if len(shelf.watchers) >= maxFollowers {
+		return nil, nil, status.Errorf(codes.ResourceExhausted,
+			"shelves/%d has %d followers already", s, maxFollowers)
 	}
 	watcher := &watcher{
 		changes: make(chan *librarypb.WatchBooksResponse, maxBehind),
@@ -148,12 +164,17 @@ func (s *sending) next(message *librarypb.WatchBooksResponse) (bool, error) {
 }
 
 func (s *sending) follow(watcher *watcher) error {
+	quiet := time.NewTimer(silence)
+	defer quiet.Stop()
 	for {
 		select {
+		case <-quiet.C:
+			return status.Errorf(codes.Unavailable, "nothing changed for %v; watch again", silence)
 		case change := <-watcher.changes:
 			if more, err := s.next(change); err != nil || !more {
 				return err
 			}
+			quiet.Reset(silence)
 		case <-watcher.lost:
 			return status.Errorf(codes.ResourceExhausted,
 				"more than %d changes were not read in time", maxBehind)

@@ -37,10 +37,33 @@ func TestAWatchBeginsAnew(t *testing.T) {
 	}
 }
 
+func TestAWatchWithoutACountEndsWithTheLastBook(t *testing.T) {
+	sent := 0
+	err := New().Watch(timed(t), &librarypb.WatchBooksRequest{Parent: "shelves/1"},
+		func(*librarypb.WatchBooksResponse) error {
+			sent++
+			return nil
+		})
+	if err != nil || sent != 100 {
+		t.Error(sent, err)
+	}
+}
+
+func TestFollowersAreBounded(t *testing.T) {
+	library := New()
+	for range maxFollowers {
+		if _, _, err := library.present(1, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	request := &librarypb.WatchBooksRequest{Parent: "shelves/1", Follow: true}
+	expect(t, library.Watch(timed(t), request, nil), codes.ResourceExhausted, "1000 followers")
+}
+
 func TestAWatchOfAnEmptyShelfEnds(t *testing.T) {
 	library := New()
 	sent := 0
-	err := library.Watch(timed(t), &librarypb.WatchBooksRequest{Parent: "shelves/1"},
+	err := library.Watch(timed(t), &librarypb.WatchBooksRequest{Parent: "shelves/1", Count: 200},
 		func(message *librarypb.WatchBooksResponse) error {
 			sent++
 			return library.Delete(&librarypb.DeleteBookRequest{Name: message.Book.Name})
@@ -109,7 +132,7 @@ func TestWhoReadsTooSlowlyIsTold(t *testing.T) {
 			return nil
 		},
 	)
-	expect(t, err, codes.ResourceExhausted, "more than 1000 changes")
+	expect(t, err, codes.ResourceExhausted, "more than 256 changes")
 }
 
 func TestAWatchEndsWithItsCaller(t *testing.T) {
@@ -134,6 +157,7 @@ func TestWatchesThatMakeNoSense(t *testing.T) {
 	for words, request := range map[string]*librarypb.WatchBooksRequest{
 		"count: -1 is below 0": {Parent: "shelves/1", Count: -1},
 		"interval:":            {Parent: "shelves/1", Interval: durationpb.New(-1)},
+		"interval: is not":     {Parent: "shelves/1", Interval: durationpb.New(2 * time.Hour)},
 		"interval: is":         {Parent: "shelves/1", Interval: &durationpb.Duration{Nanos: 1e9}},
 		"parent:":              {Parent: "shelf"},
 	} {
