@@ -1,4 +1,4 @@
-"""Go's gRPC servers of the library, from `servers/go-library`: grpc-go as it is and under net/http."""
+"""Go's gRPC servers of the library, from `servers/go-library`: grpc-go alone and under net/http."""
 
 from __future__ import annotations
 

@@ -58,9 +58,7 @@ def _reflection(schema: Schema, versions: list[str]) -> list[grpc.GenericRpcHand
         response_serializer=reflection_pb2.ServerReflectionResponse.SerializeToString,
     )
     return [
-        grpc.method_handlers_generic_handler(
-            REFLECTION[version], {"ServerReflectionInfo": handler}
-        )
+        grpc.method_handlers_generic_handler(REFLECTION[version], {"ServerReflectionInfo": handler})
         for version in versions
     ]
 
@@ -73,9 +71,7 @@ def main() -> None:
     parser.add_argument("--reflection", default="")
     options = parser.parse_args()
     schema = Schema(compile_set(Path(options.state) / "library.pb"))
-    server = grpc.server(
-        futures.ThreadPoolExecutor(_THREADS), options=[("grpc.so_reuseport", 0)]
-    )
+    server = grpc.server(futures.ThreadPoolExecutor(_THREADS), options=[("grpc.so_reuseport", 0)])
     versions = [version for version in options.reflection.split(",") if version]
     server.add_generic_rpc_handlers([_library(schema), *_reflection(schema, versions)])
     servicer = health.HealthServicer()

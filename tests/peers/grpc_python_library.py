@@ -28,10 +28,9 @@ def conditions(context: Context) -> None:
     """Ends the call with UNAUTHENTICATED unless what the metadata says of itself is so.
 
     `x-blob-hex`: the bytes that came as `x-blob-bin`, in hexadecimal. `x-timeout-below`: seconds
-    that the deadline of the call has to be nearer than. `x-encoding-is`: the message encoding of
-    the requests. `x-answer: gzip` asks for responses in gzip.
+    that the deadline of the call has to be nearer than. `x-answer: gzip` asks for compression.
     """
-    found = {key: value for key, value in context.invocation_metadata()}
+    found = dict(context.invocation_metadata())
     if (wanted := found.get("x-blob-hex")) is not None:
         blob = found.get("x-blob-bin", b"")
         if not isinstance(blob, bytes) or blob.hex() != wanted:
@@ -64,7 +63,7 @@ class Library:
     def list_books(self, request: Message, context: Context) -> Message:
         """ListBooks; the token is the number of the last book, in base 64."""
         conditions(context)
-        if not 0 <= request.page_size:
+        if request.page_size < 0:
             context.abort(grpc.StatusCode.INVALID_ARGUMENT, "page_size is negative")
         size = min(request.page_size or 20, 100)
         after = self._token(request.page_token, context)

@@ -64,12 +64,12 @@ class Schema:
         self.pool = descriptor_pool.DescriptorPool()
         found = descriptor_pb2.FileDescriptorSet.FromString(descriptor_set.read_bytes())
         for file in found.file:
-            self.pool.Add(file)  # type: ignore[no-untyped-call]
+            self.pool.Add(file)
 
     def type(self, name: str) -> Any:
         """The class of a message; names without a dot are of the library's package."""
-        full = name if "." in name and name.split(".")[0] in ("google", "grpc") else None
-        descriptor = self.pool.FindMessageTypeByName(full or f"{PACKAGE}.{name}")
+        full = name if "." in name else f"{PACKAGE}.{name}"
+        descriptor = self.pool.FindMessageTypeByName(full)
         return message_factory.GetMessageClass(descriptor)
 
     def make(self, name: str, /, **fields: object) -> Message:
