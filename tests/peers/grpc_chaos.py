@@ -208,12 +208,20 @@ BAD: dict[str, Case] = {
     "no message with OK": case(answers(b"", _OK), "protocol body status"),
     "two messages of a unary call": case(answers(message() * 2, _OK), "protocol body status"),
     "404 of a web server": case(
-        answers(b"<h1>no</h1>", None, [(":status", "404"), *_HTML]), "status", "404"
+        answers(b"<h1>no</h1>", None, [(":status", "404"), *_HTML]),
+        "status",
+        "404",
+        "UNIMPLEMENTED",
     ),
     "503 of a proxy": case(
-        answers(b"<h1>busy</h1>", None, [(":status", "503"), *_HTML]), "status", "503"
+        answers(b"<h1>busy</h1>", None, [(":status", "503"), *_HTML]),
+        "status",
+        "503",
+        "UNAVAILABLE",
     ),
-    "403 without content": case(answers(head=[(":status", "403")]), "status", "403"),
+    "403 without content": case(
+        answers(head=[(":status", "403")]), "status", "403", "PERMISSION_DENIED"
+    ),
     "200 text/html": case(
         answers(b"<h1>yes</h1>", None, [(":status", "200"), *_HTML]),
         "protocol status",
@@ -238,10 +246,9 @@ BAD: dict[str, Case] = {
         "INVALID_ARGUMENT",
         "evil",
     ),
-    "message without end": case(
+    "message of 10,000 characters": case(
         answers(message(), [("grpc-status", "3"), ("grpc-message", "long " * 2000)]),
-        "status",
-        "INVALID_ARGUMENT",
+        "status limit",
     ),
     "reset after a message": case(
         _after_message(
