@@ -64,7 +64,7 @@ class Library:
         """ListBooks; the token is the number of the last book, in base 64."""
         conditions(context)
         if request.page_size < 0:
-            context.abort(grpc.StatusCode.INVALID_ARGUMENT, "page_size is negative")
+            _wrong(context, "page_size is negative")
         size = min(request.page_size or 20, 100)
         after = self._token(request.page_token, context)
         with self._lock:
@@ -88,18 +88,19 @@ class Library:
     def update_book(self, request: Message, context: Context) -> Message:
         """UpdateBook."""
         conditions(context)
+        _bounded(request.book, context)
         book = self._find(request.book.name, context)
         changed = self._schema.make("Book")
         changed.CopyFrom(book)
         mask = request.update_mask
         if not mask.paths or list(mask.paths) == ["*"]:
             mask = field_mask_pb2.FieldMask(paths=[field.name for field in book.DESCRIPTOR.fields])
-        try:
-            field_mask_pb2.FieldMask(paths=mask.paths).MergeMessage(
-                request.book, changed, replace_message_field=True, replace_repeated_field=True
-            )
-        except ValueError as error:
-            context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+        mask = field_mask_pb2.FieldMask(paths=mask.paths)
+        if not mask.IsValidForDescriptor(book.DESCRIPTOR):
+            _wrong(context, f"update_mask names no fields of a book: {list(mask.paths)}")
+        mask.MergeMessage(
+            request.book, changed, replace_message_field=True, replace_repeated_field=True
+        )
         changed.name = book.name
         shelf, number = self._numbers(book.name, context)
         with self._lock:
@@ -118,6 +119,8 @@ class Library:
     def watch_books(self, request: Message, context: Context) -> Iterator[Message]:
         """WatchBooks, without the changes: nothing here follows."""
         conditions(context)
+        if request.count < 0:
+            _wrong(context, "count is negative")
         with self._lock:
             books = [book for _, book in sorted(self._shelf(request.parent, context).items())]
         pause = request.interval.seconds + request.interval.nanos / 1e9
@@ -147,9 +150,7 @@ class Library:
             yield self._find(request.name, context)
 
     def _create(self, request: Message, context: Context) -> Message:
-        labels = request.book.labels
-        if len(labels) > 100 or any(len(label) > 1000 for label in labels):
-            context.abort(grpc.StatusCode.INVALID_ARGUMENT, "labels: at most 100 of 1,000 each")
+        _bounded(request.book, context)
         with self._lock:
             shelf = self._shelf(request.parent, context)
             if self._created >= _CREATED_LIMIT:
@@ -203,6 +204,11 @@ class Library:
         if wanted.HasField("read") and book.read != wanted.read:
             return False
         return bool(book.pages >= wanted.min_pages)
+
+
+def _bounded(book: Message, context: Context) -> None:
+    if len(book.labels) > 100 or any(len(label) > 1000 for label in book.labels):
+        _wrong(context, "labels: at most 100, each at most 1,000 characters")
 
 
 def _wrong(context: Context, message: str) -> NoReturn:
