@@ -1,4 +1,4 @@
-"""REST by transcoding on the embedded server: every binding, over every version, in both formats."""
+"""REST by transcoding on the embedded server: every binding, every version, both formats."""
 
 from __future__ import annotations
 
@@ -63,10 +63,7 @@ def refusal(answer: Answer, status: int, code: int) -> str:
 def test_a_book(web: Web, schema: Schema, media_type: str) -> None:
     answer = web.ask("GET", "/v1/shelves/3/books/9", accept=media_type)
     assert read(schema, answer, "Book", media_type) == schema.book(3, 9)
-    assert answer.version == {"h1": "HTTP/1.1", "h1s": "HTTP/1.1", "h3": "h3"}.get(
-        answer.version if answer.version == "h3" else "h1" if "1" in answer.version else "",
-        "HTTP/2",
-    )
+    assert answer.version == web.says
 
 
 def test_json_is_that_of_proto3(web: Web) -> None:
@@ -264,7 +261,4 @@ def test_content_in_one_format_and_answer_in_the_other(web: Web, schema: Schema)
 
 def test_what_was_there_is_still_there(web: Web) -> None:
     assert web.ask("GET", "/hello").content == b"hello world"
-    assert (
-        web.ask("GET", "/bytes/1024").content == bytes(1024)
-        or len(web.ask("GET", "/bytes/1024").content) == 1024
-    )
+    assert len(web.ask("GET", "/bytes/1024").content) == 1024

@@ -14,7 +14,9 @@ from peers.peer import Peer
 from trilane.client.pool import Client
 
 PATIENCE_S = 20.0
-VERSIONS = ("h1", "h1s", "h2c", "h2", "h3")
+# Names of listeners, and what the clients call the version there.
+_SAID = {"h1": "HTTP/1.1", "h1s": "HTTP/1.1", "h2c": "HTTP/2", "h2": "HTTP/2", "h3": "HTTP/3"}
+VERSIONS = tuple(_SAID)
 JSON = "application/json"
 PROTOBUF = "application/protobuf"
 
@@ -39,6 +41,7 @@ class Web:
 
     def __init__(self, peer: Peer, listener: str, http: httpx.Client | Client) -> None:
         self._base = peer.bases[listener]
+        self.says = _SAID[listener]
         self._http = http
 
     @classmethod
@@ -66,7 +69,7 @@ class Web:
         if isinstance(self._http, Client):
             ours = self._http.request(method, self._base + path, headers=headers, **given)
             found = {name.lower(): value for name, value in ours.fields}
-            return Answer(ours.status, found, ours.content, "h3")
+            return Answer(ours.status, found, ours.content, "HTTP/3")
         theirs = self._http.request(method, self._base + path, headers=headers, **given)
         return Answer(theirs.status_code, dict(theirs.headers), theirs.content, theirs.http_version)
 
