@@ -12,11 +12,10 @@ from .grpc_calls import PROTO_FLAGS, UNARY, WATCH, Calling, example
 from .loading import Run, load, load_text
 
 _TIME = ["-d", "1200ms", "--warmup", "0s", "--timeout", "500ms", "--connect-timeout", "1s"]
-# What needs no message of its own to be wrong about, and the kinds of call that are asked so.
+# A stream of no message and a stream of two are right.
 _OF_STREAMS_TOO = [
     name
     for name in grpc_chaos.BAD
-    # A stream of no message and a stream of two are right.
     if name not in ("no message with OK", "two messages of a unary call")
 ]
 
@@ -36,9 +35,6 @@ def check(run: Run, case: grpc_chaos.Case) -> None:
     assert requests["ok"] == 0, requests
     assert requests["failed"] > 0, requests
     assert set(requests["failures"]) <= case.kinds, requests
-    assert "OK" not in report["grpc"]["status"] or report["grpc"]["status"]["OK"] == 0, report[
-        "grpc"
-    ]
     for kind in requests["failures"]:
         text = example(report, kind)
         assert len(text) < 1000, text

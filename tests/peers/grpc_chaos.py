@@ -247,7 +247,7 @@ BAD: dict[str, Case] = {
         "evil",
     ),
     "message of 10,000 characters": case(
-        answers(message(), [("grpc-status", "3"), ("grpc-message", "long " * 2000)]),
+        answers(message(), [("grpc-status", "3"), ("grpc-message", "long-" * 2000)]),
         "status limit",
     ),
     "reset after a message": case(
