@@ -4,6 +4,8 @@
 mod load;
 mod progress;
 mod report;
+#[allow(dead_code, reason = "for load --grpc")]
+mod schema;
 mod serve;
 
 use std::ffi::OsString;
