@@ -15,7 +15,9 @@ use crate::{
     app::{self, App},
     certificate::Identity,
     cost,
+    library::Library,
     net::{self, Sockets},
+    rpc::Rpc,
     tcp, tls,
     worker::{Accept, Signal, Worker},
 };
@@ -84,6 +86,7 @@ impl Server {
             doors,
         });
 
+        let library = Library::new();
         let mut server = Self {
             addresses,
             authority: identity.authority,
@@ -101,7 +104,11 @@ impl Server {
                 number,
                 workers: config.threads,
                 cpu: (!config.cpus.is_empty()).then(|| config.cpus[number % config.cpus.len()]),
-                app: App::new(addresses.https.port(), requests),
+                app: App::new(
+                    addresses.https.port(),
+                    requests,
+                    Rpc::new(library.clone(), watcher.clone()),
+                ),
                 limit: config.keepalive_requests,
                 builders: tcp::Builders::new(config.streams),
                 queue,

@@ -158,6 +158,7 @@ impl Worker {
         }
 
         drop(alive);
+        self.app.leave().await;
         let Signal::Leave(deadline) = *signal.borrow() else {
             return;
         };

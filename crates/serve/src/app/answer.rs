@@ -22,11 +22,11 @@ pub(crate) enum Answer<B> {
 }
 
 impl<B> Answer<B> {
-    pub(super) fn now(response: Response<Reply<B>>) -> Self {
+    pub(crate) fn now(response: Response<Reply<B>>) -> Self {
         Self::Now(Some(response))
     }
 
-    pub(super) fn later(work: impl Future<Output = Outcome<B>> + Send + 'static) -> Self {
+    pub(crate) fn later(work: impl Future<Output = Outcome<B>> + Send + 'static) -> Self {
         Self::Later(Box::pin(work), Fields::new())
     }
 

@@ -35,6 +35,7 @@ pub(crate) use reply::Reply;
 use crate::{
     SERVER_NAME,
     connection::{Connection, PATIENCE},
+    rpc::{self, Rpc},
 };
 
 /// An error of somebody else's making.
@@ -46,10 +47,11 @@ pub(crate) struct App {
     alt_svc: HeaderValue,
     station: site::Site,
     profiles: site::Site,
+    rpc: Rpc,
 }
 
 impl App {
-    pub(crate) fn new(tls_port: u16, requests: Arc<AtomicU64>) -> Arc<Self> {
+    pub(crate) fn new(tls_port: u16, requests: Arc<AtomicU64>, rpc: Rpc) -> Arc<Self> {
         let alt_svc = HeaderValue::from_str(&format!("h3=\":{tls_port}\"; ma=86400"))
             .expect("a number between quotes is a field value");
         Arc::new(Self {
@@ -57,7 +59,13 @@ impl App {
             alt_svc,
             station: site::Site::station(),
             profiles: site::Site::profiles(),
+            rpc,
         })
+    }
+
+    /// Ends what would go on for ever.
+    pub(crate) async fn leave(&self) {
+        self.rpc.leave().await;
     }
 
     /// Fields that every response has.
@@ -106,7 +114,25 @@ where
         return Answer::now(response);
     }
 
+    if rpc::is_method(head.uri.path()) {
+        return rpc::handle(
+            &app.rpc,
+            connection,
+            Request::from_parts(head, body),
+            fields,
+        );
+    }
+
     let page = route::page(app, connection, &head);
+    if page.is_missing() && rpc::is_call(&head.headers) {
+        // A call of a service that is not there is answered in gRPC's way.
+        return rpc::handle(
+            &app.rpc,
+            connection,
+            Request::from_parts(head, body),
+            fields,
+        );
+    }
     let wait = page.wait;
     let mut response = page.into_response(fields);
     if is_head {
@@ -125,6 +151,23 @@ where
         }
         Ok(response)
     })
+}
+
+/// A response that says in one sentence why there is no other.
+pub(crate) fn refusal<B>(
+    mut fields: HeaderMap,
+    status: StatusCode,
+    text: &'static str,
+) -> Response<Reply<B>> {
+    fields.insert(
+        CONTENT_TYPE,
+        HeaderValue::from_static("text/plain;charset=utf-8"),
+    );
+    add_length(&mut fields, text.len() as u64);
+    let mut response = Response::new(Reply::Bytes(Bytes::from_static(text.as_bytes())));
+    *response.status_mut() = status;
+    *response.headers_mut() = fields;
+    response
 }
 
 /// Adds `content-length`, over every version alike: none of them adds it to all bodies.

@@ -12,7 +12,7 @@ use hyper::body::{Body, Frame, SizeHint};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::{BoxError, pattern};
-use crate::connection::Waiting;
+use crate::{connection::Waiting, rpc::Call};
 
 /// Piece of a long body: large enough to be cheap, small enough to share the connection.
 const PIECE: u64 = 128 << 10;
@@ -29,6 +29,8 @@ pub(crate) enum Reply<B> {
     Drip(Box<Drip>),
     /// What the client sends.
     Echo(B),
+    /// What a service says, with trailers.
+    Call(Call),
 }
 
 impl<B> Body for Reply<B>
@@ -59,6 +61,7 @@ where
             Self::Echo(body) => Pin::new(body)
                 .poll_frame(cx)
                 .map(|frame| Some(frame?.map_err(Into::into))),
+            Self::Call(call) => Pin::new(call).poll_frame(cx),
         }
     }
 
@@ -68,6 +71,7 @@ where
             Self::Pattern { sent, length } => sent == length,
             Self::Drip(drip) => drip.sent == drip.length,
             Self::Echo(body) => body.is_end_stream(),
+            Self::Call(call) => call.is_end_stream(),
         }
     }
 
@@ -77,6 +81,7 @@ where
             Self::Pattern { sent, length } => SizeHint::with_exact(length - sent),
             Self::Drip(drip) => SizeHint::with_exact(drip.length - drip.sent),
             Self::Echo(body) => body.size_hint(),
+            Self::Call(call) => call.size_hint(),
         }
     }
 }

@@ -133,6 +133,11 @@ impl Page {
         )
     }
 
+    /// There is nothing at that path.
+    pub(super) fn is_missing(&self) -> bool {
+        self.status == StatusCode::NOT_FOUND
+    }
+
     pub(super) fn into_response<B>(self, mut fields: HeaderMap) -> Response<Reply<B>> {
         let (length, body) = match self.content {
             _ if !has_content(self.status) => (0, Reply::Bytes(Bytes::new())),

@@ -17,10 +17,12 @@ use crate::app::BoxError;
 pub(crate) enum Body {
     /// The stream ended with the head.
     Ended,
+    /// All of it has arrived, in one piece.
+    Whole(Bytes),
     /// There is more to come.
     Open {
         /// What had arrived already.
-        first: Option<Bytes>,
+        arrived: [Option<Bytes>; 2],
         /// What `content-length` leaves to come.
         left: Option<u64>,
         stream: Box<RequestStream<RecvStream, Bytes>>,
@@ -29,12 +31,12 @@ pub(crate) enum Body {
 
 impl Body {
     pub(super) fn new(
-        first: Option<Bytes>,
+        arrived: [Option<Bytes>; 2],
         length: Option<u64>,
         stream: RequestStream<RecvStream, Bytes>,
     ) -> Self {
         Self::Open {
-            first,
+            arrived,
             left: length,
             stream: Box::new(stream),
         }
@@ -46,6 +48,12 @@ pub(super) fn declared_length(fields: &HeaderMap) -> Option<u64> {
     fields.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
+/// RFC 9114 section 4.1.2, for content that has arrived whole.
+pub(super) fn is_as_long_as_declared(body: &Body, fields: &HeaderMap) -> bool {
+    use hyper::body::Body as _;
+    declared_length(fields).is_none_or(|length| body.size_hint().exact() == Some(length))
+}
+
 impl hyper::body::Body for Body {
     type Data = Bytes;
     type Error = BoxError;
@@ -54,15 +62,20 @@ impl hyper::body::Body for Body {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        let Self::Open {
-            first,
-            left,
-            stream,
-        } = &mut *self
-        else {
-            return Poll::Ready(None);
+        let (arrived, left, stream) = match &mut *self {
+            Self::Ended => return Poll::Ready(None),
+            Self::Whole(all) => {
+                let all = std::mem::take(all);
+                *self = Self::Ended;
+                return Poll::Ready(Some(Ok(Frame::data(all))));
+            }
+            Self::Open {
+                arrived,
+                left,
+                stream,
+            } => (arrived, left, stream),
         };
-        let piece = match first.take() {
+        let piece = match arrived.iter_mut().find_map(Option::take) {
             Some(piece) => Some(piece),
             None => match stream.poll_recv_data(cx) {
                 Poll::Ready(Ok(piece)) => {
@@ -98,6 +111,7 @@ impl hyper::body::Body for Body {
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Ended => SizeHint::with_exact(0),
+            Self::Whole(all) => SizeHint::with_exact(all.len() as u64),
             Self::Open {
                 left: Some(left), ..
             } => SizeHint::with_exact(*left),

@@ -19,8 +19,8 @@ use h3::{
     quic::SendStream as _,
     server::{RequestResolver, RequestStream},
 };
-use http::{HeaderValue, Request, Response, header::DATE};
-use hyper::body::Body as _;
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, header::DATE};
+use hyper::body::{Body as _, Frame};
 use quinn::crypto::rustls::HandshakeData;
 use tokio::{
     sync::{mpsc, watch},
@@ -29,8 +29,9 @@ use tokio::{
 
 use self::body::Body;
 use crate::{
-    app::{Answer, App, Reply, handle},
+    app::{Answer, App, BoxError, Reply, handle},
     connection::{Connection, HANDSHAKE_TIMEOUT, MAX_HEAD, PATIENCE, Tls},
+    rpc::Call,
     worker::Signal,
 };
 
@@ -39,6 +40,8 @@ type Stream = RequestStream<quic::BidiStream, Bytes>;
 
 /// Longest wait for the peer to take what has been written, once all requests are answered.
 const LINGER: Duration = Duration::from_secs(5);
+/// How often to look whether the peer still wants a response that has nothing to send.
+const PULSE: Duration = Duration::from_secs(5);
 /// A connection that sent nothing for this long has nothing left to send.
 const QUIET: Duration = Duration::from_millis(100);
 
@@ -156,19 +159,29 @@ impl Exchange {
     }
 
     fn read(self, cx: &mut Context<'_>, request: Request<()>, mut stream: Stream) {
-        let first = stream
-            .poll_recv_data(cx)
-            .map_ok(|piece| piece.map(|mut piece| piece.copy_to_bytes(piece.remaining())));
-        let first = match first {
-            Poll::Ready(Ok(None)) => return self.answer(cx, request.map(|()| Body::Ended), stream),
-            Poll::Ready(Err(_)) => return,
-            Poll::Ready(Ok(piece)) => piece,
-            Poll::Pending => None,
-        };
+        let mut arrived = [None, None];
+        for place in 0..arrived.len() {
+            let piece = stream
+                .poll_recv_data(cx)
+                .map_ok(|piece| piece.map(|mut piece| piece.copy_to_bytes(piece.remaining())));
+            match piece {
+                Poll::Ready(Ok(None)) => {
+                    let [first, None] = arrived else { break };
+                    let body = first.map_or(Body::Ended, Body::Whole);
+                    if body::is_as_long_as_declared(&body, request.headers()) {
+                        self.answer(cx, request.map(|()| body), stream);
+                    }
+                    return;
+                }
+                Poll::Ready(Ok(piece)) => arrived[place] = piece,
+                Poll::Ready(Err(_)) => return,
+                Poll::Pending => break,
+            }
+        }
         tokio::spawn(async move {
             let length = body::declared_length(request.headers());
             let (mut sender, receiver) = stream.split();
-            let request = request.map(|()| Body::new(first, length, receiver));
+            let request = request.map(|()| Body::new(arrived, length, receiver));
             if let Ok(response) = self.handle(request).await {
                 // A peer that went away needs no report.
                 let _ = send(&mut sender, response).await;
@@ -192,12 +205,17 @@ impl Exchange {
         }
     }
 
-    fn send(self, cx: &mut Context<'_>, response: Response<Reply<Body>>, mut stream: Stream) {
-        let bytes = match response.body() {
-            Reply::Bytes(bytes) if bytes.len() <= quic::SMALL => bytes.clone(),
-            _ => {
+    fn send(self, cx: &mut Context<'_>, mut response: Response<Reply<Body>>, mut stream: Stream) {
+        let at_hand = match response.body_mut() {
+            Reply::Bytes(bytes) if bytes.len() <= quic::SMALL => Ok((bytes.clone(), None)),
+            Reply::Call(call) => at_hand(cx, call),
+            _ => Err(Vec::new()),
+        };
+        let (bytes, trailers) = match at_hand {
+            Ok(whole) => whole,
+            Err(frames) => {
                 tokio::spawn(async move {
-                    let _ = send(&mut stream, response).await;
+                    let _ = send_after(&mut stream, response, frames).await;
                     drop(self);
                 });
                 return;
@@ -212,6 +230,11 @@ impl Exchange {
         };
         if !bytes.is_empty() {
             let Poll::Ready(Ok(())) = poll_once(cx, stream.send_data(bytes)) else {
+                return;
+            };
+        }
+        if let Some(trailers) = trailers {
+            let Poll::Ready(Ok(())) = poll_once(cx, stream.send_trailers(trailers)) else {
                 return;
             };
         }
@@ -245,6 +268,50 @@ async fn at_once(work: impl FnOnce(&mut Context<'_>)) {
     .await;
 }
 
+/// What a service has to say: all of it if that is short and ready, or the frames that are.
+fn at_hand(
+    cx: &mut Context<'_>,
+    call: &mut Call,
+) -> Result<(Bytes, Option<HeaderMap>), Vec<Outcome>> {
+    let (mut data, mut trailers) = (Bytes::new(), None);
+    while !call.is_end_stream() {
+        let frame = match Pin::new(&mut *call).poll_frame(cx) {
+            Poll::Ready(Some(Ok(frame))) => frame,
+            Poll::Ready(None) => break,
+            Poll::Ready(Some(Err(error))) => return Err(vec![Err(error)]),
+            Poll::Pending => return Err(frames(data, trailers)),
+        };
+        match frame.into_data() {
+            Ok(first) if data.is_empty() && first.len() <= quic::SMALL => data = first,
+            Ok(next) => {
+                let mut all = frames(data, trailers);
+                all.push(Ok(Frame::data(next)));
+                return Err(all);
+            }
+            Err(frame) => trailers = frame.into_trailers().ok(),
+        }
+    }
+    // Together with the head they fit the buffer of `quic`: a few short fields.
+    match trailers.as_ref().is_none_or(is_short) {
+        true => Ok((data, trailers)),
+        false => Err(frames(data, trailers)),
+    }
+}
+
+type Outcome = Result<Frame<Bytes>, BoxError>;
+
+fn frames(data: Bytes, trailers: Option<HeaderMap>) -> Vec<Outcome> {
+    let data = (!data.is_empty()).then(|| Ok(Frame::data(data)));
+    data.into_iter()
+        .chain(trailers.map(|trailers| Ok(Frame::trailers(trailers))))
+        .collect()
+}
+
+fn is_short(trailers: &HeaderMap) -> bool {
+    let length = |(name, value): (&HeaderName, &HeaderValue)| name.as_str().len() + value.len();
+    trailers.iter().map(length).sum::<usize>() <= 200
+}
+
 /// Sends a response. A small one leaves as one write, so as one STREAM frame.
 async fn send<S>(
     stream: &mut RequestStream<S, Bytes>,
@@ -253,28 +320,61 @@ async fn send<S>(
 where
     S: h3::quic::SendStream<Bytes>,
 {
+    send_after(stream, response, Vec::new()).await
+}
+
+/// Sends a response some of whose frames have been taken from its body already.
+async fn send_after<S>(
+    stream: &mut RequestStream<S, Bytes>,
+    response: Response<Reply<Body>>,
+    taken: Vec<Outcome>,
+) -> Result<(), StreamError>
+where
+    S: h3::quic::SendStream<Bytes>,
+{
     let (mut head, mut body) = response.into_parts();
     head.headers.insert(DATE, date());
     stream.send_response(Response::from_parts(head, ())).await?;
+    let mut taken = taken.into_iter();
     loop {
-        let ready = poll_fn(|cx| Poll::Ready(Pin::new(&mut body).poll_frame(cx)));
-        let frame = match ready.await {
-            Poll::Ready(frame) => frame,
-            Poll::Pending => {
-                stream.send_data(quic::FLUSH).await?;
-                poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await
-            }
+        let frame = match taken.next() {
+            Some(frame) => Some(frame),
+            None => next_frame(stream, &mut body).await?,
         };
-        match frame.map(|frame| frame.map(|frame| frame.into_data())) {
+        match frame.map(|frame| frame.map(Frame::into_data)) {
             Some(Ok(Ok(data))) if data.is_empty() => {}
             Some(Ok(Ok(data))) => stream.send_data(data).await?,
-            // Trailers: our body has none.
-            Some(Ok(Err(_))) => {}
+            Some(Ok(Err(frame))) => {
+                if let Ok(trailers) = frame.into_trailers() {
+                    stream.send_trailers(trailers).await?;
+                }
+            }
             Some(Err(_)) => {
                 stream.stop_stream(Code::H3_INTERNAL_ERROR);
                 return Ok(());
             }
             None => return stream.finish().await,
+        }
+    }
+}
+
+/// The body's next frame; before waiting for it, sends what is there.
+async fn next_frame<S>(
+    stream: &mut RequestStream<S, Bytes>,
+    body: &mut Reply<Body>,
+) -> Result<Option<Outcome>, StreamError>
+where
+    S: h3::quic::SendStream<Bytes>,
+{
+    let ready = poll_fn(|cx| Poll::Ready(Pin::new(&mut *body).poll_frame(cx)));
+    if let Poll::Ready(frame) = ready.await {
+        return Ok(frame);
+    }
+    loop {
+        stream.send_data(quic::FLUSH).await?;
+        let next = poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx));
+        if let Ok(frame) = timeout(PULSE, next).await {
+            return Ok(frame);
         }
     }
 }

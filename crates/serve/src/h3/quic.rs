@@ -16,7 +16,7 @@ use h3::{
     error::Code,
     quic::{self, ConnectionErrorIncoming, StreamErrorIncoming, StreamId, WriteBuf},
 };
-use quinn::{ConnectionError, ReadError, VarInt, WriteError};
+use quinn::{ConnectionError, ReadError, StoppedError, VarInt, WriteError};
 use tokio_util::sync::ReusableBoxFuture;
 
 use super::guard::Guard;
@@ -329,6 +329,18 @@ impl SendStream {
         Poll::Ready(Ok(()))
     }
 
+    /// Fails if the peer does not want the stream any more. There is nothing to write that would
+    /// find out.
+    fn poll_stopped(&self, cx: &mut Context<'_>) -> Result<(), StreamErrorIncoming> {
+        match pin!(self.quinn.stopped()).poll(cx) {
+            Poll::Ready(Ok(Some(code))) => Err(StreamErrorIncoming::StreamTerminated {
+                error_code: code.into_inner(),
+            }),
+            Poll::Ready(Err(StoppedError::ConnectionLost(error))) => Err(lost(error)),
+            Poll::Ready(Ok(None) | Err(StoppedError::ZeroRttRejected)) | Poll::Pending => Ok(()),
+        }
+    }
+
     /// Appends what is contiguous at the front of a frame: its header, or all of it in turn.
     fn gather(&mut self, frame: &mut WriteBuf<Bytes>) {
         let chunk = frame.chunk();
@@ -342,6 +354,9 @@ impl quic::SendStream<Bytes> for SendStream {
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), StreamErrorIncoming>> {
         if self.gathers && self.frame.is_none() && !self.flush {
             return Poll::Ready(Ok(()));
+        }
+        if self.flush && self.gathered.is_empty() {
+            self.poll_stopped(cx)?;
         }
         self.poll_write_all(cx)
     }

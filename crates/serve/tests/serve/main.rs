@@ -2,8 +2,10 @@
 
 #![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
 
+mod channel;
 mod common;
 mod curl;
 mod endpoints;
+mod grpc;
 mod hostile;
 mod lifecycle;

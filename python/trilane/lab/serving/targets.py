@@ -212,7 +212,7 @@ def _elsewhere(config: ServerConfig, wanted: Sequence[str]) -> Iterator[Target]:
         cacert=config.cacert,
         facts={"server": config.name, "ours": False, **config.facts},
     )
-    if config.ready_path is not None:
+    if config.ready_path is not None or config.ready_grpc is not None:
         target_ready.wait_for_url(config, origins, config.cacert)
     yield target
 
@@ -278,7 +278,9 @@ def _values(config: ServerConfig, machine: _Machine) -> dict[str, str]:
         script = config.folder / config.script
         values["python"] = str(environments.interpreter(script))
     if config.build:
-        values["build"] = str(contender_build.built(config.name, config.folder, config.build))
+        # Servers of the same sources, built alike, share what is built.
+        sources = config.sources
+        values["build"] = str(contender_build.built(sources.name, sources, config.build))
     return values
 
 

@@ -1,0 +1,299 @@
+use prost_reflect::Value as Field;
+
+use super::*;
+use crate::Schema;
+
+const PROTO: &str = r#"
+syntax = "proto3";
+package t.v1;
+import "google/protobuf/any.proto";
+import "google/protobuf/duration.proto";
+import "google/protobuf/empty.proto";
+import "google/protobuf/field_mask.proto";
+import "google/protobuf/struct.proto";
+import "google/protobuf/timestamp.proto";
+import "google/protobuf/wrappers.proto";
+
+service S {
+  rpc Do(Whole) returns (Inner);
+  rpc Say(google.protobuf.StringValue) returns (google.protobuf.Empty);
+}
+
+message Whole {
+  string name = 1;
+  int32 page_size = 2;
+  int64 large = 3;
+  uint32 positive = 4;
+  double ratio = 5;
+  bool read = 6;
+  bytes raw = 7;
+  Color color = 8;
+  Inner inner = 9;
+  repeated string labels = 10;
+  repeated Inner inners = 11;
+  map<string, int32> counts = 12;
+  map<int32, Inner> numbered = 13;
+  oneof choice {
+    string text = 14;
+    int32 number = 15;
+  }
+  google.protobuf.Timestamp at = 16;
+  google.protobuf.Duration interval = 17;
+  google.protobuf.FieldMask mask = 18;
+  google.protobuf.Any any = 19;
+  google.protobuf.Value value = 20;
+  google.protobuf.Struct struct = 21;
+  google.protobuf.Int32Value wrapped = 22;
+  google.protobuf.Empty empty = 23;
+  repeated Color colors = 24;
+  map<bool, string> flags = 25;
+}
+
+message Inner {
+  repeated string authors = 1;
+  optional Inner inner = 2;
+}
+
+enum Color {
+  COLOR_UNSPECIFIED = 0;
+  RED = 1;
+  GREEN = 2;
+}
+"#;
+
+fn schema() -> Schema {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("t.proto");
+    std::fs::write(&file, PROTO).unwrap();
+    Schema::from_proto(&[file], &[]).unwrap()
+}
+
+fn told(json: &str) -> String {
+    let method = schema().method("t.v1.S/Do").unwrap();
+    method.requests(json).unwrap_err().to_string()
+}
+
+fn read(json: &str) -> Vec<DynamicMessage> {
+    schema()
+        .method("t.v1.S/Do")
+        .unwrap()
+        .requests(json)
+        .unwrap()
+}
+
+#[test]
+fn nothing_is_one_empty_message() {
+    for json in ["", "  \n"] {
+        let messages = read(json);
+        assert_eq!(messages.len(), 1);
+        assert_eq!(messages[0].fields().count(), 0);
+    }
+}
+
+#[test]
+fn values_follow_one_another() {
+    let messages = read("{\"name\":\"a\"} {\"name\":\"b\"}\n{}");
+    let names: Vec<_> = messages
+        .iter()
+        .map(|message| message.get_field_by_name("name").unwrap().into_owned())
+        .collect();
+    let expected = ["a", "b", ""].map(|name| Field::String(name.into()));
+    assert_eq!(names, expected);
+}
+
+#[test]
+fn both_names_of_a_field_and_all_forms_of_values_are_taken() {
+    let [message] = &read(
+        r#"{"page_size": 7, "large": "-9223372036854775808", "ratio": "NaN", "raw": "_-8",
+            "color": 2, "colors": ["RED", 7], "interval": "1.5s", "at": "2026-01-31T23:59:59.5Z",
+            "mask": "name,pageSize", "value": null, "inner": null, "wrapped": 3, "empty": {},
+            "numbered": {"-1": {}}, "flags": {"true": "x"}, "struct": {"a": [1, null]},
+            "any": {"@type": "type.googleapis.com/t.v1.Inner", "authors": ["x"]}}"#,
+    )[..] else {
+        panic!("one message");
+    };
+    let field = |name: &str| message.get_field_by_name(name).unwrap().into_owned();
+    assert_eq!(field("page_size"), Field::I32(7));
+    assert_eq!(field("large"), Field::I64(i64::MIN));
+    assert_eq!(field("raw"), Field::Bytes(vec![0xff, 0xef].into()));
+    assert!(!message.has_field_by_name("inner"));
+    assert!(message.has_field_by_name("value"));
+}
+
+#[test]
+fn errors_name_the_field_and_what_stood_there() {
+    for (json, text) in [
+        (r#"{"name": 3}"#, "field name: expected a string, found 3"),
+        (
+            r#"{"inner": {"authors": ["a", "b", 7]}}"#,
+            "field inner.authors[2]: expected a string, found 7",
+        ),
+        (
+            r#"{"inners": [{}, {"inner": {"authors": "a"}}]}"#,
+            "field inners[1].inner.authors: expected an array, each a string, found \"a\"",
+        ),
+        (
+            r#"{"pageSize": 3000000000}"#,
+            "field pageSize: expected a whole number from -2147483648 to 2147483647, found 3000000000",
+        ),
+        (
+            r#"{"page_size": 1.5}"#,
+            "field page_size: expected a whole number from -2147483648 to 2147483647, found 1.5",
+        ),
+        (
+            r#"{"positive": -1}"#,
+            "field positive: expected a whole number from 0 to 4294967295, found -1",
+        ),
+        (
+            r#"{"large": "x"}"#,
+            "field large: expected a whole number from -9223372036854775808 to 9223372036854775807, or a string with one, found \"x\"",
+        ),
+        (
+            r#"{"ratio": true}"#,
+            "field ratio: expected a number, or \"NaN\", \"Infinity\" or \"-Infinity\", found true",
+        ),
+        (
+            r#"{"read": "yes"}"#,
+            "field read: expected true or false, found \"yes\"",
+        ),
+        (
+            r#"{"raw": "a$"}"#,
+            "field raw: expected a string in base64, found \"a$\"",
+        ),
+        (
+            r#"{"color": "REDD"}"#,
+            "field color: expected one of COLOR_UNSPECIFIED, RED, GREEN, or its number, found \"REDD\": did you mean \"RED\"?",
+        ),
+        (
+            r#"{"colors": ["RED", null]}"#,
+            "field colors[1]: expected one of COLOR_UNSPECIFIED, RED, GREEN, or its number, found null",
+        ),
+        (
+            r#"{"inner": [1]}"#,
+            "field inner: expected an object, t.v1.Inner, found [1]",
+        ),
+        (
+            r#"{"counts": {"a b": "x"}}"#,
+            "field counts[\"a b\"]: expected a whole number from -2147483648 to 2147483647, found \"x\"",
+        ),
+        (
+            r#"{"counts": {"a": null}}"#,
+            "field counts[\"a\"]: expected a whole number from -2147483648 to 2147483647, found null",
+        ),
+        (
+            r#"{"numbered": {"x": {}}}"#,
+            "field numbered[\"x\"]: expected a string with a whole number from -2147483648 to 2147483647 as key, found \"x\"",
+        ),
+        (
+            r#"{"flags": {"1": ""}}"#,
+            "field flags[\"1\"]: expected a string with true or false as key, found \"1\"",
+        ),
+        (
+            r#"{"counts": []}"#,
+            "field counts: expected an object, a map, found []",
+        ),
+        (
+            r#"{"numbered": {"1": {"authors": [null]}}}"#,
+            "field numbered[\"1\"].authors[0]: expected a string, found null",
+        ),
+        (
+            r#"{"at": "2026-02-30"}"#,
+            "field at: expected a time as RFC 3339 writes it, such as \"2026-01-31T23:59:59.5Z\", found \"2026-02-30\"",
+        ),
+        (
+            r#"{"interval": 5}"#,
+            "field interval: expected a string of seconds, such as \"1.5s\", found 5",
+        ),
+        (
+            r#"{"mask": "page_size"}"#,
+            "field mask: expected a string of fields with commas, such as \"title,edition.year\", found \"page_size\"",
+        ),
+        (
+            r#"{"wrapped": "x"}"#,
+            "field wrapped: expected a whole number from -2147483648 to 2147483647, found \"x\"",
+        ),
+        (
+            r#"{"struct": 1}"#,
+            "field struct: expected an object, found 1",
+        ),
+        (
+            r#"{"empty": {"a": 1}}"#,
+            "field empty: expected {}, found {\"a\":1}",
+        ),
+        (
+            r#"{"text": "a", "number": 1}"#,
+            "expected at most one of the oneof \"choice\", found number and text",
+        ),
+    ] {
+        assert_eq!(told(json), text);
+    }
+}
+
+#[test]
+fn unknown_fields_are_told_with_the_nearest() {
+    assert_eq!(
+        told(r#"{"pageSise": 1}"#),
+        "field pageSise: t.v1.Whole has no such field: did you mean \"pageSize\"?"
+    );
+    assert_eq!(
+        told(r#"{"inner": {"qqq": 1}}"#),
+        "field inner.qqq: t.v1.Inner has no such field: it has authors, inner"
+    );
+}
+
+#[test]
+fn errors_inside_any_are_found() {
+    let any = |json: &str| told(&format!("{{\"any\": {json}}}"));
+    assert!(any(r#"{"a": 1}"#).starts_with("field any: expected an object with \"@type\""));
+    assert!(any(r#"{"@type": "t.v1.Inner"}"#).starts_with("field any.@type: expected the name"));
+    assert_eq!(
+        any(r#"{"@type": "x/t.v1.Other"}"#),
+        "field any.@type: the schema has no message \"t.v1.Other\""
+    );
+    assert_eq!(
+        any(r#"{"@type": "x/t.v1.Inner", "authors": [1]}"#),
+        "field any.authors[0]: expected a string, found 1"
+    );
+    let duration = r#"{"@type": "x/google.protobuf.Duration", "value": "1m"}"#;
+    assert!(any(duration).starts_with("field any.value: expected a string of seconds"));
+}
+
+#[test]
+fn the_message_is_numbered_where_there_are_several() {
+    assert_eq!(
+        told("{} {\"name\": 1}"),
+        "message 2, field name: expected a string, found 1"
+    );
+    assert_eq!(
+        told("{} 7"),
+        "message 2: expected an object, t.v1.Whole, found 7"
+    );
+    assert_eq!(
+        told("{} {"),
+        "message 2: this is not JSON: EOF while parsing an object at line 1 column 4"
+    );
+    assert!(told("{name: 1}").starts_with("this is not JSON: key must be a string"));
+    assert!(told("[{}]").ends_with("write several messages one after the other, without brackets"));
+}
+
+#[test]
+fn long_values_are_cut() {
+    let text = told(&format!("{{\"read\": \"{}\"}}", "é".repeat(200)));
+    assert!(text.ends_with('…') && text.chars().count() < 120, "{text}");
+}
+
+#[test]
+fn depth_is_bounded() {
+    let deep = format!("{}{{}}{}", "{\"inner\":".repeat(5000), "}".repeat(5000));
+    assert!(told(&deep).starts_with("this is not JSON: recursion limit exceeded"));
+}
+
+#[test]
+fn a_method_may_take_a_well_known_type() {
+    let method = schema().method("t.v1.S/Say").unwrap();
+    assert_eq!(method.requests("\"hello\"").unwrap().len(), 1);
+    assert_eq!(
+        method.requests("[1]").unwrap_err().to_string(),
+        "expected a string, found [1]"
+    );
+}

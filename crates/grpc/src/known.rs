@@ -1,0 +1,81 @@
+//! Files that are known by themselves: `google/protobuf/*.proto` and the rules of transcoding.
+
+use std::sync::OnceLock;
+
+use prost_reflect::DescriptorPool;
+use protox::file::{ChainFileResolver, File, FileResolver, GoogleFileResolver};
+
+const API: [(&str, &str); 2] = [
+    (
+        "google/api/annotations.proto",
+        include_str!("../../../proto/google/api/annotations.proto"),
+    ),
+    (
+        "google/api/http.proto",
+        include_str!("../../../proto/google/api/http.proto"),
+    ),
+];
+
+/// Finds `google/api/http.proto` and `google/api/annotations.proto`.
+struct Api;
+
+impl FileResolver for Api {
+    fn open_file(&self, name: &str) -> Result<File, protox::Error> {
+        match API.iter().find(|(known, _)| *known == name) {
+            Some((_, source)) => File::from_source(name, source),
+            None => Err(protox::Error::file_not_found(name)),
+        }
+    }
+}
+
+/// Adds what is known after what is in `resolver`.
+pub(crate) fn add(resolver: &mut ChainFileResolver) {
+    resolver.add(GoogleFileResolver::new());
+    resolver.add(Api);
+}
+
+fn api() -> &'static DescriptorPool {
+    static POOL: OnceLock<DescriptorPool> = OnceLock::new();
+    POOL.get_or_init(|| {
+        let mut resolver = ChainFileResolver::new();
+        add(&mut resolver);
+        let mut compiler = protox::Compiler::with_file_resolver(resolver);
+        compiler
+            .open_file("google/api/annotations.proto")
+            .map(|compiler| compiler.descriptor_pool())
+            .expect("the files of this crate compile")
+    })
+}
+
+/// A known file as an encoded `FileDescriptorProto`.
+pub(crate) fn file(name: &str) -> Option<Vec<u8>> {
+    let pool = if name.starts_with("google/api/") {
+        api().clone()
+    } else {
+        DescriptorPool::global()
+    };
+    // The global pool may hold files of whoever else uses it.
+    if !name.starts_with("google/") {
+        return None;
+    }
+    pool.get_file_by_name(name).map(|file| file.encode_to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn googles_files_are_known() {
+        for name in [
+            "google/protobuf/duration.proto",
+            "google/protobuf/descriptor.proto",
+            "google/api/http.proto",
+            "google/api/annotations.proto",
+        ] {
+            assert!(file(name).is_some(), "{name}");
+        }
+        assert_eq!(file("google/api/other.proto"), None);
+        assert_eq!(file("other.proto"), None);
+    }
+}

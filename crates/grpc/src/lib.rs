@@ -1,0 +1,26 @@
+//! What a gRPC call means, without I/O.
+//!
+//! A [`Schema`] comes from `.proto` files, a descriptor set or server reflection ([`reflection`]) and
+//! gives each [`Method`], which turns JSON into request messages and bytes into responses. [`frame`]
+//! is the length-prefixed message of the wire, [`status`] and [`timeout`] are its header fields,
+//! [`gzip`] its one compression. Nothing here owns a socket or a clock, and everything that a peer
+//! can send is bounded.
+//!
+//! The protocol is [gRPC over HTTP/2](https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md);
+//! over HTTP/3 it is the same.
+
+pub mod frame;
+pub mod gzip;
+pub mod json;
+mod known;
+mod method;
+mod near;
+pub mod reflection;
+mod schema;
+pub mod status;
+pub mod timeout;
+
+pub use json::JsonError;
+pub use method::{DecodeError, Kind, Method};
+pub use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor};
+pub use schema::{Schema, SchemaError};

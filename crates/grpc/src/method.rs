@@ -1,0 +1,123 @@
+//! A method: what goes in, what comes out.
+
+use std::fmt;
+
+use prost_reflect::{DynamicMessage, MessageDescriptor, MethodDescriptor};
+
+use crate::{JsonError, json};
+
+/// Who sends how many messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// One each.
+    Unary,
+    /// One request, any number of responses.
+    ServerStreaming,
+    /// Any number of requests, one response.
+    ClientStreaming,
+    /// Any number each.
+    Bidirectional,
+}
+
+impl Kind {
+    /// The name in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Unary => "unary",
+            Kind::ServerStreaming => "server_streaming",
+            Kind::ClientStreaming => "client_streaming",
+            Kind::Bidirectional => "bidi_streaming",
+        }
+    }
+
+    /// Whether the caller sends a stream.
+    pub fn streams_requests(self) -> bool {
+        matches!(self, Kind::ClientStreaming | Kind::Bidirectional)
+    }
+
+    /// Whether the server sends a stream.
+    pub fn streams_responses(self) -> bool {
+        matches!(self, Kind::ServerStreaming | Kind::Bidirectional)
+    }
+}
+
+/// A response that is no message of its type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DecodeError {
+    message: String,
+    reason: String,
+}
+
+impl fmt::Display for DecodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { message, reason } = self;
+        write!(f, "the bytes are no {message}: {reason}")
+    }
+}
+
+impl std::error::Error for DecodeError {}
+
+/// A method of a service.
+#[derive(Clone, Debug)]
+pub struct Method {
+    descriptor: MethodDescriptor,
+    /// With the slash at its beginning.
+    path: String,
+}
+
+impl Method {
+    pub(crate) fn new(descriptor: MethodDescriptor) -> Self {
+        let service = descriptor.parent_service().full_name();
+        let path = format!("/{service}/{}", descriptor.name());
+        Self { descriptor, path }
+    }
+
+    /// The path of its requests, `/pkg.Service/Method`.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// `pkg.Service/Method`.
+    pub fn full_name(&self) -> &str {
+        &self.path[1..]
+    }
+
+    /// Who sends how many messages.
+    pub fn kind(&self) -> Kind {
+        match (
+            self.descriptor.is_client_streaming(),
+            self.descriptor.is_server_streaming(),
+        ) {
+            (false, false) => Kind::Unary,
+            (false, true) => Kind::ServerStreaming,
+            (true, false) => Kind::ClientStreaming,
+            (true, true) => Kind::Bidirectional,
+        }
+    }
+
+    /// The type of the requests.
+    pub fn input(&self) -> MessageDescriptor {
+        self.descriptor.input()
+    }
+
+    /// The type of the responses.
+    pub fn output(&self) -> MessageDescriptor {
+        self.descriptor.output()
+    }
+
+    /// The messages of one or more JSON values, written one after the other; of nothing, one empty
+    /// message. JSON is read by the
+    /// [rules of protobuf](https://protobuf.dev/programming-guides/json/), and unknown fields are
+    /// errors.
+    pub fn requests(&self, json: &str) -> Result<Vec<DynamicMessage>, JsonError> {
+        json::messages(&self.input(), json)
+    }
+
+    /// A response, from its bytes without prefix and compression.
+    pub fn decode(&self, bytes: &[u8]) -> Result<DynamicMessage, DecodeError> {
+        DynamicMessage::decode(self.output(), bytes).map_err(|error| DecodeError {
+            message: self.output().full_name().to_owned(),
+            reason: error.to_string(),
+        })
+    }
+}

@@ -1,0 +1,293 @@
+//! Where types and methods come from.
+
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use prost::Message as _;
+use prost_reflect::{DescriptorPool, ServiceDescriptor};
+use protox::file::{ChainFileResolver, File, IncludeFileResolver};
+
+use crate::{Method, known, near};
+
+/// Why there is no schema, or no such method in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SchemaError {
+    /// A file cannot be read.
+    Unreadable(String),
+    /// What was read is no schema.
+    Invalid(String),
+    /// The schema has no such method.
+    Unknown(String),
+}
+
+impl fmt::Display for SchemaError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (SchemaError::Unreadable(text)
+        | SchemaError::Invalid(text)
+        | SchemaError::Unknown(text)) = self;
+        f.write_str(text)
+    }
+}
+
+impl std::error::Error for SchemaError {}
+
+/// The types and methods of some files. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Schema {
+    pool: DescriptorPool,
+}
+
+/// `FileDescriptorSet` with its files unread, so that options of every kind are kept.
+#[derive(Clone, PartialEq, prost::Message)]
+struct Set {
+    #[prost(bytes = "vec", repeated, tag = "1")]
+    file: Vec<Vec<u8>>,
+}
+
+/// The part of `FileDescriptorProto` that says how files hang together.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(crate) struct Imports {
+    #[prost(string, tag = "1")]
+    pub(crate) name: String,
+    #[prost(string, repeated, tag = "3")]
+    pub(crate) dependency: Vec<String>,
+}
+
+impl Schema {
+    /// Compiles `.proto` files. Imports are looked for in `includes`, then in the folder that each
+    /// file's package implies (`a/b` for `a/b/x/v1/y.proto` of package `x.v1`, else its own folder);
+    /// `google/protobuf/*.proto`, `google/api/http.proto` and `google/api/annotations.proto` are
+    /// known by themselves.
+    pub fn from_proto(files: &[PathBuf], includes: &[PathBuf]) -> Result<Self, SchemaError> {
+        let mut resolver = ChainFileResolver::new();
+        let mut roots: Vec<PathBuf> = includes.to_vec();
+        for include in includes {
+            if !include.is_dir() {
+                let text = format!("{} is not a folder", include.display());
+                return Err(SchemaError::Unreadable(text));
+            }
+        }
+        for file in files {
+            // A name may also be relative to one of the includes, as `protoc` takes it.
+            let included = includes.iter().any(|include| include.join(file).is_file());
+            if !included || file.is_file() {
+                let root = root(file)?;
+                if !roots.contains(&root) {
+                    roots.push(root);
+                }
+            }
+        }
+        for root in roots {
+            resolver.add(IncludeFileResolver::new(root));
+        }
+        known::add(&mut resolver);
+        let mut compiler = protox::Compiler::with_file_resolver(resolver);
+        compiler
+            .include_imports(true)
+            .open_files(files)
+            .map_err(|error| SchemaError::Invalid(explain(&error)))?;
+        Ok(Self {
+            pool: compiler.descriptor_pool(),
+        })
+    }
+
+    /// Reads a `FileDescriptorSet`, as `protoc --include_imports -o`, `buf build -o` and `protox`
+    /// write it. `name` names it in errors. Google's files may be missing.
+    pub fn from_descriptor_set(name: &str, bytes: &[u8]) -> Result<Self, SchemaError> {
+        let invalid = |reason: String| SchemaError::Invalid(format!("{name}: {reason}"));
+        let set = Set::decode(bytes)
+            .map_err(|error| invalid(format!("this is no FileDescriptorSet: {error}")))?;
+        if set.file.is_empty() {
+            return Err(invalid("this FileDescriptorSet has no files".into()));
+        }
+        Self::from_files(set.file).map_err(invalid)
+    }
+
+    /// Puts encoded `FileDescriptorProto`s together, in any order.
+    pub(crate) fn from_files(files: Vec<Vec<u8>>) -> Result<Self, String> {
+        let mut names = HashMap::new();
+        let mut set = Set::default();
+        let mut more = files;
+        while !more.is_empty() {
+            for bytes in more.drain(..) {
+                let imports = Imports::decode(&*bytes).map_err(|error| {
+                    format!("one of the files is no FileDescriptorProto: {error}")
+                })?;
+                if let Entry::Vacant(entry) = names.entry(imports.name) {
+                    entry.insert(imports.dependency);
+                    set.file.push(bytes);
+                }
+            }
+            for (name, import) in missing(&names) {
+                more.push(known::file(&import).ok_or_else(|| {
+                    format!(
+                        "{name} imports {import}, which is not there: \
+                         make the set with its imports"
+                    )
+                })?);
+            }
+        }
+        if let Some(name) = circle(&names) {
+            return Err(format!("{name} imports itself"));
+        }
+        let pool = DescriptorPool::decode(&*set.encode_to_vec())
+            .map_err(|error| one_line(&format!("{error:?}")))?;
+        Ok(Self { pool })
+    }
+
+    /// The descriptors.
+    pub fn pool(&self) -> &DescriptorPool {
+        &self.pool
+    }
+
+    /// Finds a method by `pkg.Service/Method` or `pkg.Service.Method`. The error names what there is.
+    pub fn method(&self, name: &str) -> Result<Method, SchemaError> {
+        let name = name.strip_prefix('/').unwrap_or(name);
+        let (service, method) = match name.rsplit_once(['/', '.']) {
+            Some((service, method)) => (service, method),
+            None => ("", name),
+        };
+        let Some(found) = self.pool.get_service_by_name(service) else {
+            return Err(SchemaError::Unknown(self.no_service(service, method)));
+        };
+        match found.methods().find(|known| known.name() == method) {
+            Some(descriptor) => Ok(Method::new(descriptor)),
+            // Without a method, `a.Service` reads as the method `Service` of `a`.
+            None => Err(SchemaError::Unknown(no_method(&found, method))),
+        }
+    }
+
+    fn no_service(&self, service: &str, method: &str) -> String {
+        let whole = match service {
+            "" => method.to_owned(),
+            _ => format!("{service}.{method}"),
+        };
+        if let Some(found) = self.pool.get_service_by_name(&whole) {
+            return format!(
+                "{whole} is a service: name one of its methods, {}",
+                methods(&found, "")
+            );
+        }
+        let services: Vec<_> = self.pool.services().collect();
+        if services.is_empty() {
+            return format!("there is no service {service:?}, nor any other in the schema");
+        }
+        let names = services.iter().map(ServiceDescriptor::full_name);
+        if service.is_empty() {
+            let example = services.iter().find_map(|service| {
+                let method = service.methods().find(|known| known.name() == method)?;
+                Some(format!("type {}/{}", service.full_name(), method.name()))
+            });
+            let example = example
+                .unwrap_or_else(|| format!("the services are {}", near::list(method, names)));
+            return format!("{method:?} does not name a service and a method: {example}");
+        }
+        format!(
+            "there is no service {service:?}: the schema has {}",
+            near::list(service, names)
+        )
+    }
+}
+
+fn no_method(service: &ServiceDescriptor, method: &str) -> String {
+    let name = service.full_name();
+    if service.methods().len() == 0 {
+        return format!("service {name} has no methods");
+    }
+    format!(
+        "service {name} has no method {method:?}: it has {}",
+        methods(service, method)
+    )
+}
+
+fn methods(service: &ServiceDescriptor, wanted: &str) -> String {
+    let methods: Vec<_> = service.methods().collect();
+    near::list(wanted, methods.iter().map(|method| method.name()))
+}
+
+/// Imports that no file satisfies, with the file that has them.
+fn missing(names: &HashMap<String, Vec<String>>) -> Vec<(String, String)> {
+    let imports = names
+        .iter()
+        .flat_map(|(name, imports)| imports.iter().map(move |import| (name, import)));
+    imports
+        .filter(|(_, import)| !names.contains_key(*import))
+        .map(|(name, import)| (name.clone(), import.clone()))
+        .collect()
+}
+
+/// A file that imports itself over others, if there is one.
+fn circle(names: &HashMap<String, Vec<String>>) -> Option<&str> {
+    let mut waiting: HashMap<&str, usize> = HashMap::new();
+    let mut importers: HashMap<&str, Vec<&str>> = HashMap::new();
+    for (name, imports) in names {
+        let distinct: HashSet<_> = imports.iter().map(String::as_str).collect();
+        waiting.insert(name, distinct.len());
+        for import in distinct {
+            importers.entry(import).or_default().push(name);
+        }
+    }
+    let mut free: Vec<_> = waiting
+        .iter()
+        .filter(|(_, count)| **count == 0)
+        .map(|(name, _)| *name)
+        .collect();
+    while let Some(name) = free.pop() {
+        waiting.remove(name);
+        for importer in importers.remove(name).unwrap_or_default() {
+            if let Some(count) = waiting.get_mut(importer) {
+                *count -= 1;
+                if *count == 0 {
+                    free.push(importer);
+                }
+            }
+        }
+    }
+    waiting.keys().min().copied()
+}
+
+/// The folder that the imports of a file are relative to, by its package.
+fn root(file: &Path) -> Result<PathBuf, SchemaError> {
+    let text = fs::read_to_string(file).map_err(|error| {
+        SchemaError::Unreadable(format!("cannot read {}: {error}", file.display()))
+    })?;
+    let name = file.display().to_string();
+    let parsed =
+        File::from_source(&name, &text).map_err(|error| SchemaError::Invalid(explain(&error)))?;
+    let package = parsed.file_descriptor_proto().package().to_owned();
+    let own = match file.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    };
+    let mut root = own;
+    for part in package.split('.').rev() {
+        match (root.file_name(), root.parent()) {
+            (Some(folder), Some(parent)) if folder == part => root = parent,
+            _ => return Ok(own.to_owned()),
+        }
+    }
+    Ok(if root == Path::new("") {
+        PathBuf::from(".")
+    } else {
+        root.to_owned()
+    })
+}
+
+/// An error of the compiler in one line, with file, line and column where they are known.
+fn explain(error: &protox::Error) -> String {
+    let text = one_line(&format!("{error:?}"));
+    if error.is_file_not_found() {
+        return format!("{text}: name the folder that imports are relative to with --proto-path");
+    }
+    text
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests;

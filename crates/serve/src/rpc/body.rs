@@ -1,0 +1,125 @@
+//! Bodies of calls: of requests that may stall, and of responses that may have to wait.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use hyper::body::{Body as HttpBody, Frame, SizeHint};
+use tokio::time::{Sleep, sleep};
+use tonic::{Status, body::Body};
+
+use crate::{
+    app::BoxError,
+    connection::{Connection, Waiting},
+};
+
+/// A request's body that fails when nothing comes for too long.
+pub(super) struct Patient<B> {
+    body: B,
+    patience: Duration,
+    /// Made when there is something to wait for: most requests have arrived whole.
+    sleep: Option<Pin<Box<Sleep>>>,
+}
+
+impl<B> Patient<B> {
+    pub(super) fn new(body: B, patience: Duration) -> Self {
+        Self {
+            body,
+            patience,
+            sleep: None,
+        }
+    }
+}
+
+impl<B> HttpBody for Patient<B>
+where
+    B: HttpBody<Data = Bytes> + Unpin,
+    B::Error: Into<BoxError>,
+{
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) {
+            self.sleep = None;
+            return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
+        }
+        let patience = self.patience;
+        let sleep = self.sleep.get_or_insert_with(|| Box::pin(sleep(patience)));
+        if sleep.as_mut().poll(cx).is_pending() {
+            return Poll::Pending;
+        }
+        let status = Status::deadline_exceeded(format!(
+            "nothing of the request came for {} s",
+            patience.as_secs()
+        ));
+        Poll::Ready(Some(Err(status.into())))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// A response's body, from a service.
+///
+/// While the service has nothing, the peer waits for us. While nobody asks for more, we wait for
+/// the peer, and the keeper of the connection may lose its patience.
+pub(crate) struct Call {
+    body: Body,
+    connection: Arc<Connection>,
+    waiting: Option<Waiting>,
+}
+
+impl Call {
+    pub(crate) fn new(body: Body, connection: Arc<Connection>) -> Self {
+        Self {
+            body,
+            connection,
+            waiting: None,
+        }
+    }
+}
+
+impl HttpBody for Call {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        match Pin::new(&mut self.body).poll_frame(cx) {
+            Poll::Ready(frame) => {
+                self.waiting = None;
+                Poll::Ready(frame.map(|frame| frame.map_err(Into::into)))
+            }
+            Poll::Pending => {
+                if self.waiting.is_none() {
+                    self.waiting = Some(self.connection.wait());
+                }
+                Poll::Pending
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,0 +1,264 @@
+//! gRPC: the services, and how a request reaches them.
+//!
+//! The services are tonic's; its own transport and router are not used, because `app` has both
+//! already. What tonic's transport does beside carrying messages stands here: deadlines, and when
+//! to compress.
+
+mod body;
+mod deadline;
+mod web;
+
+use std::{convert::Infallible, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use futures_util::FutureExt;
+use http::{
+    HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version,
+    header::{ALLOW, CONTENT_TYPE},
+};
+use hyper::body::Body as HttpBody;
+use tokio::sync::watch;
+use tonic::{Status, body::Body, codec::CompressionEncoding::Gzip, server::NamedService};
+use tonic_health::{
+    ServingStatus,
+    pb::health_server::HealthServer,
+    server::{HealthReporter, HealthService},
+};
+use tonic_reflection::server::Builder;
+use tower_service::Service;
+
+pub(crate) use body::Call;
+use body::Patient;
+
+use crate::{
+    app::{Answer, BoxError, Reply, refusal},
+    connection::{Connection, PATIENCE},
+    library::{self, DESCRIPTORS, Library, proto::library_server::LibraryServer},
+    worker::Signal,
+};
+
+/// Largest message in bytes, in either direction: what gRPC implementations take by default.
+pub(crate) const MAX_MESSAGE: usize = 4 << 20;
+/// A caller that streams may think this long between two messages.
+const THOUGHT: Duration = Duration::from_secs(300);
+
+const SOUND: &str = "the descriptors are those that the build wrote";
+
+type LibraryService = LibraryServer<library::Service>;
+/// A service whose type tonic keeps to itself.
+type Opaque = Arc<dyn Fn(Request<Body>) -> Calling + Send + Sync>;
+/// A response in the making.
+pub(crate) type Calling = tonic::codegen::BoxFuture<Response<Body>, Infallible>;
+
+/// The services of one worker.
+#[derive(Clone)]
+pub(crate) struct Rpc {
+    library: LibraryService,
+    health: HealthServer<HealthService>,
+    reporter: HealthReporter,
+    reflection: Opaque,
+    reflection_alpha: Opaque,
+}
+
+/// What a request asks for, by its content type.
+#[derive(Clone, Copy, PartialEq)]
+enum Form {
+    Grpc,
+    Web,
+}
+
+impl Rpc {
+    pub(crate) fn new(library: Arc<Library>, stop: watch::Receiver<Signal>) -> Self {
+        let service = library::Service::new(library, stop);
+        let reporter = HealthReporter::new();
+        reporter
+            .set_service_status(LibraryService::NAME, ServingStatus::Serving)
+            .now_or_never()
+            .expect("nobody else has the reporter yet");
+        let reflected = || {
+            Builder::configure()
+                .register_encoded_file_descriptor_set(DESCRIPTORS)
+                .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+        };
+        Self {
+            library: LibraryServer::new(service)
+                .accept_compressed(Gzip)
+                .send_compressed(Gzip)
+                .max_decoding_message_size(MAX_MESSAGE)
+                .max_encoding_message_size(MAX_MESSAGE),
+            health: HealthServer::new(HealthService::from_health_reporter(reporter.clone()))
+                .max_decoding_message_size(MAX_MESSAGE),
+            reporter,
+            reflection: opaque(reflected().build_v1().expect(SOUND)),
+            reflection_alpha: opaque(reflected().build_v1alpha().expect(SOUND)),
+        }
+    }
+
+    /// Tells those who watch the health, and ends their streams.
+    pub(crate) async fn leave(&self) {
+        let mut reporter = self.reporter.clone();
+        for service in ["", LibraryService::NAME] {
+            reporter
+                .set_service_status(service, ServingStatus::NotServing)
+                .await;
+            reporter.clear_service_status(service).await;
+        }
+    }
+
+    /// Calls a method, with a gRPC message or stream of them as content.
+    pub(crate) fn call(&self, mut request: Request<Body>) -> Calling {
+        compress_in_kind(request.headers_mut());
+        let deadline = match deadline::read(request.headers()) {
+            Ok(deadline) => deadline,
+            Err(status) => return Box::pin(async move { Ok(status.into_http()) }),
+        };
+        let path = request.uri().path();
+        let called = if is_of::<LibraryService>(path) {
+            self.library.clone().call(request)
+        } else if is_of::<HealthServer<HealthService>>(path) {
+            self.health.clone().call(request)
+        } else if path.starts_with("/grpc.reflection.v1.ServerReflection/") {
+            (self.reflection)(request)
+        } else if path.starts_with("/grpc.reflection.v1alpha.ServerReflection/") {
+            (self.reflection_alpha)(request)
+        } else {
+            let status = unknown(path);
+            return Box::pin(async move { Ok(status.into_http()) });
+        };
+        match deadline {
+            Some(deadline) => Box::pin(deadline::keep(deadline, called)),
+            None => called,
+        }
+    }
+}
+
+fn opaque<S>(service: S) -> Opaque
+where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible, Future = Calling>
+        + Clone
+        + Send
+        + Sync
+        + 'static,
+{
+    Arc::new(move |request| service.clone().call(request))
+}
+
+fn is_of<S: NamedService>(path: &str) -> bool {
+    path.strip_prefix('/')
+        .and_then(|path| path.strip_prefix(S::NAME))
+        .is_some_and(|rest| rest.starts_with('/'))
+}
+
+fn unknown(path: &str) -> Status {
+    let shown: String = path.chars().take(200).collect();
+    Status::unimplemented(format!(
+        "there is no method {shown:?}; reflection lists the services"
+    ))
+}
+
+/// Whether a path is that of a method of ours. Cheap: every request comes by.
+pub(crate) fn is_method(path: &str) -> bool {
+    path.starts_with("/trilane.") || path.starts_with("/grpc.")
+}
+
+/// Whether a request is a call, whatever its path.
+pub(crate) fn is_call(fields: &HeaderMap) -> bool {
+    form(fields).is_some()
+}
+
+fn form(fields: &HeaderMap) -> Option<Form> {
+    let kind = fields.get(CONTENT_TYPE)?.to_str().ok()?;
+    let rest = kind.strip_prefix("application/grpc")?;
+    if rest.starts_with("-web") {
+        return Some(Form::Web);
+    }
+    (rest.is_empty() || rest.starts_with('+') || rest.starts_with(';')).then_some(Form::Grpc)
+}
+
+/// Answers a call.
+pub(crate) fn handle<B>(
+    rpc: &Rpc,
+    connection: &Arc<Connection>,
+    request: Request<B>,
+    fields: HeaderMap,
+) -> Answer<B>
+where
+    B: HttpBody<Data = Bytes> + Send + Unpin + 'static,
+    B::Error: Into<BoxError>,
+{
+    let form = match refuse(&request) {
+        Ok(form) => form,
+        Err((status, text)) => {
+            let mut response = refusal(fields, status, text);
+            if status == StatusCode::METHOD_NOT_ALLOWED {
+                response
+                    .headers_mut()
+                    .insert(ALLOW, HeaderValue::from_static("POST"));
+            }
+            return Answer::now(response);
+        }
+    };
+    let patience = match streams(request.uri().path()) {
+        true => THOUGHT,
+        false => PATIENCE,
+    };
+    let request = request.map(|body| Body::new(Patient::new(body, patience)));
+    let called = match form {
+        Form::Grpc => rpc.call(request),
+        Form::Web => web::call(rpc, request),
+    };
+    answer(connection, called, fields)
+}
+
+/// The response of a service, with the fields that every response has.
+fn answer<B>(connection: &Arc<Connection>, called: Calling, fields: HeaderMap) -> Answer<B> {
+    let waiting = connection.wait();
+    let connection = connection.clone();
+    Answer::later(async move {
+        let _waiting = waiting;
+        let Ok(response) = called.await;
+        let mut response = response.map(|body| Reply::Call(Call::new(body, connection)));
+        response.headers_mut().extend(fields);
+        Ok(response)
+    })
+}
+
+fn refuse<B>(request: &Request<B>) -> Result<Form, (StatusCode, &'static str)> {
+    let Some(form) = form(request.headers()) else {
+        return Err((
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "this is a method of a gRPC service: send application/grpc or application/grpc-web",
+        ));
+    };
+    if request.method() != Method::POST {
+        return Err((
+            StatusCode::METHOD_NOT_ALLOWED,
+            "gRPC calls are POST requests",
+        ));
+    }
+    if form == Form::Grpc && request.version() < Version::HTTP_2 {
+        return Err((
+            StatusCode::HTTP_VERSION_NOT_SUPPORTED,
+            "gRPC needs HTTP/2 or HTTP/3; gRPC-Web (application/grpc-web) does not",
+        ));
+    }
+    Ok(form)
+}
+
+/// Whether the caller may send more than one message, at its own pace.
+fn streams(path: &str) -> bool {
+    ["/LookUpBooks", "/ImportBooks", "/ServerReflectionInfo"]
+        .iter()
+        .any(|method| path.ends_with(method))
+}
+
+/// Compresses where the caller does, as gRPC servers commonly do; tonic would wherever the caller
+/// could read it, and many announce that by default.
+fn compress_in_kind(fields: &mut HeaderMap) {
+    let compressed = fields
+        .get("grpc-encoding")
+        .is_some_and(|coding| coding != "identity");
+    if !compressed {
+        fields.remove("grpc-accept-encoding");
+    }
+}

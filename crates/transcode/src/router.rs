@@ -1,0 +1,200 @@
+//! From a request line to a method, and from a request to its message.
+
+use prost_reflect::{DescriptorPool, DynamicMessage, MethodDescriptor, ServiceDescriptor, Value};
+
+use crate::{
+    binding::{Binding, Body},
+    content,
+    format::Format,
+    path::{self, Slashes},
+    problem::Problem,
+    query,
+    rule::{self, RuleError, WEBSOCKET},
+    trie::{Node, Search},
+    value,
+};
+
+/// All rules of a descriptor pool.
+#[derive(Debug)]
+pub struct Router {
+    bindings: Vec<Binding>,
+    root: Node,
+    has_verbs: bool,
+}
+
+/// What stands under a path.
+#[derive(Debug)]
+pub enum Found<'r> {
+    /// A method of gRPC.
+    Match(Match<'r>),
+    /// Methods, but not this one: the HTTP methods for `allow` with status 405. Without any, the path
+    /// is one for WebSocket only.
+    Method(Vec<&'r str>),
+    /// Nothing: status 404.
+    Nothing,
+}
+
+/// A request line that leads to a method.
+#[derive(Debug)]
+pub struct Match<'r> {
+    /// The rule that matched.
+    pub binding: &'r Binding,
+    /// What the variables of the path hold, in their order.
+    values: Result<Vec<String>, Problem>,
+}
+
+impl Router {
+    /// Reads the rules of every method of every service in `pool`, which has to know the options
+    /// (`google.api.http` itself need not be in it). Methods without a rule are left out.
+    ///
+    /// # Errors
+    /// [`RuleError`] for the first rule that is malformed or that matches the same requests as
+    /// another; it names the methods and the templates.
+    pub fn new(pool: &DescriptorPool) -> Result<Self, RuleError> {
+        let services = pool.services();
+        Router::of_methods(services.flat_map(|service| service.methods().collect::<Vec<_>>()))
+    }
+
+    /// As [`Router::new`], for one service.
+    ///
+    /// # Errors
+    /// As [`Router::new`].
+    pub fn of_service(service: &ServiceDescriptor) -> Result<Self, RuleError> {
+        Router::of_methods(service.methods())
+    }
+
+    fn of_methods(methods: impl Iterator<Item = MethodDescriptor>) -> Result<Self, RuleError> {
+        let mut router = Router {
+            bindings: Vec::new(),
+            root: Node::default(),
+            has_verbs: false,
+        };
+        for method in methods {
+            for (binding, template) in rule::bindings(&method)? {
+                let number = router.bindings.len();
+                router
+                    .root
+                    .insert(binding.http_method(), &template, number)
+                    .map_err(|old| RuleError::conflict(&binding, &router.bindings[old]))?;
+                router.has_verbs |= template.verb.is_some();
+                router.bindings.push(binding);
+            }
+        }
+        Ok(router)
+    }
+
+    /// All bindings, in the order of the methods.
+    #[must_use]
+    pub fn bindings(&self) -> &[Binding] {
+        &self.bindings
+    }
+
+    /// The method under `path`, which is still percent-encoded and without the query.
+    ///
+    /// A literal goes before `*`, and `*` before `**`, segment by segment from the left; a verb goes
+    /// before a segment that holds a colon. For a WebSocket, `http_method` is `WEBSOCKET`, which `*`
+    /// does not stand for. The time is bounded by the number of rules and the length of the path.
+    pub fn find<'r>(&'r self, http_method: &str, path: &str) -> Found<'r> {
+        let Some(path) = path.strip_prefix('/') else {
+            return Found::Nothing;
+        };
+        let verb = match path.rsplit_once(':') {
+            Some((before, verb)) if self.has_verbs && !verb.contains('/') => {
+                path::decode(verb, Slashes::Decoded)
+                    .ok()
+                    .map(|verb| (before, verb))
+            }
+            _ => None,
+        };
+        let mut search = Search::new(http_method);
+        if let Some((before, verb)) = &verb
+            && let Some(number) = self.root.find(before, Some(verb), &mut search)
+        {
+            return self.matched(number, before);
+        }
+        // Where the verb is one, the colon is no part of a segment, whatever the method.
+        if search.allowed.is_empty()
+            && let Some(number) = self.root.find(path, None, &mut search)
+        {
+            return self.matched(number, path);
+        }
+        if search.allowed.is_empty() {
+            return Found::Nothing;
+        }
+        let mut allowed = search.allowed;
+        allowed.sort_unstable();
+        allowed.dedup();
+        allowed.retain(|&method| method != WEBSOCKET);
+        Found::Method(allowed)
+    }
+
+    fn matched(&self, number: usize, path: &str) -> Found<'_> {
+        let binding = &self.bindings[number];
+        let values = binding.parameters().iter().map(|parameter| {
+            path::value(path, &parameter.variable)
+                .map_err(|reason| Problem::invalid(format!("the path cannot be read: {reason}")))
+        });
+        Found::Match(Match {
+            binding,
+            values: values.collect(),
+        })
+    }
+}
+
+impl Match<'_> {
+    /// The message of a request: first the content, then the path, then the query (without `?`).
+    ///
+    /// # Errors
+    /// INVALID_ARGUMENT for content that is not what the rule maps, with the place in it; for content
+    /// where the rule maps none; and for a query parameter that is no field, does not fit, or whose
+    /// field is in the path or the content already.
+    pub fn request(
+        &self,
+        query: Option<&str>,
+        format: Format,
+        content: &[u8],
+    ) -> Result<DynamicMessage, Problem> {
+        if matches!(self.binding.body(), Body::None) && !content.is_empty() {
+            return Err(Problem::invalid(format!(
+                "the content has to be empty, not {} bytes: the rule maps no body",
+                content.len()
+            )));
+        }
+        self.message(query, format, content)
+    }
+
+    /// One message of a stream of requests: as [`Match::request`], but a rule without `body`, as those
+    /// for WebSocket are, takes the content as the whole message.
+    ///
+    /// # Errors
+    /// As [`Match::request`].
+    pub fn message(
+        &self,
+        query: Option<&str>,
+        format: Format,
+        content: &[u8],
+    ) -> Result<DynamicMessage, Problem> {
+        let input = self.binding.input();
+        let mut message = match self.binding.body() {
+            Body::None | Body::Whole => content::read(input, format, content)?,
+            Body::Field(field) => {
+                let mut message = DynamicMessage::new(input.clone());
+                content::read_field(&mut message, field, format, content)?;
+                message
+            }
+        };
+        let values = self.values.as_ref().map_err(Clone::clone)?;
+        for (parameter, text) in self.binding.parameters().iter().zip(values) {
+            let leaf = &parameter.fields[parameter.fields.len() - 1];
+            let value: Value = value::parse(leaf, text).map_err(|reason| {
+                let name = &parameter.variable.field_path;
+                Problem::invalid(format!("the path's {name:?} {reason}"))
+            })?;
+            query::set(&mut message, &parameter.fields, value);
+        }
+        if let Some(query) = query {
+            query::apply(&mut message, query, self.binding)?;
+        }
+        Ok(message)
+    }
+}

@@ -1,0 +1,196 @@
+//! `google.api.http` as it stands in the options of a method.
+
+use std::fmt;
+
+use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor, MethodDescriptor};
+
+use crate::{
+    binding::{Binding, Body, Parameter},
+    query,
+    template::{Template, Variable},
+};
+
+/// The kind of a custom pattern that stands for WebSocket.
+pub(crate) const WEBSOCKET: &str = "WEBSOCKET";
+
+/// The options of a method, as far as they matter here: the number of the extension is that of
+/// `google/api/annotations.proto`.
+#[derive(Clone, PartialEq, prost::Message)]
+struct Options {
+    #[prost(message, optional, tag = "72295728")]
+    http: Option<HttpRule>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct HttpRule {
+    #[prost(oneof = "Pattern", tags = "2, 3, 4, 5, 6, 8")]
+    pattern: Option<Pattern>,
+    #[prost(string, tag = "7")]
+    body: String,
+    #[prost(string, tag = "12")]
+    response_body: String,
+    #[prost(message, repeated, tag = "11")]
+    additional_bindings: Vec<HttpRule>,
+}
+
+#[derive(Clone, PartialEq, prost::Oneof)]
+enum Pattern {
+    #[prost(string, tag = "2")]
+    Get(String),
+    #[prost(string, tag = "3")]
+    Put(String),
+    #[prost(string, tag = "4")]
+    Post(String),
+    #[prost(string, tag = "5")]
+    Delete(String),
+    #[prost(string, tag = "6")]
+    Patch(String),
+    #[prost(message, tag = "8")]
+    Custom(CustomHttpPattern),
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct CustomHttpPattern {
+    #[prost(string, tag = "1")]
+    kind: String,
+    #[prost(string, tag = "2")]
+    path: String,
+}
+
+/// A rule that cannot be kept: it says which one, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RuleError {
+    message: String,
+}
+
+impl fmt::Display for RuleError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for RuleError {}
+
+impl RuleError {
+    /// Two rules that match the same requests.
+    pub(crate) fn conflict(new: &Binding, old: &Binding) -> Self {
+        RuleError {
+            message: format!(
+                "{}: \"{} {}\" matches the same requests as \"{} {}\" of {}",
+                new.method().full_name(),
+                new.http_method(),
+                new.template(),
+                old.http_method(),
+                old.template(),
+                old.method().full_name(),
+            ),
+        }
+    }
+}
+
+/// All bindings of a method, each with its template; none where it has no rule.
+///
+/// # Errors
+/// [`RuleError`] for a rule that does not follow `google/api/http.proto`.
+pub(crate) fn bindings(method: &MethodDescriptor) -> Result<Vec<(Binding, Template)>, RuleError> {
+    let error = |reason: String| RuleError {
+        message: format!("{}: {reason}", method.full_name()),
+    };
+    let options: Options = method
+        .options()
+        .transcode_to()
+        .map_err(|reason| error(format!("its google.api.http cannot be read: {reason}")))?;
+    let Some(rule) = options.http else {
+        return Ok(Vec::new());
+    };
+    let mut found = vec![binding(method, &rule).map_err(error)?];
+    for additional in &rule.additional_bindings {
+        if !additional.additional_bindings.is_empty() {
+            return Err(error(
+                "an additional binding must not have additional bindings itself".to_owned(),
+            ));
+        }
+        found.push(binding(method, additional).map_err(error)?);
+    }
+    Ok(found)
+}
+
+fn binding(method: &MethodDescriptor, rule: &HttpRule) -> Result<(Binding, Template), String> {
+    let (http_method, path) = match &rule.pattern {
+        Some(Pattern::Get(path)) => ("GET", path),
+        Some(Pattern::Put(path)) => ("PUT", path),
+        Some(Pattern::Post(path)) => ("POST", path),
+        Some(Pattern::Delete(path)) => ("DELETE", path),
+        Some(Pattern::Patch(path)) => ("PATCH", path),
+        Some(Pattern::Custom(custom)) => (kind(&custom.kind)?, &custom.path),
+        None => return Err("its rule has no pattern such as get: \"/v1/…\"".to_owned()),
+    };
+    let of_template = |reason: String| format!("template {path:?}: {reason}");
+    let template = Template::parse(path).map_err(|reason| of_template(reason.to_string()))?;
+    let input = method.input();
+    let parameters = template
+        .variables
+        .iter()
+        .map(|variable| parameter(&input, variable))
+        .collect::<Result<_, _>>()
+        .map_err(of_template)?;
+    let body = match rule.body.as_str() {
+        "" => Body::None,
+        "*" => Body::Whole,
+        name => Body::Field(top_level(&input, name).map_err(|e| format!("body: {e}"))?),
+    };
+    let response_body = match rule.response_body.as_str() {
+        "" => None,
+        name => Some(top_level(&method.output(), name).map_err(|e| format!("response_body: {e}"))?),
+    };
+    let binding = Binding::new(method, http_method, path, parameters, body, response_body);
+    Ok((binding, template))
+}
+
+/// The HTTP method of a custom pattern.
+fn kind(kind: &str) -> Result<&str, String> {
+    if kind.eq_ignore_ascii_case(WEBSOCKET) {
+        return Ok(WEBSOCKET);
+    }
+    // A token of RFC 9110, section 5.6.2.
+    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    if kind.is_empty() || !kind.bytes().all(is_token) {
+        return Err(format!(
+            "the custom kind {kind:?} is not an HTTP method such as HEAD, '*' or WEBSOCKET"
+        ));
+    }
+    Ok(kind)
+}
+
+fn parameter(input: &MessageDescriptor, variable: &Variable) -> Result<Parameter, String> {
+    let fields = query::resolve(input, &variable.field_path)?;
+    let leaf = &fields[fields.len() - 1];
+    if leaf.is_list() || leaf.is_map() {
+        return Err(format!(
+            "the variable {:?} must not be a repeated field or a map",
+            variable.field_path
+        ));
+    }
+    if let Kind::Message(message) = leaf.kind()
+        && !crate::value::is_text(&message)
+    {
+        return Err(format!(
+            "the variable {:?} is a {}: only what JSON writes as a scalar fits into a path",
+            variable.field_path,
+            message.full_name()
+        ));
+    }
+    Ok(Parameter {
+        fields,
+        variable: variable.clone(),
+    })
+}
+
+fn top_level(message: &MessageDescriptor, name: &str) -> Result<FieldDescriptor, String> {
+    message.get_field_by_name(name).ok_or_else(|| {
+        format!(
+            "{} has no field {name:?} at its top level",
+            message.full_name()
+        )
+    })
+}
