@@ -1,10 +1,10 @@
 //! The trilane command as a library: `load` and `serve`, for the native binary and for the Python
 //! module alike.
 
+mod grpc;
 mod load;
 mod progress;
 mod report;
-#[allow(dead_code, reason = "for load --grpc")]
 mod schema;
 mod serve;
 
