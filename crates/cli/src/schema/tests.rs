@@ -1,25 +1,20 @@
-use std::collections::VecDeque;
-use std::convert::Infallible;
+mod scripted;
+
 use std::io::{Read as _, Write as _};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
-use std::pin::Pin;
-use std::sync::Arc;
-use std::task::{Context, Poll};
-use std::thread;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Request, Response};
-use hyper::body::{Body, Frame, Incoming};
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo};
-use tokio::sync::oneshot;
+use http::{HeaderValue, Request, Response};
+use hyper::body::{Frame, Incoming};
 use trilane_engine::Version;
 use trilane_grpc::{frame, gzip};
 use trilane_serve::{Config, Server};
 
 use super::*;
+use scripted::{Content, Scripted, answer, http, raw, status};
 
 const METHOD: &str = "trilane.library.v1.Library/GetBook";
 
@@ -49,122 +44,6 @@ fn check((schema, how): (Schema, String), expected: &str) {
     assert!(method.requests(r#"{"name": "shelves/1/books/1"}"#).is_ok());
 }
 
-/// What a response consists of; it stays open where `ends` is not set.
-#[derive(Default)]
-struct Content {
-    frames: VecDeque<Frame<Bytes>>,
-    ends: bool,
-}
-
-impl Body for Content {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        match self.frames.pop_front() {
-            Some(frame) => Poll::Ready(Some(Ok(frame))),
-            None if self.ends => Poll::Ready(None),
-            None => Poll::Pending,
-        }
-    }
-}
-
-fn answer(
-    kind: &'static str,
-    data: &[&[u8]],
-    trailers: &[(&'static str, &str)],
-) -> Response<Content> {
-    let mut frames: VecDeque<_> = data
-        .iter()
-        .map(|piece| Frame::data(Bytes::copy_from_slice(piece)))
-        .collect();
-    let trailers: HeaderMap = trailers
-        .iter()
-        .map(|(name, value)| (name.parse().unwrap(), value.parse::<HeaderValue>().unwrap()))
-        .collect();
-    if !trailers.is_empty() {
-        frames.push_back(Frame::trailers(trailers));
-    }
-    Response::builder()
-        .header("content-type", kind)
-        .body(Content { frames, ends: true })
-        .unwrap()
-}
-
-fn status(code: u32) -> Response<Content> {
-    answer(
-        "application/grpc",
-        &[],
-        &[("grpc-status", &code.to_string())],
-    )
-}
-
-fn http(status: u16) -> Response<Content> {
-    let mut response = answer("text/html", &[b"<html>"], &[]);
-    *response.status_mut() = status.try_into().unwrap();
-    response
-}
-
-/// A server over HTTP/2 without TLS that answers each request as told; not at all by `None`.
-struct Scripted {
-    address: SocketAddr,
-    _stop: oneshot::Sender<()>,
-}
-
-impl Scripted {
-    fn start(
-        script: impl Fn(Request<Incoming>) -> Option<Response<Content>> + Send + Sync + 'static,
-    ) -> Self {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        listener.set_nonblocking(true).unwrap();
-        let address = listener.local_addr().unwrap();
-        let (stop, stopped) = oneshot::channel();
-        let script = Arc::new(script);
-        thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()
-                .unwrap();
-            runtime.block_on(async {
-                let listener = tokio::net::TcpListener::from_std(listener).unwrap();
-                let serve = async {
-                    while let Ok((stream, _)) = listener.accept().await {
-                        let script = Arc::clone(&script);
-                        let service = service_fn(move |request| {
-                            let response = script(request);
-                            async move {
-                                match response {
-                                    Some(response) => Ok::<_, Infallible>(response),
-                                    None => std::future::pending().await,
-                                }
-                            }
-                        });
-                        tokio::spawn(
-                            hyper::server::conn::http2::Builder::new(TokioExecutor::new())
-                                .serve_connection(TokioIo::new(stream), service),
-                        );
-                    }
-                };
-                tokio::select! {
-                    () = serve => {}
-                    _ = stopped => {}
-                }
-            });
-        });
-        Self {
-            address,
-            _stop: stop,
-        }
-    }
-
-    fn url(&self) -> String {
-        format!("http://{}", self.address)
-    }
-}
-
 fn told_by(
     script: impl Fn(Request<Incoming>) -> Option<Response<Content>> + Send + Sync + 'static,
 ) -> String {
@@ -172,18 +51,6 @@ fn told_by(
     let url = server.url();
     let text = told(&options(&url));
     text.replace(&url, "URL")
-}
-
-/// A server that does `each` with every connection.
-fn raw(each: impl Fn(std::net::TcpStream) + Send + 'static) -> String {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    thread::spawn(move || {
-        if let Ok((stream, _)) = listener.accept() {
-            each(stream);
-        }
-    });
-    url
 }
 
 /// The answer of a server that has the library's files: a message of reflection with its prefix.
@@ -382,7 +249,7 @@ fn servers_that_do_not_speak_grpc_are_told() {
         ),
     ] {
         let (head, body) = response.into_parts();
-        let body = std::sync::Mutex::new(Some(body));
+        let body = Mutex::new(Some(body));
         let told = told_by(move |_| {
             let body = body.lock().unwrap().take().expect("one request");
             Some(Response::from_parts(head.clone(), body))
