@@ -35,7 +35,8 @@ type H3Requests = h3::client::SendRequest<h3_quinn::OpenStreams, Bytes>;
 #[derive(Clone)]
 pub(crate) enum Channel {
     H2(http2::SendRequest<Body>, String),
-    H3(H3Requests, String, quinn::Endpoint),
+    /// The endpoint ends the connection when dropped.
+    H3(H3Requests, String, #[allow(dead_code)] quinn::Endpoint),
 }
 
 impl Channel {
