@@ -13,7 +13,7 @@ use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
 use http::{
-    HeaderMap, HeaderValue, Method, StatusCode,
+    HeaderMap, HeaderValue, Method, StatusCode, Version,
     header::{ACCEPT, ALLOW, CONTENT_TYPE, UPGRADE, VARY},
     request::Parts,
 };
@@ -261,7 +261,11 @@ impl Exchange {
                 StatusCode::UPGRADE_REQUIRED,
                 Status::unimplemented("this path is one for a WebSocket"),
             );
-            return Err(refusal.with(UPGRADE, HeaderValue::from_static("websocket")));
+            return Err(match self.head.version < Version::HTTP_2 {
+                true => refusal.with(UPGRADE, HeaderValue::from_static("websocket")),
+                // RFC 9113 section 8.2.2: the later versions do not have the field.
+                false => refusal,
+            });
         }
         let head = allowed.contains(&"GET").then_some("HEAD");
         let all: Vec<&str> = allowed

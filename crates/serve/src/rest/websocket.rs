@@ -18,8 +18,9 @@ use hyper::{ext::Protocol, upgrade::OnUpgrade, upgrade::Upgraded};
 use hyper_util::rt::TokioIo;
 use prost::Message as _;
 use tokio::{
+    io::AsyncWriteExt,
     sync::mpsc,
-    time::{Instant, MissedTickBehavior, interval, timeout},
+    time::{Instant, MissedTickBehavior, interval_at, timeout},
 };
 use tokio_tungstenite::{
     WebSocketStream,
@@ -215,6 +216,8 @@ impl<'a> Session<'a> {
             while let Some(message) = self.socket.next().await {
                 message?;
             }
+            // TLS wants to hear of the end too.
+            self.socket.get_mut().shutdown().await?;
             Ok::<_, Error>(())
         })
         .await;
@@ -239,7 +242,7 @@ impl<'a> Session<'a> {
         let (exchange, binding) = (self.exchange, self.found.binding);
         let mut calling = Box::pin(call::start(exchange, binding, requests));
         let mut responses: Option<Messages> = None;
-        let mut pings = interval(PING);
+        let mut pings = interval_at(Instant::now() + PING, PING);
         pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             let end = tokio::select! {
