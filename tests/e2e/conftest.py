@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
-from peers import asgi, caddy, embedded, gonet, nghttpd, nginx
+from peers import asgi, caddy, embedded, gonet, grpc_go, grpc_python, grpc_schema, nghttpd, nginx
 from peers.authority import Authority
 from peers.process import MissingProgramError
 
@@ -41,6 +41,11 @@ class Peers:
             "gonet": lambda: gonet.start(gonet.build(folder / "built"), folder / "gonet", leaf),
             "hypercorn": lambda: asgi.start(folder / "hypercorn", leaf),
             "embedded": lambda: embedded.start(binary(), folder / "embedded"),
+            "grpc-go": lambda: grpc_go.start(folder / "grpc-go", leaf),
+            "grpc-go-http": lambda: grpc_go.start(
+                folder / "grpc-go-http", leaf, implementation="grpc-http"
+            ),
+            "grpc-python": lambda: grpc_python.start(folder / "grpc-python", leaf),
         }
 
     def __getitem__(self, name: str) -> Peer:
@@ -74,6 +79,12 @@ def peers(tmp_path_factory: pytest.TempPathFactory, authority: Authority) -> Ite
         yield running
     finally:
         running.stop()
+
+
+@pytest.fixture(scope="session")
+def descriptor_set(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The library's file descriptor set, by Google's protoc."""
+    return grpc_schema.compile_set(tmp_path_factory.mktemp("schema") / "library.pb")
 
 
 @pytest.fixture

@@ -10,19 +10,23 @@ from .peer import Peer
 from .process import Process
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 
 def start(
-    program: str,
+    program: str | Sequence[str],
     folder: Path,
     *,
     cpus: Iterable[int] | None = None,
     threads: int = 1,
     keepalive_requests: int | None = None,
 ) -> Peer:
-    """Start it with a state folder of its own, where it makes its own authority."""
-    argv = [program, "serve", "--port", "0", "--tls-port", "0", "-t", str(threads)]
+    """Start it with a state folder of its own, where it makes its own authority.
+
+    `program` is the native program, or the words that stand for it.
+    """
+    argv = [program] if isinstance(program, str) else list(program)
+    argv += ["serve", "--port", "0", "--tls-port", "0", "-t", str(threads)]
     argv += ["--state", str(folder / "state"), "--format", "json"]
     if keepalive_requests is not None:
         argv += ["--keepalive-requests", str(keepalive_requests)]

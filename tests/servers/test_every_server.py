@@ -64,9 +64,13 @@ def running(
         yield Running(targets.find(name), target)
 
 
-def serving(path: str) -> pytest.MarkDecorator:
-    """For those servers that serve the path."""
-    names = [name for name in NAMES if path in targets.find(name).paths]
+def serving(path: str, version: str | None = None) -> pytest.MarkDecorator:
+    """For those servers that serve the path, over that version among others where one is given."""
+    names = [
+        name
+        for name in NAMES
+        if path in targets.find(name).paths and version in (None, *targets.find(name).versions)
+    ]
     assert len(names) > 2, path
     return pytest.mark.parametrize("running", names, indirect=True)
 
@@ -76,6 +80,7 @@ def test_there_are_the_servers_of_the_posts() -> None:
     assert {"twisted-hello", "twisted-bookstore", "kestrel", "hypercorn", "nginx"} <= set(NAMES)
 
 
+@serving("/hello")
 def test_it_answers_over_every_version_that_it_claims(running: Running) -> None:
     target = running.target
     assert list(target.origins) == list(running.config.versions)
@@ -97,6 +102,7 @@ def test_it_says_what_it_is(running: Running) -> None:
     assert all(is_alive(pid) for pid in running.target.pids)
 
 
+@serving("/hello")
 def test_it_keeps_a_connection_for_more_requests_than_the_usual_limits(running: Running) -> None:
     target = running.target
     for version in ("h1", "h2"):
@@ -107,6 +113,7 @@ def test_it_keeps_a_connection_for_more_requests_than_the_usual_limits(running: 
             assert run["phases"]["connect"]["count"] == 1, version
 
 
+@serving("/hello", "h1")
 def test_it_says_hello(running: Running) -> None:
     with contextlib.closing(connect(running.target)) as connection:
         hello = POST_HELLO if running.config.name == "twisted-hello" else b"hello world"

@@ -267,6 +267,12 @@ def test_the_kernel_stops_a_server_whose_guard_is_killed(tmp_path: Path) -> None
         ("command = ['x']\nready = { path = 'hello' }", ":2: ready.path: starts with a slash"),
         ("command = ['x']\nready = { path = '/', timeout = 3 }", "ready.timeout"),
         ("command = ['x']\nready = { path = '/' }", "versions: say where"),
+        ("command = ['x']\nready = { path = '/', grpc = 'a.B' }", "ready.path: either a path or"),
+        (f"command = ['x']\nready = {{ grpc = '{'a' * 128}' }}", "ready.grpc: has more than 127"),
+        (
+            "command = ['x']\nready = { grpc = 'a.B' }\nversions = { h1 = 'https://a' }",
+            ":2: ready: gRPC needs HTTP/2 or HTTP/3",
+        ),
         (
             "command = ['x']\nready = { path = '/' }\nversions = { h4 = 'https://a' }",
             ":3: versions: 'h4' is no version: choose from h1, h2, h2c, h3",
@@ -297,6 +303,7 @@ def test_a_file_that_makes_no_sense_is_explained(text: str, message: str, tmp_pa
         ("command = ['{build}/x']", "build is missing"),
         ("command = ['x']\nscript = 'missing.py'", "missing.py is not in"),
         ("command = ['x']\nfiles = ['missing.conf']", "missing.conf is not in"),
+        ("command = ['x']\nsources = '../missing'", "../missing is no folder beside"),
     ],
 )
 def test_what_a_command_needs_must_be_there(line: str, message: str, tmp_path: Path) -> None:

@@ -7,9 +7,10 @@ use serde_json::{Map, Value, json};
 
 use crate::context::Learned;
 use crate::cost::{self, ThreadUse};
+use crate::grpc::CallPlan;
 use crate::latency::Durations;
 use crate::outcome::{
-    Bytes, Cost, Distribution, Latency, Outcome, PhasesOut, PlanOut, Rate, Requests, Target,
+    Bytes, Cost, Distribution, Grpc, Latency, Outcome, PhasesOut, PlanOut, Rate, Requests, Target,
     WindowOut,
 };
 use crate::plan::{Model, Plan, Version};
@@ -111,6 +112,10 @@ impl Outcome {
                 }),
             },
             status: status_counts(&recorder),
+            grpc: plan
+                .call
+                .as_ref()
+                .map(|call| Grpc::new(call, &mut recorder)),
             rate: Rate {
                 requests_per_s: ratio(recorder.ok as f64, window_s).unwrap_or(0.0),
                 goodput_bytes_per_s: ratio(recorder.traffic.body_received as f64, window_s)
@@ -201,6 +206,32 @@ impl Target {
             },
             body: body
                 .map(|sum| json!({"bytes": sum.bytes, "crc32": format!("{:08x}", sum.crc32)})),
+        }
+    }
+}
+
+impl Grpc {
+    fn new(plan: &CallPlan, recorder: &mut Recorder) -> Self {
+        let counts = recorder.calls();
+        let call = &plan.call;
+        Self {
+            method: call.method.full_name().to_owned(),
+            kind: call.method.kind().name(),
+            mode: call.mode.name(),
+            schema: call.schema.clone(),
+            compressed: call.gzip,
+            deadline_s: call.deadline.map(|deadline| deadline.as_secs_f64()),
+            messages: json!({"sent": counts.sent, "received": counts.received}),
+            status: counts.statuses().collect(),
+            message_latency: plan
+                .receives_stream()
+                .then(|| distribution(&counts.message)),
+            codec: plan.decodes().then(|| {
+                json!({
+                    "encode_us": counts.encoding.mean_us(),
+                    "decode_us": counts.decoding.mean_us(),
+                })
+            }),
         }
     }
 }

@@ -1,8 +1,9 @@
 //! The codec of a TCP connection, HTTP/1.1 or HTTP/2, and its side of a turn.
 
-use trilane_wire::{ConnectionError, StreamId, h1, h2};
+use trilane_wire::{ConnectionError, Events, StreamId, h1, h2};
 
 use crate::context::Context;
+use crate::grpc::{CallSink, H2Writer};
 use crate::plan::{Plan, Version};
 use crate::streams::{Sink, Streams, Tally};
 
@@ -78,7 +79,7 @@ impl Codec {
     }
 
     /// The transport has ended: ends or fails what is outstanding.
-    pub(crate) fn eof(&mut self, sink: &mut Sink<'_, '_, true>) {
+    pub(crate) fn eof(&mut self, sink: &mut impl Events) {
         match self {
             Codec::H1(codec) => codec.eof(sink),
             Codec::H2(codec) => codec.eof(sink),
@@ -114,21 +115,65 @@ impl Codec {
         tally: &mut Tally<'_>,
         out: &mut Vec<u8>,
     ) -> Result<(), ConnectionError> {
+        if let Some(plan) = &tally.plan.call {
+            let mut sink = CallSink {
+                now,
+                plan,
+                streams,
+                tally,
+                cause: None,
+            };
+            return self.receive(bytes, &mut sink, out);
+        }
         let mut sink: Sink<'_, '_, FULL> = Sink {
             now,
             streams,
             tally,
             cause: None,
         };
+        self.receive(bytes, &mut sink, out)
+    }
+
+    #[inline]
+    fn receive(
+        &mut self,
+        bytes: &[u8],
+        sink: &mut impl Events,
+        out: &mut Vec<u8>,
+    ) -> Result<(), ConnectionError> {
         match self {
-            Codec::H1(codec) => codec.receive(bytes, &mut sink, out),
-            Codec::H2(codec) => codec.receive(bytes, &mut sink, out),
+            Codec::H1(codec) => codec.receive(bytes, sink, out),
+            Codec::H2(codec) => codec.receive(bytes, sink, out),
         }
+    }
+
+    /// Writes what calls in flight have to write.
+    fn advance_calls(&mut self, now: u64, streams: &mut Streams, context: &mut Context<'_>) {
+        let (Codec::H2(codec), Some(plan)) = (self, &context.plan.call) else {
+            return;
+        };
+        let mut writer = H2Writer {
+            codec,
+            out: &mut context.plain,
+        };
+        let recorder = &mut context.tally.recorder;
+        streams.calls.advance(plan, &mut writer, recorder, now);
     }
 
     /// Sends requests while the schedule, a slot and the codec allow. True when only the size of the
     /// write ended it.
     pub(crate) fn refill(
+        &mut self,
+        now: u64,
+        streams: &mut Streams,
+        context: &mut Context<'_>,
+    ) -> bool {
+        let more = self.send_requests(now, streams, context);
+        self.advance_calls(now, streams, context);
+        more
+    }
+
+    fn send_requests(
         &mut self,
         now: u64,
         streams: &mut Streams,
@@ -157,6 +202,7 @@ impl Codec {
                 Ok(id) => {
                     context.count_start(pending, now);
                     streams.open(id, pending, now);
+                    context.open_call(id, streams, now);
                     let decoded = match self {
                         Codec::H1(_) => encoded,
                         Codec::H2(_) => request.decoded_bytes() as u64,

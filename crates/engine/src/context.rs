@@ -4,13 +4,13 @@ use std::time::Instant;
 
 use trilane_transport::quic::ReceiveBuffer;
 use trilane_transport::tls;
-use trilane_wire::{Refused, h2, h3};
+use trilane_wire::{Refused, StreamId, h2, h3};
 
 use crate::failure::Kind;
 use crate::plan::{Plan, Version};
 use crate::record::{Instants, Phases};
 use crate::schedule::Schedule;
-use crate::streams::{Pending, Tally};
+use crate::streams::{Pending, Streams, Tally};
 
 /// Room for one read: what the socket has ready, behind at most one cut TLS record. Each read of a
 /// large body is answered with an acknowledgement, so fewer and larger ones cost less: a body of
@@ -132,6 +132,17 @@ impl<'p> Context<'p> {
             self.tally
                 .recorder
                 .started(now.saturating_sub(pending.intended));
+        }
+    }
+
+    /// A request that has been sent is a call.
+    #[inline]
+    pub(crate) fn open_call(&mut self, id: StreamId, streams: &mut Streams, now: u64) {
+        if let Some(plan) = &self.plan.call {
+            streams.calls.open(plan, id, now);
+            if !plan.is_streamed() {
+                self.tally.recorder.calls().sent += plan.count as u64;
+            }
         }
     }
 

@@ -22,11 +22,13 @@ mod cost;
 mod driver;
 mod failure;
 mod gate;
+mod grpc;
 mod latency;
 mod link;
 mod options;
 mod outcome;
 mod plan;
+mod prepare;
 mod record;
 mod run;
 mod schedule;
@@ -40,10 +42,11 @@ mod worker;
 pub use control::{Control, Progress};
 pub use failure::{Failures, Kind};
 pub use gate::{Gate, GateError};
+pub use grpc::{Call, CallMode};
 pub use latency::Summary;
 pub use options::{Options, PemFile, Version};
 pub use outcome::{
-    Bytes, Cost, Distribution, Latency, Outcome, PhasesOut, PlanOut, Rate, Requests, Target,
+    Bytes, Cost, Distribution, Grpc, Latency, Outcome, PhasesOut, PlanOut, Rate, Requests, Target,
     Validity, Verdict, WindowOut,
 };
 pub use plan::{Plan, PlanError};

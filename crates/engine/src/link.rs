@@ -46,10 +46,10 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    pub(crate) fn new(streams: usize) -> Self {
+    pub(crate) fn new(plan: &Plan) -> Self {
         Self {
             io: Io::None,
-            streams: Streams::new(streams),
+            streams: Streams::new(plan),
             generation: 0,
             retry_at: 0,
             failures: 0,
@@ -95,6 +95,7 @@ impl Link {
         self.established = false;
         self.armed = u64::MAX;
         self.completed_before = self.streams.completed();
+        self.streams.calls.begin_connection();
         self.io = match plan.version {
             Some(Version::H3) => Io::Quic(Box::new(Udp::open(peer, plan, now, context.clock)?)),
             _ => Io::Tcp(Tcp::open(peer, plan, now)?),
@@ -197,13 +198,16 @@ impl Link {
         let mut outcome = Ok(!overdue.is_empty());
         for id in overdue {
             let at = self.streams.close(id);
-            let timeout = context.plan.timeout;
-            context
-                .tally
-                .recorder
-                .failed(Kind::Timeout, now, Some(at), || {
-                    format!("no complete response within {timeout:?}")
-                });
+            let recorder = &mut context.tally.recorder;
+            match context.plan.deadline() {
+                Some(deadline) => recorder.deadline_exceeded(now, at, deadline),
+                None => {
+                    let timeout = context.plan.timeout;
+                    recorder.failed(Kind::Timeout, now, Some(at), || {
+                        format!("no complete response within {timeout:?}")
+                    });
+                }
+            }
             let cancelled = match &mut self.io {
                 Io::None => Ok(()),
                 Io::Tcp(tcp) => tcp.cancel(id, context),

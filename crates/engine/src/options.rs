@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::grpc::Call;
+
 pub use trilane_transport::tls::File as PemFile;
 
 /// A version of HTTP with the way it is carried.
@@ -66,6 +68,8 @@ pub struct Options {
     pub fields: Vec<String>,
     /// The content.
     pub body: Vec<u8>,
+    /// A gRPC call instead of a request with `method` and `body`; URLs are then prefixes of its path.
+    pub call: Option<Call>,
     /// Status codes that count as ok; empty: 200…399.
     pub statuses: Vec<(u16, u16)>,
     /// Whether each body must equal the first.
@@ -111,6 +115,7 @@ impl Default for Options {
             method: None,
             fields: Vec::new(),
             body: Vec::new(),
+            call: None,
             statuses: Vec::new(),
             check_body: false,
             timeout: Duration::from_secs(30),

@@ -27,6 +27,8 @@ pub struct Outcome {
     pub requests: Requests,
     /// Final responses by status code.
     pub status: BTreeMap<String, u64>,
+    /// What is known of gRPC calls, where the requests were such.
+    pub grpc: Option<Grpc>,
     /// Ok requests and their bodies per second of the measured window.
     pub rate: Rate,
     /// Distributions of durations.
@@ -123,6 +125,32 @@ pub struct Requests {
     pub failures: BTreeMap<&'static str, Value>,
     /// Those that ended before the measurement.
     pub warmup: Value,
+}
+
+/// gRPC calls: what they were, and how they ended.
+#[derive(Clone, Debug, Serialize)]
+pub struct Grpc {
+    /// `pkg.Service/Method`.
+    pub method: String,
+    /// `unary`, `server_streaming`, `client_streaming` or `bidi_streaming`.
+    pub kind: &'static str,
+    /// `wire` or `codec`.
+    pub mode: &'static str,
+    /// Where the description of the method came from.
+    pub schema: String,
+    /// Whether messages were sent compressed.
+    pub compressed: bool,
+    /// The deadline in seconds that the server was told.
+    pub deadline_s: Option<f64>,
+    /// Messages sent and received.
+    pub messages: Value,
+    /// Calls by the name of their status.
+    pub status: BTreeMap<&'static str, u64>,
+    /// Streams of messages from the server: from the message before it, at first from the start of
+    /// the call, to the arrival of each; where each message is answered, from the request's.
+    pub message_latency: Option<Distribution>,
+    /// Microseconds for the encoding and the decoding of a message; mode `codec`.
+    pub codec: Option<Value>,
 }
 
 /// Per second of the measured window.

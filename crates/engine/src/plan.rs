@@ -1,14 +1,15 @@
 //! What a run does: parsed once, valid by construction.
 
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
 use trilane_transport::{quic, tls};
-use trilane_wire::{Request, RequestParts};
+use trilane_wire::Request;
 use url::Url;
 
+use crate::grpc::CallPlan;
 pub(crate) use crate::options::{Options, Version};
+use crate::prepare;
 
 /// Why there is no plan. `Usage` is the user's to mend on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,6 +64,8 @@ pub struct Plan {
     pub(crate) model: Model,
     pub(crate) method: String,
     pub(crate) prepared: Vec<Request>,
+    /// Where the requests are gRPC calls.
+    pub(crate) call: Option<CallPlan>,
     pub(crate) statuses: Vec<(u16, u16)>,
     pub(crate) check_body: bool,
     pub(crate) timeout: Duration,
@@ -75,7 +78,7 @@ pub struct Plan {
     pub(crate) connection_window: u32,
 }
 
-fn usage<T>(text: impl Into<String>) -> Result<T, PlanError> {
+pub(crate) fn usage<T>(text: impl Into<String>) -> Result<T, PlanError> {
     Err(PlanError::Usage(text.into()))
 }
 
@@ -95,7 +98,10 @@ impl Plan {
                 "{other} has another origin than {first}: one run loads one origin; run load once for each"
             ));
         }
-        let version = check_version(options.version, first)?;
+        let version = match &options.call {
+            Some(_) => check_call_version(options, first)?,
+            None => check_version(options.version, first)?,
+        };
         check_numbers(options, version)?;
 
         let host = first
@@ -124,7 +130,11 @@ impl Plan {
             Duration::from_secs(1)
         };
 
-        let (method, prepared) = prepare(options, &urls)?;
+        let call = options.call.as_ref().map(CallPlan::new).transpose()?;
+        let (method, prepared) = match &call {
+            Some(call) => ("POST".to_owned(), prepare::calls(options, call, &urls)?),
+            None => prepare::requests(options, &urls)?,
+        };
         let (tls, quic) = security(options, &origin, version)?;
         Ok(Self {
             url: options.urls[0].clone(),
@@ -143,6 +153,7 @@ impl Plan {
             model: options.rate.map_or(Model::Closed, Model::Open),
             method,
             prepared,
+            call,
             statuses: match options.statuses.as_slice() {
                 [] => vec![(200, 399)],
                 ranges => ranges.to_vec(),
@@ -168,6 +179,19 @@ impl Plan {
     /// How many requests the run sends, where that ends it.
     pub fn requests(&self) -> Option<u64> {
         self.requests
+    }
+
+    /// The deadline of each call, where it comes before the timeout.
+    pub(crate) fn deadline(&self) -> Option<Duration> {
+        self.call
+            .as_ref()
+            .and_then(|call| call.call.deadline)
+            .filter(|deadline| *deadline <= self.timeout)
+    }
+
+    /// When a request is given up.
+    pub(crate) fn patience(&self) -> Duration {
+        self.deadline().unwrap_or(self.timeout)
     }
 
     pub(crate) fn accepts(&self, status: u16) -> bool {
@@ -298,45 +322,17 @@ fn split_host_port(text: &str) -> Result<(String, u16), PlanError> {
     }
 }
 
-fn prepare(options: &Options, urls: &[Url]) -> Result<(String, Vec<Request>), PlanError> {
-    let mut fields = Vec::with_capacity(options.fields.len() + 2);
-    for text in &options.fields {
-        let Some((name, value)) = text.split_once(':') else {
-            return usage(format!("{text:?} is not a header: type -H 'Name: value'"));
-        };
-        fields.push((name.trim_end().to_owned(), value.trim().to_owned()));
+/// gRPC needs HTTP/2 or HTTP/3, and ALPN is not to choose anything else.
+fn check_call_version(options: &Options, url: &Url) -> Result<Option<Version>, PlanError> {
+    let https = url.scheme() == "https";
+    match (options.version, https) {
+        (Some(Version::H1), _) => usage(
+            "--grpc needs HTTP/2 or HTTP/3: leave --h1 out, or type --h2c (http), --h2 or --h3 (https)",
+        ),
+        (None, false) => Ok(Some(Version::H2c)),
+        (None, true) => Ok(Some(Version::H2)),
+        (version, _) => check_version(version, url),
     }
-    for (name, value) in [
-        ("User-Agent", concat!("trilane/", env!("CARGO_PKG_VERSION"))),
-        ("Accept", "*/*"),
-    ] {
-        if !fields.iter().any(|(n, _)| n.eq_ignore_ascii_case(name)) {
-            fields.push((name.to_owned(), value.to_owned()));
-        }
-    }
-    let body: Arc<[u8]> = options.body.as_slice().into();
-    let default_method = if body.is_empty() { "GET" } else { "POST" };
-    let method = options.method.as_deref().unwrap_or(default_method);
-    let prepared = urls.iter().map(|url| {
-        let authority = match url.port() {
-            Some(port) => format!("{}:{port}", url.host_str().unwrap_or_default()),
-            None => url.host_str().unwrap_or_default().to_owned(),
-        };
-        Request::new(&RequestParts {
-            method,
-            scheme: url.scheme(),
-            authority: &authority,
-            path: &url[url::Position::BeforePath..url::Position::AfterQuery],
-            fields: &fields,
-            body: Arc::clone(&body),
-            // Beyond this the paths would push each other out of a 4096-byte table.
-            repeated: urls.len() <= 16,
-        })
-    });
-    let prepared = prepared
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(|error| PlanError::Usage(error.to_string()))?;
-    Ok((method.to_owned(), prepared))
 }
 
 type Security = (Option<tls::Config>, Option<quic::Config>);

@@ -1,6 +1,11 @@
 //! What one worker counts. Nothing here grows with the number of requests.
 
+use std::time::Duration;
+
+use trilane_grpc::status::Code;
+
 use crate::failure::{Failures, Kind};
+use crate::grpc::Counts;
 use crate::latency::Durations;
 
 /// Bytes and packets, since the run began.
@@ -120,9 +125,17 @@ pub(crate) struct Recorder {
     pub(crate) ttfb: Durations,
     pub(crate) window: Window,
     pub(crate) traffic: Traffic,
+    /// Made by the first call.
+    calls: Option<Box<Counts>>,
 }
 
 impl Recorder {
+    /// The counts of gRPC calls.
+    #[inline]
+    pub(crate) fn calls(&mut self) -> &mut Counts {
+        self.calls.get_or_insert_with(|| Box::new(Counts::new()))
+    }
+
     pub(crate) fn new(open_model: bool) -> Self {
         Self {
             open_model,
@@ -139,6 +152,7 @@ impl Recorder {
             ttfb: Durations::new(),
             window: Window::new(0),
             traffic: Traffic::default(),
+            calls: None,
         }
     }
 
@@ -170,9 +184,24 @@ impl Recorder {
         self.failures.add(kind, example);
         self.window.failed += 1;
         if let Some(at) = at.filter(|_| kind.is_censored()) {
-            self.censored += 1;
-            self.durations(now, at);
+            self.censored(now, at);
         }
+    }
+
+    /// A call whose deadline has passed: it would have taken longer.
+    pub(crate) fn deadline_exceeded(&mut self, now: u64, at: Instants, deadline: Duration) {
+        let code = Code::DeadlineExceeded;
+        self.calls().ended(code);
+        self.failed(Kind::Status, now, None, || {
+            let (number, name) = (code as u32, code.name());
+            format!("grpc-status {number} {name}: no complete response within the deadline of {deadline:?}")
+        });
+        self.censored(now, at);
+    }
+
+    fn censored(&mut self, now: u64, at: Instants) {
+        self.censored += 1;
+        self.durations(now, at);
     }
 
     #[inline]
@@ -210,6 +239,9 @@ impl Recorder {
             durations.clear();
         }
         self.window.service.clear();
+        if let Some(calls) = &mut self.calls {
+            calls.clear();
+        }
         (self.window.index, self.window.ok, self.window.failed) = (0, 0, 0);
     }
 
@@ -239,6 +271,9 @@ impl Recorder {
         self.lag.merge(&other.lag);
         self.ttfb.merge(&other.ttfb);
         self.traffic.add(&other.traffic);
+        if let Some(calls) = &other.calls {
+            self.calls().merge(calls);
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use trilane_wire::{Events, Fields, Head, StreamError, StreamId};
 
 use crate::failure::Kind;
+use crate::grpc::Calls;
 use crate::plan::Plan;
 use crate::record::{Instants, Recorder};
 
@@ -39,10 +40,12 @@ pub(crate) struct Streams {
     slots: Vec<Stream>,
     free: Vec<u32>,
     completed: u64,
+    pub(crate) calls: Calls,
 }
 
 impl Streams {
-    pub(crate) fn new(count: usize) -> Self {
+    pub(crate) fn new(plan: &Plan) -> Self {
+        let count = plan.streams;
         let empty = Stream {
             number: 0,
             at: Instants::default(),
@@ -57,6 +60,7 @@ impl Streams {
             slots: vec![empty; count],
             free: (0..count as u32).rev().collect(),
             completed: 0,
+            calls: Calls::new(plan.call.as_ref(), count),
         }
     }
 
@@ -116,8 +120,77 @@ impl Streams {
         let stream = &mut self.slots[id.slot as usize];
         stream.live = false;
         self.free.push(id.slot);
+        self.calls.close(id.slot);
         stream.at
     }
+
+    /// When the request in a slot was sent.
+    pub(crate) fn started(&self, id: StreamId) -> u64 {
+        self.slots[id.slot as usize].at.start
+    }
+
+    /// The response is complete: frees the slot and says when its request was sent.
+    #[inline]
+    pub(crate) fn complete(&mut self, id: StreamId) -> Instants {
+        self.completed += 1;
+        self.close(id)
+    }
+
+    /// The head of a response has come.
+    #[inline]
+    pub(crate) fn head(&mut self, id: StreamId, now: u64, head: &Head<'_>, tally: &mut Tally<'_>) {
+        let stream = &mut self.slots[id.slot as usize];
+        stream.at.head = now;
+        stream.status = head.status;
+        let recorder = &mut tally.recorder;
+        if let Some(count) = recorder.status.get_mut(usize::from(head.status)) {
+            *count += 1;
+        }
+        recorder.traffic.fields_received_encoded += head.encoded_bytes as u64;
+        recorder.traffic.fields_received_decoded += head.decoded_bytes as u64;
+    }
+
+    /// A piece of a body has come.
+    #[inline]
+    pub(crate) fn data(&mut self, id: StreamId, length: usize, tally: &mut Tally<'_>) {
+        self.slots[id.slot as usize].body_bytes += length as u64;
+        tally.recorder.traffic.body_received += length as u64;
+    }
+
+    /// The request failed: it is sent again where that is safe, else counted.
+    pub(crate) fn fail(
+        &mut self,
+        id: StreamId,
+        error: StreamError,
+        now: u64,
+        cause: Option<&str>,
+        tally: &mut Tally<'_>,
+    ) {
+        let stream = self.slots[id.slot as usize];
+        self.close(id);
+        if error.retryable && stream.attempts < ATTEMPTS {
+            tally.recorder.retried += 1;
+            tally.retries.push(Pending {
+                request: stream.request,
+                attempts: stream.attempts,
+                intended: stream.at.intended,
+                start: stream.at.start,
+            });
+            return;
+        }
+        tally
+            .recorder
+            .failed(error.kind.into(), now, Some(stream.at), || match cause {
+                Some(cause) => format!("{error}: {cause}"),
+                None => error.to_string(),
+            });
+    }
+}
+
+/// The `server` field of a response, bounded.
+pub(crate) fn server_name(fields: Fields<'_>) -> String {
+    let server = fields.first(b"server").unwrap_or_default();
+    String::from_utf8_lossy(server).chars().take(200).collect()
 }
 
 /// The body that every other must equal.
@@ -157,7 +230,8 @@ impl<'p> Tally<'p> {
                 server: None,
                 bodies: vec![None; requests],
             },
-            unknown_bodies: requests,
+            // Calls are judged by their status and messages.
+            unknown_bodies: if plan.call.is_some() { 0 } else { requests },
         }
     }
 
@@ -181,28 +255,17 @@ impl<const FULL: bool> Events for Sink<'_, '_, FULL> {
 
     #[inline]
     fn head(&mut self, id: StreamId, head: Head<'_>) {
-        let stream = &mut self.streams.slots[id.slot as usize];
-        stream.at.head = self.now;
-        stream.status = head.status;
-        let recorder = &mut self.tally.recorder;
-        if let Some(count) = recorder.status.get_mut(usize::from(head.status)) {
-            *count += 1;
-        }
-        recorder.traffic.fields_received_encoded += head.encoded_bytes as u64;
-        recorder.traffic.fields_received_decoded += head.decoded_bytes as u64;
+        self.streams.head(id, self.now, &head, self.tally);
         if FULL && self.tally.first.server.is_none() {
-            let server = head.fields.first(b"server").unwrap_or_default();
-            let text: String = String::from_utf8_lossy(server).chars().take(200).collect();
-            self.tally.first.server = Some(text);
+            self.tally.first.server = Some(server_name(head.fields));
         }
     }
 
     #[inline]
     fn data(&mut self, id: StreamId, bytes: &[u8]) {
-        let stream = &mut self.streams.slots[id.slot as usize];
-        stream.body_bytes += bytes.len() as u64;
-        self.tally.recorder.traffic.body_received += bytes.len() as u64;
+        self.streams.data(id, bytes.len(), self.tally);
         if FULL {
+            let stream = &mut self.streams.slots[id.slot as usize];
             let mut crc = crc32fast::Hasher::new_with_initial(stream.crc);
             crc.update(bytes);
             stream.crc = crc.finalize();
@@ -211,9 +274,8 @@ impl<const FULL: bool> Events for Sink<'_, '_, FULL> {
 
     #[inline]
     fn end(&mut self, id: StreamId, _trailers: Option<Fields<'_>>) {
-        self.streams.completed += 1;
         let stream = self.streams.slots[id.slot as usize];
-        self.streams.close(id);
+        self.streams.complete(id);
         let status = stream.status;
         let recorder = &mut self.tally.recorder;
         if !self.tally.plan.accepts(status) {
@@ -249,27 +311,7 @@ impl<const FULL: bool> Events for Sink<'_, '_, FULL> {
     }
 
     fn fail(&mut self, id: StreamId, error: StreamError) {
-        let stream = self.streams.slots[id.slot as usize];
-        self.streams.close(id);
-        if error.retryable && stream.attempts < ATTEMPTS {
-            self.tally.recorder.retried += 1;
-            self.tally.retries.push(Pending {
-                request: stream.request,
-                attempts: stream.attempts,
-                intended: stream.at.intended,
-                start: stream.at.start,
-            });
-            return;
-        }
-        let cause = self.cause;
-        self.tally.recorder.failed(
-            error.kind.into(),
-            self.now,
-            Some(stream.at),
-            || match cause {
-                Some(cause) => format!("{error}: {cause}"),
-                None => error.to_string(),
-            },
-        );
+        self.streams
+            .fail(id, error, self.now, self.cause, self.tally);
     }
 }

@@ -12,6 +12,7 @@ use crate::codec::Codec;
 use crate::context::{Context, Gone, Turn};
 use crate::driver::Ready;
 use crate::failure::Kind;
+use crate::grpc::CallSink;
 use crate::plan::{Plan, Version};
 use crate::record::Traffic;
 use crate::streams::{Sink, Streams};
@@ -301,10 +302,10 @@ impl Tcp {
         if self.is_ready() {
             return Gone::Closed;
         }
-        let hint = if self.tls.is_some() {
-            ""
-        } else {
-            "; type --h1 for HTTP/1.1"
+        let hint = match &context.plan.call {
+            Some(_) => ", which gRPC needs",
+            None if self.tls.is_some() => "",
+            None => "; type --h1 for HTTP/1.1",
         };
         Gone::Failed(
             Kind::Protocol,
@@ -427,14 +428,24 @@ impl Tcp {
     }
 
     fn fail_streams(&mut self, cause: &str, streams: &mut Streams, context: &mut Context<'_>) {
-        let mut sink: Sink<'_, '_, true> = Sink {
-            now: context.clock.now(),
-            streams,
-            tally: &mut context.tally,
-            cause: Some(cause),
+        let Some(codec) = &mut self.codec else {
+            return;
         };
-        if let Some(codec) = &mut self.codec {
-            codec.eof(&mut sink);
+        let (now, tally) = (context.clock.now(), &mut context.tally);
+        match &context.plan.call {
+            Some(plan) => codec.eof(&mut CallSink {
+                now,
+                plan,
+                streams,
+                tally,
+                cause: Some(cause),
+            }),
+            None => codec.eof(&mut Sink::<true> {
+                now,
+                streams,
+                tally,
+                cause: Some(cause),
+            }),
         }
     }
 

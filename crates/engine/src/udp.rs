@@ -15,6 +15,7 @@ use trilane_wire::{Events, StreamId, h3};
 use crate::context::{Clock, Context, Gone, Turn};
 use crate::driver::Ready;
 use crate::failure::Kind;
+use crate::grpc::CallSink;
 use crate::plan::{Plan, Version};
 use crate::streams::{Sink, Streams};
 
@@ -216,7 +217,17 @@ impl Udp {
         instant: Instant,
         input: Input,
     ) {
-        if context.tally.sums_bodies() {
+        if let Some(plan) = &context.plan.call {
+            let tally = &mut context.tally;
+            let mut sink = CallSink {
+                now,
+                plan,
+                streams,
+                tally,
+                cause: None,
+            };
+            input.give(&mut self.session, self.peer, instant, &mut sink);
+        } else if context.tally.sums_bodies() {
             let tally = &mut context.tally;
             let mut sink: Sink<'_, '_, true> = Sink {
                 now,
@@ -296,8 +307,25 @@ impl Udp {
         context.schedule.begin(now);
     }
 
-    /// Sends requests. True when only the size of the round ended it.
+    /// Sends requests, and what calls in flight have to write. True when only the size of the round
+    /// ended it.
     fn refill(&mut self, now: u64, streams: &mut Streams, context: &mut Context<'_>) -> bool {
+        let more = self.send_requests(now, streams, context);
+        if let Some(plan) = &context.plan.call {
+            let recorder = &mut context.tally.recorder;
+            streams
+                .calls
+                .advance(plan, &mut self.session, recorder, now);
+        }
+        more
+    }
+
+    fn send_requests(
+        &mut self,
+        now: u64,
+        streams: &mut Streams,
+        context: &mut Context<'_>,
+    ) -> bool {
         for _ in 0..REQUESTS_PER_ROUND {
             let room = self.session.capacity() > 0;
             let Some(slot) = streams.next_slot().filter(|_| room) else {
@@ -311,6 +339,7 @@ impl Udp {
                 Ok(id) => {
                     context.count_start(pending, now);
                     streams.open(id, pending, now);
+                    context.open_call(id, streams, now);
                     let traffic = &mut context.tally.recorder.traffic;
                     traffic.fields_sent_decoded += request.decoded_bytes() as u64;
                     traffic.body_sent += request.body().len() as u64;

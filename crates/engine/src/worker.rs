@@ -99,7 +99,7 @@ impl<'p> Worker<'p> {
             windows,
             driver,
             context: Context::new(plan, clock, tally, Schedule::new(plan, index)),
-            links: (0..connections).map(|_| Link::new(plan.streams)).collect(),
+            links: (0..connections).map(|_| Link::new(plan)).collect(),
             waiting: VecDeque::with_capacity(connections),
             again: Vec::with_capacity(connections),
             timers: BinaryHeap::with_capacity(connections),
@@ -125,8 +125,12 @@ impl<'p> Worker<'p> {
         let mut next_publish = now;
         let mut next_sweep = now;
         // Often enough that a timeout is late by no more than a tenth of itself.
-        let sweep_every = ((self.plan.timeout.min(self.plan.connect_timeout).as_nanos() / 10)
-            as u64)
+        let sweep_every = ((self
+            .plan
+            .patience()
+            .min(self.plan.connect_timeout)
+            .as_nanos()
+            / 10) as u64)
             .clamp(1_000_000, PUBLISH);
         loop {
             let cut_short = self.boundaries(now)?;
@@ -417,7 +421,7 @@ impl<'p> Worker<'p> {
 
     /// Ends requests and handshakes that took too long.
     fn sweep(&mut self, now: u64) -> Result<(), RunError> {
-        let request_limit = self.plan.timeout.as_nanos() as u64;
+        let request_limit = self.plan.patience().as_nanos() as u64;
         let handshake_limit = self.plan.connect_timeout.as_nanos() as u64;
         for index in 0..self.links.len() as u32 {
             let link = &mut self.links[index as usize];

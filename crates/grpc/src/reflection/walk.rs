@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use prost::Message as _;
 
 use super::ReflectionError;
-use super::messages::{Answer, Failure, Files, Question, Request, Response, Services};
+use super::messages::{Answer, Files, Question, Request, Response, Services};
 use crate::schema::Imports;
 use crate::status::{self, Code};
 use crate::{Schema, known, near};
@@ -102,6 +102,22 @@ impl Walk {
             .inspect_err(|error| self.fail(error.clone()))
     }
 
+    /// Takes the status that ended a call, where it is not [`Code::Ok`]: some servers answer so what
+    /// they do not find, and leave what was asked after it for the next call.
+    pub fn status(&mut self, code: Code, message: &str) -> Result<(), ReflectionError> {
+        if let Some(failure) = &self.failure {
+            return Err(failure.clone());
+        }
+        let refused = match self.asked.pop_front() {
+            Some(question) => {
+                self.next.extend(self.asked.drain(..));
+                self.refuse(question, code, message)
+            }
+            None => answer(format!("the server ends a call with {code}, {message}")),
+        };
+        refused.inspect_err(|error| self.fail(error.clone()))
+    }
+
     fn fail(&mut self, error: ReflectionError) {
         self.failure.get_or_insert(error);
     }
@@ -125,7 +141,11 @@ impl Walk {
                 Question::FileByFilename(_) | Question::FileContainingSymbol(_),
                 Some(Answer::Files(files)),
             ) => self.add(&question, files),
-            (_, Some(Answer::Error(failure))) => self.refuse(question, &failure),
+            (_, Some(Answer::Error(failure))) => {
+                let code = u32::try_from(failure.code).ok().and_then(Code::from_u32);
+                let text = status::message(failure.message.as_bytes());
+                self.refuse(question, code.unwrap_or(Code::Unknown), &text)
+            }
             _ => answer(format!("the server did not answer {}", told(&question))),
         }
     }
@@ -188,11 +208,14 @@ impl Walk {
     }
 
     /// The server answered with an error.
-    fn refuse(&mut self, question: Question, failure: &Failure) -> Result<(), ReflectionError> {
-        let code = u32::try_from(failure.code).ok().and_then(Code::from_u32);
-        let code = code.unwrap_or(Code::Unknown);
-        let said = match status::message(failure.message.as_bytes()) {
-            text if text.is_empty() => code.to_string(),
+    fn refuse(
+        &mut self,
+        question: Question,
+        code: Code,
+        message: &str,
+    ) -> Result<(), ReflectionError> {
+        let said = match message {
+            "" => code.to_string(),
             text => format!("{code}, {text}"),
         };
         match question {

@@ -24,7 +24,7 @@ pub(super) enum Pending {
 impl Pending {
     /// Begins with the content of `request`; `None` where that was all.
     pub(super) fn begin(request: &Request, out: &mut Vec<u8>) -> Option<Self> {
-        if let Some(streamed) = request.streamed() {
+        if let Some(streamed) = request.streamed_content() {
             return Some(Self::Streamed(streamed));
         }
         let body = request.body();

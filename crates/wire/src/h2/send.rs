@@ -53,7 +53,7 @@ impl Connection {
         let id = stream.id();
         if !request.has_content() {
             self.streams.insert(stream);
-        } else if let Some(streamed) = request.streamed() {
+        } else if let Some(streamed) = request.streamed_content() {
             stream.sending = Sending::Streamed;
             self.streams.insert(stream);
             self.uploads.begin(number, streamed.length);

@@ -74,7 +74,7 @@ impl Opening {
             .map(|(name, value, _)| (name.len() + value.len() + 32) as u64)
             .sum();
         let body = request.body();
-        self.body_follows = body.len() > INLINE || request.streamed().is_some();
+        self.body_follows = body.len() > INLINE || request.streamed_content().is_some();
         if !body.is_empty() {
             frame::put_varint(frame::DATA, &mut self.bytes);
             frame::put_varint(body.len() as u64, &mut self.bytes);
@@ -114,7 +114,7 @@ impl Sending {
             },
             body_sent: 0,
             upload: request
-                .streamed()
+                .streamed_content()
                 .map(|streamed| Announced(streamed.length)),
         }
     }

@@ -103,6 +103,24 @@ pub struct Request {
 impl Request {
     /// Prepares a request, checking every part against RFC 9110 so that no input can split it.
     pub fn new(parts: &RequestParts<'_>) -> Result<Self, RequestError> {
+        Self::prepare(parts, None)
+    }
+
+    /// Prepares a request whose content follows by `write`, of a length that is not known: HTTP/1.1
+    /// sends it in chunks (RFC 9112 §7.1). The body of `parts` is not sent.
+    pub fn streamed(parts: &RequestParts<'_>) -> Result<Self, RequestError> {
+        let parts = RequestParts {
+            body: Arc::default(),
+            ..parts.clone()
+        };
+        let streamed = Streamed {
+            length: None,
+            framing: Framing::Chunked,
+        };
+        Self::prepare(&parts, Some(streamed))
+    }
+
+    fn prepare(parts: &RequestParts<'_>, streamed: Option<Streamed>) -> Result<Self, RequestError> {
         static NEXT_ID: AtomicU64 = AtomicU64::new(1);
         check(parts)?;
 
@@ -112,8 +130,8 @@ impl Request {
             .find(|(name, _)| name.eq_ignore_ascii_case("host"));
         let authority = host.map_or(parts.authority, |(_, value)| value.as_str());
         let length = parts.body.len().to_string();
-        let announces_length = (!parts.body.is_empty()
-            || matches!(parts.method, "POST" | "PUT" | "PATCH"))
+        let announces_length = streamed.is_none()
+            && (!parts.body.is_empty() || matches!(parts.method, "POST" | "PUT" | "PATCH"))
             && !parts
                 .fields
                 .iter()
@@ -157,6 +175,9 @@ impl Request {
             h1.extend(["Content-Length: ", &length, "\r\n"]);
             add(b"content-length", length.as_bytes(), Indexing::Incremental);
         }
+        if streamed.is_some() {
+            h1.push_str("Transfer-Encoding: chunked\r\n");
+        }
         h1.push_str("\r\n");
 
         let mut section = Vec::new();
@@ -172,8 +193,8 @@ impl Request {
             indexing: indexing.into(),
             qpack: section.into(),
             body: Arc::clone(&parts.body),
-            streamed: None,
-            has_content: !parts.body.is_empty(),
+            streamed,
+            has_content: streamed.is_some() || !parts.body.is_empty(),
             kind: MethodKind::of(parts.method),
             idempotent: is_idempotent(parts.method),
             closes: parts.fields.iter().any(|(name, value)| {
@@ -229,7 +250,7 @@ impl Request {
 
     /// The content that follows by `write`.
     #[inline]
-    pub(crate) fn streamed(&self) -> Option<Streamed> {
+    pub(crate) fn streamed_content(&self) -> Option<Streamed> {
         self.streamed
     }
 

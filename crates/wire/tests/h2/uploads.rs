@@ -4,7 +4,8 @@
 use trilane_wire::h2::Config;
 use trilane_wire::hpack::Decoder;
 use trilane_wire::{
-    Content, Encoding, ErrorKind, FieldList, OneOff, Request, StreamId, Unfinished, Upload,
+    Content, Encoding, ErrorKind, FieldList, OneOff, Request, RequestParts, StreamId, Unfinished,
+    Upload,
 };
 
 use crate::common::*;
@@ -368,4 +369,40 @@ fn what_arrived_of_a_body_is_reported_before_its_failure() {
     let events = client.events();
     assert_eq!(events[0], Event::Data(stream.into(), b"hello".into()));
     assert!(fail(stream, ErrorKind::Body, false, None)(&events[1]));
+}
+
+#[test]
+fn a_prepared_request_can_be_streamed_again_and_again() {
+    let request = Request::streamed(&RequestParts {
+        method: "POST",
+        scheme: "http",
+        authority: "a.example",
+        path: "/pkg.Service/Method",
+        fields: &[("te".to_owned(), "trailers".to_owned())],
+        body: (*b"not sent").into(),
+        repeated: true,
+    })
+    .unwrap();
+    let head = String::from_utf8_lossy(request.h1_head()).into_owned();
+    assert!(head.ends_with("te: trailers\r\nTransfer-Encoding: chunked\r\n\r\n"));
+    let names: Vec<_> = request.fields().map(|(name, ..)| name).collect();
+    assert!(!names.contains(&&b"content-length"[..]), "{head}");
+    assert_eq!(request.streamed_length(), None);
+
+    let mut client = Client::with(CONFIG, &[]);
+    let sizes: Vec<usize> = (0..2)
+        .map(|_| {
+            let stream = client.send(&request);
+            let head = client.written();
+            assert_eq!((head[0].kind, head[0].flags), (HEADERS, END_HEADERS));
+            assert_eq!(client.write(stream, b"hello"), 5);
+            client.finish(stream, &FieldList::new()).unwrap();
+            let mut content = frame(DATA, 0, stream, b"hello");
+            content.extend(frame(DATA, END_STREAM, stream, b""));
+            assert_eq!(client.written(), frames(&content));
+            head[0].payload.len()
+        })
+        .collect();
+    // The second names all fields by their index.
+    assert!(sizes[1] < 10 && sizes[1] < sizes[0] / 3, "{sizes:?}");
 }

@@ -16,6 +16,8 @@ from trilane.lab.design.bad_experiment import BadExperiment, dotted
 from trilane.lab.design.toml_table import Table
 from trilane.lab.design.vocabulary import VERSIONS
 from trilane.lab.design.words import meant
+from trilane.lab.serving import calls, grpc_health
+from trilane.lab.serving.calls import Call
 
 FILE = "server.toml"
 PLACEHOLDERS = (
@@ -43,12 +45,17 @@ class ServerConfig:
     script: str | None = None
     """The PEP 723 script in the folder whose environment `{python}` belongs to."""
     build: tuple[tuple[str, ...], ...] = ()
-    """Commands, run in the folder, that make what the command needs in `{build}`."""
+    """Commands, run in the folder of the sources, that make what the command needs in `{build}`."""
+    sources: Path = Path()
+    """What `build` builds: the folder itself, or one that servers share."""
     requires: tuple[str, ...] = ()
     """Programs that must be on this machine."""
     install: str | None = None
     """What to type to get them."""
     ready_path: str | None = None
+    """It is ready when this path answers 200 …"""
+    ready_grpc: str | None = None
+    """… or when gRPC's health check says that this service is being served."""
     ready_timeout_s: float = 20.0
     paths: tuple[str, ...] = ()
     """What it serves; `{n}`, `{time}` and `{id}` stand for any value."""
@@ -63,6 +70,8 @@ class ServerConfig:
     """PEM file of the authority of a server that is not ours."""
     stop: str = "SIGTERM"
     stop_timeout_s: float = 5.0
+    calls: Mapping[str, Call] = field(default_factory=dict)
+    """How the one call of a workload of kind `call` is asked here, by format."""
 
     @property
     def ours(self) -> bool:
@@ -114,8 +123,10 @@ def _config(folder: Path, document: Mapping[str, Any]) -> ServerConfig:
     command = table.texts("command", ())
     if (url is None) == (not command):
         raise table.bad(None, "give either command (the lab starts it) or url (it runs already)")
-    ready_path, ready_timeout_s = _ready(table, bool(command))
+    ready_path, ready_grpc, ready_timeout_s = _ready(table, bool(command))
     versions = _versions(table, document) if url is None else _versions_of(table, url)
+    if ready_grpc is not None and "h1" in versions:
+        raise table.bad("ready", "gRPC needs HTTP/2 or HTTP/3: give a path, or leave out h1")
     config = ServerConfig(
         name=folder.name,
         folder=folder,
@@ -124,9 +135,11 @@ def _config(folder: Path, document: Mapping[str, Any]) -> ServerConfig:
         command=command,
         script=_script(folder, table),
         build=tuple(tuple(step) for step in table.lists("build")),
+        sources=_sources(folder, table),
         requires=table.texts("requires", ()),
         install=table.text("install", None),
         ready_path=ready_path,
+        ready_grpc=ready_grpc,
         ready_timeout_s=ready_timeout_s,
         paths=table.texts("paths", ()),
         environment=_texts_of(table, "environment", document),
@@ -136,6 +149,7 @@ def _config(folder: Path, document: Mapping[str, Any]) -> ServerConfig:
         cacert=table.text("cacert", None),
         stop=_signal(table),
         stop_timeout_s=table.time("stop_timeout", 5.0),
+        calls=calls.read(table.table("calls")),
     )
     table.close()
     _check_placeholders(config, table)
@@ -172,18 +186,33 @@ def _known(table: Table, version: str) -> None:
         raise table.bad("versions", f"{version!r} is no version{meant(version, VERSIONS)}")
 
 
-def _ready(table: Table, must: bool) -> tuple[str | None, float]:
+def _ready(table: Table, must: bool) -> tuple[str | None, str | None, float]:
     ready = table.table("ready")
     if ready is None:
         if must:
             raise table.bad(None, 'ready is missing: add ready = { path = "/hello" }')
-        return None, 20.0
-    path = ready.text("path")
-    if not path.startswith("/"):
+        return None, None, 20.0
+    service = ready.text("grpc", None)
+    path = ready.text("path", None) if service is not None else ready.text("path")
+    if service is not None and len(service.encode()) > grpc_health.NAME_LIMIT:
+        raise ready.bad("grpc", f"has more than {grpc_health.NAME_LIMIT} bytes")
+    if service is not None and path is not None:
+        raise ready.bad("path", "either a path or a grpc service says that it is ready")
+    if path is not None and not path.startswith("/"):
         raise ready.bad("path", f"starts with a slash, unlike {path!r}")
     timeout_s = ready.time("timeout", 20.0)
     ready.close()
-    return path, timeout_s
+    return path, service, timeout_s
+
+
+def _sources(folder: Path, table: Table) -> Path:
+    name = table.text("sources", None)
+    if name is None:
+        return folder
+    sources = (folder / name).resolve()
+    if not sources.is_dir():
+        raise table.bad("sources", f"{name} is no folder beside the files of {folder}")
+    return sources
 
 
 def _script(folder: Path, table: Table) -> str | None:

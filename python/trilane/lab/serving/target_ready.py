@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from urllib.parse import urlsplit
 
 from trilane.lab.process import told
+from trilane.lab.serving import grpc_health
 from trilane.lab.serving.launch import Launched
 from trilane.lab.serving.target_config import ServerConfig
 
@@ -62,15 +63,11 @@ def _wait(
     deadline = time.monotonic() + config.ready_timeout_s
     # HTTP/1.1 first: asking costs nothing, where the others need a process each.
     for version in sorted(origins, key="h1".__ne__):
-        url = f"{origins[version]}{config.ready_path}"
+        url = f"{origins[version]}{config.ready_path or grpc_health.PATH}"
         while True:
             check()
             patience_s = max(0.1, deadline - time.monotonic())
-            problem = (
-                _ask_h1(url, cacert, min(_ANSWER_S, patience_s))
-                if version == "h1"
-                else _ask_native(version, url, cacert, min(_LOAD_S, patience_s))
-            )
+            problem = _ask(config, version, url, cacert, patience_s)
             if problem is None:
                 break
             check()
@@ -81,6 +78,18 @@ def _wait(
                 )
             time.sleep(_POLL_S)
     check()
+
+
+def _ask(
+    config: ServerConfig, version: str, url: str, cacert: str | None, patience_s: float
+) -> str | None:
+    """What is wrong with the server's answer; None when it is ready."""
+    if config.ready_grpc is not None:
+        timeout_s = min(_ANSWER_S, patience_s)
+        return grpc_health.ask(url, version, config.ready_grpc, cacert, timeout_s)
+    if version == "h1":
+        return _ask_h1(url, cacert, min(_ANSWER_S, patience_s))
+    return _ask_native(version, url, cacert, min(_LOAD_S, patience_s))
 
 
 def _ask_h1(url: str, cacert: str | None, timeout_s: float) -> str | None:

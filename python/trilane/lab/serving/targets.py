@@ -19,7 +19,14 @@ from urllib.parse import urlsplit
 from trilane.lab.clients import contender_build, environments
 from trilane.lab.design import places
 from trilane.lab.keeping import store
-from trilane.lab.serving import launch, servers, target_config, target_content, target_ready
+from trilane.lab.serving import (
+    calls,
+    launch,
+    servers,
+    target_config,
+    target_content,
+    target_ready,
+)
 from trilane.lab.serving.target_config import BadServer, ServerConfig, fill
 
 EMBEDDED = "embedded"
@@ -48,6 +55,7 @@ _EMBEDDED = ServerConfig(
         *("/hello", "/bytes/{n}", "/status/{code}", "/delay/{time}", "/echo", "/headers"),
         *("/books", "/book?id={id}", "/site/", "/drip"),
     ),
+    calls=calls.EMBEDDED,
 )
 
 
@@ -204,7 +212,7 @@ def _elsewhere(config: ServerConfig, wanted: Sequence[str]) -> Iterator[Target]:
         cacert=config.cacert,
         facts={"server": config.name, "ours": False, **config.facts},
     )
-    if config.ready_path is not None:
+    if config.ready_path is not None or config.ready_grpc is not None:
         target_ready.wait_for_url(config, origins, config.cacert)
     yield target
 
@@ -270,7 +278,9 @@ def _values(config: ServerConfig, machine: _Machine) -> dict[str, str]:
         script = config.folder / config.script
         values["python"] = str(environments.interpreter(script))
     if config.build:
-        values["build"] = str(contender_build.built(config.name, config.folder, config.build))
+        # Servers of the same sources, built alike, share what is built.
+        sources = config.sources
+        values["build"] = str(contender_build.built(sources.name, sources, config.build))
     return values
 
 

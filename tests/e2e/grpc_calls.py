@@ -1,0 +1,120 @@
+"""The calls that the gRPC tests make: each kind of method, and what its report must say."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from peers.grpc_schema import FILE, PROTO, SERVICE
+from peers.peer import Peer
+
+from .loading import Report, Run, flag, load
+
+if TYPE_CHECKING:
+    from .conftest import Peers
+
+PROTO_FLAGS = ("--proto", str(PROTO / FILE), "--proto-path", str(PROTO))
+LISTENERS = {
+    "embedded": ["h2c", "h2", "h3"],
+    "grpc-go": ["h2c", "h2"],
+    "grpc-go-http": ["h2c", "h2"],
+    "grpc-python": ["h2c", "h2"],
+}
+PAIRS = [(name, listener) for name, listeners in LISTENERS.items() for listener in listeners]
+PAIR_IDS = [f"{name}-{listener}" for name, listener in PAIRS]
+
+
+@dataclass(frozen=True)
+class Calling:
+    """A method, the messages of one call as JSON, and how many messages go each way."""
+
+    method: str
+    kind: str
+    messages: tuple[object, ...]
+    received: int
+
+    @property
+    def name(self) -> str:
+        """As `--grpc` takes it."""
+        return f"{SERVICE}/{self.method}"
+
+    @property
+    def body(self) -> str:
+        """The messages as `-b` takes them: one JSON value after the other."""
+        return "\n".join(json.dumps(message) for message in self.messages)
+
+
+UNARY = Calling("GetBook", "unary", ({"name": "shelves/3/books/9"},), 1)
+WATCH = Calling("WatchBooks", "server_streaming", ({"parent": "shelves/3", "count": 7},), 7)
+IMPORT = Calling(
+    "ImportBooks",
+    "client_streaming",
+    tuple({"parent": "shelves/10", "book": {"title": f"New {n}"}} for n in range(3)),
+    1,
+)
+LOOK_UP = Calling(
+    "LookUpBooks",
+    "bidi_streaming",
+    tuple({"name": f"shelves/1/books/{n}"} for n in (1, 50, 100)),
+    3,
+)
+KINDS = (UNARY, WATCH, IMPORT, LOOK_UP)
+KIND_IDS = [calling.kind for calling in KINDS]
+
+
+def grpc(
+    peer: Peer,
+    listener: str,
+    calling: Calling,
+    *arguments: str,
+    source: tuple[str, ...] = PROTO_FLAGS,
+    body: str | None = None,
+) -> Run:
+    """One `trilane load --grpc` against a peer, to its end."""
+    trust = [] if peer.ca is None or listener == "h2c" else ["--cacert", str(peer.ca)]
+    return load(
+        *("--grpc", calling.name, "-b", calling.body if body is None else body, *source),
+        *(flag(listener), *trust, *arguments, peer.bases[listener]),
+    )
+
+
+def succeed(
+    peers: Peers, name: str, listener: str, calling: Calling, count: int, *arguments: str
+) -> Report:
+    """`count` calls that must all go well, their books checked."""
+    run = grpc(peers[name], listener, calling, "-n", str(count), "-c", "2", "-m", "4", *arguments)
+    report = run.good
+    check_good(report, listener, calling, count)
+    return report
+
+
+def check_good(report: Report, listener: str, calling: Calling, count: int) -> None:
+    """What a report of nothing but good calls says."""
+    assert report["requests"]["ok"] == report["requests"]["started"] == count
+    assert report["target"]["version"] == listener
+    assert report["status"] == {"200": count}
+    calls = report["grpc"]
+    assert calls["method"] == calling.name
+    assert calls["kind"] == calling.kind
+    assert calls["status"] == {"OK": count}
+    assert calls["messages"] == {
+        "sent": count * len(calling.messages),
+        "received": count * calling.received,
+    }
+
+
+def failed(run: Run, kind: str = "status") -> Report:
+    """The report of a run in which every call failed, by that kind alone."""
+    assert run.code == 4, run
+    requests = run.checked["requests"]
+    assert requests["ok"] == 0, requests
+    assert set(requests["failures"]) == {kind}, requests
+    assert run.checked["validity"]["verdict"] == "invalid"
+    return run.checked
+
+
+def example(report: Report, kind: str = "status") -> str:
+    """The message of the first failure of a kind."""
+    text: str = report["requests"]["failures"][kind]["example"]
+    return text

@@ -1,0 +1,158 @@
+"""gRPC servers that are not nice: each case ends in a counted, named error, bounded."""
+
+from __future__ import annotations
+
+import unicodedata
+from pathlib import Path
+
+import grpc
+import pytest
+
+from peers import chaos, grpc_chaos, h2_chaos
+from peers.grpc_schema import Schema
+
+from .grpc_calls import PROTO_FLAGS, UNARY, WATCH, Calling, example
+from .loading import Run, load, load_text
+
+_TIME = ["-d", "1200ms", "--warmup", "0s", "--timeout", "500ms", "--connect-timeout", "1s"]
+# A stream of no message and a stream of two are right.
+_OF_STREAMS_TOO = [
+    name
+    for name in grpc_chaos.BAD
+    if name not in ("no message with OK", "two messages of a unary call")
+]
+
+
+def call(calling: Calling, url: str, *arguments: str) -> Run:
+    return load(
+        *("--grpc", calling.name, "-b", calling.body, *PROTO_FLAGS, "--h2c"),
+        *("-c", "2", "-m", "4", *_TIME, *arguments, url),
+    )
+
+
+def check(run: Run, case: grpc_chaos.Case) -> None:
+    assert run.seconds < 12, run
+    assert run.code == 4, run
+    report = run.checked
+    requests = report["requests"]
+    assert requests["ok"] == 0, requests
+    assert requests["failed"] > 0, requests
+    assert set(requests["failures"]) <= case.kinds, requests
+    for kind in requests["failures"]:
+        text = example(report, kind)
+        assert len(text) < 1000, text
+        assert not [c for c in text if unicodedata.category(c) == "Cc"], repr(text)
+    texts = " ".join(example(report, kind) for kind in requests["failures"])
+    for word in case.words:
+        assert word in texts, texts
+
+
+@pytest.mark.parametrize("name", grpc_chaos.BAD)
+def test_unary(name: str) -> None:
+    case = grpc_chaos.BAD[name]
+    with chaos.serve(case.script) as server:
+        check(call(UNARY, server.base + "/"), case)
+
+
+@pytest.mark.parametrize("name", _OF_STREAMS_TOO)
+def test_server_streaming(name: str) -> None:
+    case = grpc_chaos.BAD[name]
+    with chaos.serve(case.script) as server:
+        check(call(WATCH, server.base + "/"), case)
+
+
+@pytest.mark.parametrize("name", grpc_chaos.GOOD)
+@pytest.mark.parametrize("mode", ["wire", "codec"])
+def test_what_is_unusual_and_right(name: str, mode: str) -> None:
+    with chaos.serve(grpc_chaos.GOOD[name]) as server:
+        run = load(
+            *("--grpc", UNARY.name, "-b", UNARY.body, *PROTO_FLAGS, "--grpc-mode", mode),
+            *("-c", "2", "-m", "4", "-n", "40", "--h2c", server.base + "/"),
+        )
+    assert run.good["grpc"]["status"] == {"OK": 40}
+    assert run.good["grpc"]["messages"] == {"sent": 40, "received": 40}
+
+
+@pytest.mark.parametrize("name", grpc_chaos.GOOD)
+def test_grpcio_finds_it_right_too(name: str, descriptor_set: Path) -> None:
+    schema = Schema(descriptor_set)
+    with (
+        chaos.serve(grpc_chaos.GOOD[name]) as server,
+        grpc.insecure_channel(server.base.removeprefix("http://")) as channel,
+    ):
+        ask = schema.stub(channel, "GetBook")
+        assert ask(schema.make("GetBookRequest"), timeout=20).title in ("x", "")
+
+
+def test_a_message_that_cannot_be_decoded() -> None:
+    # Field 1 with a length that is longer than the message. Only one that decodes can see it.
+    script = grpc_chaos.answers(grpc_chaos.message(b"\x0a\x7fx"), [("grpc-status", "0")])
+    with chaos.serve(script) as server:
+        run = call(UNARY, server.base + "/", "--grpc-mode", "codec")
+    assert run.code == 4, run
+    assert set(run.checked["requests"]["failures"]) <= {"body", "protocol"}
+
+
+def test_calls_of_a_connection_that_breaks_off() -> None:
+    with chaos.serve(grpc_chaos.goaway_mid_call()) as server:
+        run = load(
+            *("--grpc", UNARY.name, "-b", UNARY.body, *PROTO_FLAGS, "--h2c"),
+            *("-c", "1", "-m", "1", "-n", "30", "--timeout", "2s", server.base + "/"),
+        )
+        assert server.connections >= 10
+    requests = run.checked["requests"]
+    assert requests["started"] == 30
+    assert requests["ok"] == 20
+    assert set(requests["failures"]) <= {"goaway", "closed", "reset", "body"}, requests
+    assert run.checked["grpc"]["status"]["OK"] == 20
+
+
+def test_half_of_the_calls_fail() -> None:
+    turns = iter(range(1_000_000))
+    good = grpc_chaos.message()
+
+    def on_request(stream: int, writer: object) -> None:
+        code = "0" if next(turns) % 2 else "7"
+        writer.write(  # type: ignore[attr-defined]
+            grpc_chaos.headers(stream, grpc_chaos.GRPC)
+            + h2_chaos.frame(h2_chaos.DATA, 0, stream, good)
+            + grpc_chaos.headers(stream, [("grpc-status", code)], end=True)
+        )
+
+    with chaos.serve(h2_chaos.server(on_request)) as server:
+        run = load(
+            *("--grpc", UNARY.name, "-b", UNARY.body, *PROTO_FLAGS, "--h2c"),
+            *("-c", "1", "-m", "4", "-n", "100", server.base + "/"),
+        )
+    assert run.checked["requests"]["ok"] == 50
+    assert run.checked["requests"]["failures"]["status"]["count"] == 50
+    assert run.checked["grpc"]["status"] == {"OK": 50, "PERMISSION_DENIED": 50}
+    assert run.checked["status"] == {"200": 100}
+
+
+def test_a_server_of_http_1() -> None:
+    with chaos.serve(h2_chaos.answer_in_http_1) as server:
+        run = load_text(
+            *("--grpc", UNARY.name, "-b", UNARY.body, *PROTO_FLAGS, "--h2c", server.base + "/")
+        )
+    assert run.code == 1, run
+    assert "HTTP/2" in run.message
+    # gRPC has no HTTP/1.1 to fall back to.
+    assert "--h1" not in run.message
+
+
+@pytest.mark.parametrize(
+    "name", ["nothing but a head", "flag byte 7", "endless messages", "silent"]
+)
+def test_a_bad_server_is_asked_what_it_has(name: str) -> None:
+    # Reflection runs before the load: it too must end, in time, in a line.
+    silent = grpc_chaos.frames()
+    script = silent if name == "silent" else grpc_chaos.BAD[name].script
+    with chaos.serve(script) as server:
+        run = load_text(
+            *("--grpc", UNARY.name, "-b", UNARY.body, "--h2c", "--timeout", "1s"),
+            server.base + "/",
+        )
+    assert run.code in (1, 2), run
+    assert run.seconds < 30
+    assert "--proto" in run.message or "reflection" in run.message

@@ -1,0 +1,292 @@
+"""gRPC servers that misbehave on purpose, over cleartext HTTP/2; every case is valid HTTP/2.
+
+Sources: "gRPC over HTTP2" (PROTOCOL-HTTP2.md) and "HTTP to gRPC Status Code Mapping"
+(http-grpc-status-mapping.md) of the gRPC project.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import h2.config
+import h2.connection
+import h2.events
+import hpack
+
+from . import h2_chaos
+from .chaos import Script
+from .h2_chaos import DATA, GOAWAY, HEADERS, RST_STREAM, frame
+
+_END_STREAM, _END_HEADERS = 1, 4
+_NO_ERROR, _INTERNAL_ERROR, _CANCEL = 0, 2, 8
+Fields = list[tuple[str, str]]
+GRPC: Fields = [(":status", "200"), ("content-type", "application/grpc")]
+# A Book with nothing but `title` ("x"): a message of any size would do.
+BOOK = b"\x1a\x01x"
+
+
+def headers(stream: int, fields: Fields, *, end: bool = False) -> bytes:
+    """A HEADERS frame; an encoder of its own each time, with no dynamic table to keep in step."""
+    encoder = hpack.Encoder()
+    encoder.header_table_size = 0
+    block = encoder.encode(fields, huffman=False)
+    return frame(HEADERS, _END_HEADERS | (_END_STREAM if end else 0), stream, block)
+
+
+def message(payload: bytes = BOOK, *, flag: int = 0, length: int | None = None) -> bytes:
+    """A length-prefixed message whose prefix may lie."""
+    size = len(payload) if length is None else length
+    return struct.pack(">BI", flag, size) + payload
+
+
+def answers(
+    content: bytes = b"", trailers: Fields | None = None, head: Fields | None = None
+) -> Script:
+    """A script that answers every call with a head, content and trailers; without content and
+    trailers the head ends the stream.
+    """
+
+    def on_request(stream: int, writer: asyncio.StreamWriter) -> None:
+        fields = GRPC if head is None else head
+        writer.write(headers(stream, fields, end=not content and trailers is None))
+        if content:
+            writer.write(frame(DATA, 0 if trailers is not None else _END_STREAM, stream, content))
+        if trailers is not None:
+            writer.write(headers(stream, trailers, end=True))
+
+    return h2_chaos.server(on_request)
+
+
+def frames(*make: Callable[[int], bytes]) -> Script:
+    """A script that answers every call with the frames that the functions make of its stream."""
+    return h2_chaos.server(h2_chaos.replies(*make))
+
+
+def split(content: bytes, trailers: Fields) -> Script:
+    """One DATA frame for every byte, which is right."""
+    return frames(
+        lambda stream: headers(stream, GRPC),
+        *(
+            lambda stream, part=content[at : at + 1]: frame(DATA, 0, stream, part)
+            for at in range(len(content))
+        ),
+        lambda stream: headers(stream, trailers, end=True),
+    )
+
+
+class _Endless:
+    """One connection on which every stream gets messages for ever."""
+
+    def __init__(self, payload: bytes) -> None:
+        self.h2 = h2.connection.H2Connection(h2.config.H2Configuration(client_side=False))
+        self.h2.initiate_connection()
+        self._one = message(payload)
+        self._streams: set[int] = set()
+
+    def fill(self) -> None:
+        """As many messages as the client's windows let through."""
+        for stream in self._streams:
+            room = min(self.h2.local_flow_control_window(stream), self.h2.max_outbound_frame_size)
+            if count := room // len(self._one):
+                self.h2.send_data(stream, self._one * count)
+
+    def hear(self, data: bytes) -> None:
+        """Take what the client sent."""
+        for event in self.h2.receive_data(data):
+            if isinstance(event, h2.events.RequestReceived):
+                self.h2.send_headers(event.stream_id, GRPC)
+                self._streams.add(event.stream_id)
+            elif isinstance(event, h2.events.StreamReset):
+                self._streams.discard(event.stream_id)
+
+
+def endless(payload: bytes) -> Script:
+    """Messages for ever on every stream, as fast as the client's windows let them."""
+
+    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connection = _Endless(payload)
+        while True:
+            connection.fill()
+            writer.write(connection.h2.data_to_send())
+            await writer.drain()
+            try:
+                data = await asyncio.wait_for(reader.read(65536), 0.01)
+            except TimeoutError:
+                continue
+            if not data:
+                return
+            connection.hear(data)
+
+    return script
+
+
+@dataclass(frozen=True)
+class Case:
+    """A misbehaviour: its script, the error kinds that may name it, and words of the example."""
+
+    script: Script
+    kinds: frozenset[str]
+    words: tuple[str, ...] = ()
+
+
+def case(script: Script, kinds: str, *words: str) -> Case:
+    """A case; the kinds are separated by spaces."""
+    return Case(script, frozenset(kinds.split()), words)
+
+
+_OK: Fields = [("grpc-status", "0")]
+_HTML: Fields = [("content-type", "text/html")]
+
+
+def _after_message(*last: Callable[[int], bytes]) -> Script:
+    """A message, whole, then these frames instead of trailers."""
+    return frames(
+        lambda stream: headers(stream, GRPC),
+        lambda stream: frame(DATA, 0, stream, message()),
+        *last,
+    )
+
+
+GOOD: dict[str, Script] = {
+    "plain": answers(message(), _OK),
+    "content-type with +proto": answers(
+        message(), _OK, [(":status", "200"), ("content-type", "application/grpc+proto")]
+    ),
+    "empty message": answers(message(b""), _OK),
+    "a byte in each frame": split(message(), _OK),
+    "message of OK": answers(message(), [*_OK, ("grpc-message", "all is well")]),
+    "more trailers": answers(message(), [("x-more", "1"), *_OK, ("x-blob-bin", "AAE=")]),
+}
+
+BAD: dict[str, Case] = {
+    "trailers-only status 13": case(
+        answers(head=[*GRPC, ("grpc-status", "13"), ("grpc-message", "no disk")]),
+        "status",
+        "INTERNAL",
+        "no disk",
+    ),
+    "status 5 after a message": case(
+        answers(message(), [("grpc-status", "5"), ("grpc-message", "no such book")]),
+        "status",
+        "NOT_FOUND",
+        "no such book",
+    ),
+    "no trailers": case(answers(message()), "protocol status", "grpc-status"),
+    "nothing but a head": case(answers(), "protocol status", "grpc-status"),
+    "trailers without grpc-status": case(
+        answers(message(), [("x-other", "1")]), "protocol status", "grpc-status"
+    ),
+    "grpc-status 99": case(answers(message(), [("grpc-status", "99")]), "status protocol", "99"),
+    "grpc-status of letters": case(
+        answers(message(), [("grpc-status", "fine")]), "status protocol", "fine"
+    ),
+    "grpc-status empty": case(
+        answers(message(), [("grpc-status", "")]), "status protocol", "grpc-status"
+    ),
+    "grpc-status above 32 bits": case(
+        answers(message(), [("grpc-status", "4294967296")]), "status protocol", "4294967296"
+    ),
+    "two that differ": case(
+        answers(message(), [*_OK, ("grpc-status", "13")]), "status protocol", "grpc-status"
+    ),
+    "OK in the head, other in the trailers": case(
+        answers(message(), [("grpc-status", "14")], [*GRPC, *_OK]),
+        "status protocol",
+    ),
+    "message longer than the content": case(answers(message(length=400), _OK), "body", "400"),
+    "prefix cut": case(answers(message() + b"\0\0", _OK), "body"),
+    "prefix above every limit": case(
+        answers(message(length=0xFFFF_FFFF), _OK), "body limit protocol"
+    ),
+    "flag byte 7": case(answers(message(flag=7), _OK), "protocol", "7"),
+    "compressed without encoding": case(
+        answers(message(flag=1), _OK), "protocol status", "grpc-encoding"
+    ),
+    "no message with OK": case(answers(b"", _OK), "protocol body status"),
+    "two messages of a unary call": case(answers(message() * 2, _OK), "protocol body status"),
+    "404 of a web server": case(
+        answers(b"<h1>no</h1>", None, [(":status", "404"), *_HTML]),
+        "status",
+        "404",
+        "UNIMPLEMENTED",
+    ),
+    "503 of a proxy": case(
+        answers(b"<h1>busy</h1>", None, [(":status", "503"), *_HTML]),
+        "status",
+        "503",
+        "UNAVAILABLE",
+    ),
+    "403 without content": case(
+        answers(head=[(":status", "403")]), "status", "403", "PERMISSION_DENIED"
+    ),
+    "200 text/html": case(
+        answers(b"<h1>yes</h1>", None, [(":status", "200"), *_HTML]),
+        "protocol status",
+        "text/html",
+    ),
+    "200 text/html with grpc-status": case(
+        answers(message(), _OK, [(":status", "200"), *_HTML]), "protocol status", "text/html"
+    ),
+    "200 application/grpc-web": case(
+        answers(message(), _OK, [(":status", "200"), ("content-type", "application/grpc-web")]),
+        "protocol status",
+        "application/grpc-web",
+    ),
+    "200 without content-type": case(
+        answers(message(), _OK, [(":status", "200")]), "protocol status", "content-type"
+    ),
+    "message of control characters": case(
+        answers(
+            message(), [("grpc-status", "3"), ("grpc-message", "%1B%5B2J%00%0Aevil%0D%08 %zz %F0")]
+        ),
+        "status",
+        "INVALID_ARGUMENT",
+        "evil",
+    ),
+    "message of 10,000 characters": case(
+        answers(message(), [("grpc-status", "3"), ("grpc-message", "long-" * 2000)]),
+        "status limit",
+    ),
+    "reset after a message": case(
+        _after_message(
+            lambda stream: frame(RST_STREAM, 0, stream, struct.pack(">I", _INTERNAL_ERROR))
+        ),
+        "reset",
+    ),
+    "cancelled after a message": case(
+        _after_message(lambda stream: frame(RST_STREAM, 0, stream, struct.pack(">I", _CANCEL))),
+        "reset",
+    ),
+    "NO_ERROR reset without trailers": case(
+        _after_message(lambda stream: frame(RST_STREAM, 0, stream, struct.pack(">I", _NO_ERROR))),
+        "reset protocol",
+    ),
+    "silent after a message": case(_after_message(), "timeout"),
+    "endless messages": case(endless(BOOK * 200), "timeout limit protocol body"),
+    "endless messages of nothing": case(endless(b""), "timeout limit protocol body"),
+}
+
+
+def goaway_mid_call() -> Script:
+    """The third call of a connection is announced as processed and never ends."""
+
+    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        served = 0
+
+        def on_request(stream: int, writer: asyncio.StreamWriter) -> None:
+            nonlocal served
+            served += 1
+            if served < 3:
+                writer.write(headers(stream, GRPC) + frame(DATA, 0, stream, message()))
+                writer.write(headers(stream, _OK, end=True))
+            elif served == 3:
+                writer.write(headers(stream, GRPC) + frame(DATA, 0, stream, message()))
+                writer.write(frame(GOAWAY, 0, 0, struct.pack(">II", stream, _INTERNAL_ERROR)))
+                writer.close()
+
+        await h2_chaos.server(on_request)(reader, writer)
+
+    return script
