@@ -56,7 +56,10 @@ impl Channel {
         set(&mut builder);
         match version {
             "h2c" => {
-                let io = TokioIo::new(TcpStream::connect(addresses.http).await.unwrap());
+                let stream = TcpStream::connect(addresses.http).await.unwrap();
+                // A call is more than one write.
+                stream.set_nodelay(true).unwrap();
+                let io = TokioIo::new(stream);
                 let (requests, connection) = builder.handshake(io).await.unwrap();
                 tokio::spawn(connection);
                 Self::H2(
