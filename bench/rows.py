@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .calls import GET_BOOK, Call
+
 
 @dataclass(frozen=True)
 class Row:
@@ -19,6 +21,7 @@ class Row:
     body: int
     goal: float
     strict: bool = True
+    call: Call | None = None
 
     @property
     def work(self) -> str:
@@ -27,7 +30,8 @@ class Row:
         shape = (
             f"{self.connections} × {self.streams}" if self.streams > 1 else f"{self.connections}"
         )
-        return f"{self.version}{security} {shape}, {size(self.body)}"
+        what = size(self.body) if self.call is None else self.call.method.rpartition("/")[2]
+        return f"{self.version}{security} {shape}, {what}"
 
     @property
     def target(self) -> str:
@@ -53,6 +57,9 @@ ROWS = [
     Row("h2c-10", "h2load", "nghttpd-plain", "h2c", "h2c", 8, 10, _HELLO, 0.65),
     Row("h2-tls", "h2load", "nghttpd-tls", "h2", "h2", 8, 100, _HELLO, 0.40),
     Row("h3", "oha", "embedded", "h3", "h3", 8, 100, _HELLO, 0.25),
+    # The server is grpc-go on its own HTTP/2 (servers/go-library).
+    Row("grpc-ghz", "ghz", "grpc-go", "h2c", "h2c", 8, 100, 0, 0.05, call=GET_BOOK),
+    Row("grpc-h2load", "h2load", "grpc-go", "h2c", "h2c", 8, 100, 0, 0.50, call=GET_BOOK),
     *(
         Row(
             f"{name}-{body // 1024}k",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING, Self
 
-from peers import embedded, nghttpd, nginx
+from peers import embedded, grpc_go, nghttpd, nginx
 from peers.authority import Authority
 from peers.process import MissingProgramError
 
@@ -38,11 +38,12 @@ class Servers:
             "embedded": lambda: embedded.start(
                 Trilane().program, self._folder / "embedded", cpus=[core]
             ),
+            "grpc-go": lambda: grpc_go.start(self._folder / "grpc-go", leaf, cpus=[core]),
         }
         self._running: dict[str, Peer] = {}
 
     def url(self, server: str, listener: str, body: int) -> str:
-        """Address of a response with a body of that many bytes."""
+        """Address of a response with a body of that many bytes; of the server itself for calls."""
         if server not in self._running:
             self._running[server] = self._starts[server]()
         peer = self._running[server]

@@ -28,7 +28,7 @@ from peers.process import MissingProgramError, NotReadyError
 from . import idle
 from .rows import ROWS, Row
 from .servers import Servers
-from .tools import Floor, H2load, Oha, RunError, Sample, Tool, Trilane, Work, Wrk
+from .tools import Floor, Ghz, H2load, Oha, RunError, Sample, Tool, Trilane, Work, Wrk
 from .wakeful import wakeful
 
 _TOOLS: dict[str, type[Tool]] = {
@@ -37,6 +37,7 @@ _TOOLS: dict[str, type[Tool]] = {
     "h2load": H2load,
     "oha": Oha,
     "floor": Floor,
+    "ghz": Ghz,
 }
 
 
@@ -216,7 +217,7 @@ def _row(
             return result
     try:
         url = servers.url(row.server, row.listener, row.body)
-        work = Work(url, row.version, row.connections, row.streams, seconds)
+        work = Work(url, row.version, row.connections, row.streams, seconds, row.call)
         for pair in range(pairs):
             _progress(f"{row.name}: pair {pair + 1} of {pairs}")
             ours, peer = tools["trilane"].run(work, [client]), tools[row.peer].run(work, [client])

@@ -15,7 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from peers import grpc_tools
 from peers.process import MissingProgramError, find, pinned
+
+from .calls import Call
 
 if TYPE_CHECKING:
     import resource
@@ -30,13 +33,14 @@ class RunError(RuntimeError):
 
 @dataclass(frozen=True)
 class Work:
-    """One kind of load; `version` is h1, h2, h2c or h3."""
+    """One kind of load; `version` is h1, h2, h2c or h3. A call goes to the server of the URL."""
 
     url: str
     version: str
     connections: int
     streams: int
     seconds: float
+    call: Call | None = None
 
 
 @dataclass(frozen=True)
@@ -154,7 +158,15 @@ class H2load(Tool):
 
     def argv(self, work: Work) -> list[str]:
         shape = [f"-c{work.connections}", f"-m{work.streams}", f"-D{work.seconds:.0f}"]
-        return [self.program, "-t1", *shape, work.url]
+        if work.call is None:
+            return [self.program, "-t1", *shape, work.url]
+        # It knows no gRPC: it is given the bytes, and believes the status of HTTP.
+        frame = ROOT / "build" / "bench" / "frame"
+        frame.parent.mkdir(parents=True, exist_ok=True)
+        frame.write_bytes(work.call.frame)
+        fields = ["-H", "content-type: application/grpc", "-H", "te: trailers"]
+        url = f"{work.url}/{work.call.method}"
+        return [self.program, "-t1", *shape, "-d", str(frame), *fields, url]
 
     def requests(self, output: str) -> int:
         if _count(r"(\d+) failed", output, "h2load") > 0:
@@ -202,6 +214,40 @@ class Oha(Tool):
         subprocess.run(command, check=True)
 
 
+class Ghz(Tool):
+    """ghz: unary calls over h2c, by grpc-go; built from `tests/peers/grpc-tools`."""
+
+    name = "ghz"
+    how = "go build in tests/peers/grpc-tools"
+
+    def locate(self) -> str:
+        return grpc_tools.program(self.name)
+
+    def argv(self, work: Work) -> list[str]:
+        if work.call is None:
+            raise RunError("ghz makes calls only")
+        host, port, _ = _split(work.url)
+        proto, imports = work.call.proto
+        # It shares its workers out among the connections. `wait` lets the last calls end well.
+        shape = [f"--connections={work.connections}", f"-c{work.connections * work.streams}"]
+        time = [f"-z{work.seconds:g}s", "--duration-stop=wait"]
+        plain = ["--insecure", "--disable-template-functions", "--disable-template-data"]
+        call = [f"--proto={proto}", f"--import-paths={imports}", f"--call={work.call.method}"]
+        return [
+            *(self.program, *plain, "--cpus=1", *shape, *time, *call),
+            *("-d", work.call.data, f"{host}:{port}"),
+        ]
+
+    def requests(self, output: str) -> int:
+        ended = dict(re.findall(r"\[(\w+)\]\s+(\d+) responses", output))
+        if set(ended) - {"OK"}:
+            raise RunError(f"ghz: {ended}")
+        return _count(r"\[OK\]\s+(\d+) responses", output, "ghz")
+
+    def version(self) -> str:
+        return grpc_tools.version(self.name)
+
+
 class Floor(Tool):
     """The loop of `bench/floor`, built by cargo."""
 
@@ -237,6 +283,10 @@ class Trilane(Tool):
     def argv(self, work: Work) -> list[str]:
         shape = ["-t", "1", "-c", str(work.connections), "-m", str(work.streams)]
         time = ["-d", f"{work.seconds:g}s", "--warmup", "0s"]
+        if work.call is not None:
+            proto, imports = work.call.proto
+            shape += ["--grpc", work.call.method, "-b", work.call.data]
+            shape += ["--proto", proto, "--proto-path", imports]
         return [
             *(self.program, "load", f"--{work.version}", *shape, *time),
             *("--insecure", "--format", "json", work.url),

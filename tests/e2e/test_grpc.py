@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -25,7 +24,6 @@ from .grpc_calls import (
     grpc,
     succeed,
 )
-from .loading import Running
 
 if TYPE_CHECKING:
     from .conftest import Peers
@@ -176,17 +174,3 @@ def test_gates_are_judged(peers: Peers, name: str) -> None:
     check_good(passed.good, "h2c", UNARY, 50)
     breached = grpc(peers[name], "h2c", UNARY, "-n", "50", "-c", "1", "--fail-if", "p50>1us")
     assert breached.code == 3, breached
-
-
-def test_an_interrupted_run_reports_what_it_did(peers: Peers) -> None:
-    running = Running(
-        *("--grpc", UNARY.name, "-b", UNARY.body, "--h2c", "-d", "60s", "-c", "2"),
-        peers["embedded"].bases["h2c"],
-    )
-    # Until it has certainly begun; a report comes also from a run that ended in its warm-up.
-    time.sleep(1.5)
-    running.interrupt()
-    run = running.wait()
-    assert run.code == 130, run
-    assert run.checked["interrupted"] is True
-    assert run.checked["grpc"]["method"] == UNARY.name

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import unicodedata
+from pathlib import Path
 
+import grpc
 import pytest
 
 from peers import chaos, grpc_chaos, h2_chaos
+from peers.grpc_schema import Schema
 
 from .grpc_calls import PROTO_FLAGS, UNARY, WATCH, Calling, example
 from .loading import Run, load, load_text
@@ -68,6 +71,17 @@ def test_what_is_unusual_and_right(name: str, mode: str) -> None:
         )
     assert run.good["grpc"]["status"] == {"OK": 40}
     assert run.good["grpc"]["messages"] == {"sent": 40, "received": 40}
+
+
+@pytest.mark.parametrize("name", grpc_chaos.GOOD)
+def test_grpcio_finds_it_right_too(name: str, descriptor_set: Path) -> None:
+    schema = Schema(descriptor_set)
+    with (
+        chaos.serve(grpc_chaos.GOOD[name]) as server,
+        grpc.insecure_channel(server.base.removeprefix("http://")) as channel,
+    ):
+        ask = schema.stub(channel, "GetBook")
+        assert ask(schema.make("GetBookRequest"), timeout=20).title in ("x", "")
 
 
 def test_a_message_that_cannot_be_decoded() -> None:
