@@ -21,10 +21,19 @@ from trilane.lab.design.workload import ArmSpec
 ROOT = Path(__file__).resolve().parents[2]
 MACHINE = {"cpu": "Test CPU", "cpus_usable": 2, "kernel": "Linux 6.1.0", "pinning": "client 1"}
 _FACTORS: dict[str, float] = {
-    **{"json": 1.2, "protobuf": 1.1, "grpc": 1.0},
-    **{"h1": 1.0, "h2c": 1.1, "h2": 1.2, "h3": 1.8},
-    **{"embedded": 1.0, "vanguard": 2.5, "grpc-gateway": 4.0, "connect-go": 2.0},
-    **{"grpc-go": 1.6, "grpc-go-http": 2.8},
+    "json": 1.2,
+    "protobuf": 1.1,
+    "grpc": 1.0,
+    "h1": 1.0,
+    "h2c": 1.1,
+    "h2": 1.2,
+    "h3": 1.8,
+    "embedded": 1.0,
+    "vanguard": 2.5,
+    "grpc-gateway": 4.0,
+    "connect-go": 2.0,
+    "grpc-go": 1.6,
+    "grpc-go-http": 2.8,
 }
 
 
@@ -63,7 +72,6 @@ def _observed(form: Form, in_flight: float, blocks: int) -> Observed:
             mean = 30e-6 * in_flight**0.7 * _factor(arm) * math.exp(chance.gauss(0, 0.02))
             made = run(arm.version, rate=in_flight / mean, p50=mean, cpu_us=mean * 3e5)
             made["latency"]["service"]["hdr"] = None
-            made["wire"] = {"bytes": 300_000, "requests": 1000, "interface": "lo", "passes": 1}
             samples.append(
                 Sample(
                     arm=arm.name,
