@@ -11,7 +11,9 @@ import (
 
 	"connectrpc.com/connect"
 	"connectrpc.com/grpcreflect"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
@@ -237,6 +239,33 @@ func TestHealthOfTheLibrary(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+func TestTheEndDoesNotWaitForFollowers(t *testing.T) {
+	for name, calls := range asked {
+		if _, can := calls["grpc"]; !can {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			server := begin(t, name)
+			client := librarypb.NewLibraryClient(server.dial(t, "h2c"))
+			stream, err := client.WatchBooks(timed(t), &librarypb.WatchBooksRequest{
+				Parent: "shelves/1", Follow: true,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 100 {
+				if _, err := stream.Recv(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			server.stop()
+			if _, err := stream.Recv(); status.Code(err) != codes.Unavailable {
+				t.Error(err)
+			}
+		})
 	}
 }
 

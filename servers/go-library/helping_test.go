@@ -69,7 +69,12 @@ func (s *started) client(t testing.TB, version string) *http.Client {
 		t.Cleanup(func() { _ = transport.Close() })
 		return &http.Client{Transport: transport, Timeout: patience}
 	}
-	transport := &http.Transport{TLSClientConfig: s.tls(), Protocols: new(http.Protocols)}
+	transport := &http.Transport{
+		TLSClientConfig: s.tls(),
+		Protocols:       new(http.Protocols),
+		// Otherwise it asks for gzip, and Connect's handler compresses messages of any size.
+		DisableCompression: true,
+	}
 	switch version {
 	case "h1", "h1c":
 		transport.Protocols.SetHTTP1(true)

@@ -3,6 +3,8 @@
 // cleartext on another.
 package main
 
+//go:generate go run ./internal/generate
+
 import (
 	"context"
 	"crypto/tls"

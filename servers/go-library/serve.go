@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/quic-go/quic-go"
@@ -30,13 +31,19 @@ type running struct {
 	secure, clear net.Addr
 	// The first error of any of them.
 	ended chan error
+	// Of the listeners, each for up to `grace`.
 	stops []func()
+	// Ends what the handler began.
+	end func()
 }
 
 func (r *running) stop() {
+	var stopping sync.WaitGroup
 	for _, stop := range r.stops {
-		stop()
+		stopping.Go(stop)
 	}
+	stopping.Wait()
+	r.end()
 }
 
 func (r *running) serve(serve func() error) {
@@ -59,7 +66,9 @@ func start(chosen implementation, at addresses, pair tls.Certificate) (*running,
 	if err != nil {
 		return nil, errors.Join(err, secure.Close())
 	}
-	r := &running{secure: secure.Addr(), clear: clear.Addr(), ended: make(chan error, 1)}
+	r := &running{
+		secure: secure.Addr(), clear: clear.Addr(), ended: make(chan error, 1), end: func() {},
+	}
 	books := library.New()
 	if chosen.handler == nil {
 		r.serveGRPC(newGRPC(books), clear)
@@ -70,17 +79,16 @@ func start(chosen implementation, at addresses, pair tls.Certificate) (*running,
 	if err != nil {
 		return nil, errors.Join(err, secure.Close(), clear.Close())
 	}
+	r.end = end
 	handler = withHello(handler)
 	r.serveHTTP(handler, clear, nil)
 	r.serveHTTP(handler, secure, &pair)
 	if chosen.h3 {
 		if err := r.serveH3(handler, secure.Addr(), &pair); err != nil {
 			r.stop()
-			end()
 			return nil, err
 		}
 	}
-	r.stops = append(r.stops, end)
 	return r, nil
 }
 

@@ -1,9 +1,11 @@
 //! The trilane command as a library: `load` and `serve`, for the native binary and for the Python
 //! module alike.
 
+mod grpc;
 mod load;
 mod progress;
 mod report;
+mod schema;
 mod serve;
 
 use std::ffi::OsString;

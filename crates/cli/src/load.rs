@@ -10,6 +10,7 @@ use clap::{Args, ValueEnum};
 use trilane_engine::{Control, Gate, Options, Outcome, PemFile, Plan, PlanError, Verdict, Version};
 use trilane_units as units;
 
+use crate::grpc::GrpcArgs;
 use crate::progress::Display;
 use crate::{BREACHED, FAILED, INTERRUPTED, INVALID, OK, USAGE, complain, report};
 
@@ -49,7 +50,7 @@ pub(crate) struct LoadArgs {
     connect_timeout: Duration,
 
     /// Method [default: GET, or POST with a body]
-    #[arg(short = 'X', long, value_name = "METHOD", help_heading = REQUEST)]
+    #[arg(short = 'X', long, value_name = "METHOD", conflicts_with = "grpc", help_heading = REQUEST)]
     method: Option<String>,
     /// Header field, repeatable
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", help_heading = REQUEST)]
@@ -58,11 +59,14 @@ pub(crate) struct LoadArgs {
     #[arg(short, long, value_name = "TEXT|@FILE", help_heading = REQUEST)]
     body: Option<String>,
     /// Status codes that count as ok, such as 200 or 200-299,404
-    #[arg(long, value_name = "CODES", default_value = "200-399", value_parser = statuses, help_heading = REQUEST)]
+    #[arg(long, value_name = "CODES", default_value = "200-399", value_parser = statuses, conflicts_with = "grpc", help_heading = REQUEST)]
     expect_status: Statuses,
     /// Fail every response whose body differs from the first
-    #[arg(long, help_heading = REQUEST)]
+    #[arg(long, conflicts_with = "grpc", help_heading = REQUEST)]
     check_body: bool,
+
+    #[command(flatten)]
+    grpc: GrpcArgs,
 
     /// HTTP/1.1
     #[arg(long, group = "http_version", help_heading = VERSION)]
@@ -124,7 +128,8 @@ pub(crate) struct LoadArgs {
 
 const LOAD: &str = "Load";
 const REQUEST: &str = "Request";
-const VERSION: &str = "Version (default: h1 for http, h2 or h1 by ALPN for https)";
+const VERSION: &str =
+    "Version (default: h1 for http, h2 or h1 by ALPN for https; for gRPC h2c and h2)";
 const CONNECTION: &str = "Connection";
 const RESULT: &str = "Result";
 
@@ -136,7 +141,9 @@ Exit codes: 0 ok, 1 could not run, 2 wrong usage, 3 a --fail-if gate was breache
 Examples:
   trilane load http://127.0.0.1:8080/hello
   trilane load --h2 -c 8 -m 100 -d 30s --cacert ca.pem https://localhost:8443/
-  trilane load -R 5k -d 60s --fail-if 'p99>10ms' https://api.example/";
+  trilane load -R 5k -d 60s --fail-if 'p99>10ms' https://api.example/
+  trilane load --grpc trilane.library.v1.Library/GetBook -b '{\"name\": \"shelves/1/books/1\"}' \\
+    -c 1 -m 64 http://127.0.0.1:8080";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
@@ -212,7 +219,7 @@ impl LoadArgs {
             (Some(cert), Some(key)) => Some((read(cert, "--cert")?, read(key, "--key")?)),
             _ => None,
         };
-        Ok(Options {
+        let mut options = Options {
             urls: self.urls.clone(),
             version: flags
                 .iter()
@@ -246,7 +253,10 @@ impl LoadArgs {
             cpus: self.cpus.clone().map_or_else(Vec::new, |cpus| cpus.0),
             stream_window: self.stream_window,
             connection_window: self.connection_window,
-        })
+            ..Options::default()
+        };
+        options.call = self.grpc.call(&options)?;
+        Ok(options)
     }
 }
 

@@ -20,6 +20,7 @@ fn write_all(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     drawing(out, outcome)?;
     phases(out, outcome)?;
     status(out, outcome)?;
+    calls(out, outcome)?;
     failures(out, outcome)?;
     cost(out, outcome)?;
     transfer(out, outcome)?;
@@ -210,6 +211,74 @@ fn status(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
         writeln!(out, "  {code} {count:>10}")?;
     }
     Ok(())
+}
+
+fn calls(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
+    let Some(grpc) = &outcome.grpc else {
+        return Ok(());
+    };
+    let counted: Vec<_> = grpc
+        .status
+        .iter()
+        .map(|(name, count)| format!("{name} × {count}"))
+        .collect();
+    let counted = if counted.is_empty() {
+        "none".to_owned()
+    } else {
+        counted.join(", ")
+    };
+    writeln!(
+        out,
+        "\ngRPC         {} ({}), described by {}",
+        printable(&grpc.method),
+        grpc.kind.replace('_', " "),
+        printable(&grpc.schema)
+    )?;
+    writeln!(out, "  status {counted}")?;
+    writeln!(
+        out,
+        "  messages {} sent{}, {} received",
+        grpc.messages["sent"],
+        if grpc.compressed { " (gzip)" } else { "" },
+        grpc.messages["received"]
+    )?;
+    if let Some(deadline) = grpc.deadline_s {
+        writeln!(out, "  deadline {} for each call", seconds(deadline))?;
+    }
+    if let Some(latency) = &grpc.message_latency {
+        let cell = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), seconds);
+        let summary = &latency.summary;
+        let from = match grpc.kind {
+            "bidi_streaming" => "from a message to its answer",
+            _ => "from one message to the next, the first from the start of the call",
+        };
+        writeln!(
+            out,
+            "  message latency p50 {}, p99 {}, max {} ({from})",
+            cell(summary.p50),
+            cell(summary.p99),
+            cell(summary.max)
+        )?;
+    }
+    match &grpc.codec {
+        None => writeln!(
+            out,
+            "  mode wire: encoded once, responses counted by their frames"
+        ),
+        Some(codec) => {
+            let cell = |name: &str| {
+                codec[name]
+                    .as_f64()
+                    .map_or_else(|| "–".to_owned(), |us| format!("{us:.2} µs"))
+            };
+            writeln!(
+                out,
+                "  mode codec: {} to encode a message, {} to decode one, both within the cost below",
+                cell("encode_us"),
+                cell("decode_us")
+            )
+        }
+    }
 }
 
 fn failures(out: &mut String, outcome: &Outcome) -> std::fmt::Result {

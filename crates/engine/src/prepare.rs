@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
 use trilane_wire::{Request, RequestParts};
 use url::Url;
 
@@ -72,10 +74,8 @@ pub(crate) fn calls(
     call: &CallPlan,
     urls: &[Url],
 ) -> Result<Vec<Request>, PlanError> {
-    if let Some(name) = options.fields.iter().find_map(|text| reserved(text)) {
-        return usage(format!(
-            "-H {name:?}: gRPC itself sends this field: leave it out"
-        ));
+    for text in &options.fields {
+        check_metadata(text)?;
     }
     let fields = fields(options, call.fields())?;
     let body: Arc<[u8]> = if call.is_streamed() {
@@ -113,18 +113,25 @@ pub(crate) fn calls(
     prepared.collect()
 }
 
-/// The name of a field that a call has by itself.
-fn reserved(field: &str) -> Option<&str> {
-    let name = field.split(':').next()?.trim();
-    [
-        "content-type",
-        "te",
-        "grpc-timeout",
-        "grpc-encoding",
-        "grpc-accept-encoding",
-        "content-length",
-    ]
-    .iter()
-    .any(|other| name.eq_ignore_ascii_case(other))
-    .then_some(name)
+/// Refuses fields that a call has by itself, and binary metadata that is not base64.
+fn check_metadata(text: &str) -> Result<(), PlanError> {
+    let (name, value) = text.split_once(':').unwrap_or((text, ""));
+    let (name, value) = (name.trim().to_ascii_lowercase(), value.trim());
+    let way = match name.as_str() {
+        "content-type" | "te" | "grpc-accept-encoding" | "content-length" => "leave it out",
+        "grpc-timeout" => "type --deadline 1s",
+        "grpc-encoding" => "type --gzip",
+        _ => "",
+    };
+    if !way.is_empty() {
+        return usage(format!("-H {name:?}: gRPC itself sends this field: {way}"));
+    }
+    // Padding is optional (gRPC over HTTP/2, "Binary-Header").
+    let is_base64 = STANDARD_NO_PAD.decode(value.trim_end_matches('=')).is_ok();
+    if name.ends_with("-bin") && !is_base64 {
+        return usage(format!(
+            "-H {name:?}: metadata whose name ends in -bin is base64, and {value:?} is not: encode it"
+        ));
+    }
+    Ok(())
 }

@@ -302,10 +302,10 @@ impl Tcp {
         if self.is_ready() {
             return Gone::Closed;
         }
-        let hint = if self.tls.is_some() {
-            ""
-        } else {
-            "; type --h1 for HTTP/1.1"
+        let hint = match &context.plan.call {
+            Some(_) => ", which gRPC needs",
+            None if self.tls.is_some() => "",
+            None => "; type --h1 for HTTP/1.1",
         };
         Gone::Failed(
             Kind::Protocol,

@@ -66,6 +66,8 @@ pub struct Reader {
     length: u32,
     /// Bytes of the prefix that have come, where it is not complete.
     prefix: u8,
+    /// Whether any message was marked as compressed.
+    compressed: bool,
 }
 
 impl Reader {
@@ -74,11 +76,12 @@ impl Reader {
     pub fn count(&mut self, bytes: &[u8], mut each: impl FnMut()) -> Result<(), FrameError> {
         // A whole message by itself, as a short response is.
         if self.is_at_boundary()
-            && let Some((&[0 | 1, a, b, c, d], rest)) = bytes.split_first_chunk::<PREFIX>()
+            && let Some((&[flag @ (0 | 1), a, b, c, d], rest)) = bytes.split_first_chunk::<PREFIX>()
             && let length = u32::from_be_bytes([a, b, c, d])
             && length <= MOST
             && rest.len() == length as usize
         {
+            self.compressed |= flag == 1;
             each();
             return Ok(());
         }
@@ -102,6 +105,7 @@ impl Reader {
             bytes = rest;
             if self.prefix == 0 {
                 check_flag(byte)?;
+                self.compressed |= byte == 1;
                 self.length = 0;
             } else {
                 self.length = self.length << 8 | u32::from(byte);
@@ -122,6 +126,12 @@ impl Reader {
     #[inline]
     pub fn is_at_boundary(&self) -> bool {
         self.left == 0 && self.prefix == 0
+    }
+
+    /// Whether any message so far was marked as compressed.
+    #[inline]
+    pub fn saw_compressed(&self) -> bool {
+        self.compressed
     }
 }
 

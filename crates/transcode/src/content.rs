@@ -12,7 +12,7 @@ use serde::de::{
     value::{MapAccessDeserializer, StrDeserializer},
 };
 
-use crate::{format::Format, problem::Problem, query::DEEPEST};
+use crate::{format::Format, path, problem::Problem, query::DEEPEST};
 
 /// Reads a message; nothing at all is one without fields.
 pub(crate) fn read(
@@ -161,10 +161,19 @@ where
         Err(_) => track.path().to_string(),
         Ok(_) => ".".to_owned(),
     };
+    let (place, reason) = (short(&place), short(&reason.to_string()));
     Err(Problem::invalid(match place.as_str() {
         "." => format!("the content is not the JSON that is wanted: {reason}"),
         place => format!("the content's field {place} is not what is wanted: {reason}"),
     }))
+}
+
+/// What holds words of the caller's, cut where it is long.
+fn short(text: &str) -> String {
+    match path::cut(text, 160) {
+        Some(start) => format!("{start}…"),
+        None => text.to_owned(),
+    }
 }
 
 /// Whether brackets stand in brackets more than `deepest` times.

@@ -26,13 +26,16 @@ pub(crate) fn decode(text: &str, slashes: Slashes) -> Result<Cow<'_, str>, Strin
         return percent_decode_str(text).decode_utf8().map_err(not_text);
     }
     let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find("%2F").into_iter().chain(rest.find("%2f")).min() {
-        bytes.extend(percent_decode_str(&rest[..at]));
-        bytes.extend_from_slice(&rest.as_bytes()[at..at + 3]);
-        rest = &rest[at + 3..];
+    let mut done = 0;
+    // `check_escapes` has seen two digits behind each.
+    for (at, _) in text.match_indices('%') {
+        if text[at + 1..at + 3].eq_ignore_ascii_case("2F") {
+            bytes.extend(percent_decode_str(&text[done..at]));
+            bytes.extend_from_slice(&text.as_bytes()[at..at + 3]);
+            done = at + 3;
+        }
     }
-    bytes.extend(percent_decode_str(rest));
+    bytes.extend(percent_decode_str(&text[done..]));
     match String::from_utf8(bytes) {
         Ok(decoded) => Ok(Cow::Owned(decoded)),
         Err(_) => Err(format!(
@@ -88,9 +91,14 @@ fn offset(path: &str, number: usize) -> Option<usize> {
 
 /// `text` in quotes for a message, cut where it is long: a peer writes it.
 pub(crate) fn shown(text: &str) -> String {
-    const LONGEST: usize = 80;
-    match text.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{:?}…", &text[..end]),
+    match cut(text, 80) {
+        Some(start) => format!("{start:?}…"),
         None => format!("{text:?}"),
     }
+}
+
+/// The start of `text`, where it is longer than `longest` characters.
+pub(crate) fn cut(text: &str, longest: usize) -> Option<&str> {
+    let (end, _) = text.char_indices().nth(longest)?;
+    Some(&text[..end])
 }

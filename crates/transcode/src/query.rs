@@ -101,8 +101,9 @@ pub(crate) fn set(message: &mut DynamicMessage, fields: &[FieldDescriptor], valu
         };
         holder = next;
     }
-    match holder.get_field_mut(leaf).as_list_mut() {
-        Some(list) => list.push(value),
-        None => holder.set_field(leaf, value),
+    if !leaf.is_list() {
+        holder.set_field(leaf, value);
+    } else if let Some(list) = holder.get_field_mut(leaf).as_list_mut() {
+        list.push(value);
     }
 }

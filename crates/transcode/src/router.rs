@@ -124,7 +124,7 @@ impl Router {
         let mut allowed = search.allowed;
         allowed.sort_unstable();
         allowed.dedup();
-        allowed.retain(|&method| method != WEBSOCKET);
+        allowed.retain(|&method| method != WEBSOCKET && method != "*");
         Found::Method(allowed)
     }
 

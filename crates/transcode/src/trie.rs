@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use crate::{
     path::{self, Slashes},
+    rule::WEBSOCKET,
     template::{Segment, Template},
 };
 
@@ -107,17 +108,17 @@ impl Node {
     }
 
     fn route<'t>(&'t self, search: &mut Search<'t, '_>) -> Option<usize> {
-        let fits = |route: &&Route| route.verb.as_deref() == search.verb;
-        let mut whatever = None;
-        for route in self.routes.iter().filter(fits) {
-            if *route.method == *search.method {
-                return Some(route.binding);
-            }
-            if &*route.method == "*" {
-                whatever = Some(route.binding);
-            }
-            search.allowed.push(&route.method);
+        let here = || {
+            let routes = self.routes.iter();
+            routes.filter(|route| route.verb.as_deref() == search.verb)
+        };
+        let named = |name: &str| here().find(|route| *route.method == *name);
+        let any = || named("*").filter(|_| search.method != WEBSOCKET);
+        if let Some(route) = named(search.method).or_else(any) {
+            return Some(route.binding);
         }
-        whatever
+        let others: Vec<&str> = here().map(|route| &*route.method).collect();
+        search.allowed.extend(others);
+        None
     }
 }

@@ -48,6 +48,12 @@ class Arm:
     """Requests in flight on each connection; None where the client decides."""
     in_flight: int | None = None
     """Most requests under way at once."""
+    message: str | None = None
+    """What the messages of a call are written as; None where no service is called."""
+    mode: str | None = None
+    """gRPC: `codec` where every message is encoded and decoded."""
+    tls: bool = True
+    """False: HTTP/1.1 without TLS."""
 
 
 def race_arm(version: str, connections: int, streams: int) -> Arm:

@@ -10,18 +10,21 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from trilane.lab.analysis.measures import Json
-from trilane.lab.clients import contenders, reference
+from trilane.lab.clients import call_reference, contenders, go_bench, reference
 from trilane.lab.clients.contenders import BadContender, Contender, ContenderFailed
-from trilane.lab.clients.executor import Setting, is_engine
+from trilane.lab.clients.executor import Setting, is_benchmark, is_engine
+from trilane.lab.clients.go_bench import Module
 from trilane.lab.clients.plan import header_fields
 from trilane.lab.clients.reference import NoReference, Reference
 from trilane.lab.design import places
 from trilane.lab.design.form import Form
+from trilane.lab.design.vocabulary import MESSAGES
 from trilane.lab.design.workload import ArmSpec, Workload, write_body
 from trilane.lab.keeping.journal import Journal
 from trilane.lab.machine import facts as machine
 from trilane.lab.machine.meter import Meter
 from trilane.lab.serving import targets
+from trilane.lab.serving.calls import Call
 from trilane.lab.serving.relay import Relay, RelayFailed, open_relay
 from trilane.lab.serving.targets import Target, TargetFailed
 
@@ -52,6 +55,10 @@ class Bench:
     _body_files: dict[int, Path] = field(default_factory=dict)
     """By size."""
     _skipped: dict[str, str] = field(default_factory=dict)
+    _calls: dict[tuple[str, ...], Reference] = field(default_factory=dict)
+    """What calls answer, checked: by server, origin, version and format."""
+    _modules: dict[str, Module] = field(default_factory=dict)
+    """Go modules that are built, by name."""
 
     @classmethod
     @contextlib.contextmanager
@@ -63,7 +70,8 @@ class Bench:
         server_cpus, client_cpus, pinning = _pinning(form)
         versions: dict[str, set[str]] = {}
         for arm in form.arms:
-            versions.setdefault(arm.server, set()).add(arm.version)
+            if not is_benchmark(arm):
+                versions.setdefault(arm.server, set()).add(_spoken(arm))
         spoken = {arm.version for arm in form.arms}
         # As in a race: QUIC brings CUBIC, and another controller under TCP is another experiment.
         cubic = "h3" in spoken and machine.may_use_congestion_control("cubic")
@@ -97,7 +105,7 @@ class Bench:
 
     def command(self, arm: ArmSpec) -> Callable[[], Sequence[str]] | None:
         """How to start the arm's client; None for our engine."""
-        if is_engine(arm):
+        if is_engine(arm) or is_benchmark(arm):
             return None
         client = self._clients[arm.client]
 
@@ -111,6 +119,8 @@ class Bench:
 
     def setting(self, form: Form, arm: ArmSpec) -> Setting:
         """Where the arm runs; raises `Unavailable`."""
+        if is_benchmark(arm):
+            return self._in_process(arm)
         target = self._target(arm.server)
         origin = self.origin_of(arm)
         road = self._road(arm) if arm.delay_s else None
@@ -128,11 +138,28 @@ class Bench:
             passes=2 if road is not None else 1,
             congestion_control=self.congestion_control,
             body_file=self._body_file(form.workload),
+            call=_call(arm),
+        )
+
+    def _in_process(self, arm: ArmSpec) -> Setting:
+        """A benchmark has no server but its own."""
+        module = self._module(arm.server)
+        try:
+            binary = go_bench.binary(module, arm.benchmark or "")
+        except go_bench.NotReady as error:
+            raise Unavailable(str(error)) from error
+        return Setting(
+            origin="",
+            cacert=None,
+            meter=None,
+            reference=Reference((), complete=False),
+            cpus=None,
+            benchmark=(module, binary),
         )
 
     def origin_of(self, arm: ArmSpec) -> str:
-        """Scheme, host and port that the arm's client is given."""
-        return self._origin(arm, arm.version)
+        """Scheme, host and port that the arm's client is given; empty where it is its server."""
+        return "" if is_benchmark(arm) else self._origin(arm, _spoken(arm))
 
     def server_name(self, arm: ArmSpec) -> str | None:
         """The server of an arm where it is ours."""
@@ -143,6 +170,10 @@ class Bench:
         """What is known of the servers, by name."""
         known = {name: dict(target.facts) for name, target in self._targets.items()}
         return next(iter(known.values())) if len(known) == 1 else known
+
+    def modules(self) -> list[Path]:
+        """Folders of the Go modules whose benchmarks are measured."""
+        return [module.folder for module in self._modules.values()]
 
     def begin_run(self, arm: ArmSpec) -> None:
         """Begin to count what the emulated network does in the arm's next run."""
@@ -160,7 +191,26 @@ class Bench:
         return did.invalid(), did.suspect()
 
     def _make_ready(self, form: Form, say: Callable[[str], None]) -> None:
-        for name in sorted({arm.client for arm in form.arms if not is_engine(arm)}):
+        self._make_benchmarks_ready(form, say)
+        self._make_clients_ready(form, say)
+        for arm in form.arms:
+            lacking = None if arm.name in self._skipped else _lacks(arm)
+            if lacking:
+                self.skip(arm.name, lacking)
+        for name in sorted({arm.server for arm in form.arms if not is_benchmark(arm)}):
+            arms = [a for a in form.arms if a.server == name and a.name not in self._skipped]
+            if not arms:
+                continue
+            say(f"starting {name}")
+            try:
+                self._target(name)
+            except Unavailable as error:
+                for arm in arms:
+                    self.skip(arm.name, str(error))
+
+    def _make_clients_ready(self, form: Form, say: Callable[[str], None]) -> None:
+        others = {a.client for a in form.arms if not is_engine(a) and not is_benchmark(a)}
+        for name in sorted(others):
             arms = [arm for arm in form.arms if arm.client == name]
             client = self._clients.get(name)
             reason = f"there is no contender {name}" if client is None else client.missing()
@@ -174,16 +224,27 @@ class Bench:
                 lacking = reason or (client and client.lacks(arm.version, arm.strategy))
                 if lacking:
                     self.skip(arm.name, lacking)
-        for name in sorted({arm.server for arm in form.arms}):
-            arms = [a for a in form.arms if a.server == name and a.name not in self._skipped]
-            if not arms:
-                continue
-            say(f"starting {name}")
+
+    def _make_benchmarks_ready(self, form: Form, say: Callable[[str], None]) -> None:
+        for name in sorted({arm.server for arm in form.arms if is_benchmark(arm)}):
+            say(f"building the benchmarks of {name}")
             try:
-                self._target(name)
+                self._module(name)
             except Unavailable as error:
-                for arm in arms:
-                    self.skip(arm.name, str(error))
+                for arm in form.arms:
+                    if is_benchmark(arm) and arm.server == name:
+                        self.skip(arm.name, str(error))
+
+    def _module(self, name: str) -> Module:
+        if name not in self._modules:
+            folders = [place / name for place in places.servers() if (place / name).is_dir()]
+            if not folders:
+                raise Unavailable(f"there is no folder {name} in servers/")
+            try:
+                self._modules[name] = go_bench.ready(name, folders[0])
+            except go_bench.NotReady as error:
+                raise Unavailable(str(error)) from error
+        return self._modules[name]
 
     def _body_file(self, workload: Workload) -> Path | None:
         """The file that a workload sends, made once: while it is new it is in memory as well."""
@@ -201,7 +262,9 @@ class Bench:
             try:
                 config = targets.find(name)
                 # HTTP/1.1 as well, over which an independent client reads what is served.
-                wanted = {*self._versions[name], *({"h1"} & set(config.versions))}
+                there = set(config.versions)
+                asked = {a for a in self._versions[name] if a in there} or self._versions[name]
+                wanted = {*asked, *({"h1"} & there)}
                 self._targets[name] = self._stack.enter_context(
                     targets.open_target(
                         name,
@@ -227,12 +290,29 @@ class Bench:
                 raise Unavailable(str(error)) from error
         return self._relays[key]
 
+    def _checked_call(self, target: Target, arm: ArmSpec) -> Reference:
+        origin, message = self._origin(arm, _spoken(arm)), arm.message or ""
+        call = _call(arm)
+        if call is None:
+            raise Unavailable(f"{arm.server} has no calls in {MESSAGES[message]}")
+        key = (arm.server, origin, arm.version, message)
+        if key not in self._calls:
+            try:
+                self._calls[key] = call_reference.read(
+                    call, message, arm.version, origin, target.cacert
+                )
+            except NoReference as error:
+                raise Unavailable(str(error)) from error
+        return self._calls[key]
+
     def _origin(self, arm: ArmSpec, version: str) -> str:
         if arm.delay_s:
             return self._road(arm).origins[version]
         return self._target(arm.server).origins[version]
 
     def _reference(self, target: Target, arm: ArmSpec, workload: Workload) -> Reference:
+        if arm.message is not None:
+            return self._checked_call(target, arm)
         origin = self._origin(arm, arm.version)
         # The same authority as the client's, because pages may name it; HTTP/1.1 where it is.
         if "h1" in target.origins:
@@ -249,6 +329,32 @@ class Bench:
             except NoReference as error:
                 raise Unavailable(str(error)) from error
         return self._references[key]
+
+
+def _spoken(arm: ArmSpec) -> str:
+    """The version whose origin an arm uses: HTTP/1.1 without TLS is where h2c is."""
+    return arm.version if arm.tls else "h2c"
+
+
+def _call(arm: ArmSpec) -> Call | None:
+    """How the arm's server is asked; None where the workload is no call."""
+    return None if arm.message is None else targets.find(arm.server).calls.get(arm.message)
+
+
+def _lacks(arm: ArmSpec) -> str | None:
+    """Why the arm's server cannot be asked so; None where it can, or is not known."""
+    if is_benchmark(arm):
+        return None
+    try:
+        config = targets.find(arm.server)
+    except TargetFailed:
+        return None
+    if _spoken(arm) not in config.versions:
+        plain = " without TLS" if not arm.tls else ""
+        return f"{config.name} does not speak {arm.version}{plain}"
+    if arm.message is not None and arm.message not in config.calls:
+        return f"{config.name} has no calls in {MESSAGES[arm.message]}"
+    return None
 
 
 def _pinning(form: Form) -> tuple[str | None, Sequence[int] | None, str]:

@@ -28,15 +28,15 @@ from trilane.lab.bench import Bench, Unavailable
 from trilane.lab.clients import syscalls
 from trilane.lab.clients.contender_run import RunFailed
 from trilane.lab.clients.executor import Executor, first_path
+from trilane.lab.clock import Clock
 from trilane.lab.design.experiment import Experiment
 from trilane.lab.design.form import Form
 from trilane.lab.design.workload import ArmSpec
-from trilane.lab.keeping import store
+from trilane.lab.keeping import benchmarks, store
 from trilane.lab.keeping.journal import Journal, Line
 from trilane.lab.machine import facts as machine
 from trilane.lab.serving.relay import RelayFailed
 
-_FIRST_GUESS_S = 2.0
 _MILLISECONDS = 1e3
 
 
@@ -288,6 +288,9 @@ def _conduct(study: _Study, watcher: Watcher) -> Result:
             skipped=bench.skipped,
         )
     )
+    file = benchmarks.write(journal.folder, [line.sample.run for line in done if line.sample.run])
+    if file is not None:
+        made["benchstat"] = benchmarks.benchstat(file, bench.modules())
     store.write_json(journal.folder / "result.json", made)
     status = "interrupted" if interrupted else "complete"
     journal.write_manifest(study.manifest(status, planned, facts))
@@ -339,7 +342,7 @@ def _make_runs(
     """Make every run that is not done yet; whether Ctrl-C ended it."""
     made = {_key(line) for line in done}
     points = [point for _, point in form.points()]
-    clock = _Clock(planned, made)
+    clock = Clock(planned, made)
     watcher.begin(len(planned), len(made))
     failed_in_a_row = 0
     try:
@@ -394,26 +397,6 @@ def _judge_network(run: Json, invalid: str | None, suspect: str | None) -> None:
         validity["verdict"] = "invalid"
     elif suspect and validity["verdict"] == "valid":
         validity["verdict"] = "suspect"
-
-
-class _Clock:
-    """Seconds left, from what runs of the same arm at the same point took."""
-
-    def __init__(self, planned: Sequence[Entry], made: set[tuple[int, int, str, int]]) -> None:
-        self._open = [entry for entry in planned if entry.key not in made]
-        self._seen: dict[tuple[int, str], list[float]] = {}
-
-    def took(self, entry: Entry, seconds: float) -> None:
-        self._open.remove(entry)
-        self._seen.setdefault((entry.point, entry.arm), []).append(seconds)
-
-    def left_s(self) -> float:
-        known = [seconds for some in self._seen.values() for seconds in some]
-        default = sum(known) / len(known) if known else _FIRST_GUESS_S
-        return sum(
-            sum(some) / len(some) if (some := self._seen.get((entry.point, entry.arm))) else default
-            for entry in self._open
-        )
 
 
 def _key(line: Line) -> tuple[int, int, str, int]:
@@ -487,6 +470,9 @@ def arm_of(spec: ArmSpec, bench: Bench) -> Arm:
         connections=spec.connections,
         streams=spec.streams,
         in_flight=spec.in_flight,
+        message=spec.message,
+        mode=spec.mode,
+        tls=spec.tls,
     )
 
 

@@ -81,6 +81,11 @@ impl CallPlan {
                 "--messages 0: a call of {method} sends at least one: type --messages 1"
             )));
         }
+        if call.deadline == Some(Duration::ZERO) {
+            return Err(PlanError::Usage(
+                "--deadline 0 leaves no time for an answer: type --deadline 1s".to_owned(),
+            ));
+        }
         let frames: Vec<_> = call
             .messages
             .iter()

@@ -40,6 +40,10 @@ impl Events for CallSink<'_, '_> {
         }
         let state = self.state(id);
         state.read_status(head.fields);
+        state.has_encoding = head
+            .fields
+            .first(b"grpc-encoding")
+            .is_some_and(|encoding| encoding != b"identity");
         if head.status != 200 {
             let code = status::of_http(head.status).name();
             let text = format!("HTTP status {}, which is {code} in gRPC", head.status);
@@ -48,10 +52,7 @@ impl Events for CallSink<'_, '_> {
         }
         let kind = head.fields.first(b"content-type").unwrap_or_default();
         if !is_grpc(kind) {
-            let kind = String::from_utf8_lossy(kind)
-                .chars()
-                .take(80)
-                .collect::<String>();
+            let kind = shown(kind);
             state.break_off(Kind::Protocol, || {
                 format!("the content-type of the response is {kind:?}, not application/grpc")
             });
@@ -126,25 +127,30 @@ impl Events for CallSink<'_, '_> {
 
 impl State {
     fn read_status(&mut self, fields: Fields<'_>) {
-        let Some(value) = fields.first(b"grpc-status") else {
+        let mut values = fields
+            .iter()
+            .filter(|(name, _)| *name == b"grpc-status")
+            .map(|(_, value)| value);
+        let Some(value) = values.next() else {
             return;
         };
-        let Some(code) = status::parse(value) else {
-            let shown = String::from_utf8_lossy(value)
-                .chars()
-                .take(40)
-                .collect::<String>();
+        if let Some(other) = values.find(|other| *other != value) {
+            let (one, other) = (shown(value), shown(other));
             self.break_off(Kind::Protocol, || {
-                format!("grpc-status is {shown:?}, not a number from 0 to 16")
+                format!("grpc-status came twice, as {one:?} and as {other:?}")
+            });
+            return;
+        }
+        let Some(code) = status::parse(value) else {
+            let value = shown(value);
+            self.break_off(Kind::Protocol, || {
+                format!("grpc-status is {value:?}, not a number from 0 to 16")
             });
             return;
         };
         let text = match code {
             status::Code::Ok => String::new(),
-            _ => fields
-                .first(b"grpc-message")
-                .map(status::message)
-                .unwrap_or_default(),
+            _ => in_words(code, value, fields.first(b"grpc-message")),
         };
         self.status = Some((code, text));
     }
@@ -162,11 +168,17 @@ impl State {
         let mut received = self.received;
         let mut undecodable = None;
         let cut = match &mut self.collector {
-            None => self.reader.count(bytes, || received += 1),
+            None => {
+                let result = self.reader.count(bytes, || received += 1);
+                self.saw_compressed = self.reader.saw_compressed();
+                result
+            }
             Some(collector) => {
                 let begun = Instant::now();
+                let saw_compressed = &mut self.saw_compressed;
                 let result = collector.feed(bytes, |compressed, message| {
                     received += 1;
+                    *saw_compressed |= compressed;
                     if undecodable.is_none() {
                         undecodable = decode(&plan.call.method, compressed, message).err();
                     }
@@ -198,12 +210,7 @@ impl State {
         match &self.status {
             // Whatever else there is to say of an answer, the status is what the server meant.
             Some((code, text)) if *code != status::Code::Ok => {
-                let colon = if text.is_empty() { "" } else { ": " };
-                let (number, name) = (*code as u32, code.name());
-                return Err((
-                    Kind::Status,
-                    format!("grpc-status {number} {name}{colon}{text}"),
-                ));
+                return Err((Kind::Status, text.clone()));
             }
             _ => (),
         }
@@ -221,6 +228,10 @@ impl State {
             let text = "the response has no grpc-status, neither in its head nor in trailers";
             return Err((Kind::Protocol, text.to_owned()));
         }
+        if self.saw_compressed && !self.has_encoding {
+            let text = "a message is marked as compressed, and no grpc-encoding says how";
+            return Err((Kind::Protocol, text.to_owned()));
+        }
         if !plan.receives_stream() && self.received != 1 {
             let received = self.received;
             let text = format!("{received} messages came with status OK where one belongs");
@@ -228,6 +239,27 @@ impl State {
         }
         Ok(())
     }
+}
+
+/// The beginning of what a server sent.
+fn shown(value: &[u8]) -> String {
+    String::from_utf8_lossy(value).chars().take(80).collect()
+}
+
+/// A status that is not OK, as it came.
+fn in_words(code: status::Code, value: &[u8], message: Option<&[u8]>) -> String {
+    let (value, name) = (shown(value), code.name());
+    let mut text = if value == (code as u32).to_string() {
+        format!("grpc-status {value} {name}")
+    } else {
+        format!("grpc-status {value}, which counts as {name}")
+    };
+    let message = message.map(status::message).unwrap_or_default();
+    if !message.is_empty() {
+        text.push_str(": ");
+        text.push_str(&message);
+    }
+    text
 }
 
 /// Whether a content-type is `application/grpc`, alone, with a suffix or with parameters.

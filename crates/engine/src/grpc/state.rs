@@ -21,8 +21,11 @@ pub(crate) struct State {
     pub(super) reader: Reader,
     /// In the mode `codec`: what has come of a message.
     pub(super) collector: Option<Collector>,
-    /// What `grpc-status` said, and `grpc-message` where it was not OK.
+    /// What `grpc-status` said, and in words what there is to say where it was not OK.
     pub(super) status: Option<(Code, String)>,
+    /// Whether the response says how its messages are compressed.
+    pub(super) has_encoding: bool,
+    pub(super) saw_compressed: bool,
     /// The first thing that was wrong with the response.
     pub(super) broken: Option<(Kind, String)>,
     pub(super) received: usize,
@@ -58,6 +61,8 @@ impl State {
             reader: Reader::default(),
             collector: None,
             status: None,
+            has_encoding: false,
+            saw_compressed: false,
             broken: None,
             received: 0,
             last: 0,

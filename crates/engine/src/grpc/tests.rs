@@ -96,6 +96,13 @@ fn what_cannot_be_called_is_told() {
     assert!(refusal(none, |_| ()).contains("--messages 1"));
     let field = |text: &str| refusal(unary(), |options| options.fields = vec![text.into()]);
     assert!(field("TE: trailers").contains("leave it out"));
+    assert!(field("grpc-timeout: 1S").contains("--deadline"));
+    assert!(field("a-bin: not base 64!").contains("a-bin"));
+    let immediate = Call {
+        deadline: Some(Duration::ZERO),
+        ..unary()
+    };
+    assert!(refusal(immediate, |_| ()).contains("--deadline 1s"));
     assert!(field("nonsense").contains("is not a header"));
     let query = refusal(unary(), |options| {
         options.urls = vec!["http://a.example/?a=b".into()];
@@ -310,7 +317,7 @@ fn unary(script: impl FnOnce(&mut Flight<'_>)) -> (Kind, String) {
 fn a_call_that_failed_is_counted_by_what_was_wrong() {
     let grpc = ("content-type", "application/grpc");
     type Case<'a> = (Kind, &'a str, &'a dyn Fn(&mut Flight<'_>));
-    let cases: [Case<'_>; 9] = [
+    let cases: [Case<'_>; 12] = [
         (
             Kind::Status,
             "grpc-status 13 INTERNAL: all is lost",
@@ -363,6 +370,24 @@ fn a_call_that_failed_is_counted_by_what_was_wrong() {
         }),
         (Kind::Body, "0 messages came with status OK", &|flight| {
             flight.ok_head();
+            flight.end(Some(&[("grpc-status", "0")]));
+        }),
+        (
+            Kind::Status,
+            "grpc-status 99, which counts as UNKNOWN",
+            &|flight| {
+                flight.ok_head();
+                flight.end(Some(&[("grpc-status", "99")]));
+            },
+        ),
+        (Kind::Protocol, "as \"0\" and as \"13\"", &|flight| {
+            flight.ok_head();
+            flight.message(b"");
+            flight.end(Some(&[("grpc-status", "0"), ("grpc-status", "13")]));
+        }),
+        (Kind::Protocol, "no grpc-encoding", &|flight| {
+            flight.ok_head();
+            flight.sink().data(ID, &[1, 0, 0, 0, 0]);
             flight.end(Some(&[("grpc-status", "0")]));
         }),
         (Kind::Protocol, "7", &|flight| {

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may end so")]
 
 mod cases;
+mod differences;
 mod peer;
 #[path = "../support/mod.rs"]
 mod support;
@@ -154,7 +155,7 @@ fn requests_become_what_vanguard_makes_of_them() {
             ));
         }
     }
-    for &(case, status, field, reason) in cases::DIFFERENT {
+    for &(case, status, field, reason) in differences::DIFFERENT {
         let ours = ours(&router, case);
         let theirs = theirs(&peer, &pool, case);
         let is_as_told = match &ours {

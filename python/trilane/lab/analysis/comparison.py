@@ -306,6 +306,7 @@ def _arm(observed: Observed, table: Table, arm: Arm, problems: list[str]) -> Jso
         "strategy": arm.strategy,
         "session": arm.session,
         "network": arm.network,
+        **({"message": arm.message, "mode": arm.mode, "tls": arm.tls} if arm.message else {}),
         "runs": [sample.run for sample in samples if sample.run is not None],
         "samples": [
             {

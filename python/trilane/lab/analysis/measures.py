@@ -18,7 +18,7 @@ class Measure:
     name: str
     label: str
     unit: str
-    """1/s, s, us, B, % or 1 (a count)."""
+    """1/s, s, us, ns, B, % or 1 (a count)."""
     better: Literal["higher", "lower"]
     read: Reader
     """Value from a `trilane.run/1` and from the server's cost in that run; None where unknown."""
@@ -69,6 +69,14 @@ def _per_answer(total: Reader) -> Reader:
 def _payload(run: Json, _server: Server) -> float | None:
     counted = run["bytes"]
     return None if counted is None else float(counted["sent"] + counted["received"])
+
+
+def _sent(run: Json, _server: Server) -> float | None:
+    return None if run["bytes"] is None else float(run["bytes"]["sent"])
+
+
+def _received(run: Json, _server: Server) -> float | None:
+    return None if run["bytes"] is None else float(run["bytes"]["received"])
 
 
 def _switches(run: Json, _server: Server) -> float | None:
@@ -123,6 +131,10 @@ SERVER_CPU = Measure(
 BYTES = Measure(
     "bytes_per_request", "payload bytes per request", "B", "lower", _per_answer(_payload)
 )
+SENT = Measure("sent_bytes_per_request", "bytes sent per request", "B", "lower", _per_answer(_sent))
+RECEIVED = Measure(
+    "received_bytes_per_request", "bytes received per request", "B", "lower", _per_answer(_received)
+)
 WIRE = Measure(
     "wire_bytes_per_request",
     "bytes on the wire per request",
@@ -141,6 +153,24 @@ SYSCALLS = Measure(
     "syscalls_per_request", "system calls per request", "1", "lower", _at("syscalls", "per_request")
 )
 PEAK_RSS = Measure("peak_rss_bytes", "peak memory", "B", "lower", _at("process", "peak_rss_bytes"))
+NS_PER_OP = Measure("ns_per_op", "time per operation", "ns", "lower", _at("benchmark", "ns_per_op"))
+ALLOC_BYTES = Measure(
+    "alloc_bytes_per_op",
+    "bytes allocated per operation",
+    "B",
+    "lower",
+    _at("benchmark", "alloc_bytes_per_op"),
+)
+ALLOCS = Measure(
+    "allocs_per_op", "allocations per operation", "1", "lower", _at("benchmark", "allocs_per_op")
+)
+CPU_PER_OP = Measure(
+    "cpu_us_per_op",
+    "CPU of both ends per operation",
+    "us",
+    "lower",
+    _at("benchmark", "cpu_us_per_op"),
+)
 
 MEASURES = (
     RATE,
@@ -160,10 +190,16 @@ MEASURES = (
     CPU_PER_GIB,
     SERVER_CPU,
     BYTES,
+    SENT,
+    RECEIVED,
     WIRE,
     SWITCHES,
     SYSCALLS,
     PEAK_RSS,
+    NS_PER_OP,
+    ALLOC_BYTES,
+    ALLOCS,
+    CPU_PER_OP,
 )
 RACE = (RATE, P50, P99, CLIENT_CPU, SERVER_CPU, BYTES)
 """What a race shows."""

@@ -16,10 +16,14 @@ from trilane.lab.analysis.measures import Json
 from trilane.lab.clients.contender_run import RunFailed, stop_group
 from trilane.lab.clients.observe import LOOPBACK, Instant, Watch, interface_bytes
 from trilane.lab.clients.plan import header_fields
+from trilane.lab.design import places
 from trilane.lab.design.workload import ArmSpec, Workload
 from trilane.lab.process import told
+from trilane.lab.serving.calls import Call
 
 PROGRAM = (sys.executable, "-m", "trilane", "load")
+DEFINITION = "trilane/library/v1/library.proto"
+"""The service that is called, in the folder of definitions."""
 # Exit codes of `trilane load` that come with a result: ok, gate breached, measurement invalid.
 _WITH_RESULT = frozenset({0, 3, 4})
 _WAIT_S = 0.002
@@ -38,6 +42,8 @@ class EnginePlan:
     cpus: Sequence[int] | None = None
     congestion_control: str | None = None
     body_file: Path | None = None
+    call: Call | None = None
+    """What a workload of kind `call` asks of the arm's server."""
     program: Sequence[str] = PROGRAM
 
     @property
@@ -45,7 +51,7 @@ class EnginePlan:
         """Requests of one run; None when a duration ends it."""
         if self.workload.duration_s is not None:
             return None
-        if self.workload.kind == "urls":
+        if self.workload.kind in {"urls", "call"}:
             return (self.workload.count or len(self.paths)) * self.workload.repeat
         return len(self.paths) * self.workload.repeat
 
@@ -59,20 +65,21 @@ class EnginePlan:
             if count is not None
             else ["-d", f"{workload.duration_s:g}s", "--warmup", f"{workload.warmup_s:g}s"]
         )
-        fields = [f"{name}: {value}" for name, value in header_fields(arm, workload)]
-        if not any(field.lower().startswith("accept-encoding:") for field in fields):
+        fields = [f"{name}: {value}" for name, value in self._fields()]
+        coded = any(field.lower().startswith("accept-encoding:") for field in fields)
+        if not coded and not self._is_grpc:
             # As the contenders say it, so that all ask for the same.
             fields.append(f"accept-encoding: {'gzip' if arm.gzip else 'identity'}")
         return [
             *self.program,
-            *(self.origin.rstrip("/") + path for path in self.paths),
+            *(self.origin.rstrip("/") + path for path in ([""] if self._is_grpc else self.paths)),
             f"--{arm.version}",
             *("-c", str(connections), "-m", str(streams)),
             *("-t", str(min(arm.threads or 1, connections) if arm.strategy == "load" else 1)),
             *ends,
-            *("--timeout", f"{workload.timeout_s:g}s", "-X", workload.method),
+            *("--timeout", f"{workload.timeout_s:g}s"),
+            *self._asked(body),
             *(word for field in fields for word in ("-H", field)),
-            *(("-b", f"@{body}") if body else ()),
             *(("--cacert", self.cacert) if self.cacert else ()),
             *(("--cpu", ",".join(map(str, self.cpus))) if self.cpus else ()),
             *(
@@ -81,6 +88,32 @@ class EnginePlan:
                 else ()
             ),
             *("--format", "json", "-o", str(file)),
+        ]
+
+    @property
+    def _is_grpc(self) -> bool:
+        return self.call is not None and self.call.message is not None
+
+    def _fields(self) -> list[tuple[str, str]]:
+        """Header fields: those of the arm, then those of the call that it does not say itself."""
+        fields = [(name, value) for name, value in header_fields(self.arm, self.workload)]
+        said = {name.lower() for name, _ in fields}
+        own = self.call.headers if self.call else ()
+        return fields + [(name, value) for name, value in own if name.lower() not in said]
+
+    def _asked(self, body: Path | None) -> list[str]:
+        """Method and content, or the method of the service and its message."""
+        call = self.call
+        if call is None or call.message is None:
+            method = self.workload.method if call is None else call.method
+            return ["-X", method, *(("-b", f"@{body}") if body else ())]
+        definition = places.shipped("proto") / DEFINITION
+        schema = ["--proto", str(definition), "--proto-path", str(places.shipped("proto"))]
+        return [
+            *("--grpc", call.path.removeprefix("/"), "-b", call.message),
+            # Otherwise the engine asks the server what its methods look like.
+            *(schema if definition.is_file() else ()),
+            *(("--grpc-mode", self.arm.mode) if self.arm.mode else ()),
         ]
 
 
@@ -101,9 +134,10 @@ def prepared(plan: EnginePlan, requests: int | None = None) -> Iterator[tuple[li
     """Argument vector of a run and the file of its result, for as long as the context."""
     with tempfile.TemporaryDirectory(prefix="trilane-") as folder:
         body = plan.body_file
-        if plan.workload.body is not None:
+        content = plan.workload.body if plan.call is None else plan.call.body
+        if content is not None:
             body = Path(folder) / "body"
-            body.write_bytes(plan.workload.body)
+            body.write_bytes(content)
         file = Path(folder) / "run.json"
         yield plan.command(file, body, requests), file
 

@@ -11,15 +11,18 @@ from typing import Any
 
 from trilane.lab.analysis.measures import P99, SYSCALLS, Json
 from trilane.lab.arms import ENGINE
-from trilane.lab.clients import as_run, contender_run, engine_run, syscalls
+from trilane.lab.clients import as_run, contender_run, engine_run, go_bench, syscalls
 from trilane.lab.clients.contender_run import RunFailed
 from trilane.lab.clients.engine_run import EnginePlan
+from trilane.lab.clients.go_bench import Module
 from trilane.lab.clients.plan import contender_plan
 from trilane.lab.clients.reference import Reference
 from trilane.lab.design.form import Form
+from trilane.lab.design.vocabulary import GO_BENCH
 from trilane.lab.design.workload import ArmSpec
 from trilane.lab.keeping import store
 from trilane.lab.machine.meter import Meter
+from trilane.lab.serving.calls import Call
 
 # What a run may take beyond its own work: start-up, handshakes, report.
 _SLACK_S = 30.0
@@ -27,6 +30,7 @@ _SLACK_S = 30.0
 _LONGEST_S = 1800.0
 _PROBE_S = 1.0
 _PROBE_REQUESTS = 2
+_TRIES = 4
 _TOO_FEW = re.compile(r"too few for a p\d")
 
 
@@ -44,6 +48,10 @@ class Setting:
     congestion_control: str | None = None
     body_file: Path | None = None
     """What a workload whose body is a file sends."""
+    call: Call | None = None
+    """How the server is asked, for a workload of kind `call`."""
+    benchmark: tuple[Module, Path] | None = None
+    """The module of the arm's benchmark, and the test binary that has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +90,13 @@ class Executor:
 
     def run(self, name: str) -> tuple[Json, Json | None]:
         """One run, and what the server spent on it; raises `RunFailed`."""
-        if self.command is None:
+        if self.setting.benchmark is not None:
+            run, server = self._benchmark(name, *self.setting.benchmark), None
+        elif self.command is None:
             run, server = self._engine(name)
         else:
             run, server = self._contender(name, self.command())
-        if SYSCALLS.name in self.form.measures:
+        if SYSCALLS.name in self.form.measures and self.setting.benchmark is None:
             run["syscalls"] = self._syscalls()
         return run, server
 
@@ -94,8 +104,20 @@ class Executor:
     def _limit_s(self) -> float:
         workload = self.form.workload
         if workload.duration_s is not None:
-            return workload.duration_s + workload.warmup_s + workload.timeout_s + _SLACK_S
+            own = workload.duration_s + workload.warmup_s + workload.timeout_s
+            # Go tries how many iterations fill the time, and may overshoot.
+            return _SLACK_S + own * (_TRIES if self.setting.benchmark is not None else 1)
         return _LONGEST_S
+
+    def _benchmark(self, name: str, module: Module, binary: Path) -> Json:
+        return go_bench.run(
+            module,
+            binary,
+            self.arm,
+            self.form.workload,
+            log=self.folder / f"{name}.log",
+            limit_s=self._limit_s,
+        )
 
     def _contender(self, name: str, command: Sequence[str]) -> tuple[Json, Json | None]:
         arm, workload, setting = self.arm, self.form.workload, self.setting
@@ -134,12 +156,16 @@ class Executor:
             passes=setting.passes,
         )
         run = _only_what_was_asked(run, self.form)
+        if setting.call is not None:
+            _judge_body(run, setting.reference)
         return run, None if meter is None else _plain(meter.stop(run))
 
     def _engine_plan(self) -> EnginePlan:
         setting = self.setting
         workload = self.form.workload
         paths = setting.reference.paths if workload.kind != "urls" else workload.paths
+        if setting.call is not None:
+            paths = [setting.call.path]
         return EnginePlan(
             arm=self.arm,
             workload=workload,
@@ -149,6 +175,7 @@ class Executor:
             cpus=setting.cpus,
             congestion_control=setting.congestion_control,
             body_file=setting.body_file,
+            call=setting.call,
         )
 
     def _syscalls(self) -> Json | None:
@@ -187,12 +214,18 @@ def first_path(form: Form) -> str:
         return workload.index or "/"
     if workload.kind == "crawl":
         return workload.start or "/"
-    return workload.paths[0]
+    # A call has the path that its server wants, a benchmark none.
+    return workload.paths[0] if workload.paths else ""
 
 
 def is_engine(arm: ArmSpec) -> bool:
     """Whether the arm is run by our own load engine."""
     return arm.client == ENGINE
+
+
+def is_benchmark(arm: ArmSpec) -> bool:
+    """Whether the arm is a benchmark of Go's."""
+    return arm.client == GO_BENCH
 
 
 def _finish(command: Sequence[str], log: Path, limit_s: float) -> None:
@@ -218,6 +251,20 @@ def _only_what_was_asked(run: Json, form: Form) -> Json:
         if not validity["reasons"]:
             validity["verdict"] = "valid"
     return run
+
+
+def _judge_body(run: Json, reference: Reference) -> None:
+    """Invalid where the engine read another answer than the clients that checked it."""
+    body = run["target"]["body"]
+    if body is None or not reference.digests or not run["requests"]["ok"]:
+        return
+    (_, crc), size = reference.digests[0], reference.sizes[0]
+    if (body["bytes"], body["crc32"]) != (size, f"{crc:08x}"):
+        run["validity"]["verdict"] = "invalid"
+        run["validity"]["reasons"].append(
+            f"the answer had {body['bytes']} bytes with CRC-32 {body['crc32']}, but when it was "
+            f"checked {size} bytes with {crc:08x}"
+        )
 
 
 def _plain(cost: Any) -> Json | None:

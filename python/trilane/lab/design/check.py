@@ -87,7 +87,7 @@ def _arms(form: Form, key: Key) -> None:
                 f"there are two arms named {arm.name!r}: name one of them", (*where, "name")
             )
         seen.add(arm.name)
-        check_arm(arm, values, where)
+        check_arm(arm, form.workload.kind, values, where)
     _known(form.baseline, seen, (*key, "baseline"))
     if form.sweep is not None:
         for index, value in enumerate(form.sweep.values):

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import re
 
+from trilane.lab.arms import ENGINE
 from trilane.lab.design.bad_experiment import BadExperiment, Key
-from trilane.lab.design.vocabulary import MULTIPLEXED, STRATEGIES, VERSIONS
+from trilane.lab.design.vocabulary import (
+    GO_BENCH,
+    GRPC_MODES,
+    MESSAGES,
+    MULTIPLEXED,
+    STRATEGIES,
+    VERSIONS,
+)
 from trilane.lab.design.words import is_not
 from trilane.lab.design.workload import ArmSpec
 
@@ -28,8 +36,11 @@ _MAKES = {
 }
 
 
-def check_arm(arm: ArmSpec, values: tuple[float, ...] | None, key: Key) -> None:
-    """Refuse what no client can do; `values` are those of the sweep."""
+_BENCHMARK = re.compile(r"Benchmark[^\s/]*(/[^\s/]+)*")
+
+
+def check_arm(arm: ArmSpec, kind: str, values: tuple[float, ...] | None, key: Key) -> None:
+    """Refuse what no client can do; `kind` is the workload's, `values` are those of the sweep."""
     if not arm.title.strip():
         raise BadExperiment("is empty", (*key, "title"))
     if not _FOLDER.fullmatch(arm.client):
@@ -45,8 +56,63 @@ def check_arm(arm: ArmSpec, values: tuple[float, ...] | None, key: Key) -> None:
     if arm.delay_s < 0:
         raise BadExperiment(f"must be at least 0, not {arm.delay_s:g}", (*key, "delay"))
     _concurrency(arm, key)
+    _call(arm, kind, key)
+    _benchmark(arm, kind, key)
+    if not arm.tls and arm.version != "h1":
+        problem = "is for h1: h2c is HTTP/2 without TLS, and h3 has none without"
+        raise BadExperiment(problem, (*key, "tls"))
     if arm.at is not None:
         _at(arm.at, values, (*key, "at"))
+
+
+def _call(arm: ArmSpec, kind: str, key: Key) -> None:
+    if kind != "call":
+        for part in ("message", "mode"):
+            if getattr(arm, part) is not None:
+                raise BadExperiment('goes with a workload of kind = "call"', (*key, part))
+        return
+    if arm.message is None:
+        raise BadExperiment('message is missing: add message = "json"', key)
+    if arm.message not in MESSAGES:
+        raise BadExperiment(is_not("message", arm.message, MESSAGES), (*key, "message"))
+    if arm.client != ENGINE or arm.strategy != "load":
+        problem = f'calls are made by client = "{ENGINE}" with strategy = "load"'
+        raise BadExperiment(problem, (*key, "client" if arm.client != ENGINE else "strategy"))
+    if arm.message == "grpc" and arm.version == "h1":
+        problem = "gRPC needs HTTP/2 or HTTP/3: use another version, or grpc-web"
+        raise BadExperiment(problem, (*key, "version"))
+    if arm.gzip:
+        raise BadExperiment("calls are made without: leave it out", (*key, "gzip"))
+    _mode(arm, key)
+
+
+def _mode(arm: ArmSpec, key: Key) -> None:
+    if arm.mode is not None:
+        if arm.message != "grpc":
+            raise BadExperiment('goes with message = "grpc"', (*key, "mode"))
+        if arm.mode not in GRPC_MODES:
+            raise BadExperiment(is_not("mode", arm.mode, GRPC_MODES), (*key, "mode"))
+
+
+def _benchmark(arm: ArmSpec, kind: str, key: Key) -> None:
+    if (kind == "benchmark") != (arm.client == GO_BENCH):
+        problem = f'client = "{GO_BENCH}" and a workload of kind = "benchmark" go together'
+        raise BadExperiment(problem, (*key, "client"))
+    if kind != "benchmark":
+        if arm.benchmark is not None:
+            raise BadExperiment(f'goes with client = "{GO_BENCH}"', (*key, "benchmark"))
+        return
+    if arm.benchmark is None:
+        raise BadExperiment('benchmark is missing: add benchmark = "BenchmarkGet/HTTP"', key)
+    if not _BENCHMARK.fullmatch(arm.benchmark):
+        problem = f"{arm.benchmark!r} is no benchmark: write BenchmarkGet, or BenchmarkGet/HTTP"
+        raise BadExperiment(problem, (*key, "benchmark"))
+    if arm.strategy != "serial" or arm.delay_s or not arm.session:
+        part = "strategy" if arm.strategy != "serial" else "delay" if arm.delay_s else "session"
+        raise BadExperiment("the benchmark decides that: leave it out", (*key, part))
+    if not _FOLDER.fullmatch(arm.server) or arm.server == "embedded":
+        problem = "is the folder of servers/ that is the Go module: write its name"
+        raise BadExperiment(problem, (*key, "server"))
 
 
 def _concurrency(arm: ArmSpec, key: Key) -> None:

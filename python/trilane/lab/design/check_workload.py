@@ -13,6 +13,19 @@ from trilane.lab.design.workload import BODY_BYTES, Workload
 _METHOD = re.compile(r"[A-Z]+")
 # Keys that belong to one kind only.
 _OF_KIND = {"urls": ("paths",), "index": ("index", "item"), "crawl": ("start",)}
+# Kinds that a duration may end.
+_TIMED = frozenset({"urls", "call", "benchmark"})
+# What a call or a benchmark brings itself, with the value that says nothing.
+_BROUGHT = {
+    "method": "GET",
+    "body": None,
+    "body_file": False,
+    "content_type": None,
+    "discard": False,
+    "gzip": False,
+    "repeat": 1,
+}
+_SWEPT = {"call": ("count", "in_flight", "delay"), "benchmark": ("count",)}
 _EXAMPLES = {
     "paths": 'paths = ["/hello"]',
     "index": 'index = "/books"',
@@ -26,6 +39,7 @@ def check_workload(workload: Workload, sweep: Sweep | None, key: Key) -> None:
     if workload.kind not in KINDS:
         raise BadExperiment(is_not("kind of workload", workload.kind, KINDS), (*key, "kind"))
     _paths(workload, key)
+    _brought(workload, sweep, key)
     _length(workload, sweep, key)
     _bodies(workload, sweep, key)
     if not _METHOD.fullmatch(workload.method):
@@ -46,6 +60,27 @@ def check_workload(workload: Workload, sweep: Sweep | None, key: Key) -> None:
         raise BadExperiment(
             f"{BODY_BYTES} stands for the value of a sweep over body_bytes: add one",
             (*key, "paths"),
+        )
+
+
+def _brought(workload: Workload, sweep: Sweep | None, key: Key) -> None:
+    """Refuse what would not be sent, because the arms say what is."""
+    if workload.kind not in {"call", "benchmark"}:
+        return
+    for part, nothing in _BROUGHT.items():
+        if getattr(workload, part) != nothing:
+            raise BadExperiment(
+                f"a workload of kind {workload.kind} brings its own: leave it out", (*key, part)
+            )
+    if workload.kind == "benchmark":
+        for part, set_ in (("headers", workload.headers), ("in_flight", workload.in_flight)):
+            if set_:
+                raise BadExperiment("a benchmark says that itself: leave it out", (*key, part))
+        if workload.warmup_requests or workload.warmup_s:
+            raise BadExperiment("go test warms up by itself: leave it out", (*key, "warmup"))
+    if sweep is not None and sweep.key not in _SWEPT[workload.kind]:
+        raise BadExperiment(
+            f"a workload of kind {workload.kind} has none to vary", (*key[:-1], "sweep", "key")
         )
 
 
@@ -83,7 +118,7 @@ def _length(workload: Workload, sweep: Sweep | None, key: Key) -> None:
     swept = sweep is not None and sweep.key == "count"
     if workload.duration_s is not None:
         where = (*key, "duration")
-        if workload.kind != "urls":
+        if workload.kind not in _TIMED:
             raise BadExperiment(f"a workload of kind {workload.kind} ends by itself", where)
         if workload.count is not None or swept:
             raise BadExperiment("there is a count already: leave one of the two out", where)

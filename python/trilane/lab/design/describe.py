@@ -7,10 +7,25 @@ import jinja2
 from trilane.lab.design.experiment import Experiment, Source
 from trilane.lab.design.form import Form, Published
 from trilane.lab.design.quantity import time_text
+from trilane.lab.design.vocabulary import MESSAGES
 from trilane.lab.design.workload import ArmSpec
 
 # What goes without saying when all arms have it.
-_PLAIN = {"session": "yes", "gzip": "no", "headers": "0", "at": "all"}
+_PLAIN = {
+    "session": "yes",
+    "TLS": "as the version has it",
+    "gzip": "no",
+    "headers": "0",
+    "at": "all",
+    "message": "",
+    "benchmark": "",
+}
+# What tells arms apart, by kind of the workload; other columns only where their values differ.
+_FIXED = {
+    "call": ("arm", "server", "version", "message", "in flight"),
+    "benchmark": ("arm", "client", "version", "benchmark"),
+}
+_FIXED_OTHERS = ("arm", "client", "version", "strategy", "in flight")
 PUBLISHED_COLUMNS = ("measure", "arm", "to", "at", "published", "ratio", "where")
 
 
@@ -81,7 +96,7 @@ def statistics(form: Form) -> str:
 def arms(form: Form) -> tuple[list[str], list[list[str]], str]:
     """The table of the arms: columns, rows, and in a line what is the same in all of them."""
     rows = [_facts(arm) for arm in form.arms]
-    fixed = ("arm", "client", "version", "strategy", "in flight")
+    fixed = _FIXED.get(form.workload.kind, _FIXED_OTHERS)
     varied = [
         column for column in rows[0] if column in fixed or len({row[column] for row in rows}) > 1
     ]
@@ -126,6 +141,10 @@ def _asked(form: Form) -> str:
         return f"{work.method} {work.index}, then {work.item} for each id"
     if work.kind == "crawl":
         return f"{work.method} {work.start} and the pages that it leads to"
+    if work.kind == "call":
+        return "GetBook of the library, as each arm writes it"
+    if work.kind == "benchmark":
+        return "one process of `go test -bench` for each run, client and server in it"
     others = len(work.paths) - 1
     rest = f" and {others} more path{'s' if others > 1 else ''} in turn" if others else ""
     return f"{work.method} {work.paths[0]}{rest}"
@@ -139,8 +158,14 @@ def _length(form: Form) -> str:
         return values(form)
     if work.count is None:
         return ""
-    counted = {"urls": "request", "index": "id", "crawl": "page"}[work.kind]
-    most = "" if work.kind == "urls" else "at most "
+    counted = {
+        "urls": "request",
+        "index": "id",
+        "crawl": "page",
+        "call": "call",
+        "benchmark": "iteration",
+    }[work.kind]
+    most = "at most " if work.kind in {"index", "crawl"} else ""
     return f"{most}{work.count:,} {counted}{'' if work.count == 1 else 's'}"
 
 
@@ -153,11 +178,19 @@ def _facts(arm: ArmSpec) -> dict[str, str]:
         "in flight": _in_flight(arm),
         "session": "yes" if arm.session else "no",
         "server": arm.server,
+        "message": _message(arm),
+        "TLS": "as the version has it" if arm.tls else "no",
+        "benchmark": arm.benchmark or "",
         "round trip": time_text(arm.delay_s),
         "gzip": "yes" if arm.gzip else "no",
         "headers": f"{len(arm.headers)}",
         "at": "all" if arm.at is None else ", ".join(f"{value:,g}" for value in arm.at),
     }
+
+
+def _message(arm: ArmSpec) -> str:
+    written = MESSAGES[arm.message] if arm.message else ""
+    return f"{written} ({arm.mode})" if arm.mode else written
 
 
 def _in_flight(arm: ArmSpec) -> str:

@@ -270,7 +270,8 @@ def _arms(
         client, version = row.text("client"), row.text("version")
         strategy = row.text("strategy", "serial")
         options = _options(row, defaults, workload, in_seconds)
-        for key in ("name", "title"):
+        options["server"] = row.text("server", defaults["server"])
+        for key in ("name", "title", "message", "benchmark"):
             if key in row:
                 options[key] = row.text(key)
             else:
@@ -280,19 +281,23 @@ def _arms(
         keep(workload.arm(client, version, strategy, **options), row)
     for row in table.table_or_tables("matrix"):
         options = _options(row, defaults, workload, in_seconds)
+        options["server"] = defaults["server"]
         for arm in expand(row, workload, options):
             keep(arm, row)
     return tuple(arms)
 
 
 def _options(row: Table, defaults: ArmOptions, workload: Workload, in_seconds: bool) -> ArmOptions:
-    """What an arm or a matrix may set beside its client, version, strategy and session."""
+    """What an arm or a matrix may set beside what a matrix varies."""
     options: ArmOptions = {
-        "server": row.text("server", defaults["server"]),
         "delay_s": row.time("delay", defaults["delay_s"]),
         "gzip": row.flag("gzip", default=workload.gzip),
         "headers": _headers(row, workload.headers),
+        "tls": row.flag("tls", default=True),
     }
+    mode = row.text("mode", None)
+    if mode is not None:
+        options["mode"] = mode
     at = row.times("at", None) if in_seconds else row.numbers("at", None)
     if at is not None:
         options["at"] = at

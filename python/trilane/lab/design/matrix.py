@@ -1,4 +1,7 @@
-"""A matrix of arms: every client with every version, strategy and session, but what is excluded."""
+"""A matrix of arms: every client with every version, strategy, session, server and message.
+
+What its rows of `exclude` name is left out.
+"""
 
 from __future__ import annotations
 
@@ -6,25 +9,33 @@ from collections.abc import Collection, Iterator
 from itertools import product
 
 from trilane.lab.design.toml_table import Table
-from trilane.lab.design.vocabulary import STRATEGIES, VERSIONS
+from trilane.lab.design.vocabulary import MESSAGES, STRATEGIES, VERSIONS
 from trilane.lab.design.words import is_not
 from trilane.lab.design.workload import ArmOptions, ArmSpec, Workload
 
 
 def expand(table: Table, workload: Workload, options: ArmOptions) -> Iterator[ArmSpec]:
-    """Arms of a matrix, named `client-version-strategy`, the client varying slowest."""
+    """Arms of a matrix, named `client-version-strategy`, the client varying slowest.
+
+    Those of calls are named `server-version-message`.
+    """
     clients = table.texts("client")
     versions = _known(table, "version", VERSIONS)
     strategies = _known(table, "strategy", STRATEGIES)
     sessions = table.flags("session", (True,))
+    servers = table.text_or_texts("server") or (options["server"],)
+    messages = _known(table, "message", MESSAGES) if "message" in table else (None,)
     excluded = [_Excluded(row) for row in table.tables("exclude")]
     table.close()
-    for client, version, strategy, session in product(clients, versions, strategies, sessions):
-        values = (client, version, strategy, session)
+    axes = (clients, servers, versions, strategies, sessions, messages)
+    for client, server, version, strategy, session, message in product(*axes):
+        values = (client, server, version, strategy, session, message)
         if any([row.matches(values) for row in excluded]):  # noqa: C419 - all are to be counted
             continue
         chosen = options.copy()
-        chosen["session"] = session
+        chosen["session"], chosen["server"] = session, server
+        if message is not None:
+            chosen["message"] = message
         yield workload.arm(client, version, strategy, **chosen)
     for row in excluded:
         if not row.used:
@@ -48,12 +59,13 @@ class _Excluded:
         self.used = False
         session = table.flag("session", None)
         self._wanted = (
-            *(table.text_or_texts(axis) for axis in ("client", "version", "strategy")),
+            *(table.text_or_texts(axis) for axis in ("client", "server", "version", "strategy")),
             () if session is None else (session,),
+            table.text_or_texts("message"),
         )
         table.close()
 
-    def matches(self, values: tuple[str | bool, ...]) -> bool:
+    def matches(self, values: tuple[str | bool | None, ...]) -> bool:
         found = all(
             not wanted or value in wanted
             for wanted, value in zip(self._wanted, values, strict=True)

@@ -5,8 +5,12 @@ from __future__ import annotations
 from trilane.lab.arms import TITLES, VERSIONS
 
 __all__ = [
+    "GO_BENCH",
+    "GRPC_MODES",
+    "IN_PROCESS",
     "KINDS",
     "MEASURES",
+    "MESSAGES",
     "MULTIPLEXED",
     "STRATEGIES",
     "SWEEPS",
@@ -32,7 +36,25 @@ KINDS = {
     "urls": "the paths in turn",
     "index": "a list of ids, then one request for each id",
     "crawl": "pages, following their links",
+    "call": "one call of a service, in the format of each arm",
+    "benchmark": "the benchmark of each arm, as `go test -bench` runs it",
 }
+
+# What the messages of a call are written as.
+MESSAGES = {
+    "json": "JSON",
+    "protobuf": "protobuf",
+    "grpc": "gRPC",
+    "grpc-web": "gRPC-Web",
+}
+GRPC_MODES = {
+    "wire": "the request is encoded once, responses are not decoded",
+    "codec": "every request is encoded and every response decoded",
+}
+
+GO_BENCH = "go-bench"
+"""The client that is a benchmark of Go's: client and server in one process."""
+IN_PROCESS = "in the client's process"
 
 # What a sweep varies, and the unit of its values.
 SWEEPS = {
@@ -60,8 +82,14 @@ MEASURES = (
     "client_cpu_s_per_gib",
     "server_cpu_us_per_request",
     "bytes_per_request",
+    "sent_bytes_per_request",
+    "received_bytes_per_request",
     "wire_bytes_per_request",
     "context_switches_per_request",
     "syscalls_per_request",
     "peak_rss_bytes",
+    "ns_per_op",
+    "alloc_bytes_per_op",
+    "allocs_per_op",
+    "cpu_us_per_op",
 )

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias, TypedDict, Unpack
 
-from trilane.lab.design.vocabulary import TITLES
+from trilane.lab.design.vocabulary import MESSAGES, TITLES
 
 Headers: TypeAlias = tuple[tuple[str, str], ...]
 
@@ -39,6 +39,10 @@ class ArmOptions(TypedDict, total=False):
     gzip: bool
     headers: Headers
     at: tuple[float, ...]
+    message: str
+    mode: str
+    tls: bool
+    benchmark: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +57,7 @@ class ArmSpec:
     session: bool
     """Whether connections are kept between requests."""
     server: str
-    """A folder of `servers/`, or a URL."""
+    """A folder of `servers/`, or a URL; with `go-bench` the folder that is the Go module."""
     delay_s: float
     """Emulated round-trip time in seconds."""
     in_flight: int
@@ -68,6 +72,14 @@ class ArmSpec:
     headers: Headers
     at: tuple[float, ...] | None
     """Values of the sweep it runs at; None for all."""
+    message: str | None = None
+    """`call`: what its messages are written as, one of `MESSAGES`."""
+    mode: str | None = None
+    """gRPC: `wire` or `codec`; None for the engine's default."""
+    tls: bool = True
+    """False: HTTP/1.1 without TLS, from where the server speaks h2c."""
+    benchmark: str | None = None
+    """`go-bench`: name of the benchmark, parts joined by `/`."""
 
     def with_in_flight(self, in_flight: int) -> ArmSpec:
         """This arm with another number of requests in flight; `serial` stays as it is."""
@@ -87,7 +99,7 @@ class Workload:
     """The requests of a form, the same for every arm."""
 
     kind: str = "urls"
-    """`urls`, `index` or `crawl`."""
+    """`urls`, `index`, `crawl`, `call` or `benchmark`."""
     paths: tuple[str, ...] = ("/hello",)
     """`urls`: taken in turn."""
     index: str | None = None
@@ -126,8 +138,7 @@ class Workload:
     ) -> ArmSpec:
         """An arm that does this workload; what `options` does not say is filled in."""
         session = options.get("session", True)
-        name = f"{client}-{version}-{strategy}"
-        title = f"{client}, {TITLES.get(version, version)}, {strategy}"
+        name, title = _called(client, version, strategy, options)
         if not session:
             name, title = f"{name}-no-session", f"{title}, no session"
         return ArmSpec(
@@ -142,6 +153,10 @@ class Workload:
             gzip=options.get("gzip", self.gzip),
             headers=options.get("headers", self.headers),
             at=options.get("at"),
+            message=options.get("message"),
+            mode=options.get("mode"),
+            tls=options.get("tls", True),
+            benchmark=options.get("benchmark"),
             **_concurrency(version, strategy, options, self.in_flight),
         )
 
@@ -153,6 +168,20 @@ class Workload:
         if self.body_file:
             return replace(self, file_bytes=size)
         return replace(self, body=body_of(size, self.content_type))
+
+
+def _called(client: str, version: str, strategy: str, options: ArmOptions) -> tuple[str, str]:
+    """Name and title of an arm that has none: of a call the server and its format tell it apart."""
+    spoken, said = version, str(TITLES.get(version, version))
+    if not options.get("tls", True):
+        spoken, said = f"{version}-plain", f"{said} (cleartext)"
+    message = options.get("message")
+    if message is None:
+        return f"{client}-{spoken}-{strategy}", f"{client}, {said}, {strategy}"
+    server, written = options.get("server", "embedded"), MESSAGES.get(message, message)
+    if options.get("mode") == "codec":
+        message, written = f"{message}-codec", f"{written} with its codec"
+    return f"{server}-{spoken}-{message}", f"{server}, {said}, {written}"
 
 
 class _Concurrency(TypedDict):

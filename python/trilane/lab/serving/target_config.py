@@ -16,7 +16,8 @@ from trilane.lab.design.bad_experiment import BadExperiment, dotted
 from trilane.lab.design.toml_table import Table
 from trilane.lab.design.vocabulary import VERSIONS
 from trilane.lab.design.words import meant
-from trilane.lab.serving import grpc_health
+from trilane.lab.serving import calls, grpc_health
+from trilane.lab.serving.calls import Call
 
 FILE = "server.toml"
 PLACEHOLDERS = (
@@ -69,6 +70,8 @@ class ServerConfig:
     """PEM file of the authority of a server that is not ours."""
     stop: str = "SIGTERM"
     stop_timeout_s: float = 5.0
+    calls: Mapping[str, Call] = field(default_factory=dict)
+    """How the one call of a workload of kind `call` is asked here, by format."""
 
     @property
     def ours(self) -> bool:
@@ -146,6 +149,7 @@ def _config(folder: Path, document: Mapping[str, Any]) -> ServerConfig:
         cacert=table.text("cacert", None),
         stop=_signal(table),
         stop_timeout_s=table.time("stop_timeout", 5.0),
+        calls=calls.read(table.table("calls")),
     )
     table.close()
     _check_placeholders(config, table)

@@ -19,7 +19,14 @@ from urllib.parse import urlsplit
 from trilane.lab.clients import contender_build, environments
 from trilane.lab.design import places
 from trilane.lab.keeping import store
-from trilane.lab.serving import launch, servers, target_config, target_content, target_ready
+from trilane.lab.serving import (
+    calls,
+    launch,
+    servers,
+    target_config,
+    target_content,
+    target_ready,
+)
 from trilane.lab.serving.target_config import BadServer, ServerConfig, fill
 
 EMBEDDED = "embedded"
@@ -48,6 +55,7 @@ _EMBEDDED = ServerConfig(
         *("/hello", "/bytes/{n}", "/status/{code}", "/delay/{time}", "/echo", "/headers"),
         *("/books", "/book?id={id}", "/site/", "/drip"),
     ),
+    calls=calls.EMBEDDED,
 )
 
 

@@ -1,0 +1,101 @@
+"""What a call answers before it is measured, read by clients that are not the load engine.
+
+HTTP/1.1 is read by the standard library's client, what needs another version by `trilane.client`.
+The answer must be the book of the service's formula; its bytes are what runs are held against.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import re
+import ssl
+import zlib
+from urllib.parse import urlsplit
+
+from trilane.client import Client, Error
+from trilane.lab.analysis.measures import Json
+from trilane.lab.clients import library_book
+from trilane.lab.clients.library_book import WrongBook
+from trilane.lab.clients.reference import NoReference, Reference
+from trilane.lab.serving.calls import Call, frame
+
+_TIMEOUT_S = 10.0
+_LIMIT = 1 << 20
+_VERSIONS = {"h2": "h2", "h2c": "h2", "h3": "h3"}
+_STATUS = re.compile(r"^grpc-status: *(\d+)", re.IGNORECASE | re.MULTILINE)
+_TRAILERS = {"te": "trailers", "content-type": "application/grpc+proto"}
+
+
+def read(call: Call, message: str, version: str, origin: str, cacert: str | None) -> Reference:
+    """Make the call once and check its answer; raises `NoReference` where it is not the book."""
+    what = f"{origin}{call.path} over {version}, {message}"
+    try:
+        status, content, grpc_status = _answer(call, version, origin, cacert)
+    except (OSError, http.client.HTTPException, Error, ValueError) as error:
+        raise NoReference(f"{what}: {str(error) or type(error).__name__}") from error
+    if status != http.HTTPStatus.OK:
+        raise NoReference(f"{what}: status {status}, {content[:200]!r}")
+    try:
+        library_book.check(_book(message, content, grpc_status))
+    except WrongBook as error:
+        raise NoReference(f"{what}: this is not the book: {error}") from error
+    return Reference(((call.path, zlib.crc32(content)),), (len(content),), complete=False)
+
+
+def _book(message: str, content: bytes, grpc_status: str | None) -> Json:
+    if message == "json":
+        return library_book.of_json(content)
+    if message == "protobuf":
+        return library_book.of_protobuf(content)
+    # A status without a message stands alone, so it is looked at first.
+    if message == "grpc" and grpc_status != "0":
+        raise WrongBook(f"grpc-status is {grpc_status}")
+    book, trailers = library_book.of_frames(content)
+    if message == "grpc-web":
+        found = _STATUS.search(trailers)
+        if found is None or found[1] != "0":
+            raise WrongBook(f"the trailers are {trailers[:200]!r}")
+    return book
+
+
+def _answer(
+    call: Call, version: str, origin: str, cacert: str | None
+) -> tuple[int, bytes, str | None]:
+    """Status, content, and `grpc-status` of the trailers, or of the head where there are none."""
+    # As the engine asks: what it reads is held against these bytes.
+    headers = {"accept-encoding": "identity", **dict(call.headers)}
+    body = call.body
+    if call.message is not None:
+        headers = {**_TRAILERS, **headers}
+        body = frame(library_book.request())
+    if version == "h1":
+        return _over_h1(call, origin, cacert, headers, body)
+    with Client(
+        versions=(_VERSIONS[version],),
+        verify=cacert or True,
+        timeout=_TIMEOUT_S,
+        proxies=None,
+    ) as client:
+        answer = client.request(call.method, origin + call.path, headers=headers, content=body)
+        status = answer.trailers.get("grpc-status") or answer.headers.get("grpc-status")
+        return answer.status, answer.content, status
+
+
+def _over_h1(
+    call: Call, origin: str, cacert: str | None, headers: dict[str, str], body: bytes | None
+) -> tuple[int, bytes, str | None]:
+    parts = urlsplit(origin)
+    host = parts.hostname or ""
+    connection: http.client.HTTPConnection
+    if parts.scheme == "https":
+        context = ssl.create_default_context(cafile=cacert)
+        connection = http.client.HTTPSConnection(
+            host, parts.port, timeout=_TIMEOUT_S, context=context
+        )
+    else:
+        connection = http.client.HTTPConnection(host, parts.port, timeout=_TIMEOUT_S)
+    with contextlib.closing(connection):
+        connection.request(call.method, call.path, body, headers)
+        answer = connection.getresponse()
+        return answer.status, answer.read(_LIMIT), None

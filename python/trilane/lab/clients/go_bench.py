@@ -1,0 +1,328 @@
+"""Arms of kind `go-bench`: one row of `go test -bench` is one arm, one process is one run.
+
+The test binaries of a Go module are built once for each state of its sources, so that no run
+compiles. What a run says comes from its output, in Go's benchmark format
+(https://go.dev/design/14313-benchmark-format); the process is watched from outside as well.
+Client and server of such a benchmark are one process: its CPU and allocations are those of both.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from trilane import __version__, build_profile, revision
+from trilane.lab.analysis.measures import Json
+from trilane.lab.clients import contender_build
+from trilane.lab.clients.contender_build import BuildFailed
+from trilane.lab.clients.contender_run import RunFailed, stop_group
+from trilane.lab.clients.observe import Ending, Instant, Watch
+from trilane.lab.design.vocabulary import GO_BENCH
+from trilane.lab.design.workload import ArmSpec, Workload
+from trilane.lab.keeping import store
+from trilane.lab.process import told
+from trilane.lab.serving import launch
+
+INSTALL = "go is not installed: https://go.dev/dl, version 1.26 or newer"
+_LIST_S = 60.0
+_WAIT_S = 0.01
+# A benchmark says little; what says more is broken.
+_OUTPUT_LIMIT = 1 << 20
+_KEPT_LINES = 40
+# Name, GOMAXPROCS where it is not 1, iterations, then pairs of value and unit.
+_RESULT = re.compile(r"(Benchmark\S*?)(?:-(\d+))?\s+(\d+)\s+(\S.*)")
+_SETTING = re.compile(r"(goos|goarch|pkg|cpu): .+")
+_NS = 1e9
+
+
+class NotReady(RuntimeError):
+    """A module or a benchmark of it cannot be used here; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """A Go module whose test binaries are built."""
+
+    name: str
+    folder: Path
+    binaries: tuple[Path, ...]
+    go: str
+    """Version of Go, such as `go1.26.8`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One result line, and the lines about the machine before it."""
+
+    name: str
+    iterations: int
+    gomaxprocs: int
+    values: dict[str, float]
+    """By unit: `ns/op`, `B/op`, `allocs/op`."""
+    lines: tuple[str, ...]
+    """As `go test` printed them: the settings, then the result."""
+
+
+def ready(name: str, folder: Path) -> Module:
+    """The module in `folder`, built; raises `NotReady`."""
+    go = launch.find_program("go")
+    if go is None:
+        raise NotReady(INSTALL)
+    if not (folder / "go.mod").is_file():
+        raise NotReady(f"{name} is no Go module: there is no go.mod in {folder}")
+    try:
+        build = contender_build.built(
+            f"{name}-bench", folder, [[go, "test", "-c", "-o", "{build}/", "./..."]]
+        )
+    except BuildFailed as error:
+        raise NotReady(str(error)) from error
+    binaries = tuple(sorted(build.glob("*.test")))
+    if not binaries:
+        raise NotReady(f"{name} has no tests, so no benchmarks")
+    return Module(name, folder, binaries, _version(go))
+
+
+def binary(module: Module, benchmark: str) -> Path:
+    """The test binary that has this benchmark; raises `NotReady` with those there are."""
+    first = benchmark.partition("/")[0]
+    there: list[str] = []
+    for path in module.binaries:
+        names = _benchmarks(path)
+        if first in names:
+            return path
+        there += names
+    raise NotReady(
+        f"{module.name} has no benchmark {first}, only {', '.join(sorted(there)) or 'none at all'}"
+    )
+
+
+def pattern(benchmark: str) -> str:
+    """The argument of `-bench` that runs this benchmark only."""
+    return "/".join(f"^{re.escape(part)}$" for part in benchmark.split("/"))
+
+
+def benchtime(workload: Workload) -> str:
+    """The argument of `-benchtime`."""
+    if workload.duration_s is not None:
+        return f"{workload.duration_s:g}s"
+    return f"{workload.count}x"
+
+
+def parse(output: str, benchmark: str) -> Row:
+    """The row of `benchmark` in the output of a run; raises `RunFailed`."""
+    settings: list[str] = []
+    found: list[tuple[str, re.Match[str]]] = []
+    other: list[tuple[str, re.Match[str]]] = []
+    for line in output.splitlines():
+        if _SETTING.fullmatch(line):
+            settings.append(line)
+        elif match := _RESULT.fullmatch(line.rstrip()):
+            (found if match[1] == benchmark else other).append((line.rstrip(), match))
+    if not found:
+        said = f"it printed a result of {other[0][1][1]} only" if other else "it printed no result"
+        raise RunFailed(f"{benchmark} is not there, or was skipped: {said}")
+    line, match = found[-1]
+    words = match[4].split()
+    try:
+        values = {unit: float(value) for value, unit in zip(words[::2], words[1::2], strict=True)}
+    except ValueError:
+        raise RunFailed(f"this is no result of a benchmark: {line[:200]!r}") from None
+    if not values.get("ns/op"):
+        raise RunFailed(f"the result of {benchmark} has no ns/op: {line[:200]!r}")
+    return Row(
+        name=match[1],
+        iterations=int(match[3]),
+        gomaxprocs=int(match[2] or 1),
+        values=values,
+        lines=(*settings, line),
+    )
+
+
+def run(
+    module: Module,
+    path: Path,
+    arm: ArmSpec,
+    workload: Workload,
+    *,
+    log: Path,
+    limit_s: float,
+) -> Json:
+    """One run of the arm's benchmark as a `trilane.run/1`; raises `RunFailed`."""
+    benchmark = arm.benchmark or ""
+    command = [
+        str(path),
+        *("-test.run", "^$", "-test.bench", pattern(benchmark), "-test.benchmem"),
+        *("-test.count", "1", "-test.benchtime", benchtime(workload)),
+        *("-test.timeout", f"{limit_s:g}s"),
+    ]
+    started_at, started = store.now(), time.monotonic()
+    with tempfile.TemporaryFile() as output, log.open("wb") as errors:
+        process = subprocess.Popen(
+            command,
+            cwd=module.folder,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=errors,
+            process_group=0,
+        )
+        watch = Watch(process.pid, begun=started)
+        peak: int | None = None
+        try:
+            while not watch.has_ended():
+                peak = watch.peak() or peak
+                if time.monotonic() > started + limit_s:
+                    raise RunFailed(f"{benchmark} did not end within {limit_s:g} s")
+                time.sleep(_WAIT_S)
+            ending = watch.end()
+            process.returncode = ending.code
+        finally:
+            stop_group(process)
+        output.seek(0)
+        said = output.read(_OUTPUT_LIMIT).decode(errors="replace")
+    if ending.code != 0:
+        raise RunFailed(_why(benchmark, ending.code, said, log))
+    row = parse(said, benchmark)
+    return _run_of(module, arm, workload, row, ending, peak, started, started_at)
+
+
+def _why(benchmark: str, code: int, said: str, log: Path) -> str:
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    failed = next((i for i, line in enumerate(lines) if line.startswith("--- FAIL")), None)
+    # After the name of what failed stands why.
+    words = " ".join(lines[failed : failed + 3]) if failed is not None else told(log.read_bytes())
+    how = f"signal {-code}" if code < 0 else f"exit code {code}"
+    return f"{benchmark} failed: {words[:500] or how}"
+
+
+def _run_of(
+    module: Module,
+    arm: ArmSpec,
+    workload: Workload,
+    row: Row,
+    ending: Ending,
+    peak: int | None,
+    started: float,
+    started_at: str,
+) -> Json:
+    ns = row.values["ns/op"]
+    window_s = row.iterations * ns / _NS
+    process = ending.process(Instant.zero(started), peak, started)
+    cpu_s = process["user_s"] + process["system_s"]
+    return {
+        "schema": "trilane.run/1",
+        "trilane": {
+            "version": __version__,
+            "revision": revision or "unknown",
+            "profile": build_profile,
+        },
+        "started_at": started_at,
+        "interrupted": False,
+        "client": {
+            "name": GO_BENCH,
+            "library": "testing",
+            "library_version": module.go,
+            "runtime": f"GOMAXPROCS {row.gomaxprocs}",
+        },
+        "target": {
+            "url": f"{module.name} {row.name}",
+            **dict.fromkeys(("version", "alpn", "tls", "peer", "congestion_control", "mtu")),
+            "versions": {},
+            **dict.fromkeys(("server", "server_settings", "client_settings", "body")),
+        },
+        "plan": {
+            **dict.fromkeys(("connections", "streams", "threads", "rate_per_s", "cpus")),
+            "model": "closed",
+            "requests": workload.count,
+            "duration_s": workload.duration_s,
+            "warmup_s": 0.0,
+            "timeout_s": workload.timeout_s,
+            "request": {
+                "method": "GET",
+                "urls": 1,
+                "header_fields": None,
+                "header_bytes": None,
+                "body_bytes": 0,
+            },
+            "strategy": arm.strategy,
+            "in_flight": arm.in_flight,
+            "workload": f"go test -bench {row.name} -benchtime {benchtime(workload)}",
+        },
+        "requests": {
+            "started": row.iterations,
+            "ok": row.iterations,
+            **dict.fromkeys(("failed", "abandoned", "unsent", "censored", "retried"), 0),
+            "failures": {},
+            "warmup": {"started": 0, "ok": 0, "failed": 0},
+        },
+        "status": {},
+        "rate": {
+            "requests_per_s": _NS / ns,
+            "goodput_bytes_per_s": 0.0,
+            "window_s": window_s,
+        },
+        "latency": dict.fromkeys(("service", "response", "lag", "ttfb")),
+        "phases": None,
+        "bytes": None,
+        "cost": {
+            "user_s": process["user_s"],
+            "system_s": process["system_s"],
+            "cpu_us_per_request": None,
+            "context_switches": process["context_switches"],
+            "syscalls": None,
+            "peak_rss_bytes": peak,
+            "busy": [],
+        },
+        "elapsed_s": window_s,
+        "process": process,
+        "benchmark": {
+            "name": row.name,
+            "iterations": row.iterations,
+            "gomaxprocs": row.gomaxprocs,
+            "ns_per_op": ns,
+            "alloc_bytes_per_op": row.values.get("B/op"),
+            "allocs_per_op": row.values.get("allocs/op"),
+            # Go tries smaller numbers of iterations first and does not say how many: so it is the
+            # share of the process's life that was computed, times what an operation took.
+            "cpu_us_per_op": cpu_s / process["wall_s"] * ns / 1e3,
+            "lines": list(row.lines[-_KEPT_LINES:]),
+        },
+        "windows": [],
+        "validity": {"verdict": "valid", "reasons": [], "bound": None},
+    }
+
+
+@functools.cache
+def _benchmarks(path: Path) -> tuple[str, ...]:
+    """The benchmarks of a test binary."""
+    done = _ask([str(path), "-test.list", "^Benchmark"])
+    return tuple(line for line in done.splitlines() if line.startswith("Benchmark"))
+
+
+@functools.cache
+def _version(go: str) -> str:
+    return _ask([go, "env", "GOVERSION"]).strip() or "unknown"
+
+
+def _ask(command: Sequence[str]) -> str:
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_LIST_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise NotReady(f"{command[0]} does not answer: {error}") from error
+    if done.returncode:
+        words = told((done.stderr or done.stdout).encode())
+        raise NotReady(f"{' '.join(command)}: {words or f'exit code {done.returncode}'}")
+    return done.stdout
