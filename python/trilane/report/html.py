@@ -10,7 +10,7 @@ import vl_convert
 
 from trilane.lab.analysis.measures import Json
 from trilane.lab.analysis.verdict import bound_text
-from trilane.report import charts, ledgers, numbers, strip, text, view
+from trilane.report import charts, grids, ledgers, numbers, strip, text, view
 from trilane.report.labels import gate_word, published_labels, ratio_label
 from trilane.report.view import Point
 
@@ -23,6 +23,7 @@ class _Section:
     arms: list[Json]
     side_by_side: bool
     numbers: list[numbers.Row]
+    grids: list[grids.Grid]
     strip: list[strip.Row]
     figures: list[charts.Figures]
     facts: list[ledgers.Fact]
@@ -85,6 +86,7 @@ def _environment() -> jinja2.Environment:
     environment.globals.update(
         text=text,
         findings=numbers.FINDINGS,
+        marks=numbers.MARKS,
         bound_text=bound_text,
         said=ledgers.said,
         runs_said=strip.said,
@@ -101,6 +103,7 @@ def _section(point: Point, *, figures: bool = True) -> _Section:
         arms,
         len(arms) <= view.FEW,
         numbers.rows(comparison, arms),
+        grids.grids(comparison),
         strip.rows(comparison),
         charts.of_point(point) if figures else [],
         ledgers.facts(comparison),

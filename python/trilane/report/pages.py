@@ -70,6 +70,8 @@ def measured(result: Json) -> str:
         parts.append(tables.published_table(result))
     if result["expect"]:
         parts += ["Gates:", tables.gates_table(result)]
+    if result.get("benchstat"):
+        parts.append(_benchstat(result["benchstat"]))
     if result["skipped"]:
         gone = "; ".join(f"{row['arm']} ({row['reason']})" for row in result["skipped"])
         parts.append(f"Skipped: {tables.escaped(gone)}.")
@@ -81,6 +83,9 @@ def _tables(point: Point, measures: Sequence[str]) -> list[str]:
     """All arms; of many the best and the baseline, and all of them in a fold."""
     arms = view.listed(point.comparison)
     everything = tables.point_table(point, measures)
+    crossed = tables.grid_tables(point)
+    if crossed:
+        return [*crossed, _folded(arms, everything)]
     if len(arms) <= _ARMS:
         return [everything]
     baseline = point.comparison["baseline"]
@@ -88,8 +93,16 @@ def _tables(point: Point, measures: Sequence[str]) -> list[str]:
     return [
         f"The best {_BEST} of {len(arms)} arms, and the one that ratios refer to:",
         tables.point_table(point, measures, best),
-        f"<details><summary>All {len(arms)} arms</summary>\n\n{everything}\n\n</details>",
+        _folded(arms, everything),
     ]
+
+
+def _benchstat(told: str) -> str:
+    return f"<details><summary>benchstat</summary>\n\n```\n{told.strip()}\n```\n\n</details>"
+
+
+def _folded(arms: Sequence[Json], everything: str) -> str:
+    return f"<details><summary>All {len(arms)} arms</summary>\n\n{everything}\n\n</details>"
 
 
 _PLACES = frozenset({"--state", "--report", "--format"})

@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 
 from trilane.lab.analysis.measures import Json
-from trilane.report import numbers, text, view
+from trilane.report import grids, numbers, text, view
 from trilane.report.labels import gate_word, published_labels, ratio_label
 from trilane.report.view import Point
 
@@ -93,7 +93,7 @@ def markdown(result: Json) -> str:
         if point.label:
             parts.append(f"{point.label}: {escaped(point.comparison['verdict'])}")
         if view.measures(point.comparison):
-            parts.append(point_table(point))
+            parts += grid_tables(point) or [point_table(point)]
     parts += [f"- {escaped(row['text'])}" for row in lab["crossings"]]
     if lab["published"]:
         parts.append(published_table(lab))
@@ -131,6 +131,24 @@ def point_table(
         head,
         [[_named(arm), *(column[number] for column in columns)] for number, arm in enumerate(arms)],
     )
+
+
+def grid_tables(point: Point) -> list[str]:
+    """Of calls, one table per measure: servers and formats down, versions across."""
+    found = grids.grids(point.comparison)
+    if not found:
+        return []
+    titles = view.titles(point.comparison)
+    baseline = titles[point.comparison["baseline"]]
+    signs = "▲ higher, ▼ lower, = no different, ? undecided"
+    parts = [f"Medians; {signs} against {escaped(baseline)}; h1 plain and h2c are without TLS."]
+    for grid in found:
+        head = ["server", "format", *grid.columns]
+        rows = [
+            [line.server, line.message, *map(grids.cell_text, line.cells)] for line in grid.lines
+        ]
+        parts.append(f"{escaped(text.headed(grid.label, grid.unit))}:\n\n{table(head, rows)}")
+    return parts
 
 
 def _named(arm: Json) -> str:

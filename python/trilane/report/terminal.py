@@ -13,7 +13,7 @@ from rich.text import Text
 
 from trilane.lab.analysis.measures import Json
 from trilane.lab.analysis.verdict import bound_text
-from trilane.report import ledgers, numbers, text, view
+from trilane.report import grids, ledgers, numbers, text, view
 from trilane.report.labels import gate_word, published_labels, ratio_label
 from trilane.report.view import Point
 
@@ -85,6 +85,9 @@ def render_lab(result: Json, *, width: int = 80) -> RenderableType:
         parts.append(_titled("crossings", (Text(row["text"]) for row in result["crossings"])))
     if result["published"]:
         parts.append(_published(result))
+    if result.get("benchstat"):
+        lines = result["benchstat"].strip().splitlines()
+        parts.append(_titled("benchstat", (Text(line, "dim") for line in lines)))
     if result["expect"]:
         parts.append(_titled("gates", (_gate(result, row) for row in result["expect"])))
     if result["skipped"]:
@@ -137,11 +140,33 @@ def _legend(comparison: Json, baseline: str) -> list[Text]:
 def _table(comparison: Json, width: int) -> RenderableType:
     if not view.measures(comparison):
         return Text("")
+    crossed = _grids(comparison)
+    if crossed is not None:
+        return crossed
     if len(comparison["arms"]) <= view.FEW:
         table = _measures_down(comparison)
         if Console(width=_ANY_WIDTH).measure(table).maximum <= width:
             return table
     return _arms_down(comparison, width)
+
+
+def _grids(comparison: Json) -> RenderableType | None:
+    """Calls: one table per measure, servers and formats down, versions across."""
+    parts: list[RenderableType] = []
+    for grid in grids.grids(comparison):
+        table = _new_table()
+        table.add_column(Text(text.headed(grid.label, grid.unit)))
+        table.add_column("format")
+        for name in grid.columns:
+            table.add_column(name, justify="right", no_wrap=True)
+        before = None
+        for line in grid.lines:
+            server = line.server if line.server != before else ""
+            before = line.server
+            cells = [Text("") if cell is None else _marked(cell) for cell in line.cells]
+            table.add_row(Text(server), Text(line.message), *cells)
+        parts += [Text(""), table] if parts else [table]
+    return Group(*parts) if parts else None
 
 
 def _new_table() -> Table:

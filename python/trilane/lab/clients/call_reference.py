@@ -21,6 +21,7 @@ from trilane.lab.clients.reference import NoReference, Reference
 from trilane.lab.serving.calls import Call, frame
 
 _TIMEOUT_S = 10.0
+_TOLD = 80
 _LIMIT = 1 << 20
 _VERSIONS = {"h2": "h2", "h2c": "h2", "h3": "h3"}
 _STATUS = re.compile(r"^grpc-status: *(\d+)", re.IGNORECASE | re.MULTILINE)
@@ -35,7 +36,7 @@ def read(call: Call, message: str, version: str, origin: str, cacert: str | None
     except (OSError, http.client.HTTPException, Error, ValueError) as error:
         raise NoReference(f"{what}: {str(error) or type(error).__name__}") from error
     if status != http.HTTPStatus.OK:
-        raise NoReference(f"{what}: status {status}, {content[:200]!r}")
+        raise NoReference(f"{what}: status {status}, {content[:_TOLD]!r}")
     try:
         library_book.check(_book(message, content, grpc_status))
     except WrongBook as error:

@@ -13,7 +13,6 @@ from trilane.lab.design.workload import ArmSpec
 # What goes without saying when all arms have it.
 _PLAIN = {
     "session": "yes",
-    "TLS": "as the version has it",
     "gzip": "no",
     "headers": "0",
     "at": "all",
@@ -22,7 +21,7 @@ _PLAIN = {
 }
 # What tells arms apart, by kind of the workload; other columns only where their values differ.
 _FIXED = {
-    "call": ("arm", "server", "version", "message", "in flight"),
+    "call": ("arm", "version", "in flight", "server", "message"),
     "benchmark": ("arm", "client", "version", "benchmark"),
 }
 _FIXED_OTHERS = ("arm", "client", "version", "strategy", "in flight")
@@ -173,13 +172,12 @@ def _facts(arm: ArmSpec) -> dict[str, str]:
     return {
         "arm": arm.name,
         "client": arm.client,
-        "version": arm.version,
+        "version": arm.version if arm.tls else f"{arm.version} plain",
         "strategy": arm.strategy,
         "in flight": _in_flight(arm),
         "session": "yes" if arm.session else "no",
         "server": arm.server,
         "message": _message(arm),
-        "TLS": "as the version has it" if arm.tls else "no",
         "benchmark": arm.benchmark or "",
         "round trip": time_text(arm.delay_s),
         "gzip": "yes" if arm.gzip else "no",

@@ -181,7 +181,8 @@ def _called(client: str, version: str, strategy: str, options: ArmOptions) -> tu
     server, written = options.get("server", "embedded"), MESSAGES.get(message, message)
     if options.get("mode") == "codec":
         message, written = f"{message}-codec", f"{written} with its codec"
-    return f"{server}-{spoken}-{message}", f"{server}, {said}, {written}"
+    # Charts have dozens of these: short, and the version as in the tables.
+    return f"{server}-{spoken}-{message}", f"{server}, {written}, {spoken.replace('-', ' ')}"
 
 
 class _Concurrency(TypedDict):
