@@ -151,7 +151,7 @@ def test_a_run_by_time_accounts_for_every_call(
 
 @pytest.mark.parametrize("listener", LISTENERS["embedded"])
 def test_an_endless_stream_is_abandoned(peers: Peers, listener: str) -> None:
-    body = json.dumps({"parent": "shelves/3", "interval": "0.005s"})
+    body = json.dumps({"parent": "shelves/3", "count": 1_000_000, "interval": "0.005s"})
     span = ["-d", "800ms", "--warmup", "0s", "-c", "2", "-m", "2"]
     run = grpc(peers["embedded"], listener, WATCH, *span, body=body)
     requests = run.checked["requests"]

@@ -64,7 +64,7 @@ def test_server_streaming(name: str) -> None:
 @pytest.mark.parametrize("name", grpc_chaos.GOOD)
 @pytest.mark.parametrize("mode", ["wire", "codec"])
 def test_what_is_unusual_and_right(name: str, mode: str) -> None:
-    with chaos.serve(grpc_chaos.GOOD[name]) as server:
+    with chaos.serve(grpc_chaos.GOOD[name].script) as server:
         run = load(
             *("--grpc", UNARY.name, "-b", UNARY.body, *PROTO_FLAGS, "--grpc-mode", mode),
             *("-c", "2", "-m", "4", "-n", "40", "--h2c", server.base + "/"),
@@ -77,7 +77,7 @@ def test_what_is_unusual_and_right(name: str, mode: str) -> None:
 def test_grpcio_finds_it_right_too(name: str, descriptor_set: Path) -> None:
     schema = Schema(descriptor_set)
     with (
-        chaos.serve(grpc_chaos.GOOD[name]) as server,
+        chaos.serve(grpc_chaos.GOOD[name].script) as server,
         grpc.insecure_channel(server.base.removeprefix("http://")) as channel,
     ):
         ask = schema.stub(channel, "GetBook")
@@ -86,8 +86,8 @@ def test_grpcio_finds_it_right_too(name: str, descriptor_set: Path) -> None:
 
 def test_a_message_that_cannot_be_decoded() -> None:
     # Field 1 with a length that is longer than the message. Only one that decodes can see it.
-    script = grpc_chaos.answers(grpc_chaos.message(b"\x0a\x7fx"), [("grpc-status", "0")])
-    with chaos.serve(script) as server:
+    answer = grpc_chaos.Answer(grpc_chaos.message(b"\x0a\x7fx"), [("grpc-status", "0")])
+    with chaos.serve(answer.script) as server:
         run = call(UNARY, server.base + "/", "--grpc-mode", "codec")
     assert run.code == 4, run
     assert set(run.checked["requests"]["failures"]) <= {"body", "protocol"}

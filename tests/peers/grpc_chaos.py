@@ -42,39 +42,41 @@ def message(payload: bytes = BOOK, *, flag: int = 0, length: int | None = None) 
     return struct.pack(">BI", flag, size) + payload
 
 
-def answers(
-    content: bytes = b"", trailers: Fields | None = None, head: Fields | None = None
-) -> Script:
-    """A script that answers every call with a head, content and trailers; without content and
-    trailers the head ends the stream.
-    """
+@dataclass(frozen=True)
+class Answer:
+    """A head, content and trailers; without content and trailers the head ends the stream."""
 
-    def on_request(stream: int, writer: asyncio.StreamWriter) -> None:
-        fields = GRPC if head is None else head
-        writer.write(headers(stream, fields, end=not content and trailers is None))
-        if content:
-            writer.write(frame(DATA, 0 if trailers is not None else _END_STREAM, stream, content))
-        if trailers is not None:
-            writer.write(headers(stream, trailers, end=True))
+    content: bytes = b""
+    trailers: Fields | None = None
+    head: Fields | None = None
+    piece: int | None = None
+    """Bytes of content in a DATA frame; all of them where it is left out."""
 
-    return h2_chaos.server(on_request)
+    @property
+    def pieces(self) -> list[bytes]:
+        """The content of each DATA frame."""
+        size = self.piece or max(len(self.content), 1)
+        return [self.content[at : at + size] for at in range(0, len(self.content), size)]
+
+    @property
+    def script(self) -> Script:
+        """What answers every call so over HTTP/2."""
+
+        def on_request(stream: int, writer: asyncio.StreamWriter) -> None:
+            left = len(self.pieces) + (self.trailers is not None)
+            writer.write(headers(stream, self.head or GRPC, end=left == 0))
+            for piece in self.pieces:
+                left -= 1
+                writer.write(frame(DATA, 0 if left else _END_STREAM, stream, piece))
+            if self.trailers is not None:
+                writer.write(headers(stream, self.trailers, end=True))
+
+        return h2_chaos.server(on_request)
 
 
 def frames(*make: Callable[[int], bytes]) -> Script:
     """A script that answers every call with the frames that the functions make of its stream."""
     return h2_chaos.server(h2_chaos.replies(*make))
-
-
-def split(content: bytes, trailers: Fields) -> Script:
-    """One DATA frame for every byte, which is right."""
-    return frames(
-        lambda stream: headers(stream, GRPC),
-        *(
-            lambda stream, part=content[at : at + 1]: frame(DATA, 0, stream, part)
-            for at in range(len(content))
-        ),
-        lambda stream: headers(stream, trailers, end=True),
-    )
 
 
 class _Endless:
@@ -125,16 +127,22 @@ def endless(payload: bytes) -> Script:
 
 @dataclass(frozen=True)
 class Case:
-    """A misbehaviour: its script, the error kinds that may name it, and words of the example."""
+    """A misbehaviour: its script, the error kinds that may name it, and words of the example.
+
+    `answer` is none where it takes more than an answer to misbehave so.
+    """
 
     script: Script
+    answer: Answer | None
     kinds: frozenset[str]
     words: tuple[str, ...] = ()
 
 
-def case(script: Script, kinds: str, *words: str) -> Case:
+def case(what: Script | Answer, kinds: str, *words: str) -> Case:
     """A case; the kinds are separated by spaces."""
-    return Case(script, frozenset(kinds.split()), words)
+    answer = what if isinstance(what, Answer) else None
+    script = what.script if isinstance(what, Answer) else what
+    return Case(script, answer, frozenset(kinds.split()), words)
 
 
 _OK: Fields = [("grpc-status", "0")]
@@ -150,96 +158,98 @@ def _after_message(*last: Callable[[int], bytes]) -> Script:
     )
 
 
-GOOD: dict[str, Script] = {
-    "plain": answers(message(), _OK),
-    "content-type with +proto": answers(
+GOOD: dict[str, Answer] = {
+    "plain": Answer(message(), _OK),
+    "content-type with +proto": Answer(
         message(), _OK, [(":status", "200"), ("content-type", "application/grpc+proto")]
     ),
-    "empty message": answers(message(b""), _OK),
-    "a byte in each frame": split(message(), _OK),
-    "message of OK": answers(message(), [*_OK, ("grpc-message", "all is well")]),
-    "more trailers": answers(message(), [("x-more", "1"), *_OK, ("x-blob-bin", "AAE=")]),
+    "empty message": Answer(message(b""), _OK),
+    "a byte in each frame": Answer(message(), _OK, piece=1),
+    "message of OK": Answer(message(), [*_OK, ("grpc-message", "all is well")]),
+    "more trailers": Answer(message(), [("x-more", "1"), *_OK, ("x-blob-bin", "AAE=")]),
 }
 
 BAD: dict[str, Case] = {
     "trailers-only status 13": case(
-        answers(head=[*GRPC, ("grpc-status", "13"), ("grpc-message", "no disk")]),
+        Answer(head=[*GRPC, ("grpc-status", "13"), ("grpc-message", "no disk")]),
         "status",
         "INTERNAL",
         "no disk",
     ),
     "status 5 after a message": case(
-        answers(message(), [("grpc-status", "5"), ("grpc-message", "no such book")]),
+        Answer(message(), [("grpc-status", "5"), ("grpc-message", "no such book")]),
         "status",
         "NOT_FOUND",
         "no such book",
     ),
-    "no trailers": case(answers(message()), "protocol status", "grpc-status"),
-    "nothing but a head": case(answers(), "protocol status", "grpc-status"),
+    "no trailers": case(Answer(message()), "protocol status", "grpc-status"),
+    "nothing but a head": case(Answer(), "protocol status", "grpc-status"),
     "trailers without grpc-status": case(
-        answers(message(), [("x-other", "1")]), "protocol status", "grpc-status"
+        Answer(message(), [("x-other", "1")]), "protocol status", "grpc-status"
     ),
-    "grpc-status 99": case(answers(message(), [("grpc-status", "99")]), "status protocol", "99"),
+    "grpc-status 99": case(Answer(message(), [("grpc-status", "99")]), "status protocol", "99"),
     "grpc-status of letters": case(
-        answers(message(), [("grpc-status", "fine")]), "status protocol", "fine"
+        Answer(message(), [("grpc-status", "fine")]), "status protocol", "fine"
     ),
     "grpc-status empty": case(
-        answers(message(), [("grpc-status", "")]), "status protocol", "grpc-status"
+        Answer(message(), [("grpc-status", "")]), "status protocol", "grpc-status"
     ),
     "grpc-status above 32 bits": case(
-        answers(message(), [("grpc-status", "4294967296")]), "status protocol", "4294967296"
+        Answer(message(), [("grpc-status", "4294967296")]), "status protocol", "4294967296"
     ),
     "two that differ": case(
-        answers(message(), [*_OK, ("grpc-status", "13")]), "status protocol", "grpc-status"
+        Answer(message(), [*_OK, ("grpc-status", "13")]), "status protocol", "grpc-status"
     ),
     "OK in the head, other in the trailers": case(
-        answers(message(), [("grpc-status", "14")], [*GRPC, *_OK]),
+        Answer(message(), [("grpc-status", "14")], [*GRPC, *_OK]),
         "status protocol",
     ),
-    "message longer than the content": case(answers(message(length=400), _OK), "body", "400"),
-    "prefix cut": case(answers(message() + b"\0\0", _OK), "body"),
+    "message longer than the content": case(
+        Answer(message(length=400), _OK), "body", "within a message"
+    ),
+    "prefix cut": case(Answer(message() + b"\0\0", _OK), "body"),
     "prefix above every limit": case(
-        answers(message(length=0xFFFF_FFFF), _OK), "body limit protocol"
+        Answer(message(length=0xFFFF_FFFF), _OK), "body limit protocol"
     ),
-    "flag byte 7": case(answers(message(flag=7), _OK), "protocol", "7"),
+    "flag byte 7": case(Answer(message(flag=7), _OK), "protocol", "7"),
     "compressed without encoding": case(
-        answers(message(flag=1), _OK), "protocol status", "grpc-encoding"
+        Answer(message(flag=1), _OK), "protocol status", "grpc-encoding"
     ),
-    "no message with OK": case(answers(b"", _OK), "protocol body status"),
-    "two messages of a unary call": case(answers(message() * 2, _OK), "protocol body status"),
+    "no message with OK": case(Answer(b"", _OK), "protocol body status"),
+    "two messages of a unary call": case(Answer(message() * 2, _OK), "protocol body status"),
     "404 of a web server": case(
-        answers(b"<h1>no</h1>", None, [(":status", "404"), *_HTML]),
+        Answer(b"<h1>no</h1>", None, [(":status", "404"), *_HTML]),
         "status",
         "404",
         "UNIMPLEMENTED",
     ),
     "503 of a proxy": case(
-        answers(b"<h1>busy</h1>", None, [(":status", "503"), *_HTML]),
+        Answer(b"<h1>busy</h1>", None, [(":status", "503"), *_HTML]),
         "status",
         "503",
         "UNAVAILABLE",
     ),
     "403 without content": case(
-        answers(head=[(":status", "403")]), "status", "403", "PERMISSION_DENIED"
+        Answer(head=[(":status", "403")]), "status", "403", "PERMISSION_DENIED"
     ),
     "200 text/html": case(
-        answers(b"<h1>yes</h1>", None, [(":status", "200"), *_HTML]),
+        Answer(b"<h1>yes</h1>", None, [(":status", "200"), *_HTML]),
         "protocol status",
         "text/html",
     ),
     "200 text/html with grpc-status": case(
-        answers(message(), _OK, [(":status", "200"), *_HTML]), "protocol status", "text/html"
+        Answer(message(), _OK, [(":status", "200"), *_HTML]), "protocol status", "text/html"
     ),
     "200 application/grpc-web": case(
-        answers(message(), _OK, [(":status", "200"), ("content-type", "application/grpc-web")]),
+        Answer(message(), _OK, [(":status", "200"), ("content-type", "application/grpc-web")]),
         "protocol status",
         "application/grpc-web",
     ),
     "200 without content-type": case(
-        answers(message(), _OK, [(":status", "200")]), "protocol status", "content-type"
+        Answer(message(), _OK, [(":status", "200")]), "protocol status", "content-type"
     ),
     "message of control characters": case(
-        answers(
+        Answer(
             message(), [("grpc-status", "3"), ("grpc-message", "%1B%5B2J%00%0Aevil%0D%08 %zz %F0")]
         ),
         "status",
@@ -247,7 +257,7 @@ BAD: dict[str, Case] = {
         "evil",
     ),
     "message of 10,000 characters": case(
-        answers(message(), [("grpc-status", "3"), ("grpc-message", "long-" * 2000)]),
+        Answer(message(), [("grpc-status", "3"), ("grpc-message", "long-" * 2000)]),
         "status limit",
     ),
     "reset after a message": case(

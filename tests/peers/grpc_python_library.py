@@ -88,7 +88,7 @@ class Library:
     def update_book(self, request: Message, context: Context) -> Message:
         """UpdateBook."""
         conditions(context)
-        _bounded(request.book, context)
+        _bounded(request, context)
         book = self._find(request.book.name, context)
         changed = self._schema.make("Book")
         changed.CopyFrom(book)
@@ -133,6 +133,8 @@ class Library:
                 sent += 1
                 if sent == request.count or not context.is_active():
                     return
+            if request.count == 0:
+                return
 
     def import_books(self, requests: Iterator[Message], context: Context) -> Message:
         """ImportBooks."""
@@ -150,7 +152,7 @@ class Library:
             yield self._find(request.name, context)
 
     def _create(self, request: Message, context: Context) -> Message:
-        _bounded(request.book, context)
+        _bounded(request, context)
         with self._lock:
             shelf = self._shelf(request.parent, context)
             if self._created >= _CREATED_LIMIT:
@@ -206,7 +208,10 @@ class Library:
         return bool(book.pages >= wanted.min_pages)
 
 
-def _bounded(book: Message, context: Context) -> None:
+def _bounded(request: Message, context: Context) -> None:
+    if not request.HasField("book"):
+        _wrong(context, "book is missing")
+    book = request.book
     if len(book.labels) > 100 or any(len(label) > 1000 for label in book.labels):
         _wrong(context, "labels: at most 100, each at most 1,000 characters")
 

@@ -58,7 +58,7 @@ def test_wrong_names(library: Library, name: str) -> None:
     assert code is INVALID
     if name != "shelves/1":
         assert library.refusal("ListBooks", parent=name)[0] is INVALID
-        assert library.refusal("CreateBook", parent=name)[0] is INVALID
+        assert library.refusal("CreateBook", parent=name, book={})[0] is INVALID
 
 
 @every_server
@@ -167,6 +167,8 @@ def test_bounds_of_a_book(library: Library) -> None:
         ):
             code, message = library.refusal(method, **fields)
             assert code in (INVALID, EXHAUSTED), (method, message)
+    assert library.refusal("CreateBook", parent="shelves/10")[0] is INVALID
+    assert library.refusal("UpdateBook")[0] is INVALID
     unknown = {"paths": ["no_such_field"]}
     code, message = library.refusal(
         "UpdateBook", book={"name": "shelves/10/books/1"}, update_mask=unknown
@@ -184,6 +186,10 @@ def test_watching(library: Library) -> None:
             library.schema.book(6, n % BOOKS + 1) for n in range(count)
         ]
         assert {message.change for message in seen} == {1}
+    once = list(library.watch(parent="shelves/6"))
+    assert [message.book for message in once] == [
+        library.schema.book(6, number) for number in range(1, BOOKS + 1)
+    ]
     assert refused(lambda: list(library.watch(parent="shelves/6", count=-1)))[0] is INVALID
     assert refused(lambda: list(library.watch(parent="nonsense")))[0] is INVALID
 
@@ -203,7 +209,7 @@ def test_pauses_between_messages(library: Library) -> None:
 @every_server
 def test_leaving_an_endless_stream(library: Library) -> None:
     for _ in range(20):
-        call = library.watch(parent="shelves/6", interval={"nanos": 1_000_000})
+        call = library.watch(parent="shelves/6", count=10**6, interval={"nanos": 1_000_000})
         assert next(call).book.name == "shelves/6/books/1"
         call.cancel()
         with pytest.raises(grpc.RpcError):

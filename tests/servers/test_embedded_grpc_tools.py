@@ -49,7 +49,10 @@ def test_health(library: Library) -> None:
 @over_both
 def test_reflection_by_the_client_of_grpcio(library: Library) -> None:
     database = ProtoReflectionDescriptorDatabase(library.channel)
-    assert {SERVICE, HEALTH, *REFLECTION} <= set(database.get_services())
+    services = set(database.get_services())
+    assert {SERVICE, HEALTH} <= services
+    # Each version of tonic-reflection knows of itself alone.
+    assert services & set(REFLECTION)
     pool = DescriptorPool(database)
     service = pool.FindServiceByName(SERVICE)
     ours = library.schema.pool.FindServiceByName(SERVICE)
@@ -86,17 +89,24 @@ def test_every_question_of_reflection(library: Library, service: str) -> None:
         request(file_containing_symbol=f"{SERVICE}.GetBook"),
         request(file_containing_symbol="trilane.library.v1.Book.title"),
         request(file_containing_symbol="google.protobuf.Duration"),
-        request(file_containing_symbol="no.such.Symbol"),
-        request(file_by_filename="no/such.proto"),
     ]
     answers = list(ask(iter(questions), timeout=PATIENCE_S))
     assert [answer.original_request for answer in answers] == questions
     kinds = [answer.WhichOneof("message_response") for answer in answers]
-    assert kinds[0] == "list_services_response"
-    assert kinds[1:6] == ["file_descriptor_response"] * 5
-    for index in (6, 7):
-        assert kinds[index] == "error_response"
-        assert answers[index].error_response.error_code == grpc.StatusCode.NOT_FOUND.value[0]
+    assert kinds == ["list_services_response"] + ["file_descriptor_response"] * 5
+
+    unknown = [
+        request(file_containing_symbol="no.such.Symbol"),
+        request(file_by_filename="no/such.proto"),
+    ]
+    for question in unknown:
+        # reflection.proto has a response for it; tonic-reflection ends the call instead.
+        try:
+            (answer,) = ask(iter([question]), timeout=PATIENCE_S)
+            code = answer.error_response.error_code
+        except grpc.RpcError as error:
+            code = error.code().value[0]
+        assert code == grpc.StatusCode.NOT_FOUND.value[0], question
 
 
 @pytest.fixture(scope="module")
@@ -128,7 +138,7 @@ def security(peer: Peer, listener: str) -> list[str]:
 def test_grpcurl(ours: Peer, grpcurl: str, listener: str) -> None:
     where = address(ours, listener)
     ask = functools.partial(run, grpcurl, *security(ours, listener))
-    assert {SERVICE, HEALTH, *REFLECTION} <= set(ask(where, "list").split())
+    assert {SERVICE, HEALTH, REFLECTION[0]} <= set(ask(where, "list").split())
     assert f"{SERVICE}.LookUpBooks" in ask(where, "list", SERVICE).split()
     described = ask(where, "describe", f"{SERVICE}.GetBook")
     assert "rpc GetBook ( .trilane.library.v1.GetBookRequest )" in described
@@ -139,7 +149,7 @@ def test_grpcurl(ours: Peer, grpcurl: str, listener: str) -> None:
     assert json.loads(found) == as_json(3, 8)
     found = ask("-d", '{"parent": "shelves/3", "count": 5}', where, f"{SERVICE}/WatchBooks")
     assert found.count('"change": "PRESENT"') == 5
-    two = '{"parent": "shelves/7"} {"parent": "shelves/7"}'
+    two = '{"parent": "shelves/7", "book": {}} {"parent": "shelves/7", "book": {"title": "x"}}'
     assert json.loads(ask("-d", two, where, f"{SERVICE}/ImportBooks")) == {"created": 2}
     two = '{"name": "shelves/1/books/1"} {"name": "shelves/1/books/2"}'
     assert ask("-d", two, where, f"{SERVICE}/LookUpBooks").count('"title"') == 2

@@ -90,7 +90,9 @@ def test_streams_that_cannot_begin(web: Web) -> None:
 
 @over_every_version
 def test_a_reader_that_leaves(web: Web) -> None:
-    with web.stream("/v1/shelves/6/books:watch?interval=0.001s", accept=NDJSON) as lines:
+    with web.stream(
+        "/v1/shelves/6/books:watch?count=1000000&interval=0.001s", accept=NDJSON
+    ) as lines:
         for _ in range(5):
             next(lines)
     assert web.ask("GET", "/v1/shelves/1/books/1").status == 200
@@ -104,7 +106,7 @@ def test_importing_lines(web: Web) -> None:
     answer = web.ask("POST", "/v1/books:import", lines.encode(), content_type=NDJSON)
     assert answer.status == 200, answer
     assert json.loads(answer.content) == {"created": 40}
-    bad = b'{"parent": "shelves/7"}\n{"parnt": 1}\n'
+    bad = b'{"parent": "shelves/7", "book": {}}\n{"parnt": 1}\n'
     answer = web.ask("POST", "/v1/books:import", bad, content_type=NDJSON)
     assert answer.status == 400, answer
     assert "parnt" in json.loads(answer.content)["message"]

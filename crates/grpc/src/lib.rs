@@ -17,6 +17,7 @@ mod method;
 mod near;
 pub mod reflection;
 mod schema;
+mod sound;
 pub mod status;
 pub mod timeout;
 

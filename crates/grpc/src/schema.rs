@@ -1,6 +1,5 @@
 //! Where types and methods come from.
 
-use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::fs;
@@ -8,9 +7,10 @@ use std::path::{Path, PathBuf};
 
 use prost::Message as _;
 use prost_reflect::{DescriptorPool, ServiceDescriptor};
+use prost_types::FileDescriptorProto;
 use protox::file::{ChainFileResolver, File, IncludeFileResolver};
 
-use crate::{Method, known, near};
+use crate::{Method, known, near, sound};
 
 /// Why there is no schema, or no such method in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,13 +113,20 @@ impl Schema {
         let mut more = files;
         while !more.is_empty() {
             for bytes in more.drain(..) {
-                let imports = Imports::decode(&*bytes).map_err(|error| {
+                let file = FileDescriptorProto::decode(&*bytes).map_err(|error| {
                     format!("one of the files is no FileDescriptorProto: {error}")
                 })?;
-                if let Entry::Vacant(entry) = names.entry(imports.name) {
-                    entry.insert(imports.dependency);
-                    set.file.push(bytes);
+                let name = file.name().to_owned();
+                if names.contains_key(&name) {
+                    continue;
                 }
+                sound::check(&file).map_err(|reason| format!("{name}: {reason}"))?;
+                // Options are read by this one: whatever else may be under its name, it is known.
+                let known = (name == "google/protobuf/descriptor.proto")
+                    .then(|| known::file(&name))
+                    .flatten();
+                names.insert(name, file.dependency);
+                set.file.push(known.unwrap_or(bytes));
             }
             for (name, import) in missing(&names) {
                 more.push(known::file(&import).ok_or_else(|| {

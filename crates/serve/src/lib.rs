@@ -29,6 +29,7 @@ mod cost;
 mod h3;
 mod library;
 mod net;
+mod rest;
 mod rpc;
 mod server;
 mod state;

@@ -58,7 +58,8 @@ impl Builders {
             .initial_stream_window_size(STREAM_WINDOW)
             .initial_connection_window_size(CONNECTION_WINDOW)
             .max_concurrent_streams(streams)
-            .max_header_list_size(MAX_HEAD);
+            .max_header_list_size(MAX_HEAD)
+            .enable_connect_protocol();
         Self {
             h1: Arc::new(builder.clone().http1_only()),
             h2: Arc::new(builder.clone().http2_only()),
@@ -75,7 +76,7 @@ pub(crate) async fn serve<I>(
     builder: &Builder,
     signal: watch::Receiver<Signal>,
 ) where
-    I: AsyncRead + AsyncWrite + Unpin + 'static,
+    I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let io = TokioIo::new(Watched {
         io,
@@ -85,7 +86,7 @@ pub(crate) async fn serve<I>(
         app,
         connection: connection.clone(),
     };
-    let mut serving = pin!(builder.serve_connection(io, handler));
+    let mut serving = pin!(builder.serve_connection_with_upgrades(io, handler));
     let mut told = signal.clone();
     let mut leave = pin!(told.changed());
     let mut patience = pin!(time::sleep(PATIENCE));
@@ -141,7 +142,7 @@ impl Service<Request<Incoming>> for Handler {
         let last = self.connection.count_request();
         let close = last && request.version() < Version::HTTP_2;
         let mut answer = handle(&self.app, &self.connection, request);
-        if close {
+        if close && !answer.is_switch() {
             // RFC 9112 section 9.6. Over HTTP/2 the keeper of the connection sends GOAWAY.
             answer.add_field(CONNECTION, HeaderValue::from_static("close"));
         }

@@ -1,5 +1,7 @@
 //! Values as they stand in paths and queries: text.
 
+use std::str::FromStr;
+
 use base64::{
     Engine, alphabet,
     engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
@@ -67,16 +69,16 @@ fn of_kind(kind: &Kind, text: &str) -> Result<Value, String> {
     Ok(match kind {
         Kind::Bool => Value::Bool(json(text, "true or false")?),
         Kind::Int32 | Kind::Sint32 | Kind::Sfixed32 => {
-            Value::I32(json(text, "a whole number of 32 bits")?)
+            Value::I32(integer(text, "a whole number of 32 bits")?)
         }
         Kind::Int64 | Kind::Sint64 | Kind::Sfixed64 => {
-            Value::I64(json(text, "a whole number of 64 bits")?)
+            Value::I64(integer(text, "a whole number of 64 bits")?)
         }
         Kind::Uint32 | Kind::Fixed32 => {
-            Value::U32(json(text, "a whole number of 32 bits without a sign")?)
+            Value::U32(integer(text, "a whole number of 32 bits without a sign")?)
         }
         Kind::Uint64 | Kind::Fixed64 => {
-            Value::U64(json(text, "a whole number of 64 bits without a sign")?)
+            Value::U64(integer(text, "a whole number of 64 bits without a sign")?)
         }
         Kind::Float => {
             let wide = double(text, "a number that fits into 32 bits")?;
@@ -114,6 +116,9 @@ fn of_kind(kind: &Kind, text: &str) -> Result<Value, String> {
 
 fn of_message(message: &MessageDescriptor, text: &str) -> Result<DynamicMessage, String> {
     if is_string(message) {
+        if message.full_name() == "google.protobuf.FieldMask" && !is_mask(text) {
+            return Err(expected("field names with commas between them", text));
+        }
         let text_of: StrDeserializer<'_, Error> = text.into_deserializer();
         return message
             .clone()
@@ -133,6 +138,15 @@ fn of_message(message: &MessageDescriptor, text: &str) -> Result<DynamicMessage,
     ))
 }
 
+/// Whether `text` is field paths, as `a,b.c`, with commas between them; nothing is none of them.
+fn is_mask(text: &str) -> bool {
+    let is_name = |name: &str| {
+        name.starts_with(|first: char| first.is_ascii_alphabetic())
+            && name.chars().all(|other| other.is_ascii_alphanumeric())
+    };
+    text.is_empty() || text.split([',', '.']).all(is_name)
+}
+
 fn double(text: &str, wanted: &str) -> Result<f64, String> {
     match text {
         "NaN" => Ok(f64::NAN),
@@ -140,6 +154,16 @@ fn double(text: &str, wanted: &str) -> Result<f64, String> {
         "-Infinity" => Ok(f64::NEG_INFINITY),
         _ => json(text, wanted),
     }
+}
+
+/// An integer of JSON: it starts with neither `+` nor a zero before other digits, and JSON's spaces
+/// around it do not count.
+fn integer<T: FromStr>(text: &str, wanted: &str) -> Result<T, String> {
+    let text = text.trim_matches([' ', '\t', '\r', '\n']);
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let is_json = digits == "0" || digits.starts_with(|first| ('1'..='9').contains(&first));
+    let number = is_json.then(|| text.parse().ok()).flatten();
+    number.ok_or_else(|| expected(wanted, text))
 }
 
 fn json<T: DeserializeOwned>(text: &str, wanted: &str) -> Result<T, String> {

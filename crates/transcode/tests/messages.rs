@@ -65,6 +65,23 @@ fn content_may_be_binary() {
 }
 
 #[test]
+fn doubles_are_exact() {
+    let number = "9.215290234614543e+18";
+    let wanted = Value::F64(9.215_290_234_614_543e18);
+    let query = format!("double={}", number.replace('+', "%2B"));
+    let in_query = find("GET", "/v1/query").request(Some(&query), Format::Json, b"");
+    let content = format!(r#"{{"double":{number}}}"#);
+    let in_content = find("POST", "/v1/whole").request(None, Format::Json, content.as_bytes());
+    for request in [in_query, in_content] {
+        let request = request.unwrap();
+        assert_eq!(
+            request.get_field_by_name("double").as_deref(),
+            Some(&wanted)
+        );
+    }
+}
+
+#[test]
 fn a_response_may_be_binary() {
     let shape = message(
         "Shape",

@@ -610,8 +610,8 @@ func (x *DeleteBookRequest) GetName() string {
 type WatchBooksRequest struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Parent string                 `protobuf:"bytes,1,opt,name=parent,proto3" json:"parent,omitempty"`
-	// Messages after which the stream ends; 0 is no limit. Beyond the books of the shelf it begins anew
-	// with the first, unless `follow` is set.
+	// Messages after which the stream ends. Beyond the books of the shelf it begins anew with the first,
+	// unless `follow` is set. 0: with the last book, or with `follow` never.
 	Count int32 `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
 	// Pause between messages.
 	Interval *durationpb.Duration `protobuf:"bytes,3,opt,name=interval,proto3" json:"interval,omitempty"`

@@ -6,7 +6,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use http::{HeaderName, HeaderValue, Response};
+use http::{HeaderName, HeaderValue, Response, StatusCode};
 
 use super::{BoxError, Reply};
 
@@ -28,6 +28,11 @@ impl<B> Answer<B> {
 
     pub(crate) fn later(work: impl Future<Output = Outcome<B>> + Send + 'static) -> Self {
         Self::Later(Box::pin(work), Fields::new())
+    }
+
+    /// The connection will speak another protocol.
+    pub(crate) fn is_switch(&self) -> bool {
+        matches!(self, Self::Now(Some(response)) if response.status() == StatusCode::SWITCHING_PROTOCOLS)
     }
 
     /// Adds a field to the response's head.

@@ -35,6 +35,7 @@ pub(crate) use reply::Reply;
 use crate::{
     SERVER_NAME,
     connection::{Connection, PATIENCE},
+    rest::{self, Gateway},
     rpc::{self, Rpc},
 };
 
@@ -47,7 +48,7 @@ pub(crate) struct App {
     alt_svc: HeaderValue,
     station: site::Site,
     profiles: site::Site,
-    rpc: Rpc,
+    gateway: Gateway,
 }
 
 impl App {
@@ -59,13 +60,13 @@ impl App {
             alt_svc,
             station: site::Site::station(),
             profiles: site::Site::profiles(),
-            rpc,
+            gateway: Gateway::new(rpc),
         })
     }
 
     /// Ends what would go on for ever.
     pub(crate) async fn leave(&self) {
-        self.rpc.leave().await;
+        self.gateway.leave().await;
     }
 
     /// Fields that every response has.
@@ -85,6 +86,7 @@ impl App {
 pub(crate) fn prepare() {
     bookstore::shared();
     pattern::shared();
+    rest::prepare();
 }
 
 /// Answers one request.
@@ -114,24 +116,19 @@ where
         return Answer::now(response);
     }
 
+    if rest::is_path(head.uri.path()) {
+        return rest::handle(&app.gateway, connection, head, body, fields);
+    }
     if rpc::is_method(head.uri.path()) {
-        return rpc::handle(
-            &app.rpc,
-            connection,
-            Request::from_parts(head, body),
-            fields,
-        );
+        let request = Request::from_parts(head, body);
+        return rpc::handle(app.gateway.rpc(), connection, request, fields);
     }
 
     let page = route::page(app, connection, &head);
     if page.is_missing() && rpc::is_call(&head.headers) {
         // A call of a service that is not there is answered in gRPC's way.
-        return rpc::handle(
-            &app.rpc,
-            connection,
-            Request::from_parts(head, body),
-            fields,
-        );
+        let request = Request::from_parts(head, body);
+        return rpc::handle(app.gateway.rpc(), connection, request, fields);
     }
     let wait = page.wait;
     let mut response = page.into_response(fields);
@@ -186,7 +183,7 @@ fn has_content(status: StatusCode) -> bool {
 }
 
 /// Reads a request's body to its end, one piece at a time.
-async fn drain<B>(mut body: B) -> Result<(), BoxError>
+pub(crate) async fn drain<B>(mut body: B) -> Result<(), BoxError>
 where
     B: Body<Data = Bytes> + Unpin,
     B::Error: Into<BoxError>,

@@ -35,7 +35,8 @@ type H3Requests = h3::client::SendRequest<h3_quinn::OpenStreams, Bytes>;
 #[derive(Clone)]
 pub(crate) enum Channel {
     H2(http2::SendRequest<Body>, String),
-    H3(H3Requests, String, quinn::Endpoint),
+    /// The endpoint ends the connection when dropped.
+    H3(H3Requests, String, #[allow(dead_code)] quinn::Endpoint),
 }
 
 impl Channel {
@@ -55,7 +56,10 @@ impl Channel {
         set(&mut builder);
         match version {
             "h2c" => {
-                let io = TokioIo::new(TcpStream::connect(addresses.http).await.unwrap());
+                let stream = TcpStream::connect(addresses.http).await.unwrap();
+                // A call is more than one write.
+                stream.set_nodelay(true).unwrap();
+                let io = TokioIo::new(stream);
                 let (requests, connection) = builder.handshake(io).await.unwrap();
                 tokio::spawn(connection);
                 Self::H2(

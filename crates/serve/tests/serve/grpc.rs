@@ -1,9 +1,7 @@
 //! The library service through tonic's client, over every version with trailers.
 
-use std::time::Duration;
-
 use futures_util::{StreamExt, stream};
-use http::{HeaderMap, Request};
+use http::Request;
 use http_body_util::BodyExt;
 use prost::Message;
 use tokio::sync::mpsc;
@@ -19,7 +17,7 @@ use crate::{
             watch_books_response::Change,
         },
     },
-    common::{Client, Target, run, start, start_with},
+    common::{run, start},
 };
 
 /// Runs a check with a fresh connection of every version.
@@ -30,7 +28,7 @@ macro_rules! over_versions_with_trailers {
             for $version in WITH_TRAILERS {
                 let $target = start();
                 run(async {
-                    #[allow(unused_mut)]
+                    #[allow(unused_mut, unused_variables)]
                     let mut $library = Channel::library(&$target, $version).await;
                     $body
                 });

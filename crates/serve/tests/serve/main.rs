@@ -2,10 +2,14 @@
 
 #![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
 
+mod bindings;
 mod channel;
 mod common;
 mod curl;
 mod endpoints;
+mod followers;
 mod grpc;
 mod hostile;
 mod lifecycle;
+mod rest;
+mod websocket;

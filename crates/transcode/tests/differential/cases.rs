@@ -116,6 +116,8 @@ pub(crate) const SAME: &[Case] = &[
     ("GET", "/v1/query?int32=0x10", ""),
     ("GET", "/v1/query?int32=+7", ""),
     ("GET", "/v1/query?int32=%2B7", ""),
+    ("GET", "/v1/query?int32=-0&int64=-0", ""),
+    ("GET", "/v1/query?uint32=-0", ""),
     ("GET", "/v1/query?int32=1.0", ""),
     ("GET", "/v1/query?int32=1e2", ""),
     ("GET", "/v1/query?int32=007", ""),

@@ -4,6 +4,7 @@
 mod cases;
 mod differences;
 mod peer;
+mod random;
 #[path = "../support/mod.rs"]
 mod support;
 
@@ -30,7 +31,7 @@ enum Outcome {
     Refused(u16, Vec<String>),
 }
 
-fn ours(router: &Router, (method, target, content): cases::Case) -> Outcome {
+fn ours(router: &Router, (method, target, content): (&str, &str, &str)) -> Outcome {
     let (path, query) = match target.split_once('?') {
         Some((path, query)) => (path, Some(query)),
         None => (target, None),
@@ -57,7 +58,11 @@ fn ours(router: &Router, (method, target, content): cases::Case) -> Outcome {
     }
 }
 
-fn theirs(peer: &Peer, pool: &DescriptorPool, (method, target, content): cases::Case) -> Outcome {
+fn theirs(
+    peer: &Peer,
+    pool: &DescriptorPool,
+    (method, target, content): (&str, &str, &str),
+) -> Outcome {
     let response = peer.send(method, target, &[], content.as_bytes());
     if response.status != 200 {
         let allow = response.field("allow").unwrap_or_default();
@@ -110,7 +115,7 @@ fn by_value(json: Value) -> Value {
 }
 
 /// HEAD has no content to compare.
-fn without_content(outcome: Outcome, (method, ..): cases::Case) -> Outcome {
+fn without_content(outcome: Outcome, (method, ..): (&str, &str, &str)) -> Outcome {
     match outcome {
         Outcome::Call {
             path,
@@ -174,6 +179,39 @@ fn requests_become_what_vanguard_makes_of_them() {
         wrong.len(),
         wrong.join("\n")
     );
+}
+
+#[test]
+fn random_requests_become_what_vanguard_makes_of_them() {
+    let pool = support::bindings();
+    let router = Router::new(&pool).unwrap();
+    let descriptors = support::compile("bindings.proto", "");
+    let Some(peer) = Peer::start(&descriptors, SERVICE) else {
+        return;
+    };
+    let seed = std::env::var("SEED").map_or(1, |seed| seed.parse().unwrap());
+    let mut calls = 0;
+    let mut wrong = Vec::new();
+    for (method, target, content) in random::requests(1000, seed) {
+        let case = (method.as_str(), target.as_str(), content.as_str());
+        let ours = ours(&router, case);
+        let theirs = theirs(&peer, &pool, case);
+        calls += usize::from(matches!(ours, Outcome::Call { .. }));
+        let both_refuse = ours == Outcome::Refused(400, Vec::new())
+            && theirs == Outcome::Refused(500, Vec::new());
+        if ours != theirs && !both_refuse {
+            wrong.push(format!(
+                "{case:?}\n  ours     {ours:?}\n  vanguard {theirs:?}"
+            ));
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "{} cases:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+    assert!(calls > 200, "only {calls} requests were taken");
 }
 
 #[test]

@@ -1,0 +1,185 @@
+//! Calls of the services in this process: messages in gRPC's frames, as from anywhere else.
+
+use std::{
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use futures_util::future::poll_fn;
+use http::{Method, Request, Response, Uri};
+use http_body_util::Full;
+use hyper::body::{Body as HttpBody, Frame};
+use prost_reflect::DynamicMessage;
+use tokio::sync::mpsc;
+use tonic::{Code, Status, body::Body};
+use trilane_transcode::{Binding, Format};
+
+use super::{
+    Exchange,
+    answer::{Answered, Content, Outcome, media_type, status},
+};
+use crate::rpc::MAX_MESSAGE;
+
+/// The prefix of a message: a flag and a length.
+const PREFIX: usize = 5;
+const TIMEOUT: &str = "grpc-timeout";
+
+/// A message that a caller streams, framed, or why there is none.
+pub(super) type Sent = Result<Bytes, Status>;
+
+/// Calls the method of a binding. Of the request's fields only the deadline goes along.
+pub(super) async fn start(
+    exchange: &Exchange,
+    binding: &'static Binding,
+    requests: Body,
+) -> Result<Response<Body>, Status> {
+    let mut request = Request::new(requests);
+    *request.method_mut() = Method::POST;
+    *request.uri_mut() = Uri::from_static(binding.grpc_path());
+    if let Some(timeout) = exchange.head.headers.get(TIMEOUT) {
+        request.headers_mut().insert(TIMEOUT, timeout.clone());
+    }
+    let Ok(response) = exchange.gateway.rpc.call(request).await;
+    match Status::from_header_map(response.headers()) {
+        Some(status) if status.code() != Code::Ok => Err(status),
+        _ => Ok(response),
+    }
+}
+
+/// A message in its frame.
+pub(super) fn frame(message: &[u8]) -> Bytes {
+    let mut framed = BytesMut::with_capacity(PREFIX + message.len());
+    framed.put_u8(0);
+    // Content is bounded far below 4 GiB.
+    framed.put_u32(message.len() as u32);
+    framed.put_slice(message);
+    framed.freeze()
+}
+
+/// The requests of a call with one.
+pub(super) fn whole(message: &[u8]) -> Body {
+    Body::new(Full::new(frame(message)))
+}
+
+/// The requests of a call with many, of which one may wait.
+pub(super) fn channel() -> (mpsc::Sender<Sent>, Body) {
+    let (sender, receiver) = mpsc::channel(1);
+    (sender, Body::new(Requests(receiver)))
+}
+
+struct Requests(mpsc::Receiver<Sent>);
+
+impl HttpBody for Requests {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        self.0
+            .poll_recv(cx)
+            .map(|sent| sent.map(|sent| sent.map(Frame::data)))
+    }
+}
+
+/// The messages of a response.
+pub(super) struct Messages {
+    body: Body,
+    /// What has arrived of messages that have not been taken.
+    buffer: BytesMut,
+    ended: bool,
+}
+
+impl Messages {
+    pub(super) fn new(response: Response<Body>) -> Self {
+        Self {
+            body: response.into_body(),
+            buffer: BytesMut::new(),
+            ended: false,
+        }
+    }
+
+    /// The next message; an error is the last thing that comes.
+    pub(super) fn poll_next(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Bytes, Status>>> {
+        loop {
+            if let Some(message) = self.take() {
+                return Poll::Ready(Some(Ok(message)));
+            }
+            if self.ended {
+                return Poll::Ready(None);
+            }
+            let frame = ready!(Pin::new(&mut self.body).poll_frame(cx)).transpose()?;
+            match frame.map(Frame::into_data) {
+                Some(Ok(data)) => self.buffer.extend_from_slice(&data),
+                Some(Err(frame)) => {
+                    let trailers = frame.into_trailers().unwrap_or_default();
+                    self.ended = true;
+                    match Status::from_header_map(&trailers) {
+                        Some(status) if status.code() != Code::Ok => {
+                            return Poll::Ready(Some(Err(status)));
+                        }
+                        _ => {}
+                    }
+                }
+                None => self.ended = true,
+            }
+        }
+    }
+
+    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Status> {
+        poll_fn(|cx| self.poll_next(cx)).await.transpose()
+    }
+
+    /// A message that is complete. Ours are not compressed, as the caller did not offer it.
+    fn take(&mut self) -> Option<Bytes> {
+        let prefix = self.buffer.get(..PREFIX)?;
+        let length = u32::from_be_bytes(prefix[1..].try_into().ok()?) as usize;
+        if self.buffer.len() < PREFIX + length {
+            return None;
+        }
+        self.buffer.advance(PREFIX);
+        Some(self.buffer.split_to(length).freeze())
+    }
+}
+
+/// The message of a response that has one.
+pub(super) async fn one(response: Response<Body>) -> Result<Bytes, Status> {
+    let mut messages = Messages::new(response);
+    let message = messages
+        .next()
+        .await?
+        .ok_or_else(|| Status::internal("the service ended the call without a message"))?;
+    // The status, which comes after the message.
+    match messages.next().await? {
+        None => Ok(message),
+        Some(_) => Err(Status::internal("the service sent more than one message")),
+    }
+}
+
+/// A response's message as content.
+pub(super) fn content(binding: &Binding, message: &[u8], format: Format) -> Outcome {
+    let mut content = Vec::with_capacity(message.len() * 3);
+    write(binding, message, format, &mut content)?;
+    Ok(Answered::new(
+        media_type(format),
+        Content::Bytes(content.into()),
+    ))
+}
+
+/// Writes a response's message to the end of `out`.
+pub(super) fn write(
+    binding: &Binding,
+    message: &[u8],
+    format: Format,
+    out: &mut Vec<u8>,
+) -> Result<(), Status> {
+    debug_assert!(message.len() <= MAX_MESSAGE);
+    let message = DynamicMessage::decode(binding.method().output(), message)
+        .map_err(|reason| Status::internal(format!("the service's message is none: {reason}")))?;
+    binding.response(&message, format, out).map_err(status)
+}

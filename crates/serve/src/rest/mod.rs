@@ -1,0 +1,288 @@
+//! REST: the services' methods under the paths that their `google.api.http` rules give them.
+//!
+//! A request becomes a message by descriptor, goes to the same service as a gRPC call does, and the
+//! response's message becomes JSON or binary Protocol Buffers.
+
+mod answer;
+mod call;
+mod stream;
+mod upload;
+mod websocket;
+
+use std::sync::{Arc, LazyLock};
+
+use bytes::Bytes;
+use http::{
+    HeaderMap, HeaderValue, Method, StatusCode, Version,
+    header::{ACCEPT, ALLOW, CONTENT_TYPE, UPGRADE, VARY},
+    request::Parts,
+};
+use hyper::body::Body as HttpBody;
+use prost::Message;
+use prost_reflect::DescriptorPool;
+use tokio::time::timeout;
+use tokio_util::task::TaskTracker;
+use tonic::{Status, body::Body};
+use trilane_transcode::{Format, Found, Match, Router};
+
+use self::{
+    answer::{Answered, Content, Outcome, Refusal},
+    call::Messages,
+    stream::{Framing, Lines},
+};
+use crate::{
+    app::{Answer, BoxError, drain},
+    connection::Connection,
+    library::DESCRIPTORS,
+    rpc::Rpc,
+};
+
+/// The rules and the messages of all services.
+struct Schema {
+    router: Router,
+    pool: DescriptorPool,
+}
+
+static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
+    let pool = DescriptorPool::decode(DESCRIPTORS).expect("the build wrote it");
+    let router = Router::new(&pool).expect("tests read the rules");
+    Schema { router, pool }
+});
+
+/// Makes what takes long to make, before somebody asks for it.
+pub(crate) fn prepare() {
+    LazyLock::force(&SCHEMA);
+}
+
+/// One worker's way from REST to the services.
+#[derive(Clone)]
+pub(crate) struct Gateway {
+    rpc: Rpc,
+    /// WebSockets, which outlive the requests that opened them.
+    sockets: TaskTracker,
+}
+
+/// One request without its content.
+struct Exchange {
+    gateway: Gateway,
+    connection: Arc<Connection>,
+    head: Parts,
+}
+
+impl Gateway {
+    pub(crate) fn new(rpc: Rpc) -> Self {
+        Self {
+            rpc,
+            sockets: TaskTracker::new(),
+        }
+    }
+
+    pub(crate) fn rpc(&self) -> &Rpc {
+        &self.rpc
+    }
+
+    /// Ends what would go on for ever.
+    pub(crate) async fn leave(&self) {
+        self.rpc.leave().await;
+        self.sockets.close();
+        // They end by themselves, as the streams behind them do; some may wait for their peers.
+        let _ = timeout(websocket::FAREWELL, self.sockets.wait()).await;
+    }
+}
+
+/// Whether a path is one of a rule. Cheap: every request comes by.
+pub(crate) fn is_path(path: &str) -> bool {
+    path.starts_with("/v1/")
+}
+
+/// Answers a request to such a path.
+pub(crate) fn handle<B>(
+    gateway: &Gateway,
+    connection: &Arc<Connection>,
+    head: Parts,
+    mut body: B,
+    fields: HeaderMap,
+) -> Answer<B>
+where
+    B: HttpBody<Data = Bytes> + Send + Unpin + 'static,
+    B::Error: Into<BoxError>,
+{
+    let exchange = Exchange {
+        gateway: gateway.clone(),
+        connection: connection.clone(),
+        head,
+    };
+    let exchange = match websocket::wanted(&exchange.head) {
+        Some(found) => return exchange.upgrade(found, fields),
+        None => exchange,
+    };
+    let waiting = connection.wait();
+    Answer::later(async move {
+        let _waiting = waiting;
+        let outcome = exchange.answer(&mut body).await;
+        let answered = match outcome {
+            Ok(answered) => answered,
+            Err(refusal) => {
+                drain(body).await?;
+                refusal.into_answered(exchange.error_format())
+            }
+        };
+        let is_head = exchange.head.method == Method::HEAD;
+        Ok(answered.into_response(fields, &exchange.connection, is_head))
+    })
+}
+
+impl Exchange {
+    async fn answer<B>(&self, body: &mut B) -> Outcome
+    where
+        B: HttpBody<Data = Bytes> + Send + Unpin,
+        B::Error: Into<BoxError>,
+    {
+        let path = self.head.uri.path();
+        let method = match self.head.method {
+            Method::HEAD => "GET",
+            ref method => method.as_str(),
+        };
+        let found = match SCHEMA.router.find(method, path) {
+            Found::Match(found) => found,
+            Found::Method(allowed) => return self.other_method(&allowed),
+            Found::Nothing => {
+                let shown: String = path.chars().take(200).collect();
+                return Err(Refusal::of(Status::not_found(format!(
+                    "no rule of a service has the path {shown}"
+                ))));
+            }
+        };
+        let method = found.binding.method();
+        match (method.is_client_streaming(), method.is_server_streaming()) {
+            (false, false) => self.unary(&found, body).await,
+            (false, true) => self.server_stream(&found, body).await,
+            (true, false) => self.client_stream(&found, body).await,
+            (true, true) => Err(Refusal::of(Status::unimplemented(
+                "this method streams in both directions: use a WebSocket or gRPC",
+            ))),
+        }
+    }
+
+    async fn unary<B>(&self, found: &Match<'static>, body: &mut B) -> Outcome
+    where
+        B: HttpBody<Data = Bytes> + Unpin,
+        B::Error: Into<BoxError>,
+    {
+        let format = self.response_format()?;
+        let message = self.message(found, body).await?;
+        let called = call::start(self, found.binding, call::whole(&message)).await;
+        let answer = call::one(called?).await?;
+        call::content(found.binding, &answer, format)
+    }
+
+    async fn server_stream<B>(&self, found: &Match<'static>, body: &mut B) -> Outcome
+    where
+        B: HttpBody<Data = Bytes> + Unpin,
+        B::Error: Into<BoxError>,
+    {
+        let framing = Framing::accepted(self.field(ACCEPT)).ok_or_else(|| {
+            Refusal::not_acceptable("application/x-ndjson, application/json or text/event-stream")
+        })?;
+        let message = self.message(found, body).await?;
+        let called = call::start(self, found.binding, call::whole(&message)).await;
+        let lines = Lines::new(Messages::new(called?), found.binding, framing);
+        Ok(
+            Answered::new(framing.media_type(), Content::Stream(Body::new(lines)))
+                .with(VARY, HeaderValue::from_static("accept")),
+        )
+    }
+
+    async fn client_stream<B>(&self, found: &Match<'static>, body: &mut B) -> Outcome
+    where
+        B: HttpBody<Data = Bytes> + Unpin,
+        B::Error: Into<BoxError>,
+    {
+        let format = self.response_format()?;
+        let cut = upload::Cut::of(self.field(CONTENT_TYPE)).ok_or_else(|| {
+            Refusal::unsupported("application/x-ndjson, or application/json for one message")
+        })?;
+        let (sender, requests) = call::channel();
+        let query = self.head.uri.query();
+        let reading = upload::send(body, cut, sender, |content| {
+            found.message(query, Format::Json, content)
+        });
+        let calling = async {
+            let called = call::start(self, found.binding, requests).await;
+            call::one(called?).await
+        };
+        // Both at once: the service reads while the content comes.
+        let (read, called) = tokio::join!(reading, calling);
+        read?;
+        call::content(found.binding, &called?, format)
+    }
+
+    /// The message of a request that has one.
+    async fn message<B>(&self, found: &Match<'static>, body: &mut B) -> Result<Vec<u8>, Refusal>
+    where
+        B: HttpBody<Data = Bytes> + Unpin,
+        B::Error: Into<BoxError>,
+    {
+        let content = upload::collect(body).await?;
+        let format = match self.field(CONTENT_TYPE) {
+            // Nothing has no format.
+            Some(kind) if !content.is_empty() => Format::of_media_type(kind)
+                .ok_or_else(|| Refusal::unsupported("application/json or application/protobuf"))?,
+            _ => Format::Json,
+        };
+        let message = found.request(self.head.uri.query(), format, &content)?;
+        Ok(message.encode_to_vec())
+    }
+
+    /// What the caller accepts; the format of its content where it does not say.
+    fn response_format(&self) -> Result<Format, Refusal> {
+        match self.field(ACCEPT) {
+            Some(accept) if accept != "*/*" => Format::accept(accept)
+                .ok_or_else(|| Refusal::not_acceptable("application/json or application/protobuf")),
+            _ => Ok(self
+                .field(CONTENT_TYPE)
+                .and_then(Format::of_media_type)
+                .unwrap_or(Format::Json)),
+        }
+    }
+
+    fn error_format(&self) -> Format {
+        self.response_format().unwrap_or(Format::Json)
+    }
+
+    fn field(&self, name: http::HeaderName) -> Option<&str> {
+        self.head.headers.get(name)?.to_str().ok()
+    }
+
+    /// The path is one of a rule; the method is not.
+    fn other_method(&self, allowed: &[&str]) -> Outcome {
+        if allowed.is_empty() {
+            let refusal = Refusal::new(
+                StatusCode::UPGRADE_REQUIRED,
+                Status::unimplemented("this path is one for a WebSocket"),
+            );
+            return Err(match self.head.version < Version::HTTP_2 {
+                true => refusal.with(UPGRADE, HeaderValue::from_static("websocket")),
+                // RFC 9113 section 8.2.2: the later versions do not have the field.
+                false => refusal,
+            });
+        }
+        let head = allowed.contains(&"GET").then_some("HEAD");
+        let all: Vec<&str> = allowed
+            .iter()
+            .copied()
+            .chain(head)
+            .chain(["OPTIONS"])
+            .collect();
+        let all = all.join(", ");
+        let allow = HeaderValue::from_str(&all).expect("methods are tokens");
+        if self.head.method == Method::OPTIONS {
+            return Ok(Answered::empty(StatusCode::NO_CONTENT).with(ALLOW, allow));
+        }
+        let method: String = self.head.method.as_str().chars().take(50).collect();
+        let status = Status::unimplemented(format!(
+            "{method} is no method of this path; there are {all}"
+        ));
+        Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, status).with(ALLOW, allow))
+    }
+}
