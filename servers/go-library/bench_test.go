@@ -25,7 +25,7 @@ import (
 // post had cmux before grpc-go's own server; here it has a port of its own. Nobody asks for gzip: the
 // handlers of connect-go, vanguard's too, would compress these 100 bytes, which the others would not.
 //
-//	go test -run '^$' -bench /GetBook -benchmem -count 10 . | tee new.txt && go tool benchstat new.txt
+//	go test -run '^$' -bench GetBook -benchmem -count=10 . | tee new.txt && go tool benchstat new.txt
 const bookName = "shelves/1/books/1"
 
 func BenchmarkServeHTTP(b *testing.B) {

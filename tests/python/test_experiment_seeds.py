@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from trilane.lab import Experiment
+from trilane.lab import Experiment, bench
 from trilane.lab.analysis import measures
 from trilane.lab.clients import contenders
 from trilane.lab.design import places, vocabulary
 from trilane.lab.design.form import Form
 from trilane.lab.design.workload import ArmSpec, Workload
+from trilane.lab.serving import targets
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "experiments"
@@ -27,6 +28,7 @@ SEEDS = [
     "requests-walk",
     "spider",
     "strategies",
+    "transcoding",
     "versions",
 ]
 VALIDATOR = Draft202012Validator(json.loads((ROOT / "docs" / "experiment.schema.json").read_text()))
@@ -121,6 +123,19 @@ def _run_s(arm: ArmSpec, work: Workload) -> float:
         ("versions", "h2", "mean_s", None, 2.46 / 3.59),
         ("versions", "h3", "mean_s", None, 5.20 / 3.59),
         ("versions", "wrk", "requests_per_s", None, 53141.88 / 55426),
+        # The post gives two tables, before and after it rewrote its gRPC.
+        ("transcoding", "grpc-http", "ns_per_op", None, 73217 / 36980),
+        ("transcoding", "grpc-http", "alloc_bytes_per_op", None, 25753 / 9495),
+        ("transcoding", "grpc-http", "allocs_per_op", None, 234 / 178),
+        ("transcoding", "transcoder-http1", "ns_per_op", None, 47049 / 36980),
+        ("transcoding", "transcoder-http1", "alloc_bytes_per_op", None, 9179 / 9495),
+        ("transcoding", "transcoder-http1", "allocs_per_op", None, 146 / 178),
+        ("transcoding", "transcoder-grpc", "ns_per_op", None, 60966 / 40917),
+        ("transcoding", "transcoder-grpc", "alloc_bytes_per_op", None, 13877 / 9498),
+        ("transcoding", "transcoder-grpc", "allocs_per_op", None, 193 / 178),
+        ("transcoding", "transcoder-http1", "ns_per_op", None, 46071 / 40917),
+        ("transcoding", "transcoder-http1", "alloc_bytes_per_op", None, 9230 / 9498),
+        ("transcoding", "transcoder-http1", "allocs_per_op", None, 144 / 178),
     ],
 )
 def test_the_ratios_of_the_posts_are_kept(
@@ -164,9 +179,38 @@ def test_every_client_and_server_is_there_and_can_do_it(name: str, form: str) ->
         assert arm.server == "embedded" or (ROOT / "servers" / arm.server).is_dir(), arm.server
         if arm.client == "trilane":
             assert arm.strategy == "load"
+        elif arm.client == vocabulary.GO_BENCH:
+            assert (ROOT / "servers" / arm.server / "go.mod").is_file()
         else:
             assert arm.client in clients
             assert clients[arm.client].lacks(arm.version, arm.strategy) is None
+
+
+def test_every_call_is_one_that_its_server_takes() -> None:
+    for arm in form_of("transcoding", "fair").arms:
+        assert targets.find(arm.server).calls
+        assert bench.lacks(arm) is None, arm.name
+
+
+def test_transcoding_compares_every_version_format_and_server_there_is() -> None:
+    form = form_of("transcoding", "fair")
+    eight = {(arm.server, arm.version, arm.message) for arm in form.at(8).arms}
+    formats = {("h1", "json"), ("h1", "protobuf")} | {
+        (version, message)
+        for version in ("h2c", "h2", "h3")
+        for message in ("json", "protobuf", "grpc")
+    }
+    for server in ("embedded", "connect-go"):
+        assert {(v, m) for s, v, m in eight if s == server} == formats
+    assert {s for s, _, _ in eight} == {
+        *("embedded", "vanguard", "grpc-gateway", "connect-go", "grpc-go", "grpc-go-http"),
+    }
+    assert form.sweep is not None
+    assert form.sweep.values == (1, 8, 64)
+    # The post's question at every number in flight: HTTP/1.1 and HTTP/2, both without TLS.
+    for _, point in form.points():
+        names = {arm.name for arm in point.arms}
+        assert {"vanguard-h1-plain-json", "vanguard-h2c-json", "vanguard-h2c-grpc"} <= names
 
 
 def test_every_measure_there_is_can_be_asked_for() -> None:

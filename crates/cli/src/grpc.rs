@@ -19,7 +19,7 @@ pub(crate) struct GrpcArgs {
     /// Read the method's messages from a .proto file, instead of asking the server by reflection
     #[arg(long, value_name = "FILE", requires = "grpc", conflicts_with = "descriptor_set", help_heading = GRPC)]
     proto: Vec<PathBuf>,
-    /// Where imports of --proto are looked for [default: the folder of each file]
+    /// Where imports of --proto are looked for [default: the folder that a file's package implies]
     #[arg(long, value_name = "DIR", requires = "proto", help_heading = GRPC)]
     proto_path: Vec<PathBuf>,
     /// Read them from a FileDescriptorSet, as protoc --descriptor_set_out and buf build write it

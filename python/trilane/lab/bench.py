@@ -194,7 +194,7 @@ class Bench:
         self._make_benchmarks_ready(form, say)
         self._make_clients_ready(form, say)
         for arm in form.arms:
-            lacking = None if arm.name in self._skipped else _lacks(arm)
+            lacking = None if arm.name in self._skipped else lacks(arm)
             if lacking:
                 self.skip(arm.name, lacking)
         for name in sorted({arm.server for arm in form.arms if not is_benchmark(arm)}):
@@ -341,7 +341,7 @@ def _call(arm: ArmSpec) -> Call | None:
     return None if arm.message is None else targets.find(arm.server).calls.get(arm.message)
 
 
-def _lacks(arm: ArmSpec) -> str | None:
+def lacks(arm: ArmSpec) -> str | None:
     """Why the arm's server cannot be asked so; None where it can, or is not known."""
     if is_benchmark(arm):
         return None

@@ -157,7 +157,7 @@ class Executor:
         )
         run = _only_what_was_asked(run, self.form)
         if setting.call is not None:
-            _judge_body(run, setting.reference)
+            judge_body(run, setting.reference)
         return run, None if meter is None else _plain(meter.stop(run))
 
     def _engine_plan(self) -> EnginePlan:
@@ -253,7 +253,7 @@ def _only_what_was_asked(run: Json, form: Form) -> Json:
     return run
 
 
-def _judge_body(run: Json, reference: Reference) -> None:
+def judge_body(run: Json, reference: Reference) -> None:
     """Invalid where the engine read another answer than the clients that checked it."""
     body = run["target"]["body"]
     if body is None or not reference.digests or not run["requests"]["ok"]:
