@@ -30,6 +30,9 @@
 //!   elsewhere the colon is a part of the segment.
 //! - Names in paths of rules and in queries are JSON names or original names.
 //!
+//! JSON is that of prost-reflect, which writes a `google.protobuf.FloatValue` or `DoubleValue` that is
+//! not finite as `null`, and reads no integers with a fraction or an exponent from strings.
+//!
 //! Bounds: messages nest at most 100 deep in a query and in JSON, as in binary Protocol Buffers. The
 //! time of everything grows with the length of the request and the number of rules, so that a server's
 //! limits of head and content are limits here.

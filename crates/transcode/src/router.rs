@@ -93,7 +93,8 @@ impl Router {
     ///
     /// A literal goes before `*`, and `*` before `**`, segment by segment from the left; a verb goes
     /// before a segment that holds a colon. For a WebSocket, `http_method` is `WEBSOCKET`, which `*`
-    /// does not stand for. The time is bounded by the number of rules and the length of the path.
+    /// does not stand for; HTTP has no such method, and a request that says so must not come here. The
+    /// time is bounded by the number of rules and the length of the path.
     pub fn find<'r>(&'r self, http_method: &str, path: &str) -> Found<'r> {
         let Some(path) = path.strip_prefix('/') else {
             return Found::Nothing;

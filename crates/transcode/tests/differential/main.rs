@@ -189,7 +189,8 @@ fn random_requests_become_what_vanguard_makes_of_them() {
     let Some(peer) = Peer::start(&descriptors, SERVICE) else {
         return;
     };
-    let seed = std::env::var("SEED").map_or(1, |seed| seed.parse().unwrap());
+    // Others than the usual ones, to look for more.
+    let seed = std::env::var("TRANSCODE_SEED").map_or(1, |seed| seed.parse().unwrap());
     let mut calls = 0;
     let mut wrong = Vec::new();
     for (method, target, content) in random::requests(1000, seed) {

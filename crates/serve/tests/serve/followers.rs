@@ -1,0 +1,124 @@
+//! Followers of a shelf: slow ones, and those that are there when the server stops.
+
+use std::time::Duration;
+
+use http::Request;
+use tonic::Code;
+
+use crate::{
+    channel::{
+        Channel, Library, WITH_TRAILERS,
+        proto::{Book, UpdateBookRequest, WatchBooksRequest},
+    },
+    common::{Client, VERSIONS, run, start},
+};
+
+fn follow(shelf: u32) -> WatchBooksRequest {
+    WatchBooksRequest {
+        parent: format!("shelves/{shelf}"),
+        follow: true,
+        ..WatchBooksRequest::default()
+    }
+}
+
+#[test]
+fn a_slow_follower_is_sent_away() {
+    let target = start();
+    run(async {
+        let channel = Channel::connect_with(&target, "h2c", |http2| {
+            http2.initial_stream_window_size(1024);
+        });
+        let mut stream = Library::new(channel.await)
+            .watch_books(follow(1))
+            .await
+            .unwrap()
+            .into_inner();
+        let mut library = Channel::library(&target, "h2c").await;
+        let book = Book {
+            name: "shelves/1/books/1".into(),
+            title: "x".repeat(1000),
+            ..Book::default()
+        };
+        for _ in 0..1000 {
+            let update = UpdateBookRequest {
+                book: Some(book.clone()),
+                update_mask: None,
+            };
+            library.update_book(update).await.unwrap();
+        }
+        let mut count = 0;
+        let status = loop {
+            match stream.message().await {
+                Ok(message) => count += usize::from(message.is_some()),
+                Err(status) => break status,
+            }
+        };
+        assert_eq!(status.code(), Code::ResourceExhausted, "{status}");
+        assert!(status.message().contains("too slow"), "{status}");
+        // The books, what was on the way, and what the server kept.
+        assert!((100..900).contains(&count), "{count}");
+    });
+}
+
+#[test]
+fn stopping_ends_what_would_go_on() {
+    for version in WITH_TRAILERS {
+        let target = start();
+        run(async {
+            let mut library = Channel::library(&target, version).await;
+            let mut paused = follow(2);
+            paused.interval = Some(prost_types::Duration {
+                seconds: 3600,
+                nanos: 0,
+            });
+            let mut streams = Vec::new();
+            for request in [follow(1), paused] {
+                streams.push(library.watch_books(request).await.unwrap().into_inner());
+            }
+            streams[1].message().await.unwrap().unwrap();
+            let grace = Duration::from_secs(45);
+            let stopping = tokio::task::spawn_blocking(move || target.server.stop(grace));
+            for mut stream in streams {
+                let status = loop {
+                    match stream.message().await {
+                        Ok(message) => assert!(message.is_some(), "{version} ended well"),
+                        Err(status) => break status,
+                    }
+                };
+                assert_eq!(status.code(), Code::Unavailable, "{version} {status}");
+            }
+            // Connections without a request end at once; nothing has to wait for the grace.
+            tokio::time::timeout(Duration::from_secs(30), stopping)
+                .await
+                .unwrap()
+                .unwrap();
+        });
+    }
+}
+
+#[test]
+fn stopping_ends_lines_with_a_status() {
+    for version in VERSIONS {
+        let target = start();
+        run(async {
+            let mut client = Client::connect(&target, version).await;
+            let follow = Request::get("/v1/shelves/1/books:watch?follow=true");
+            let (answer, _) = tokio::join!(client.send(follow, ""), async {
+                while target.server.requests() == 0 {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+                let grace = Duration::from_secs(45);
+                let stopping = tokio::task::spawn_blocking(move || target.server.stop(grace));
+                tokio::time::timeout(Duration::from_secs(30), stopping)
+                    .await
+                    .unwrap()
+            });
+            let text = String::from_utf8(answer.body.to_vec()).unwrap();
+            let last = text.lines().last().unwrap();
+            assert!(
+                last.starts_with("{\"error\":{\"code\":14,"),
+                "{version} {last}"
+            );
+        });
+    }
+}
