@@ -38,6 +38,8 @@ impl Patience for Patient {
 enum Stop {
     /// The server does not offer it, with what it said.
     Unimplemented(String),
+    /// The server has no such service.
+    Unknown(PlanError),
     Failed(PlanError),
 }
 
@@ -56,10 +58,15 @@ pub(super) fn schema(target: &Target<'_>) -> Result<(Schema, Version), PlanError
         .map_or("", |(service, _)| service);
     let mut said = Vec::new();
     for version in [Version::V1, Version::V1Alpha] {
-        match caller.walk(version, service) {
+        let found = caller.walk(version, service).or_else(|stop| match stop {
+            // Dots alone may be those of a service without its method, which its schema can tell.
+            Stop::Unknown(_) if !name.contains('/') => caller.walk(version, ""),
+            stop => Err(stop),
+        });
+        match found {
             Ok(schema) => return Ok((schema, version)),
             Err(Stop::Unimplemented(text)) => said.push(format!("{} {text}", version.name())),
-            Err(Stop::Failed(error)) => return Err(error),
+            Err(Stop::Unknown(error) | Stop::Failed(error)) => return Err(error),
         }
     }
     Err(PlanError::Usage(format!(
@@ -163,7 +170,7 @@ impl<'a> Caller<'a> {
         loop {
             let requests = walk.requests();
             if requests.is_empty() {
-                return walk.finish().map_err(|error| self.wrong(&error).into());
+                return walk.finish().map_err(|error| self.wrong(&error));
             }
             self.call(version, &mut walk, &requests)?;
         }
@@ -272,8 +279,7 @@ impl<'a> Caller<'a> {
                 return Err(self.failed("compresses its answers though it was not asked to".into()));
             }
         };
-        walk.response(message)
-            .map_err(|error| self.wrong(&error).into())
+        walk.response(message).map_err(|error| self.wrong(&error))
     }
 
     fn conclude(
@@ -293,9 +299,7 @@ impl<'a> Caller<'a> {
         match code {
             Code::Ok => Ok(()),
             Code::Unimplemented => Err(Stop::Unimplemented(code.to_string())),
-            Code::NotFound => walk
-                .status(code, &text)
-                .map_err(|error| self.wrong(&error).into()),
+            Code::NotFound => walk.status(code, &text).map_err(|error| self.wrong(&error)),
             _ => {
                 let text = if text.is_empty() {
                     text
@@ -314,10 +318,13 @@ impl<'a> Caller<'a> {
         )))
     }
 
-    fn wrong(&self, error: &ReflectionError) -> PlanError {
+    fn wrong(&self, error: &ReflectionError) -> Stop {
+        let url = self.url;
         match error {
-            ReflectionError::Unknown(text) => PlanError::Usage(format!("{}: {text}", self.url)),
-            _ => PlanError::Environment(format!("{}: {error}; {ELSE}", self.url)),
+            ReflectionError::Unknown(text) => {
+                Stop::Unknown(PlanError::Usage(format!("{url}: {text}")))
+            }
+            _ => Stop::Failed(PlanError::Environment(format!("{url}: {error}; {ELSE}"))),
         }
     }
 }

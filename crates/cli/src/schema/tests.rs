@@ -115,7 +115,16 @@ fn the_embedded_server_is_asked_over_every_version() {
             "{error}"
         );
     }
-    // The method alone: the whole schema is there to say where it is.
+    // A method or a service alone: the whole schema is there to say what is missing.
+    let (schema, _) = ask(&options(&plain), "trilane.library.v1.Library").unwrap();
+    let error = schema
+        .method("trilane.library.v1.Library")
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.starts_with("trilane.library.v1.Library is a service: name one of its methods"),
+        "{error}"
+    );
     let (schema, _) = ask(&options(&plain), "GetBook").unwrap();
     let error = schema.method("GetBook").unwrap_err().to_string();
     assert!(

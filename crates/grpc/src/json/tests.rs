@@ -1,3 +1,4 @@
+use proptest::prelude::*;
 use prost_reflect::Value as Field;
 
 use super::*;
@@ -296,4 +297,94 @@ fn a_method_may_take_a_well_known_type() {
         method.requests("[1]").unwrap_err().to_string(),
         "expected a string, found [1]"
     );
+}
+
+/// Names of fields and maps' keys, known and not.
+const NAMES: [&str; 34] = [
+    "name",
+    "pageSize",
+    "page_size",
+    "large",
+    "positive",
+    "ratio",
+    "read",
+    "raw",
+    "color",
+    "inner",
+    "labels",
+    "inners",
+    "counts",
+    "numbered",
+    "text",
+    "number",
+    "at",
+    "interval",
+    "mask",
+    "any",
+    "value",
+    "struct",
+    "wrapped",
+    "empty",
+    "colors",
+    "flags",
+    "authors",
+    "other",
+    "@type",
+    "1",
+    "-1",
+    "true",
+    "",
+    "[t.v1.x]",
+];
+
+fn json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<u64>().prop_map(Value::from),
+        (-3..3).prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        prop::sample::select(vec![
+            "",
+            "x",
+            "7",
+            "RED",
+            "1.5s",
+            "NaN",
+            "a,b_c",
+            "_-8",
+            "2026-01-31T23:59:59Z",
+            "x/t.v1.Inner",
+            "x/google.protobuf.Duration",
+            "x/google.protobuf.Any",
+            "true",
+        ])
+        .prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 24, 6, |inner| {
+        let entry = (prop::sample::select(&NAMES[..]), inner.clone());
+        prop_oneof![
+            prop::collection::vec(inner, 0..4).prop_map(Value::from),
+            prop::collection::vec(entry, 0..6).prop_map(|entries| {
+                let entries = entries.into_iter();
+                entries
+                    .map(|(name, value)| (name.to_owned(), value))
+                    .collect()
+            }),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn the_misfit_is_found_wherever_there_is_one(value in json()) {
+        static SCHEMA: std::sync::OnceLock<Schema> = std::sync::OnceLock::new();
+        let schema = SCHEMA.get_or_init(schema);
+        let descriptor = schema.pool().get_message_by_name("t.v1.Whole").unwrap();
+        let taken = DynamicMessage::deserialize(descriptor.clone(), &value);
+        prop_assert_eq!(taken.is_err(), misfit::find(&descriptor, &value).is_some(), "{:?}", taken);
+    }
 }
