@@ -29,21 +29,21 @@ def schema(tmp_path_factory: pytest.TempPathFactory) -> grpc_schema.Schema:
 
 @pytest.fixture(scope="session")
 def library_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
-    """The running server of a name."""
+    """The running server of a name; what follows a blank makes it another one of the kind."""
     running: dict[str, Peer] = {}
     # The native program where there is one, else the one in the extension.
     ours = os.environ.get("TRILANE_BIN") or [sys.executable, "-m", "trilane"]
 
     def start(name: str) -> Peer:
         if name not in running:
-            folder = tmp_path_factory.mktemp(name)
+            folder = tmp_path_factory.mktemp(name.replace(" ", "-"))
             leaf = Authority(folder / "authority").local()
             starts: dict[str, Callable[[Path], Peer]] = {
                 "embedded": lambda folder: embedded.start(ours, folder),
                 "grpc-python": lambda folder: grpc_python.start(folder, leaf),
                 "grpc-go": lambda folder: grpc_go.start(folder, leaf),
             }
-            running[name] = starts[name](folder / "server")
+            running[name] = starts[name.partition(" ")[0]](folder / "server")
         return running[name]
 
     def start_or_skip(name: str) -> Peer:

@@ -143,7 +143,6 @@ def test_what_is_missing_or_wrong(web: Web) -> None:
         ("filter=1", "filter"),
         ("filter.nonsense=1", "nonsense"),
         ("filter.read=perhaps", "read"),
-        ("pageSize=1&pageSize=2", "pageSize"),
         ("parent=shelves/2", "parent"),
         ("pageSize=99999999999", "pageSize"),
     ):
@@ -171,14 +170,12 @@ def test_content_that_does_not_fit(web: Web) -> None:
 
 @over_every_version
 def test_paths_and_methods_that_are_not_there(web: Web) -> None:
-    for path in (
-        "/v1/nothing",
-        "/v1/shelves/1",
-        "/v1/shelves/1/books/1:burn",
-        "/v2/shelves/1/books",
-    ):
+    for path in ("/v1/nothing", "/v1/shelves/1", "/v2/shelves/1/books", "/v1/books:burn"):
         answer = web.ask("GET", path)
         assert answer.status == NOT_FOUND, (path, answer)
+    # A verb that no rule has is a part of the segment, and so of the name.
+    answer = web.ask("GET", "/v1/shelves/1/books/1:burn")
+    assert "1:burn" in refusal(answer, BAD_REQUEST, INVALID_CODE)
     answer = web.ask("PUT", "/v1/shelves/1/books/1", b"{}", content_type=JSON)
     assert answer.status == 405, answer
     allowed = {method.strip() for method in answer.fields["allow"].split(",")}

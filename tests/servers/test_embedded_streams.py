@@ -1,19 +1,14 @@
-"""Streams of the embedded server without gRPC: NDJSON, SSE, WebSocket, and gRPC-Web by hand."""
+"""Streams of the embedded server without gRPC: NDJSON, SSE, and gRPC-Web by hand."""
 
 from __future__ import annotations
 
 import base64
-import functools
 import json
-import ssl
 import struct
-import threading
 import time
 from collections.abc import Iterator
 
 import pytest
-import websockets.exceptions
-from websockets.sync.client import connect
 
 from peers.grpc_schema import SERVICE, Schema, as_json
 from peers.peer import Peer
@@ -194,81 +189,3 @@ def test_grpc_web_that_is_wrong(web: Web) -> None:
         else:
             assert 400 <= answer.status < 500, answer
     assert web.ask("GET", "/v1/shelves/1/books/1").status == 200
-
-
-# WebSocket.
-
-
-def socket_url(peer: Peer, listener: str) -> str:
-    return peer.bases[listener].replace("http", "ws", 1) + "/v1/books:lookUp"
-
-
-def trust(peer: Peer, listener: str) -> ssl.SSLContext | None:
-    return None if listener == "h1" else ssl.create_default_context(cafile=peer.ca)
-
-
-over_both = pytest.mark.parametrize("listener", ["h1", "h1s"])
-
-
-@over_both
-def test_a_conversation_by_websocket(ours: Peer, listener: str) -> None:
-    url = socket_url(ours, listener)
-    with connect(url, ssl=trust(ours, listener), proxy=None) as socket:
-        for number in (9, 1, 100):
-            socket.send(json.dumps({"name": f"shelves/3/books/{number}"}))
-            answer = socket.recv(timeout=20)
-            assert isinstance(answer, str)
-            is_book(json.loads(answer), 3, number)
-
-
-@over_both
-def test_a_websocket_of_many_messages(ours: Peer, listener: str) -> None:
-    url = socket_url(ours, listener)
-    with connect(url, ssl=trust(ours, listener), proxy=None) as socket:
-
-        def send() -> None:
-            for number in range(1000):
-                socket.send(json.dumps({"name": f"shelves/3/books/{number % 100 + 1}"}))
-
-        sender = threading.Thread(target=send)
-        sender.start()
-        names = [json.loads(socket.recv(timeout=20))["name"] for _ in range(1000)]
-        sender.join(20)
-    assert names == [f"shelves/3/books/{number % 100 + 1}" for number in range(1000)]
-
-
-@over_both
-@pytest.mark.parametrize(
-    ("sent", "word"),
-    [
-        ('{"name": "shelves/3/books/99999"}', "99999"),
-        ('{"nme": "x"}', "nme"),
-        ('{"name": ', ""),
-        ("", ""),
-    ],
-)
-def test_a_websocket_that_ends_badly(ours: Peer, listener: str, sent: str, word: str) -> None:
-    url = socket_url(ours, listener)
-    with connect(url, ssl=trust(ours, listener), proxy=None) as socket:
-        socket.send('{"name": "shelves/3/books/9"}')
-        is_book(json.loads(socket.recv(timeout=20)), 3, 9)
-        socket.send(sent)
-        said: list[object] = []
-        with pytest.raises(websockets.exceptions.ConnectionClosedError) as caught:
-            said.extend(iter(functools.partial(socket.recv, timeout=20), None))
-    assert caught.value.rcvd is not None, "no close frame"
-    assert caught.value.rcvd.code != 1000
-    assert word in f"{said} {caught.value.rcvd.reason}"
-
-
-def test_a_get_of_the_websocket_without_an_upgrade(web: Web) -> None:
-    assert web.ask("GET", "/v1/books:lookUp").status in (400, 404, 405, 426)
-
-
-def test_an_upgrade_elsewhere(ours: Peer) -> None:
-    url = socket_url(ours, "h1").replace("books:lookUp", "shelves/1/books/1")
-    with (
-        pytest.raises(websockets.exceptions.InvalidStatus),
-        connect(url, proxy=None),
-    ):
-        pass
