@@ -159,6 +159,19 @@ def test_benchmarks_need_a_name_and_a_module(tmp_path: Path) -> None:
         ('kind = "call"', 'kind = "call"\nbody_bytes = 5', "body: a workload of kind call", True),
         ('key = "in_flight"', 'key = "body_bytes"', "sweep.key: a workload of kind call", False),
         ('message = "grpc"', 'mesage = "grpc"', "unknown key: did you mean message?", True),
+        ("[forms.fair.work", 'pairs = [["a"]]\n[forms.fair.work', "takes pairs of arms", True),
+        (
+            "[forms.fair.work",
+            'pairs = [["embedded-h2c-json", "embedded-h2-json"]]\n[forms.fair.work',
+            "pairs[0][1]: 'embedded-h2-json' is no arm: did you mean embedded-h2c-json?",
+            False,
+        ),
+        (
+            "[forms.fair.work",
+            'pairs = [["embedded-h2c-json", "embedded-h2c-json"]]\n[forms.fair.work',
+            "pairs[0]: an arm is compared with itself",
+            False,
+        ),
     ],
 )
 def test_what_no_call_can_be_is_told(

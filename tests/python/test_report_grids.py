@@ -119,10 +119,28 @@ def test_pages_and_markdown_have_a_table_for_each_measure(result: dict[str, Any]
 
 def test_the_report_shows_grids_and_folds_the_list_of_arms(result: dict[str, Any]) -> None:
     page = html.render(result)
-    assert page.count('<table class="numbers many grid">') == 12
+    # Four measures and the pairs, at three points.
+    assert page.count('<table class="numbers many grid">') == 15
     assert page.count("Every arm, with intervals and ratios") == 3
     assert "<caption>mean latency (µs)</caption>" in page
     assert '<h2 id="benchstat">' not in page
+
+
+def test_pairs_are_compared_point_by_point(result: dict[str, Any]) -> None:
+    at_one, at_eight = (comparison(result, at)["pairs"] for at in (1, 8))
+    pair = ("vanguard-h2c-json", "vanguard-h1-plain-json")
+    (row,) = [r for r in at_one if (r["arm"], r["to"], r["measure"]) == (*pair, "mean_s")]
+    # The made-up numbers say 1.1, with noise.
+    assert row["low"] <= row["ratio"] <= row["high"]
+    assert row["ratio"] == pytest.approx(1.1, abs=0.08)
+    # TLS is compared only where both arms run.
+    assert "embedded-h3-json" not in {r["arm"] for r in at_one}
+    assert "embedded-h3-json" in {r["arm"] for r in at_eight}
+    told = "vanguard, JSON, h2c ÷ vanguard, JSON, h1 plain"
+    page = pages.measured(result)
+    assert page.count(f"| {told} |") == 3
+    assert html.render(result).count(told) >= 3
+    assert told in tables.markdown(result)
 
 
 def test_what_benchstat_said_is_in_every_report(result: dict[str, Any]) -> None:

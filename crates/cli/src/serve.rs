@@ -17,6 +17,10 @@ use trilane_units as units;
 const GRACE: Duration = Duration::from_secs(5);
 
 /// Serve HTTP/1.1, HTTP/2 and HTTP/3 from one handler.
+///
+/// GET a path that is not there, and the answer lists what is: bytes, delays, echo, books, linked
+/// pages, and the library service over gRPC, gRPC-Web, REST by transcoding (/v1/...), server-sent
+/// events and WebSocket.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ServeArgs {
     /// Port for cleartext HTTP/1.1 and HTTP/2 (prior knowledge); 0 picks a free one

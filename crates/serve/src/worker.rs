@@ -158,12 +158,15 @@ impl Worker {
         }
 
         drop(alive);
-        self.app.leave().await;
         let Signal::Leave(deadline) = *signal.borrow() else {
             return;
         };
         endpoint.set_server_config(None);
-        let _ = time::timeout_at(deadline.into(), all_gone.recv()).await;
+        let leaving = async {
+            self.app.leave().await;
+            all_gone.recv().await
+        };
+        let _ = time::timeout_at(deadline.into(), leaving).await;
         // RFC 9114 section 8.1: H3_NO_ERROR.
         endpoint.close(VarInt::from_u32(0x100), b"server stops");
         let _ = time::timeout(FAREWELL, endpoint.wait_idle()).await;

@@ -443,6 +443,7 @@ def _points(
                 ],
                 rank=BY_NAME[form.rank],
                 aa=form.stats.aa,
+                pairs=point.pairs,
             ),
         )
         for number, (value, point) in enumerate(form.points())

@@ -10,7 +10,7 @@ import vl_convert
 
 from trilane.lab.analysis.measures import Json
 from trilane.lab.analysis.verdict import bound_text
-from trilane.report import charts, grids, ledgers, numbers, strip, text, view
+from trilane.report import charts, grids, ledgers, numbers, pairs, strip, text, view
 from trilane.report.labels import gate_word, published_labels, ratio_label
 from trilane.report.view import Point
 
@@ -24,6 +24,7 @@ class _Section:
     side_by_side: bool
     numbers: list[numbers.Row]
     grids: list[grids.Grid]
+    pairs: list[pairs.Row]
     strip: list[strip.Row]
     figures: list[charts.Figures]
     facts: list[ledgers.Fact]
@@ -104,6 +105,7 @@ def _section(point: Point, *, figures: bool = True) -> _Section:
         len(arms) <= view.FEW,
         numbers.rows(comparison, arms),
         grids.grids(comparison),
+        pairs.rows(comparison, grids.SHOWN),
         strip.rows(comparison),
         charts.of_point(point) if figures else [],
         ledgers.facts(comparison),

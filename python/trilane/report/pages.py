@@ -62,6 +62,8 @@ def measured(result: Json) -> str:
         if point.label:
             parts.append(f"{_capital(point.label)}:")
         if shown:
+            if pairs := tables.pairs_table(point):
+                parts += ["Arm against arm, ratios within blocks:", pairs]
             parts += _tables(point, shown)
     if result["crossings"]:
         parts.append("\n".join(f"- {tables.escaped(row['text'])}" for row in result["crossings"]))

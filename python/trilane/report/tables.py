@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 
 from trilane.lab.analysis.measures import Json
-from trilane.report import grids, numbers, text, view
+from trilane.report import grids, numbers, pairs, text, view
 from trilane.report.labels import gate_word, published_labels, ratio_label
 from trilane.report.view import Point
 
@@ -93,6 +93,7 @@ def markdown(result: Json) -> str:
         if point.label:
             parts.append(f"{point.label}: {escaped(point.comparison['verdict'])}")
         if view.measures(point.comparison):
+            parts += filter(None, [pairs_table(point)])
             parts += grid_tables(point) or [point_table(point)]
     parts += [f"- {escaped(row['text'])}" for row in lab["crossings"]]
     if lab["published"]:
@@ -141,7 +142,7 @@ def grid_tables(point: Point) -> list[str]:
     titles = view.titles(point.comparison)
     baseline = titles[point.comparison["baseline"]]
     signs = "▲ higher, ▼ lower, = no different, ? undecided"
-    parts = [f"Medians; {signs} against {escaped(baseline)}; h1 plain and h2c are without TLS."]
+    parts = [f"Medians; against {escaped(baseline)}: {signs}. h1 plain and h2c are without TLS."]
     for grid in found:
         head = ["server", "format", *grid.columns]
         rows = [
@@ -149,6 +150,18 @@ def grid_tables(point: Point) -> list[str]:
         ]
         parts.append(f"{escaped(text.headed(grid.label, grid.unit))}:\n\n{table(head, rows)}")
     return parts
+
+
+def pairs_table(point: Point) -> str:
+    """Arms that were compared with each other: a ratio with its interval for each measure.
+
+    Empty where none were.
+    """
+    rows = pairs.rows(point.comparison, grids.SHOWN)
+    if not rows:
+        return ""
+    head = ["ratio", *(measure.label for measure in view.measures(point.comparison)[: grids.SHOWN])]
+    return table(head, [[row.label, *(cell.said for cell in row.cells)] for row in rows])
 
 
 def _named(arm: Json) -> str:

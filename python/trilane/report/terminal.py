@@ -13,7 +13,7 @@ from rich.text import Text
 
 from trilane.lab.analysis.measures import Json
 from trilane.lab.analysis.verdict import bound_text
-from trilane.report import grids, ledgers, numbers, text, view
+from trilane.report import grids, ledgers, numbers, pairs, text, view
 from trilane.report.labels import gate_word, published_labels, ratio_label
 from trilane.report.view import Point
 
@@ -107,7 +107,7 @@ def _point(point: Point, width: int, *, alone: bool) -> list[RenderableType]:
     if not alone:
         head = Text.assemble("\n", (point.label, "bold"), (f": {_shape(comparison)}", "dim"))
     said = [] if alone else [Text(comparison["verdict"])]
-    return [head, *said, Padding(_table(comparison, width), (1, 0))]
+    return [head, *said, Padding(_table(comparison, width), (1, 0)), *_pairs(comparison)]
 
 
 def _shape(comparison: Json) -> str:
@@ -167,6 +167,21 @@ def _grids(comparison: Json) -> RenderableType | None:
             table.add_row(Text(server), Text(line.message), *cells)
         parts += [Text(""), table] if parts else [table]
     return Group(*parts) if parts else None
+
+
+def _pairs(comparison: Json) -> list[RenderableType]:
+    """Arms compared with each other, on the measure that decides."""
+    found = pairs.rows(comparison, 1)
+    if not found:
+        return []
+    table = _new_table()
+    table.add_column(Text(f"{view.measures(comparison)[0].label}, arm against arm"))
+    table.add_column("ratio (95 % interval)", justify="right", no_wrap=True)
+    for row in found:
+        (cell,) = row.cells
+        style = {"good": "bold green", "bad": "bold red"}.get(cell.tone, "")
+        table.add_row(Text(row.label), Text(cell.said, style))
+    return [table]
 
 
 def _new_table() -> Table:

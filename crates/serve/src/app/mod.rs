@@ -48,7 +48,7 @@ pub(crate) struct App {
     alt_svc: HeaderValue,
     station: site::Site,
     profiles: site::Site,
-    gateway: Gateway,
+    gateway: Arc<Gateway>,
 }
 
 impl App {

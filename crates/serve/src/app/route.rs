@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// What there is, as a 404 tells it.
-const ENDPOINTS: [(&str, &str); 12] = [
+const ENDPOINTS: [(&str, &str); 16] = [
     ("/", "11 bytes, the same as /hello"),
     ("/hello", "11 bytes: hello world"),
     (
@@ -44,6 +44,22 @@ const ENDPOINTS: [(&str, &str); 12] = [
     (
         "/drip?bytes={n}&duration={time}&delay={time}",
         "a slow body",
+    ),
+    (
+        "/trilane.library.v1.Library/{method}",
+        "the library service: gRPC (h2c, h2, h3) and gRPC-Web",
+    ),
+    (
+        "/grpc.health.v1.Health/{method}",
+        "health; /grpc.reflection.v1.ServerReflection/ServerReflectionInfo lists the services",
+    ),
+    (
+        "/v1/shelves/{shelf}/books/{book}",
+        "the library service by its google.api.http rules: GET, PATCH, DELETE; JSON or protobuf",
+    ),
+    (
+        "/v1/shelves/{shelf}/books:watch",
+        "a stream: NDJSON, server-sent events, WebSocket; so are /v1/books:import and :lookUp",
     ),
 ];
 

@@ -104,7 +104,9 @@ impl Refusal {
     pub(super) fn unsupported(expected: &str) -> Self {
         Self::new(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Status::invalid_argument(format!("the content is of another type than {expected}")),
+            Status::invalid_argument(format!(
+                "the content has to be {expected}, and content-type has to say so"
+            )),
         )
     }
 

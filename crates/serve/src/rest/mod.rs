@@ -9,7 +9,10 @@ mod stream;
 mod upload;
 mod websocket;
 
-use std::sync::{Arc, LazyLock};
+use std::{
+    sync::{Arc, LazyLock},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use http::{
@@ -37,6 +40,9 @@ use crate::{
     rpc::Rpc,
 };
 
+/// How long the rest of a refused request's content may take.
+const LINGER: Duration = Duration::from_secs(1);
+
 /// The rules and the messages of all services.
 struct Schema {
     router: Router,
@@ -55,7 +61,6 @@ pub(crate) fn prepare() {
 }
 
 /// One worker's way from REST to the services.
-#[derive(Clone)]
 pub(crate) struct Gateway {
     rpc: Rpc,
     /// WebSockets, which outlive the requests that opened them.
@@ -64,17 +69,17 @@ pub(crate) struct Gateway {
 
 /// One request without its content.
 struct Exchange {
-    gateway: Gateway,
+    gateway: Arc<Gateway>,
     connection: Arc<Connection>,
     head: Parts,
 }
 
 impl Gateway {
-    pub(crate) fn new(rpc: Rpc) -> Self {
-        Self {
+    pub(crate) fn new(rpc: Rpc) -> Arc<Self> {
+        Arc::new(Self {
             rpc,
             sockets: TaskTracker::new(),
-        }
+        })
     }
 
     pub(crate) fn rpc(&self) -> &Rpc {
@@ -97,7 +102,7 @@ pub(crate) fn is_path(path: &str) -> bool {
 
 /// Answers a request to such a path.
 pub(crate) fn handle<B>(
-    gateway: &Gateway,
+    gateway: &Arc<Gateway>,
     connection: &Arc<Connection>,
     head: Parts,
     mut body: B,
@@ -123,7 +128,9 @@ where
         let answered = match outcome {
             Ok(answered) => answered,
             Err(refusal) => {
-                drain(body).await?;
+                // For clients that read no answer before they have written all. Not for long: a
+                // stream may have no end.
+                let _ = timeout(LINGER, drain(body)).await;
                 refusal.into_answered(exchange.error_format())
             }
         };
@@ -211,9 +218,16 @@ impl Exchange {
             let called = call::start(self, found.binding, requests).await;
             call::one(called?).await
         };
-        // Both at once: the service reads while the content comes.
-        let (read, called) = tokio::join!(reading, calling);
-        read?;
+        tokio::pin!(reading, calling);
+        // Both at once: the service reads while the content comes, and may end before that does.
+        let called = tokio::select! {
+            biased;
+            read = &mut reading => {
+                read?;
+                calling.await
+            }
+            called = &mut calling => called,
+        };
         call::content(found.binding, &called?, format)
     }
 

@@ -61,6 +61,37 @@ fn a_slow_follower_is_sent_away() {
 }
 
 #[test]
+fn followers_are_bounded_and_those_that_leave_make_room() {
+    for version in ["h2c", "h3"] {
+        let target = start();
+        run(async {
+            let mut streams = Vec::new();
+            let mut full = None;
+            // More than a connection carries.
+            let mut channels = Vec::new();
+            for _ in 0..3 {
+                channels.push(Channel::library(&target, version).await);
+            }
+            while full.is_none() {
+                let library = &mut channels[streams.len() / 400];
+                match library.watch_books(follow(3)).await {
+                    Ok(response) => streams.push(response.into_inner()),
+                    Err(status) => full = Some(status),
+                }
+            }
+            assert_eq!(full.unwrap().code(), Code::ResourceExhausted, "{version}");
+            assert_eq!(streams.len(), 1000, "{version}");
+            drop(streams);
+            // `run` gives up after a minute.
+            while let Err(status) = channels[0].watch_books(follow(3)).await {
+                assert_eq!(status.code(), Code::ResourceExhausted, "{version}");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        });
+    }
+}
+
+#[test]
 fn stopping_ends_what_would_go_on() {
     for version in WITH_TRAILERS {
         let target = start();

@@ -224,3 +224,34 @@ fn lines_are_taken_while_more_come() {
         assert!(response.ends_with("{\"created\":3}"), "{response}");
     });
 }
+
+#[test]
+fn an_import_that_fails_does_not_wait_for_its_end() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let target = start();
+    run(async {
+        let address = target.server.addresses().http;
+        for (line, status) in [
+            (r#"{"parent":"shelves/77","book":{}}"#, "404"),
+            (r#"{"parnt":1}"#, "400"),
+        ] {
+            let mut importer = tokio::net::TcpStream::connect(address).await.unwrap();
+            let head = "POST /v1/books:import HTTP/1.1\r\nhost: a\r\n\
+                        content-type: application/x-ndjson\r\ntransfer-encoding: chunked\r\n\r\n";
+            let chunk = format!("{head}{:x}\r\n{line}\n\r\n", line.len() + 1);
+            importer.write_all(chunk.as_bytes()).await.unwrap();
+            let mut response = String::new();
+            let answered = importer.read_to_string(&mut response);
+            // Far below the 30 s after which a silent upload is given up.
+            let limit = std::time::Duration::from_secs(20);
+            tokio::time::timeout(limit, answered)
+                .await
+                .unwrap()
+                .unwrap();
+            assert!(
+                response.starts_with(&format!("HTTP/1.1 {status} ")),
+                "{response}"
+            );
+        }
+    });
+}

@@ -84,6 +84,8 @@ class Observed:
     """The measure that decides."""
     aa: bool = True
     """Whether the baseline runs twice in every block."""
+    pairs: Sequence[tuple[str, str]] = field(default_factory=tuple)
+    """Arms that are compared with each other, beside all with the baseline."""
 
 
 def compare(observed: Observed) -> Json:
@@ -141,6 +143,13 @@ def compare(observed: Observed) -> Json:
         },
         "ledger": ledger.build(observed),
     }
+    if observed.pairs:
+        # A family of its own: these questions were asked before anything was measured.
+        result["pairs"] = [
+            row
+            for measure in observed.measures
+            for row in table.family(measure, observed.pairs, floors[measure.name], invalid)
+        ]
     result["validity"] = verdict.validity(result)
     result["verdict"] = verdict.sentence(result)
     return result

@@ -49,6 +49,7 @@ def _form(form: Form, key: Key) -> None:
     _arms(form, key)
     if form.sweep is not None:
         _crossings(form, form.sweep, (*key, "sweep", "crossings"))
+    _compared(form, (*key, "pairs"))
     _claims(form, key)
     _quick(form, (*key, "quick"))
 
@@ -123,6 +124,20 @@ def _crossings(form: Form, sweep: Sweep, key: Key) -> None:
             raise BadExperiment(
                 "a crossing needs two values of the sweep at which both arms run", (*key, index)
             )
+
+
+def _compared(form: Form, key: Key) -> None:
+    names = [arm.name for arm in form.arms]
+    points = [{arm.name for arm in point.arms} for _, point in form.points()]
+    for index, pair in enumerate(form.pairs):
+        for place, name in enumerate(pair):
+            _known(name, names, (*key, index, place))
+        if pair[0] == pair[1]:
+            raise BadExperiment("an arm is compared with itself", (*key, index))
+        if not any(there.issuperset(pair) for there in points):
+            raise BadExperiment("there is no value of the sweep at which both run", (*key, index))
+        if pair in form.pairs[:index]:
+            raise BadExperiment("is there already", (*key, index))
 
 
 def _claims(form: Form, key: Key) -> None:

@@ -154,6 +154,7 @@ def _form(name: str, table: Table, origins: dict[Key, Key]) -> Form:
     arms = _arms(table, workload, defaults, in_seconds=in_seconds, origins=origins)
     published = tuple(_published(row, in_seconds) for row in table.tables("published"))
     expect = tuple(_expect(row, in_seconds) for row in table.tables("expect"))
+    pairs = _pairs(table, "pairs")
     quick = _quick(table.table("quick"), in_seconds)
     table.close()
     return Form(
@@ -171,6 +172,7 @@ def _form(name: str, table: Table, origins: dict[Key, Key]) -> Form:
         published=published,
         expect=expect,
         quick=quick,
+        pairs=pairs,
     )
 
 
@@ -316,19 +318,23 @@ def _sweep(table: Table | None) -> Sweep | None:
     key = table.text("key")
     if key not in SWEEPS:
         raise table.bad("key", f"{key!r} cannot be swept{meant(key, SWEEPS)}")
-    crossings = []
-    for index, pair in enumerate(table.lists("crossings")):
-        if len(pair) != 2 or not all(isinstance(name, str) for name in pair):
-            raise table.bad("crossings", 'takes pairs of arms, such as ["one", "other"]', index)
-        crossings.append((pair[0], pair[1]))
     sweep = Sweep(
         key=key,
         values=table.times("values", ()) if key == "delay" else table.numbers("values", ()),
         unit=table.text("unit", SWEEPS[key]),
-        crossings=tuple(crossings),
+        crossings=_pairs(table, "crossings"),
     )
     table.close()
     return sweep
+
+
+def _pairs(table: Table, name: str) -> tuple[tuple[str, str], ...]:
+    pairs = []
+    for index, pair in enumerate(table.lists(name)):
+        if len(pair) != 2 or not all(isinstance(name, str) for name in pair):
+            raise table.bad(name, 'takes pairs of arms, such as ["one", "other"]', index)
+        pairs.append((pair[0], pair[1]))
+    return tuple(pairs)
 
 
 def _at(table: Table, in_seconds: bool) -> float | None:

@@ -103,6 +103,8 @@ class Form:
     published: tuple[Published, ...] = ()
     expect: tuple[Expect, ...] = ()
     quick: Quick | None = None
+    pairs: tuple[tuple[str, str], ...] = ()
+    """Pairs of arms that are compared with each other beside all with the baseline."""
 
     def to_dict(self) -> Json:
         """As JSON, everything filled in."""
@@ -226,6 +228,7 @@ def _with_arms(form: Form, arms: tuple[ArmSpec, ...]) -> Form:
         arms=arms,
         baseline=form.baseline if form.baseline in names or not arms else arms[0].name,
         sweep=sweep,
+        pairs=tuple(pair for pair in form.pairs if names.issuperset(pair)),
         published=tuple(row for row in form.published if names.issuperset((row.arm, row.to))),
         expect=tuple(row for row in form.expect if names.issuperset((row.arm, row.to))),
     )
