@@ -206,7 +206,7 @@ def test_transcoding_compares_every_version_format_and_server_there_is() -> None
         *("embedded", "vanguard", "grpc-gateway", "connect-go", "grpc-go", "grpc-go-http"),
     }
     assert form.sweep is not None
-    assert form.sweep.values == (1, 8, 64)
+    assert list(form.sweep.values) == [1, 8, 64]
     # The post's question at every number in flight: HTTP/1.1 and HTTP/2, both without TLS.
     for _, point in form.points():
         names = {arm.name for arm in point.arms}
