@@ -190,11 +190,13 @@ impl<'a> Caller<'a> {
         }
         let kind = first(&head, b"content-type");
         if !kind.starts_with(b"application/grpc") {
-            let kind = String::from_utf8_lossy(kind.get(..60).unwrap_or(kind))
-                .escape_debug()
-                .to_string();
+            let kind = String::from_utf8_lossy(kind.get(..60).unwrap_or(kind));
+            let how = match &*kind {
+                "" => "without a content-type".to_owned(),
+                kind => format!("with content-type {kind:?}"),
+            };
             return Err(self.failed(format!(
-                "answers with content-type {kind:?}, which is not gRPC: check host, port and path"
+                "answers {how}, which is not gRPC: check host, port and path"
             )));
         }
         let mut collector = frame::Collector::new(LARGEST);
