@@ -316,4 +316,41 @@ over_versions_with_trailers! {
         let request = HealthCheckRequest { service: "nothing".into() };
         assert_eq!(health.check(request).await.unwrap_err().code(), Code::NotFound);
     }
+
+    reflection_tells_the_services_and_the_files(library, target, version) {
+        // Both versions have the same messages.
+        macro_rules! ask {
+            ($module:ident) => {{
+                use tonic_reflection::pb::$module::{
+                    ServerReflectionRequest, server_reflection_client::ServerReflectionClient,
+                    server_reflection_request::MessageRequest,
+                    server_reflection_response::MessageResponse,
+                };
+                let mut client = ServerReflectionClient::new(Channel::connect(&target, version).await);
+                let questions = [
+                    MessageRequest::ListServices(String::new()),
+                    MessageRequest::FileContainingSymbol("trilane.library.v1.Library".into()),
+                ]
+                .map(|question| ServerReflectionRequest {
+                    host: String::new(),
+                    message_request: Some(question),
+                });
+                let answers = client.server_reflection_info(stream::iter(questions)).await.unwrap();
+                let answers: Vec<_> = answers.into_inner().map(Result::unwrap).collect().await;
+                let Some(MessageResponse::ListServicesResponse(list)) = &answers[0].message_response else {
+                    panic!("{version} {answers:?}");
+                };
+                let names: Vec<_> = list.service.iter().map(|service| service.name.as_str()).collect();
+                assert!(names.contains(&"trilane.library.v1.Library"), "{version} {names:?}");
+                assert!(names.contains(&"grpc.health.v1.Health"), "{version} {names:?}");
+                let Some(MessageResponse::FileDescriptorResponse(files)) = &answers[1].message_response else {
+                    panic!("{version} {answers:?}");
+                };
+                let file = prost_types::FileDescriptorProto::decode(&*files.file_descriptor_proto[0]).unwrap();
+                assert_eq!(file.name(), "trilane/library/v1/library.proto", "{version}");
+            }};
+        }
+        ask!(v1);
+        ask!(v1alpha);
+    }
 }

@@ -17,7 +17,7 @@ use tokio_tungstenite::{
     },
 };
 
-use crate::common::{Client, Target, run, start, tls};
+use crate::common::{Client, Target, run, start, start_with, tls};
 
 trait Io: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Io for T {}
@@ -261,4 +261,19 @@ fn stopping_closes_conversations() {
                 .unwrap();
         });
     }
+}
+
+#[test]
+fn the_last_request_of_a_connection_may_open_one() {
+    let target = start_with(|config| config.keepalive_requests = Some(1));
+    run(async {
+        for way in ["h1", "h1s"] {
+            let mut socket = open(&target, way, "/v1/books:lookUp").await;
+            for number in 1..4 {
+                let name = format!("shelves/3/books/{number}");
+                say(&mut socket, &format!(r#"{{"name":"{name}"}}"#)).await;
+                assert_eq!(hear(&mut socket).await["name"], name, "{way}");
+            }
+        }
+    });
 }
