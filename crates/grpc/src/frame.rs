@@ -99,6 +99,20 @@ impl Reader {
                 }
                 each();
             }
+            if self.prefix == 0
+                && let Some((&[flag, a, b, c, d], rest)) = bytes.split_first_chunk::<PREFIX>()
+            {
+                check_flag(flag)?;
+                let length = u32::from_be_bytes([a, b, c, d]);
+                check_length(length, MOST)?;
+                self.compressed |= flag == 1;
+                self.left = length;
+                bytes = rest;
+                if length == 0 {
+                    each();
+                }
+                continue;
+            }
             let Some((&byte, rest)) = bytes.split_first() else {
                 return Ok(());
             };
