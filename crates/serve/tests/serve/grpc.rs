@@ -283,6 +283,11 @@ over_versions_with_trailers! {
         assert_eq!(collected.trailers().unwrap()["grpc-status"], "0", "{version}");
         assert_eq!(collected.to_bytes()[0], 1, "{version}: the message is compressed");
 
+        // Who only announces gzip, as many clients do, is not made to pay for it.
+        let mut plain = library.clone().accept_compressed(Gzip);
+        let book = plain.get_book(get("shelves/1/books/1")).await.unwrap();
+        assert!(!book.metadata().contains_key("grpc-encoding"), "{version}");
+
         let mut library = library.send_compressed(Gzip).accept_compressed(Gzip);
         let book = library.get_book(get("shelves/1/books/1")).await.unwrap().into_inner();
         assert_eq!(book.title, "Book 1 of shelf 1", "{version}");
