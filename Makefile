@@ -65,7 +65,7 @@ test-e2e: $(STAMPS)/test
 	cargo build --package trilane-cli
 	TRILANE_BIN=$(TARGET)/debug/trilane $(BIN)/python -m pytest tests/e2e
 
-bench: build ## our CPU per request beside wrk, h2load and oha
+bench: build ## our CPU per request beside wrk, h2load, oha and ghz
 	$(BIN)/python bench/run.py $(ARGS)
 
 lint: $(STAMPS)/test ## formatters, clippy, rustdoc, ruff, mypy

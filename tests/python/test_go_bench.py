@@ -259,6 +259,10 @@ def test_an_experiment_of_benchmarks_leaves_a_file_for_benchstat(
         assert arm["server"] is None
         assert arm["summary"]["allocs_per_op"]["median"] == 1
         assert arm["summary"]["ns_per_op"]["median"] > 0
+        for sample in arm["samples"]:
+            # Others may disturb a run; a server of its own it has not.
+            assert 0 <= sample["server"]["others_busy"] <= 1
+            assert sample["server"]["cpu_us_per_request"] is None
     text = (done.folder / benchmarks.FILE).read_text()
     assert text.count("pkg: trilane.test/tiny\n") == 1
     # Two blocks, the baseline twice in each.

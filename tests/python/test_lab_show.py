@@ -64,6 +64,22 @@ def test_show_tells_what_is_done_by_whom_and_what_was_published(tmp_path: Path) 
     assert "niquests" not in quick.stdout
 
 
+def test_show_tells_calls_and_benchmarks_by_what_they_are(tmp_path: Path) -> None:
+    done = trilane("lab", "show", "transcoding", folder=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    said = " ".join(done.stdout.split())
+    for part in (
+        "one process of `go test -bench` for each run, client and server in it, for 1 s",
+        "compared with grpc-go, 3 pairs with each other, ranked by ns_per_op",
+        "BenchmarkVanguard/HTTP_GetBook",
+        "1.98× first table",
+        "GetBook of the library, as each arm writes it, for 300 ms, at 1, 8 and 64 in flight",
+        "embedded-h1-plain-json h1 plain 8 × 1 embedded JSON all",
+        "grpc-go-h2c-grpc-codec",
+    ):
+        assert part in said, part
+
+
 def test_show_as_json_is_the_experiment(tmp_path: Path) -> None:
     path = written(tmp_path)
     done = trilane("lab", "show", str(path), "--format", "json", folder=tmp_path)

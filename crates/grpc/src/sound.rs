@@ -1,7 +1,7 @@
 //! What a file from elsewhere must be, so that nothing that uses it has to look again.
 //!
-//! `prost-reflect` resolves names and numbers, and panics at what no compiler writes: map entries
-//! without a key, and options that were left to be interpreted.
+//! `prost-reflect` resolves names and numbers, and panics at another syntax than it knows, and
+//! at what no compiler writes: map entries without a key, and options that were left to be interpreted.
 
 use prost_types::field_descriptor_proto::{Label, Type};
 use prost_types::{
@@ -20,30 +20,67 @@ macro_rules! is_open {
 
 /// What is wrong with a file.
 pub(crate) fn check(file: &FileDescriptorProto) -> Result<(), String> {
-    let open = is_open!(file)
-        || file.extension.iter().any(|field| is_open!(field))
-        || file.service.iter().any(is_service_open)
-        || file.enum_type.iter().any(is_enum_open);
-    if open {
-        return Err(uninterpreted());
+    if let Some(syntax) = file.syntax.as_deref()
+        && !matches!(syntax, "proto2" | "proto3")
+    {
+        let syntax: String = syntax.chars().take(20).collect();
+        return Err(format!(
+            "it is written in the syntax {syntax:?}, and only proto2 and proto3 are read"
+        ));
     }
+    if !file.package().is_empty() && !is_full_name(file.package()) {
+        return Err(unnamed(file.package()));
+    }
+    interpreted(is_open!(file))?;
+    file.extension.iter().try_for_each(field)?;
+    file.service.iter().try_for_each(service)?;
+    file.enum_type.iter().try_for_each(enumeration)?;
     file.message_type.iter().try_for_each(message)
 }
 
-fn uninterpreted() -> String {
-    "it has options that were never interpreted".to_owned()
+/// Whether a name is identifiers with dots between them.
+pub(crate) fn is_full_name(name: &str) -> bool {
+    name.split('.').all(is_identifier)
+}
+
+fn is_identifier(name: &str) -> bool {
+    name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+fn unnamed(name: &str) -> String {
+    let name: String = name.chars().take(60).collect();
+    format!("{name:?} is no name of a package, type, field, service or method")
+}
+
+/// Names go into paths and messages for people.
+fn named(name: &str) -> Result<(), String> {
+    if is_identifier(name) {
+        return Ok(());
+    }
+    Err(unnamed(name))
+}
+
+fn interpreted(open: bool) -> Result<(), String> {
+    if open {
+        return Err("it has options that were never interpreted".to_owned());
+    }
+    Ok(())
 }
 
 fn message(message: &DescriptorProto) -> Result<(), String> {
-    let open = is_open!(message)
-        || message.field.iter().any(|field| is_open!(field))
-        || message.extension.iter().any(|field| is_open!(field))
-        || message.enum_type.iter().any(is_enum_open)
-        || message.oneof_decl.iter().any(|oneof| is_open!(oneof))
-        || message.extension_range.iter().any(|range| is_open!(range));
-    if open {
-        return Err(uninterpreted());
+    named(message.name())?;
+    interpreted(is_open!(message))?;
+    message.field.iter().try_for_each(field)?;
+    message.extension.iter().try_for_each(field)?;
+    message.enum_type.iter().try_for_each(enumeration)?;
+    for oneof in &message.oneof_decl {
+        named(oneof.name())?;
+        interpreted(is_open!(oneof))?;
     }
+    interpreted(message.extension_range.iter().any(|range| is_open!(range)))?;
     let options = message.options.as_ref();
     if options.is_some_and(|options| options.map_entry()) && !is_map_entry(message) {
         let name = message.name();
@@ -53,12 +90,30 @@ fn message(message: &DescriptorProto) -> Result<(), String> {
     message.nested_type.iter().try_for_each(self::message)
 }
 
-fn is_enum_open(descriptor: &EnumDescriptorProto) -> bool {
-    is_open!(descriptor) || descriptor.value.iter().any(|value| is_open!(value))
+fn field(field: &FieldDescriptorProto) -> Result<(), String> {
+    named(field.name())?;
+    if field.json_name().contains(char::is_control) {
+        return Err(unnamed(field.json_name()));
+    }
+    interpreted(is_open!(field))
 }
 
-fn is_service_open(service: &ServiceDescriptorProto) -> bool {
-    is_open!(service) || service.method.iter().any(|method| is_open!(method))
+fn enumeration(descriptor: &EnumDescriptorProto) -> Result<(), String> {
+    named(descriptor.name())?;
+    interpreted(is_open!(descriptor))?;
+    descriptor.value.iter().try_for_each(|value| {
+        named(value.name())?;
+        interpreted(is_open!(value))
+    })
+}
+
+fn service(service: &ServiceDescriptorProto) -> Result<(), String> {
+    named(service.name())?;
+    interpreted(is_open!(service))?;
+    service.method.iter().try_for_each(|method| {
+        named(method.name())?;
+        interpreted(is_open!(method))
+    })
 }
 
 fn is_map_entry(message: &DescriptorProto) -> bool {
@@ -156,6 +211,52 @@ mod tests {
             ],
         ] {
             assert_eq!(told(map(entry)), error);
+        }
+    }
+
+    #[test]
+    fn other_syntaxes_are_refused() {
+        for (syntax, expected) in [
+            (None, Ok(())),
+            (Some("proto2"), Ok(())),
+            (Some("proto3"), Ok(())),
+            (
+                Some("editions"),
+                Err("set: a.proto: it is written in the syntax \"editions\", and only proto2 and proto3 are read".to_owned()),
+            ),
+            (
+                Some(""),
+                Err("set: a.proto: it is written in the syntax \"\", and only proto2 and proto3 are read".to_owned()),
+            ),
+        ] {
+            let file = FileDescriptorProto {
+                name: Some("a.proto".into()),
+                syntax: syntax.map(str::to_owned),
+                ..FileDescriptorProto::default()
+            };
+            assert_eq!(told(file), expected);
+        }
+    }
+
+    #[test]
+    fn names_are_identifiers() {
+        for name in ["", "a b", "a/b", "a.b", "1a", "\u{1b}[31m", "é"] {
+            let mut file = FileDescriptorProto {
+                name: Some("a.proto".into()),
+                service: vec![ServiceDescriptorProto {
+                    name: Some(name.into()),
+                    ..ServiceDescriptorProto::default()
+                }],
+                ..FileDescriptorProto::default()
+            };
+            let error = Err(format!(
+                "set: a.proto: {name:?} is no name of a package, type, field, service or method"
+            ));
+            assert_eq!(told(file.clone()), error);
+            file.service.clear();
+            assert_eq!(told(file.clone()), Ok(()));
+            file.package = Some(format!("a.{name}"));
+            assert_eq!(told(file).is_ok(), name == "a.b", "{name}");
         }
     }
 

@@ -151,7 +151,8 @@ class Bench:
         return Setting(
             origin="",
             cacert=None,
-            meter=None,
+            # Of no server: it tells what other programs took meanwhile.
+            meter=Meter([], len(machine.usable_cpus())),
             reference=Reference((), complete=False),
             cpus=None,
             benchmark=(module, binary),

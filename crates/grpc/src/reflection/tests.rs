@@ -385,6 +385,14 @@ fn wrong_answers_are_told() {
         told("", |_| encoded(error(Code::PermissionDenied, "not\nyou"))),
         "the server refused the list of services: PERMISSION_DENIED, not you"
     );
+    let escape = Imports {
+        name: "a".into(),
+        dependency: vec!["\u{1b}[31m".into()],
+    };
+    assert_eq!(
+        told("a.B", |_| files(&escape.encode_to_vec())),
+        "the server's answer to the file with a.B has files whose names are no text"
+    );
     let other = Imports {
         name: "a".into(),
         dependency: vec!["b".into()],

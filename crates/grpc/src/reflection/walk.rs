@@ -8,7 +8,7 @@ use super::ReflectionError;
 use super::messages::{Answer, Files, Question, Request, Response, Services};
 use crate::schema::Imports;
 use crate::status::{self, Code};
-use crate::{Schema, known, near};
+use crate::{Schema, known, near, sound};
 
 /// Calls that a schema may take: one for each level of imports where a server sends single files.
 const MOST_ROUNDS: usize = 100;
@@ -157,7 +157,8 @@ impl Walk {
             ));
         }
         let names = services.service.into_iter().map(|service| service.name);
-        self.services.extend(names);
+        self.services
+            .extend(names.filter(|name| sound::is_full_name(name)));
         if self.unknown.is_none() {
             let ask = |name: &String| Question::FileContainingSymbol(name.clone());
             self.next.extend(self.services.iter().map(ask));
@@ -177,6 +178,13 @@ impl Walk {
                     told(question)
                 ));
             };
+            let is_text = |name: &String| !name.contains(char::is_control);
+            if !is_text(&file.name) || !file.dependency.iter().all(is_text) {
+                return answer(format!(
+                    "the server's answer to {} has files whose names are no text",
+                    told(question)
+                ));
+            }
             if self.files.contains_key(&file.name) {
                 continue;
             }

@@ -91,7 +91,7 @@ class Executor:
     def run(self, name: str) -> tuple[Json, Json | None]:
         """One run, and what the server spent on it; raises `RunFailed`."""
         if self.setting.benchmark is not None:
-            run, server = self._benchmark(name, *self.setting.benchmark), None
+            run, server = self._benchmark(name, *self.setting.benchmark)
         elif self.command is None:
             run, server = self._engine(name)
         else:
@@ -109,8 +109,11 @@ class Executor:
             return _SLACK_S + own * (_TRIES if self.setting.benchmark is not None else 1)
         return _LONGEST_S
 
-    def _benchmark(self, name: str, module: Module, binary: Path) -> Json:
-        return go_bench.run(
+    def _benchmark(self, name: str, module: Module, binary: Path) -> tuple[Json, Json | None]:
+        meter = self.setting.meter
+        if meter:
+            meter.start()
+        run = go_bench.run(
             module,
             binary,
             self.arm,
@@ -118,6 +121,10 @@ class Executor:
             log=self.folder / f"{name}.log",
             limit_s=self._limit_s,
         )
+        cost = None if meter is None else meter.stop(run)
+        # The server is a part of the process that was measured.
+        unknown = {"cpu_us_per_request": None, "busy": None}
+        return run, None if cost is None else {**cost, **unknown}
 
     def _contender(self, name: str, command: Sequence[str]) -> tuple[Json, Json | None]:
         arm, workload, setting = self.arm, self.form.workload, self.setting

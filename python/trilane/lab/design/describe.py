@@ -86,9 +86,10 @@ def statistics(form: Form) -> str:
     """How often the arms run, and what decides."""
     twice = ", the baseline twice in each" if form.stats.aa else ""
     pinned = ", client and server on CPUs of their own" if form.pin else ""
+    pairs = f", {len(form.pairs)} pairs with each other" if form.pairs else ""
     return (
         f"{form.stats.blocks} blocks ({form.stats.publish_blocks} with --publish){twice}; "
-        f"compared with {form.baseline}, ranked by {form.rank}{pinned}"
+        f"compared with {form.baseline}{pairs}, ranked by {form.rank}{pinned}"
     )
 
 
