@@ -392,3 +392,15 @@ fn reason(status: &Status) -> String {
     text.truncate(end.unwrap_or(0));
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_are_cut_between_characters() {
+        let status = Status::internal("é".repeat(100));
+        assert_eq!(reason(&status), "é".repeat(61));
+        assert_eq!(reason(&Status::internal("short")), "short");
+    }
+}
