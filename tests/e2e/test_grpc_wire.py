@@ -131,6 +131,7 @@ def test_compressed_messages(schema: Schema) -> None:
         call = one(Calling("CreateBook", "unary", (fields,), 1), "--gzip", "--grpc-mode", mode)
         assert call.field("grpc-encoding") == "gzip"
         assert "gzip" in (call.field("grpc-accept-encoding") or "").split(",")
+        assert one(UNARY, "--grpc-mode", mode).field("grpc-accept-encoding") is None
         ((flag, payload),) = call.messages
         assert flag == 1
         assert len(payload) < 5000

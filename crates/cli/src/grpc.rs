@@ -35,7 +35,7 @@ pub(crate) struct GrpcArgs {
     /// The time that the server is given (grpc-timeout)
     #[arg(long, value_name = "TIME", requires = "grpc", value_parser = units::time, help_heading = GRPC)]
     deadline: Option<Duration>,
-    /// Compress messages with gzip
+    /// Compress messages with gzip, and accept compressed ones
     #[arg(long, requires = "grpc", help_heading = GRPC)]
     gzip: bool,
 }

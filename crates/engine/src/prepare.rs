@@ -118,9 +118,9 @@ fn check_metadata(text: &str) -> Result<(), PlanError> {
     let (name, value) = text.split_once(':').unwrap_or((text, ""));
     let (name, value) = (name.trim().to_ascii_lowercase(), value.trim());
     let way = match name.as_str() {
-        "content-type" | "te" | "grpc-accept-encoding" | "content-length" => "leave it out",
+        "content-type" | "te" | "content-length" => "leave it out",
         "grpc-timeout" => "type --deadline 1s",
-        "grpc-encoding" => "type --gzip",
+        "grpc-encoding" | "grpc-accept-encoding" => "type --gzip",
         _ => "",
     };
     if !way.is_empty() {

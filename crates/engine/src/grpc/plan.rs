@@ -150,13 +150,13 @@ impl CallPlan {
         let mut fields = vec![
             ("te".to_owned(), "trailers".to_owned()),
             ("content-type".to_owned(), "application/grpc".to_owned()),
-            (
-                "grpc-accept-encoding".to_owned(),
-                "identity,gzip".to_owned(),
-            ),
         ];
+        // Only where the user asks: some servers compress even the smallest message for whoever
+        // takes it, and others none, which would make them do different work.
         if self.call.gzip {
+            let accepted = "identity,gzip".to_owned();
             fields.push(("grpc-encoding".to_owned(), "gzip".to_owned()));
+            fields.push(("grpc-accept-encoding".to_owned(), accepted));
         }
         if let Some(deadline) = self.call.deadline {
             fields.push(("grpc-timeout".to_owned(), timeout::encode(deadline)));
