@@ -220,10 +220,14 @@ def test_leaving_an_endless_stream(library: Library) -> None:
 
 
 @every_server
-def test_deadlines(library: Library) -> None:
+def test_deadlines(library: Library, request: pytest.FixtureRequest) -> None:
     began = time.monotonic()
     call = library.watch(timeout=0.5, parent="shelves/6", interval={"seconds": 30})
-    assert refused(lambda: list(call))[0] is grpc.StatusCode.DEADLINE_EXCEEDED
+    codes = {grpc.StatusCode.DEADLINE_EXCEEDED}
+    if "grpc-go" in request.node.name:
+        # It resets the stream at the deadline, which grpcio may see before its own clock says so.
+        codes.add(grpc.StatusCode.CANCELLED)
+    assert refused(lambda: list(call))[0] in codes
     assert time.monotonic() - began < 10
 
 

@@ -88,8 +88,9 @@ def test_its_generated_code_is_what_the_proto_says() -> None:
 
 
 def test_its_requirements_are_complete() -> None:
+    # Names what go.mod and go.sum lack, without asking the network for more.
+    go("list", "-mod=readonly", "-deps", "-test", "./...")
     go("mod", "verify")
-    assert go("mod", "tidy", "-diff") == ""
 
 
 def test_every_benchmark_has_a_row_with_its_allocations(tmp_path: Path) -> None:
