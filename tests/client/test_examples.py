@@ -12,11 +12,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from e2e.loading import binary
 from peers import embedded
 from peers.peer import Peer
+from repository import DOCS, native
 
-DOCUMENTS = Path(__file__).resolve().parents[2] / "docs" / "client"
+DOCUMENTS = DOCS / "client"
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SAID = re.compile(r"print\(.*?\)  # (.*)")
 
@@ -30,7 +30,7 @@ EXAMPLES = {
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Peer]:
     """The embedded server, all versions."""
-    peer = embedded.start(binary(), tmp_path_factory.mktemp("embedded"))
+    peer = embedded.start(native(), tmp_path_factory.mktemp("embedded"))
     yield peer
     peer.stop()
 

@@ -12,7 +12,7 @@ from peers.peer import Peer
 from .loading import Report, Run, flag, load
 
 if TYPE_CHECKING:
-    from .conftest import Peers
+    from peers.running import Peers
 
 PROTO_FLAGS = ("--proto", str(PROTO / FILE), "--proto-path", str(PROTO))
 LISTENERS = {

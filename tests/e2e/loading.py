@@ -9,12 +9,12 @@ import subprocess
 import time
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import jsonschema
 
-ROOT = Path(__file__).resolve().parents[2]
+from repository import DOCS, native
+
 # What a small load may hold at most, whatever the server sends (bytes).
 MEMORY_LIMIT = 128 * 1024 * 1024
 
@@ -54,22 +54,9 @@ class Run:
 
 
 @cache
-def binary() -> str:
-    """The native program: `$TRILANE_BIN`, or what cargo built, release before debug."""
-    if named := os.environ.get("TRILANE_BIN"):
-        return str(Path(named).resolve())
-    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-    for profile in ("release", "debug"):
-        path = target / profile / "trilane"
-        if path.is_file():
-            return str(path.resolve())
-    raise FileNotFoundError("no trilane binary: cargo build --release")
-
-
-@cache
 def validator() -> jsonschema.Draft202012Validator:
     """Of `docs/run.schema.json`."""
-    schema = json.loads((ROOT / "docs" / "run.schema.json").read_text())
+    schema = json.loads((DOCS / "run.schema.json").read_text())
     jsonschema.Draft202012Validator.check_schema(schema)
     return jsonschema.Draft202012Validator(schema)
 
@@ -101,7 +88,7 @@ class Running:
 
     def __init__(self, *arguments: str, json_report: bool = True) -> None:
         self._json = json_report
-        argv = [binary(), "load", *arguments]
+        argv = [native(), "load", *arguments]
         if json_report:
             argv += ["--format", "json"]
         self._argv = argv

@@ -26,7 +26,7 @@ from .grpc_calls import (
 )
 
 if TYPE_CHECKING:
-    from .conftest import Peers
+    from peers.running import Peers
 
 every_pair = pytest.mark.parametrize(("name", "listener"), PAIRS, ids=PAIR_IDS)
 every_kind = pytest.mark.parametrize("calling", KINDS, ids=KIND_IDS)

@@ -18,8 +18,7 @@ from .loading import Running
 
 if TYPE_CHECKING:
     from peers.authority import Authority
-
-    from .conftest import Peers
+    from peers.running import Peers
 
 Own = Callable[[Callable[[Path], Peer]], Peer]
 _KINDS = {"refused", "closed", "reset", "body", "connect", "timeout", "goaway", "status"}

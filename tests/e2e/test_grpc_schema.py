@@ -31,7 +31,7 @@ from .grpc_calls import (
 from .loading import Run, load_text
 
 if TYPE_CHECKING:
-    from .conftest import Peers
+    from peers.running import Peers
 
 Own = Callable[[Callable[[Path], Peer]], Peer]
 NOWHERE = "http://127.0.0.1:9/"

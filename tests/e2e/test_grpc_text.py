@@ -9,7 +9,7 @@ from .grpc_calls import LOOK_UP, PROTO_FLAGS, UNARY, WATCH, Calling
 from .loading import Run, load_text
 
 if TYPE_CHECKING:
-    from .conftest import Peers
+    from peers.running import Peers
 
 
 def text(peers: Peers, calling: Calling, *arguments: str, body: str | None = None) -> Run:

@@ -6,8 +6,10 @@ import subprocess
 
 import pytest
 
+from repository import native
+
 from .grpc_calls import PROTO_FLAGS, UNARY
-from .loading import binary, load_text
+from .loading import load_text
 
 URL = "http://127.0.0.1:9/"
 CALL = ["--grpc", UNARY.name, *PROTO_FLAGS]
@@ -58,7 +60,7 @@ def test_http_means_h2c() -> None:
 
 
 def test_help_names_every_flag_of_the_contract() -> None:
-    done = subprocess.run([binary(), "load", "--help"], capture_output=True, text=True, check=True)
+    done = subprocess.run([native(), "load", "--help"], capture_output=True, text=True, check=True)
     for flag in (
         *("--grpc", "--proto", "--proto-path", "--descriptor-set", "--messages", "--grpc-mode"),
         *("--deadline", "--gzip"),

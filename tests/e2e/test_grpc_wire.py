@@ -16,7 +16,7 @@ from .grpc_calls import IMPORT, LOOK_UP, PROTO_FLAGS, UNARY, WATCH, Calling, exa
 from .loading import Run, load
 
 if TYPE_CHECKING:
-    from .conftest import Peers
+    from peers.running import Peers
 
 MESSAGES: list[tuple[str, str, dict[str, object]]] = [
     ("GetBook", "GetBookRequest", {"name": "shelves/1/books/1"}),

@@ -17,8 +17,7 @@ from .loading import Running, flag, load
 
 if TYPE_CHECKING:
     from peers.authority import Authority
-
-    from .conftest import Peers
+    from peers.running import Peers
 
 Own = Callable[[Callable[[Path], Peer]], Peer]
 TCP = ["h1", "h1s", "h2c", "h2"]

@@ -9,7 +9,7 @@ import pytest
 from .loading import flag, load, load_text
 
 if TYPE_CHECKING:
-    from .conftest import Peers
+    from peers.running import Peers
 
 LISTENERS = ["h1", "h1s", "h2c", "h2", "h3"]
 

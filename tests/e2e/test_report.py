@@ -8,18 +8,20 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hdrh.histogram import HdrHistogram
 
-from .loading import ROOT, check, load, load_text, validator
+from repository import DOCS
+
+from .loading import check, load, load_text, validator
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from .conftest import Peers
+    from peers.running import Peers
 
 _QUANTILES = {"p50": 50, "p75": 75, "p90": 90, "p95": 95, "p99": 99, "p99_9": 99.9}
 
 
 def test_the_example_is_valid() -> None:
-    check(json.loads((ROOT / "docs" / "run-example.json").read_text()))
+    check(json.loads((DOCS / "run-example.json").read_text()))
 
 
 def test_the_schema_refuses_what_it_does_not_know(peers: Peers) -> None:

@@ -16,8 +16,7 @@ from .loading import flag, load
 
 if TYPE_CHECKING:
     from peers.authority import Authority
-
-    from .conftest import Peers
+    from peers.running import Peers
 
 Own = Callable[[Callable[[Path], Peer]], Peer]
 ELSEWHERE = "elsewhere.example"

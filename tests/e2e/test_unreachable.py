@@ -17,8 +17,7 @@ from .loading import Run, load
 
 if TYPE_CHECKING:
     from peers.authority import Authority
-
-    from .conftest import Peers
+    from peers.running import Peers
 
 Own = Callable[[Callable[[Path], Peer]], Peer]
 

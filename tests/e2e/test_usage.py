@@ -6,7 +6,9 @@ import subprocess
 
 import pytest
 
-from .loading import binary, load_text
+from repository import native
+
+from .loading import load_text
 
 URL = "http://127.0.0.1:9/hello"
 
@@ -64,7 +66,7 @@ def test_a_file_that_is_not_there_is_named(flag: str) -> None:
 
 
 def test_help_names_every_flag_of_the_contract() -> None:
-    done = subprocess.run([binary(), "load", "--help"], capture_output=True, text=True, check=True)
+    done = subprocess.run([native(), "load", "--help"], capture_output=True, text=True, check=True)
     for flag in (
         *("-c", "-m", "-t", "-n", "-d", "-R", "-H", "-X", "-b", "-k", "-o"),
         *("--rate", "--body", "--insecure", "--h1", "--h2", "--h2c", "--h3", "--cacert", "--cert"),

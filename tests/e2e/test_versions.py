@@ -11,7 +11,7 @@ from .loading import Report, flag, load
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from .conftest import Peers
+    from peers.running import Peers
 
 LISTENERS = {
     "nginx": ["h1", "h1s", "h2c", "h2"],

@@ -13,13 +13,13 @@ import httpx
 import pytest
 
 from peers.peer import Peer
+from repository import ROOT
 from trilane.client import httpx as ours
 from trilane.lab.clients import environments
 
 from . import httpx_checks
 
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[2]
 LIMIT_S = 600
 # Of HTTPX 0.28.1, of which most cases need no transport.
 LEAST_PASSED = 1300

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 
 import pytest
 
-from peers import nghttpd
-from peers.authority import Leaf
 from peers.peer import Peer
+from peers.running import Peers
 from trilane.client.aio import AsyncClient, AsyncResponse
 
-from .conftest import MakeClient, Start, run
+from .conftest import MakeClient, run
 
 
 @pytest.mark.parametrize(("listener", "tasks"), [("h2", 10_000), ("h2c", 10_000), ("h3", 3_000)])
@@ -30,10 +29,10 @@ def test_thousands_of_tasks_share_one_connection(
     run(main())
 
 
-@pytest.fixture(scope="module")
-def narrow(start: Start, leaf: Leaf) -> Peer:
+@pytest.fixture
+def narrow(peers: Peers) -> Peer:
     """A server that allows ten requests at a time."""
-    return start(lambda folder: nghttpd.start(folder, leaf, streams=10))
+    return peers["nghttpd-narrow"]
 
 
 def test_a_narrow_server_is_served_in_order(narrow: Peer) -> None:
@@ -154,8 +153,8 @@ def test_many_uploads_at_once(server: Peer, make_client: MakeClient, listener: s
     run(main())
 
 
-def test_other_servers_take_a_thousand_tasks(others: Callable[[str], Peer]) -> None:
-    peer = others("nginx")
+def test_other_servers_take_a_thousand_tasks(peers: Peers) -> None:
+    peer = peers["nginx"]
 
     async def main() -> None:
         async with AsyncClient(

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import io
 import zlib
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
 from peers import chaos
 from peers.peer import Peer
+from peers.running import Peers
 from trilane.client import errors
 from trilane.client.aio import AsyncClient
 
@@ -283,9 +284,9 @@ def test_an_upload_waits_for_consent_only_as_long_as_is_customary(
     ],
 )
 def test_servers_of_others_are_understood(
-    others: Callable[[str], Peer], name: str, listeners: tuple[str, ...]
+    peers: Peers, name: str, listeners: tuple[str, ...]
 ) -> None:
-    peer = others(name)
+    peer = peers[name]
 
     async def main(listener: str) -> None:
         async with AsyncClient(

@@ -7,16 +7,17 @@ import gc
 import subprocess
 import sys
 import textwrap
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from e2e.loading import binary
 from peers import chaos, embedded, h2_chaos
 from peers.chaos import Script
 from peers.peer import Peer
 from peers.process import free_port
+from peers.running import Peers
+from repository import native
 from trilane.client import errors
 from trilane.client.aio import AsyncClient
 from trilane.client.aio.link import Link
@@ -149,7 +150,7 @@ def test_a_connection_that_ends_between_requests_is_not_noticed() -> None:
 
 @pytest.mark.parametrize("listener", ["h1s", "h2", "h3"])
 def test_a_server_that_dies_ends_every_request_with_an_error(tmp_path: Path, listener: str) -> None:
-    peer = embedded.start(binary(), tmp_path)
+    peer = embedded.start(native(), tmp_path)
 
     async def main() -> None:
         async with AsyncClient(
@@ -375,9 +376,9 @@ def test_the_interpreter_ends(server: Peer, ending: str) -> None:
 
 
 def test_tasks_see_an_alternative_that_was_announced(
-    others: Callable[[str], Peer],
+    peers: Peers,
 ) -> None:
-    peer = others("caddy")
+    peer = peers["caddy"]
 
     async def main() -> None:
         async with AsyncClient(verify=str(peer.ca), timeout=30.0) as client:

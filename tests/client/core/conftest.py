@@ -8,11 +8,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from e2e.conftest import Peers, authority, peers
 from peers.peer import Peer
 from trilane._core import Connection, Tls, connect
-
-__all__ = ["LANES", "Open", "authority", "open_lane", "peers", "server"]
 
 # Listeners of the embedded server, and the version to speak with each.
 LANES = {"h1": "h1", "h1s": "h1", "h2c": "h2", "h2": "h2", "h3": "h3"}
@@ -20,12 +17,6 @@ LANES = {"h1": "h1", "h1s": "h1", "h2c": "h2", "h2": "h2", "h3": "h3"}
 TIMEOUT = 20.0
 
 Open: TypeAlias = Callable[..., Connection]
-
-
-@pytest.fixture(scope="session")
-def server(peers: Peers) -> Peer:
-    """The embedded server, the same for all tests."""
-    return peers["embedded"]
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from contenders.counting import CountingRelay
+from lab.contenders.counting import CountingRelay
 from peers.peer import Peer
 from trilane.client import errors
 from trilane.client.origins import parse

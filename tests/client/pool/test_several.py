@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from contenders.counting import CountingRelay
+from lab.contenders.counting import CountingRelay
 from peers import chaos, h2_chaos
 from peers.peer import Peer
 from trilane.client import errors

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from contenders.counting import CountingRelay
+from lab.contenders.counting import CountingRelay
 from peers import chaos
 from peers.peer import Peer
 from trilane.client.answer import Response

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from conftest import Own
 from peers import nginx
 from peers.authority import Authority, Leaf
 from peers.peer import Peer
@@ -15,8 +16,6 @@ from peers.process import free_port
 from trilane.client import errors
 from trilane.client.pool import Client
 from trilane.client.tls import tls_of
-
-from .conftest import Start
 
 
 def test_certificates_are_verified_by_default(server: Peer) -> None:
@@ -64,22 +63,22 @@ def test_a_context_of_the_ssl_module(server: Peer) -> None:
         assert client.get(server.url("h2")).status == 200
 
 
-def test_a_name_that_the_certificate_lacks(start: Start, authority: Authority) -> None:
-    peer = start(lambda folder: nginx.start(folder, authority.wrong_name()))
+def test_a_name_that_the_certificate_lacks(own: Own, authority: Authority) -> None:
+    peer = own(lambda folder: nginx.start(folder, authority.wrong_name()))
     with Client(verify=str(peer.ca), timeout=10.0) as client, pytest.raises(errors.TLSError):
         client.get(peer.url("h2"))
 
 
-def test_a_client_certificate(start: Start, authority: Authority, leaf: Leaf) -> None:
-    peer = start(lambda folder: nginx.start(folder, leaf, client_ca=authority.ca))
-    own = authority.client()
+def test_a_client_certificate(own: Own, authority: Authority, leaf: Leaf) -> None:
+    peer = own(lambda folder: nginx.start(folder, leaf, client_ca=authority.ca))
+    caller = authority.client()
     with Client(verify=str(peer.ca), timeout=10.0) as client:
         assert client.get(peer.url("h2")).status == 400
-    pair = (str(own.cert), str(own.key))
+    pair = (str(caller.cert), str(caller.key))
     with Client(verify=str(peer.ca), cert=pair, timeout=10.0) as client:
         assert client.get(peer.url("h2")).status == 200
-    both = own.cert.with_name("both.pem")
-    both.write_bytes(own.cert.read_bytes() + own.key.read_bytes())
+    both = caller.cert.with_name("both.pem")
+    both.write_bytes(caller.cert.read_bytes() + caller.key.read_bytes())
     with Client(verify=str(peer.ca), cert=str(both), timeout=10.0) as client:
         assert client.get(peer.url("h2")).status == 200
 

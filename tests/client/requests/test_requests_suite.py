@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from repository import ROOT
 from trilane.lab.clients import environments
 
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[2]
 LIMIT_S = 600
 VERSIONS = ["h1", "h2", "h3"]
 # Of Requests 2.34.2; over TLS it is `test_requests.py` alone.

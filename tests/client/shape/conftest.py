@@ -8,10 +8,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from e2e.conftest import Peers, authority, peers
+from peers.running import Peers
 from trilane.client.http import HTTPConnection
-
-__all__ = ["authority", "connect", "embedded", "peers"]
 
 Connect: TypeAlias = Callable[..., HTTPConnection]
 VERSIONS = {"h1": "h1", "h1s": "h1", "h2": "h2", "h2c": "h2", "h3": "h3"}

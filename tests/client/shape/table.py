@@ -5,11 +5,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from client.shape import httplib
+from repository import DOCS
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "client" / "http-client.md"
+PAGE = DOCS / "client" / "http-client.md"
 BEGIN = "<!-- made by tests/client/shape/table.py from differences.toml -->\n"
 END = "<!-- end -->\n"
 

@@ -19,9 +19,9 @@ import pytest
 
 import trilane.client.http as client
 from client.shape.conftest import VERSIONS, Connect
-from e2e.conftest import Peers
 from peers import chaos
 from peers.proxy import proxy
+from peers.running import Peers
 from trilane.client import errors
 from trilane.client.http import HTTPConnection, HTTPSConnection
 

@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from client.shape.conftest import Connect
-from e2e.conftest import Peers
 from peers.peer import Peer
+from peers.running import Peers
 from trilane.client.http import HTTPConnection, HTTPSConnection
 
 

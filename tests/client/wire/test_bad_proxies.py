@@ -7,9 +7,9 @@ import time
 
 import pytest
 
-from e2e.conftest import Peers
 from peers.chaos import Script, answer, close_at_accept, endless, request, serve, silent
 from peers.process import HOST, free_port
+from peers.running import Peers
 from trilane import _core
 from trilane.client import errors
 

@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 import pytest
 
-from e2e.conftest import Peers
 from peers.chaos import H1, serve, silent
 from peers.h2_chaos import server
+from peers.running import Peers
 from trilane import _core
 from trilane.client import errors
 

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from e2e.conftest import Peers
 from peers import caddy, gonet, nginx
 from peers.authority import Authority
 from peers.chaos import H1, Script, answer, request, serve
 from peers.h2_chaos import H2
 from peers.peer import Peer
+from peers.running import Peers
 from trilane.client import Client, HTTPConnection, errors
 
 from .memory import descriptors, little_memory

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from e2e.conftest import Peers
 from peers import caddy, gonet, nginx
 from peers.authority import Authority, Leaf
 from peers.chaos import serve, silent, tls_alert
 from peers.h2_chaos import _PREFACE as PREFACE
 from peers.peer import Peer
 from peers.process import HOST, free_port
+from peers.running import Peers
 from trilane import _core
 from trilane.client import errors
 

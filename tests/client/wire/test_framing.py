@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from e2e.conftest import Peers
 from peers.chaos import Script, answer, good, request, serve
+from peers.running import Peers
 from trilane.client import errors
 
 from .opening import WAIT_S, Opener, fetch, get

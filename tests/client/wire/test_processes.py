@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from e2e.conftest import Peers
 from peers.chaos import H1, serve, silent
+from peers.running import Peers
 
 TESTS = Path(__file__).resolve().parents[2]
 PATIENCE_S = 30.0

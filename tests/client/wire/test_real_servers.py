@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from e2e.conftest import Peers
+from peers.running import Peers
 from trilane import _core
 from trilane.client import errors
 

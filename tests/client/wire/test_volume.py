@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from e2e.conftest import Peers
 from peers import nghttpd
 from peers.authority import Authority
 from peers.chaos import serve, silent
 from peers.h2_chaos import WINDOW_UPDATE, frame, response, server
 from peers.peer import Peer
+from peers.running import Peers
 from trilane import _core
 from trilane.client import errors
 

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from e2e.conftest import Peers
+from peers.running import Peers
 from trilane import _core
 from trilane.client import errors
 

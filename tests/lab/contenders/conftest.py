@@ -1,0 +1,163 @@
+"""The embedded server, a server of HTTP/1.1 only, and every contender there is."""
+
+from __future__ import annotations
+
+import functools
+import http.client
+import http.server
+import os
+import shutil
+import socket
+import ssl
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from repository import ROOT
+from trilane.lab.clients import contenders
+from trilane.lab.clients.contenders import Contender, ContenderFailed
+from trilane.lab.serving.servers import Server, embedded
+
+CONTENDERS = contenders.discover([ROOT / "contenders"])
+# Programs that .ci/run installs: without them a test fails there.
+INSTALLED_BY_CI = frozenset({"go", "uv", "wrk"})
+
+
+def case(contender: Contender, version: str, strategy: str, name: str) -> Any:
+    """One contender over one version; skipped where this machine's build lacks the version."""
+    reason = None
+    if contender.name == "curl" and version == "h3" and "HTTP3" not in _about_curl():
+        reason = "this curl was built without HTTP3"
+    marks = [pytest.mark.skip(reason=reason)] if reason else []
+    return pytest.param(contender, version, strategy, id=name, marks=marks)
+
+
+@functools.cache
+def _about_curl() -> str:
+    program = shutil.which("curl")
+    if program is None:
+        return ""
+    command = [program, "--version"]
+    return subprocess.run(command, capture_output=True, text=True, timeout=20, check=True).stdout
+
+
+@pytest.fixture(scope="session")
+def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("state")
+
+
+@pytest.fixture(scope="session")
+def server(state: Path) -> Iterator[Server]:
+    with embedded(threads=1, cpus=None, state=state) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def origin(server: Server) -> Callable[[str], str]:
+    return lambda version: server.http if version == "h2c" else server.https
+
+
+@pytest.fixture(scope="session")
+def reference(server: Server) -> Callable[[str], bytes]:
+    """The body of a path, got without any contender."""
+
+    @functools.cache
+    def get(path: str) -> bytes:
+        host, port = server.http.removeprefix("http://").split(":")
+        connection = http.client.HTTPConnection(host, int(port), timeout=20)
+        connection.request("GET", path)
+        body = connection.getresponse().read()
+        connection.close()
+        return body
+
+    return get
+
+
+@pytest.fixture(scope="session")
+def stranger(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """An authority that has not signed the server's certificate."""
+    with embedded(threads=1, cpus=None, state=tmp_path_factory.mktemp("stranger")) as other:
+        copy = tmp_path_factory.mktemp("authority") / "ca.pem"
+        shutil.copy(other.cacert, copy)
+    return str(copy)
+
+
+@dataclass
+class OldServer:
+    """A server of HTTP/1.1, and the names of the fields of each request that came to it."""
+
+    origin: str
+    fields: list[list[str]]
+
+
+@pytest.fixture(scope="session")
+def h1_only(server: Server, state: Path) -> Iterator[OldServer]:
+    """A server with the same certificate that never chooses HTTP/2."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(state / "cert.pem", state / "key.pem")
+    context.set_alpn_protocols(["http/1.1"])
+    with _Quiet(("127.0.0.1", 0), _Hello) as running:
+        running.socket = context.wrap_socket(running.socket, server_side=True)
+        thread = threading.Thread(target=running.serve_forever, daemon=True)
+        thread.start()
+        yield OldServer(f"https://127.0.0.1:{running.server_address[1]}", running.fields)
+        running.shutdown()
+        thread.join(20)
+
+
+@pytest.fixture
+def closed_port() -> Iterator[int]:
+    """A port that nobody listens on, and that nobody else gets meanwhile."""
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        yield holder.getsockname()[1]
+
+
+@pytest.fixture(scope="session")
+def command() -> Callable[[Contender], list[str]]:
+    """What starts a contender; a test of one that this machine cannot have is skipped."""
+
+    @functools.cache
+    def ready(name: str) -> list[str] | str:
+        try:
+            return CONTENDERS[name].command()
+        except ContenderFailed as error:
+            return str(error)
+
+    def get(contender: Contender) -> list[str]:
+        found = ready(contender.name)
+        if isinstance(found, list):
+            return found
+        missing = any(f"{program} is not installed" in found for program in INSTALLED_BY_CI)
+        if os.environ.get("CI") == "true" and (missing or "could not be" in found):
+            pytest.fail(found)
+        pytest.skip(found)
+
+    return get
+
+
+class _Quiet(http.server.ThreadingHTTPServer):
+    fields: ClassVar[list[list[str]]] = []
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A client that speaks HTTP/2 to it breaks off, as it should."""
+
+
+class _Hello(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    timeout = 20
+
+    def do_GET(self) -> None:
+        _Quiet.fields.append([name.lower() for name in self.headers])
+        self.send_response(200)
+        self.send_header("content-length", "5")
+        self.end_headers()
+        self.wfile.write(b"hello")
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        """Nothing: the tests say what went wrong."""

@@ -1,0 +1,37 @@
+"""The servers of the library service: started when a test first asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from peers import grpc_schema
+from peers.peer import Peer
+from peers.running import Peers
+
+from .library import Library
+
+Start = Callable[[str], Peer]
+
+
+@pytest.fixture(scope="session")
+def library_server(peers: Peers) -> Start:
+    """The running server of a name; what follows a blank makes it another one of the kind."""
+    return peers.__getitem__
+
+
+@pytest.fixture
+def library(
+    request: pytest.FixtureRequest, library_server: Start, schema: grpc_schema.Schema
+) -> Iterator[Library]:
+    """A channel of grpcio to a server and a listener: ours over h2c unless a test says more."""
+    name, listener = getattr(request, "param", ("embedded", "h2c"))
+    with Library.open(library_server(name), listener, schema) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def ours(library_server: Start) -> Peer:
+    """The embedded server."""
+    return library_server("embedded")

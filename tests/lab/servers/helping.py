@@ -1,0 +1,102 @@
+"""What the tests of servers share."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import socket
+import ssl
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from trilane.lab.serving import targets
+
+HERE = Path(__file__).parent
+FAKE = HERE / "fake_server.py"
+PATIENCE_S = 30.0
+
+
+def connect(target: targets.Target, version: str = "h1") -> http.client.HTTPConnection:
+    """A connection of http.client."""
+    parts = urlsplit(target.origins[version])
+    host = str(parts.hostname)
+    if parts.scheme == "http":
+        return http.client.HTTPConnection(host, parts.port, timeout=PATIENCE_S)
+    context = ssl.create_default_context(cafile=target.cacert)
+    return http.client.HTTPSConnection(host, parts.port, timeout=PATIENCE_S, context=context)
+
+
+def ask(
+    connection: http.client.HTTPConnection, path: str, body: bytes | None = None
+) -> tuple[int, bytes]:
+    """Status and body."""
+    connection.request("GET" if body is None else "POST", path, body)
+    response = connection.getresponse()
+    return response.status, response.read()
+
+
+def load(url: str, version: str, cacert: str | None, *flags: str) -> dict[str, Any]:
+    """The result of `trilane load`, a client that shares no code with the servers."""
+    command = [sys.executable, "-m", "trilane", "load", url, f"--{version}", *flags]
+    command += ["--format", "json", *(("--cacert", cacert) if cacert else ())]
+    done = subprocess.run(command, capture_output=True, timeout=120, check=False)
+    assert done.stdout, done.stderr.decode()
+    run: dict[str, Any] = json.loads(done.stdout)
+    return run
+
+
+def wait_until(holds: Callable[[], bool], what: str) -> None:
+    """Wait with patience; fail when it does not come true."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < deadline, f"still not so after {PATIENCE_S} s: {what}"
+        time.sleep(0.02)
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs; a zombie does not."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] not in "ZX"
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def listens(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+        return True
+    return False
+
+
+def fake(
+    folder: Path,
+    mode: str,
+    *arguments: str,
+    name: str = "fake",
+    port: str = "{port}",
+    more: str = "",
+) -> Path:
+    """A folder of a server that is `fake_server.py`."""
+    server = folder / name
+    server.mkdir(exist_ok=True)
+    command = [sys.executable, str(FAKE), mode, port, *arguments]
+    (server / "server.toml").write_text(
+        f"command = {json.dumps(command)}\n"
+        f'versions = {{ h1 = "http://127.0.0.1:{port}" }}\n'
+        'ready = { path = "/hello", timeout = "20s" }\n'
+        f"{more}"
+    )
+    return server

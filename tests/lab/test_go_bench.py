@@ -1,0 +1,298 @@
+"""Arms that are benchmarks of Go's: what their output says, and what becomes of those that fail."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from repository import DOCS
+from trilane.lab import study
+from trilane.lab.analysis.measures import BY_NAME
+from trilane.lab.clients import go_bench
+from trilane.lab.clients.contender_run import RunFailed
+from trilane.lab.clients.go_bench import Module, NotReady
+from trilane.lab.design.experiment import Experiment
+from trilane.lab.design.form import Form, Stats
+from trilane.lab.design.workload import Workload
+from trilane.lab.keeping import benchmarks
+from trilane.lab.serving import launch
+from trilane.lab.study import CannotRun, Wanted
+
+HEAD = "goos: linux\ngoarch: amd64\npkg: example.test/book\ncpu: Some CPU @ 2.00GHz\n"
+ROW = (
+    "BenchmarkGRPC/GRPC_GetBook-8         \t   32599\t     36980 ns/op"
+    "\t    9495 B/op\t     178 allocs/op"
+)
+WORKLOAD = Workload(kind="benchmark", paths=(), duration_s=0.05)
+ARM = WORKLOAD.arm("go-bench", "h2c", server="tiny", benchmark="BenchmarkGRPC/GRPC_GetBook")
+
+# What a test binary does with its flags, in a few lines: FAKE says how it goes wrong.
+FAKE = """\
+#!{python}
+import os, sys
+what = os.environ.get("FAKE", "")
+if "-test.list" in sys.argv:
+    print("BenchmarkGRPC\\nBenchmarkOther")
+elif what == "fails":
+    print("--- FAIL: BenchmarkGRPC/GRPC_GetBook-8\\n    book_test.go:7: no such book\\nFAIL")
+    sys.exit(1)
+elif what == "dies":
+    print("panic: it broke", file=sys.stderr)
+    sys.exit(2)
+elif what == "mute":
+    print("PASS")
+elif what == "hangs":
+    import time
+    time.sleep(600)
+else:
+    print({said!r})
+    open({asked!r}, "w").write(" ".join(sys.argv[1:]))
+"""
+
+
+def fake(folder: Path) -> Module:
+    program = folder / "tiny.test"
+    said = f"{HEAD}{ROW}\nPASS"
+    program.write_text(
+        FAKE.format(python=sys.executable, said=said, asked=str(folder / "asked")),
+        encoding="utf-8",
+    )
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    return Module("tiny", folder, (program,), "go1.26.0")
+
+
+def run(folder: Path, limit_s: float = 30.0) -> dict[str, Any]:
+    module = fake(folder)
+    path = go_bench.binary(module, ARM.benchmark or "")
+    return go_bench.run(module, path, ARM, WORKLOAD, log=folder / "log", limit_s=limit_s)
+
+
+def needs_go() -> None:
+    if launch.find_program("go") is None:
+        if os.environ.get("CI") == "true":
+            pytest.fail("go is not installed")
+        pytest.skip(go_bench.INSTALL)
+
+
+def test_a_row_is_read_as_go_prints_it() -> None:
+    row = go_bench.parse(f"{HEAD}{ROW}\nPASS\nok", "BenchmarkGRPC/GRPC_GetBook")
+    assert (row.iterations, row.gomaxprocs) == (32599, 8)
+    assert row.values == {"ns/op": 36980, "B/op": 9495, "allocs/op": 178}
+    assert row.lines == (*HEAD.splitlines(), ROW)
+
+
+@pytest.mark.parametrize(
+    ("line", "iterations", "gomaxprocs", "values"),
+    [
+        ("BenchmarkA 1 0.5 ns/op", 1, 1, {"ns/op": 0.5}),
+        ("BenchmarkA-2  100  1e3 ns/op  12.5 MB/s", 100, 2, {"ns/op": 1e3, "MB/s": 12.5}),
+    ],
+)
+def test_columns_may_be_missing_or_more(
+    line: str, iterations: int, gomaxprocs: int, values: dict[str, float]
+) -> None:
+    row = go_bench.parse(f"some words\n{line}\nPASS\n", "BenchmarkA")
+    assert (row.iterations, row.gomaxprocs, row.values) == (iterations, gomaxprocs, values)
+
+
+@pytest.mark.parametrize(
+    ("output", "told"),
+    [
+        ("PASS\n", "it printed no result"),
+        ("", "it printed no result"),
+        ("BenchmarkB-8 10 5 ns/op\nPASS\n", "it printed a result of BenchmarkB only"),
+        ("BenchmarkA-8 10 5 ns/op 6\n", "this is no result of a benchmark"),
+        ("BenchmarkA-8 10 many ns/op\n", "this is no result of a benchmark"),
+        ("BenchmarkA-8 10 5 B/op\n", "has no ns/op"),
+        ("BenchmarkA-8 10 0 ns/op\n", "has no ns/op"),
+    ],
+)
+def test_what_is_no_result_is_told(output: str, told: str) -> None:
+    with pytest.raises(RunFailed, match=told):
+        go_bench.parse(output, "BenchmarkA")
+
+
+def test_one_benchmark_is_asked_for_by_its_whole_name() -> None:
+    assert go_bench.pattern("BenchmarkGRPC/GRPC_Get.Book") == r"^BenchmarkGRPC$/^GRPC_Get\.Book$"
+    assert go_bench.benchtime(WORKLOAD) == "0.05s"
+    assert go_bench.benchtime(replace(WORKLOAD, duration_s=None, count=20)) == "20x"
+
+
+def test_a_run_keeps_what_was_printed_and_what_was_seen(tmp_path: Path) -> None:
+    made = run(tmp_path)
+    schema = json.loads((DOCS / "run.schema.json").read_text())
+    problems = [
+        f"{error.json_path}: {error.message}"
+        for error in Draft202012Validator(schema).iter_errors(made)
+    ]
+    assert problems == []
+    values = {
+        name: BY_NAME[name].read(made, None)
+        for name in ("ns_per_op", "alloc_bytes_per_op", "allocs_per_op", "requests_per_s", "p50")
+    }
+    assert values == {
+        "ns_per_op": 36980,
+        "alloc_bytes_per_op": 9495,
+        "allocs_per_op": 178,
+        "requests_per_s": pytest.approx(1e9 / 36980),
+        "p50": None,
+    }
+    cpu = BY_NAME["cpu_us_per_op"].read(made, None)
+    # Of one process on at most every CPU for as long as an operation took.
+    assert cpu is not None
+    assert 0 < cpu <= 36.98 * (os.cpu_count() or 1)
+    assert made["client"]["library_version"] == "go1.26.0"
+    asked = (tmp_path / "asked").read_text()
+    assert "-test.bench ^BenchmarkGRPC$/^GRPC_GetBook$ -test.benchmem -test.count 1" in asked
+    assert "-test.run ^$" in asked
+    assert "-test.benchtime 0.05s" in asked
+
+
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        ("fails", "GetBook failed: --- FAIL: .* book_test.go:7: no such book"),
+        ("dies", "GetBook failed: panic: it broke"),
+        ("mute", "it printed no result"),
+    ],
+)
+def test_a_benchmark_that_fails_fails_its_run(
+    fault: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE", fault)
+    with pytest.raises(RunFailed, match=told):
+        run(tmp_path)
+
+
+def test_a_benchmark_is_not_waited_for_without_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE", "hangs")
+    with pytest.raises(RunFailed, match=r"did not end within 0\.5 s"):
+        run(tmp_path, limit_s=0.5)
+
+
+def test_an_unknown_benchmark_is_told_with_those_there_are(tmp_path: Path) -> None:
+    with pytest.raises(NotReady, match="no benchmark BenchmarkX, only BenchmarkGRPC, BenchmarkO"):
+        go_bench.binary(fake(tmp_path), "BenchmarkX/Y")
+
+
+def test_without_go_or_without_a_module_there_is_a_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launch, "find_program", lambda _name: None)
+    with pytest.raises(NotReady, match=r"go is not installed: https://go.dev/dl"):
+        go_bench.ready("tiny", tmp_path)
+    monkeypatch.setattr(launch, "find_program", lambda _name: "/bin/true")
+    with pytest.raises(NotReady, match=r"tiny is no Go module: there is no go\.mod in"):
+        go_bench.ready("tiny", tmp_path)
+
+
+def experiment(*names: str) -> Experiment:
+    form = Form(
+        name="fair",
+        baseline="one",
+        rank="ns_per_op",
+        measures=("ns_per_op", "allocs_per_op", "cpu_us_per_op"),
+        workload=WORKLOAD,
+        arms=tuple(
+            WORKLOAD.arm("go-bench", "h1", name=name, server="tiny", benchmark=benchmark)
+            for name, benchmark in zip(("one", "two", "three"), names, strict=False)
+        ),
+        stats=Stats(blocks=2),
+    )
+    return Experiment("trial", "A trial", "Does it run?", {"fair": form})
+
+
+def made_of(asked: Experiment, state: Path) -> tuple[study.Result, list[str]]:
+    said: list[str] = []
+    watcher = study.Watcher(
+        say=said.append,
+        begin=lambda _runs, _made: None,
+        step=lambda _title, _block, _blocks, _left_s: None,
+    )
+    wanted = Wanted(experiment=asked, form="fair", blocks=2, seed=5, state=state)
+    return study.run(wanted, watcher), said
+
+
+def test_an_experiment_of_benchmarks_leaves_a_file_for_benchstat(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lab_schema: Draft202012Validator
+) -> None:
+    needs_go()
+    monkeypatch.chdir(tmp_path)
+    module = tmp_path / "servers" / "tiny"
+    module.mkdir(parents=True)
+    (module / "go.mod").write_text("module trilane.test/tiny\n\ngo 1.24\n")
+    (module / "tiny_test.go").write_text(
+        'package tiny\n\nimport "testing"\n\n'
+        "var kept []byte\n\n"
+        "func BenchmarkMake(b *testing.B) {\n"
+        '\tb.Run("Small", func(b *testing.B) { for b.Loop() { kept = make([]byte, 1000) } })\n'
+        '\tb.Run("Large", func(b *testing.B) { for b.Loop() { kept = make([]byte, 9000) } })\n'
+        '\tb.Run("Broken", func(b *testing.B) { b.Fatal("out of order") })\n'
+        "}\n"
+    )
+    names = ("BenchmarkMake/Small", "BenchmarkMake/Large", "BenchmarkMake/Broken")
+    done, said = made_of(experiment(*names), tmp_path / "state")
+    kept = json.loads((done.folder / "result.json").read_text())
+    problems = [f"{error.json_path}: {error.message}" for error in lab_schema.iter_errors(kept)]
+    assert problems == []
+    assert "building the benchmarks of tiny" in said
+    (skipped,) = kept["skipped"]
+    assert skipped["arm"] == "three"
+    assert "out of order" in skipped["reason"]
+    comparison = kept["points"][0]["comparison"]
+    assert [arm["title"] for arm in comparison["arms"]] == [
+        "go-bench, HTTP/1.1, serial",
+        "go-bench, HTTP/1.1, serial",
+    ]
+    for arm in comparison["arms"]:
+        assert arm["server"] is None
+        assert arm["summary"]["allocs_per_op"]["median"] == 1
+        assert arm["summary"]["ns_per_op"]["median"] > 0
+        for sample in arm["samples"]:
+            # Others may disturb a run; a server of its own it has not.
+            assert 0 <= sample["server"]["others_busy"] <= 1
+            assert sample["server"]["cpu_us_per_request"] is None
+    text = (done.folder / benchmarks.FILE).read_text()
+    assert text.count("pkg: trilane.test/tiny\n") == 1
+    # Two blocks, the baseline twice in each.
+    assert text.count("\nBenchmarkMake/Small") == 4
+    assert text.count("\nBenchmarkMake/Large") == 2
+    # This module does not have the tool.
+    assert kept["benchstat"] is None
+
+
+def test_without_its_module_an_arm_is_left_out_with_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(CannotRun, match="baseline one cannot run here: there is no folder tiny"):
+        made_of(experiment("BenchmarkMake"), tmp_path / "state")
+
+
+def test_the_file_repeats_what_changes_between_runs(tmp_path: Path) -> None:
+    def kept(cpu: str, line: str) -> dict[str, Any]:
+        return {"benchmark": {"lines": ["goos: linux", f"cpu: {cpu}", line]}}
+
+    runs = [kept("one", "BenchmarkA 1 1 ns/op"), kept("one", "BenchmarkA 1 2 ns/op")]
+    runs += [{"no": "benchmark"}, kept("two", "BenchmarkA 1 3 ns/op")]
+    file = benchmarks.write(tmp_path, runs)
+    assert file is not None
+    assert file.read_text().splitlines() == [
+        "goos: linux",
+        "cpu: one",
+        "BenchmarkA 1 1 ns/op",
+        "BenchmarkA 1 2 ns/op",
+        "cpu: two",
+        "BenchmarkA 1 3 ns/op",
+    ]
+    assert benchmarks.write(tmp_path, [{"no": "benchmark"}]) is None

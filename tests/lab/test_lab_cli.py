@@ -1,0 +1,228 @@
+"""`trilane lab run` and `replay` as a user meets them."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab.test_cli import trilane
+
+FILE = """
+schema = "trilane.experiment/1"
+name = "small"
+title = "A small one"
+question = "Which is faster?"
+
+[forms.fair]
+baseline = "sync"
+rank = "elapsed_s"
+measures = ["elapsed_s", "requests_per_s"]
+[forms.fair.workload]
+paths = ["/hello"]
+count = 10
+[forms.fair.stats]
+blocks = 6
+[[forms.fair.arms]]
+name = "sync"
+client = "http-client"
+version = "h1"
+strategy = "serial"
+[[forms.fair.arms]]
+name = "engine"
+client = "trilane"
+version = "h1"
+strategy = "serial"
+[[forms.fair.expect]]
+measure = "elapsed_s"
+arm = "engine"
+to = "sync"
+low = 0.000001
+high = 1.0
+
+[forms.other]
+baseline = "alone"
+rank = "elapsed_s"
+measures = ["elapsed_s"]
+[forms.other.workload]
+paths = ["/hello"]
+count = 10
+[[forms.other.arms]]
+name = "alone"
+client = "trilane"
+version = "h1"
+strategy = "serial"
+"""
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any, str]:
+    """One experiment of six blocks, run by the command."""
+    folder = tmp_path_factory.mktemp("lab")
+    (folder / "experiments").mkdir()
+    (folder / "experiments" / "small.toml").write_text(FILE)
+    done = trilane(
+        *("lab", "run", "small", "--seed", "3", "--format", "json"),
+        *("--state", "state", "--report", "out.html"),
+        folder=folder,
+    )
+    assert done.returncode == 0, done.stderr
+    return folder, json.loads(done.stdout), done.stderr
+
+
+def test_a_run_tells_its_findings_and_where_they_are(made: tuple[Path, Any, str]) -> None:
+    folder, result, errors = made
+    assert result["points"][0]["comparison"]["plan"]["blocks_done"] == 6
+    assert result["expect"][0]["met"] is True
+    assert "18 runs" in errors
+    assert "block 6 of 6, about 0:0" in errors
+    assert "<html" in (folder / "out.html").read_text()
+    kept = next((folder / "state" / "runs").iterdir())
+    assert str(kept.relative_to(folder)) in errors
+    assert {"manifest.json", "samples.jsonl", "result.json", "report.html", "runs", "logs"} <= {
+        path.name for path in kept.iterdir()
+    }
+
+
+def test_a_run_can_be_replayed_reported_and_compared(made: tuple[Path, Any, str]) -> None:
+    folder, result, _ = made
+    name = next((folder / "state" / "runs").iterdir()).name
+    again = trilane("lab", "replay", name, "--state", "state", "--format", "json", folder=folder)
+    assert again.returncode == 0, again.stderr
+    replayed = json.loads(again.stdout)
+    plan = result["points"][0]["comparison"]["plan"]
+    assert replayed["points"][0]["comparison"]["plan"]["order"] == plan["order"]
+    report = trilane("report", name, "--state", "state", "--format", "markdown", folder=folder)
+    assert report.returncode == 0, report.stderr
+    assert "95 % interval" in report.stdout
+    others = sorted(path.name for path in (folder / "state" / "runs").iterdir())
+    compared = trilane("compare", *others[:2], "--state", "state", folder=folder)
+    assert compared.returncode in (0, 4), compared.stderr
+    history = trilane("history", "small", "--state", "state", folder=folder)
+    assert history.returncode == 0, history.stderr
+
+
+def test_arms_and_requests_are_chosen_like_in_the_tool_of_the_post(
+    made: tuple[Path, Any, str],
+) -> None:
+    folder, _, _ = made
+    done = trilane(
+        *("lab", "run", "small", "-t", "engine", "-n", "30", "--blocks", "1"),
+        *("--state", "other", "--format", "json"),
+        folder=folder,
+    )
+    assert done.returncode == 0, done.stderr
+    (arm,) = json.loads(done.stdout)["points"][0]["comparison"]["arms"]
+    assert arm["name"] == "engine"
+    assert [run["requests"]["ok"] for run in arm["runs"]] == [30]
+
+
+def test_arms_of_another_form_choose_that_form(made: tuple[Path, Any, str]) -> None:
+    folder, _, _ = made
+    done = trilane(
+        *("lab", "run", "small", "-t", "alone", "--blocks", "1", "--state", "alone"),
+        *("--format", "json"),
+        folder=folder,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["experiment"]["form"] == "other"
+
+
+def test_the_posts_command_runs(made: tuple[Path, Any, str]) -> None:
+    folder, _, _ = made
+    done = trilane(
+        *("lab", "run", "strategies", "-t", "sync", "-t", "sync_threads", "-n", "4"),
+        *("--blocks", "1", "--state", "post", "--format", "json"),
+        folder=folder,
+    )
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert result["experiment"]["form"] == "published"
+    assert [point["value"] for point in result["points"]] == [4]
+    for arm in result["points"][0]["comparison"]["arms"]:
+        assert {run["requests"]["ok"] for run in arm["runs"]} == {4}
+
+
+def test_a_breached_expectation_is_exit_code_3(made: tuple[Path, Any, str]) -> None:
+    folder, _, _ = made
+    (folder / "strict.toml").write_text(
+        FILE.replace('name = "small"', 'name = "strict"').replace("high = 1.0", "high = 0.000002")
+    )
+    done = trilane("lab", "run", "./strict.toml", "--state", "strict", folder=folder)
+    assert done.returncode == 3, done.stderr
+    assert "elapsed time" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("smal",), "small"),
+        (("small", "--form", "published"), "fair, other"),
+        (("small", "--form", "fair", "-t", "alone"), "--form other"),
+        (("small", "-t", "nobody"), "sync, engine"),
+        (("small", "-n", "0"), "-n"),
+        (("small", "--blocks", "x"), "--blocks"),
+        (("small", "--quick", "--publish"), "contradict"),
+        (("small", "--report", "/no/such/folder/x.html"), "--report"),
+    ],
+)
+def test_wrong_usage_names_the_way_out(
+    arguments: tuple[str, ...], told: str, made: tuple[Path, Any, str]
+) -> None:
+    folder, _, _ = made
+    done = trilane("lab", "run", *arguments, folder=folder)
+    assert done.returncode == 2
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_replay_of_nothing_is_wrong_usage(made: tuple[Path, Any, str]) -> None:
+    folder, _, _ = made
+    done = trilane("lab", "replay", "no-such-run", "--state", "state", folder=folder)
+    assert done.returncode == 2
+    assert "no-such-run" in done.stderr
+
+
+def test_ctrl_c_reports_what_was_measured_and_says_how_to_go_on(
+    made: tuple[Path, Any, str],
+) -> None:
+    folder, _, _ = made
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "trilane",
+            "lab",
+            "run",
+            "small",
+            "--blocks",
+            "200",
+            "--state",
+            "cut",
+        ],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            journals = list((folder / "cut").glob("runs/*/samples.jsonl"))
+            if journals and journals[0].read_bytes().count(b"\n") >= 7:
+                break
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 130, errors
+    assert "type the same command again" in errors
+    assert "A small one" in output

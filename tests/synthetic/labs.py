@@ -1,0 +1,416 @@
+"""Lab results made up from a seed: many arms, sweeps, contenders, broken runs; no network.
+
+Results are made once and shared: a test that changes one copies it first.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import math
+import random
+from collections.abc import Sequence
+from typing import Any
+
+from synthetic.runs import run
+from trilane.lab.analysis import comparison, measures
+from trilane.lab.analysis.comparison import Observed, Sample
+from trilane.lab.arms import TITLES, Arm
+
+MACHINE = {"cpu": "Test CPU @ 3 GHz", "cpus_usable": 2, "kernel": "Linux 6.1", "pinning": None}
+MEASURES = (
+    measures.ELAPSED,
+    measures.USER,
+    measures.SYSTEM,
+    measures.CPU_PERCENT,
+    measures.RATE,
+    measures.P50,
+    measures.P99,
+    measures.CLIENT_CPU,
+    measures.SERVER_CPU,
+    measures.WIRE,
+    measures.PEAK_RSS,
+)
+# Relative time of each strategy at one request, and how it grows with the count.
+SIX = {
+    "sync": (1.0, 1.0),
+    "sync-threads": (0.05, 0.92),
+    "sync-processes": (0.16, 0.98),
+    "async-threads": (0.06, 0.95),
+    "async": (0.02, 0.9),
+    "async-processes": (0.12, 0.7),
+}
+
+
+def arm(client: str, version: str, strategy: str) -> Arm:
+    """An arm as the matrix of an experiment makes them."""
+    return Arm(
+        name=f"{client}-{version}-{strategy}",
+        title=f"{client}, {TITLES[version]}, {strategy}",
+        version=version,
+        client=client,
+        strategy=strategy,
+        session=True,
+        server="twisted-bookstore",
+        in_flight=100,
+    )
+
+
+def matrix(count: int) -> list[Arm]:
+    """So many arms of several clients, versions and strategies."""
+    clients = ("requests", "httpx", "pycurl", "niquests", "aiohttp", "curl_cffi", "trilane")
+    strategies = ("serial", "chunks", "multiplexed")
+    arms = [
+        arm(client, version, strategy)
+        for strategy in strategies
+        for client in clients
+        for version in ("h1", "h2", "h3")
+    ]
+    return arms[:count]
+
+
+def contender_run(
+    of: Arm, elapsed_s: float, *, count: int = 3000, latency: str = "histogram"
+) -> dict[str, Any]:
+    """A run of a client under test; `latency` is histogram, quantiles or none."""
+    rate = count / elapsed_s
+    p50 = elapsed_s / count * (1 if of.strategy == "serial" else 100)
+    made = run(of.version, rate=rate, p50=p50, cpu_us=elapsed_s / count * 7e5, histogram=True)
+    if latency == "quantiles":
+        made["latency"]["service"]["hdr"] = None
+    elif latency == "none":
+        made["latency"]["service"] = None
+    made["latency"]["ttfb"] = None
+    made["phases"] = None
+    made["bytes"] = None
+    made["windows"] = []
+    made["rate"]["window_s"] = elapsed_s
+    made["elapsed_s"] = elapsed_s
+    made["requests"].update(ok=count, started=count, abandoned=0)
+    made["plan"].update(
+        connections=None,
+        streams=None,
+        threads=None,
+        duration_s=None,
+        requests=count,
+        strategy=of.strategy,
+        session=True,
+        in_flight=100,
+    )
+    made["cost"]["busy"] = []
+    made["client"] = {
+        "name": of.client,
+        "library": of.client,
+        "library_version": "2.32.5",
+        "runtime": "CPython 3.11.7",
+    }
+    made["process"] = {
+        "wall_s": elapsed_s + 0.4,
+        "startup_s": 0.3,
+        "user_s": elapsed_s * 0.6,
+        "system_s": elapsed_s * 0.1,
+        "cpu_percent": 70.0,
+        "context_switches": {"voluntary": 3000, "involuntary": 40},
+        "peak_rss_bytes": 48_000_000,
+    }
+    made["wire"] = {
+        "bytes": 800 * count,
+        "requests": count,
+        "interface": "lo",
+        "passes": 2,
+    }
+    return made
+
+
+def observed(
+    arms: Sequence[Arm],
+    times: dict[str, float],
+    *,
+    blocks: int = 7,
+    seed: int = 1,
+    count: int = 3000,
+    noise: float = 0.02,
+    **changes: Any,
+) -> Observed:
+    """Arms that take `times` seconds, with log-normal noise and drift per block."""
+    chance = random.Random(seed)
+    samples = []
+    order = []
+    for block in range(blocks):
+        drift = math.exp(chance.gauss(0, 0.05))
+        entries = [(each, 0) for each in arms] + [(arms[0], 1)]
+        chance.shuffle(entries)
+        order.append([each.name for each, _ in entries])
+        for position, (each, slot) in enumerate(entries):
+            elapsed = times[each.name] * drift * math.exp(chance.gauss(0, noise))
+            kind = {"pycurl": "quantiles", "hyper": "none"}.get(each.client, "histogram")
+            samples.append(
+                Sample(
+                    arm=each.name,
+                    block=block,
+                    slot=slot,
+                    position=position,
+                    run=contender_run(each, elapsed, count=count, latency=kind),
+                    file=f"runs/{block + 1:02}-{position + 1}-{each.name}.json",
+                    server={
+                        "cpu_us_per_request": 300.0,
+                        "busy": 0.4,
+                        "cpu_s": 0.9,
+                        "others_busy": 0.01,
+                    },
+                )
+            )
+    made = Observed(
+        question="Which client and strategy fetch 3,000 books soonest?",
+        url="https://127.0.0.1:8443/",
+        command="trilane lab run bookstore --form fair --seed 7",
+        arms=arms,
+        baseline=arms[0].name,
+        samples=samples,
+        blocks=blocks,
+        seed=seed,
+        margin=0.05,
+        duration_s=None,
+        warmup_s=0.0,
+        started_at="2026-11-20T10:00:00Z",
+        machine=MACHINE,
+        server={"software": "TwistedWeb/26"},
+        order=order,
+        count=count,
+        measures=MEASURES,
+        rank=measures.ELAPSED,
+    )
+    return Observed(**{**{name: getattr(made, name) for name in made.__slots__}, **changes})
+
+
+def lab(*points: tuple[float | None, Observed], **changes: Any) -> dict[str, Any]:
+    """A `trilane.lab/1` of these points."""
+    compared = [(value, comparison.compare(seen)) for value, seen in points]
+    judged = [{"value": value, "comparison": made} for value, made in compared]
+    last = compared[-1][1]
+    made = {
+        "schema": "trilane.lab/1",
+        "experiment": {
+            "name": "bookstore",
+            "title": "3,000 books from a Twisted server",
+            "form": "fair",
+            "note": "Every client with every strategy that it has.",
+            "question": "Does HTTP/2 fetch 3,000 books sooner than HTTP/1.1?",
+            "hypothesis": "Most of the gain is concurrency, not the version.",
+            "confounders": ["the client changes with the version", "serial against batches"],
+            "source": {
+                "title": "Python Twisted and HTTP/2",
+                "author": "a blogger",
+                "date": "2016-07-28",
+                "claim": "HTTP/2 is faster: 3.53 s against 5.84 s.",
+            },
+            "quick": False,
+        },
+        "command": "trilane lab run bookstore --form fair --seed 7",
+        "replay": "trilane lab replay 20261120-100000-bookstore-fair",
+        "started_at": "2026-11-20T10:00:00Z",
+        "finished_at": "2026-11-20T11:00:00Z",
+        "interrupted": False,
+        "seed": 7,
+        "machine": MACHINE,
+        "sweep": None,
+        "points": judged,
+        "crossings": [],
+        "published": [],
+        "expect": [],
+        "skipped": [],
+        "validity": last["validity"],
+        "verdict": last["verdict"],
+    }
+    return {**made, **changes}
+
+
+@functools.cache
+def bookstore(arms: int = 30, seed: int = 1, blocks: int = 7) -> dict[str, Any]:
+    """Many arms, one broken, one skipped, the post's numbers beside them."""
+    chosen = matrix(arms)
+    chance = random.Random(seed)
+    shape = {"serial": 6.0, "chunks": 2.2, "multiplexed": 1.6}
+    times = {each.name: shape[each.strategy] * math.exp(chance.gauss(0, 0.4)) for each in chosen}
+    seen = observed(chosen, times, seed=seed, blocks=blocks)
+    _spoil(seen, chosen[-1].name)
+    made = lab((None, seen))
+    ratios = made["points"][0]["comparison"]["ratios"]
+    return {
+        **made,
+        "published": [
+            published("elapsed_s", chosen[4].name, chosen[0].name, 3.53, 5.84, ratios),
+            published("user_s", chosen[4].name, chosen[0].name, 1.41, 4.09, ratios),
+            published("cpu_percent", "gone", chosen[0].name, 41, 72, []),
+        ],
+        "expect": [
+            {
+                "measure": "elapsed_s",
+                "arm": chosen[4].name,
+                "to": chosen[0].name,
+                "at": None,
+                "low": 0.1,
+                "high": 0.5,
+                "ratio": 0.9,
+                "met": False,
+            }
+        ],
+        "skipped": [
+            {"arm": "hyper-h2-chunks", "reason": "hyper does not import on Python 3.13"},
+            {"arm": "undici-h2-chunks", "reason": "node is not installed"},
+        ],
+    }
+
+
+def published(
+    measure: str, arm: str, to: str, first: float, second: float, ratios: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """A row of `published` with ours from `ratios`, if it is there."""
+    row = next((r for r in ratios if r["measure"] == measure and r["arm"] == arm), None)
+    ours = row and {key: row[key] for key in ("ratio", "low", "high", "finding")}
+    return {
+        "measure": measure,
+        "arm": arm,
+        "to": to,
+        "at": None,
+        "published": {
+            "arm": first,
+            "to": second,
+            "ratio": first / second,
+            "where": "listing of user, system and elapsed time",
+        },
+        "ours": ours,
+    }
+
+
+@functools.cache
+def strategies(values: tuple[int, ...] = (100, 1000, 30000)) -> dict[str, Any]:
+    """A sweep over the count of requests in which two strategies cross."""
+    arms = [
+        Arm(
+            name=name,
+            title=name.replace("-", " + "),
+            version="h1",
+            client="aiohttp" if name.startswith("async") else "requests",
+            strategy=name,
+            session=False,
+            server="trilane",
+            in_flight=100,
+        )
+        for name in SIX
+    ]
+    points = []
+    for value in values:
+        times = {
+            name: 0.14 * value**growth * first + (0.6 if "processes" in name else 0.05)
+            for name, (first, growth) in SIX.items()
+        }
+        # As in the post: nobody waits an hour for the serial arm.
+        chosen = [each for each in arms if value < 10_000 or each.name != "sync"]
+        points.append((float(value), observed(chosen, times, count=value)))
+    made = lab(*points)
+    made["experiment"].update(
+        name="strategies", title="Six ways to send requests", form="published"
+    )
+    made["sweep"] = {"key": "count", "unit": "requests", "values": list(values)}
+    made["crossings"] = [
+        {
+            "measure": "elapsed_s",
+            "arm": "async",
+            "to": "async-processes",
+            "at": 6200.0,
+            "low": 4800.0,
+            "high": 8900.0,
+            "unit": "requests",
+            "text": "async and async + processes cross at 6,200 requests (95 % interval 4,800 to "
+            "8,900).",
+        },
+        {
+            "measure": "elapsed_s",
+            "arm": "sync",
+            "to": "sync-threads",
+            "at": None,
+            "low": None,
+            "high": None,
+            "unit": "requests",
+            "text": "sync and sync + threads do not cross between 100 and 1,000 requests.",
+        },
+    ]
+    return made
+
+
+@functools.cache
+def versions() -> dict[str, Any]:
+    """A lab result of three versions of the engine, with windows and histograms."""
+    arms = [
+        Arm(
+            name=version,
+            title=f"trilane, {TITLES[version]}",
+            version=version,
+            server="kestrel",
+            connections=200,
+            streams=1,
+            in_flight=200,
+        )
+        for version in ("h1", "h2", "h3")
+    ]
+    seen = observed(arms, {"h1": 2.0, "h2": 1.5, "h3": 3.0})
+    for sample in seen.samples:
+        assert sample.run is not None
+        elapsed = sample.run["rate"]["window_s"]
+        sample.run.update(
+            {
+                key: value
+                for key, value in run(
+                    sample.run["target"]["version"], rate=3000 / elapsed, histogram=True
+                ).items()
+                if key in ("phases", "bytes", "windows", "plan")
+            }
+        )
+    changed = {name: getattr(seen, name) for name in seen.__slots__}
+    return lab((None, Observed(**{**changed, "rank": measures.RATE})))
+
+
+@functools.cache
+def empty() -> dict[str, Any]:
+    """A lab result whose first block was interrupted."""
+    chosen = matrix(2)
+    seen = observed(chosen, {each.name: 1.0 for each in chosen}, blocks=1)
+    changed = {name: getattr(seen, name) for name in seen.__slots__}
+    return lab((None, Observed(**{**changed, "samples": [], "interrupted": True})))
+
+
+def _spoil(seen: Observed, name: str) -> None:
+    """Make one run of this arm invalid, and one of every block's last arm suspect."""
+    for sample in seen.samples:
+        assert sample.run is not None
+        if sample.arm == name and sample.block == 1:
+            sample.run["validity"] = {
+                "verdict": "invalid",
+                "reasons": ["3 of 3000 requests failed: closed"],
+                "bound": None,
+            }
+        if sample.position == 0 and sample.block == 2:
+            sample.run["validity"] = {
+                "verdict": "suspect",
+                "reasons": ["steal above 2 %"],
+                "bound": None,
+            }
+
+
+def with_string(result: dict[str, Any], evil: str) -> dict[str, Any]:
+    """`result` with `evil` wherever a server, a contender or a file can put text."""
+    made = copy.deepcopy(result)
+    made["verdict"] = f"{made['verdict']} {evil}"
+    for key in ("title", "question", "hypothesis", "note"):
+        made["experiment"][key] = evil
+    made["experiment"]["confounders"] = [evil]
+    made["skipped"] = [{"arm": evil, "reason": evil}]
+    for point in made["points"]:
+        seen = point["comparison"]
+        for each in seen["arms"]:
+            each["title"] += evil
+            each["validity"]["reasons"] = [evil]
+        for row in seen["ledger"]["rows"]:
+            row["values"] = dict.fromkeys(row["values"], evil)
+    return made

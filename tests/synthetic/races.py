@@ -1,0 +1,78 @@
+"""Races made up from a seed, for tests that need numbers but no network."""
+
+from __future__ import annotations
+
+import math
+import random
+from typing import Any
+
+from synthetic.runs import run
+from trilane.lab.analysis.comparison import Observed, Sample
+from trilane.lab.arms import Arm, arms_for
+
+
+def race(
+    factors: dict[str, float],
+    *,
+    blocks: int = 7,
+    seed: int = 1,
+    noise: float = 0.01,
+    busy: float = 0.7,
+    histogram: bool = False,
+    **changes: Any,
+) -> Observed:
+    """A race whose arms reach `factors` times 50,000 requests/s, with log-normal noise."""
+    chance = random.Random(seed)
+    scheme = "http" if "h2c" in factors else "https"
+    arms = [arm for arm in arms_for(scheme) if arm.name in factors]
+    baseline = arms[0].name
+    samples = []
+    order = []
+    for block in range(blocks):
+        drift = math.exp(chance.gauss(0, 0.05))
+        entries = [(arm, 0) for arm in arms] + ([(arms[0], 1)] if len(arms) > 1 else [])
+        chance.shuffle(entries)
+        order.append([arm.name for arm, _ in entries])
+        for position, (arm, slot) in enumerate(entries):
+            speed = factors[arm.name] * drift * math.exp(chance.gauss(0, noise))
+            samples.append(_sample(arm, block, slot, position, speed, busy, histogram))
+    made = Observed(
+        question="Which HTTP version is fastest here?",
+        url="https://127.0.0.1:8443/hello",
+        command="trilane race --seed 1",
+        arms=arms,
+        baseline=baseline,
+        samples=samples,
+        blocks=blocks,
+        seed=seed,
+        margin=0.05,
+        duration_s=2.0,
+        warmup_s=1.0,
+        started_at="2026-11-20T10:00:00Z",
+        machine={"cpu": "Test CPU", "cpus_usable": 2, "kernel": "Linux 6", "pinning": "client 1"},
+        server={"software": "trilane/0.1.0", "cpus": "0"},
+        order=order,
+    )
+    return Observed(**{**{name: getattr(made, name) for name in made.__slots__}, **changes})
+
+
+def _sample(
+    arm: Arm, block: int, slot: int, position: int, speed: float, busy: float, histogram: bool
+) -> Sample:
+    return Sample(
+        arm=arm.name,
+        block=block,
+        slot=slot,
+        position=position,
+        run=run(
+            arm.version,
+            rate=50_000 * speed,
+            p50=64 / (50_000 * speed),
+            cpu_us=14.0 / speed,
+            busy=busy,
+            sent=int(5_000_000 * speed),
+            histogram=histogram,
+        ),
+        file=f"runs/{block + 1:02}-{position + 1}-{arm.name}.json",
+        server={"cpu_us_per_request": 9.0 / speed, "busy": 0.6, "cpu_s": 0.9, "others_busy": 0.01},
+    )

@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from synthetic import races, runs
+from trilane.lab.analysis import comparison
+from trilane.lab.analysis.comparison import Observed
+
+THREE = {"h1": 1.0, "h2": 1.5, "h3": 0.6}
+
+
+def with_run(race: Observed, arm: str, **changes: Any) -> Observed:
+    """`race` with the first run of `arm` changed."""
+    index = next(i for i, sample in enumerate(race.samples) if sample.arm == arm)
+    samples = list(race.samples)
+    samples[index] = dataclasses.replace(samples[index], **changes)
+    return dataclasses.replace(race, samples=samples)
+
+
+@pytest.mark.parametrize(
+    "race",
+    [
+        races.race(THREE),
+        races.race({"h1": 1.0, "h2c": 1.2}, server=None),
+        races.race({"h2": 1.0}, blocks=1, interrupted=True),
+        with_run(races.race(THREE), "h3", run=None, problem="it died", server=None),
+    ],
+    ids=["three arms", "foreign server", "one arm, one block", "a lost run"],
+)
+def test_a_comparison_follows_its_schema(
+    race: Observed, comparison_schema: Draft202012Validator
+) -> None:
+    made = json.loads(json.dumps(comparison.compare(race)))
+    assert [error.message for error in comparison_schema.iter_errors(made)] == []
+
+
+def test_the_winner_is_named_with_ratio_interval_and_cost() -> None:
+    made = comparison.compare(races.race(THREE))
+    assert made["ranking"]["winner"] == "h2"
+    assert made["verdict"].startswith("HTTP/2 won: 1.5")
+    assert "95 % interval" in made["verdict"]
+    assert "µs of client CPU per request" in made["verdict"]
+
+
+def test_the_baseline_can_win() -> None:
+    made = comparison.compare(races.race({"h1": 1.0, "h2": 0.8, "h3": 0.4}))
+    assert made["ranking"]["winner"] == "h1"
+    assert made["verdict"].startswith("HTTP/1.1 won: 1.2")
+
+
+def test_two_equal_leaders_share_no_prize() -> None:
+    made = comparison.compare(races.race({"h1": 1.0, "h2": 1.5, "h3": 1.5}))
+    assert made["ranking"]["winner"] is None
+    assert made["verdict"].startswith("No winner")
+    findings = {r["arm"]: r["finding"] for r in made["ratios"] if r["measure"] == "requests_per_s"}
+    assert findings == {"h2": "higher", "h3": "higher"}
+
+
+def test_equal_arms_are_called_equal() -> None:
+    made = comparison.compare(races.race({"h1": 1.0, "h2": 1.0, "h3": 1.0}))
+    assert made["ranking"]["winner"] is None
+    assert made["verdict"].startswith("No difference beyond 5 %")
+
+
+def test_too_few_blocks_name_no_winner_and_say_how_many_would() -> None:
+    made = comparison.compare(races.race(THREE, blocks=6))
+    assert made["ranking"]["winner"] is None
+    assert "6 blocks cannot show one, 3 arms need 7" in made["verdict"]
+
+
+def test_a_saturated_client_is_never_sold_as_a_property_of_the_server() -> None:
+    made = comparison.compare(races.race(THREE, busy=0.99))
+    assert made["verdict"].startswith("Client-bound: ")
+    assert "won" not in made["verdict"]
+    assert made["arms"][0]["load"]["bound"] == "client"
+
+
+def test_one_invalid_run_takes_its_arm_out_of_the_ranking() -> None:
+    race = races.race(THREE)
+    bad = runs.run("h2", verdict="invalid", reasons=("3.1 % of responses failed",))
+    made = comparison.compare(with_run(race, "h2", run=bad))
+    assert made["ranking"]["winner"] is None
+    assert {r["finding"] for r in made["ratios"] if r["arm"] == "h2"} == {"invalid"}
+    assert made["validity"]["verdict"] == "invalid"
+    assert made["validity"]["reasons"] == ["HTTP/2: 3.1 % of responses failed (1 of 7 runs)"]
+    assert "HTTP/2 ran invalid" in made["verdict"]
+    assert made["arms"][1]["summary"]["requests_per_s"]["median"] is not None
+
+
+def test_a_run_without_result_makes_its_arm_invalid() -> None:
+    race = with_run(races.race(THREE), "h3", run=None, problem="stopped", server=None)
+    made = comparison.compare(race)
+    assert made["arms"][2]["validity"]["verdict"] == "invalid"
+    assert len(made["arms"][2]["runs"]) == 6
+
+
+def test_reasons_that_differ_in_numbers_are_told_once() -> None:
+    race = races.race(THREE)
+    samples = [
+        dataclasses.replace(
+            s,
+            run=runs.run(s.arm, verdict="suspect", reasons=(f"a worker was {80 + i} % busy",)),
+        )
+        for i, s in enumerate(race.samples)
+    ]
+    made = comparison.compare(dataclasses.replace(race, samples=samples))
+    assert len(made["validity"]["reasons"]) == 3
+    assert made["validity"]["verdict"] == "suspect"
+
+
+def test_an_unfinished_block_is_left_out() -> None:
+    race = races.race(THREE)
+    cut = dataclasses.replace(race, samples=race.samples[:-2], interrupted=True)
+    made = comparison.compare(cut)
+    assert made["plan"]["blocks_done"] == 6
+    assert "interrupted after 6 of 7 blocks" in made["validity"]["reasons"]
+
+
+def test_nothing_measured_is_nothing_claimed() -> None:
+    made = comparison.compare(dataclasses.replace(races.race(THREE), samples=[]))
+    assert made["verdict"] == "No verdict: no block was completed."
+    assert {row["finding"] for row in made["ratios"]} == {"undecided"}
+
+
+def test_a_single_arm_is_reported_without_comparison() -> None:
+    made = comparison.compare(races.race({"h2": 1.0}))
+    assert made["ratios"] == []
+    assert made["ranking"]["winner"] is None
+    assert "nothing else was asked for" in made["verdict"]
+
+
+def test_a_missing_quantile_leaves_its_cells_empty() -> None:
+    race = races.race(THREE)
+    for sample in race.samples:
+        assert sample.run is not None
+        sample.run["latency"]["service"]["p99"] = None
+    made = comparison.compare(race)
+    assert made["arms"][0]["summary"]["p99"]["median"] is None
+    assert [r["ratio"] for r in made["ratios"] if r["measure"] == "p99"] == [None, None]
+    assert made["ranking"]["winner"] == "h2"
+
+
+def test_the_ledger_marks_what_differs() -> None:
+    rows = {row["name"]: row for row in comparison.compare(races.race(THREE))["ledger"]["rows"]}
+    assert rows["TLS cipher"]["equal"]
+    assert not rows["ALPN"]["equal"]
+    assert rows["ALPN"]["values"] == {"h1": "http/1.1", "h2": "h2", "h3": "h3"}
+
+
+def test_noise_larger_than_the_effect_forbids_the_claim() -> None:
+    race = races.race({"h1": 1.0, "h2": 1.04, "h3": 1.05})
+    for sample in race.samples:
+        if sample.arm == "h1" and sample.slot == 1:
+            assert sample.run is not None
+            sample.run["rate"]["requests_per_s"] *= 1.3
+    made = comparison.compare(race)
+    assert made["ranking"]["winner"] is None
+    assert any("the baseline differed from itself" in r for r in made["validity"]["reasons"])
+
+
+def test_a_busy_machine_makes_a_race_suspect() -> None:
+    race = races.race(THREE)
+    server = {"cpu_us_per_request": 9.0, "busy": 0.6, "cpu_s": 0.9, "others_busy": 0.4}
+    made = comparison.compare(with_run(race, "h2", server=server))
+    assert made["arms"][1]["validity"] == {
+        "verdict": "suspect",
+        "reasons": ["other programs took 40 % of this machine's CPU (1 of 7 runs)"],
+    }
+    assert made["ranking"]["winner"] == "h2"

@@ -1,0 +1,88 @@
+"""Facts that decide whether two measurements may be set side by side."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from synthetic import folders
+from trilane.lab.analysis import conditions
+from trilane.lab.analysis.measures import Json
+from trilane.lab.keeping import runs
+from trilane.lab.keeping.runs import Run
+
+FACTORS = {"h1": 1.0, "h2": 1.5}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return runs.load(folders.race(tmp_path_factory.mktemp("state"), "20261120-100000", FACTORS))
+
+
+@pytest.fixture
+def comparison(run: Run) -> Json:
+    return dict(run.points[0].comparison)
+
+
+@pytest.mark.parametrize(
+    ("change", "same"),
+    [
+        ({"pinning": "none"}, True),
+        ({"python": "3.14"}, True),
+        ({"kernel": "Linux 6.18.44-cloud"}, True),
+        ({"kernel": "Linux 7.0"}, False),
+        ({"cpus_usable": 4}, False),
+        ({"cpu": "Another CPU"}, False),
+    ],
+)
+def test_a_machine_keeps_its_name_while_it_is_the_same(change: dict[str, Any], same: bool) -> None:
+    name = conditions.machine_id(folders.MACHINE)
+    assert len(name) == 8
+    assert (conditions.machine_id({**folders.MACHINE, **change}) == name) is same
+
+
+def test_a_machine_that_says_nothing_of_itself_has_a_name_too() -> None:
+    assert len(conditions.machine_id({})) == 8
+
+
+@pytest.mark.parametrize(
+    ("url", "server", "target"),
+    [
+        ("https://127.0.0.1:4711/hello", {"software": "trilane serve"}, "own server /hello"),
+        ("https://127.0.0.1:4711/x", {"ours": False}, "https://127.0.0.1:4711/x"),
+        ("https://example.org/", {}, "https://example.org/"),
+        ("https://localhost:1/y", {"trilane": {"ours": True}, "nginx": {}}, "own server /y"),
+    ],
+)
+def test_the_port_of_our_own_server_is_no_difference(
+    comparison: Json, url: str, server: Json, target: str
+) -> None:
+    comparison |= {"url": url, "ledger": {**comparison["ledger"], "server": server}}
+    assert conditions.target(comparison, "h1") == target
+
+
+def test_the_facts_of_one_of_several_servers_are_its_own(run: Run, comparison: Json) -> None:
+    server = {"trilane": {"threads": 3}, "nginx": {"threads": 9}}
+    comparison |= {"ledger": {**comparison["ledger"], "server": server}}
+    assert conditions.software(run, comparison, "h1")["server threads"] == 3
+
+
+def test_every_fact_has_one_place(run: Run, comparison: Json) -> None:
+    places = [
+        conditions.workload(run, comparison, "h2"),
+        conditions.machine(run, comparison, "h2"),
+        conditions.software(run, comparison, "h2"),
+    ]
+    names = [name for facts in places for name in facts]
+    assert len(names) == len(set(names))
+    told = {row["name"] for row in comparison["ledger"]["rows"]}
+    assert told - set(names) == {"peer"}
+
+
+def test_the_fingerprint_follows_the_workload_only(run: Run, comparison: Json) -> None:
+    before = conditions.fingerprint(conditions.workload(run, comparison, "h2"))
+    comparison |= {"seed": 5, "started_at": "later"}
+    assert conditions.fingerprint(conditions.workload(run, comparison, "h2")) == before
+    comparison["plan"] = {**comparison["plan"], "duration_s": 9.0}
+    assert conditions.fingerprint(conditions.workload(run, comparison, "h2")) != before

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from synthetic import races
+from trilane.lab.analysis import comparison, findings
+from trilane.lab.analysis.findings import Findings, Point
+from trilane.lab.design.experiment import Experiment
+from trilane.lab.design.form import Expect, Form, Published, Stats
+from trilane.lab.design.workload import Workload
+
+THREE = {"h1": 1.0, "h2": 1.5, "h3": 0.6}
+WORKLOAD = Workload(count=1000)
+
+
+def result(factors: dict[str, float], seed: int = 1, **changes: Any) -> dict[str, Any]:
+    """A judged experiment whose arms are those of a race."""
+    observed = races.race(factors, seed=seed)
+    form = Form(
+        name="fair",
+        baseline="h1",
+        rank="requests_per_s",
+        measures=("requests_per_s", "p50"),
+        workload=WORKLOAD,
+        arms=tuple(WORKLOAD.arm("trilane", name, name=name) for name in factors),
+        stats=Stats(blocks=7),
+        **changes,
+    )
+    experiment = Experiment("trial", "A trial", "Which?", {"fair": form})
+    return findings.result(
+        Findings(
+            experiment=experiment,
+            form=form,
+            quick=False,
+            points=[Point(None, form, observed)],
+            command="trilane lab run trial --seed 1",
+            replay="trilane lab replay x",
+            started_at="2026-11-20T10:00:00Z",
+            seed=1,
+            machine={},
+            interrupted=False,
+        )
+    )
+
+
+def test_the_posts_ratio_stands_beside_ours() -> None:
+    rows = (
+        Published("requests_per_s", "h2", "h1", (81153.0, 55760.0), where="the table"),
+        # Neither is the baseline: the ratio is computed for itself.
+        Published("requests_per_s", "h3", "h2", (38434.0, 81153.0), where="the table"),
+    )
+    first, second = result(THREE, published=rows)["published"]
+    assert first["published"]["ratio"] == pytest.approx(1.455, abs=0.001)
+    assert first["ours"]["ratio"] == pytest.approx(1.5, rel=0.03)
+    assert first["ours"]["finding"] == "higher"
+    assert second["ours"]["ratio"] == pytest.approx(0.4, rel=0.03)
+    assert second["ours"]["low"] < 0.4 < second["ours"]["high"]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "met"), [(1.4, 1.6, True), (2.0, 3.0, False), (0.5, 1.0, False)]
+)
+def test_a_gate_is_breached_when_the_whole_interval_lies_outside(
+    low: float, high: float, met: bool
+) -> None:
+    gate = Expect("requests_per_s", "h2", "h1", low, high)
+    assert [row["met"] for row in result(THREE, expect=(gate,))["expect"]] == [met]
+
+
+def test_noise_breaks_no_gate() -> None:
+    row = Published("requests_per_s", "h2", "h1", (1.0, 1.0))
+    ours = result(THREE, published=(row,))["published"][0]["ours"]
+    above = (ours["ratio"] + ours["high"]) / 2
+    # The centre lies below the gate, the interval reaches into it.
+    gate = Expect("requests_per_s", "h2", "h1", above, 9.0)
+    judged = result(THREE, expect=(gate,))["expect"][0]
+    assert judged["ratio"] < above
+    assert judged["met"] is True
+
+
+def test_many_arms_are_compared_with_the_baseline_and_no_winner_is_named() -> None:
+    observed = races.race(THREE, blocks=8)
+    arms = list(observed.arms)
+    samples = list(observed.samples)
+    for number in range(3):
+        extra = dataclasses.replace(arms[1], name=f"more-{number}", title=f"more {number}")
+        arms.append(extra)
+        samples += [
+            dataclasses.replace(s, arm=extra.name) for s in observed.samples if s.arm == "h2"
+        ]
+    many = dataclasses.replace(observed, arms=arms, samples=samples)
+    made = comparison.compare(many)
+    assert made["ranking"]["pairs"] == []
+    assert made["ranking"]["winner"] is None
+    assert "4 of 5 arms beat HTTP/1.1 in requests/s" in made["verdict"]
+    assert "1 of 5 arms trail HTTP/1.1" in made["verdict"]
+    assert "95 % interval" in made["verdict"]
+
+
+def test_of_four_arms_without_a_winner_the_ratios_to_the_baseline_are_told() -> None:
+    observed = races.race(THREE, blocks=8)
+    twin = dataclasses.replace(observed.arms[1], name="twin", title="a twin")
+    samples = [
+        *observed.samples,
+        *(dataclasses.replace(s, arm="twin") for s in observed.samples if s.arm == "h2"),
+    ]
+    made = comparison.compare(
+        dataclasses.replace(observed, arms=[*observed.arms, twin], samples=samples)
+    )
+    assert made["ranking"]["winner"] is None
+    assert len(made["ranking"]["pairs"]) == 6
+    assert made["verdict"].count("95 % interval") == 3
+    assert made["verdict"].count("of HTTP/1.1") == 3

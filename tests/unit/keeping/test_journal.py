@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from synthetic import runs
+from trilane.lab.analysis.comparison import Sample
+from trilane.lab.keeping.journal import BadJournal, Busy, Journal, Line
+
+
+def line(block: int, run: bool = True) -> Line:
+    return Line(
+        point=0,
+        sample=Sample(
+            arm="h1",
+            block=block,
+            slot=0,
+            position=0,
+            run=runs.run("h1") if run else None,
+            problem=None if run else "it died",
+            file=f"runs/{block}.json" if run else None,
+            server={"cpu_s": 0.1},
+        ),
+    )
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Journal:
+    made = Journal(tmp_path)
+    made.open({"kind": "lab", "status": "running"})
+    return made
+
+
+def test_what_was_appended_is_read_again(journal: Journal) -> None:
+    wanted = [line(0), line(1, run=False)]
+    for one in wanted:
+        journal.append(one)
+    assert Journal(journal.folder).lines() == wanted
+
+
+def test_a_line_that_a_crash_cut_short_is_dropped_and_cut_off(journal: Journal) -> None:
+    journal.append(line(0))
+    path = journal.folder / "samples.jsonl"
+    whole = path.read_bytes()
+    for length in (1, 10, len(whole) - 1):
+        path.write_bytes(whole + whole[:length])
+        assert [kept.sample.block for kept in journal.lines()] == [0]
+        assert path.read_bytes() == whole
+    journal.append(line(1))
+    assert [kept.sample.block for kept in journal.lines()] == [0, 1]
+
+
+def test_a_damaged_line_is_named(journal: Journal) -> None:
+    journal.append(line(0))
+    journal.append(line(1))
+    (journal.folder / "runs" / "1.json").unlink()
+    with pytest.raises(BadJournal, match=r"samples\.jsonl:2"):
+        journal.lines()
+
+
+def test_two_writers_do_not_mix(journal: Journal) -> None:
+    other = Journal(journal.folder)
+    with journal.locked(), pytest.raises(Busy, match="--new"), other.locked():
+        pass
+    with other.locked():
+        pass
+
+
+def test_a_manifest_of_something_else_is_refused(journal: Journal) -> None:
+    (journal.folder / "manifest.json").write_text('{"schema": "other"}')
+    with pytest.raises(BadJournal, match="is not a"):
+        journal.manifest()

@@ -1,0 +1,236 @@
+"""The charts: named axes with units, colours that can be told apart, nothing without data."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from synthetic import labs, races
+from trilane.lab.analysis import comparison
+from trilane.report import charts, palette
+from trilane.report.charts.base import plain, wrapped
+
+UNITS = ("(×)", "(ms)", "(µs)", "(s)", "(B)", "(kB)", "(MB)", "(%)", "/s", "per request")
+# Machado, Oliveira and Fernandes (2009), severity 1, on linear RGB.
+_DEUTERANOPIA = [[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]]
+_PROTANOPIA = [[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]]
+
+
+def race() -> dict[str, Any]:
+    return comparison.compare(races.race({"h1": 1.0, "h2": 1.5, "h3": 0.6}, histogram=True))
+
+
+def bookstore() -> dict[str, Any]:
+    return labs.bookstore(12)
+
+
+@functools.cache
+def drawn(name: str) -> dict[str, charts.Chart]:
+    """The charts of a made-up result by name."""
+    makers: dict[str, Callable[[], dict[str, Any]]] = {
+        "race": race,
+        "bookstore": bookstore,
+        "strategies": labs.strategies,
+        "versions": labs.versions,
+    }
+    made = charts.charts(makers[name]())
+    named = {chart.name: chart for chart in made}
+    assert len(named) == len(made)
+    return named
+
+
+def channels(spec: Any) -> list[tuple[str, dict[str, Any]]]:
+    """Every x and y channel of a specification, layers included."""
+    if not isinstance(spec, dict):
+        return []
+    found = [
+        (name, channel) for name, channel in spec.get("encoding", {}).items() if name in ("x", "y")
+    ]
+    return found + [pair for layer in spec.get("layer", []) for pair in channels(layer)]
+
+
+def rows(chart: charts.Chart) -> list[dict[str, Any]]:
+    """All rows of data of a chart."""
+
+    def inner(spec: dict[str, Any]) -> list[dict[str, Any]]:
+        own: list[dict[str, Any]] = spec.get("data", {}).get("values", [])
+        return own + [row for layer in spec.get("layer", []) for row in inner(layer)]
+
+    return inner(chart.spec)
+
+
+def legends(spec: Any) -> list[dict[str, Any]]:
+    if not isinstance(spec, dict):
+        return []
+    found = [
+        channel
+        for channel in spec.get("encoding", {}).values()
+        if isinstance(channel, dict) and channel.get("legend")
+    ]
+    return found + [one for layer in spec.get("layer", []) for one in legends(layer)]
+
+
+@pytest.mark.parametrize("name", ["race", "bookstore", "strategies", "versions"])
+def test_every_axis_has_a_title_and_every_chart_a_unit(name: str) -> None:
+    for chart in drawn(name).values():
+        titled = {
+            name: " ".join(
+                [channel["title"]] if isinstance(channel["title"], str) else channel["title"]
+            )
+            for name, channel in channels(chart.spec)
+            if channel.get("title")
+        }
+        assert "x" in titled, chart.name
+        # The rows of the post's ratios name themselves.
+        assert "y" in titled or chart.name == "published", chart.name
+        assert any(unit in title for title in titled.values() for unit in UNITS), chart.name
+
+
+def test_names_are_unique_and_fit_files_and_pages() -> None:
+    for made in ("race", "bookstore", "strategies"):
+        assert all(name == plain(name) for name in drawn(made))
+
+
+def test_a_race_has_its_charts() -> None:
+    assert list(drawn("race")) == ["ratios", "latency", "paired", "windows", "rate", "cpu", "bytes"]
+
+
+def test_charts_without_data_are_left_out() -> None:
+    alone = races.race({"h1": 1.0}, blocks=1)
+    for sample in alone.samples:
+        assert sample.run is not None
+        sample.run["windows"] = []
+        sample.run["latency"]["service"] = None
+    names = [chart.name for chart in charts.charts(comparison.compare(alone))]
+    assert names == ["rate", "cpu", "bytes"]
+    assert charts.charts(labs.empty()) == []
+
+
+def test_the_measure_that_decides_comes_first() -> None:
+    named = drawn("bookstore")
+    assert named["ratios"].title.startswith("Elapsed time")
+    assert "ratios-user_s" in named
+    order = list(named)
+    assert order.index("time") < order.index("rate")
+
+
+def test_no_legend_names_more_arms_than_can_be_told_apart() -> None:
+    for chart in drawn("bookstore").values():
+        for channel in legends(chart.spec):
+            assert len(channel["scale"]["domain"]) <= palette.MANY, chart.name
+
+
+def test_many_arms_are_coloured_by_version_and_drawn_client_by_client() -> None:
+    made = drawn("bookstore")
+    assert {row["hue"] for row in rows(made["time"])} == {"HTTP/1.1", "HTTP/2", "HTTP/3"}
+    assert {row["title"].split(",")[0] for row in rows(made["latency-httpx-1"])} == {"httpx"}
+
+
+def test_an_arm_keeps_its_colour_in_the_whole_report() -> None:
+    seen: dict[str, set[str]] = {}
+    for chart in drawn("strategies").values():
+        for layer in chart.spec.get("layer", []):
+            scale = layer.get("encoding", {}).get("color", {}).get("scale")
+            if scale:
+                for arm, colour in zip(scale["domain"], scale["range"], strict=True):
+                    seen.setdefault(arm, set()).add(colour)
+    assert len(seen) == 6
+    assert all(len(colours) == 1 for colours in seen.values())
+
+
+def test_versions_keep_their_colours_in_a_race() -> None:
+    hues = palette.hues(race()["arms"])
+    assert hues.colours == [palette.VERSIONS[version] for version in ("h1", "h2", "h3")]
+
+
+def test_an_invalid_arm_is_marked_in_every_chart_of_arms() -> None:
+    broken = bookstore()["points"][0]["comparison"]["arms"][-1]["title"]
+    for chart in drawn("bookstore").values():
+        for row in rows(chart):
+            if row.get("title") == broken:
+                assert row["arm"].endswith("✗ invalid"), chart.name
+
+
+def test_a_sweep_draws_medians_intervals_and_the_crossing() -> None:
+    made = drawn("strategies")
+    sweep = made["sweep-elapsed_s"]
+    assert {row["value"] for row in rows(sweep) if "median" in row} == {100, 1000, 30000}
+    crossing = next(row for row in rows(sweep) if "from" in row)
+    assert (crossing["from"], crossing["value"], crossing["to"]) == (4800, 6200, 8900)
+    assert [made[f"at{n}-deciding"].title for n in (1, 2, 3)] == [
+        "Elapsed time at 100 requests",
+        "Elapsed time at 1,000 requests",
+        "Elapsed time at 30,000 requests",
+    ]
+
+
+def test_delays_are_swept_in_milliseconds() -> None:
+    made = copy.deepcopy(labs.strategies())
+    made["sweep"] = {"key": "delay", "unit": "s", "values": [0.0, 0.01, 0.1]}
+    made["crossings"] = []
+    for point, value in zip(made["points"], made["sweep"]["values"], strict=True):
+        point["value"] = value
+    sweep = next(c for c in charts.charts(made) if c.name == "sweep-elapsed_s")
+    assert {row["value"] for row in rows(sweep)} == {0.0, 10.0, 100.0}
+    assert any(
+        channel.get("title") == "round-trip time (ms)" for _, channel in channels(sweep.spec)
+    )
+
+
+def test_paired_blocks_join_the_baseline_s_two_runs() -> None:
+    made = drawn("bookstore")
+    points = rows(made["paired"])
+    per_arm = {
+        title: len(list(group))
+        for title, group in itertools.groupby(sorted(row["title"] for row in points))
+    }
+    assert set(per_arm.values()) == {7}
+
+
+def test_clients_without_histograms_are_points() -> None:
+    made = drawn("bookstore")
+    assert "percentiles only" in made["latency-pycurl-1"].note
+    assert not any(row["exact"] for row in rows(made["latency-pycurl-1"]))
+
+
+def test_labels_are_wrapped_for_phones() -> None:
+    label = wrapped("Requests with the adapter of hyper, HTTP/2, chunks of 100")
+    assert max(len(line) for line in label.split("\n")) <= 27
+    assert label.replace("\n", " ").startswith("Requests with the adapter")
+
+
+def luminance(colour: str) -> float:
+    return float(linear(colour) @ np.array([0.2126, 0.7152, 0.0722]))
+
+
+def linear(colour: str) -> Any:
+    values = np.array([int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)])
+    return np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4)
+
+
+def lab_of(rgb: Any) -> Any:
+    """CIE L*a*b* of linear sRGB under D65."""
+    matrix = [[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]
+    xyz = np.array(matrix) @ np.clip(rgb, 0, 1) / np.array([0.9505, 1.0, 1.089])
+    f = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + 16 / 116)
+    return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
+
+
+@pytest.mark.parametrize("colour", sorted({*palette._ARMS, *palette.VERSIONS.values()}))
+def test_colours_stand_out_on_white_and_on_near_black(colour: str) -> None:
+    assert 1.05 / (luminance(colour) + 0.05) >= 3
+    assert (luminance(colour) + 0.05) / (luminance("#1c2026") + 0.05) >= 3
+
+
+@pytest.mark.parametrize("sight", [_DEUTERANOPIA, _PROTANOPIA], ids=["deutan", "protan"])
+def test_neighbouring_colours_differ_for_colour_blind_readers(sight: list[list[float]]) -> None:
+    seen = [lab_of(np.array(sight) @ linear(colour)) for colour in palette._ARMS]
+    # Shapes tell the rest: among the first four every pair must differ by colour alone.
+    for first, second in itertools.combinations(seen[:4], 2):
+        assert float(np.linalg.norm(first - second)) > 15

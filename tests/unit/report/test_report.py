@@ -1,0 +1,191 @@
+"""What a race says: on the terminal, as a page; numbers and distributions behind it."""
+
+from __future__ import annotations
+
+import io
+import re
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from synthetic import races, runs
+from trilane.lab.analysis import comparison
+from trilane.lab.arms import arms_for
+from trilane.report import distribution, html, terminal, text
+
+THREE = {"h1": 1.0, "h2": 1.5, "h3": 0.6}
+EVIL = "<script>alert('&\"')</script>"
+
+
+def printed(made: dict[str, Any], width: int = 80) -> str:
+    stream = io.StringIO()
+    terminal.show(made, Console(file=stream, width=width, color_system=None))
+    return stream.getvalue()
+
+
+@pytest.fixture(scope="module")
+def three() -> dict[str, Any]:
+    return comparison.compare(races.race(THREE, histogram=True))
+
+
+def evil() -> dict[str, Any]:
+    race = races.race(THREE, histogram=True)
+    for sample in race.samples:
+        assert sample.run is not None
+        sample.run["target"]["server"] = EVIL
+        sample.run["validity"] = {"verdict": "suspect", "reasons": [EVIL], "bound": "client"}
+    return comparison.compare(race)
+
+
+def test_the_terminal_shows_the_verdict_first(three: dict[str, Any]) -> None:
+    lines = printed(three, 200).splitlines()
+    assert lines[0] == three["verdict"]
+
+
+@pytest.mark.parametrize("width", [80, 100, 160])
+def test_every_measure_stands_on_the_terminal_with_its_unit(
+    three: dict[str, Any], width: int
+) -> None:
+    shown = printed(three, width)
+    for label in ("requests/s", "p50 latency", "p99 latency", "client CPU/req", "server CPU/req"):
+        assert label in shown
+    assert re.search(r"client CPU/req +1\d\.\d µs", shown)
+    assert re.search(r"bytes/req +\d+ B", shown)
+    assert "▲ 1.5" in shown
+    assert "noise" in shown
+    assert max(len(line) for line in shown.splitlines()) <= width
+    assert "…" not in shown
+
+
+def test_the_terminal_needs_no_markup_from_servers() -> None:
+    race = races.race(THREE, absent=[(arms_for("https")[2], "[bold]no[/bold]")])
+    assert "[bold]no[/bold]" in printed(comparison.compare(race))
+
+
+def test_an_absent_arm_is_shown() -> None:
+    race = races.race(
+        {"h1": 1.0, "h2": 1.2},
+        histogram=True,
+        absent=[(arms_for("https")[2], "no answer over UDP")],
+    )
+    made = comparison.compare(race)
+    assert "HTTP/3 not raced: no answer over UDP" in printed(made, 120)
+    assert "no answer over UDP" in html.render(made)
+
+
+def test_one_arm_alone_prints_no_ratios() -> None:
+    shown = printed(comparison.compare(races.race({"h3": 1.0})))
+    assert "noise" not in shown
+    assert "requests/s" in shown
+
+
+def test_a_race_kept_by_the_first_version_is_still_shown(three: dict[str, Any]) -> None:
+    kept = {key: value for key, value in three.items() if key != "measures"}
+    assert "client CPU/req" in printed(kept)
+    assert 'id="chart-ratios"' in html.render(kept)
+
+
+def test_strings_from_servers_are_escaped() -> None:
+    page = html.render(evil())
+    assert EVIL not in page
+    assert "&lt;script&gt;alert(" in page
+
+
+def test_the_page_loads_nothing(three: dict[str, Any]) -> None:
+    page = html.render(three)
+    assert "default-src 'none'" in page
+    outside = re.sub(r'<script type="module">.*?</script>', "", page, flags=re.DOTALL)
+    assert not re.search(r"""(src|href)\s*=\s*["']?[^"'#]|@import|url\(""", outside)
+
+
+def test_the_page_holds_verdict_ledger_and_command(three: dict[str, Any]) -> None:
+    page = html.render(three)
+    assert "<h1>HTTP/2 won: 1.5" in page
+    assert "trilane race --seed 1" in page
+    assert 'class="differs"><th scope="row">ALPN' in page
+    for chart in ("ratios", "latency", "paired", "windows", "rate", "cpu", "bytes"):
+        assert f'id="chart-{chart}"' in page
+
+
+def test_a_page_of_one_arm_and_no_block_is_still_a_page() -> None:
+    race = races.race({"h1": 1.0}, blocks=1, histogram=True)
+    assert "<h1>HTTP/1.1 reached" in html.render(comparison.compare(race))
+    empty = races.race(THREE, samples=[])
+    assert "No verdict" in html.render(comparison.compare(empty))
+
+
+def test_quantiles_stop_where_samples_run_out() -> None:
+    bands = distribution.quantile_bands([runs.run("h1", p50=0.001, histogram=True)])
+    assert max(band.q for band in bands) <= 1 - 10 / 2_000 + 1e-9
+    middle = min(bands, key=lambda band: abs(band.q - 0.5))
+    assert middle.median == pytest.approx(0.001, rel=0.05)
+
+
+def test_bands_hold_the_lowest_and_highest_run() -> None:
+    three = [runs.run("h1", p50=p50, histogram=True) for p50 in (0.001, 0.002, 0.004)]
+    for band in distribution.quantile_bands(three):
+        assert band.low <= band.median <= band.high
+        assert band.high / band.low > 2
+
+
+def test_a_client_that_reports_quantiles_only_gives_these() -> None:
+    run = runs.run("h1", p50=0.001)
+    run["latency"]["service"]["hdr"] = None
+    bands = distribution.bands_of([run])
+    assert [band.q for band in bands] == [0.5, 0.75, 0.9, 0.95, 0.99, 0.999]
+    assert not any(band.exact for band in bands)
+    run["latency"]["service"] = None
+    assert distribution.bands_of([run]) == []
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "shown"),
+    [
+        (0.00128, "s", "1.28 ms"),
+        (0.000085, "s", "85.0 µs"),
+        (1.5, "s", "1.50 s"),
+        (14.02, "us", "14.0 µs"),
+        (50347.3, "1/s", "50,347 /s"),
+        (48e6, "B", "48.0 MB"),
+        (1432, "B", "1,432 B"),
+        (14_320, "B", "14.3 kB"),
+        (71.6, "%", "71.6 %"),
+        (3.5, "1", "3.50"),
+        (0, "s", "0 s"),
+        (None, "s", "–"),
+    ],
+)
+def test_quantities(value: float | None, unit: str, shown: str) -> None:
+    assert text.quantity(value, unit) == shown
+
+
+def test_a_column_has_one_scale_and_no_five_digits() -> None:
+    assert text.scale([0.302, 14.0], "s") == (1.0, "s")
+    assert text.scale([0.302, 4.0], "s") == (1e-3, "ms")
+    assert text.scale([None, 0.002], "s") == (1e-3, "ms")
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(7.1234, "7.12"), (0.604, "0.60"), (0.016, "0.016"), (0.0004, "0.0004"), (1234.5, "1,234")],
+)
+def test_no_ratio_reads_as_zero(value: float, shown: str) -> None:
+    assert text.times(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "key", "unit", "shown"),
+    [
+        (1000, "count", "requests", "1,000 requests"),
+        (0.02, "delay", "s", "20.0 ms"),
+        (0, "delay", "s", "0 ms"),
+        (100_000, "body_bytes", "B", "100 kB"),
+    ],
+)
+def test_values_of_a_sweep(value: float, key: str, unit: str, shown: str) -> None:
+    assert text.swept(value, key, unit) == shown
+
+
+def test_durations_are_written_the_way_flags_take_them() -> None:
+    assert [text.duration(s) for s in (2.0, 0.5, 60.0, 90.0)] == ["2s", "500ms", "1m", "90s"]

@@ -1,0 +1,120 @@
+"""`trilane report`: which run, what goes where, and what it says when it cannot."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from synthetic import races
+from trilane.cli import app
+from trilane.lab.analysis import comparison
+
+
+@pytest.fixture(scope="module")
+def race() -> dict[str, Any]:
+    return comparison.compare(races.race({"h1": 1.0, "h2": 1.5}, histogram=True))
+
+
+@pytest.fixture
+def state(tmp_path: Path, race: dict[str, Any]) -> Path:
+    """A state folder with one race in it."""
+    folder = tmp_path / "state" / "runs" / "20261120-110000-race"
+    folder.mkdir(parents=True)
+    (folder / "comparison.json").write_text(json.dumps(race))
+    (folder / "manifest.json").write_text(
+        json.dumps({"schema": "trilane.manifest/1", "kind": "race", "status": "complete"})
+    )
+    return tmp_path / "state"
+
+
+def run(state: Path, *arguments: str) -> int:
+    return app.run(["report", *arguments, "--state", str(state)])
+
+
+def test_without_options_the_latest_run_is_shown_and_its_page_renewed(
+    state: Path, race: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(state) == 0
+    shown = capsys.readouterr()
+    assert race["verdict"][:40] in shown.out
+    page = state / "runs" / "20261120-110000-race" / "report.html"
+    assert f"report: {page}" in shown.err
+    assert page.read_text().startswith("<!doctype html>")
+
+
+def test_a_page_goes_where_it_is_asked_for(
+    state: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(state, "race", "-o", str(tmp_path / "page.html")) == 0
+    assert (tmp_path / "page.html").read_text().startswith("<!doctype html>")
+    assert not (state / "runs" / "20261120-110000-race" / "report.html").exists()
+
+
+def test_a_folder_is_a_run_as_well(state: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = state / "runs" / "20261120-110000-race"
+    assert app.run(["report", str(folder), "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["schema"] == "trilane.comparison/1"
+
+
+@pytest.mark.parametrize("kind", ["html", "markdown", "csv", "json"])
+def test_formats_go_to_stdout_and_nothing_is_written(
+    state: Path, kind: str, race: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(state, "--format", kind) == 0
+    shown = capsys.readouterr()
+    assert shown.err == ""
+    if kind == "html":
+        assert shown.out.startswith("<!doctype html>")
+    elif kind == "markdown":
+        assert shown.out.startswith("**HTTP/2 won")
+    elif kind == "csv":
+        assert {row["arm"] for row in csv.DictReader(shown.out.splitlines())} == {"h1", "h2"}
+    else:
+        assert json.loads(shown.out) == json.loads(json.dumps(race))
+    assert not (state / "runs" / "20261120-110000-race" / "report.html").exists()
+
+
+def test_charts_are_written(
+    state: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(state, "--format", "json", "--charts", str(tmp_path / "charts")) == 0
+    written = sorted(path.name for path in (tmp_path / "charts").iterdir())
+    assert "ratios.png" in written
+    assert f"charts: {len(written)} files in" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["nothing"], 1, "'nothing' is no run folder"),
+        (["latest", "-o", "{tmp}/missing/page.html"], 2, "-o takes a file in a folder that exists"),
+        (["latest", "-o", "{tmp}"], 2, "-o takes a file in a folder that exists"),
+        (["latest", "--charts", "{tmp}/file"], 2, "--charts takes a folder"),
+        (["latest", "--format", "pdf"], 2, "'pdf'"),
+    ],
+)
+def test_what_cannot_be_shown_is_one_clear_line(
+    state: Path,
+    tmp_path: Path,
+    arguments: list[str],
+    code: int,
+    said: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "file").write_text("")
+    assert run(state, *(word.format(tmp=tmp_path) for word in arguments)) == code
+    error = capsys.readouterr().err
+    assert said in error
+    assert "Traceback" not in error
+    if code == 2:
+        assert "try: trilane report --help" in error
+
+
+def test_a_run_without_a_result_says_so(state: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (state / "runs" / "20261120-110000-race" / "comparison.json").unlink()
+    assert run(state, "20261120") == 1
+    assert "has no result" in capsys.readouterr().err

@@ -1,0 +1,177 @@
+"""The pages about the experiments: their numbers are generated, and only those."""
+
+from __future__ import annotations
+
+import copy
+import json
+import shutil
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from repository import ROOT
+from synthetic import labs
+from trilane.report import pages
+
+DOCS = ROOT / "docs" / "experiments"
+EXPERIMENTS = sorted(path.stem for path in (ROOT / "experiments").glob("*.toml"))
+
+
+def bookstore() -> dict[str, Any]:
+    return labs.bookstore(12)
+
+
+def page(name: str) -> str:
+    return (DOCS / f"{name}.md").read_text(encoding="utf-8")
+
+
+def keep(state: Path, name: str, result: dict[str, Any]) -> None:
+    """Leave `result` as a complete run of `state`."""
+    folder = state / "runs" / name
+    folder.mkdir(parents=True)
+    (folder / "result.json").write_text(json.dumps(result))
+    (folder / "manifest.json").write_text(
+        json.dumps(
+            {
+                "schema": "trilane.manifest/1",
+                "kind": "lab",
+                "status": "complete",
+                "experiment": {"name": result["experiment"]["name"]},
+                "form": result["experiment"]["form"],
+                "quick": False,
+            }
+        )
+    )
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_every_experiment_has_a_page_with_a_place_for_every_form(name: str) -> None:
+    forms = tomllib.loads((ROOT / "experiments" / f"{name}.toml").read_text())["forms"]
+    assert "fair" in forms
+    for form in forms:
+        made = copy.deepcopy(bookstore())
+        made["experiment"].update(name=name, form=form)
+        written = pages.updated(page(name), made)
+        assert bookstore()["verdict"] in written.replace("\\", "")
+        assert written.count("<!-- generated:") == written.count("<!-- end -->") == len(forms)
+
+
+def test_there_is_no_page_without_an_experiment() -> None:
+    assert sorted(path.stem for path in DOCS.glob("*.md")) == EXPERIMENTS
+
+
+def test_what_is_generated_twice_stays_the_same() -> None:
+    once = pages.updated(page("bookstore"), bookstore())
+    assert pages.updated(once, bookstore()) == once
+    before, _, _ = page("bookstore").partition("<!-- generated: bookstore fair -->")
+    assert once.startswith(before)
+    assert once.endswith(page("bookstore").rpartition("<!-- end -->")[2])
+
+
+def test_the_numbers_of_one_form_leave_the_other_alone() -> None:
+    once = pages.updated(page("bookstore"), bookstore())
+    _, _, published = page("bookstore").partition("<!-- generated: bookstore published -->")
+    kept = published.partition("<!-- end -->")[0]
+    assert f"<!-- generated: bookstore published -->{kept}<!-- end -->" in once
+
+
+def test_a_page_says_date_machine_intervals_and_how_to_measure_again() -> None:
+    shown = pages.measured(bookstore())
+    assert "2026-11-20, on Test CPU @ 3 GHz, 2 CPUs, Linux 6.1, 7 blocks" in shown
+    assert "intervals are 95 %" in shown
+    assert "`trilane lab run bookstore --form fair --seed 7`" in shown
+    assert "Skipped: hyper-h2-chunks" in shown
+
+
+def test_a_page_says_which_gates_hold() -> None:
+    made = copy.deepcopy(bookstore())
+    arms = [arm["name"] for arm in made["points"][0]["comparison"]["arms"]][:2]
+    gate = {"measure": "elapsed_s", "arm": arms[1], "to": arms[0], "at": None, "low": 0.0}
+    made["expect"] = [
+        {**gate, "high": 0.5, "ratio": 0.47, "met": True},
+        {**gate, "high": 0.25, "ratio": 0.47, "met": False},
+        {**gate, "high": 0.45, "ratio": 0.47, "met": True},
+        {**gate, "high": 0.9, "ratio": None, "met": None},
+    ]
+    shown = pages.measured(made)
+    rows = [line for line in shown.splitlines() if line.endswith(("| met |", "| breached |"))]
+    assert [row.split(" | ")[1:3] for row in rows] == [
+        ["0.00–0.50×", "0.47×"],
+        ["0.00–0.25×", "0.47×"],
+    ]
+    # The interval reaches into the gate, its centre does not.
+    assert "| 0.00–0.45× | 0.47× | undecided |" in shown
+    assert "| not measured |" in shown
+
+
+def test_many_arms_are_folded_but_all_there() -> None:
+    shown = pages.measured(bookstore())
+    assert "The best 5 of 12 arms" in shown
+    fold = shown.partition("<details>")[2].partition("</details>")[0]
+    for arm in bookstore()["points"][0]["comparison"]["arms"]:
+        assert arm["title"].replace("_", "\\_") in fold
+
+
+def test_no_path_of_a_machine_reaches_a_page() -> None:
+    made = copy.deepcopy(bookstore())
+    made["skipped"] = [{"arm": "x", "reason": "no such file /home/me/.cache/uv/thing.py"}]
+    made["command"] = "trilane lab run bookstore --state /home/me/state"
+    shown = pages.measured(made)
+    assert "/home" not in shown
+    assert "no such file …" in shown
+
+
+def test_the_command_writes_the_pages_of_its_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    docs = tmp_path / "docs"
+    shutil.copytree(DOCS, docs)
+    state = tmp_path / "state"
+    keep(state, "20261120-100000-bookstore-fair", bookstore())
+    arguments = ["bookstore-fair", "--docs", str(docs), "--state", str(state)]
+    assert pages.main(arguments) == 0
+    assert capsys.readouterr().out == f"{docs / 'bookstore.md'}\n"
+    assert "Measured 2026-11-20" in (docs / "bookstore.md").read_text()
+    assert pages.main(arguments) == 0
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        ("<!-- generated: bookstore fair -->", "it holds no line <!-- generated: bookstore fair"),
+        ("<!-- end -->", "it holds no line <!-- end -->"),
+    ],
+)
+def test_a_page_without_its_marks_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], spoil: str, said: str
+) -> None:
+    docs, state = tmp_path / "docs", tmp_path / "state"
+    docs.mkdir()
+    (docs / "bookstore.md").write_text(page("bookstore").replace(spoil, ""))
+    keep(state, "20261120-100000-bookstore-fair", bookstore())
+    assert pages.main(["latest", "--docs", str(docs), "--state", str(state)]) == 1
+    assert said in capsys.readouterr().err
+
+
+def test_a_missing_run_or_page_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert pages.main(["nothing", "--docs", str(DOCS), "--state", str(tmp_path)]) == 1
+    assert "there is no run 'nothing'" in capsys.readouterr().err
+    keep(tmp_path, "20261120-100000-bookstore-fair", bookstore())
+    assert pages.main(["latest", "--docs", str(tmp_path), "--state", str(tmp_path)]) == 1
+    assert "there is no page" in capsys.readouterr().err
+
+
+def test_the_command_is_told_without_the_places_of_this_machine() -> None:
+    made = copy.deepcopy(bookstore())
+    made["command"] = (
+        "trilane lab run bookstore --form published --quick --new --state /some/where "
+        "--report=/some/out.html -t 'an arm' --seed 7"
+    )
+    made["experiment"].update(form="published")
+    written = pages.updated(page("bookstore"), made)
+    again = "trilane lab run bookstore --form published --quick -t 'an arm' --seed 7"
+    assert f"Again: `{again}`." in written
+    assert "/some" not in written

@@ -1,0 +1,111 @@
+"""A result as CSV, as Markdown and as picture files."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from synthetic import labs, races
+from trilane.lab.analysis import comparison
+from trilane.report import images, tables
+
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+def race() -> dict[str, Any]:
+    return comparison.compare(races.race({"h1": 1.0, "h2": 1.5}, histogram=True))
+
+
+def bookstore() -> dict[str, Any]:
+    return labs.bookstore(12)
+
+
+def records(made: dict[str, Any]) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(tables.csv_text(made))))
+
+
+def test_csv_has_a_row_per_arm_and_measure_with_its_unit() -> None:
+    found = records(bookstore())
+    assert len(found) == 12 * len(labs.MEASURES)
+    assert {row["unit"] for row in found} == {"s", "%", "1/s", "us", "B"}
+    row = next(r for r in found if r["arm"] == "httpx-h2-serial" and r["measure"] == "elapsed_s")
+    assert float(row["ratio_low"]) <= float(row["ratio"]) <= float(row["ratio_high"])
+    assert row["to"] == "requests-h1-serial"
+    assert float(row["published_ratio"]) == pytest.approx(3.53 / 5.84)
+    baseline = next(r for r in found if r["arm"] == "requests-h1-serial")
+    assert baseline["ratio"] == ""
+
+
+def test_csv_of_a_sweep_names_the_point() -> None:
+    assert {row["point"] for row in records(labs.strategies())} == {
+        "100.0",
+        "1000.0",
+        "30000.0",
+    }
+
+
+def test_csv_of_a_race_has_no_point() -> None:
+    found = records(race())
+    assert {row["arm"] for row in found} == {"h1", "h2"}
+    assert {row["point"] for row in found} == {""}
+
+
+def lines(text: str) -> list[list[str]]:
+    """The cells of every table row of a Markdown text."""
+    return [
+        [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+        for line in text.splitlines()
+        if line.startswith("|")
+    ]
+
+
+def test_markdown_tables_are_rectangular_and_carry_intervals() -> None:
+    shown = tables.markdown(race())
+    found = lines(shown)
+    assert {len(row) for row in found} == {len(found[0])}
+    assert re.fullmatch(r"1\.5\d× \(1\.\d\d–1\.\d\d\)", found[3][2])
+    assert "requests/s" in found[0]
+    assert "p50 latency (µs)" in found[0] or "p50 latency (ms)" in found[0]
+
+
+def test_markdown_names_date_machine_blocks_and_command() -> None:
+    shown = tables.markdown(bookstore())
+    assert "2026-11-20, Test CPU @ 3 GHz, 2 CPUs, Linux 6.1, 7 blocks" in shown
+    assert "`trilane lab run bookstore --form fair --seed 7`" in shown
+    assert "| ratio | the post | here (95 % interval) | finding |" in shown
+
+
+def test_markdown_of_a_sweep_has_a_table_per_point_and_the_crossings() -> None:
+    shown = tables.markdown(labs.strategies())
+    assert shown.count("| arm |") == 3
+    assert "cross at 6,200 requests" in shown
+
+
+def test_the_state_folder_is_no_part_of_the_command() -> None:
+    made = {**bookstore(), "command": "trilane lab run bookstore --state /some/where --seed 7"}
+    assert "`trilane lab run bookstore --seed 7`" in tables.markdown(made)
+
+
+def test_signs_of_markdown_in_names_are_escaped() -> None:
+    evil = "a|b*c_d<script>`x`\nnew"
+    shown = tables.markdown(labs.with_string(bookstore(), evil))
+    assert "<script>" not in shown.replace("\\<script\\>", "")
+    found = lines(shown)
+    assert any("a\\|b\\*c\\_d" in cell for row in found for cell in row)
+    arms = [row for row in found if "requests, HTTP/1.1, serial" in row[0]]
+    assert {len(row) for row in arms if len(row) > 5} == {2 + len(labs.MEASURES)}
+
+
+def test_every_chart_is_written_as_png_and_svg(tmp_path: Path) -> None:
+    written = images.write(race(), tmp_path / "charts")
+    names = {path.name for path in written}
+    assert {"ratios.png", "ratios.svg", "latency.png", "cpu.svg"} <= names
+    for path in written:
+        content = path.read_bytes()
+        assert content.startswith(PNG) if path.suffix == ".png" else b"<svg" in content[:200]
+    assert b"Ratio to HTTP/1.1" in (tmp_path / "charts" / "ratios.svg").read_bytes()
