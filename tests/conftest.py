@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import hypothesis
 import pytest
 from jsonschema import Draft202012Validator
 from referencing import Registry, Resource
@@ -21,6 +22,13 @@ from peers.running import Peers, absent
 from repository import DOCS
 
 Own: TypeAlias = Callable[[Callable[[Path], Peer]], Peer]
+
+# The same examples in every run, however slow the machine: a change is what turns a test red, not
+# chance. Without a database, no run depends on the runs before it.
+hypothesis.settings.register_profile(
+    "trilane", deadline=None, derandomize=True, database=None, print_blob=True
+)
+hypothesis.settings.load_profile("trilane")
 
 
 def pytest_configure() -> None:
