@@ -49,6 +49,20 @@ def test_cpu_is_that_of_the_workload_and_not_of_the_start(tmp_path: Path) -> Non
     assert process["peak_rss_bytes"] > 5_000_000
 
 
+def test_cpu_is_per_request_that_was_ok(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAKE_CONTENDER", "half fails")
+    delivered = run(tmp_path)
+    made = judged(delivered)
+    assert (made["requests"]["ok"], made["requests"]["failed"]) == (10, 10)
+    assert made["cost"]["cpu_us_per_request"] == pytest.approx(1e6 * delivered.cpu_s / 10)
+    received = made["content"]["bytes"]
+    assert measures.CPU_PER_GIB.read(made, None) == pytest.approx(
+        delivered.cpu_s / received * (1 << 30)
+    )
+    monkeypatch.setenv("FAKE_CONTENDER", "fails")
+    assert judged(run(tmp_path))["cost"]["cpu_us_per_request"] is None
+
+
 def test_a_contender_that_declines_is_told_from_one_that_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -46,7 +46,7 @@ def main() -> None:
     say(event="done")
     count = int(plan["workload"]["count"] or 1)
     wrong = count if fault == "wrong version" else 0
-    failed = count if fault == "fails" else 0
+    failed = {"fails": count, "half fails": count // 2}.get(fault, 0)
     say(
         event="result",
         started=count + (fault == "loses"),

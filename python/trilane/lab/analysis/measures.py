@@ -90,7 +90,7 @@ def _cpu_per_gib(run: Json, _server: Server) -> float | None:
     if cost is None or received is None:
         return None
     gib = (int(received) + _answered(run) * int(run["plan"]["request"]["body_bytes"])) / (1 << 30)
-    return float(cost) * _answered(run) / 1e6 / gib if gib else None
+    return float(cost) * int(run["requests"]["ok"]) / 1e6 / gib if gib else None
 
 
 def _wire(run: Json, _server: Server) -> float | None:

@@ -108,7 +108,8 @@ def run_of(asked: Asked, delivered: Delivered) -> Json:
         "bytes": None,
         "cost": {
             **_cpu_split(delivered),
-            "cpu_us_per_request": 1e6 * delivered.cpu_s / answered if answered else None,
+            # As in the engine: what failed was paid for by what was got.
+            "cpu_us_per_request": 1e6 * delivered.cpu_s / ok if ok else None,
             "context_switches": delivered.ending.process(
                 delivered.begin, delivered.peak_rss, delivered.started
             )["context_switches"],
