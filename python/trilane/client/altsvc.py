@@ -190,8 +190,13 @@ class Memory:
         if known is not None:
             known.broken.pop((alternative.host, alternative.port), None)
 
-    def misdirected(self, origin: Origin, alternative: Alternative) -> None:
-        """It answered 421: it is no alternative of this origin (RFC 7838 §6)."""
+    def misdirected(self, origin: Origin, alternative: Alternative, now: float) -> None:
+        """It answered 421: it is no alternative of this origin (RFC 7838 §6).
+
+        It is left alone for a while too, because the server may announce it again in the same
+        response, and who races HTTP/3 unannounced would try it again at once.
+        """
+        self.broken(origin, alternative, now)
         known = self._known.get(origin)
         if known is not None:
             known.alternatives = [

@@ -1,4 +1,4 @@
-"""Whether a request that failed is sent again. No I/O."""
+"""Whether a request is sent again, for both clients. No I/O."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ IDEMPOTENT: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE
 MOST_ATTEMPTS: Final = 16
 """How often one request is sent at most, all in all."""
 _AT_ONCE: Final = 2
+_MISDIRECTED: Final = 421
 _FIRST_PAUSE_S: Final = 0.005
 _LONGEST_PAUSE_S: Final = 0.25
 
@@ -33,3 +34,19 @@ def pause(error: Error, method: str, attempts: int, *, replayable: bool) -> floa
         return 0.0
     # A peer that refuses again and again is busy: leave it some time.
     return float(min(_FIRST_PAUSE_S * 2.0 ** (attempts - _AT_ONCE), _LONGEST_PAUSE_S))
+
+
+def misdirected(status: int, *, alternative: bool) -> bool:
+    """Whether a response says that its connection is none for the request (RFC 9110 §15.5.20).
+
+    Only an alternative can be given up for it; where the origin itself says so, it is the response.
+    """
+    return alternative and status == _MISDIRECTED
+
+
+def asks_elsewhere(attempts: int, *, replayable: bool) -> bool:
+    """Whether a request whose response was `misdirected` is sent again; else that is its response.
+
+    A server may name another alternative in each such response, so there is an end to it.
+    """
+    return replayable and attempts < MOST_ATTEMPTS

@@ -242,7 +242,7 @@ class Router(Generic[Connection]):
     def misdirected(self, entry: Entry[Connection], now: float) -> None:
         """The alternative answered 421: it takes no more requests, and is no alternative."""
         if entry.alternative is not None and not entry.retired:
-            self.alternatives.misdirected(entry.route.origin, entry.alternative)
+            self.alternatives.misdirected(entry.route.origin, entry.alternative, now)
             self._retire(self._lanes[entry.route], entry, now)
 
     def close(self, *, abort: bool = False) -> None:

@@ -25,13 +25,12 @@ from .errors import (
 from .leasing import Pool
 from .origins import Address, authority
 from .request import Request
-from .retry import MOST_ATTEMPTS, pause
+from .retry import MOST_ATTEMPTS, asks_elsewhere, misdirected, pause
 from .routing import Entry, Route
 from .timeouts import Timeouts
 
 CONTINUE_S: Final = 1.0
 """How long content waits for `100 Continue`, as in curl: some servers never send it."""
-_MISDIRECTED: Final = 421
 _GRANT_S: Final = 0.005
 """How often a connection is looked at whose peer grants no stream."""
 
@@ -135,7 +134,7 @@ def finish(sent: Sent) -> Response:
     except Error as error:
         _try_again(error, sent, 1, sent.call.request)
         return _persist(sent.call, 1)
-    return _persist(sent.call, 1) if _is_misdirected(response, sent) else response
+    return _persist(sent.call, 1) if _is_passed_over(response, sent, 1) else response
 
 
 def _persist(call: Call, attempts: int) -> Response:
@@ -150,7 +149,7 @@ def _persist(call: Call, attempts: int) -> Response:
         except Error as error:
             _try_again(error, sent, attempts, call.request)
             continue
-        if not _is_misdirected(response, sent):
+        if not _is_passed_over(response, sent, attempts):
             return response
 
 
@@ -165,13 +164,12 @@ def _try_again(error: Error, sent: Sent | None, attempts: int, request: Request)
         time.sleep(wait)
 
 
-def _is_misdirected(response: Response, sent: Sent) -> bool:
+def _is_passed_over(response: Response, sent: Sent, attempts: int) -> bool:
     """Whether an alternative says that it is none: the origin itself has to be asked."""
-    if response.status != _MISDIRECTED or sent.entry.alternative is None:
+    if not misdirected(response.status, alternative=sent.entry.alternative is not None):
         return False
-    # RFC 9110 §15.5.20.
     sent.call.how.pool.misdirected(sent.entry)
-    if not sent.call.request.replayable:
+    if not asks_elsewhere(attempts, replayable=sent.call.request.replayable):
         return False
     response.close()
     return True

@@ -154,3 +154,18 @@ def test_a_misdirected_connection_is_not_used_again() -> None:
     assert bench.attempt().versions == ("h2", "h1")
     bench.done(entry)
     assert bench.discarded() == [entry.connection]
+
+
+def test_what_was_misdirected_is_not_raced_again_at_once() -> None:
+    bench = Bench(race_unannounced=True)
+    entry = bench.opened(bench.attempt(), "h3")
+    bench.router.misdirected(entry, bench.now)
+    assert bench.attempt().versions == ("h2", "h1")
+
+
+def test_what_was_misdirected_is_not_used_though_it_is_announced_again() -> None:
+    bench = Bench()
+    bench.router.alternatives.learn(ORIGIN, 'h3=":443"', 0.0)
+    bench.router.misdirected(bench.opened(bench.attempt(), "h3"), 0.0)
+    bench.router.alternatives.learn(ORIGIN, 'h3=":443"; ma=3600', 0.0)
+    assert bench.attempt().versions == ("h2", "h1")

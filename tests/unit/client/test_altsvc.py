@@ -141,7 +141,7 @@ def test_the_next_alternative_stands_in_for_a_broken_one() -> None:
     second = memory.best(HERE, 0.0)
     assert second is not None
     assert (first.port, second.port) == (1, 2)
-    memory.misdirected(HERE, second)
+    memory.misdirected(HERE, second, 0.0)
     assert memory.best(HERE, 0.0) is None
     assert memory.best(HERE, 301.0) == first
 

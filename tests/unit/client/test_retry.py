@@ -12,7 +12,7 @@ from trilane.client.errors import (
     ReadTimeout,
     StreamReset,
 )
-from trilane.client.retry import MOST_ATTEMPTS, pause
+from trilane.client.retry import MOST_ATTEMPTS, asks_elsewhere, misdirected, pause
 
 REFUSED = StreamReset("refused", error_code=7, retryable=True)
 
@@ -45,3 +45,15 @@ def test_attempts_end_and_become_slower() -> None:
     assert len(waits) == MOST_ATTEMPTS - 1
     assert waits == sorted(waits)
     assert sum(waits) < 3.0
+
+
+def test_only_an_alternative_is_given_up_for_what_it_says() -> None:
+    assert misdirected(421, alternative=True)
+    assert not misdirected(421, alternative=False)
+    assert not misdirected(200, alternative=True)
+
+
+def test_other_places_are_asked_as_often_as_the_same_one() -> None:
+    asked = [asks_elsewhere(sent, replayable=True) for sent in range(1, MOST_ATTEMPTS + 1)]
+    assert asked == [True] * (MOST_ATTEMPTS - 1) + [False]
+    assert not asks_elsewhere(1, replayable=False)

@@ -306,7 +306,7 @@ class AsyncClient:
         # Bounded, for crawlers.
         if len(self._routes) >= 1024:
             self._routes.clear()
-        route = self._routes[origin] = Route(origin, self._proxies.choose(origin))
+        route = self._routes[origin] = Route.to(origin, self._proxies.choose(origin))
         return route
 
     def _pool_here(self) -> Pool:

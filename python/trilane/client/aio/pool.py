@@ -321,13 +321,10 @@ class Pool:
             age_s = float(ages[0][:10]) if ages else 0.0
             self.router.alternatives.learn(origin, ", ".join(values), self.loop.time(), age_s=age_s)
 
-    def misdirected(self, call: Call) -> bool:
-        """It was answered 421: whether by an alternative, which is forgotten then."""
-        entry = call.entry
-        if entry is None or entry.alternative is None:
-            return False
-        self.router.alternatives.misdirected(entry.route.origin, entry.alternative)
-        return True
+    def misdirected(self, entry: Entry[Link]) -> None:
+        """The alternative answered 421."""
+        self.router.misdirected(entry, self.loop.time())
+        self.discard()
 
     def broken(self, link: Link) -> None:
         """It died under a request: where it is an alternative, that is left alone for a while."""

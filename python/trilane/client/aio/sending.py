@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Final
 
 from trilane.client.errors import ConnectionClosed, Error
 from trilane.client.request import Request
-from trilane.client.retry import pause
+from trilane.client.retry import asks_elsewhere, misdirected, pause
 from trilane.client.routing import Route
 from trilane.client.timeouts import Timeouts
 
 from .call import Call
 from .pool import Pool
-
-_MISDIRECTED: Final = 421
 
 
 async def send(
@@ -47,8 +44,10 @@ async def send(
         if learns and call.exchange is not None:
             call.fields = call.exchange.fields()
             pool.learn(route.origin, call.fields)
-        if status == _MISDIRECTED and request.replayable and pool.misdirected(call):
-            # RFC 9110 §15.5.20: not this server's business, so ask the origin itself.
-            pool.finish(call)
-            continue
-        return call, status
+        entry = call.entry
+        if entry is None or not misdirected(status, alternative=entry.alternative is not None):
+            return call, status
+        pool.misdirected(entry)
+        if not asks_elsewhere(attempts, replayable=request.replayable):
+            return call, status
+        pool.finish(call)
