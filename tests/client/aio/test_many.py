@@ -14,7 +14,7 @@ from trilane.client.aio import AsyncClient, AsyncResponse
 from .conftest import MakeClient, run
 
 
-@pytest.mark.parametrize(("listener", "tasks"), [("h2", 10_000), ("h2c", 10_000), ("h3", 3_000)])
+@pytest.mark.parametrize(("listener", "tasks"), [("h2", 2_000), ("h2c", 2_000), ("h3", 1_000)])
 def test_thousands_of_tasks_share_one_connection(
     server: Peer, make_client: MakeClient, listener: str, tasks: int
 ) -> None:
@@ -50,58 +50,12 @@ def test_a_narrow_server_is_served_in_order(narrow: Peer) -> None:
 
             # Before its settings have come, more is sent than it takes.
             await client.get(narrow.url("h2"))
-            responses = await asyncio.gather(*(ask(number) for number in range(2_000)))
+            responses = await asyncio.gather(*(ask(number) for number in range(500)))
             ids = [response.stream_id for response in responses]
             # In the order of the tasks: nobody overtakes who waits.
             assert ids == sorted(ids)
             assert len(client.connections) == 1
         assert max(abs(place - number) for place, number in enumerate(finished)) <= 40
-
-    run(main())
-
-
-def test_requests_over_http_1_wait_for_a_connection_of_few(
-    server: Peer, make_client: MakeClient
-) -> None:
-    async def main() -> None:
-        async with make_client("h1", max_per_origin=5) as client:
-            url = server.url("h1s")
-            responses = await asyncio.gather(*(client.get(url) for _ in range(500)))
-            assert all(response.content == b"hello world" for response in responses)
-            assert len(client.connections) == 5
-
-    run(main())
-
-
-def test_a_burst_opens_one_connection_where_it_can_be_shared(
-    server: Peer, make_client: MakeClient
-) -> None:
-    async def main() -> None:
-        async with make_client() as client:
-            await asyncio.gather(*(client.get(server.url("h2")) for _ in range(90)))
-            assert [version for _, version in client.connections] == ["h2"]
-
-    run(main())
-
-
-def test_a_slow_reader_does_not_stop_the_others(
-    server: Peer, make_client: MakeClient, listener: str
-) -> None:
-    async def main() -> None:
-        async with (
-            make_client(listener[:2]) as client,
-            client.stream("GET", server.url(listener, "/bytes/20000000")) as slow,
-        ):
-            begun = await slow.read(10)
-            assert len(begun) == 10
-            responses = await asyncio.gather(
-                *(client.get(server.url(listener)) for _ in range(200))
-            )
-            assert all(response.content == b"hello world" for response in responses)
-            rest = 0
-            async for piece in slow.aiter_bytes():
-                rest += len(piece)
-            assert rest == 20_000_000 - 10
 
     run(main())
 
@@ -113,7 +67,7 @@ def test_both_directions_stream_at_once(
     echoed = asyncio.Event()
 
     async def ping() -> AsyncIterator[bytes]:
-        for number in range(30):
+        for number in range(15):
             echoed.clear()
             yield bytes([number]) * 100_000
             await echoed.wait()
@@ -128,14 +82,14 @@ def test_both_directions_stream_at_once(
                 received += len(piece)
                 if received % 100_000 == 0:
                     echoed.set()
-            assert received == 3_000_000
+            assert received == 1_500_000
 
     run(main())
 
 
 def test_many_uploads_at_once(server: Peer, make_client: MakeClient, listener: str) -> None:
     async def content(number: int) -> AsyncIterator[bytes]:
-        for _ in range(20):
+        for _ in range(10):
             yield bytes([number]) * 20_000
             await asyncio.sleep(0)
 
@@ -144,27 +98,10 @@ def test_many_uploads_at_once(server: Peer, make_client: MakeClient, listener: s
             responses = await asyncio.gather(
                 *(
                     client.post(server.url(listener, "/echo"), content(number))
-                    for number in range(50)
+                    for number in range(20)
                 )
             )
             for number, response in enumerate(responses):
-                assert response.content == bytes([number]) * 400_000
-
-    run(main())
-
-
-def test_other_servers_take_a_thousand_tasks(peers: Peers) -> None:
-    peer = peers["nginx"]
-
-    async def main() -> None:
-        async with AsyncClient(
-            versions=("h2",), verify=str(peer.ca), timeout=30.0, max_per_origin=2
-        ) as client:
-            responses = await asyncio.gather(
-                *(client.get(peer.url("h2", "/bytes/16384")) for _ in range(1_000))
-            )
-            assert {len(response.content) for response in responses} == {16_384}
-            # 128 streams each.
-            assert len(client.connections) <= 2
+                assert response.content == bytes([number]) * 200_000
 
     run(main())

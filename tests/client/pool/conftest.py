@@ -1,14 +1,20 @@
-"""Servers for the tests of the client: started when first asked for."""
+"""Clients of both kinds, and servers for them, started when first asked for."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
+from client.face import AnyClient, Each, LoopClient, LoopThread, MakeClient
 from peers.peer import Peer
 from peers.running import Peers
 from trilane.client.pool import Client
+
+# Generous: a limit that is not the test's subject must not fire on a busy machine.
+PATIENCE_S = 60.0
+VERSIONS = ("h1", "h1s", "h2c", "h2", "h3")
 
 
 @pytest.fixture
@@ -22,20 +28,50 @@ def caddy_peer(peers: Peers) -> Peer:
     return peers["caddy"]
 
 
+@pytest.fixture(scope="session")
+def loop_thread() -> Iterator[LoopThread]:
+    """The loop of every asynchronous client here."""
+    thread = LoopThread()
+    yield thread
+    thread.stop()
+
+
+@pytest.fixture(params=["blocking", "asyncio"])
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
 @pytest.fixture
-def client(server: Peer) -> Iterator[Client]:
+def make_client(kind: str, request: pytest.FixtureRequest) -> Iterator[MakeClient]:
+    """Make clients of either kind, which are closed in the end."""
+    made: list[AnyClient] = []
+    thread: LoopThread | None = None
+    if kind == "asyncio":
+        thread = request.getfixturevalue("loop_thread")
+
+    def make(**settings: Any) -> AnyClient:
+        settings = {"timeout": PATIENCE_S, **settings}
+        client = Client(**settings) if thread is None else LoopClient(thread, **settings)
+        made.append(client)
+        return client
+
+    yield make
+    for client in made:
+        client.close(abort=True)
+    if thread is not None:
+        assert thread.unexpected == []
+
+
+@pytest.fixture
+def client(make_client: MakeClient, server: Peer) -> AnyClient:
     """A client that trusts the embedded server, and leaves its Alt-Svc alone."""
-    with Client(versions=("h2", "h1"), verify=str(server.ca), timeout=20.0) as made:
-        yield made
-
-
-VERSIONS = ("h1", "h1s", "h2c", "h2", "h3")
+    return make_client(versions=("h2", "h1"), verify=str(server.ca))
 
 
 @pytest.fixture(params=VERSIONS)
-def each(request: pytest.FixtureRequest, server: Peer) -> Iterator[tuple[Client, str, str]]:
+def each(request: pytest.FixtureRequest, make_client: MakeClient, server: Peer) -> Each:
     """For every version: a client that speaks it alone, its name, and the server's base URL."""
     listener: str = request.param
     version = listener[:2]
-    with Client(versions=(version,), verify=str(server.ca), timeout=20.0) as made:
-        yield made, version, server.bases[listener]
+    made = make_client(versions=(version,), verify=str(server.ca))
+    return made, version, server.bases[listener]

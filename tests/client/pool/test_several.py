@@ -1,10 +1,9 @@
-"""Many requests from one thread."""
+"""`get_all`: many requests from one thread. Only `Client` has it: asyncio has `gather`."""
 
 from __future__ import annotations
 
 import itertools
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlsplit
 
 import pytest
@@ -19,9 +18,14 @@ from trilane.client.pool import Client
 Each = tuple[Client, str, str]
 
 
+@pytest.fixture
+def kind() -> str:
+    return "blocking"
+
+
 def test_responses_come_in_order(each: Each) -> None:
     client, version, base = each
-    sizes = [(number * 37) % 3000 for number in range(500)]
+    sizes = [(number * 37) % 3000 for number in range(200)]
     responses = list(client.get_all(f"{base}/bytes/{size}" for size in sizes))
     assert [len(response.content) for response in responses] == sizes
     assert {response.version for response in responses} == {version}
@@ -34,10 +38,10 @@ def test_one_connection_for_all(server: Peer) -> None:
     assert port is not None
     with (
         CountingRelay(port) as relay,
-        Client(versions=("h2", "h1"), verify=str(server.ca), timeout=30.0) as client,
+        Client(versions=("h2", "h1"), verify=str(server.ca), timeout=60.0) as client,
     ):
         through = url.replace(str(port), str(relay.port))
-        assert all(r.content == b"hello world" for r in client.get_all([through] * 1000))
+        assert all(r.content == b"hello world" for r in client.get_all([through] * 500))
         assert relay.tcp == 1
 
 
@@ -54,8 +58,8 @@ def test_urls_are_taken_as_they_are_sent(each: Each) -> None:
 
 def test_large_responses_do_not_stall_each_other(each: Each) -> None:
     client, _, base = each
-    responses = client.get_all([f"{base}/bytes/1m"] * 20)
-    assert [len(response.content) for response in responses] == [1 << 20] * 20
+    responses = client.get_all([f"{base}/bytes/1m"] * 8)
+    assert [len(response.content) for response in responses] == [1 << 20] * 8
 
 
 def test_several_origins(client: Client, server: Peer) -> None:
@@ -64,7 +68,7 @@ def test_several_origins(client: Client, server: Peer) -> None:
 
 
 def test_its_own_requests_may_take_all_the_room(server: Peer) -> None:
-    with Client(max_connections=1, timeout=10.0) as client:
+    with Client(max_connections=1, timeout=60.0) as client:
         assert len(list(client.get_all([server.url("h1")] * 20))) == 20
 
 
@@ -72,20 +76,20 @@ def test_threads_each_with_many(client: Client, server: Peer) -> None:
     counts: list[int] = []
 
     def run() -> None:
-        counts.append(len(list(client.get_all([server.url("h2")] * 500))))
+        counts.append(len(list(client.get_all([server.url("h2")] * 100))))
 
     threads = [threading.Thread(target=run) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
-    assert counts == [500] * 8
+        thread.join()
+    assert counts == [100] * 8
 
 
 def test_goaway_and_refusals_are_not_seen() -> None:
     for script in (h2_chaos.goaway_each(7), h2_chaos.reset_each(3, 7)):
         with (
-            Client(versions=("h2",), timeout=10.0) as client,
+            Client(versions=("h2",), timeout=60.0) as client,
             chaos.serve(script) as server,
         ):
             assert {r.content for r in client.get_all([server.base] * 60)} == {b"hello world"}
@@ -105,21 +109,10 @@ def test_an_error_ends_the_iteration(each: Each) -> None:
 def test_options_hold_for_all(each: Each) -> None:
     client, _, base = each
     urls = [f"{base}/headers"] * 3
-    for response in client.get_all(urls, headers={"X-Mine": "1"}, timeout=5.0):
+    for response in client.get_all(urls, headers={"X-Mine": "1"}, timeout=60.0):
         assert "x-mine" in response.text.lower()
 
 
 def test_more_than_the_server_has_streams(each: Each) -> None:
     client, _, base = each
-    assert {r.status for r in client.get_all([f"{base}/hello"] * 3000, ahead=2000)} == {200}
-
-
-def test_more_threads_than_the_server_has_streams(nginx_peer: Peer, server: Peer) -> None:
-    for peer, version in ((nginx_peer, "h2"), (server, "h3")):
-        with (
-            Client(versions=(version,), verify=str(peer.ca), timeout=60.0) as client,
-            ThreadPoolExecutor(300) as threads,
-        ):
-            responses = threads.map(client.get, [peer.url(version)] * 3000)
-            assert {response.status for response in responses} == {200}
-            assert len(client.connections) <= 4
+    assert {r.status for r in client.get_all([f"{base}/hello"] * 1500, ahead=1200)} == {200}

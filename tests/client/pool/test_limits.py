@@ -1,0 +1,162 @@
+"""How long each kind of wait may take, and what is waited for before content is sent."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from client.face import AnyClient, MakeClient
+from client.waits import until
+from peers import chaos
+from trilane.client import errors
+from trilane.client.timeouts import Timeouts
+
+from .conftest import PATIENCE_S
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\nhello world"
+
+
+@pytest.fixture
+def one(make_client: MakeClient) -> AnyClient:
+    return make_client()
+
+
+def test_a_read_timeout(one: AnyClient) -> None:
+    with chaos.serve(chaos.silent) as server:
+        with pytest.raises(errors.ReadTimeout):
+            one.get(server.base, timeout=Timeouts(read=0.2))
+        until(lambda: one.connections == [])
+
+
+def test_a_read_timeout_in_the_content(one: AnyClient) -> None:
+    with chaos.serve(chaos.answer(OK[:-6])) as server:
+        # The head has to come within the limit; where it is late, there is nothing to be seen.
+        with one.stream("GET", server.base) as response:
+            assert response.read(5) == b"hello"
+        with pytest.raises(errors.ReadTimeout):
+            one.get(server.base, timeout=Timeouts(read=0.2))
+        until(lambda: one.connections == [])
+
+
+def test_a_connect_timeout_in_the_handshake(one: AnyClient) -> None:
+    with chaos.serve(chaos.silent) as server, pytest.raises(errors.ConnectTimeout):
+        one.get(server.base.replace("http:", "https:"), timeout=Timeouts(connect=0.3))
+
+
+def test_a_write_timeout(one: AnyClient) -> None:
+    with chaos.serve(chaos.silent) as server, pytest.raises(errors.WriteTimeout):
+        one.post(server.base, bytes(64 << 20), timeout=Timeouts(write=0.3))
+
+
+async def _too_large(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Answers before the content has come, and takes no more of it."""
+    await chaos.request(reader)
+    writer.write(b"HTTP/1.1 413 Too Large\r\nConnection: close\r\nContent-Length: 2\r\n\r\nno")
+    await chaos.forever()
+
+
+def test_an_early_answer_is_the_response(one: AnyClient) -> None:
+    with chaos.serve(_too_large) as server:
+        response = one.post(server.base, bytes(8 << 20), timeout=Timeouts(write=1.0))
+        assert (response.status, response.content) == (413, b"no")
+        until(lambda: one.connections == [])
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Content waits for the server's consent, however busy the machine is."""
+    _wait_for_consent(monkeypatch, PATIENCE_S)
+
+
+def _wait_for_consent(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    for module in ("sending", "aio.uploading"):
+        monkeypatch.setattr(f"trilane.client.{module}.CONTINUE_S", seconds)
+
+
+@pytest.mark.usefixtures("patient")
+def test_100_continue_is_waited_for(one: AnyClient) -> None:
+    order: list[str] = []
+
+    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        assert b"expect: 100-continue" in head.lower()
+        order.append("head")
+        # Early hints are no consent: who took them for it would send now.
+        writer.write(b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n")
+        await writer.drain()
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert not reader._buffer  # type: ignore[attr-defined]
+        order.append("consent")
+        writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        assert await reader.readexactly(5) == b"hello"
+        order.append("content")
+        writer.write(OK)
+
+    with chaos.serve(script) as server:
+        response = one.post(server.base, b"hello", expect_continue=True)
+    assert response.content == b"hello world"
+    assert order == ["head", "consent", "content"]
+    assert response.informational == [(103, [("Link", "</a>")]), (100, [])]
+
+
+def test_100_continue_that_never_comes(one: AnyClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    _wait_for_consent(monkeypatch, 0.05)
+
+    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await chaos.request(reader)
+        assert await reader.readexactly(5) == b"hello"
+        writer.write(OK)
+        await chaos.forever()
+
+    with chaos.serve(script) as server:
+        headers = {"Expect": "100-continue"}
+        assert one.post(server.base, b"hello", headers=headers).content == b"hello world"
+
+
+@pytest.mark.usefixtures("patient")
+def test_the_clients_own_fields_say_how_to_send_too(make_client: MakeClient) -> None:
+    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        assert b"content-length" not in head.lower()
+        writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        assert await reader.readexactly(15) == b"5\r\nhello\r\n0\r\n\r\n"
+        writer.write(OK)
+
+    client = make_client(headers={"Expect": "100-continue", "Transfer-Encoding": "chunked"})
+    with chaos.serve(script) as server:
+        assert client.post(server.base, b"hello").content == b"hello world"
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_refusal_instead_of_100_continue(one: AnyClient) -> None:
+    seen: list[bytes] = []
+
+    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await chaos.request(reader)
+        writer.write(b"HTTP/1.1 417 No\r\nContent-Length: 0\r\n\r\n")
+        seen.append(await reader.read(100))
+
+    with chaos.serve(script) as server:
+        assert one.post(server.base, b"hello", expect_continue=True).status == 417
+        until(lambda: one.connections == [])
+    assert seen in ([], [b""])
+
+
+def test_trailers_both_ways(one: AnyClient) -> None:
+    seen: list[bytes] = []
+
+    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await chaos.request(reader)
+        seen.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        writer.write(b"5\r\nhello\r\n0\r\nX-Sum: 1\r\nX-Sum: 2\r\n\r\n")
+        await chaos.forever()
+
+    with chaos.serve(script) as server:
+        response = one.post(server.base, b"content", trailers=[("x-check", "yes")])
+    assert response.content == b"hello"
+    assert response.trailers["x-sum"] == "1, 2"
+    assert response.trailers.get_all("X-Sum") == ["1", "2"]
+    assert seen == [b"7\r\ncontent\r\n0\r\nx-check: yes\r\n\r\n"]

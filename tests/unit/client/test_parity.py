@@ -1,0 +1,95 @@
+"""`Client` and `AsyncClient` have the same face, but for what is named here."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from trilane.client.aio.client import AsyncClient, AsyncOptions
+from trilane.client.aio.response import AsyncResponse
+from trilane.client.answer import Response
+from trilane.client.pool import Client, Options
+
+# What asyncio calls otherwise, or has in its own way.
+RENAMED = {
+    "aiter_bytes": "iter_bytes",
+    "aiter_raw": "iter_raw",
+    "aiter_lines": "iter_lines",
+    "__aiter__": "__iter__",
+    "__aenter__": "__enter__",
+    "__aexit__": "__exit__",
+}
+ONLY_BLOCKING = {
+    # `asyncio.gather` does it.
+    "get_all",
+    # Reads that wait inside of somebody else's call.
+    "readinto",
+    # A finaliser may run in any thread, and connections belong to the loop's.
+    "__del__",
+}
+ONLY_ASYNCHRONOUS = {
+    # What waits is awaited: reading all of the content, and the end of what is closed.
+    "aread",
+    "aclose",
+    # For adapters to libraries that show them.
+    "peer",
+    "local",
+    "tls_info",
+}
+# Tasks under way can be awaited before `close`, so an `AsyncClient` always aborts them.
+PARAMETERS_ONLY_BLOCKING = {("close", "abort")}
+# 1xx responses are told as they come where a thread waits for them; else `informational` has them.
+OPTIONS_ONLY_BLOCKING = {"on_informational"}
+PAIRS = [(Client, AsyncClient), (Response, AsyncResponse)]
+
+
+def _face(of: type) -> dict[str, Any]:
+    """Its public members and its protocols, by the blocking name."""
+    found = {
+        RENAMED.get(name, name): value
+        for name, value in vars(of).items()
+        if not name.startswith("_") or (name in RENAMED or name in RENAMED.values())
+    }
+    # Set in `__init__` of the one, computed by the other.
+    slots = (name for name in vars(of).get("__slots__", ()) if not name.startswith("_"))
+    return found | dict.fromkeys(slots)
+
+
+@pytest.mark.parametrize(("blocking", "asynchronous"), PAIRS)
+def test_the_same_names(blocking: type, asynchronous: type) -> None:
+    one, other = set(_face(blocking)), set(_face(asynchronous))
+    assert one - other <= ONLY_BLOCKING
+    assert other - one <= ONLY_ASYNCHRONOUS
+
+
+@pytest.mark.parametrize(("blocking", "asynchronous"), PAIRS)
+def test_the_same_parameters(blocking: type, asynchronous: type) -> None:
+    other = _face(asynchronous)
+    for name, member in _face(blocking).items():
+        if not inspect.isfunction(member) or name in ONLY_BLOCKING:
+            continue
+        missing = {given for method, given in PARAMETERS_ONLY_BLOCKING if method == name}
+        wanted = {key: each for key, each in _parameters(member).items() if key not in missing}
+        assert wanted == _parameters(other[name]), name
+
+
+def test_the_same_settings() -> None:
+    assert _parameters(Client.__init__) == _parameters(AsyncClient.__init__)
+
+
+def test_the_same_options() -> None:
+    assert Options.__annotations__.keys() - AsyncOptions.__annotations__.keys() == (
+        OPTIONS_ONLY_BLOCKING
+    )
+    assert AsyncOptions.__annotations__.keys() <= Options.__annotations__.keys()
+
+
+def _parameters(function: Any) -> Mapping[str, tuple[object, object]]:
+    """Kind and default of each; types differ, where asynchronous iterables are taken too."""
+    return {
+        name: (parameter.kind, parameter.default)
+        for name, parameter in inspect.signature(function).parameters.items()
+    }
