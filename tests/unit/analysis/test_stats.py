@@ -2,10 +2,13 @@ from __future__ import annotations
 
 import itertools
 import math
-import random
+from random import Random
+from typing import get_args
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
 from trilane.lab.analysis import stats
@@ -29,31 +32,37 @@ def test_hodges_lehmann_hardly_moves_for_one_outlier() -> None:
 
 
 def test_signed_rank_is_exact_for_the_smallest_samples() -> None:
-    assert stats.signed_rank(floats(1, 2, 3, 4, 5, 6), "two-sided", 0) == pytest.approx(2 / 2**6)
-    assert stats.signed_rank(floats(1, 2, 3, 4, 5, 6), "greater", 0) == pytest.approx(1 / 2**6)
+    assert stats.signed_rank(floats(1, 2, 3, 4, 5, 6), "two-sided") == pytest.approx(2 / 2**6)
+    assert stats.signed_rank(floats(1, 2, 3, 4, 5, 6), "greater") == pytest.approx(1 / 2**6)
     # W+ = 6 of 21: P(W+ <= 6) = 14/64 by counting the sets of {1..6} with sum <= 6.
-    assert stats.signed_rank(floats(1, 2, 3, -4, -5, -6), "less", 0) == pytest.approx(14 / 64)
+    assert stats.signed_rank(floats(1, 2, 3, -4, -5, -6), "less") == pytest.approx(14 / 64)
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_signed_rank_with_ties_equals_counting_all_sign_flips(seed: int) -> None:
-    chance = random.Random(seed)
-    differences = floats(*(chance.choice([-2, -1, 1, 2, 3]) for _ in range(7)))
+@given(st.lists(st.integers(-4, 4).filter(bool), min_size=1, max_size=8))
+def test_signed_rank_with_ties_equals_counting_all_sign_flips(values: list[int]) -> None:
+    differences = floats(*values)
     ranks = scipy_stats.rankdata(np.abs(differences))
     seen = ranks[differences > 0].sum()
-    sums = [
-        sum(rank for rank, positive in zip(ranks, flips, strict=True) if positive)
-        for flips in itertools.product((False, True), repeat=len(ranks))
-    ]
-    below = sum(total <= seen + 1e-9 for total in sums) / len(sums)
-    above = sum(total >= seen - 1e-9 for total in sums) / len(sums)
-    assert stats.signed_rank(differences, "two-sided", 0) == pytest.approx(
-        min(1.0, 2 * min(below, above))
-    )
+    flips = np.array(list(itertools.product((0, 1), repeat=len(ranks))))
+    sums = flips @ ranks
+    below, above = float(np.mean(sums <= seen + 1e-9)), float(np.mean(sums >= seen - 1e-9))
+    assert stats.signed_rank(differences, "less") == pytest.approx(below)
+    assert stats.signed_rank(differences, "greater") == pytest.approx(above)
+    both = min(1.0, 2 * min(below, above))
+    assert stats.signed_rank(differences, "two-sided") == pytest.approx(both)
+
+
+@pytest.mark.parametrize("count", [1, 2, 6, 7, 20, 60])
+def test_signed_rank_without_ties_is_that_of_scipy(count: int) -> None:
+    differences = np.random.default_rng(count).normal(0.3, 1, count)
+    for alternative in get_args(stats.Alternative):
+        expected = scipy_stats.wilcoxon(differences, alternative=alternative, method="exact")
+        found = stats.signed_rank(differences, alternative)
+        assert found == pytest.approx(expected.pvalue, rel=1e-9)
 
 
 def test_signed_rank_of_no_difference_at_all_is_one() -> None:
-    assert stats.signed_rank(floats(0, 0, 0, 0), "two-sided", 0) == 1.0
+    assert stats.signed_rank(floats(0, 0, 0, 0), "two-sided") == 1.0
 
 
 def test_holm_matches_a_hand_computed_table() -> None:
@@ -92,9 +101,8 @@ def test_bootstrap_interval_holds_the_centre_and_stays_inside_the_data() -> None
 
 @pytest.mark.parametrize("blocks", [6, 7, 20])
 def test_bootstrap_interval_covers_the_truth_about_as_often_as_it_says(
-    blocks: int, monkeypatch: pytest.MonkeyPatch
+    blocks: int,
 ) -> None:
-    monkeypatch.setattr(stats, "RESAMPLES", 999)
     rng = np.random.default_rng(blocks)
     trials = 150
     covered = 0
@@ -108,8 +116,8 @@ def test_bootstrap_interval_covers_the_truth_about_as_often_as_it_says(
 
 def test_equivalence_is_shown_inside_the_margin_only() -> None:
     near = floats(0.001, -0.002, 0.003, 0.004, -0.005, 0.006, 0.002)
-    assert stats.equivalence(near, 0.05, 0) == pytest.approx(1 / 2**7)
-    assert stats.equivalence(near + math.log(1.2), 0.05, 0) > 0.5
+    assert stats.equivalence(near, 0.05) == pytest.approx(1 / 2**7)
+    assert stats.equivalence(near + math.log(1.2), 0.05) > 0.5
 
 
 def judge(samples: stats.Floats, **changes: object) -> stats.Comparison:
@@ -162,10 +170,7 @@ def test_comparisons_without_enough_blocks_are_left_open() -> None:
     assert found[1].p_holm == found[1].p
 
 
-def test_identical_arms_are_told_apart_no_more_often_than_alpha(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(stats, "RESAMPLES", 999)
+def test_identical_arms_are_told_apart_no_more_often_than_alpha() -> None:
     rng = np.random.default_rng(7)
     races = 300
     wrong = 0
@@ -178,6 +183,52 @@ def test_identical_arms_are_told_apart_no_more_often_than_alpha(
         wrong += any(f is not None and f.finding in ("higher", "lower") for f in found)
     # Binomial(300, 0.05) exceeds 24 with probability 0.02; the seed makes the count a constant.
     assert wrong <= 24
+
+
+MANY = st.lists(st.floats(0.001, 1000), min_size=2, max_size=12)
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=20))
+def test_the_median_is_that_of_numpy(values: list[float]) -> None:
+    assert stats.median(floats(*values)) == np.median(floats(*values))
+
+
+@given(st.lists(st.tuples(st.floats(0.001, 1000), st.floats(0.001, 1000))), st.floats(0.001, 1000))
+def test_log_ratios_know_no_scale_and_change_their_sign_with_the_sides(
+    pairs: list[tuple[float, float]], scale: float
+) -> None:
+    first, second = floats(*(a for a, _ in pairs)), floats(*(b for _, b in pairs))
+    found = stats.log_ratios(first, second)
+    assert stats.log_ratios(first * scale, second * scale) == pytest.approx(found, abs=1e-9)
+    assert stats.log_ratios(second, first) == pytest.approx(-found, abs=1e-9)
+
+
+@given(st.lists(MANY, min_size=1, max_size=3), st.floats(0.01, 0.5))
+@settings(max_examples=30)
+def test_the_sides_of_comparisons_may_be_swapped(many: list[list[float]], margin: float) -> None:
+    pairs = [np.log(floats(*values)) for values in many]
+    options = {"floor": None, "margin": margin, "seed": 1, "valid": [True] * len(pairs)}
+    forth = stats.compare(pairs, **options)  # type: ignore[arg-type]
+    back = stats.compare([-pair for pair in pairs], **options)  # type: ignore[arg-type]
+    turned = {"higher": "lower", "lower": "higher"}
+    for one, other in zip(forth, back, strict=True):
+        assert one is not None
+        assert other is not None
+        assert one.low <= one.ratio <= one.high
+        assert other.ratio == pytest.approx(1 / one.ratio)
+        assert (other.low, other.high) == pytest.approx((1 / one.high, 1 / one.low))
+        assert (other.p, other.p_holm) == (one.p, one.p_holm)
+        assert other.finding == turned.get(one.finding, one.finding)
+
+
+@given(st.lists(st.floats(0, 1), max_size=8), st.randoms(use_true_random=False))
+def test_holm_keeps_the_order_and_raises_every_p(values: list[float], chance: Random) -> None:
+    adjusted = stats.holm(values)
+    both = list(zip(values, adjusted, strict=True))
+    assert all(p <= more <= 1 for p, more in both)
+    assert [more for _, more in sorted(both)] == sorted(adjusted)
+    chance.shuffle(both)
+    assert sorted(stats.holm([p for p, _ in both])) == sorted(adjusted)
 
 
 def test_log_ratios_leave_out_blocks_without_both_values() -> None:

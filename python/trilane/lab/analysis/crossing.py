@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from trilane.lab.analysis import stats
 from trilane.lab.analysis.measures import Json
-from trilane.lab.analysis.stats import RESAMPLES, Floats, hodges_lehmann
+from trilane.lab.analysis.stats import Floats, hodges_lehmann
 
 # The interval is told when nearly every resample crosses; otherwise the crossing is not sure.
 _SURE = 0.975
@@ -46,13 +47,15 @@ def find(values: Sequence[float], log_ratios: Sequence[Floats], seed: int) -> Cr
     centres = [float(hodges_lehmann(ratios)) for _, ratios in usable]
     drawn = np.stack(
         [
-            hodges_lehmann(ratios[rng.integers(0, len(ratios), size=(RESAMPLES, len(ratios)))])
+            hodges_lehmann(
+                ratios[rng.integers(0, len(ratios), size=(stats.RESAMPLES, len(ratios)))]
+            )
             for _, ratios in usable
         ]
     )
     found = [root for column in drawn.T if (root := _root(scale, column)) is not None]
     at = _root(scale, np.asarray(centres))
-    share = len(found) / RESAMPLES
+    share = len(found) / stats.RESAMPLES
     if at is None or share < _SURE:
         return Crossing(None if at is None else math.exp(at), None, None, share)
     low, high = np.quantile(found, [_LOW, _HIGH])

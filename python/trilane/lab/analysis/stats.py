@@ -10,8 +10,8 @@ Interval
     so its percentiles are widened as Hesterberg (2015, "What Teachers Should Know About the
     Bootstrap") derives: alpha/2 becomes Phi(-sqrt(n / (n - 1)) * t(alpha/2, n - 1)).
 Test
-    Exact Wilcoxon signed-rank; with ties or zeros (histogram buckets make them) the exact
-    permutation distribution. Holm's step-down over the comparisons of one measure.
+    Exact Wilcoxon signed-rank, with mid-ranks where histogram buckets make ties; zeros are left
+    out. Holm's step-down over the comparisons of one measure.
 No difference
     Two one-sided signed-rank tests against a margin (TOST), Holm over the same family.
 
@@ -25,6 +25,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -33,12 +34,11 @@ from scipy import stats
 
 Floats: TypeAlias = NDArray[np.float64]
 Finding: TypeAlias = Literal["higher", "lower", "no_difference", "undecided", "invalid"]
+Alternative: TypeAlias = Literal["two-sided", "less", "greater"]
 Statistic: TypeAlias = Callable[[Floats], Floats]
 
 ALPHA = 0.05
 RESAMPLES = 9_999
-# Exact enumeration of sign flips doubles per block; beyond this the permutations are sampled.
-_EXACT_BLOCKS = 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +70,12 @@ def blocks_needed(comparisons: int, alpha: float = ALPHA) -> int:
 
 
 def median(samples: Floats) -> Floats:
-    """Median over the last axis."""
-    return np.asarray(np.median(samples, axis=-1), dtype=np.float64)
+    """Median over the last axis of samples without NaN."""
+    # NumPy's own selects with partition, several times slower than its vectorised sort.
+    ordered = np.sort(samples, axis=-1)
+    count = samples.shape[-1]
+    middle = ordered[..., (count - 1) // 2] + ordered[..., count // 2]
+    return np.asarray(middle / 2, dtype=np.float64)
 
 
 def hodges_lehmann(samples: Floats) -> Floats:
@@ -92,28 +96,36 @@ def bootstrap(samples: Floats, statistic: Statistic, seed: int) -> Interval | No
     return Interval(float(statistic(samples)), float(low), float(high))
 
 
-def signed_rank(
-    differences: Floats, alternative: Literal["two-sided", "less", "greater"], seed: int
-) -> float:
+def signed_rank(differences: Floats, alternative: Alternative) -> float:
     """p of the Wilcoxon signed-rank test that `differences` centre on zero."""
     moved = differences[differences != 0]
     if len(moved) == 0:
         return 1.0
-    tied = len(np.unique(np.abs(moved))) < len(moved)
-    if not tied:
-        return float(stats.wilcoxon(moved, alternative=alternative, method="exact").pvalue)
-    resamples = 2 ** len(moved) if len(moved) <= _EXACT_BLOCKS else RESAMPLES
-    method = stats.PermutationMethod(n_resamples=resamples, rng=np.random.default_rng(seed))
-    return float(stats.wilcoxon(moved, alternative=alternative, method=method).pvalue)
+    # Mid-ranks are whole or half: twice as much of each is whole.
+    ranks = np.rint(2 * stats.rankdata(np.abs(moved))).astype(np.int64)
+    seen = int(ranks[moved > 0].sum())
+    chances = _rank_sums(tuple(sorted(ranks.tolist())))
+    below, above = float(chances[: seen + 1].sum()), float(chances[seen:].sum())
+    if alternative == "two-sided":
+        return min(1.0, 2 * min(below, above))
+    return below if alternative == "less" else above
 
 
-def equivalence(log_ratios: Floats, margin: float, seed: int) -> float:
+@lru_cache(maxsize=64)
+def _rank_sums(ranks: tuple[int, ...]) -> Floats:
+    """The chance of each sum of ranks when every rank is in it or not, as a coin falls."""
+    chances = np.zeros(sum(ranks) + 1)
+    chances[0] = 1.0
+    for rank in ranks:
+        chances[rank:] = (chances[rank:] + chances[:-rank]) / 2
+        chances[:rank] /= 2
+    return chances
+
+
+def equivalence(log_ratios: Floats, margin: float) -> float:
     """p of TOST: small when the ratio lies between 1 / (1 + margin) and 1 + margin."""
     bound = math.log1p(margin)
-    return max(
-        signed_rank(log_ratios + bound, "greater", seed),
-        signed_rank(log_ratios - bound, "less", seed),
-    )
+    return max(signed_rank(log_ratios + bound, "greater"), signed_rank(log_ratios - bound, "less"))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -153,9 +165,9 @@ def compare(
     the centre lies beyond the noise floor. None stands for a comparison with fewer than two blocks.
     """
     judged = [index for index, samples in enumerate(pairs) if len(samples) >= 2]
-    two_sided = [signed_rank(pairs[index], "two-sided", seed) for index in judged]
+    two_sided = [signed_rank(pairs[index], "two-sided") for index in judged]
     adjusted = dict(zip(judged, zip(two_sided, holm(two_sided), strict=True), strict=True))
-    tost = holm([equivalence(pairs[index], margin, seed) for index in judged])
+    tost = holm([equivalence(pairs[index], margin) for index in judged])
     equal = dict(zip(judged, tost, strict=True))
     found: list[Comparison | None] = []
     for index, samples in enumerate(pairs):

@@ -31,7 +31,7 @@ import numpy as np
 from scipy import stats as scipy_stats
 
 from trilane.lab.analysis import stats
-from trilane.lab.analysis.stats import ALPHA, RESAMPLES, Finding, Floats, Interval
+from trilane.lab.analysis.stats import ALPHA, Finding, Floats, Interval
 
 # With ties the permutations are enumerated up to this many (8 against 8), then sampled.
 _EXACT_PERMUTATIONS = 12_870
@@ -87,12 +87,12 @@ def interval(a: Floats, b: Floats, seed: int) -> Interval | None:
     rng = np.random.default_rng(seed)
     step = max(1, _CHUNK // (len(a) * len(b)))
     drawn = []
-    for start in range(0, RESAMPLES, step):
-        rows = min(step, RESAMPLES - start)
+    for start in range(0, stats.RESAMPLES, step):
+        rows = min(step, stats.RESAMPLES - start)
         first = a[rng.integers(0, len(a), size=(rows, len(a)))]
         second = b[rng.integers(0, len(b), size=(rows, len(b)))]
         differences = second[:, :, None] - first[:, None, :]
-        drawn.append(np.median(differences.reshape(rows, -1), axis=-1))
+        drawn.append(stats.median(differences.reshape(rows, -1)))
     low, high = np.quantile(np.concatenate(drawn), [tail, 1 - tail])
     return Interval(centre, float(low), float(high))
 
@@ -109,7 +109,7 @@ def rank_sum(
         return float(scipy_stats.mannwhitneyu(b, a, alternative=alternative, method=method).pvalue)
     permutations = math.comb(len(joined), len(a))
     method_ties = scipy_stats.PermutationMethod(
-        n_resamples=permutations if permutations <= _EXACT_PERMUTATIONS else RESAMPLES,
+        n_resamples=permutations if permutations <= _EXACT_PERMUTATIONS else stats.RESAMPLES,
         rng=np.random.default_rng(seed),
     )
     return float(scipy_stats.mannwhitneyu(b, a, alternative=alternative, method=method_ties).pvalue)
