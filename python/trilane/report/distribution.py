@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from hdrh.histogram import HdrHistogram
 
 from trilane.lab.analysis.measures import Json
@@ -70,12 +71,23 @@ def quantile_bands(runs: Sequence[Json]) -> list[Band]:
     percentiles = [100 * q for q in quantiles if fewest * (1 - q) >= _SAMPLES]
     if not percentiles:
         return []
-    found = [histogram.get_percentile_to_value_dict(percentiles) for histogram in histograms]
+    found = [_at(histogram, percentiles) for histogram in histograms]
     bands = []
-    for percentile in percentiles:
-        values = [values[percentile] * SECONDS_PER_UNIT for values in found]
+    for percentile, units in zip(percentiles, zip(*found, strict=True), strict=True):
+        values = [value * SECONDS_PER_UNIT for value in units]
         bands.append(Band(percentile / 100, statistics.median(values), min(values), max(values)))
     return bands
+
+
+def _at(histogram: HdrHistogram, percentiles: Sequence[float]) -> list[int]:
+    """Values at these percentiles, as `get_value_at_percentile` tells one after a long walk."""
+    totals = np.cumsum(np.array(histogram.counts))
+    targets = [histogram.get_target_count_at_percentile(percentile) for percentile in percentiles]
+    places = np.searchsorted(totals, targets).tolist()
+    return [
+        histogram.get_highest_equivalent_value(histogram.get_value_from_index(place))
+        for place in places
+    ]
 
 
 def _reported(runs: Sequence[Json]) -> list[Band]:

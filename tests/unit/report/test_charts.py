@@ -8,8 +8,10 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
+import altair as alt
 import numpy as np
 import pytest
+from jsonschema import ValidationError
 
 from synthetic import labs, races
 from trilane.lab.analysis import comparison
@@ -74,6 +76,25 @@ def legends(spec: Any) -> list[dict[str, Any]]:
         if isinstance(channel, dict) and channel.get("legend")
     ]
     return found + [one for layer in spec.get("layer", []) for one in legends(layer)]
+
+
+@pytest.mark.parametrize("name", ["race", "bookstore", "strategies", "versions"])
+def test_every_chart_follows_the_schema_of_vega_lite(name: str) -> None:
+    for chart in drawn(name).values():
+        # Those of the second and third point of a sweep are made as those of the first.
+        if not chart.name.startswith(("at2-", "at3-")):
+            check(chart.spec)
+
+
+def test_a_chart_that_does_not_follow_the_schema_is_seen() -> None:
+    spoilt = copy.deepcopy(drawn("race")["ratios"].spec)
+    spoilt["layer"][0]["mark"] = {"type": "squiggle"}
+    with pytest.raises(ValidationError, match="squiggle"):
+        check(spoilt)
+
+
+def check(spec: dict[str, Any]) -> None:
+    (alt.LayerChart if "layer" in spec else alt.Chart).validate(spec)
 
 
 @pytest.mark.parametrize("name", ["race", "bookstore", "strategies", "versions"])
@@ -176,7 +197,9 @@ def test_delays_are_swept_in_milliseconds() -> None:
     made["crossings"] = []
     for point, value in zip(made["points"], made["sweep"]["values"], strict=True):
         point["value"] = value
-    sweep = next(c for c in charts.charts(made) if c.name == "sweep-elapsed_s")
+    found = charts.of_sweep(made)
+    assert found is not None
+    sweep = next(chart for chart in found.shown if chart.name == "sweep-elapsed_s")
     assert {row["value"] for row in rows(sweep)} == {0.0, 10.0, 100.0}
     assert any(
         channel.get("title") == "round-trip time (ms)" for _, channel in channels(sweep.spec)

@@ -122,6 +122,14 @@ def test_quantiles_stop_where_samples_run_out() -> None:
     assert middle.median == pytest.approx(0.001, rel=0.05)
 
 
+def test_quantiles_are_those_of_the_histogram_itself() -> None:
+    run = runs.run("h1", p50=0.001, histogram=True)
+    itself = distribution.decode(run)
+    assert itself is not None
+    for band in distribution.quantile_bands([run]):
+        assert band.median == itself.get_value_at_percentile(100 * band.q) * 1e-9
+
+
 def test_bands_hold_the_lowest_and_highest_run() -> None:
     three = [runs.run("h1", p50=p50, histogram=True) for p50 in (0.001, 0.002, 0.004)]
     for band in distribution.quantile_bands(three):
