@@ -5,50 +5,35 @@ What needs one belongs to `tests/client`, `tests/lab` or `tests/e2e`; `make chec
 
 from __future__ import annotations
 
-import socket
-import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from trilane.lab.analysis import stats
+from unit import guard
 
-_FORBIDDEN = frozenset(
-    {"subprocess.Popen", "os.system", "os.fork", "os.forkpty", "os.posix_spawn", "os.exec"}
-    | {"socket.connect", "socket.bind", "socket.sendto", "socket.getaddrinfo"}
-)
-_running: str | None = None
-
-
-def _watch(event: str, arguments: tuple[Any, ...]) -> None:
-    if _running is None or event not in _FORBIDDEN:
-        return
-    if event.startswith("socket.") and _is_local(arguments):
-        return
-    raise AssertionError(f"{event} in tests/unit, by {_running}")
-
-
-def _is_local(arguments: tuple[Any, ...]) -> bool:
-    """Whether it is a socket between parts of this process."""
-    return isinstance(arguments[0], socket.socket) and arguments[0].family == socket.AF_UNIX
-
-
-# An audit hook cannot be taken away again; it rests between tests.
-sys.addaudithook(_watch)
+HERE = Path(__file__).parent
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Any:
-    global _running  # noqa: PLW0603 - the hook is called by the interpreter, with nothing of ours
-    _running = item.nodeid
-    try:
+    # pytest calls this for the tests of other folders, too.
+    if HERE not in item.path.parents:
         return (yield)
-    finally:
-        _running = None
+    with guard.watching(item.nodeid):
+        return (yield)
 
 
-@pytest.fixture(autouse=True, scope="session")
+@pytest.fixture(autouse=True)
+def _nothing_was_refused() -> Iterator[None]:
+    guard.caught.clear()
+    yield
+    assert guard.caught == []
+
+
+@pytest.fixture(autouse=True, scope="module")
 def _fewer_resamples() -> Iterator[None]:
     """Coarser percentiles of bootstraps, in a tenth of the time."""
     with pytest.MonkeyPatch.context() as patched:

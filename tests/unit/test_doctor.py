@@ -5,9 +5,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import stat
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +13,7 @@ import pytest
 
 from synthetic import folders
 from trilane.cli import run as command
-from trilane.lab.machine import doctor, doctor_machine, doctor_tools
+from trilane.lab.machine import doctor, doctor_machine
 from trilane.lab.machine.host import Check, Host
 
 FACTORS = {"h1": 1.0, "h2": 1.5}
@@ -28,6 +25,8 @@ def trilane(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Trilane:
     monkeypatch.setenv("COLUMNS", "200")
+    # Programs are asked for their versions in tests/lab.
+    monkeypatch.setattr(Host, "version", lambda _host, _program, *_arguments: "1.2.3")
 
     def call(*arguments: str, at: Path = tmp_path) -> tuple[int, str, str]:
         code = command(["doctor", *arguments, "--state", str(at)])
@@ -125,41 +124,6 @@ def test_a_machine_that_shows_nothing_is_no_error(tmp_path: Path) -> None:
     assert "client ports" not in checks
 
 
-def program(folder: Path, name: str, script: str) -> None:
-    folder.mkdir(exist_ok=True)
-    file = folder / name
-    file.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
-    file.chmod(file.stat().st_mode | stat.S_IXUSR)
-
-
-def test_programs_are_found_and_asked_for_their_version(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path / "path"))
-    program(tmp_path / "bin", "uv", "echo uv 9.8.7")
-    program(tmp_path / "path", "wrk", "echo wrk 4.1.0 [epoll] >&2; exit 1")
-    program(tmp_path / "path", "go", "exit 1")
-    checks = {check.name: check for check in doctor_tools.checks(host(tmp_path, {}))}
-    assert (checks["uv"].status, checks["uv"].value) == ("ok", "9.8.7")
-    assert (checks["wrk"].status, checks["wrk"].value) == ("ok", "4.1.0")
-    assert checks["Go"].status == "warning"
-    assert "does not tell its version" in checks["Go"].value
-    assert checks["nginx"].status == "missing"
-    assert checks["nginx"].fix
-    assert checks[".NET"].fix
-    assert not checks["nginx"].needed
-
-
-def test_a_program_that_hangs_does_not_hang_the_doctor(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("trilane.lab.machine.host._PATIENCE_S", 0.2)
-    program(tmp_path / "bin", "uv", "exec sleep 30")
-    begun = time.monotonic()
-    assert Host().version(str(tmp_path / "bin" / "uv"), "--version") is None
-    assert time.monotonic() - begun < 20
-
-
 def test_the_command_says_that_the_main_job_can_run(trilane: Trilane) -> None:
     code, out, _ = trilane()
     assert code == 0
@@ -237,21 +201,6 @@ def test_an_experiment_that_holds_its_lock_is_at_work(trilane: Trilane, tmp_path
         fcntl.flock(lock, fcntl.LOCK_EX)
         assert "20261118" not in trilane()[1]
     assert "killed   20261118-100000-bookstore-fair" in trilane()[1]
-
-
-def test_it_works_where_the_packages_of_the_lab_are_missing(tmp_path: Path) -> None:
-    program = (
-        "import sys\n"
-        "for name in ('numpy', 'scipy', 'altair', 'jinja2', 'vl_convert', 'hdrh'):\n"
-        "    sys.modules[name] = None\n"
-        "from trilane.cli import run\n"
-        f"sys.exit(run(['doctor', '--state', {str(tmp_path)!r}]))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "trilane race can run here" in done.stdout
 
 
 def test_a_damaged_index_is_rebuilt_and_said(trilane: Trilane, tmp_path: Path) -> None:

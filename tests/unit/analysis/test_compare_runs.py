@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -310,16 +307,3 @@ def test_an_interrupted_run_is_compared_and_marked(tmp_path: Path) -> None:
     document = compared(tmp_path, "20261118", "20261119").document
     assert document["validity"]["verdict"] == "suspect"
     assert any("is interrupted" in reason for reason in document["validity"]["reasons"])
-
-
-def test_it_works_as_a_process(state: Path, tmp_path: Path) -> None:
-    copy = shutil.copytree(state / "runs" / A, tmp_path / "elsewhere")
-    done = subprocess.run(
-        [sys.executable, "-m", "trilane", "compare", str(copy), SAME, "--state", str(state)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "Requests/s, B to A" in " ".join(done.stdout.split())

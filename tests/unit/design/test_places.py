@@ -1,20 +1,13 @@
-"""What ships with Trilane is in the checkout and in what maturin packs."""
+"""What ships with Trilane is in the checkout."""
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
-import sys
-import tarfile
 from pathlib import Path
 
 import pytest
 
 from repository import ROOT
 from trilane.lab.design import places
-
-MATURIN = Path(sys.executable).with_name("maturin")
 
 
 @pytest.mark.parametrize("name", ["experiments", "contenders", "servers"])
@@ -32,35 +25,3 @@ def test_folders_of_the_current_one_come_first(
     assert places.contenders() == [ROOT / "contenders"]
     monkeypatch.chdir(ROOT)
     assert places.servers() == [ROOT / "servers"]
-
-
-def test_maturin_packs_the_folders_as_trilane_share(tmp_path: Path) -> None:
-    missing = [
-        program
-        for program, there in (
-            ("cargo", shutil.which("cargo")),
-            ("maturin", MATURIN.is_file()),
-        )
-        if not there
-    ]
-    if missing and os.environ.get("CI") != "true":
-        pytest.skip(f"needs {' and '.join(missing)}")
-    # A source archive takes the same patterns as a wheel and needs no compiler.
-    done = subprocess.run(
-        [MATURIN, "sdist", "--out", tmp_path, "--manifest-path", ROOT / "crates/python/Cargo.toml"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    with tarfile.open(next(tmp_path.glob("*.tar.gz"))) as archive:
-        packed = {name.partition("/")[2] for name in archive.getnames()}
-    share = "python/trilane/share"
-    assert f"{share}/experiments/bookstore.toml" in packed
-    assert f"{share}/contenders/requests/contender.py" in packed
-    assert f"{share}/contenders/harness/trilane_contender/__init__.py" in packed
-    assert f"{share}/servers/twisted-bookstore/server.py" in packed
-    assert "python/trilane/lab/design/templates/experiment.html.jinja" in packed
-    assert not [name for name in packed if "__pycache__" in name or "node_modules" in name]

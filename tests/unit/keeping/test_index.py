@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -176,23 +174,3 @@ def test_the_switch_to_the_log_is_tried_again_while_others_are_in_the_way() -> N
     with pytest.raises(sqlite3.OperationalError):
         index._use_wal(broken)  # type: ignore[arg-type]
     assert broken.left == 2
-
-
-def test_commands_at_the_same_time_agree(state: Path) -> None:
-    program = (
-        "import sys; from pathlib import Path; from trilane.lab.keeping import index\n"
-        "for _ in range(5): print(len(index.rebuild(Path(sys.argv[1]))))"
-    )
-    commands = [
-        subprocess.Popen(
-            [sys.executable, "-c", program, str(state)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for _ in range(4)
-    ]
-    told = [command.communicate(timeout=120) for command in commands]
-    assert [errors for _, errors in told] == [""] * 4
-    assert {line for output, _ in told for line in output.split()} == {"2"}
-    assert len(names(state)) == 2

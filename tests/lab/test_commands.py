@@ -1,0 +1,115 @@
+"""What only a process shows of commands that connect to nobody: imports, other programs, locks."""
+
+from __future__ import annotations
+
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from synthetic import folders
+from trilane.lab.keeping import index
+from trilane.lab.machine import doctor_tools
+from trilane.lab.machine.host import Host
+
+FACTORS = {"h1": 1.0, "h2": 1.5}
+
+
+def python(program: str, *arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", program, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_importing_the_lab_reads_no_experiment_code() -> None:
+    program = "import sys, trilane.lab; print('trilane.lab.design.experiment' in sys.modules)"
+    assert python(program).communicate() == ("False\n", "")
+
+
+def test_the_doctor_works_where_the_packages_of_the_lab_are_missing(tmp_path: Path) -> None:
+    program = (
+        "import sys\n"
+        "for name in ('numpy', 'scipy', 'altair', 'jinja2', 'vl_convert', 'hdrh'):\n"
+        "    sys.modules[name] = None\n"
+        "from trilane.cli import run\n"
+        "sys.exit(run(['doctor', '--state', sys.argv[1]]))"
+    )
+    doctor = python(program, str(tmp_path))
+    out, err = doctor.communicate()
+    assert (doctor.returncode, err) == (0, "")
+    assert "trilane race can run here" in out
+
+
+def script(folder: Path, name: str, content: str) -> Path:
+    folder.mkdir(exist_ok=True)
+    file = folder / name
+    file.write_text(f"#!/bin/sh\n{content}\n", encoding="utf-8")
+    file.chmod(file.stat().st_mode | stat.S_IXUSR)
+    return file
+
+
+def test_programs_are_found_and_asked_for_their_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path / "path"))
+    script(tmp_path / "bin", "uv", "echo uv 9.8.7")
+    script(tmp_path / "path", "wrk", "echo wrk 4.1.0 [epoll] >&2; exit 1")
+    script(tmp_path / "path", "go", "exit 1")
+    here = Host(root=tmp_path, beside=tmp_path / "bin")
+    checks = {check.name: check for check in doctor_tools.checks(here)}
+    assert (checks["uv"].status, checks["uv"].value) == ("ok", "9.8.7")
+    assert (checks["wrk"].status, checks["wrk"].value) == ("ok", "4.1.0")
+    assert checks["Go"].status == "warning"
+    assert "does not tell its version" in checks["Go"].value
+    assert checks["nginx"].status == "missing"
+    assert checks["nginx"].fix
+    assert checks[".NET"].fix
+    assert not checks["nginx"].needed
+
+
+def test_a_program_that_hangs_does_not_hang_the_doctor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trilane.lab.machine.host._PATIENCE_S", 0.2)
+    # It never ends by itself: without the patience, neither would this test.
+    hanging = script(tmp_path / "bin", "uv", "exec sleep 86400")
+    assert Host().version(str(hanging), "--version") is None
+
+
+def test_commands_that_index_the_same_runs_at_the_same_time_agree(tmp_path: Path) -> None:
+    folders.race(tmp_path, "20261118-100000", FACTORS)
+    folders.lab(tmp_path, "20261119-100000", FACTORS)
+    program = (
+        "import sys; from pathlib import Path; from trilane.lab.keeping import index\n"
+        "for _ in range(5): print(len(index.rebuild(Path(sys.argv[1]))))"
+    )
+    commands = [python(program, str(tmp_path)) for _ in range(4)]
+    told = [command.communicate() for command in commands]
+    assert [errors for _, errors in told] == [""] * 4
+    assert {line for output, _ in told for line in output.split()} == {"2"}
+    with index.open_index(tmp_path) as opened:
+        assert len(opened.runs()) == 2
+
+
+def test_a_folder_anywhere_is_compared_with_a_run_of_the_state_folder(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    one = folders.race(state, "20261118-100000", FACTORS)
+    folders.race(state, "20261119-100000", FACTORS, seed=3)
+    copy = shutil.copytree(one, tmp_path / "elsewhere")
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "trilane", "compare", str(copy), "20261119-100000-race"),
+            *("--state", str(state)),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Requests/s, B to A" in " ".join(done.stdout.split())
