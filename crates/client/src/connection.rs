@@ -344,7 +344,7 @@ fn refused(refused: Refused) -> Error {
     let kind = match refused {
         Refused::Full => Kind::Full,
         Refused::Draining | Refused::Exhausted => Kind::Closed,
-        Refused::TooLarge => Kind::Local,
+        Refused::TooLarge { .. } => Kind::Local,
     };
     Error::new(kind, refused.to_string()).unsent()
 }

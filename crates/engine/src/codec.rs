@@ -1,6 +1,6 @@
 //! The codec of a TCP connection, HTTP/1.1 or HTTP/2, and its side of a turn.
 
-use trilane_wire::{ConnectionError, Events, StreamId, h1, h2};
+use trilane_wire::{ConnectionError, Events, Refused, StreamId, h1, h2};
 
 use crate::context::Context;
 use crate::grpc::{CallSink, H2Writer};
@@ -67,6 +67,17 @@ impl Codec {
         match self {
             Codec::H1(_) => true,
             Codec::H2(codec) => codec.peer_settings().received,
+        }
+    }
+
+    /// Why the peer can never be sent any of the plan's requests.
+    #[inline]
+    pub(crate) fn misfit(&self, plan: &Plan) -> Option<Refused> {
+        match self {
+            Codec::H1(_) => None,
+            Codec::H2(codec) => {
+                plan.misfit(codec.peer_settings().max_header_list_size.map(u64::from))
+            }
         }
     }
 
@@ -179,6 +190,10 @@ impl Codec {
         streams: &mut Streams,
         context: &mut Context<'_>,
     ) -> bool {
+        // One that fits ends each round of refusals below: they are no endless loop.
+        if self.misfit(context.plan).is_some() {
+            return false;
+        }
         while context.plain.len() < WRITE_BATCH {
             let Some(slot) = streams.next_slot().filter(|_| self.capacity() > 0) else {
                 return false;
@@ -217,5 +232,113 @@ impl Codec {
             }
         }
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+    use crate::context::Clock;
+    use crate::failure::Kind;
+    use crate::options::Options;
+    use crate::record::Recorder;
+    use crate::schedule::Schedule;
+
+    const NOW: u64 = 1_000_000;
+
+    /// SETTINGS that accept field sections up to `limit` bytes.
+    fn settings(limit: u32) -> Vec<u8> {
+        let mut frame = vec![0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 6];
+        frame.extend_from_slice(&limit.to_be_bytes());
+        frame
+    }
+
+    /// A plan of ten requests that take turns between `paths`, on four streams of one connection.
+    fn plan(paths: &[&str]) -> Plan {
+        Plan::new(&Options {
+            urls: paths.iter().map(|path| format!("http://a{path}")).collect(),
+            version: Some(Version::H2c),
+            connections: 1,
+            streams: 4,
+            requests: Some(10),
+            ..Options::default()
+        })
+        .unwrap()
+    }
+
+    fn context(plan: &Plan) -> Context<'_> {
+        let tally = Tally::new(plan, Recorder::new(false));
+        let mut schedule = Schedule::new(plan, 0);
+        schedule.begin(0);
+        Context::new(plan, Clock(Instant::now()), tally, schedule)
+    }
+
+    /// A codec whose peer has sent `settings`.
+    fn codec(settings: &[u8], streams: &mut Streams, context: &mut Context<'_>) -> Codec {
+        let plan = context.plan;
+        let mut codec = Codec::new(Version::H2c, plan, &mut context.plain);
+        let (tally, out) = (&mut context.tally, &mut context.plain);
+        codec
+            .feed::<true>(settings, NOW, streams, tally, out)
+            .unwrap();
+        codec
+    }
+
+    #[test]
+    fn a_peer_that_accepts_none_of_the_requests_is_sent_none() {
+        let plan = plan(&["/", "/longer"]);
+        let smallest = plan.prepared[0].section_size();
+        let (mut streams, mut context) = (Streams::new(&plan), context(&plan));
+        let limit = smallest as u32 - 1;
+        let mut codec = codec(&settings(limit), &mut streams, &mut context);
+        let more = codec.refill(NOW, &mut streams, &mut context);
+        assert!(!more, "nothing would end a loop of refusals");
+        assert!(!context.schedule.is_exhausted());
+        assert_eq!(context.tally.recorder.started, 0);
+        let refused = Refused::TooLarge {
+            size: smallest,
+            limit: limit.into(),
+        };
+        assert_eq!(codec.misfit(&plan), Some(refused));
+    }
+
+    #[test]
+    fn requests_that_are_too_large_fail_and_hold_up_no_other() {
+        let plan = plan(&["/", "/longer"]);
+        let [smaller, larger] = &plan.prepared[..] else {
+            panic!("two requests")
+        };
+        let (mut streams, mut context) = (Streams::new(&plan), context(&plan));
+        let limit = smaller.section_size() as u32;
+        let mut codec = codec(&settings(limit), &mut streams, &mut context);
+        assert_eq!(codec.misfit(&plan), None);
+        assert!(!codec.refill(NOW, &mut streams, &mut context));
+        assert_eq!(streams.in_flight(), 4);
+        let recorder = &context.tally.recorder;
+        // Between the four that were sent.
+        assert_eq!((recorder.started, recorder.failures.total()), (7, 3));
+        let message = format!(
+            "the field section of {} bytes is larger than the {limit} bytes that the peer accepts",
+            larger.section_size()
+        );
+        let failures: Vec<_> = recorder.failures.iter().collect();
+        assert_eq!(failures, [(Kind::Limit, 3, message.as_str())]);
+    }
+
+    #[test]
+    fn a_peer_that_changes_its_limit_is_believed() {
+        let plan = plan(&["/"]);
+        let (mut streams, mut context) = (Streams::new(&plan), context(&plan));
+        let mut codec = codec(&settings(10), &mut streams, &mut context);
+        assert!(codec.misfit(&plan).is_some());
+        let (tally, out) = (&mut context.tally, &mut context.plain);
+        codec
+            .feed::<true>(&settings(1000), NOW, &mut streams, tally, out)
+            .unwrap();
+        assert_eq!(codec.misfit(&plan), None);
+        codec.refill(NOW, &mut streams, &mut context);
+        assert_eq!(streams.in_flight(), 4);
     }
 }

@@ -1,5 +1,6 @@
 //! What the connections of one worker share.
 
+use std::net::SocketAddr;
 use std::time::Instant;
 
 use trilane_transport::quic::ReceiveBuffer;
@@ -43,6 +44,12 @@ pub(crate) struct Learned {
     pub(crate) rtt_s: Option<f64>,
     pub(crate) h2: Option<h2::PeerSettings>,
     pub(crate) h3: Option<h3::PeerSettings>,
+}
+
+/// The end of a connection that none of the run's requests can be sent on.
+pub(crate) fn misfit(peer: SocketAddr, refused: Refused, setting: &str) -> Gone {
+    let message = format!("{peer} takes none of the requests: {refused} ({setting})");
+    Gone::Failed(Kind::Limit, message)
 }
 
 impl Learned {
@@ -146,9 +153,10 @@ impl<'p> Context<'p> {
         }
     }
 
-    /// A connection did not take a request. True when it may take the next one all the same.
+    /// A connection did not take a request. True when it may take the next one all the same: where a
+    /// request is too large for the peer, there is one among the plan's that is not.
     pub(crate) fn refused(&mut self, pending: Pending, refused: Refused, now: u64) -> bool {
-        if refused != Refused::TooLarge {
+        if !matches!(refused, Refused::TooLarge { .. }) {
             self.tally.retries.push(pending);
             return false;
         }

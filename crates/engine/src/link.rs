@@ -74,13 +74,31 @@ impl Link {
         }
     }
 
-    /// Whether the peer has shown that it speaks the version asked for.
-    pub(crate) fn is_ready(&self) -> bool {
-        match &self.io {
+    /// Whether the peer has shown that it speaks the version asked for, and takes requests of the
+    /// plan's.
+    pub(crate) fn is_ready(&self, plan: &Plan) -> bool {
+        let speaks = match &self.io {
             Io::None => false,
             Io::Tcp(tcp) => tcp.is_ready(),
-            Io::Quic(quic) => quic.is_open(),
-        }
+            // A response may overtake SETTINGS, which come on a stream of their own.
+            Io::Quic(quic) => quic.is_ready() || self.has_served(),
+        };
+        speaks && !self.is_misfit(plan)
+    }
+
+    /// Whether the peer can never be sent any of the plan's requests.
+    fn is_misfit(&self, plan: &Plan) -> bool {
+        let misfit = match &self.io {
+            Io::None => None,
+            Io::Tcp(tcp) => tcp.misfit(plan),
+            Io::Quic(quic) => quic.misfit(plan),
+        };
+        misfit.is_some()
+    }
+
+    /// Whether any response has come on the present connection.
+    fn has_served(&self) -> bool {
+        self.streams.completed() > self.completed_before
     }
 
     /// Begins a connection to `peer`.
@@ -136,8 +154,9 @@ impl Link {
     }
 
     /// Whether a request could be sent now.
-    pub(crate) fn has_room(&self) -> bool {
+    pub(crate) fn has_room(&self, plan: &Plan) -> bool {
         self.streams.next_slot().is_some()
+            && !self.is_misfit(plan)
             && match &self.io {
                 Io::None => false,
                 Io::Tcp(tcp) => tcp.has_room(),
@@ -245,7 +264,7 @@ impl Link {
                     "the connection was given up with the request on it".to_owned()
                 });
         }
-        self.streams.completed() > self.completed_before
+        self.has_served()
     }
 
     /// Tells the peer that the run is over, as far as it can be told without waiting.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use trilane_transport::{quic, tls};
-use trilane_wire::Request;
+use trilane_wire::{Refused, Request};
 use url::Url;
 
 use crate::grpc::CallPlan;
@@ -64,6 +64,8 @@ pub struct Plan {
     pub(crate) model: Model,
     pub(crate) method: String,
     pub(crate) prepared: Vec<Request>,
+    /// [`Request::section_size`] of the smallest of them.
+    smallest_section: u64,
     /// Where the requests are gRPC calls.
     pub(crate) call: Option<CallPlan>,
     pub(crate) statuses: Vec<(u16, u16)>,
@@ -152,6 +154,11 @@ impl Plan {
             warmup: options.warmup.unwrap_or(default_warmup),
             model: options.rate.map_or(Model::Closed, Model::Open),
             method,
+            smallest_section: prepared
+                .iter()
+                .map(Request::section_size)
+                .min()
+                .unwrap_or(0),
             prepared,
             call,
             statuses: match options.statuses.as_slice() {
@@ -168,6 +175,14 @@ impl Plan {
             stream_window: options.stream_window,
             connection_window: options.connection_window,
         })
+    }
+
+    /// Why a peer that accepts field sections up to `limit` bytes can never be sent any of the
+    /// requests.
+    #[inline]
+    pub(crate) fn misfit(&self, limit: Option<u64>) -> Option<Refused> {
+        let (size, limit) = (self.smallest_section, limit?);
+        (size > limit).then_some(Refused::TooLarge { size, limit })
     }
 
     /// How long the run lasts when nothing goes wrong: warm-up and measurement; `None` for a run

@@ -6,10 +6,10 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{self, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
 use trilane_transport::tls;
-use trilane_wire::{ConnectionError, StreamId};
+use trilane_wire::{ConnectionError, Refused, StreamId};
 
 use crate::codec::Codec;
-use crate::context::{Context, Gone, Turn};
+use crate::context::{Context, Gone, Turn, misfit};
 use crate::driver::Ready;
 use crate::failure::Kind;
 use crate::grpc::CallSink;
@@ -97,6 +97,11 @@ impl Tcp {
     /// Whether the peer has shown that it speaks the version: with HTTP/2 it has sent SETTINGS.
     pub(crate) fn is_ready(&self) -> bool {
         self.codec.as_ref().is_some_and(Codec::is_ready)
+    }
+
+    /// Why the peer can never be sent any of the plan's requests.
+    pub(crate) fn misfit(&self, plan: &Plan) -> Option<Refused> {
+        self.codec.as_ref()?.misfit(plan)
     }
 
     pub(crate) fn since(&self) -> u64 {
@@ -315,6 +320,21 @@ impl Tcp {
 
     /// Sends requests while there is room, and writes.
     pub(crate) fn pump(
+        &mut self,
+        now: u64,
+        streams: &mut Streams,
+        context: &mut Context<'_>,
+    ) -> Result<(), Gone> {
+        self.send_and_write(now, streams, context)?;
+        match self.misfit(context.plan) {
+            Some(refused) if streams.in_flight() == 0 => {
+                Err(misfit(self.peer, refused, "SETTINGS_MAX_HEADER_LIST_SIZE"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn send_and_write(
         &mut self,
         now: u64,
         streams: &mut Streams,

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use bytes::BytesMut;
 use quinn_udp::{EcnCodepoint, RecvMeta, UdpSocketState};
 use trilane_transport::quic::{self, H3Session};
-use trilane_wire::{Events, StreamId, h3};
+use trilane_wire::{Events, Refused, StreamId, h3};
 
-use crate::context::{Clock, Context, Gone, Turn};
+use crate::context::{Clock, Context, Gone, Turn, misfit};
 use crate::driver::Ready;
 use crate::failure::Kind;
 use crate::grpc::CallSink;
@@ -129,6 +129,17 @@ impl Udp {
 
     pub(crate) fn is_open(&self) -> bool {
         self.open
+    }
+
+    /// Whether the peer has shown that it speaks HTTP/3: it has sent SETTINGS.
+    pub(crate) fn is_ready(&self) -> bool {
+        let h3 = self.session.h3().filter(|_| self.open);
+        h3.is_some_and(|h3| h3.peer_settings().received)
+    }
+
+    /// Why the peer can never be sent any of the plan's requests.
+    pub(crate) fn misfit(&self, plan: &Plan) -> Option<Refused> {
+        plan.misfit(self.session.h3()?.peer_settings().max_field_section_size)
     }
 
     pub(crate) fn since(&self) -> u64 {
@@ -286,7 +297,17 @@ impl Udp {
         if self.session.is_closing() && self.session.outstanding() == 0 {
             return Err(Gone::Closed);
         }
-        Ok(())
+        match self.misfit(context.plan) {
+            Some(refused) if streams.in_flight() == 0 => {
+                self.say_goodbye(context);
+                Err(misfit(
+                    self.peer,
+                    refused,
+                    "SETTINGS_MAX_FIELD_SECTION_SIZE",
+                ))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn opened(&mut self, now: u64, context: &mut Context<'_>) {
@@ -326,6 +347,10 @@ impl Udp {
         streams: &mut Streams,
         context: &mut Context<'_>,
     ) -> bool {
+        // One that fits ends each round of refusals below: they are no endless loop.
+        if self.misfit(context.plan).is_some() {
+            return false;
+        }
         for _ in 0..REQUESTS_PER_ROUND {
             let room = self.session.capacity() > 0;
             let Some(slot) = streams.next_slot().filter(|_| room) else {
@@ -430,7 +455,7 @@ impl Udp {
         }
     }
 
-    /// Tells the peer that the run is over.
+    /// Tells the peer that nothing more comes.
     pub(crate) fn say_goodbye(&mut self, context: &mut Context<'_>) {
         let now = context.clock.now();
         self.session

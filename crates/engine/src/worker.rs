@@ -115,6 +115,16 @@ impl<'p> Worker<'p> {
 
     /// Runs the plan to its end.
     pub(crate) fn run(mut self) -> Result<Report, RunError> {
+        let ended = self.take_turns();
+        if ended.is_err() {
+            self.say_goodbye();
+        }
+        let (now, cut_short) = ended?;
+        Ok(self.finish(now, cut_short))
+    }
+
+    /// Turn after turn until the run is over; says when that was, and why where it came early.
+    fn take_turns(&mut self) -> Result<(u64, Option<String>), RunError> {
         let mut now = self.context.clock.now();
         self.last_open = now;
         self.begin_measuring_resources();
@@ -135,7 +145,7 @@ impl<'p> Worker<'p> {
         loop {
             let cut_short = self.boundaries(now)?;
             if let Some(reason) = cut_short {
-                return Ok(self.finish(now, reason));
+                return Ok((now, reason));
             }
             let wake = self.next_wake(now, next_tick.min(next_sweep));
             self.context.tally.recorder.traffic.syscalls += 1;
@@ -311,11 +321,11 @@ impl<'p> Worker<'p> {
                 if let Some(timer) = link.arm_timer() {
                     self.timers.push(Reverse((timer, index)));
                 }
-                if self.plan.model != Model::Closed && !link.waiting && link.has_room() {
+                if self.plan.model != Model::Closed && !link.waiting && link.has_room(self.plan) {
                     link.waiting = true;
                     self.waiting.push_back(index);
                 }
-                if !link.established && link.is_ready() {
+                if !link.established && link.is_ready(self.plan) {
                     link.established = true;
                     self.control.connection_established();
                 }
@@ -368,7 +378,10 @@ impl<'p> Worker<'p> {
             (link.failures, link.retry_at) = (0, now);
             return Ok(());
         }
-        let definite = matches!(kind, Kind::Refused | Kind::Tls | Kind::Protocol);
+        let definite = matches!(
+            kind,
+            Kind::Refused | Kind::Tls | Kind::Protocol | Kind::Limit
+        );
         let all_failed = self.links.iter().all(|link| link.failures > 0);
         if definite || all_failed {
             return Err(self.control.fail(RunError::from_connection(kind, message)));
@@ -491,6 +504,12 @@ impl<'p> Worker<'p> {
         self.published = (ok, failed);
     }
 
+    fn say_goodbye(&mut self) {
+        for link in &mut self.links {
+            link.say_goodbye(&mut self.context);
+        }
+    }
+
     /// Stops sending, closes everything and adds up.
     fn finish(mut self, now: u64, cut_short: Option<String>) -> Report {
         self.context.stopping = true;
@@ -515,9 +534,7 @@ impl<'p> Worker<'p> {
         );
         let unsent = self.context.schedule.overdue(now);
         self.hand_over_window(now.saturating_sub(self.window_end.saturating_sub(SECOND)));
-        for link in &mut self.links {
-            link.say_goodbye(&mut self.context);
-        }
+        self.say_goodbye();
         let mut recorder = self.context.tally.recorder;
         recorder.traffic.subtract(&self.traffic_before);
         Report {

@@ -54,8 +54,14 @@ pub enum Refused {
     Draining,
     /// Stream ids have run out: use another connection.
     Exhausted,
-    /// The field section is larger than the peer accepts.
-    TooLarge,
+    /// The field section is larger than the peer accepts: it can never be sent on this connection,
+    /// unless the peer changes its mind.
+    TooLarge {
+        /// [`crate::Request::section_size`].
+        size: u64,
+        /// What the peer accepts.
+        limit: u64,
+    },
 }
 
 impl fmt::Display for StreamError {
@@ -79,12 +85,15 @@ fn display(f: &mut fmt::Formatter<'_>, reason: &str, code: Option<u64>) -> fmt::
 
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Refused::Full => "every stream the peer grants is in use",
-            Refused::Draining => "the connection takes no more requests",
-            Refused::Exhausted => "the connection has no stream ids left",
-            Refused::TooLarge => "the field section is larger than the peer accepts",
-        })
+        match self {
+            Refused::Full => f.write_str("every stream the peer grants is in use"),
+            Refused::Draining => f.write_str("the connection takes no more requests"),
+            Refused::Exhausted => f.write_str("the connection has no stream ids left"),
+            Refused::TooLarge { size, limit } => write!(
+                f,
+                "the field section of {size} bytes is larger than the {limit} bytes that the peer accepts"
+            ),
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! Fields and field sections (RFC 9110 §5).
 
+use crate::hpack::ENTRY_OVERHEAD;
+
 /// An owned field section: names and values in one buffer, so that it can be cleared and filled
 /// again without allocation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -54,6 +56,12 @@ impl FieldList {
             start = value_end as usize;
             (name, &self.bytes[name_end as usize..start])
         })
+    }
+
+    /// Its size as the peer's limit counts it: 32 more for each field (RFC 9113 §6.5.2, RFC 9114
+    /// §4.2.2).
+    pub fn section_size(&self) -> u64 {
+        (self.bytes.len() + self.ends.len() * ENTRY_OVERHEAD) as u64
     }
 
     /// The section as a cheap reference.

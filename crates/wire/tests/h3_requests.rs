@@ -252,11 +252,21 @@ fn send_says_why_it_does_not() {
     let size = get
         .fields()
         .map(|(name, value, _)| name.len() + value.len() + 32)
-        .sum::<usize>();
-    for (limit, result) in [(size - 1, Err(Refused::TooLarge)), (size, Ok(()))] {
+        .sum::<usize>() as u64;
+    let refusal = Refused::TooLarge {
+        size,
+        limit: size - 1,
+    };
+    assert_eq!(
+        refusal.to_string(),
+        format!(
+            "the field section of {size} bytes is larger than the {} bytes that the peer accepts",
+            size - 1
+        )
+    );
+    for (limit, result) in [(size - 1, Err(refusal)), (size, Ok(()))] {
         let mut peer = Peer::new();
-        peer.receive(3, &settings(&[(0x06, limit as u64)]), false)
-            .unwrap();
+        peer.receive(3, &settings(&[(0x06, limit)]), false).unwrap();
         assert_eq!(peer.h3.send(&get, 0, &mut peer.quic).map(drop), result);
     }
 }

@@ -1,7 +1,7 @@
 //! The encoded field sections of requests that are sent again and again.
 
 use super::frame;
-use crate::hpack::{ENTRY_OVERHEAD, Encoder};
+use crate::hpack::Encoder;
 use crate::request::Indexing;
 use crate::{FieldList, Request};
 
@@ -22,7 +22,6 @@ pub(super) struct Blocks {
 struct Kept {
     request: u64,
     generation: u64,
-    list_size: usize,
     block: Vec<u8>,
 }
 
@@ -32,7 +31,6 @@ impl Default for Kept {
         Self {
             request: u64::MAX,
             generation: 0,
-            list_size: 0,
             block: Vec::new(),
         }
     }
@@ -46,28 +44,22 @@ impl Blocks {
     /// Appends the block of `request` to `out`. False, and nothing, where the section is larger than
     /// `list_limit`.
     #[inline]
-    pub(super) fn write(
-        &mut self,
-        request: &Request,
-        list_limit: usize,
-        out: &mut Vec<u8>,
-    ) -> bool {
+    pub(super) fn write(&mut self, request: &Request, list_limit: u64, out: &mut Vec<u8>) -> bool {
+        if request.section_size() > list_limit {
+            return false;
+        }
         if let Some(kept) = self.kept.get(request.id() as usize % PLACES)
             && kept.request == request.id()
             && kept.generation == self.encoder.generation()
-            && kept.list_size <= list_limit
         {
             out.extend_from_slice(&kept.block);
-            return true;
+        } else {
+            self.encode(request, out);
         }
-        self.encode(request, list_limit, out)
+        true
     }
 
-    fn encode(&mut self, request: &Request, list_limit: usize, out: &mut Vec<u8>) -> bool {
-        let list_size = list_size(request.fields().map(|(n, v, _)| (n, v)));
-        if list_size > list_limit {
-            return false;
-        }
+    fn encode(&mut self, request: &Request, out: &mut Vec<u8>) {
         let generation = self.encoder.generation();
         let start = out.len();
         self.encoder.encode(request.fields(), out);
@@ -80,11 +72,9 @@ impl Blocks {
             let kept = &mut self.kept[request.id() as usize % PLACES];
             kept.request = request.id();
             kept.generation = generation;
-            kept.list_size = list_size;
             kept.block.clear();
             kept.block.extend_from_slice(block);
         }
-        true
     }
 
     /// Appends the block of `trailers`, names in lower case, to `out`. False, and nothing, where the
@@ -92,23 +82,16 @@ impl Blocks {
     pub(super) fn write_trailers(
         &mut self,
         trailers: &FieldList,
-        list_limit: usize,
+        list_limit: u64,
         out: &mut Vec<u8>,
     ) -> bool {
-        if list_size(trailers.iter()) > list_limit {
+        if trailers.section_size() > list_limit {
             return false;
         }
         let fields = trailers.iter().map(|(n, v)| (n, v, Indexing::Without));
         self.encoder.encode(fields, out);
         true
     }
-}
-
-/// The size of a section as the peer counts it (RFC 9113 §6.5.2).
-fn list_size<'a>(fields: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> usize {
-    fields
-        .map(|(n, v)| n.len() + v.len() + ENTRY_OVERHEAD)
-        .sum()
 }
 
 /// Writes HEADERS with the block that stands in `out` from `start` on, behind room for a header; and

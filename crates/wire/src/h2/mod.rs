@@ -313,9 +313,8 @@ impl Connection {
 
 impl PeerSettings {
     /// The largest field section that the peer takes, in bytes.
-    fn list_limit(&self) -> usize {
-        self.max_header_list_size
-            .map_or(usize::MAX, |limit| limit as usize)
+    fn list_limit(&self) -> u64 {
+        self.max_header_list_size.map_or(u64::MAX, u64::from)
     }
 }
 

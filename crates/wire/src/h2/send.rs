@@ -32,7 +32,10 @@ impl Connection {
         out.extend_from_slice(&[0; frame::HEADER_LEN]);
         if !self.blocks.write(request, self.peer.list_limit(), out) {
             out.truncate(start);
-            return Err(Refused::TooLarge);
+            return Err(Refused::TooLarge {
+                size: request.section_size(),
+                limit: self.peer.list_limit(),
+            });
         }
         self.sent_field_bytes += (out.len() - start - frame::HEADER_LEN) as u64;
         let number = self.next_id;

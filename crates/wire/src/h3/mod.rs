@@ -128,14 +128,11 @@ impl Connection {
         if self.outstanding >= self.max_streams {
             return Err(Refused::Full);
         }
-        let opening = self.openings.of(request);
-        if self
-            .peer
-            .max_field_section_size
-            .is_some_and(|max| opening.section_size > max)
-        {
-            return Err(Refused::TooLarge);
+        let size = request.section_size();
+        if let Some(limit) = self.peer.max_field_section_size.filter(|&max| size > max) {
+            return Err(Refused::TooLarge { size, limit });
         }
+        let opening = self.openings.of(request);
         let Some(number) = quic.open_bi() else {
             return Err(Refused::Full);
         };

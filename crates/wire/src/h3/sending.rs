@@ -23,8 +23,6 @@ pub(super) struct Opening {
     /// [`Request::id`], [`NONE`] where nothing is kept.
     request: u64,
     pub(super) bytes: Vec<u8>,
-    /// Size of the field section as RFC 9114 §4.2.2 counts it: 32 more for each field.
-    pub(super) section_size: u64,
     /// Whether content follows that is not in `bytes`: the payload of the DATA frame, or all that
     /// the caller writes.
     pub(super) body_follows: bool,
@@ -53,7 +51,6 @@ impl Opening {
         Self {
             request: NONE,
             bytes: Vec::new(),
-            section_size: 0,
             body_follows: false,
         }
     }
@@ -69,10 +66,6 @@ impl Opening {
         frame::put_varint(frame::HEADERS, &mut self.bytes);
         frame::put_varint(section.len() as u64, &mut self.bytes);
         self.bytes.extend_from_slice(section);
-        self.section_size = request
-            .fields()
-            .map(|(name, value, _)| (name.len() + value.len() + 32) as u64)
-            .sum();
         let body = request.body();
         self.body_follows = body.len() > INLINE || request.streamed_content().is_some();
         if !body.is_empty() {

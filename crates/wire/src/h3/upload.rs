@@ -38,11 +38,8 @@ impl Connection {
             return Ok(());
         };
         upload::check_trailers(trailers)?;
-        let sizes = trailers
-            .iter()
-            .map(|(n, v)| (n.len() + v.len() + 32) as u64);
         let limit = self.peer.max_field_section_size.unwrap_or(u64::MAX);
-        if !trailers.is_empty() && sizes.sum::<u64>() > limit {
+        if trailers.section_size() > limit {
             return Err(Unfinished::TooLarge);
         }
         let section = frame_of(trailers);

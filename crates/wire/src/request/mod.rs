@@ -232,6 +232,12 @@ impl Request {
         self.decoded_bytes
     }
 
+    /// Size of the field section as the peer's limit counts it; see [`FieldList::section_size`].
+    #[inline]
+    pub fn section_size(&self) -> u64 {
+        self.fields.section_size()
+    }
+
     /// The content, possibly empty; empty where it is streamed.
     pub fn body(&self) -> &Arc<[u8]> {
         &self.body

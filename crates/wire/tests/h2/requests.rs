@@ -84,9 +84,10 @@ fn many_requests_share_one_table() {
 fn a_section_larger_than_the_peer_accepts_is_refused() {
     let mut client = Client::with(CONFIG, &[(6, 300)]);
     let large = request_with("GET", "/", &[("x", &"y".repeat(200))], b"");
+    let refusal = |size: u64, limit| Err(Refused::TooLarge { size, limit });
     assert_eq!(
         client.connection.send(&large, 0, &mut client.out),
-        Err(Refused::TooLarge)
+        refusal(large.section_size(), 300)
     );
     assert_eq!(client.written(), []);
     client.get();
@@ -96,7 +97,7 @@ fn a_section_larger_than_the_peer_accepts_is_refused() {
     let get = request("GET", b"");
     assert_eq!(
         client.connection.send(&get, 0, &mut client.out),
-        Err(Refused::TooLarge)
+        refusal(get.section_size(), 10)
     );
 }
 
