@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 HOST = "127.0.0.1"
+# Of what no descriptor tells: a port that listens, a file that is there.
+_POLL_S = 0.02
 
 
 class MissingProgramError(RuntimeError):
@@ -71,6 +73,15 @@ def listens(port: int) -> bool:
         return False
 
 
+def wait_until(holds: Callable[[], bool], what: str, patience_s: float = 120.0) -> None:
+    """Return once it holds; the patience ends a hang only, and then `what` is told."""
+    deadline = time.monotonic() + patience_s
+    while not holds():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"still not so after {patience_s} s: {what}")
+        time.sleep(_POLL_S)
+
+
 class Process:
     """One server process. Leaving the context stops it, whatever happened inside."""
 
@@ -83,7 +94,7 @@ class Process:
         name: str,
         env: Mapping[str, str] | None = None,
         cpus: Iterable[int] | None = None,
-        patience_s: float = 20.0,
+        patience_s: float = 120.0,
     ) -> None:
         """Start `argv` in `folder` and return once `ready()` holds, within `patience_s` seconds."""
         folder.mkdir(parents=True, exist_ok=True)
@@ -107,15 +118,12 @@ class Process:
             raise
 
     def _wait(self, ready: Callable[[], bool], patience_s: float) -> None:
-        deadline = time.monotonic() + patience_s
-        while not ready():
-            if self._child.poll() is not None:
-                raise NotReadyError(
-                    f"{self.name} ended with {self._child.returncode}\n{self.tail()}"
-                )
-            if time.monotonic() > deadline:
-                raise NotReadyError(f"{self.name} is not ready after {patience_s} s\n{self.tail()}")
-            time.sleep(0.02)
+        try:
+            wait_until(lambda: ready() or self._child.poll() is not None, "ready", patience_s)
+        except TimeoutError as error:
+            raise NotReadyError(f"{self.name}: {error}\n{self.tail()}") from error
+        if self._child.poll() is not None:
+            raise NotReadyError(f"{self.name} ended with {self._child.returncode}\n{self.tail()}")
 
     @property
     def pid(self) -> int:

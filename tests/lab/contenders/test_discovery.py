@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from lab.contenders.conftest import CONTENDERS
+from peers.process import wait_until
 from repository import ROOT
 from trilane.lab.clients import contenders, environments
 from trilane.lab.clients.contenders import BadContender, ContenderFailed
@@ -114,6 +116,33 @@ def test_a_program_is_built_once(tmp_path: Path) -> None:
     assert first[1] == str(folder)
     write(folder, "source.c", "changed")
     assert contender.command() != first
+
+
+def test_of_two_that_need_a_program_one_builds_it(tmp_path: Path) -> None:
+    log, go_on = tmp_path / "log", tmp_path / "go-on"
+    os.mkfifo(go_on)
+    build = f"echo x >> {log}; read word < {go_on}; echo > {{build}}/made"
+    text = f'command = ["{{build}}/made"]\nbuild = [["sh", "-c", "{build}"]]\n'
+    write(tmp_path / "one", "contender.toml", text + 'versions = ["h1"]\nstrategies = ["serial"]\n')
+    contender = contenders.discover([tmp_path])["one"]
+
+    def begun() -> int:
+        return len(log.read_text().splitlines()) if log.exists() else 0
+
+    with ThreadPoolExecutor(2) as pool:
+        both = [pool.submit(contender.command) for _ in range(2)]
+        wait_until(lambda: begun() == 2 or (begun() == 1 and waits_for_a_lock()), "one waits")
+        builders = begun()
+        for _ in range(builders):
+            go_on.write_text("go on\n")
+    assert both[0].result() == both[1].result()
+    assert (builders, begun()) == (1, 1)
+
+
+def waits_for_a_lock() -> bool:
+    """Whether a thread of ours does, as the kernel tells."""
+    locks = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
+    return any(words[1] == "->" and str(os.getpid()) in words for words in locks)
 
 
 def test_a_build_that_fails_says_what_the_builder_said(tmp_path: Path) -> None:

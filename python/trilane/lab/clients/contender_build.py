@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from trilane.lab.clients.environments import cache_folder
+from trilane.lab.keeping.store import locked
 from trilane.lab.process import told
 
 _BUILD_S = 900.0
@@ -24,10 +25,16 @@ class BuildFailed(RuntimeError):
 def built(name: str, folder: Path, steps: Sequence[Sequence[str]]) -> Path:
     """The folder `{build}`, made by the steps unless these sources were built before."""
     target = cache_folder() / "contenders" / f"{name}-{_fingerprint(folder, steps)}"
-    if target.is_dir():
-        return target
-    target.parent.mkdir(parents=True, exist_ok=True)
-    # Built aside and moved into place: a folder of that name is whole, whoever else builds it.
+    if not target.is_dir():
+        with locked(target.with_name(f".{name}.lock")):
+            # Somebody else may have built it while we waited.
+            if not target.is_dir():
+                _build(name, folder, steps, target)
+    return target
+
+
+def _build(name: str, folder: Path, steps: Sequence[Sequence[str]], target: Path) -> None:
+    # Built aside and moved into place: a folder of that name is whole.
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{name}-") as aside:
         fresh = Path(aside) / "build"
         fresh.mkdir()
@@ -36,12 +43,7 @@ def built(name: str, folder: Path, steps: Sequence[Sequence[str]]) -> Path:
                 w.replace("{build}", str(fresh)).replace("{folder}", str(folder)) for w in step
             ]
             _do(name, folder, words)
-        try:
-            fresh.replace(target)
-        except OSError:
-            if not target.is_dir():
-                raise
-    return target
+        fresh.replace(target)
 
 
 def _do(name: str, folder: Path, words: Sequence[str]) -> None:
@@ -62,10 +64,6 @@ def _do(name: str, folder: Path, words: Sequence[str]) -> None:
         raise BuildFailed(f"{name} was not built within {_BUILD_S:g} s: {command}") from None
     if done.returncode:
         raise BuildFailed(f"{name} cannot be built: {command}: {told(done.stdout)}")
-
-
-def _filled(word: str, folder: Path, build: Path) -> str:
-    return word.replace("{build}", str(build)).replace("{folder}", str(folder))
 
 
 def _fingerprint(folder: Path, steps: Sequence[Sequence[str]]) -> str:

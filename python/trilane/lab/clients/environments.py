@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from trilane.lab.keeping.store import write_json
+from trilane.lab.keeping.store import locked, write_json
 
 _BLOCK = re.compile(r"(?m)^# /// script$\s(?P<content>(^#(| .*)$\s)+)^# ///$")
 _SYNC_S = 900.0
@@ -63,9 +63,14 @@ def interpreter(script: Path) -> Path:
     if known is not None:
         return known
     uv = program()
-    _uv(script, _SYNC_S, uv, "sync", "--quiet", "--script", str(script))
-    found = Path(_uv(script, _ASK_S, uv, "python", "find", "--script", str(script)).strip())
-    _remember(stamp, found)
+    with locked(stamp.with_suffix(".lock")):
+        # Somebody else may have made it while we waited.
+        known = _remembered(stamp)
+        if known is not None:
+            return known
+        _uv(script, _SYNC_S, uv, "sync", "--quiet", "--script", str(script))
+        found = Path(_uv(script, _ASK_S, uv, "python", "find", "--script", str(script)).strip())
+        write_json(stamp, {"python": str(found)})
     return found
 
 
@@ -195,11 +200,6 @@ def _remembered(stamp: Path) -> Path | None:
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return python if os.access(python, os.X_OK) else None
-
-
-def _remember(stamp: Path, python: Path) -> None:
-    stamp.parent.mkdir(parents=True, exist_ok=True)
-    write_json(stamp, {"python": str(python)})
 
 
 def _given(name: str, value: str | None) -> dict[str, str]:

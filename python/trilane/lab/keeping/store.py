@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import tempfile
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -62,6 +64,18 @@ def write_bytes(path: Path, content: bytes) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold the lock that is the file `path`; whoever else wants it waits, in any process."""
+    import fcntl  # noqa: PLC0415 - not on every system that can read a report
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("ab") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        # Left behind: whoever removed it would take it from those who wait.
+        yield
 
 
 def write_json(path: Path, value: Json) -> None:
