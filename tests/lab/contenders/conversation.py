@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import os
 import queue
 import signal
 import subprocess
 import threading
-import time
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import IO, Any
 
 SCHEMA = "trilane.contender/1"
-LIMIT_S = 90.0
+# A hang ends before the test runner ends it: with what the contender said.
+LIMIT_S = 240.0
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ def plan(origin: str, version: str, strategy: str, **changes: Any) -> dict[str, 
         "connections": None,
         "processes": None,
         "chunk": None,
-        "timeout_s": 20.0,
+        "timeout_s": 60.0,
         "cacert": None,
         "method": "GET",
         "headers": [["accept", "*/*"]],
@@ -134,12 +135,5 @@ def _drain(pipe: IO[bytes] | None, into: queue.SimpleQueue[bytes]) -> None:
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
     """The whole group: a contender has processes of its own."""
-    deadline = time.monotonic() + 5
-    while time.monotonic() < deadline:
-        try:
-            os.killpg(process.pid, signal.SIGKILL)
-        except (ProcessLookupError, PermissionError):
-            return
-        if process.poll() is not None:
-            return
-        time.sleep(0.05)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)

@@ -4,38 +4,63 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from itertools import cycle, islice
 from typing import Any
 
 import pytest
 from hdrh.histogram import HdrHistogram
 
-from lab.contenders.conftest import CONTENDERS, OldServer, case
+from lab.contenders.conftest import CONTENDERS, OldServer, Trouble, case
 from lab.contenders.conversation import Said, body, converse, digest, plan
+from lab.contenders.counting import CountingRelay
+from lab.contenders.together import AT_ONCE, Together
 from trilane.lab.clients.contenders import Contender
+from trilane.lab.design.vocabulary import MULTIPLEXED
 from trilane.lab.serving.servers import Server
 
 Get = Callable[[str], bytes]
 Origin = Callable[[str], str]
 Command = Callable[[Contender], list[str]]
 
+# A load generator that has no other strategy than `load` does not do these things; it has tests of
+# its own.
 EVERY = [
     case(contender, version, strategy, f"{contender.name}-{version}-{strategy}")
     for contender in CONTENDERS.values()
     for version in contender.versions
     for strategy in contender.strategies[version]
+    if strategy != "load"
 ]
-# One strategy each is enough for what does not depend on the strategy. A load generator that has
-# no other than `load` does not do these things; it has tests of its own.
+ON_MANY = [each for each in EVERY if each.values[2] not in MULTIPLEXED]
+ON_ONE = [each for each in EVERY if each.values[2] in MULTIPLEXED]
+# One strategy each is enough for what does not depend on the strategy.
 PAIRS = [
     case(contender, version, contender.strategies[version][0], f"{name}-{version}")
     for name, contender in CONTENDERS.items()
     for version in contender.versions
     if contender.strategies[version][0] != "load"
 ]
-OVER_TLS = [pair for pair in PAIRS if pair.values[1] != "h2c"]
+# And one version for what does not depend on that either.
+ONCE = [
+    next(pair for pair in PAIRS if pair.values[0] is contender)
+    for contender in CONTENDERS.values()
+    if any(pair.values[0] is contender for pair in PAIRS)
+]
+COUNT = 2 * AT_ONCE
+DURATION_S = 0.5
+# The one timeout that must fire.
+SHORT_S = 1.0
 # Where the system does not tell QUIC that nobody listens, only the time does.
 UNREACHABLE = {"refused", "connect", "timeout", "handshake_timeout", "closed", "protocol", "reset"}
+# By what happens, and whether it is over QUIC.
+EXPECTED = {
+    ("closed", False): {"refused"},
+    ("closed", True): UNREACHABLE,
+    **{("late", quic): {"timeout"} for quic in (False, True)},
+    **{("stranger", quic): {"tls"} for quic in (False, True)},
+    ("other", False): {"protocol"},
+}
 # niquests reads while it sends, and drops a response that begins before the request has ended.
 NO_EARLY_RESPONSES = {("niquests", "h3")}
 
@@ -69,7 +94,7 @@ def latencies(result: dict[str, Any]) -> int:
     return int(histogram.get_total_count())
 
 
-@pytest.mark.parametrize(("contender", "version", "strategy"), EVERY)
+@pytest.mark.parametrize(("contender", "version", "strategy"), ON_MANY)
 def test_it_does_what_it_says(
     contender: Contender,
     version: str,
@@ -79,76 +104,85 @@ def test_it_does_what_it_says(
     origin: Origin,
     reference: Get,
 ) -> None:
-    paths, count = ["/hello", "/bytes/20000"], 25
-    said = converse(
-        command(contender),
-        plan(
-            origin(version),
+    paths = ["/hello", "/bytes/20000", "/nowhere"]
+    wanted = plan(
+        origin(version),
+        version,
+        strategy,
+        cacert=server.cacert,
+        processes=2,
+        workload={"paths": paths, "count": COUNT},
+    )
+    check(converse(command(contender), wanted), version, {path: reference(path) for path in paths})
+
+
+@pytest.mark.parametrize(("contender", "version", "strategy"), ON_ONE)
+def test_one_connection_carries_requests_together(
+    contender: Contender, version: str, strategy: str, command: Command, together: Together
+) -> None:
+    paths = together.paths()
+    with CountingRelay(together.port(version)) as relay:
+        wanted = plan(
+            together.origin(version, relay.port),
             version,
             strategy,
-            cacert=server.cacert,
-            chunk=7,
-            workload={"paths": paths, "count": count},
-        ),
-    )
-    if strategy == "load" and said.names == ["cannot"]:
-        pytest.skip(f"{contender.name} says: {said['cannot']['reason']}")
-    result = accounted(said, count)
-    bodies = [reference(path) for path in islice(cycle(paths), count)]
-    assert result["failed"] == {}, result["examples"]
-    assert result["ok"] == count
-    assert result["status"] == {"200": count}
-    assert result["versions"] == {version: count}
-    assert result["body_bytes"] == sum(map(len, bodies))
-    assert result["body_digest"] == digest(bodies)
-    assert latencies(result) == count
+            cacert=together.cacert,
+            chunk=AT_ONCE,
+            in_flight=AT_ONCE,
+            workload={"paths": list(paths), "count": COUNT},
+        )
+        # None is answered before that many have come.
+        check(converse(command(contender), wanted), version, paths)
+        assert relay.connections == 1
+
+
+def check(said: Said, version: str, bodies: dict[str, bytes]) -> None:
+    """The result is right: the last of the paths has no page, and its answer is a failure."""
+    result = accounted(said, COUNT)
+    *pages, missing = bodies
+    asked = list(islice(cycle(bodies), COUNT))
+    failed = asked.count(missing)
+    assert 0 < failed < COUNT
+    assert result["failed"] == {"status": failed}, result["examples"]
+    assert "404" in result["examples"]["status"]
+    assert result["ok"] == COUNT - failed
+    assert result["status"] == {"200": COUNT - failed, "404": failed}
+    assert result["versions"] == {version: COUNT}
+    assert result["body_bytes"] == sum(len(bodies[path]) for path in asked)
+    assert result["body_digest"] == digest([bodies[path] for path in asked if path in pages])
+    assert latencies(result) == COUNT
 
 
 @pytest.mark.parametrize(("contender", "version", "strategy"), PAIRS)
-def test_without_a_session(
+def test_an_index_leads_to_its_items_without_a_session(
     contender: Contender,
     version: str,
     strategy: str,
-    command: Command,
-    server: Server,
-    origin: Origin,
-) -> None:
-    wanted = plan(origin(version), version, strategy, cacert=server.cacert, session=False)
-    said = converse(command(contender), wanted)
-    if said.names == ["cannot"]:
-        assert "session" in said["cannot"]["reason"]
-        return
-    assert accounted(said, 10)["versions"] == {version: 10}
-
-
-@pytest.mark.parametrize(("contender", "version", "strategy"), PAIRS)
-@pytest.mark.parametrize("gzip", [False, True], ids=["identity", "gzip"])
-def test_an_index_leads_to_its_items(
-    contender: Contender,
-    version: str,
-    strategy: str,
-    gzip: bool,
     command: Command,
     server: Server,
     origin: Origin,
     reference: Get,
 ) -> None:
-    ids = json.loads(reference("/books"))[:12]
-    workload = {"kind": "index", "index": "/books", "item": "/book?id={id}", "count": len(ids)}
+    """And what came with gzip is counted as what it means."""
+    ids = json.loads(reference("/books"))[:6]
     wanted = plan(
-        origin(version), version, strategy, cacert=server.cacert, gzip=gzip, workload=workload
+        origin(version),
+        version,
+        strategy,
+        cacert=server.cacert,
+        session=False,
+        gzip=True,
+        workload={"kind": "index", "index": "/books", "item": "/book?id={id}", "count": len(ids)},
     )
-    said = converse(command(contender), wanted)
-    if said.names == ["cannot"]:
-        pytest.skip(f"{contender.name} says: {said['cannot']['reason']}")
-    result = accounted(said, len(ids) + 1)
+    result = accounted(converse(command(contender), wanted), len(ids) + 1)
     bodies = [reference("/books"), *(reference(f"/book?id={each}") for each in ids)]
     assert result["failed"] == {}, result["examples"]
+    assert result["versions"] == {version: len(bodies)}
     assert result["body_bytes"] == sum(map(len, bodies))
     assert result["body_digest"] == digest(bodies)
 
 
-@pytest.mark.parametrize(("contender", "version", "strategy"), PAIRS)
+@pytest.mark.parametrize(("contender", "version", "strategy"), ONCE)
 def test_a_crawl_finds_every_page_once(
     contender: Contender,
     version: str,
@@ -160,13 +194,11 @@ def test_a_crawl_finds_every_page_once(
     workload = {"kind": "crawl", "start": "/site/", "count": None}
     wanted = plan(origin(version), version, strategy, cacert=server.cacert, workload=workload)
     said = converse(command(contender), wanted)
-    if said.names == ["cannot"]:
-        pytest.skip(f"{contender.name} says: {said['cannot']['reason']}")
     assert accounted(said, 11)["status"] == {"200": 11}
 
 
 @pytest.mark.parametrize(("contender", "version", "strategy"), PAIRS)
-def test_a_body_arrives_and_comes_back(
+def test_bodies_come_back_until_the_time_is_over(
     contender: Contender,
     version: str,
     strategy: str,
@@ -175,6 +207,7 @@ def test_a_body_arrives_and_comes_back(
     origin: Origin,
     reference: Get,
 ) -> None:
+    """What is sent in the warm-up is not counted."""
     sent = bytes(range(256)) * 20
     early = (contender.name, version) in NO_EARLY_RESPONSES
     wanted = plan(
@@ -185,11 +218,21 @@ def test_a_body_arrives_and_comes_back(
         method="POST",
         body=body(sent),
         headers=[["content-type", "application/octet-stream"]],
-        workload={"paths": ["/hello" if early else "/echo"], "count": 5},
+        warmup=2,
+        workload={
+            "paths": ["/hello" if early else "/echo"],
+            "count": None,
+            "duration_s": DURATION_S,
+        },
     )
-    result = accounted(converse(command(contender), wanted), 5)
+    said = converse(command(contender), wanted)
+    result = accounted(said, said["result"]["started"])
     assert result["failed"] == {}, result["examples"]
-    assert result["body_digest"] == digest([reference("/hello") if early else sent] * 5)
+    assert result["ok"] == result["started"] > 0
+    assert latencies(result) == result["started"]
+    assert result["elapsed_s"] >= DURATION_S
+    back = reference("/hello") if early else sent
+    assert result["body_digest"] == digest([back]) * result["ok"] % 2**64
 
 
 @pytest.mark.parametrize(
@@ -211,10 +254,11 @@ def test_it_sends_the_plan_s_headers_and_no_others(
         strategy,
         cacert=server.cacert,
         headers=[["accept", "*/*"], ["x-trilane", "1"]],
+        workload={"count": 3},
     )
-    result = accounted(converse(command(contender), wanted), 10)
+    result = accounted(converse(command(contender), wanted), 3)
     assert result["failed"] == {}, result["examples"]
-    assert len(h1_only.fields) == 10
+    assert len(h1_only.fields) == 3
     for fields in h1_only.fields:
         # What HTTP/1.1 does by itself may be said: undici lets nobody leave that out.
         said = [name for name in fields if name != "connection"]
@@ -225,117 +269,42 @@ def test_it_sends_the_plan_s_headers_and_no_others(
 
 
 @pytest.mark.parametrize(("contender", "version", "strategy"), PAIRS)
-def test_a_duration_ends(
+def test_failures_have_their_kinds(
     contender: Contender,
     version: str,
     strategy: str,
     command: Command,
     server: Server,
     origin: Origin,
+    trouble: Trouble,
 ) -> None:
-    workload = {"count": None, "duration_s": 0.5}
-    wanted = plan(
-        origin(version), version, strategy, cacert=server.cacert, warmup=2, workload=workload
-    )
-    said = converse(command(contender), wanted)
-    if said.names == ["cannot"]:
-        pytest.skip(f"{contender.name} says: {said['cannot']['reason']}")
-    result = accounted(said, said["result"]["started"])
-    assert result["ok"] == result["started"] > 0, result["examples"]
-    assert latencies(result) == result["started"]
-    assert result["elapsed_s"] >= 0.5
-
-
-@pytest.mark.parametrize(("contender", "version", "strategy"), PAIRS)
-def test_a_wrong_path_is_a_failed_status(
-    contender: Contender,
-    version: str,
-    strategy: str,
-    command: Command,
-    server: Server,
-    origin: Origin,
-) -> None:
-    workload = {"paths": ["/hello", "/nowhere"], "count": 6}
-    wanted = plan(origin(version), version, strategy, cacert=server.cacert, workload=workload)
-    result = accounted(converse(command(contender), wanted), 6)
-    assert result["failed"] == {"status": 3}
-    assert result["status"] == {"200": 3, "404": 3}
-    assert "404" in result["examples"]["status"]
-
-
-@pytest.mark.parametrize(("contender", "version", "strategy"), PAIRS)
-def test_a_closed_port_refuses(
-    contender: Contender, version: str, strategy: str, command: Command, closed_port: int
-) -> None:
+    """A closed port, a late answer, a stranger's certificate, another version than wanted."""
     scheme = "http" if version == "h2c" else "https"
-    wanted = plan(
-        f"{scheme}://127.0.0.1:{closed_port}",
-        version,
-        strategy,
-        timeout_s=2.0,
-        workload={"count": 2},
-    )
-    result = accounted(converse(command(contender), wanted), 2)
-    allowed = UNREACHABLE if version == "h3" else {"refused"}
-    assert sum(result["failed"].values()) == 2
-    assert result["failed"].keys() <= allowed, result["examples"]
+    closed = f"{scheme}://127.0.0.1:{trouble.closed_port}"
+    here, known = origin(version), server.cacert
+    late = {"workload": {"paths": ["/delay/60s"], "count": 1}, "timeout_s": SHORT_S}
+    twice: dict[str, Any] = {"workload": {"count": 2}}
+    # Over QUIC a closed port may be told by time alone.
+    refused = {"workload": {"count": 1}, "timeout_s": SHORT_S} if version == "h3" else twice
+    asked = {
+        "closed": plan(closed, version, strategy, cacert=known, **refused),
+        "late": plan(here, version, strategy, cacert=known, **late),
+    }
+    if version != "h2c":
+        asked["stranger"] = plan(here, version, strategy, cacert=trouble.stranger, **twice)
+    if version == "h2":
+        asked["other"] = plan(trouble.h1_only, version, strategy, cacert=known, **twice)
 
-
-@pytest.mark.parametrize(("contender", "version", "strategy"), OVER_TLS)
-def test_a_stranger_s_certificate_is_refused(
-    contender: Contender,
-    version: str,
-    strategy: str,
-    command: Command,
-    origin: Origin,
-    stranger: str,
-) -> None:
-    wanted = plan(
-        origin(version), version, strategy, cacert=stranger, timeout_s=5.0, workload={"count": 2}
-    )
-    result = accounted(converse(command(contender), wanted), 2)
-    assert result["failed"] == {"tls": 2}, result["examples"]
-
-
-@pytest.mark.parametrize(("contender", "version", "strategy"), PAIRS)
-def test_a_slow_response_runs_out_of_time(
-    contender: Contender,
-    version: str,
-    strategy: str,
-    command: Command,
-    server: Server,
-    origin: Origin,
-) -> None:
-    wanted = plan(
-        origin(version),
-        version,
-        strategy,
-        cacert=server.cacert,
-        timeout_s=1.0,
-        workload={"paths": ["/delay/20s"], "count": 2},
-    )
-    result = accounted(converse(command(contender), wanted), 2)
-    assert result["failed"] == {"timeout": 2}, result["examples"]
-
-
-@pytest.mark.parametrize(
-    ("contender", "version", "strategy"), [pair for pair in PAIRS if pair.values[1] == "h2"]
-)
-def test_another_version_is_never_accepted(
-    contender: Contender,
-    version: str,
-    strategy: str,
-    command: Command,
-    server: Server,
-    h1_only: OldServer,
-) -> None:
-    wanted = plan(
-        h1_only.origin,
-        version,
-        strategy,
-        cacert=server.cacert,
-        timeout_s=5.0,
-        workload={"count": 2},
-    )
-    result = accounted(converse(command(contender), wanted), 2)
-    assert result["failed"] == {"protocol": 2}, result["examples"]
+    starting = command(contender)
+    # Most of it is waiting.
+    with ThreadPoolExecutor(len(asked)) as pool:
+        told = dict(
+            zip(asked, pool.map(lambda each: converse(starting, each), asked.values()), strict=True)
+        )
+    found = {}
+    for name, said in told.items():
+        count = asked[name]["workload"]["count"]
+        result = accounted(said, count)
+        assert sum(result["failed"].values()) == count, (name, result)
+        found[name] = set(result["failed"])
+        assert found[name] <= EXPECTED[name, version == "h3"], (name, result["examples"])

@@ -1,0 +1,103 @@
+"""A server that answers requests only when so many of them are under way together.
+
+It is the ASGI application `app` under Hypercorn, because that speaks HTTP/2 and HTTP/3. Whoever
+sends its requests one after the other gets no answer at all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import sys
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from peers.process import HOST, Process, free_port, listens
+
+AT_ONCE = 6
+BODIES = {"hello": b"hello world", "large": bytes(20_000), "nowhere": b"not here"}
+
+_waiting: defaultdict[str, list[asyncio.Future[None]]] = defaultdict(list)
+
+
+async def app(
+    scope: dict[str, Any],
+    receive: Callable[[], Awaitable[dict[str, Any]]],
+    send: Callable[[dict[str, Any]], Awaitable[None]],
+) -> None:
+    """Answer `/ROUND/NAME` with the body of that name, once `AT_ONCE` of the round have come."""
+    if scope["type"] == "lifespan":
+        while (message := await receive())["type"] != "lifespan.shutdown":
+            await send({"type": f"{message['type']}.complete"})
+        await send({"type": "lifespan.shutdown.complete"})
+        return
+    _, which, name = scope["path"].split("/")
+    here = asyncio.get_running_loop().create_future()
+    waiting = _waiting[which]
+    waiting.append(here)
+    if len(waiting) == AT_ONCE:
+        for each in waiting:
+            each.set_result(None)
+        waiting.clear()
+    await here
+    status, body = 404 if name == "nowhere" else 200, BODIES[name]
+    headers = [(b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+@dataclass
+class Together:
+    """The running server."""
+
+    secure: int
+    plain: int
+    cacert: str
+    rounds: Iterator[int]
+
+    def port(self, version: str) -> int:
+        """Where it speaks the version."""
+        return self.plain if version == "h2c" else self.secure
+
+    def origin(self, version: str, port: int) -> str:
+        """Its origin, if it were on that port."""
+        return f"{'http' if version == 'h2c' else 'https'}://{HOST}:{port}"
+
+    def paths(self) -> dict[str, bytes]:
+        """Paths that nobody else waits at, with their bodies; the last has no page."""
+        number = next(self.rounds)
+        return {f"/{number}/{name}": body for name, body in BODIES.items()}
+
+
+@contextmanager
+def serving(folder: Path, *, cert: Path, key: Path, cacert: str) -> Iterator[Together]:
+    """Run it in `folder`, over TLS and without."""
+    secure, plain = free_port(), free_port()
+    settings = {
+        "bind": [f"{HOST}:{secure}"],
+        "quic_bind": [f"{HOST}:{secure}"],
+        "insecure_bind": [f"{HOST}:{plain}"],
+        "certfile": str(cert),
+        "keyfile": str(key),
+        "alpn_protocols": ["h2"],
+        "graceful_timeout": 0,
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    config = folder / "hypercorn.toml"
+    # What is among them is written in TOML as in JSON.
+    config.write_text(
+        "".join(f"{name} = {json.dumps(value)}\n" for name, value in settings.items())
+    )
+    with Process(
+        [sys.executable, "-m", "hypercorn", "--config", str(config), f"{__name__}:app"],
+        folder,
+        ready=lambda: listens(secure) and listens(plain),
+        name="together",
+        env={"PYTHONPATH": str(Path(__file__).resolve().parents[2])},
+    ):
+        yield Together(secure, plain, cacert, itertools.count())
