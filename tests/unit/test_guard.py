@@ -15,7 +15,6 @@ import pytest
 
 from unit import guard
 
-
 TRUE = "/bin/true"
 
 
