@@ -1,0 +1,62 @@
+"""The documents for people: tables that are whole, names that are there."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import re
+from pathlib import Path
+
+import pytest
+
+from repository import DOCS, ROOT
+
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
+FOLDERS = [*(ROOT / "servers").glob("*"), *(ROOT / "contenders").glob("*")]
+DESCRIPTIONS = sorted(
+    path
+    for folder in FOLDERS
+    for path in (*folder.glob("*.toml"), folder / "contender.py")
+    if path.is_file()
+)
+
+
+def tables(text: str) -> list[list[str]]:
+    """Blocks of lines that begin as rows of a table do, outside of code."""
+    prose = re.sub(r"^( *)```.*?^\1```$", "", text, flags=re.DOTALL | re.MULTILINE)
+    blocks = itertools.groupby(prose.splitlines(), key=lambda line: line.startswith("|"))
+    return [list(lines) for rows, lines in blocks if rows]
+
+
+def problems(table: list[str]) -> list[str]:
+    if len(table) < 3 or not re.fullmatch(r"\|( *:?-+:? *\|)+", table[1].strip()):
+        return [f"no head, rule and rows: {table[0]}"]
+    widths = [len(re.findall(r"(?<!\\)\|", row)) for row in table]
+    return [row for row, width in zip(table, widths, strict=True) if width != widths[0]]
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_row_of_a_table_is_as_wide_as_its_head(path: Path) -> None:
+    assert [
+        row for table in tables(path.read_text(encoding="utf-8")) for row in problems(table)
+    ] == []
+
+
+def test_a_broken_table_is_seen() -> None:
+    whole = "| a | b |\n| --- | --: |\n| 1 | 2 \\| 3 |\n"
+    assert [problems(table) for table in tables(whole)] == [[]]
+    assert [problems(table) for table in tables(whole + "| 1 |\n")] == [["| 1 |"]]
+    assert [problems(table) for table in tables(whole + "\n| 4 | 5 |\n")][1] != []
+    assert tables(f"```\n{whole}```\n") == []
+
+
+@pytest.mark.parametrize("path", DESCRIPTIONS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_modules_that_comments_name_are_there(path: Path) -> None:
+    comments = re.findall(r"#.*", path.read_text(encoding="utf-8"))
+    # `[tool.trilane.NAME]` is a table of a script's own description.
+    named = {
+        name
+        for line in comments
+        for name in re.findall(r"(?<!tool\.)\btrilane(?:\.[a-z_]+)+", line)
+    }
+    assert [name for name in named if importlib.util.find_spec(name) is None] == []
