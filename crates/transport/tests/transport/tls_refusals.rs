@@ -1,10 +1,8 @@
 //! What a user reads when TLS fails: what was wrong, with which certificate or file, and what to do.
-#![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
-
-mod tls_common;
 
 use std::sync::Arc;
 
+use crate::tls_common::{Authority, Identity, Pair, options, refusal, server_config};
 use proptest::prelude::*;
 use rcgen::{BasicConstraints, IsCa, date_time_ymd};
 use rustls::crypto::aws_lc_rs;
@@ -12,7 +10,6 @@ use rustls::server::{ClientHello, ResolvesServerCert, WebPkiClientVerifier};
 use rustls::sign::CertifiedKey;
 use rustls::version::{TLS12, TLS13};
 use rustls::{RootCertStore, ServerConfig};
-use tls_common::{Authority, Identity, Pair, options, refusal, server_config};
 use trilane_transport::tls::{Config, Options, Session};
 
 #[test]

@@ -1,5 +1,4 @@
 //! An authority that issues certificates, and a client and a server joined without sockets.
-#![allow(dead_code, reason = "each test program uses a part")]
 
 use std::io::{Read, Write};
 use std::sync::Arc;

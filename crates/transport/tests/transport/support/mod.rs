@@ -1,6 +1,4 @@
 //! A quinn + h3 server of somebody else's making, and a blocking client loop around our sessions.
-#![allow(dead_code, reason = "each test file uses its part")]
-#![allow(unreachable_pub, unused_imports)]
 
 mod answer;
 
@@ -21,15 +19,15 @@ use trilane_wire::{
     Events, Fields, Head, Request, RequestParts, StreamError, StreamId, h3 as wire,
 };
 
-pub use answer::{answer, server};
+pub(crate) use answer::{answer, server};
 
-pub type Stream = RequestStream<BidiStream<Bytes>, Bytes>;
+pub(crate) type Stream = RequestStream<BidiStream<Bytes>, Bytes>;
 
 /// Runs a server on a thread of its own for as long as the value lives.
-pub struct Server {
-    pub address: SocketAddr,
-    pub certificate: rustls::pki_types::CertificateDer<'static>,
-    pub endpoint: quinn::Endpoint,
+pub(crate) struct Server {
+    pub(crate) address: SocketAddr,
+    pub(crate) certificate: rustls::pki_types::CertificateDer<'static>,
+    pub(crate) endpoint: quinn::Endpoint,
     runtime: Option<tokio::runtime::Runtime>,
 }
 
@@ -43,19 +41,19 @@ impl Drop for Server {
 
 /// How a server differs from the plain one.
 #[derive(Default)]
-pub struct ServerOptions {
-    pub transport: quinn::TransportConfig,
-    pub alpn: Option<&'static [u8]>,
+pub(crate) struct ServerOptions {
+    pub(crate) transport: quinn::TransportConfig,
+    pub(crate) alpn: Option<&'static [u8]>,
     /// What it speaks instead of version 1.
-    pub version: Option<u32>,
+    pub(crate) version: Option<u32>,
     /// Sends Retry, and counts here.
-    pub retries: Option<Arc<AtomicUsize>>,
-    pub refuse: bool,
+    pub(crate) retries: Option<Arc<AtomicUsize>>,
+    pub(crate) refuse: bool,
     /// Connection ids that another server takes for its own, and reset tokens that it knows.
-    pub forgetful: bool,
+    pub(crate) forgetful: bool,
 }
 
-pub fn runtime() -> tokio::runtime::Runtime {
+pub(crate) fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()
@@ -65,7 +63,7 @@ pub fn runtime() -> tokio::runtime::Runtime {
 
 impl Server {
     /// A server whose connections are served by `handle`.
-    pub fn with_connections<F, R>(options: ServerOptions, handle: F) -> Self
+    pub(crate) fn with_connections<F, R>(options: ServerOptions, handle: F) -> Self
     where
         F: Fn(quinn::Connection) -> R + Send + Sync + 'static,
         R: Future<Output = ()> + Send + 'static,
@@ -137,7 +135,7 @@ impl Server {
     }
 
     /// A server whose requests are served by `handle`.
-    pub fn with_requests<F, R>(options: ServerOptions, handle: F) -> Self
+    pub(crate) fn with_requests<F, R>(options: ServerOptions, handle: F) -> Self
     where
         F: Fn(http::Request<()>, Stream) -> R + Clone + Send + Sync + 'static,
         R: Future<Output = ()> + Send + 'static,
@@ -146,11 +144,11 @@ impl Server {
     }
 
     /// What a client needs to trust it.
-    pub fn client(&self, options: &Options) -> Config {
+    pub(crate) fn client(&self, options: &Options) -> Config {
         Config::from_rustls(self.tls(b"h3"), options).unwrap()
     }
 
-    pub fn tls(&self, alpn: &[u8]) -> Arc<rustls::ClientConfig> {
+    pub(crate) fn tls(&self, alpn: &[u8]) -> Arc<rustls::ClientConfig> {
         let mut roots = rustls::RootCertStore::empty();
         roots.add(self.certificate.clone()).unwrap();
         let mut tls = rustls::ClientConfig::builder()
@@ -206,19 +204,19 @@ where
 
 /// What one request came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Seen {
-    pub informational: Vec<u16>,
-    pub status: u16,
-    pub fields: Vec<(String, String)>,
-    pub body: Vec<u8>,
-    pub ended: bool,
-    pub trailers: Option<Vec<(String, String)>>,
-    pub error: Option<StreamError>,
+pub(crate) struct Seen {
+    pub(crate) informational: Vec<u16>,
+    pub(crate) status: u16,
+    pub(crate) fields: Vec<(String, String)>,
+    pub(crate) body: Vec<u8>,
+    pub(crate) ended: bool,
+    pub(crate) trailers: Option<Vec<(String, String)>>,
+    pub(crate) error: Option<StreamError>,
 }
 
 /// Keeps everything, by slot.
 #[derive(Debug, Default)]
-pub struct Record(pub BTreeMap<u32, Seen>);
+pub(crate) struct Record(pub(crate) BTreeMap<u32, Seen>);
 
 impl Record {
     fn at(&mut self, stream: StreamId) -> &mut Seen {
@@ -230,7 +228,7 @@ impl Record {
         seen
     }
 
-    pub fn done(&self) -> usize {
+    pub(crate) fn done(&self) -> usize {
         self.0
             .values()
             .filter(|seen| seen.ended || seen.error.is_some())
@@ -273,11 +271,11 @@ impl Events for Record {
 
 /// Counts, as the load engine does: no fields are kept.
 #[derive(Debug, Default)]
-pub struct Count {
-    pub heads: usize,
-    pub bytes: usize,
-    pub ended: usize,
-    pub failed: usize,
+pub(crate) struct Count {
+    pub(crate) heads: usize,
+    pub(crate) bytes: usize,
+    pub(crate) ended: usize,
+    pub(crate) failed: usize,
 }
 
 impl Events for Count {
@@ -297,29 +295,32 @@ impl Events for Count {
     }
 }
 
-pub fn h3_config() -> wire::Config {
+pub(crate) fn h3_config() -> wire::Config {
     wire::Config {
         field_section: 64 * 1024,
         max_streams: 1000,
     }
 }
 
+/// What takes longer hangs.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+
 /// Turns a datagram into those that arrive.
-pub type Road = Box<dyn FnMut(Vec<u8>) -> Vec<Vec<u8>>>;
+pub(crate) type Road = Box<dyn FnMut(Vec<u8>) -> Vec<Vec<u8>>>;
 
 /// A session on a real socket.
-pub struct Client {
-    pub session: H3Session,
-    pub socket: UdpSocket,
-    pub remote: SocketAddr,
+pub(crate) struct Client {
+    pub(crate) session: H3Session,
+    pub(crate) socket: UdpSocket,
+    pub(crate) remote: SocketAddr,
     /// What the road does to datagrams, either way.
-    pub road: Option<Road>,
+    pub(crate) road: Option<Road>,
     buffer: ReceiveBuffer,
     out: Vec<u8>,
 }
 
 impl Client {
-    pub fn connect(config: &Config, remote: SocketAddr, name: &str) -> Self {
+    pub(crate) fn connect(config: &Config, remote: SocketAddr, name: &str) -> Self {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         socket.connect(remote).unwrap();
         let session =
@@ -335,7 +336,7 @@ impl Client {
     }
 
     /// Sends what there is, waits for the socket or the timer, and hands in what came.
-    pub fn turn<E: Events>(&mut self, events: &mut E) {
+    pub(crate) fn turn<E: Events>(&mut self, events: &mut E) {
         let now = Instant::now();
         while let Some(transmit) = self.session.transmit(now, 1, &mut self.out) {
             assert_eq!(transmit.len, self.out.len());
@@ -389,24 +390,20 @@ impl Client {
         }
     }
 
-    /// Takes turns until `done`, for no more than half a minute.
-    pub fn until<E: Events>(
+    /// Takes turns until `done`, for no longer than [`PATIENCE`].
+    pub(crate) fn until<E: Events>(
         &mut self,
         events: &mut E,
         mut done: impl FnMut(&H3Session, &E) -> bool,
     ) {
         let begin = Instant::now();
         while !done(&self.session, events) {
-            assert!(
-                begin.elapsed() < Duration::from_secs(30),
-                "hangs: {:?}",
-                self.session
-            );
+            assert!(begin.elapsed() < PATIENCE, "hangs: {:?}", self.session);
             self.turn(events);
         }
     }
 
-    pub fn connected(&mut self) {
+    pub(crate) fn connected(&mut self) {
         self.until(&mut Record::default(), |session, _| {
             assert_eq!(session.error(), None);
             session.is_connected()
@@ -415,7 +412,7 @@ impl Client {
 }
 
 /// A request for `path`.
-pub fn request(method: &str, path: &str, body: &[u8]) -> Request {
+pub(crate) fn request(method: &str, path: &str, body: &[u8]) -> Request {
     Request::new(&RequestParts {
         method,
         scheme: "https",

@@ -1,12 +1,9 @@
 //! A session against rustls' server: what is agreed on, and that data arrives whatever the splits.
-#![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
-
-mod tls_common;
 
 use std::sync::Arc;
 
+use crate::tls_common::{Authority, Pair, options, server_config};
 use rustls::version::{TLS12, TLS13};
-use tls_common::{Authority, Pair, options, server_config};
 use trilane_transport::tls::{Config, Options};
 
 #[test]

@@ -1,12 +1,9 @@
 //! Content that is written bit by bit, and content that waits for its reader, against quinn + h3.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-mod support;
+use std::time::Instant;
 
-use std::time::{Duration, Instant};
-
+use crate::support::{Client, PATIENCE, Record, ServerOptions, request, server};
 use quinn::VarInt;
-use support::{Client, Record, ServerOptions, request, server};
 use trilane_transport::quic::Options;
 use trilane_wire::{
     Content, Encoding, ErrorKind, FieldList, OneOff, Request, StreamId, Unfinished, Upload,
@@ -74,7 +71,7 @@ fn streamed_content_larger_than_every_window_arrives() {
     .collect();
     let begin = Instant::now();
     while record.done() < 3 {
-        assert!(begin.elapsed() < Duration::from_secs(30), "hangs");
+        assert!(begin.elapsed() < PATIENCE, "hangs");
         for (stream, rest) in &mut uploads {
             while !rest.is_empty() {
                 match client
@@ -134,7 +131,7 @@ fn less_than_announced_cannot_be_finished() {
 }
 
 /// A client that has asked for more than its stream window, and has read a little of it.
-fn reading(window: u64, size: usize) -> (support::Server, Client, Record, StreamId) {
+fn reading(window: u64, size: usize) -> (crate::support::Server, Client, Record, StreamId) {
     let server = server(ServerOptions::default());
     let options = Options {
         stream_window: window,
@@ -181,7 +178,7 @@ fn an_end_that_came_during_a_pause_is_reported_on_resume() {
     let begin = Instant::now();
     // Until all of it has arrived, of which only QUIC knows.
     while client.session.quic().stats().received_bytes < 300_000 {
-        assert!(begin.elapsed() < Duration::from_secs(30), "hangs");
+        assert!(begin.elapsed() < PATIENCE, "hangs");
         client.turn(&mut record);
     }
     client.session.send(&other, 1).unwrap();

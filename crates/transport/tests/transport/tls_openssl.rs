@@ -1,14 +1,11 @@
 //! A session against OpenSSL, by Python's `ssl` module.
-#![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
-
-mod tls_common;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use tls_common::{Authority, Identity};
+use crate::tls_common::{Authority, Identity};
 use trilane_transport::tls::{Config, Info, Options, Session};
 
 /// Serves connections one after another. On each it reads lines: `echo N` sends the N bytes that

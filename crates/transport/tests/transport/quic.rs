@@ -1,16 +1,14 @@
 //! What QUIC does below HTTP/3, each seen working once: Retry, version negotiation, idle timeout,
 //! stateless reset, key update, path MTU, and the ways in which a connection does not come about.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod support;
 
 use std::net::UdpSocket;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::lockstep::Lockstep;
+use crate::support::{Client, Count, Record, Server, ServerOptions, h3_config, request, server};
 use quinn::VarInt;
-use support::{Client, Count, Record, Server, ServerOptions, h3_config, request, server};
 use trilane_transport::quic::{Config, Error, ErrorKind, H3Session, Options};
 use trilane_transport::tls;
 
@@ -73,38 +71,39 @@ fn a_server_that_refuses_is_named() {
 
 #[test]
 fn silence_ends_in_the_idle_timeout() {
-    let server = Server::with_connections(ServerOptions::default(), |connection| async move {
-        connection.closed().await;
-    });
+    let idle = Duration::from_secs(30);
     let options = Options {
-        max_idle_timeout: Duration::from_millis(200),
+        max_idle_timeout: idle,
         ..Options::default()
     };
-    let mut client = client(&server, &options);
-    client.connected();
-    client.session.send(&request("GET", "/", b""), 0).unwrap();
-    let mut record = Record::default();
     // The server acknowledges the request and says no more.
-    client.until(&mut record, |session, _| session.error().is_some());
-    assert_eq!(client.session.error().unwrap().kind, ErrorKind::IdleTimeout);
+    let mut pair = Lockstep::new(&options, false, |_| ());
+    pair.session.send(&request("GET", "/", b""), 0).unwrap();
+    let begin = pair.now;
+    let mut record = Record::default();
+    pair.until(&mut record, |pair, _| pair.session.error().is_some());
+    assert_eq!(pair.session.error().unwrap().kind, ErrorKind::IdleTimeout);
     assert!(record.0[&0].error.is_some());
+    let silent = pair.now - begin;
+    assert!(
+        silent >= idle && silent < idle + Duration::from_secs(1),
+        "{silent:?}"
+    );
 }
 
 #[test]
 fn a_keep_alive_outlasts_the_idle_timeout() {
-    let server = server(ServerOptions::default());
     let options = Options {
-        max_idle_timeout: Duration::from_secs(1),
-        keep_alive: Some(Duration::from_millis(100)),
+        max_idle_timeout: Duration::from_secs(30),
+        keep_alive: Some(Duration::from_secs(10)),
         ..Options::default()
     };
-    let mut client = client(&server, &options);
-    client.connected();
-    let begin = Instant::now();
-    client.until(&mut Record::default(), |_, _| {
-        begin.elapsed() > Duration::from_millis(1500)
-    });
-    get(&mut client);
+    let mut pair = Lockstep::new(&options, true, |_| ());
+    let mut record = Record::default();
+    pair.pass(Duration::from_secs(3600), &mut record);
+    pair.session.send(&request("GET", "/", b""), 0).unwrap();
+    pair.until(&mut record, |_, record| record.done() == 1);
+    assert_eq!(record.0[&0].body, b"hello world");
 }
 
 #[test]
@@ -142,7 +141,7 @@ fn key_updates_are_followed() {
         while let Ok(Some(resolver)) = h3.accept().await {
             let (request, stream) = resolver.resolve_request().await.unwrap();
             quic.force_key_update();
-            tokio::spawn(support::answer(request, stream));
+            tokio::spawn(crate::support::answer(request, stream));
         }
     });
     let mut client = client(&server, &Options::default());

@@ -1,14 +1,11 @@
 //! HTTP/3 sessions against quinn + h3 over real sockets.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod support;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::support::{Client, Count, Record, Seen, Server, ServerOptions, request, server};
 use bytes::Bytes;
 use quinn::VarInt;
-use support::{Client, Count, Record, Seen, Server, ServerOptions, request, server};
 use trilane_transport::quic::{ErrorKind, Options};
 use trilane_wire::{ErrorKind as StreamErrorKind, Refused};
 
@@ -279,7 +276,7 @@ fn goaway_drains_the_connection() {
         // One above the last: it names the first request that is not processed.
         h3.shutdown(1).await.unwrap();
         for (request, stream) in taken {
-            tokio::spawn(support::answer(request, stream));
+            tokio::spawn(crate::support::answer(request, stream));
         }
         while let Ok(Some(_)) = h3.accept().await {}
     });

@@ -19,11 +19,11 @@ async fn content(stream: &mut Stream) -> Vec<u8> {
 }
 
 /// Answers as the path says.
-pub fn server(options: ServerOptions) -> Server {
+pub(crate) fn server(options: ServerOptions) -> Server {
     Server::with_requests(options, answer)
 }
 
-pub async fn answer(request: http::Request<()>, mut stream: Stream) {
+pub(crate) async fn answer(request: http::Request<()>, mut stream: Stream) {
     let path = request.uri().path().to_owned();
     let response = http::Response::builder().header("x-path", &path);
     // The client may have gone away, which is not for a server to complain about.
