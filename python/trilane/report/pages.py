@@ -21,7 +21,6 @@ from trilane.report import tables, text, view
 from trilane.report.view import Point
 
 DOCS = Path("docs/experiments")
-NOT_MEASURED = "Not measured yet."
 _END = "<!-- end -->"
 # More columns than this do not fit on a page.
 _MEASURES = 4

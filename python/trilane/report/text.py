@@ -60,16 +60,6 @@ def quantity(value: float | None, unit: str) -> str:
     return f"{number(value / factor)} {name}".rstrip()
 
 
-def within(summary: Mapping[str, Any], factor: float) -> str:
-    """A median with its interval, in the scale of `factor`."""
-    if summary["median"] is None:
-        return NONE
-    middle = number(summary["median"] / factor)
-    if summary["low"] is None:
-        return middle
-    return f"{middle} ({number(summary['low'] / factor)}–{number(summary['high'] / factor)})"
-
-
 def headed(label: str, unit: str) -> str:
     """A label with its unit, once."""
     return label if not unit or unit == "/s" else f"{label} ({unit})"

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from trilane.lab.analysis.measures import BY_NAME, MEASURES, Json
+from trilane.lab.analysis.measures import BY_NAME, Json
 from trilane.lab.arms import TITLES
 from trilane.report import text
 
@@ -117,12 +117,7 @@ def lab_titles(lab: Json) -> dict[str, str]:
 
 def measures(comparison: Json) -> list[Shown]:
     """The measures that have a value in some arm: the one that decides first."""
-    listed = comparison.get("measures")
-    if listed is None:
-        # A race kept by version 0.1.0 has no list.
-        known = [Shown(m.name, m.label, m.unit, m.better) for m in MEASURES]
-    else:
-        known = [Shown(m["name"], m["label"], m["unit"], m["better"]) for m in listed]
+    known = [Shown(m["name"], m["label"], m["unit"], m["better"]) for m in comparison["measures"]]
     first = comparison["ranking"]["measure"]
     shown = [
         measure

@@ -80,12 +80,6 @@ def test_one_arm_alone_prints_no_ratios() -> None:
     assert "requests/s" in shown
 
 
-def test_a_race_kept_by_the_first_version_is_still_shown(three: dict[str, Any]) -> None:
-    kept = {key: value for key, value in three.items() if key != "measures"}
-    assert "client CPU/req" in printed(kept)
-    assert 'id="chart-ratios"' in html.render(kept)
-
-
 def test_strings_from_servers_are_escaped() -> None:
     page = html.render(evil())
     assert EVIL not in page

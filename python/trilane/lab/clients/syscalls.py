@@ -16,7 +16,6 @@ from trilane.lab.analysis.measures import Json
 from trilane.lab.clients.contender_run import RunFailed
 
 _MOST = 100
-HOW = "install strace (Debian: apt-get install strace)"
 
 
 def available() -> bool:

@@ -7,8 +7,6 @@ import re
 
 _TIME = re.compile(r"(\d+(?:\.\d+)?)\s*(us|ms|s|m|h)", re.ASCII)
 _SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
-TIME_PATTERN = r"^\d+(\.\d+)?\s*(us|ms|s|m|h)$"
-"""The same for the JSON Schema."""
 
 
 def seconds(text: str) -> float | None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trilane.lab.analysis.measures import MEASURES, Json
+from trilane.lab.analysis.measures import Json
 
 MANIFEST = "manifest.json"
 MANIFEST_SCHEMA = "trilane.manifest/1"
@@ -108,14 +108,7 @@ def experiment_name(manifest: Json) -> str:
 
 def measures(comparison: Json) -> list[Json]:
     """`name`, `label`, `unit` and `better` of every measure, in the order shown."""
-    named = comparison.get("measures")
-    if named is not None:
-        return [dict(measure) for measure in named]
-    return [
-        {key: getattr(measure, key) for key in ("name", "label", "unit", "better")}
-        for measure in MEASURES
-        if all(measure.name in arm["summary"] for arm in comparison["arms"])
-    ]
+    return [dict(measure) for measure in comparison["measures"]]
 
 
 def folders(state: Path) -> list[Path]:
