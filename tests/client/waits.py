@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import threading
 import time
@@ -17,6 +18,18 @@ def until(condition: Callable[[], object]) -> None:
     """Wait for what nobody signals; the time limit of the test ends it where it never comes."""
     while not condition():
         time.sleep(0.001)
+
+
+async def turns(count: int = 10) -> None:
+    """Let the loop look at its sockets that often."""
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+async def eventually(condition: Callable[[], object]) -> None:
+    """`until`, in a loop's own thread."""
+    while not condition():  # noqa: ASYNC110 - what counts is not ours to signal
+        await asyncio.sleep(0.001)
 
 
 def asleep(process: int, thread: int | None = None) -> None:

@@ -42,18 +42,6 @@ def run_leaping(main: Callable[[LeapingLoop], Coroutine[Any, Any, Result]]) -> R
         return runner.run(main(made[-1]))
 
 
-async def turns(count: int = 10) -> None:
-    """Let the loop look at its sockets that often."""
-    for _ in range(count):
-        await asyncio.sleep(0)
-
-
-async def until(condition: Callable[[], object]) -> None:
-    """Wait for what nobody signals; the time limit of the test ends it where it never comes."""
-    while not condition():  # noqa: ASYNC110 - what counts is not ours to signal
-        await asyncio.sleep(0.001)
-
-
 MakeClient = Callable[..., AsyncClient]
 
 

@@ -8,13 +8,14 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from client.waits import eventually, turns
 from peers import chaos, h2_chaos
 from peers.peer import Peer
 from trilane.client import errors
 from trilane.client.aio import AsyncClient
 from trilane.client.timeouts import Timeouts
 
-from .conftest import LeapingLoop, MakeClient, run, run_leaping, turns, until
+from .conftest import LeapingLoop, MakeClient, run, run_leaping
 
 
 def at_rest(client: AsyncClient) -> bool:
@@ -43,9 +44,9 @@ def test_a_cancelled_task_ends_its_own_stream_only() -> None:
     async def main(base: str) -> None:
         async with AsyncClient(versions=("h2",), timeout=60.0) as client:
             late = asyncio.create_task(client.get(base))
-            await until(lambda: len(seen) == 1)
+            await eventually(lambda: len(seen) == 1)
             lost = asyncio.create_task(client.get(base))
-            await until(lambda: len(seen) == 2)
+            await eventually(lambda: len(seen) == 2)
             lost.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await lost
@@ -208,7 +209,7 @@ def test_a_connection_that_nobody_waits_for_goes_to_the_pool(
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
-            await until(lambda: client.connections)
+            await eventually(lambda: client.connections)
             assert (await client.get(server.url("h2"))).stream_id == 1
 
     run(main())

@@ -10,13 +10,14 @@ import textwrap
 
 import pytest
 
+from client.waits import eventually, turns
 from peers import chaos, h2_chaos
 from peers.peer import Peer
 from trilane.client import errors
 from trilane.client.aio import AsyncClient
 from trilane.client.aio.link import Link
 
-from .conftest import MakeClient, run, turns, until
+from .conftest import MakeClient, run
 
 
 @pytest.mark.parametrize(
@@ -47,7 +48,7 @@ def test_a_connection_that_failed_is_left_alone(
         async with AsyncClient(versions=(version,), timeout=60.0) as client:
             with pytest.raises(errors.Error):
                 await client.get(base)
-            await until(lambda: client.connections == [])
+            await eventually(lambda: client.connections == [])
             before = driven
             await turns(50)
             assert driven == before

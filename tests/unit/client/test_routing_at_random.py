@@ -1,30 +1,142 @@
-"""The router under random lives of connections: it counts right, and nobody waits for nothing."""
+"""The router under any lives of connections: it counts right, and nobody waits for nothing."""
 
 from __future__ import annotations
 
-import random
+from typing import TypeVar
 
 import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+)
 
-from trilane.client.errors import ConnectionRefused, ConnectTimeout, Error
+from trilane.client.errors import ClientClosed, ConnectionRefused, ConnectTimeout, Error
+from trilane.client.lanes import Lane
 from trilane.client.origins import Origin
-from trilane.client.routing import Attempt, Entry, Route, Ticket
+from trilane.client.routing import Attempt, Entry, Proxy, Route, Ticket
 
 from .pretend import Bench, Pretended
 
-ROUTES = [Route(Origin("https", f"{name}.example", 443)) for name in "abcd"]
-SPEAKS = {"a": "h1", "b": "h2", "c": "h2", "d": "h1"}
+PROXY = Proxy(Origin("http", "proxy.example", 3128))
+# What each host speaks over TCP; the last two are one lane, of a proxy that forwards.
+ROUTES = {
+    Route(Origin("https", "one.example", 443)): "h1",
+    Route(Origin("https", "two.example", 443)): "h2",
+    Route(Origin("https", "three.example", 443)): "h2",
+    Route(Origin("http", "four.example", 80)): "h1",
+    Route.to(Origin("http", "five.example", 80), PROXY): "h1",
+    Route.to(Origin("http", "six.example", 80), PROXY): "h1",
+}
+STREAMS = 3
+Item = TypeVar("Item")
+which = st.integers(0, 99)
 
 
-class Life:
-    """Requests and attempts in the air, moved on at random."""
+def pop(items: list[Item], number: int) -> Item:
+    return items.pop(number % len(items))
 
-    def __init__(self, seed: int, **policy: object) -> None:
-        self.random = random.Random(seed)
-        self.bench = Bench(**policy)
+
+class Lives(RuleBasedStateMachine):
+    """Requests and attempts in the air, moved on in any order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bench = Bench()
         self.attempts: list[Attempt] = []
         self.sent: list[Entry[Pretended]] = []
         self.waiting: list[Ticket[Pretended]] = []
+        self.made: set[Pretended] = set()
+        self.closed: list[Pretended] = []
+
+    @initialize(most=st.integers(2, 6), most_of_one=st.integers(1, 4), races=st.booleans())
+    def begin(self, most: int, most_of_one: int, races: bool) -> None:
+        self.bench = Bench(
+            max_connections=most,
+            max_per_origin=min(most_of_one, most),
+            idle_s=20.0,
+            race_unannounced=races,
+        )
+
+    @rule(seconds=st.sampled_from([0.01, 1.0, 8.0, 400.0]))
+    def time_passes(self, seconds: float) -> None:
+        self.bench.now += seconds
+
+    @rule(route=st.sampled_from(list(ROUTES)))
+    def ask(self, route: Route) -> None:
+        outcome = self.bench.ask(route)
+        if isinstance(outcome, Ticket):
+            self.waiting.append(outcome)
+        else:
+            self.take(outcome)
+
+    @rule(route=st.sampled_from(list(ROUTES)), port=st.sampled_from([443, 8443]))
+    def announce(self, route: Route, port: int) -> None:
+        memory = self.bench.router.alternatives
+        memory.learn(route.origin, f'h3=":{port}"', self.bench.now)
+
+    @precondition(lambda self: self.attempts)
+    @rule(number=which, wins=st.booleans())
+    def connect(self, number: int, wins: bool) -> None:
+        attempt = pop(self.attempts, number)
+        version = ROUTES[attempt.route]
+        if attempt.alone or (wins and "h3" in attempt.versions):
+            version = "h3"
+        entry = self.bench.opened(attempt, version, streams=STREAMS)
+        self.made.add(entry.connection)
+        self.sent.append(entry)
+
+    @precondition(lambda self: self.attempts)
+    @rule(number=which, error=st.sampled_from([ConnectionRefused("no"), ConnectTimeout("late")]))
+    def fail(self, number: int, error: Error) -> None:
+        attempt = pop(self.attempts, number)
+        assert self.bench.router.failed(attempt, error, self.bench.now) == attempt.alone
+
+    @precondition(lambda self: self.attempts)
+    @rule(number=which)
+    def abandon(self, number: int) -> None:
+        attempt = pop(self.attempts, number)
+        self.bench.router.abandoned(attempt, self.bench.now)
+        # An interrupt may come when it has ended already.
+        self.bench.router.abandoned(attempt, self.bench.now)
+
+    @precondition(lambda self: self.sent)
+    @rule(number=which, ends=st.booleans(), clean=st.booleans(), gone=st.booleans())
+    def answer(self, number: int, ends: bool, clean: bool, gone: bool) -> None:
+        entry = pop(self.sent, number)
+        entry.connection.is_closing |= ends
+        self.bench.done(entry, reusable=not entry.connection.is_closing and (entry.shared or clean))
+        if gone and self.bench.woken:
+            # Whom it was handed to had given up in the same moment.
+            ticket = self.bench.woken.pop(0)
+            self.waiting.remove(ticket)
+            if isinstance(ticket.outcome, Entry):
+                ticket.outcome.connection.outstanding -= 1
+            self.bench.router.cancel(ticket, self.bench.now)
+
+    @precondition(lambda self: any(entry.shared for entry in self.sent))
+    @rule(number=which)
+    def refuse(self, number: int) -> None:
+        """It had no room, whatever it said."""
+        shared = [entry for entry in self.sent if entry.shared]
+        entry = shared[number % len(shared)]
+        self.sent.remove(entry)
+        entry.connection.outstanding -= 1
+        self.bench.router.full(entry, self.bench.now)
+
+    @precondition(lambda self: self.sent)
+    @rule(number=which, broken=st.booleans())
+    def distrust(self, number: int, broken: bool) -> None:
+        router, entry = self.bench.router, self.sent[number % len(self.sent)]
+        (router.broken if broken else router.misdirected)(entry, self.bench.now)
+
+    @precondition(lambda self: self.waiting)
+    @rule(number=which)
+    def give_up(self, number: int) -> None:
+        self.bench.router.cancel(pop(self.waiting, number), self.bench.now)
 
     def take(self, outcome: object) -> None:
         """What a request was given."""
@@ -35,96 +147,80 @@ class Life:
         else:
             assert isinstance(outcome, Error)
 
-    def step(self) -> None:
-        """One event."""
-        bench, choose = self.bench, self.random
-        bench.now += choose.random()
-        event = choose.randrange(10)
-        if event < 4:
-            outcome = bench.ask(choose.choice(ROUTES))
-            if isinstance(outcome, Ticket):
-                self.waiting.append(outcome)
-            else:
-                self.take(outcome)
-        elif event < 6 and self.attempts:
-            attempt = self.attempts.pop(choose.randrange(len(self.attempts)))
-            self.finish(attempt)
-        elif event < 9 and self.sent:
-            entry = self.sent.pop(choose.randrange(len(self.sent)))
-            if choose.random() < 0.1:
-                entry.connection.is_closing = True
-            reusable = not entry.connection.is_closing and (entry.shared or choose.random() < 0.8)
-            bench.done(entry, reusable=reusable)
-        elif self.waiting:
-            ticket = self.waiting.pop(choose.randrange(len(self.waiting)))
-            if isinstance(ticket.outcome, Entry):
-                ticket.outcome.connection.outstanding -= 1
-            if ticket in bench.woken:
-                bench.woken.remove(ticket)
-            bench.router.cancel(ticket, bench.now)
-        self.wake()
+    @invariant()
+    def everything_holds(self) -> None:
+        """In this order: what was handed over while a rule ran is the caller's from then on."""
+        self.who_was_woken_goes_on()
+        self.it_counts_right()
+        self.no_connection_is_lost()
+        self.who_waits_has_a_reason()
 
-    def finish(self, attempt: Attempt) -> None:
-        bench, fate = self.bench, self.random.random()
-        if fate < 0.7:
-            version = SPEAKS[attempt.route.origin.host[0]]
-            self.sent.append(bench.opened(attempt, version, streams=3))
-        elif fate < 0.8:
-            assert not bench.router.failed(attempt, ConnectionRefused("no"), bench.now)
-        elif fate < 0.9:
-            assert not bench.router.failed(attempt, ConnectTimeout("late"), bench.now)
-        else:
-            bench.router.abandoned(attempt, bench.now)
+    def who_was_woken_goes_on(self) -> None:
+        woken, self.bench.woken = self.bench.woken, []
+        for ticket in woken:
+            self.waiting.remove(ticket)
+            self.take(ticket.outcome)
+        assert all(ticket.outcome is None for ticket in self.waiting)
 
-    def wake(self) -> None:
-        """Requests that were woken go on."""
-        for ticket in self.bench.woken:
-            if ticket in self.waiting:
-                self.waiting.remove(ticket)
-                self.take(ticket.outcome)
-        self.bench.woken.clear()
-
-    def check(self) -> None:
-        """What always holds."""
+    def it_counts_right(self) -> None:
         router = self.bench.router
-        policy = router.policy
         assert router._attempts == set(self.attempts)
         assert router._waiting == len(self.waiting)
-        assert len(router) + len(router._attempts) <= policy.max_connections
+        assert len(router) + len(router._attempts) <= router.policy.max_connections
         assert sum(entry.leases for entry in router.entries) == len(self.sent)
-        for route in ROUTES:
-            lane = router._lanes.get(route)
-            if lane is None:
-                continue
+        for route, lane in router._lanes.items():
             entries = [entry for entry in router.entries if entry.route == route]
             standing = [entry for entry in entries if not entry.retired]
-            assert lane.count == len(standing) + lane.opening <= policy.max_per_origin
+            assert lane.count == len(standing) + lane.opening + lane.probing
+            assert lane.count <= router.policy.max_per_origin
             assert lane.draining == len(entries) - len(standing)
-            for entry in lane.free:
-                assert entry.leases == 0
-            # Who waits has a reason.
+            assert not any(entry.leases for entry in lane.free)
+
+    def no_connection_is_lost(self) -> None:
+        self.closed += self.bench.discarded()
+        assert len(self.closed) == len(set(self.closed))
+        held = {entry.connection for entry in self.bench.router.entries}
+        assert not held & set(self.closed)
+        assert held | set(self.closed) == self.made
+
+    def who_waits_has_a_reason(self) -> None:
+        for lane in self.bench.router._lanes.values():
             if lane.waiting:
-                assert not lane.free
-                assert not any(entry.connection.capacity > 0 for entry in lane.shared)
-                idle = any(not entry.leases for entry in router.entries)
-                at_limit = lane.count >= policy.max_per_origin or (
-                    len(router) + len(router._attempts) >= policy.max_connections and not idle
-                )
-                assert lane.opening or at_limit
+                assert self.reason(lane), f"{lane.route.origin} has room"
+
+    def reason(self, lane: Lane[Pretended]) -> bool:
+        """Whether nothing can be done for who waits there."""
+        router = self.bench.router
+        if lane.free:
+            return False
+        roomy = [entry for entry in lane.shared if entry.connection.capacity > 0]
+        if roomy:
+            return all(entry.exhausted for entry in roomy)
+        idle = any(not entry.leases for entry in router.entries)
+        open_or_opening = len(router) + len(router._attempts)
+        return (
+            lane.opening > 0
+            or lane.count >= router.policy.max_per_origin
+            or (open_or_opening >= router.policy.max_connections and not idle)
+        )
+
+    def teardown(self) -> None:
+        """Everything ends well, and then nobody waits."""
+        self.who_was_woken_goes_on()
+        while self.attempts or self.sent:
+            while self.attempts:
+                self.connect(0, wins=False)
+                self.who_was_woken_goes_on()
+            while self.sent:
+                self.bench.done(self.sent.pop())
+                self.who_was_woken_goes_on()
+            self.it_counts_right()
+        assert self.waiting == []
+        self.bench.router.close()
+        self.no_connection_is_lost()
+        assert set(self.closed) == self.made
+        with pytest.raises(ClientClosed):
+            self.bench.ask()
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_it_counts_right_and_nobody_waits_for_nothing(seed: int) -> None:
-    life = Life(seed, max_connections=5 + seed % 4, max_per_origin=2 + seed % 3, idle_s=20.0)
-    for _ in range(500):
-        life.step()
-        life.check()
-    while life.attempts or life.sent:
-        while life.attempts:
-            life.finish(life.attempts.pop())
-            life.wake()
-        while life.sent:
-            life.bench.done(life.sent.pop())
-            life.wake()
-        life.check()
-    assert life.waiting == []
+TestLives = Lives.TestCase

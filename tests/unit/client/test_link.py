@@ -9,11 +9,11 @@ from typing import cast
 
 import pytest
 
+from client.waits import eventually, turns
 from trilane._core import DATA, HEAD, WRITABLE, Connection, Exchange
 from trilane.client.aio.deadlines import Deadlines
 from trilane.client.aio.link import Link
 
-from .conftest import turns, until
 from .fake import FakeConnection, FakeExchange
 
 
@@ -160,7 +160,7 @@ def test_timers_of_the_connection_are_kept() -> None:
             await turns()
             made.connection.timeout = None
             driven = made.connection.drives
-            await until(lambda: made.connection.drives > driven)
+            await eventually(lambda: made.connection.drives > driven)
 
     asyncio.run(main())
 
@@ -172,7 +172,7 @@ def test_output_that_is_left_waits_for_the_socket() -> None:
             made.submit()
             await turns()
             # A socket pair with room is writable at once.
-            await until(lambda: made.connection.drives > 0)
+            await eventually(lambda: made.connection.drives > 0)
             made.connection.wants_write = False
             made.link.touch()
             await turns(5)
