@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING, Self
 
-from peers import embedded, grpc_go, nghttpd, nginx
+from peers import embedded, nghttpd, nginx, shipped
 from peers.authority import Authority
 from peers.process import MissingProgramError
 
@@ -38,7 +38,9 @@ class Servers:
             "embedded": lambda: embedded.start(
                 Trilane().program, self._folder / "embedded", cpus=[core]
             ),
-            "grpc-go": lambda: grpc_go.start(self._folder / "grpc-go", leaf, cpus=[core]),
+            "grpc-go": lambda: shipped.start(
+                "grpc-go", self._folder / "grpc-go", cpus=[core], hello=""
+            ),
         }
         self._running: dict[str, Peer] = {}
 

@@ -9,7 +9,7 @@ import pytest
 
 from repository import native
 
-from . import asgi, caddy, embedded, gonet, grpc_go, grpc_python, nghttpd, nginx
+from . import asgi, caddy, embedded, gonet, grpc_python, nghttpd, nginx, shipped
 from .process import MissingProgramError
 
 if TYPE_CHECKING:
@@ -46,8 +46,8 @@ class Peers:
             "gonet": lambda folder: gonet.start(gonet.build(folder / "built"), folder, leaf),
             "hypercorn": lambda folder: asgi.start(folder, leaf),
             "embedded": lambda folder: embedded.start(native(), folder),
-            "grpc-go": lambda folder: grpc_go.start(folder, leaf),
-            "grpc-go-http": lambda folder: grpc_go.start(folder, leaf, implementation="grpc-http"),
+            "grpc-go": lambda folder: shipped.start("grpc-go", folder, hello=""),
+            "grpc-go-http": lambda folder: shipped.start("grpc-go-http", folder, hello=""),
             "grpc-python": lambda folder: grpc_python.start(folder, leaf),
         }
 
