@@ -1,6 +1,11 @@
 from __future__ import annotations
 
+import contextlib
+from fractions import Fraction
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from trilane.cli import units
 
@@ -46,3 +51,24 @@ def test_seeds() -> None:
     assert units.seed("--seed", "0") == 0
     with pytest.raises(units.Usage):
         units.seed("--seed", "-1")
+
+
+SECONDS = {"us": Fraction(1, 10**6), "ms": Fraction(1, 1000), "s": 1, "": 1, "m": 60, "h": 3600}
+
+
+@given(st.integers(1, 10**6), st.integers(0, 3), st.sampled_from(list(SECONDS)))
+def test_every_way_to_write_a_time_means_its_product(digits: int, places: int, unit: str) -> None:
+    exact = Fraction(digits, 10**places) * SECONDS[unit]
+    text = f"{digits / 10**places:.{places}f}{unit}"
+    if exact > 24 * 3600:
+        with pytest.raises(units.Usage):
+            units.duration("-d", text)
+    else:
+        assert units.duration("-d", text) == pytest.approx(float(exact), abs=1e-12)
+
+
+@given(st.text() | st.from_regex(r"[\d.]*[a-zµ%]{0,2}"))
+def test_any_text_is_a_number_or_wrong_usage(text: str) -> None:
+    for parse in (units.duration, units.count, units.share, units.seed):
+        with contextlib.suppress(units.Usage):
+            assert parse("--flag", text) >= 0

@@ -7,6 +7,8 @@ import sqlite3
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from synthetic import folders
 from trilane.lab.keeping import index
@@ -73,6 +75,34 @@ def test_a_folder_whose_result_lacks_something_is_broken_not_fatal(state: Path) 
     file.write_text('{"schema": "trilane.comparison/1", "arms": []}', encoding="utf-8")
     with index.open_index(state) as opened:
         assert [row.status for row in opened.runs()] == [index.BROKEN, "complete"]
+
+
+ACTIONS = st.tuples(st.integers(0, 3), st.sampled_from(["add", "remove", "damage", "look"]))
+
+
+@settings(max_examples=20)
+@given(st.lists(ACTIONS, min_size=1, max_size=8))
+def test_it_follows_the_folders_whatever_happens_to_them(
+    made: Path, tmp_path_factory: pytest.TempPathFactory, actions: list[tuple[int, str]]
+) -> None:
+    state = tmp_path_factory.mktemp("state")
+    there: dict[str, str] = {}
+    for number, action in [*actions, (0, "look")]:
+        name = f"2026112{number}-100000-race"
+        folder = state / "runs" / name
+        if action == "add" and name not in there:
+            shutil.copytree(made / "runs" / "20261118-100000-race", folder)
+            there[name] = "complete"
+        elif action == "remove" and there.pop(name, None):
+            shutil.rmtree(folder)
+        elif action == "damage" and name in there:
+            (folder / "manifest.json").write_text("{", encoding="utf-8")
+            there[name] = index.BROKEN
+        elif action == "look":
+            with index.open_index(state) as opened:
+                assert {row.folder: row.status for row in opened.runs()} == there
+                whole = {name for name, status in there.items() if status == "complete"}
+                assert {value.folder for value in opened.values("race")} == whole
 
 
 @pytest.mark.parametrize("content", [b"this is no database" * 99, b"", b"SQLite format 3\0" * 300])

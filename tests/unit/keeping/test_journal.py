@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from synthetic import runs
 from trilane.lab.analysis.comparison import Sample
@@ -49,6 +52,30 @@ def test_a_line_that_a_crash_cut_short_is_dropped_and_cut_off(journal: Journal) 
         assert path.read_bytes() == whole
     journal.append(line(1))
     assert [kept.sample.block for kept in journal.lines()] == [0, 1]
+
+
+@settings(max_examples=30)
+@given(st.lists(st.tuples(st.integers(0, 9), st.text()), max_size=4), st.integers(0, 2000))
+def test_a_crash_anywhere_leaves_the_lines_before_it(
+    tmp_path_factory: pytest.TempPathFactory, told: list[tuple[int, str]], cut: int
+) -> None:
+    journal = Journal(tmp_path_factory.mktemp("journal"))
+    wanted = [failed(block, problem) for block, problem in told]
+    ends = [0]
+    for one in wanted:
+        journal.append(one)
+        ends.append((journal.folder / "samples.jsonl").stat().st_size)
+    assert journal.lines() == wanted
+    if wanted:
+        with (journal.folder / "samples.jsonl").open("r+b") as file:
+            file.truncate(min(cut, ends[-1]))
+        assert journal.lines() == wanted[: sum(end <= cut for end in ends[1:])]
+
+
+def failed(block: int, problem: str) -> Line:
+    return replace(
+        line(block, run=False), sample=replace(line(block, run=False).sample, problem=problem)
+    )
 
 
 def test_a_damaged_line_is_named(journal: Journal) -> None:
