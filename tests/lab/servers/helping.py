@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import http.client
 import json
-import socket
 import ssl
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -19,7 +15,7 @@ from trilane.lab.serving import targets
 
 HERE = Path(__file__).parent
 FAKE = HERE / "fake_server.py"
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 
 
 def connect(target: targets.Target, version: str = "h1") -> http.client.HTTPConnection:
@@ -51,14 +47,6 @@ def load(url: str, version: str, cacert: str | None, *flags: str) -> dict[str, A
     return run
 
 
-def wait_until(holds: Callable[[], bool], what: str) -> None:
-    """Wait with patience; fail when it does not come true."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not holds():
-        assert time.monotonic() < deadline, f"still not so after {PATIENCE_S} s: {what}"
-        time.sleep(0.02)
-
-
 def is_alive(pid: int) -> bool:
     """Whether a process runs; a zombie does not."""
     try:
@@ -66,19 +54,6 @@ def is_alive(pid: int) -> bool:
     except OSError:
         return False
     return stat.rpartition(")")[2].split()[0] not in "ZX"
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-def listens(port: int) -> bool:
-    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
-        return True
-    return False
 
 
 def fake(

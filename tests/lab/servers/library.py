@@ -14,7 +14,7 @@ import pytest
 from peers.grpc_schema import Message, Schema
 from peers.peer import Peer
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 # grpcio is held to the same as we are: a test that it fails is wrong.
 SERVERS = [
     ("embedded", "h2c"),

@@ -197,13 +197,10 @@ def test_watching(library: Library) -> None:
 @every_server
 def test_pauses_between_messages(library: Library) -> None:
     began = time.monotonic()
-    call = library.watch(parent="shelves/6", count=3, interval={"nanos": 400_000_000})
-    next(call)
-    first = time.monotonic() - began
-    assert len(list(call)) == 2
-    # The first does not wait, and nothing waits for the last.
-    assert time.monotonic() - began >= 0.75
-    assert first < time.monotonic() - began - 0.7
+    assert len(list(library.watch(parent="shelves/6", count=3, interval={"nanos": 10**8}))) == 3
+    assert time.monotonic() - began >= 0.2
+    # The first does not wait, and nothing waits after the last: both would take an hour.
+    assert len(list(library.watch(parent="shelves/6", count=1, interval={"seconds": 3600}))) == 1
 
 
 @every_server
@@ -221,14 +218,12 @@ def test_leaving_an_endless_stream(library: Library) -> None:
 
 @every_server
 def test_deadlines(library: Library, request: pytest.FixtureRequest) -> None:
-    began = time.monotonic()
-    call = library.watch(timeout=0.5, parent="shelves/6", interval={"seconds": 30})
+    call = library.watch(timeout=0.5, parent="shelves/6", interval={"seconds": 3600})
     codes = {grpc.StatusCode.DEADLINE_EXCEEDED}
     if "grpc-go" in request.node.name:
         # It resets the stream at the deadline, which grpcio may see before its own clock says so.
         codes.add(grpc.StatusCode.CANCELLED)
     assert refused(lambda: list(call))[0] in codes
-    assert time.monotonic() - began < 10
 
 
 @every_server

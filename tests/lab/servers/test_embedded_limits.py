@@ -6,7 +6,6 @@ import itertools
 import queue
 import signal
 import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -69,11 +68,9 @@ def test_the_server_ends_while_streams_are_open(library_server: Start, schema: S
         for reader in readers:
             reader.start()
         assert library.get("shelves/1/books/1").pages == 101
-        began = time.monotonic()
         peer.process.signal(signal.SIGTERM)
         for reader in readers:
             reader.join(PATIENCE_S)
             assert not reader.is_alive()
-    assert time.monotonic() - began < PATIENCE_S
     asked.put(None)
     assert set(ended) <= {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED}, ended

@@ -1,30 +1,18 @@
-"""The library by Go's stacks: their own tests, what they answer to each call, their benchmarks."""
+"""The library by Go's stacks: their own tests, the calls they have, their benchmarks."""
 
 from __future__ import annotations
 
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from peers.running import absent
-from trilane.lab.clients import call_reference
-from trilane.lab.clients.reference import NoReference
 from trilane.lab.design import places
 from trilane.lab.serving import targets
 
 FOLDER = places.shipped("servers") / "go-library"
 SERVERS = ("grpc-go", "grpc-go-http", "vanguard", "grpc-gateway", "connect-go")
-CALLS = [
-    (name, version, message)
-    for name in SERVERS
-    for version in targets.find(name).versions
-    for message in targets.find(name).calls
-    if message != "grpc" or version != "h1"
-]
 # Building grpc-go and quic-go anew on a loaded machine.
 PATIENCE_S = 600
 ROWS = (
@@ -51,20 +39,6 @@ def go(*arguments: str) -> str:
     )
     assert done.returncode == 0, done.stdout
     return done.stdout
-
-
-@pytest.fixture(scope="module")
-def opened(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[targets.Target]:
-    name = request.param
-    if reason := targets.unavailable(name):
-        absent(reason)
-    folder = tmp_path_factory.mktemp(name)
-    with targets.open_target(
-        name, state=folder / "state", folder=folder, cpus=None, threads=2
-    ) as target:
-        yield target
 
 
 def test_its_code_is_as_go_wants_it() -> None:
@@ -115,21 +89,3 @@ def test_all_have_the_calls_that_they_can_be_asked() -> None:
         "grpc-gateway": {"json", "protobuf"},
         "connect-go": {"json", "protobuf", "grpc", "grpc-web"},
     }
-
-
-@pytest.mark.parametrize(
-    ("opened", "version", "message"),
-    CALLS,
-    ids=["-".join(call) for call in CALLS],
-    indirect=["opened"],
-)
-def test_each_call_answers_the_book(opened: targets.Target, version: str, message: str) -> None:
-    call = targets.find(opened.name).calls[message]
-    origin = opened.origins[version]
-    if (opened.name, version, message) == ("vanguard", "h3", "grpc"):
-        with pytest.raises(NoReference, match="status 505"):
-            call_reference.read(call, message, version, origin, opened.cacert)
-        return
-    # It raises where the answer is not the book.
-    reference = call_reference.read(call, message, version, origin, opened.cacert)
-    assert reference.sizes[0] > 0

@@ -10,16 +10,19 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from peers.process import free_port, wait_until
 from peers.running import absent
 from repository import DOCS
-from trilane.lab.serving import servers, target_config, targets
+from trilane.lab.serving import servers, target_config, target_ready, targets
 
-from .helping import FAKE, ask, connect, fake, free_port, is_alive, wait_until
+from .helping import FAKE, ask, connect, fake, is_alive
 
 
 def open_(
@@ -125,21 +128,33 @@ def test_one_that_dies_at_the_start(tmp_path: Path) -> None:
     assert "Traceback" not in message
 
 
-def test_one_that_is_never_ready(tmp_path: Path) -> None:
+def over_once(monkeypatch: pytest.MonkeyPatch, holds: Callable[[], bool]) -> None:
+    """The time for a server to be ready is over when this holds."""
+    clock = SimpleNamespace(monotonic=lambda: 3600.0 if holds() else 0.0, sleep=time.sleep)
+    monkeypatch.setattr(target_ready, "time", clock)
+
+
+def test_one_that_is_never_ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     server = fake(tmp_path, "nothing")
-    text = (server / "server.toml").read_text()
-    (server / "server.toml").write_text(text.replace('"20s"', '"500ms"'))
+    log = tmp_path / "logs" / "fake.log"
+    over_once(monkeypatch, lambda: log.exists() and "thinking" in log.read_text())
     message = said(server, tmp_path)
-    assert "fake was not ready within 0.5 s" in message
+    assert "fake was not ready within 20 s" in message
     assert "Connection refused" in message
     assert "thinking" in message
 
 
-def test_one_that_answers_but_not_200(tmp_path: Path) -> None:
-    server = fake(tmp_path, "sad")
-    text = (server / "server.toml").read_text()
-    (server / "server.toml").write_text(text.replace('"20s"', '"500ms"'))
-    assert "status 503" in said(server, tmp_path)
+def test_one_that_answers_but_not_200(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    problems: list[str | None] = [None]
+    ask_h1 = target_ready._ask_h1
+
+    def asked(url: str, cacert: str | None, timeout_s: float) -> str | None:
+        problems.append(ask_h1(url, cacert, timeout_s))
+        return problems[-1]
+
+    monkeypatch.setattr(target_ready, "_ask_h1", asked)
+    over_once(monkeypatch, lambda: problems[-1] == "status 503")
+    assert "status 503" in said(fake(tmp_path, "sad"), tmp_path)
 
 
 def test_a_taken_port_is_not_taken_for_readiness(tmp_path: Path) -> None:
@@ -200,11 +215,15 @@ def test_keys_are_private(tmp_path: Path) -> None:
         assert (tmp_path / "state" / name).stat().st_mode & 0o077 == 0, name
 
 
+def written(path: Path) -> bool:
+    return path.exists() and path.read_text() != ""
+
+
 def test_stubborn_processes_end_too(tmp_path: Path) -> None:
     child = tmp_path / "child"
     stubborn = fake(tmp_path, "stubborn", str(child), more='stop_timeout = "300ms"\n')
     with open_(stubborn, tmp_path) as target:
-        wait_until(child.exists, "the child has written its id")
+        wait_until(lambda: written(child), "the child has written its id")
         pids = [*target.pids, int(child.read_text())]
         assert all(is_alive(pid) for pid in pids)
     assert not [pid for pid in pids if is_alive(pid)]
@@ -244,7 +263,8 @@ def test_nothing_is_left_when_the_lab_is_killed(name: str, tmp_path: Path) -> No
         absent(reason)
     with lab(name, tmp_path) as (process, pids):
         assert pids
-        if child.exists():
+        if "fake" in name:
+            wait_until(lambda: written(child), "the child has written its id")
             pids.append(int(child.read_text()))
         process.send_signal(signal.SIGKILL)
         process.wait()

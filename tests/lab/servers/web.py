@@ -13,7 +13,7 @@ import httpx
 from peers.peer import Peer
 from trilane.client.pool import Client
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 # Names of listeners, and what the clients call the version there.
 _SAID = {"h1": "HTTP/1.1", "h1s": "HTTP/1.1", "h2c": "HTTP/2", "h2": "HTTP/2", "h3": "HTTP/3"}
 VERSIONS = tuple(_SAID)
