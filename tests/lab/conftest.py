@@ -52,7 +52,7 @@ def wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., rac
             "blocks": 2,
             "duration_s": 0.1,
             "warmup_s": 0.0,
-            "timeout_s": 1.0,
+            "timeout_s": 60.0,
             "seed": 1,
             "state": tmp_path,
             "load_program": (sys.executable, str(HERE / "fake_load.py")),

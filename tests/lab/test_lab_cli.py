@@ -6,13 +6,13 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lab.test_cli import trilane
+from peers.process import wait_until
 
 FILE = """
 schema = "trilane.experiment/1"
@@ -213,14 +213,14 @@ def test_ctrl_c_reports_what_was_measured_and_says_how_to_go_on(
         text=True,
     )
     try:
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
+
+        def measured() -> bool:
             journals = list((folder / "cut").glob("runs/*/samples.jsonl"))
-            if journals and journals[0].read_bytes().count(b"\n") >= 7:
-                break
-            time.sleep(0.05)
+            return bool(journals) and journals[0].read_bytes().count(b"\n") >= 7
+
+        wait_until(measured, "seven runs are in the journal")
         process.send_signal(signal.SIGINT)
-        output, errors = process.communicate(timeout=60)
+        output, errors = process.communicate(timeout=120)
     finally:
         process.kill()
     assert process.returncode == 130, errors

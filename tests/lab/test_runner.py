@@ -139,10 +139,16 @@ def test_flags_that_load_refuses_are_wrong_use_of_the_race(
         race.run(wanted(), said.watcher())
 
 
+def impatient_with_h2(monkeypatch: pytest.MonkeyPatch, said: Said) -> None:
+    """Only the runs that are to be given up have a short limit."""
+    limit = property(lambda _load: 0.5 if said.steps[-1] == "h2" else 120.0)
+    monkeypatch.setattr(runner.Load, "limit_s", limit)
+
+
 def test_a_run_that_hangs_is_stopped_and_counted_as_lost(
     wanted: Make, said: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runner, "_SLACK_S", 5.0)
+    impatient_with_h2(monkeypatch, said)
     behave(monkeypatch, h2={"hang": True})
     made = race.run(wanted(versions=["h1", "h2"], blocks=1), said.watcher()).comparison
     h2 = made["arms"][1]
@@ -154,7 +160,7 @@ def test_a_run_that_hangs_is_stopped_and_counted_as_lost(
 def test_a_run_deaf_to_sigint_is_killed(
     wanted: Make, said: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runner, "_SLACK_S", 5.0)
+    impatient_with_h2(monkeypatch, said)
     monkeypatch.setattr(runner, "_POLITE_S", 0.2)
     behave(monkeypatch, h2={"deaf": True})
     made = race.run(wanted(versions=["h1", "h2"], blocks=1), said.watcher()).comparison
@@ -204,20 +210,18 @@ def test_ctrl_c_ends_the_run_and_keeps_the_complete_blocks(wanted: Make, said: S
 def test_ctrl_c_during_a_run_leaves_no_process_behind(
     wanted: Make, said: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    behave(monkeypatch, h2={"hang": True})
+    # The signal comes when the run hangs.
+    behave(monkeypatch, h2={"hang": True, "alarm": os.getpid()})
 
     def alarm(_number: int, _frame: object) -> None:
         raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGALRM, alarm)
-    signal.setitimer(signal.ITIMER_REAL, 2.0)
     try:
-        begun = time.monotonic()
         result = race.run(wanted(versions=["h2"]), said.watcher())
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-    assert time.monotonic() - begun < 10
+    assert not (Path("/proc/self/task") / str(os.getpid()) / "children").read_text()
     assert result.comparison["interrupted"]
     assert result.comparison["verdict"] == "No verdict: no block was completed."
 
@@ -231,22 +235,22 @@ def test_the_embedded_server_is_raced_and_stopped(wanted: Make, said: Said) -> N
 
 
 @pytest.mark.parametrize(
-    ("mode", "message"),
+    ("mode", "ready_s", "message"),
     [
-        ("dead", "port 80 is not ours to take"),
-        ("broken", "instead of being ready"),
-        ("silent", "not ready within 1 s"),
+        ("dead", 120.0, "port 80 is not ours to take"),
+        ("broken", 120.0, "instead of being ready"),
+        ("silent", 0.5, "not ready within 0.5 s"),
     ],
 )
 def test_a_server_that_does_not_come_up_says_why(
-    mode: str, message: str, monkeypatch: pytest.MonkeyPatch
+    mode: str, ready_s: float, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_SERVE", mode)
     monkeypatch.setattr(servers, "_STOP_S", 0.5)
     program = (sys.executable, str(HERE / "fake_serve.py"))
     with (
         pytest.raises(servers.ServerFailed, match=message),
-        servers.embedded(threads=1, cpus=None, state=None, program=program, ready_s=1.0),
+        servers.embedded(threads=1, cpus=None, state=None, program=program, ready_s=ready_s),
     ):
         pass
 
@@ -257,13 +261,16 @@ def test_the_meter_counts_the_cpu_of_a_process() -> None:
         "requests": {"started": 900, "warmup": {"started": 100}},
         "plan": {"duration_s": 0.3, "warmup_s": 0.0},
     }
+    before = time.process_time()
     meter.start()
     until = time.thread_time() + 0.3
     while time.thread_time() < until:
         pass
     spent = meter.stop(run)
+    after = time.process_time()
     assert spent is not None
-    assert 0.25 < spent["cpu_s"] < 1.0
+    # The kernel brings a running thread's counter up to date at its ticks.
+    assert 0.28 < spent["cpu_s"] < after - before + 0.02
     assert spent["requests"] == 1000
     assert spent["cpu_us_per_request"] == pytest.approx(1e6 * spent["cpu_s"] / 1000)
     assert spent["busy"] == 1.0

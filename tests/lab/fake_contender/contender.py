@@ -38,12 +38,18 @@ def main() -> None:
     if fault == "talks":
         sys.stdout.write("hello, world\n")
         sys.stdout.flush()
+    before_s = time.process_time()
     say(event="ready", library="fake", library_version="1", runtime="none")
     sys.stdin.readline()
-    spent = time.process_time() + 0.05
-    while time.process_time() < spent:
+    began_s = time.process_time()
+    while time.process_time() < began_s + 0.05:
         pass
-    say(event="done")
+    spent_s = time.process_time() - began_s
+    if fault == "stays":
+        # With what follows: nobody has to wait for that.
+        sys.stdout.write('{"event": "done"}\n')
+    else:
+        say(event="done")
     count = int(plan["workload"]["count"] or 1)
     wrong = count if fault == "wrong version" else 0
     failed = {"fails": count, "half fails": count // 2}.get(fault, 0)
@@ -66,6 +72,8 @@ def main() -> None:
         elapsed_s=0.05,
         repetitions_s=[],
         latency=None,
+        before_s=before_s,
+        spent_s=spent_s,
     )
     if fault == "stays":
         time.sleep(60)
