@@ -53,7 +53,11 @@ def test_seeds() -> None:
         units.seed("--seed", "-1")
 
 
-SECONDS = {"us": Fraction(1, 10**6), "ms": Fraction(1, 1000), "s": 1, "": 1, "m": 60, "h": 3600}
+SECONDS = {
+    "us": Fraction(1, 10**6),
+    "ms": Fraction(1, 1000),
+    **{unit: Fraction(seconds) for unit, seconds in (("s", 1), ("", 1), ("m", 60), ("h", 3600))},
+}
 
 
 @given(st.integers(1, 10**6), st.integers(0, 3), st.sampled_from(list(SECONDS)))

@@ -93,8 +93,9 @@ def test_it_follows_the_folders_whatever_happens_to_them(
         if action == "add" and name not in there:
             shutil.copytree(made / "runs" / "20261118-100000-race", folder)
             there[name] = "complete"
-        elif action == "remove" and there.pop(name, None):
+        elif action == "remove" and name in there:
             shutil.rmtree(folder)
+            del there[name]
         elif action == "damage" and name in there:
             (folder / "manifest.json").write_text("{", encoding="utf-8")
             there[name] = index.BROKEN
