@@ -209,11 +209,12 @@ class Turns:
                 if started:
                     self._waiting.popleft()
             if not started:
-                self._make_room(connection)
+                self._make_room(connection, request)
             elif head.streaming and head.exchange is not None:
                 uploading.upload(head, self._wait)
 
-    def _make_room(self, connection: Connection | SocketConnection) -> None:
+    def _make_room(self, connection: Connection | SocketConnection, request: Request) -> None:
+        """Waits until the connection takes one more, or another thread has started the request."""
         make_room = getattr(connection, "make_room", None)
         if make_room is not None:
             if not make_room(self._wait.seconds):
@@ -222,7 +223,7 @@ class Turns:
         deadline = None if self._wait.seconds is None else time.monotonic() + self._wait.seconds
         poll = select.poll()
         poll.register(self.fileno(), select.POLLIN)
-        while not connection.capacity and not connection.is_closing:
+        while request.exchange is None and not connection.capacity and not connection.is_closing:
             if self._nothing_moves():
                 raise _unread(connection)
             # Short, because another thread may be the one that reads from the socket.
