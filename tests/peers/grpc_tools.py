@@ -6,6 +6,8 @@ import functools
 import subprocess
 from pathlib import Path
 
+from trilane.lab.keeping.store import locked
+
 from .process import MissingProgramError, find
 
 _MODULE = Path(__file__).parent / "grpc-tools"
@@ -23,16 +25,18 @@ def program(name: str) -> str:
     """Path of `grpcurl` or `ghz`; raises `MissingProgramError` where Go cannot build it."""
     go = find("go", "https://go.dev/dl, version 1.26 or newer")
     _BUILT.mkdir(parents=True, exist_ok=True)
-    # Go looks at what it built last time and does nothing when that is still right.
-    done = subprocess.run(
-        [go, "build", "-o", f"{_BUILT}/", _PACKAGES[name]],
-        cwd=_MODULE,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=_PATIENCE_S,
-    )
+    # Go looks at what it built last time and does nothing when that is still right; but it would
+    # write at the same time as another, who may run what it writes already.
+    with locked(_BUILT / ".lock"):
+        done = subprocess.run(
+            [go, "build", "-o", f"{_BUILT}/", _PACKAGES[name]],
+            cwd=_MODULE,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_PATIENCE_S,
+        )
     if done.returncode != 0:
         reason = done.stderr.strip().splitlines()[-1:] or ["no reason given"]
         raise MissingProgramError(name, f"go build in tests/peers/grpc-tools said: {reason[0]}")
