@@ -105,8 +105,10 @@ async def asynchronous(library: Any, ours: Any, base: str, ca: str, version: str
                 break
         with raises(library.ReadTimeout):
             await client.get(f"{base}/delay/30s", timeout=0.3)
-        task = asyncio.create_task(client.get(f"{base}/delay/30s"))
-        await asyncio.sleep(0.1)
+        task = asyncio.create_task(client.get(f"{base}/delay/300s"))
+        for _ in range(20):
+            # It is on its way then: the connection is there.
+            await asyncio.sleep(0)
         task.cancel()
         with raises(asyncio.CancelledError):
             await task

@@ -14,7 +14,7 @@ from trilane._core import Connection, Tls, connect
 # Listeners of the embedded server, and the version to speak with each.
 LANES = {"h1": "h1", "h1s": "h1", "h2c": "h2", "h2": "h2", "h3": "h3"}
 # Generous: a loaded machine is slow, and a wait that works never takes as long.
-TIMEOUT = 20.0
+TIMEOUT = 60.0
 
 Open: TypeAlias = Callable[..., Connection]
 

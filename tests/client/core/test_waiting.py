@@ -9,72 +9,80 @@ import subprocess
 import sys
 import textwrap
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from urllib.parse import urlsplit
 
 import pytest
 
+from client.waits import asleep, until, when_asleep
 from peers.peer import Peer
-from trilane._core import Connection, Tls, connect
+from trilane._core import Connection, Exchange, Tls, connect
 from trilane.client.errors import ConnectionClosed
 
 from .conftest import TIMEOUT, Open
 from .scripted import serving, until_closed, until_head_ends
 
-# Far above what an interrupted wait takes, far below TIMEOUT.
-SOON = 10.0
-
 
 @contextmanager
-def interrupted(after: float = 0.2) -> Iterator[None]:
-    """Press Ctrl-C after a while, and expect what that raises."""
-    timer = threading.Timer(after, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
-    begun = time.monotonic()
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            yield
-    finally:
-        timer.join()
-    assert time.monotonic() - begun < SOON
+def interrupted() -> Iterator[None]:
+    """Press Ctrl-C when this thread waits, and expect what that raises."""
+    with (
+        when_asleep(lambda: os.kill(os.getpid(), signal.SIGINT)),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        yield
+
+
+def echoing(connection: Connection) -> Exchange:
+    """An exchange whose content comes when the test sends it."""
+    exchange = connection.submit("POST", "/echo", [], streaming=True)
+    assert exchange.head(TIMEOUT) == 200
+    return exchange
+
+
+def send(exchange: Exchange, content: bytes) -> None:
+    exchange.write(content, TIMEOUT)
+    exchange.finish(timeout=TIMEOUT)
 
 
 def test_ctrl_c_in_head(lane: Connection) -> None:
-    exchange = lane.submit("GET", "/delay/700ms", [])
-    with interrupted():
-        exchange.head(TIMEOUT)
-    # It goes on all the same.
-    assert exchange.head(TIMEOUT) == 200
+    exchange = lane.submit("GET", "/delay/300s", [])
+    for _ in range(2):
+        # It goes on all the same.
+        with interrupted():
+            exchange.head(None)
 
 
 @pytest.mark.parametrize("read", ["read", "read1", "readinto", "trickle"])
 def test_ctrl_c_in_read(lane: Connection, read: str) -> None:
-    exchange = lane.submit("GET", "/drip?bytes=2&duration=0&delay=700ms", [])
+    exchange = echoing(lane)
     waits: dict[str, Callable[[], object]] = {
-        "read": lambda: exchange.read(timeout=TIMEOUT),
-        "read1": lambda: exchange.read1(timeout=TIMEOUT),
-        "readinto": lambda: exchange.readinto(bytearray(2), TIMEOUT),
-        "trickle": lambda: exchange.read(2, TIMEOUT),
+        "read": exchange.read,
+        "read1": exchange.read1,
+        "readinto": lambda: exchange.readinto(bytearray(2)),
+        "trickle": lambda: exchange.read(2),
     }
     with interrupted():
         waits[read]()
-    assert len(exchange.read(timeout=TIMEOUT)) == 2
+    # It goes on all the same.
+    send(exchange, b"ab")
+    assert exchange.read(timeout=TIMEOUT) == b"ab"
 
 
 def test_ctrl_c_in_write() -> None:
-    def deaf(peer: socket.socket) -> None:
-        time.sleep(1)
-        until_closed(peer)
+    over = threading.Event()
+
+    def deaf(_peer: socket.socket) -> None:
+        over.wait()
 
     with serving(deaf) as port:
         connection = connect("127.0.0.1", port, scheme="http", timeout=TIMEOUT)
         exchange = connection.submit("PUT", "/", [], streaming=True)
         with interrupted():
-            for _ in range(1000):
-                exchange.write(bytes(1_000_000), TIMEOUT)
+            exchange.write(bytes(256_000_000))
         connection.close()
+        over.set()
 
 
 def test_ctrl_c_in_connect() -> None:
@@ -92,67 +100,54 @@ def test_ctrl_c_in_connect() -> None:
 
 def test_ctrl_c_while_another_thread_leads(shared: Connection) -> None:
     """The main thread then waits for that thread, not for the socket."""
-    slow = shared.submit("GET", "/delay/1s", [])
-    led: list[int] = []
-    leader = threading.Thread(target=lambda: led.append(slow.head(TIMEOUT)))
+    slow, exchange = echoing(shared), echoing(shared)
+    led: list[bytes] = []
+    leader = threading.Thread(target=lambda: led.append(slow.read()))
     leader.start()
-    time.sleep(0.2)
-    exchange = shared.submit("GET", "/delay/1s", [])
+    asleep(os.getpid(), leader.native_id)
     with interrupted():
-        exchange.head(TIMEOUT)
-    assert exchange.head(TIMEOUT) == 200
+        exchange.read()
+    send(exchange, b"mine")
+    assert exchange.read(timeout=TIMEOUT) == b"mine"
+    send(slow, b"its own")
     leader.join()
-    assert led == [200]
+    assert led == [b"its own"]
 
 
 def test_a_signal_handler_that_raises_nothing(lane: Connection) -> None:
+    exchange = echoing(lane)
     heard: list[int] = []
-    before = signal.signal(signal.SIGUSR1, lambda number, _: heard.append(number))
+
+    def answer(number: int, _: object) -> None:
+        heard.append(number)
+        # The wait that it came in goes on, and has this.
+        send(exchange, b"heard")
+
+    before = signal.signal(signal.SIGUSR1, answer)
     try:
-        exchange = lane.submit("GET", "/delay/500ms", [])
-        timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGUSR1))
-        timer.start()
-        assert exchange.head(TIMEOUT) == 200
-        timer.join()
+        with when_asleep(lambda: os.kill(os.getpid(), signal.SIGUSR1)):
+            assert exchange.read(timeout=TIMEOUT) == b"heard"
     finally:
         signal.signal(signal.SIGUSR1, before)
     assert heard == [signal.SIGUSR1]
 
 
 def test_other_threads_run_during_a_wait(lane: Connection) -> None:
-    over = threading.Event()
-    counted = 0
-
-    def count() -> None:
-        nonlocal counted
-        while not over.is_set():
-            counted += 1
-            time.sleep(0.001)
-
-    thread = threading.Thread(target=count)
-    thread.start()
-    assert lane.submit("GET", "/delay/300ms", []).head(TIMEOUT) == 200
-    over.set()
-    thread.join()
-    assert counted > 10
+    exchange = echoing(lane)
+    with when_asleep(lambda: send(exchange, b"from another")):
+        assert exchange.read(timeout=TIMEOUT) == b"from another"
 
 
 def test_closing_wakes_who_waits(lane: Connection) -> None:
-    exchange = lane.submit("GET", "/delay/60s", [])
-    timer = threading.Timer(0.2, lane.close)
-    timer.start()
-    with pytest.raises(ConnectionClosed):
-        exchange.head(TIMEOUT)
-    timer.join()
+    exchange = lane.submit("GET", "/delay/300s", [])
+    with when_asleep(lane.close), pytest.raises(ConnectionClosed):
+        exchange.head()
 
 
 def test_cancelling_wakes_who_waits(shared: Connection) -> None:
-    exchange = shared.submit("GET", "/delay/60s", [])
-    timer = threading.Timer(0.2, exchange.cancel)
-    timer.start()
-    with pytest.raises(Exception, match="cancelled"):
-        exchange.head(TIMEOUT)
-    timer.join()
+    exchange = shared.submit("GET", "/delay/300s", [])
+    with when_asleep(exchange.cancel), pytest.raises(Exception, match="cancelled"):
+        exchange.head()
 
 
 def test_a_server_that_leaves_wakes_who_waits() -> None:
@@ -179,30 +174,29 @@ def test_an_idle_connection_that_the_server_closed() -> None:
         assert connection.submit("GET", "/", []).head(TIMEOUT) == 200
         assert connection.is_alive()
         told.set()
-        deadline = time.monotonic() + TIMEOUT
-        while connection.is_alive():
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        until(lambda: not connection.is_alive())
         connection.close()
 
 
 @pytest.mark.parametrize("leave", ["", "sys.exit(0)", "del exchange, connection"])
 def test_the_interpreter_exits_while_a_thread_waits(leave: str) -> None:
     program = f"""
-        import sys, threading, time
+        import os, sys, threading
+        from client.waits import asleep
         from trilane._core import connect
         connection = connect("127.0.0.1", int(sys.argv[1]), scheme="http", timeout=20)
         exchange = connection.submit("GET", "/", [])
-        threading.Thread(target=exchange.head, daemon=True).start()
-        time.sleep(0.2)
+        thread = threading.Thread(target=exchange.head, daemon=True)
+        thread.start()
+        asleep(os.getpid(), thread.native_id)
         {leave}
     """
     with serving(until_closed) as port:
         done = subprocess.run(
             [sys.executable, "-c", textwrap.dedent(program), str(port)],
             check=False,
-            timeout=60,
             capture_output=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         )
     assert (done.returncode, done.stderr) == (0, b"")
 
@@ -229,7 +223,7 @@ def test_a_fork_leaves_the_connection_to_the_parent(server: Peer) -> None:
     """
     port = urlsplit(server.bases["h2"]).port
     argv = [sys.executable, "-c", textwrap.dedent(program), str(port)]
-    subprocess.run(argv, check=True, timeout=60)
+    subprocess.run(argv, check=True)
 
 
 def test_without_the_package_that_has_the_exceptions() -> None:
@@ -245,14 +239,13 @@ def test_without_the_package_that_has_the_exceptions() -> None:
         else:
             raise AssertionError
     """
-    subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True)
 
 
 def test_an_open_connection_for_each(open_lane: Open) -> None:
     """Nobody waits: h3's timers and acknowledgements do not depend on it for a while."""
-    for name in ("h1", "h2", "h3"):
-        connection = open_lane(name)
-        assert connection.submit("GET", "/hello", []).head(TIMEOUT) == 200
-        time.sleep(0.5)
-        assert connection.is_alive()
-        assert connection.submit("GET", "/hello", []).head(TIMEOUT) == 200
+    connections = [open_lane(name) for name in ("h1", "h2", "h3")]
+    for _ in range(3):
+        for connection in connections:
+            assert connection.is_alive()
+            assert connection.submit("GET", "/hello", []).head(TIMEOUT) == 200

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import threading
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -144,10 +143,8 @@ def test_content_and_trailers_of_a_request(embedded: HTTPConnection) -> None:
 
 
 def test_content_that_waits_for_the_word_of_the_server(embedded: HTTPConnection) -> None:
-    began = time.monotonic()
     embedded.request("POST", "/echo", b"content", {"Expect": "100-continue"})
     assert embedded.getresponse().read() == b"content"
-    assert time.monotonic() - began < 10
 
 
 def test_content_is_a_file(embedded: HTTPConnection) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from peers.chaos import Chaos
     from peers.peer import Peer
 
-WAIT_S = 20.0
+WAIT_S = 60.0
 """What a wait may take on a loaded machine; a failure is then told as what it is, a timeout."""
 
 # What a listener of `peers.peer.Peer` speaks.
@@ -96,7 +96,6 @@ def in_threads(count: int, work: Callable[[int], None]) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(WAIT_S * 2)
-    assert not any(thread.is_alive() for thread in threads)
+        thread.join()
     if failures:
         raise failures[0]

@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import itertools
 import os
 import socket
 import sys
 import threading
-import time
 import warnings
 from collections.abc import Callable
 
+from client.waits import asleep
 from trilane import _core
 from trilane.client import Client, HTTPConnection, errors
 
 HOST = "127.0.0.1"
 TLS = _core.Tls(insecure=True)
+WAIT_S = 60.0
 
 
 def say(*words: object) -> None:
@@ -29,7 +31,7 @@ def say(*words: object) -> None:
 
 
 def connect(port: int, version: str = "h1") -> _core.Connection:
-    return _core.connect(HOST, port, scheme="http", versions=(version,), timeout=10.0)
+    return _core.connect(HOST, port, scheme="http", versions=(version,), timeout=WAIT_S)
 
 
 # Waits that Ctrl-C ends. The server takes everything and says nothing.
@@ -100,8 +102,9 @@ def follower(port: int) -> None:
     """The main thread waits while another one leads."""
     connection = connect(port, "h2")
     first = connection.submit("GET", "/", [])
-    threading.Thread(target=first.head, daemon=True).start()
-    time.sleep(0.2)
+    leader = threading.Thread(target=first.head, daemon=True)
+    leader.start()
+    asleep(os.getpid(), leader.native_id)
     second = connection.submit("GET", "/", [])
     say("ready")
     second.head()
@@ -133,7 +136,7 @@ def goes_on_after_interrupt(port: int) -> None:
     try:
         exchange.read(100)
     except KeyboardInterrupt:
-        say(exchange.read(5, 10.0).decode())
+        say(exchange.read(5, WAIT_S).decode())
 
 
 # The end of the interpreter.
@@ -149,36 +152,44 @@ def exit_with_requests(port: int) -> None:
 
 def exit_with_threads(port: int) -> None:
     """Daemon threads wait for ever."""
+    threads: list[threading.Thread] = []
     for version in ("h1", "h2", "h2"):
         connection = connect(port, version)
         for _ in range(1 if version == "h1" else 4):
             exchange = connection.submit("GET", "/", [])
-            threading.Thread(target=exchange.head, daemon=True).start()
-    time.sleep(0.1)
+            threads.append(threading.Thread(target=exchange.head, daemon=True))
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        asleep(os.getpid(), thread.native_id)
     say("ready")
 
 
 def exit_with_busy_threads(port: int) -> None:
     """Daemon threads are in the middle of requests."""
     shared = connect(port, "h2")
+    busy = threading.Barrier(9)
 
     def work() -> None:
-        while True:
+        for turn in itertools.count():
             exchange = shared.submit("GET", "/hello", [])
-            exchange.head(10.0)
-            exchange.read(timeout=10.0)
+            exchange.head(WAIT_S)
+            exchange.read(timeout=WAIT_S)
+            if not turn:
+                busy.wait()
 
     for _ in range(8):
         threading.Thread(target=work, daemon=True).start()
-    time.sleep(0.1)
+    busy.wait()
     say("ready")
 
 
 def exit_with_client(port: int) -> None:
     warnings.simplefilter("ignore")
     made = Client(timeout=None)
-    threading.Thread(target=made.get, args=(f"http://{HOST}:{port}/",), daemon=True).start()
-    time.sleep(0.1)
+    thread = threading.Thread(target=made.get, args=(f"http://{HOST}:{port}/",), daemon=True)
+    thread.start()
+    asleep(os.getpid(), thread.native_id)
     globals()["kept"] = made
     say("ready")
 
@@ -190,28 +201,19 @@ def _in_child(work: Callable[[], None]) -> None:
     child = os.fork()
     if child == 0:
         code = 1
-        faulthandler.dump_traceback_later(15, exit=True)
+        faulthandler.dump_traceback_later(200, exit=True)
         try:
             work()
             code = 0
         finally:
             os._exit(code)
-    limit = time.monotonic() + 20
-    while time.monotonic() < limit:
-        done, status = os.waitpid(child, os.WNOHANG)
-        if done:
-            assert os.waitstatus_to_exitcode(status) == 0, status
-            return
-        time.sleep(0.001)
-    os.kill(child, 9)
-    os.waitpid(child, 0)
-    sys.exit("the child hangs")
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def _several(connection: _core.Connection) -> None:
     outstanding = [connection.submit("GET", "/hello", []) for _ in range(30)]
     for exchange in outstanding:
-        assert exchange.read(timeout=10.0) == b"hello world"
+        assert exchange.read(timeout=WAIT_S) == b"hello world"
 
 
 def fork_while_busy(port: int) -> None:
@@ -232,11 +234,11 @@ def fork_while_busy(port: int) -> None:
         _several(own)
         own.close()
 
-    for _ in range(30):
+    for _ in range(15):
         _in_child(in_child)
     stop.set()
     for thread in threads:
-        thread.join(10)
+        thread.join()
     _several(shared)
     say("done")
 
@@ -266,14 +268,14 @@ def fork_and_drop(port: int) -> None:
 
     _in_child(drops)
     _in_child(uses)
-    assert exchange.read(timeout=10.0) == b"hello world"
+    assert exchange.read(timeout=WAIT_S) == b"hello world"
     _several(shared)
     say("done")
 
 
 def fork_with_client(port: int) -> None:
     """A `Client` of the parent works in its child, on connections of the child's own."""
-    made = Client(versions=("h2",), timeout=10.0)
+    made = Client(versions=("h2",), timeout=WAIT_S)
     url = f"http://{HOST}:{port}/hello"
     assert made.get(url).content == b"hello world"
 

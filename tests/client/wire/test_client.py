@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import http.client
 import threading
@@ -14,7 +13,7 @@ import pytest
 
 from peers import caddy, gonet, nginx
 from peers.authority import Authority
-from peers.chaos import H1, Script, answer, request, serve
+from peers.chaos import H1, Script, answer, serve
 from peers.h2_chaos import H2
 from peers.peer import Peer
 from peers.running import Peers
@@ -263,25 +262,6 @@ def test_bad_servers_of_http_2(name: str) -> None:
         pytest.raises(errors.Error),
     ):
         client.get(chaos.base)
-
-
-def test_a_slow_server_within_the_limits(client: Client) -> None:
-    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await request(reader)
-        for piece in (
-            b"HTTP/1.1 200 OK\r\n",
-            b"Content-Length: 11\r\n",
-            b"\r\n",
-            b"hello",
-            b" world",
-        ):
-            await asyncio.sleep(0.3)
-            writer.write(piece)
-            await writer.drain()
-
-    # What comes restarts the clock: all of it takes longer than the limit.
-    with serve(script) as chaos, client.stream("GET", chaos.base, timeout=1.2) as response:
-        assert response.read() == b"hello world"
 
 
 def test_threads_share_a_client(peers: Peers, client: Client) -> None:

@@ -50,8 +50,8 @@ def _cutting(whole: bytes, asked: Callable[[asyncio.StreamReader], object], end:
             writer.close()
             await writer.wait_closed()
             return
-        # What was written has to leave before the reset, which would discard it.
-        await asyncio.sleep(0.002)
+        # What TLS made of it is written in a turn of its own.
+        await asyncio.sleep(0)
         reset(writer)
 
     return script

@@ -25,7 +25,7 @@ def _pieces(*pieces: bytes) -> Script:
             for piece in pieces:
                 writer.write(piece)
                 await writer.drain()
-                await asyncio.sleep(0.001)
+                await asyncio.sleep(0)
 
     return script
 

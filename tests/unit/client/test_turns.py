@@ -29,7 +29,7 @@ def test_who_was_started_by_another_thread_waits_for_no_more_room(
             assert looks == 1, "it waits for room that its own request has taken"
             request.exchange = Mock()
 
-    monkeypatch.setattr(turns.select, "poll", Poll)
+    monkeypatch.setattr("select.poll", Poll)
     waiting = turns.Turns()
     monkeypatch.setattr(waiting, "fileno", lambda: 0)
     connection = Mock(spec=["capacity", "is_closing", "timeout", "drive"])
