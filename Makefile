@@ -3,6 +3,8 @@
 
 PYTHON ?= python3
 FUZZ_SECONDS ?= 60
+# Processes that share the tests in Python; most tests wait more than they compute.
+TEST_PROCESSES ?= 3
 # Arguments for the commands: make race ARGS='https://example.org/ --blocks 20'
 ARGS ?=
 
@@ -10,6 +12,10 @@ VENV := $(CURDIR)/.venv
 BIN := $(VENV)/bin
 STAMPS := $(VENV)/.stamps
 TARGET := $(or $(CARGO_TARGET_DIR),$(CURDIR)/target)
+
+PYTEST := $(BIN)/python -m pytest --numprocesses=$(TEST_PROCESSES) --dist=worksteal --durations=25 --durations-min=5
+# Runs a command and notes in build/took what it took.
+TIMED := .ci/timed
 
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml -o -path '*/assets/*' -type f) \
 	Cargo.toml Cargo.lock
@@ -25,12 +31,16 @@ env UV_PYTHON_DOWNLOADS=never UV_SYSTEM_CERTS=1 UV_NO_CONFIG=1 VIRTUAL_ENV=$(VEN
 	$(if $(call pip_option,cert),SSL_CERT_FILE='$(call pip_option,cert)') $(BIN)/uv
 endef
 
+# Where Python must not keep what it compiled, each of the hundreds of processes that the tests start
+# compiles everything anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 # The cargo tests ask Python packages for a second opinion.
 export TRILANE_TEST_PYTHON := $(BIN)/python
 export PYO3_PYTHON := $(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help race test test-rust test-python test-client test-lab test-e2e bench lint fuzz docs build pins clean
+.PHONY: help race check test test-rust test-python bench lint fuzz docs build pins clean
 .DELETE_ON_ERROR:
 
 help: ## this list
@@ -43,38 +53,33 @@ build: $(STAMPS)/extension ## .venv/bin/trilane and target/release/trilane
 	cargo build --release --package trilane-cli
 	@echo "built $(BIN)/trilane and $(TARGET)/release/trilane"
 
-test: test-rust test-python test-client test-lab test-e2e ## everything that must pass before a commit
+# Units alone: no processes, no network.
+check: $(STAMPS)/test $(STAMPS)/extension ## tests of codecs and decisions alone, in under a minute
+	cargo test --quiet --lib
+	$(PYTEST) tests/unit
+
+test: test-rust test-python ## everything that must pass before a commit
 
 test-rust: $(STAMPS)/test
-	cargo test
-
-test-python: $(STAMPS)/test $(STAMPS)/extension
-	$(BIN)/python -m pytest tests/python
-	$(BIN)/python -m mypy.stubtest trilane._core
-
-# The client against its own server and other people's, under the tests of CPython and of Requests.
-test-client: $(STAMPS)/test $(STAMPS)/extension
-	cargo build --package trilane-cli
-	TRILANE_BIN=$(TARGET)/debug/trilane $(BIN)/python -m pytest tests/client
+	@$(TIMED) 'building the Rust tests' cargo test --no-run
+	@$(TIMED) 'Rust tests' cargo test --quiet
 
 # Every client library and every server in its own environment: the first time takes minutes.
-test-lab: $(STAMPS)/test $(STAMPS)/extension
-	$(BIN)/python -m pytest tests/contenders tests/servers
-
-test-e2e: $(STAMPS)/test
-	cargo build --package trilane-cli
-	TRILANE_BIN=$(TARGET)/debug/trilane $(BIN)/python -m pytest tests/e2e
+test-python: $(STAMPS)/test $(STAMPS)/extension
+	@$(TIMED) 'building the native program' cargo build
+	@TRILANE_BIN=$(TARGET)/debug/trilane $(TIMED) 'Python tests' $(PYTEST) $(ARGS)
+	@$(TIMED) 'stub of the native module' $(BIN)/python -m mypy.stubtest trilane._core
 
 bench: build ## our CPU per request beside wrk, h2load, oha and ghz
 	$(BIN)/python bench/run.py $(ARGS)
 
 lint: $(STAMPS)/test ## formatters, clippy, rustdoc, ruff, mypy
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets -- -D warnings
-	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --quiet
+	@$(TIMED) 'clippy' cargo clippy --workspace --all-targets -- -D warnings
+	@RUSTDOCFLAGS='-D warnings' $(TIMED) 'rustdoc' cargo doc --workspace --no-deps --quiet
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(BIN)/mypy
+	@$(TIMED) 'mypy' $(BIN)/mypy
 
 fuzz: ## every fuzz target for FUZZ_SECONDS (60)
 	@cargo +nightly fuzz --version >/dev/null 2>&1 || { \
@@ -126,5 +131,6 @@ $(STAMPS)/test: $(STAMPS)/lab requirements/test.txt
 # Editable: a change in python/ needs no rebuild. Dependencies are installed above, pinned.
 $(STAMPS)/extension: $(STAMPS)/lab $(RUST_SOURCES) pyproject.toml
 	@$(UV) --version >/dev/null
-	PATH="$(BIN):$$PATH" VIRTUAL_ENV=$(VENV) UV_OFFLINE=1 $(BIN)/maturin develop --release --uv
+	@PATH="$(BIN):$$PATH" VIRTUAL_ENV=$(VENV) UV_OFFLINE=1 \
+		$(TIMED) 'building the Python module' $(BIN)/maturin develop --release --uv
 	@touch $@

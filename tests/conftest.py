@@ -24,9 +24,15 @@ from repository import DOCS
 Own: TypeAlias = Callable[[Callable[[Path], Peer]], Peer]
 
 # The same examples in every run, however slow the machine: a change is what turns a test red, not
-# chance. Without a database, no run depends on the runs before it.
+# chance. Without a database, no run depends on the runs before it. What Hypothesis calls too slow
+# goes by the clock.
 hypothesis.settings.register_profile(
-    "trilane", deadline=None, derandomize=True, database=None, print_blob=True
+    "trilane",
+    deadline=None,
+    derandomize=True,
+    database=None,
+    print_blob=True,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.load_profile("trilane")
 
