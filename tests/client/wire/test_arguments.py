@@ -82,7 +82,7 @@ def test_numbers_of_connect(name: str, number: object) -> None:
 @pytest.mark.parametrize(
     "buffer",
     [b"abc", memoryview(b"abc"), memoryview(bytearray(9))[::2], "text", None, 5, array.array("i")],
-    ids=repr,
+    ids=["bytes", "view", "stepped view", "text", "none", "number", "array"],
 )
 def test_buffers(exchange: _core.Exchange, buffer: object) -> None:
     _survives(lambda: exchange.readinto(buffer, 0))  # type: ignore[arg-type]
