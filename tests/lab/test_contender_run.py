@@ -141,20 +141,6 @@ def test_bodies_that_were_thrown_away_are_judged_by_their_length(
     assert per_gib == pytest.approx(delivered.cpu_s / 220 * (1 << 30))
 
 
-def test_cpu_per_gib_counts_what_was_sent_and_received() -> None:
-    run: dict[str, Any] = {
-        "bytes": {"sent": 5, "received": 1 << 29},
-        "cost": {"cpu_us_per_request": 1_000_000.0},
-        "plan": {"request": {"body_bytes": 1 << 29}},
-        "requests": {"ok": 1, "failed": 0},
-    }
-    assert measures.CPU_PER_GIB.read(run, None) == pytest.approx(1.0)
-    run["content"] = {"bytes": 0}
-    assert measures.CPU_PER_GIB.read(run, None) == pytest.approx(2.0)
-    run["plan"]["request"]["body_bytes"] = 0
-    assert measures.CPU_PER_GIB.read(run, None) is None
-
-
 def test_a_run_that_keeps_its_word_is_valid(tmp_path: Path) -> None:
     made = judged(run(tmp_path), 20 * zlib.crc32(b"hello world"))
     assert made["validity"] == {"verdict": "valid", "reasons": [], "bound": None}

@@ -1,4 +1,4 @@
-"""Arms that are benchmarks of Go's: what their output says, and what becomes of those that fail."""
+"""Arms that are benchmarks of Go's: what is kept of a run, and what becomes of those that fail."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 import os
 import stat
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from jsonschema import Draft202012Validator
 
 from peers.running import absent
 from repository import DOCS
+from synthetic.benchmarks import HEAD, ROW, WORKLOAD
 from trilane.lab import study
 from trilane.lab.analysis.measures import BY_NAME
 from trilane.lab.clients import go_bench
@@ -22,17 +22,10 @@ from trilane.lab.clients.contender_run import RunFailed
 from trilane.lab.clients.go_bench import Module, NotReady
 from trilane.lab.design.experiment import Experiment
 from trilane.lab.design.form import Form, Stats
-from trilane.lab.design.workload import Workload
 from trilane.lab.keeping import benchmarks
 from trilane.lab.serving import launch
 from trilane.lab.study import CannotRun, Wanted
 
-HEAD = "goos: linux\ngoarch: amd64\npkg: example.test/book\ncpu: Some CPU @ 2.00GHz\n"
-ROW = (
-    "BenchmarkGRPC/GRPC_GetBook-8         \t   32599\t     36980 ns/op"
-    "\t    9495 B/op\t     178 allocs/op"
-)
-WORKLOAD = Workload(kind="benchmark", paths=(), duration_s=0.05)
 ARM = WORKLOAD.arm("go-bench", "h2c", server="tiny", benchmark="BenchmarkGRPC/GRPC_GetBook")
 
 # What a test binary does with its flags, in a few lines: FAKE says how it goes wrong.
@@ -79,50 +72,6 @@ def run(folder: Path, limit_s: float = 30.0) -> dict[str, Any]:
 def needs_go() -> None:
     if launch.find_program("go") is None:
         absent(go_bench.INSTALL)
-
-
-def test_a_row_is_read_as_go_prints_it() -> None:
-    row = go_bench.parse(f"{HEAD}{ROW}\nPASS\nok", "BenchmarkGRPC/GRPC_GetBook")
-    assert (row.iterations, row.gomaxprocs) == (32599, 8)
-    assert row.values == {"ns/op": 36980, "B/op": 9495, "allocs/op": 178}
-    assert row.lines == (*HEAD.splitlines(), ROW)
-
-
-@pytest.mark.parametrize(
-    ("line", "iterations", "gomaxprocs", "values"),
-    [
-        ("BenchmarkA 1 0.5 ns/op", 1, 1, {"ns/op": 0.5}),
-        ("BenchmarkA-2  100  1e3 ns/op  12.5 MB/s", 100, 2, {"ns/op": 1e3, "MB/s": 12.5}),
-    ],
-)
-def test_columns_may_be_missing_or_more(
-    line: str, iterations: int, gomaxprocs: int, values: dict[str, float]
-) -> None:
-    row = go_bench.parse(f"some words\n{line}\nPASS\n", "BenchmarkA")
-    assert (row.iterations, row.gomaxprocs, row.values) == (iterations, gomaxprocs, values)
-
-
-@pytest.mark.parametrize(
-    ("output", "told"),
-    [
-        ("PASS\n", "it printed no result"),
-        ("", "it printed no result"),
-        ("BenchmarkB-8 10 5 ns/op\nPASS\n", "it printed a result of BenchmarkB only"),
-        ("BenchmarkA-8 10 5 ns/op 6\n", "this is no result of a benchmark"),
-        ("BenchmarkA-8 10 many ns/op\n", "this is no result of a benchmark"),
-        ("BenchmarkA-8 10 5 B/op\n", "has no ns/op"),
-        ("BenchmarkA-8 10 0 ns/op\n", "has no ns/op"),
-    ],
-)
-def test_what_is_no_result_is_told(output: str, told: str) -> None:
-    with pytest.raises(RunFailed, match=told):
-        go_bench.parse(output, "BenchmarkA")
-
-
-def test_one_benchmark_is_asked_for_by_its_whole_name() -> None:
-    assert go_bench.pattern("BenchmarkGRPC/GRPC_Get.Book") == r"^BenchmarkGRPC$/^GRPC_Get\.Book$"
-    assert go_bench.benchtime(WORKLOAD) == "0.05s"
-    assert go_bench.benchtime(replace(WORKLOAD, duration_s=None, count=20)) == "20x"
 
 
 def test_a_run_keeps_what_was_printed_and_what_was_seen(tmp_path: Path) -> None:
@@ -276,22 +225,3 @@ def test_without_its_module_an_arm_is_left_out_with_the_reason(
     monkeypatch.chdir(tmp_path)
     with pytest.raises(CannotRun, match="baseline one cannot run here: there is no folder tiny"):
         made_of(experiment("BenchmarkMake"), tmp_path / "state")
-
-
-def test_the_file_repeats_what_changes_between_runs(tmp_path: Path) -> None:
-    def kept(cpu: str, line: str) -> dict[str, Any]:
-        return {"benchmark": {"lines": ["goos: linux", f"cpu: {cpu}", line]}}
-
-    runs = [kept("one", "BenchmarkA 1 1 ns/op"), kept("one", "BenchmarkA 1 2 ns/op")]
-    runs += [{"no": "benchmark"}, kept("two", "BenchmarkA 1 3 ns/op")]
-    file = benchmarks.write(tmp_path, runs)
-    assert file is not None
-    assert file.read_text().splitlines() == [
-        "goos: linux",
-        "cpu: one",
-        "BenchmarkA 1 1 ns/op",
-        "BenchmarkA 1 2 ns/op",
-        "cpu: two",
-        "BenchmarkA 1 3 ns/op",
-    ]
-    assert benchmarks.write(tmp_path, [{"no": "benchmark"}]) is None

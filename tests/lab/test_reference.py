@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from trilane.lab.clients import reference, syscalls
-from trilane.lab.clients.contender_run import RunFailed
+from trilane.lab.clients import reference
 from trilane.lab.clients.reference import NoReference
 from trilane.lab.design.workload import Workload
 
@@ -126,17 +125,3 @@ def test_a_server_that_does_not_serve_it_is_an_error(
 def test_a_server_that_is_not_there_is_an_error() -> None:
     with pytest.raises(NoReference, match="did not answer"):
         reference.read(Workload(count=1), "http://127.0.0.1:9", None, {})
-
-
-def test_the_sum_of_an_strace_summary() -> None:
-    summary = (
-        "% time     seconds  usecs/call     calls    errors syscall\n"
-        "------ ----------- ----------- --------- --------- ----------------\n"
-        " 60.00    0.000123           1       120         3 read\n"
-        " 40.00    0.000082           1        80           write\n"
-        "------ ----------- ----------- --------- --------- ----------------\n"
-        "100.00    0.000205           1       200         3 total\n"
-    )
-    assert syscalls.total(summary) == 200
-    with pytest.raises(RunFailed, match="ptrace"):
-        syscalls.total("")

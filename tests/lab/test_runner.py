@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 
 from lab.conftest import HERE, Said
 from trilane.lab import race, runner
-from trilane.lab.arms import BadArms, arms_for
+from trilane.lab.arms import BadArms
 from trilane.lab.machine.meter import Meter
 from trilane.lab.serving import servers
 
@@ -44,26 +44,6 @@ def test_a_race_leaves_its_runs_manifest_and_comparison_on_disk(
     assert kept == result.comparison
     assert [error.message for error in comparison_schema.iter_errors(kept)] == []
     assert not list(result.folder.rglob(".*"))
-
-
-def test_every_block_holds_every_arm_and_the_baseline_twice() -> None:
-    arms = arms_for("https")
-    planned = runner.order(arms, "h2", 20, seed=3)
-    for block in planned:
-        assert sorted((e.arm.name, e.slot) for e in block) == [
-            ("h1", 0),
-            ("h2", 0),
-            ("h2", 1),
-            ("h3", 0),
-        ]
-        assert [entry.position for entry in block] == [0, 1, 2, 3]
-    assert len({tuple(e.arm.name for e in block) for block in planned}) > 5
-
-
-def test_the_order_follows_the_seed() -> None:
-    arms = arms_for("https")
-    assert runner.order(arms, "h1", 9, 5) == runner.order(arms, "h1", 9, 5)
-    assert runner.order(arms, "h1", 9, 5) != runner.order(arms, "h1", 9, 6)
 
 
 def test_a_run_gets_the_arm_the_shape_and_the_flags(
@@ -301,8 +281,3 @@ def test_bad_urls_say_what_to_type(url: str, message: str, wanted: Make, said: S
 def test_a_baseline_outside_the_race_is_refused(wanted: Make, said: Said) -> None:
     with pytest.raises(BadArms, match="choose from h1, h2, h3"):
         race.run(wanted(baseline="h4"), said.watcher())
-
-
-@pytest.mark.parametrize(("arms", "blocks"), [(1, 6), (2, 6), (3, 7)])
-def test_the_default_blocks_can_separate_every_pair(arms: int, blocks: int) -> None:
-    assert race.default_blocks(arms) == blocks

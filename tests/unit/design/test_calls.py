@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import http.server
 import json
-import threading
-import zlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 
 from synthetic import runs
+from synthetic.books import ENCODED, as_json
 from trilane.lab import bench
 from trilane.lab.clients import call_reference, executor, library_book
 from trilane.lab.clients.engine_run import EnginePlan
@@ -25,13 +21,6 @@ from trilane.lab.serving.calls import EMBEDDED, METHOD, Call, frame
 from trilane.lab.serving.target_config import BadServer
 
 WORKLOAD = Workload(kind="call", paths=(), duration_s=0.3, warmup_s=0.05, in_flight=8)
-# shelves/1/books/1, Author 8, Book 1 of shelf 1, 101 pages, not read.
-ENCODED = b"\x0a\x11shelves/1/books/1\x12\x08Author 8\x1a\x11Book 1 of shelf 1\x20\x65"
-TRAILERS = b"grpc-status: 0\r\n"
-
-
-def as_json(**changes: Any) -> bytes:
-    return json.dumps({**BOOK, **changes}).encode()
 
 
 def test_the_formula_gives_the_book_of_the_definition() -> None:
@@ -108,89 +97,6 @@ def test_another_answer_in_protobuf_is_told(answer: bytes, told: str) -> None:
 def test_frames_that_are_not_one_whole_message_are_told(answer: bytes, told: str) -> None:
     with pytest.raises(WrongBook, match=told):
         library_book.of_frames(answer)
-
-
-class _Handler(http.server.BaseHTTPRequestHandler):
-    answers: ClassVar[dict[str, tuple[int, bytes]]] = {}
-    asked: ClassVar[list[tuple[str, str, bytes, dict[str, str]]]] = []
-
-    def _answer(self) -> None:
-        body = self.rfile.read(int(self.headers.get("content-length", 0)))
-        fields = {name.lower(): value for name, value in self.headers.items()}
-        self.asked.append((self.command, self.path, body, fields))
-        status, content = self.answers[self.path]
-        self.send_response(status)
-        self.send_header("content-length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    do_GET = do_POST = _answer  # noqa: N815 - names of the standard library
-
-    def log_message(self, *_arguments: Any) -> None:
-        """Nothing: pytest shows what matters."""
-
-
-@contextlib.contextmanager
-def serving(**answers: tuple[int, bytes]) -> Iterator[str]:
-    """A server of HTTP/1.1 with these answers by path."""
-    _Handler.answers = {f"/{path}": answer for path, answer in answers.items()}
-    _Handler.asked = []
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_address[1]}"
-        finally:
-            server.shutdown()
-            thread.join()
-
-
-def test_calls_over_h1_are_read_by_the_standard_library_and_checked() -> None:
-    web = frame(ENCODED) + b"\x80" + frame(TRAILERS)[1:]
-    with serving(j=(200, as_json()), p=(200, ENCODED), w=(200, web)) as origin:
-        read = call_reference.read
-        found = read(Call("/j", "GET"), "json", "h1", origin, None)
-        assert found == Reference(
-            (("/j", zlib.crc32(as_json())),), (len(as_json()),), complete=False
-        )
-        headers = (("content-type", "application/proto"),)
-        read(Call("/p", "POST", headers, b"\x0a\x01x"), "protobuf", "h1", origin, None)
-        read(Call("/w", "POST", (), b"\0"), "grpc-web", "h1", origin, None)
-    method, path, body, fields = _Handler.asked[1]
-    assert (method, path, body) == ("POST", "/p", b"\x0a\x01x")
-    assert fields["content-type"] == "application/proto"
-    assert fields["accept-encoding"] == "identity"
-
-
-@pytest.mark.parametrize(
-    ("message", "status", "content", "told"),
-    [
-        ("json", 404, b'{"code": 5}', "status 404, b'{\"code\": 5}'"),
-        ("json", 200, as_json(title="Dune"), "this is not the book: title is 'Dune'"),
-        ("protobuf", 200, as_json(), "this is not the book"),
-        ("grpc-web", 200, frame(ENCODED), "the trailers are ''"),
-        (
-            "grpc-web",
-            200,
-            frame(ENCODED) + b"\x80" + frame(b"grpc-status: 13\r\n")[1:],
-            "grpc-status: 13",
-        ),
-    ],
-)
-def test_a_wrong_answer_makes_no_reference(
-    message: str, status: int, content: bytes, told: str
-) -> None:
-    with serving(x=(status, content)) as origin, pytest.raises(NoReference) as caught:
-        call_reference.read(Call("/x", "POST"), message, "h1", origin, None)
-    assert told in str(caught.value)
-    assert f"/x over h1, {message}: " in str(caught.value)
-
-
-def test_a_server_that_is_not_there_makes_no_reference() -> None:
-    with pytest.raises(NoReference, match=r"127\.0\.0\.1:1/x over h1, json: .*refused"):
-        call_reference.read(Call("/x", "GET"), "json", "h1", "http://127.0.0.1:1", None)
-    with pytest.raises(NoReference, match=r"127\.0\.0\.1:1/x over h2c, grpc: "):
-        call_reference.read(Call("/x", message="{}"), "grpc", "h2c", "http://127.0.0.1:1", None)
 
 
 class _Client:

@@ -1,0 +1,39 @@
+"""What is computed from what was counted in a run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from trilane.lab.analysis import measures
+from trilane.lab.clients import syscalls
+from trilane.lab.clients.contender_run import RunFailed
+
+
+def test_cpu_per_gib_counts_what_was_sent_and_received() -> None:
+    run: dict[str, Any] = {
+        "bytes": {"sent": 5, "received": 1 << 29},
+        "cost": {"cpu_us_per_request": 1_000_000.0},
+        "plan": {"request": {"body_bytes": 1 << 29}},
+        "requests": {"ok": 1, "failed": 0},
+    }
+    assert measures.CPU_PER_GIB.read(run, None) == pytest.approx(1.0)
+    run["content"] = {"bytes": 0}
+    assert measures.CPU_PER_GIB.read(run, None) == pytest.approx(2.0)
+    run["plan"]["request"]["body_bytes"] = 0
+    assert measures.CPU_PER_GIB.read(run, None) is None
+
+
+def test_the_sum_of_an_strace_summary() -> None:
+    summary = (
+        "% time     seconds  usecs/call     calls    errors syscall\n"
+        "------ ----------- ----------- --------- --------- ----------------\n"
+        " 60.00    0.000123           1       120         3 read\n"
+        " 40.00    0.000082           1        80           write\n"
+        "------ ----------- ----------- --------- --------- ----------------\n"
+        "100.00    0.000205           1       200         3 total\n"
+    )
+    assert syscalls.total(summary) == 200
+    with pytest.raises(RunFailed, match="ptrace"):
+        syscalls.total("")
