@@ -1,0 +1,12 @@
+//! The HTTP/2 client against scripted peers, one test for each rule, and against the `h2` crate.
+
+mod common;
+mod data;
+mod floods;
+mod headers;
+mod peers;
+mod properties;
+mod requests;
+mod settings;
+mod states;
+mod uploads;

@@ -1,0 +1,8 @@
+//! The HTTP/3 client against scripted peers.
+
+mod common;
+mod control;
+mod requests;
+mod responses;
+mod splits;
+mod uploads;
