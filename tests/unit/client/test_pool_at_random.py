@@ -132,10 +132,11 @@ class Lives(RuleBasedStateMachine):
         assert self.outcome is not None
         return self.outcome
 
-    @rule(route=st.sampled_from(list(ROUTES)))
-    def ask(self, route: Route) -> None:
-        call = Call(self.pool, route, Request("GET", "/", "x"), FOR_EVER, whole=False)
-        self.calls[self.loop.create_task(self.pool.head(call))] = call
+    @rule(route=st.sampled_from(list(ROUTES)), count=st.integers(1, 6))
+    def ask(self, route: Route, count: int) -> None:
+        for _ in range(count):
+            call = Call(self.pool, route, Request("GET", "/", "x"), FOR_EVER, whole=False)
+            self.calls[self.loop.create_task(self.pool.head(call))] = call
 
     @precondition(lambda self: self.attempts)
     @rule(number=which, fails=st.booleans())

@@ -65,13 +65,14 @@ class Lives(RuleBasedStateMachine):
     def time_passes(self, seconds: float) -> None:
         self.bench.now += seconds
 
-    @rule(route=st.sampled_from(list(ROUTES)))
-    def ask(self, route: Route) -> None:
-        outcome = self.bench.ask(route)
-        if isinstance(outcome, Ticket):
-            self.waiting.append(outcome)
-        else:
-            self.take(outcome)
+    @rule(route=st.sampled_from(list(ROUTES)), count=st.integers(1, 6))
+    def ask(self, route: Route, count: int) -> None:
+        for _ in range(count):
+            outcome = self.bench.ask(route)
+            if isinstance(outcome, Ticket):
+                self.waiting.append(outcome)
+            else:
+                self.take(outcome)
 
     @rule(route=st.sampled_from(list(ROUTES)), port=st.sampled_from([443, 8443]))
     def announce(self, route: Route, port: int) -> None:
@@ -79,8 +80,8 @@ class Lives(RuleBasedStateMachine):
         memory.learn(route.origin, f'h3=":{port}"', self.bench.now)
 
     @precondition(lambda self: self.attempts)
-    @rule(number=which, wins=st.booleans())
-    def connect(self, number: int, wins: bool) -> None:
+    @rule(number=which, wins=st.booleans(), gone=st.booleans())
+    def connect(self, number: int, wins: bool, gone: bool) -> None:
         attempt = pop(self.attempts, number)
         version = ROUTES[attempt.route]
         if attempt.alone or (wins and "h3" in attempt.versions):
@@ -88,6 +89,8 @@ class Lives(RuleBasedStateMachine):
         entry = self.bench.opened(attempt, version, streams=STREAMS)
         self.made.add(entry.connection)
         self.sent.append(entry)
+        if gone:
+            self.give_up_what_was_given()
 
     @precondition(lambda self: self.attempts)
     @rule(number=which, error=st.sampled_from([ConnectionRefused("no"), ConnectTimeout("late")]))
@@ -109,13 +112,8 @@ class Lives(RuleBasedStateMachine):
         entry = pop(self.sent, number)
         entry.connection.is_closing |= ends
         self.bench.done(entry, reusable=not entry.connection.is_closing and (entry.shared or clean))
-        if gone and self.bench.woken:
-            # Whom it was handed to had given up in the same moment.
-            ticket = self.bench.woken.pop(0)
-            self.waiting.remove(ticket)
-            if isinstance(ticket.outcome, Entry):
-                ticket.outcome.connection.outstanding -= 1
-            self.bench.router.cancel(ticket, self.bench.now)
+        if gone:
+            self.give_up_what_was_given()
 
     @precondition(lambda self: any(entry.shared for entry in self.sent))
     @rule(number=which)
@@ -137,6 +135,15 @@ class Lives(RuleBasedStateMachine):
     @rule(number=which)
     def give_up(self, number: int) -> None:
         self.bench.router.cancel(pop(self.waiting, number), self.bench.now)
+
+    def give_up_what_was_given(self) -> None:
+        """Whom it was handed to had given up in the same moment."""
+        if self.bench.woken:
+            ticket = self.bench.woken.pop(0)
+            self.waiting.remove(ticket)
+            if isinstance(ticket.outcome, Entry):
+                ticket.outcome.connection.outstanding -= 1
+            self.bench.router.cancel(ticket, self.bench.now)
 
     def take(self, outcome: object) -> None:
         """What a request was given."""
@@ -209,7 +216,7 @@ class Lives(RuleBasedStateMachine):
         self.who_was_woken_goes_on()
         while self.attempts or self.sent:
             while self.attempts:
-                self.connect(0, wins=False)
+                self.connect(0, wins=False, gone=False)
                 self.who_was_woken_goes_on()
             while self.sent:
                 self.bench.done(self.sent.pop())
