@@ -8,12 +8,14 @@ from peers import chaos, h2_chaos
 
 from .loading import Run, load
 
-_TIME = ["-d", "1500ms", "--warmup", "0s", "--timeout", "500ms", "--connect-timeout", "1s"]
+
+def span(kinds: set[str], count: int = 8) -> list[str]:
+    """A few requests; the timeout is short where it is what ends them, else out of reach."""
+    return ["-n", str(count), "--timeout", "200ms" if "timeout" in kinds else "60s"]
 
 
 def names_the_failure(run: Run, kinds: set[str]) -> None:
-    """Every request failed, by the kinds that are right for the case, and the run ended in time."""
-    assert run.seconds < 12, run
+    """Every request failed, by the kinds that are right for the case."""
     assert run.code == 4, run
     requests = run.checked["requests"]
     assert requests["ok"] == 0, requests
@@ -26,7 +28,7 @@ def names_the_failure(run: Run, kinds: set[str]) -> None:
 def test_h1(name: str) -> None:
     script, kinds = chaos.H1[name]
     with chaos.serve(script) as server:
-        run = load("--h1", "-c", "4", *_TIME, server.base + "/")
+        run = load("--h1", "-c", "4", *span(kinds), server.base + "/")
     if name == "reset at accept" and run.code == 1:
         # The reset may overtake the client's first look at the connection: none came up.
         assert "reset" in run.message
@@ -37,14 +39,18 @@ def test_h1(name: str) -> None:
 @pytest.mark.parametrize("name", h2_chaos.H2)
 def test_h2(name: str) -> None:
     script, kinds = h2_chaos.H2[name]
+    end = span(kinds)
+    if name == "zero MAX_CONCURRENT_STREAMS":
+        # What waits for a stream has no timeout: only time ends it.
+        end += ["-d", "500ms", "--warmup", "0s"]
     with chaos.serve(script) as server:
-        run = load("--h2c", "-c", "2", "-m", "4", *_TIME, server.base + "/")
+        run = load("--h2c", "-c", "2", "-m", "4", *end, server.base + "/")
     names_the_failure(run, kinds)
 
 
 def test_a_server_that_answers_in_http_1() -> None:
     with chaos.serve(h2_chaos.answer_in_http_1) as server:
-        run = load("--h2c", "-c", "2", "-m", "4", *_TIME, server.base + "/")
+        run = load("--h2c", "-c", "2", "-m", "4", "-n", "8", server.base + "/")
     assert run.code == 1, run
     assert "HTTP/2" in run.message
     assert "--h1" in run.message
@@ -54,10 +60,11 @@ def test_a_server_that_answers_in_http_1() -> None:
 def test_h1_after_good_responses(name: str) -> None:
     script, kinds = chaos.H1[name]
     with chaos.serve(chaos.every(3, script)) as server:
-        run = load("--h1", "-c", "4", *_TIME, server.base + "/")
+        run = load("--h1", "-c", "4", *span(kinds, 40), server.base + "/")
     assert run.code == 4, run
     requests = run.checked["requests"]
     assert requests["ok"] > 0
+    assert requests["failed"] > 0
     assert set(requests["failures"]) <= kinds, requests
 
 
@@ -72,7 +79,7 @@ def test_bytes_after_a_response() -> None:
     # A content-length that is too short: the response is whole, the connection is spoiled.
     head = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"
     with chaos.serve(chaos.answer(head + b"hello world")) as server:
-        run = load("--h1", "-c", "2", "-n", "50", "--timeout", "1s", server.base + "/")
+        run = load("--h1", "-c", "2", "-n", "50", server.base + "/")
         assert server.connections >= 50
     requests = run.checked["requests"]
     assert requests["started"] == 50
@@ -108,5 +115,6 @@ def test_a_stalled_upload_times_out() -> None:
     # The server grants a window of nothing and never more.
     script = h2_chaos.server(h2_chaos.replies(), settings=h2_chaos.setting(4, 0))
     with chaos.serve(script) as server:
-        run = load("--h2c", "-c", "1", "-m", "2", *_TIME, "-b", "x" * 1000, server.base + "/")
+        end = span({"timeout"})
+        run = load("--h2c", "-c", "1", "-m", "2", *end, "-b", "x" * 1000, server.base + "/")
     names_the_failure(run, {"timeout"})

@@ -14,7 +14,6 @@ from peers.grpc_schema import Schema
 from .grpc_calls import PROTO_FLAGS, UNARY, WATCH, Calling, example
 from .loading import Run, load, load_text
 
-_TIME = ["-d", "1200ms", "--warmup", "0s", "--timeout", "500ms"]
 # A stream of no message and a stream of two are right.
 _OF_STREAMS_TOO = [
     name
@@ -24,8 +23,9 @@ _OF_STREAMS_TOO = [
 
 
 def call(calling: Calling, case: grpc_chaos.Case, *arguments: str) -> Run:
-    # An answer comes at once; what else is bad may last.
-    span = _TIME if case.answer is None else ["-n", "64"]
+    # The timeout is short where it is what ends a call, else out of reach.
+    timeout = "200ms" if "timeout" in case.kinds else "60s"
+    span = ["-n", "16", "--timeout", timeout]
     with chaos.serve(case.script) as server:
         return load(
             *("--grpc", calling.name, "-b", calling.body, *PROTO_FLAGS, "--h2c"),
@@ -34,7 +34,6 @@ def call(calling: Calling, case: grpc_chaos.Case, *arguments: str) -> Run:
 
 
 def check(run: Run, case: grpc_chaos.Case) -> None:
-    assert run.seconds < 12, run
     assert run.code == 4, run
     report = run.checked
     requests = report["requests"]
@@ -96,7 +95,7 @@ def test_calls_of_a_connection_that_breaks_off() -> None:
     with chaos.serve(grpc_chaos.goaway_mid_call()) as server:
         run = load(
             *("--grpc", UNARY.name, "-b", UNARY.body, *PROTO_FLAGS, "--h2c"),
-            *("-c", "1", "-m", "1", "-n", "30", "--timeout", "2s", server.base + "/"),
+            *("-c", "1", "-m", "1", "-n", "30", server.base + "/"),
         )
         assert server.connections >= 10
     requests = run.checked["requests"]
@@ -149,9 +148,8 @@ def test_a_bad_server_is_asked_what_it_has(name: str) -> None:
     script = silent if name == "silent" else grpc_chaos.BAD[name].script
     with chaos.serve(script) as server:
         run = load_text(
-            *("--grpc", UNARY.name, "-b", UNARY.body, "--h2c", "--timeout", "1s"),
+            *("--grpc", UNARY.name, "-b", UNARY.body, "--h2c", "--timeout", "500ms"),
             server.base + "/",
         )
     assert run.code in (1, 2), run
-    assert run.seconds < 30
     assert "--proto" in run.message or "reflection" in run.message

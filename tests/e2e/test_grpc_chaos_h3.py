@@ -44,7 +44,7 @@ def call(answer: grpc_chaos.Answer, authority: Authority, *arguments: str) -> Ru
     with h3_chaos.serve(scripted(answer), leaf) as port:
         return load(
             *("--grpc", UNARY.name, "-b", UNARY.body, *PROTO_FLAGS, "--h3"),
-            *("--cacert", str(leaf.ca), "-c", "1", "-m", "4", "-n", "20", "--timeout", "5s"),
+            *("--cacert", str(leaf.ca), "-c", "1", "-m", "4", "-n", "20"),
             *(*arguments, f"https://localhost:{port}/"),
         )
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import json
-import time
+import asyncio
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from peers import grpc_python
+from peers import chaos, grpc_python
+from peers.grpc_chaos import GRPC, headers, message
+from peers.h2_chaos import DATA, HEADERS, PING, SETTINGS, frame
 from peers.peer import Peer
 
 from .grpc_calls import LOOK_UP, PROTO_FLAGS, UNARY, WATCH, Calling
-from .loading import Running
+from .loading import Running, Watched
 
 if TYPE_CHECKING:
     from peers.authority import Authority
@@ -24,10 +26,10 @@ Own = Callable[[Callable[[Path], Peer]], Peer]
 _KINDS = {"refused", "closed", "reset", "body", "connect", "timeout", "goaway", "status"}
 
 
-def begin(calling: Calling, body: str, base: str, *arguments: str) -> Running:
-    return Running(
-        *("--grpc", calling.name, "-b", body, *PROTO_FLAGS, "--h2c", "-c", "2", "-m", "4"),
-        *("--warmup", "0s", *arguments, base),
+def begin(calling: Calling, base: str, *arguments: str) -> Watched:
+    return Watched(
+        *("--grpc", calling.name, "-b", calling.body, *PROTO_FLAGS, "--h2c", "-c", "2", "-m", "4"),
+        *(*arguments, base),
     )
 
 
@@ -35,13 +37,15 @@ def begin(calling: Calling, body: str, base: str, *arguments: str) -> Running:
 @pytest.mark.parametrize("calling", [UNARY, WATCH, LOOK_UP], ids=lambda calling: calling.kind)
 def test_the_server_goes(own: Own, authority: Authority, calling: Calling, how: str) -> None:
     peer = own(lambda folder: grpc_python.start(folder, authority.local()))
-    running = begin(calling, calling.body, peer.bases["h2c"], "-d", "2s", "--timeout", "2s")
-    time.sleep(1.0)
+    # Without a duration: the run ends when no connection has been made for the longer timeout.
+    end = ["-n", "1000000000", "--timeout", "1s", "--connect-timeout", "1s"]
+    running = begin(calling, peer.bases["h2c"], *end)
+    running.until_ok()
     if how == "killed":
         peer.process.kill()
     else:
         peer.process.stop()
-    run = running.wait(20)
+    run = running.wait()
     assert run.code == 4, run
     requests = run.checked["requests"]
     assert requests["ok"] > 0
@@ -51,10 +55,10 @@ def test_the_server_goes(own: Own, authority: Authority, calling: Calling, how: 
 
 
 def test_ctrl_c(peers: Peers) -> None:
-    running = begin(UNARY, UNARY.body, peers["grpc-python"].bases["h2c"], "-d", "60s")
-    time.sleep(1.5)
+    running = begin(UNARY, peers["grpc-python"].bases["h2c"], "-d", "1h", "--warmup", "0s")
+    running.until_ok()
     running.interrupt()
-    run = running.wait(20)
+    run = running.wait()
     assert run.code == 130, run
     report = run.checked
     assert report["interrupted"] is True
@@ -62,12 +66,34 @@ def test_ctrl_c(peers: Peers) -> None:
     assert report["grpc"]["status"] == {"OK": report["requests"]["ok"]}
 
 
-def test_ctrl_c_in_the_midst_of_a_message(peers: Peers) -> None:
-    body = json.dumps({"parent": "shelves/3", "interval": "30s"})
-    running = begin(WATCH, body, peers["grpc-python"].bases["h2c"], "-d", "60s")
-    time.sleep(1.5)
-    running.interrupt()
-    run = running.wait(20)
+def test_ctrl_c_in_the_midst_of_a_message() -> None:
+    begun = threading.Event()
+
+    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Send one message of each stream, then see by a PING that the client has read them."""
+        await reader.readexactly(len(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"))
+        writer.write(frame(SETTINGS, 0, 0))
+        streams = 0
+        while True:
+            head = await reader.readexactly(9)
+            await reader.readexactly(int.from_bytes(head[:3]))
+            if head[3] == HEADERS:
+                stream = int.from_bytes(head[5:9])
+                writer.write(headers(stream, GRPC) + frame(DATA, 0, stream, message()))
+                # The beginning of a second message.
+                writer.write(frame(DATA, 0, stream, message()[:-1]))
+                streams += 1
+                if streams == 8:
+                    writer.write(frame(PING, 0, 0, b"8 octets"))
+            elif head[3] == PING:
+                begun.set()
+
+    with chaos.serve(script) as server:
+        arguments = ["-c", "1", "-m", "8", "-d", "1h", "--warmup", "0s", server.base]
+        running = Running("--grpc", WATCH.name, "-b", WATCH.body, *PROTO_FLAGS, "--h2c", *arguments)
+        assert begun.wait(120)
+        running.interrupt()
+        run = running.wait()
     assert run.code == 130, run
     requests = run.checked["requests"]
     assert requests["abandoned"] == requests["started"] == 8

@@ -31,7 +31,7 @@ def run(script: chaos.Script, calling: Calling) -> Run:
     with chaos.serve(script) as server:
         return load(
             *("--grpc", calling.name, "-b", calling.body, *PROTO_FLAGS, "--h2c"),
-            *("-c", "2", "-m", "4", "-n", str(_COUNT), "--timeout", "5s", server.base),
+            *("-c", "2", "-m", "4", "-n", str(_COUNT), server.base),
         )
 
 

@@ -31,50 +31,38 @@ def test_exactly_as_many_as_asked(peers: Peers, listener: str, count: int) -> No
 @pytest.mark.parametrize("listener", LISTENERS)
 def test_a_rate_is_kept(peers: Peers, listener: str) -> None:
     peer = peers["embedded"]
-    arguments = ["-c", "4", *streams(listener), "-R", "1k", "-n", "1000", "-k"]
+    arguments = ["-c", "4", *streams(listener), "-R", "1k", "-n", "300", "-k"]
     report = load(flag(listener), *arguments, peer.url(listener)).checked
     assert report["plan"]["model"] == "open"
     assert report["plan"]["rate_per_s"] == 1000
-    assert report["requests"]["ok"] == 1000
-    # The last request is due 999 ms after the first; no machine is too slow to be too fast.
-    assert report["rate"]["window_s"] >= 0.998
-    assert report["latency"]["lag"]["count"] == 1000
+    assert report["requests"]["ok"] == 300
+    # The last request is due 299 ms after the first; no machine is too slow to be too fast.
+    assert report["rate"]["window_s"] >= 0.298
+    assert report["latency"]["lag"]["count"] == 300
     assert report["latency"]["response"]["max"] >= report["latency"]["service"]["min"]
 
 
 def test_lateness_shows_in_the_response_time(peers: Peers) -> None:
-    # One connection serves 20 requests a second; 200 are due.
+    # One connection serves 20 requests a second; 200 are due. The last of them is due after 145 ms,
+    # and cannot leave before the others have taken 29 times 50 ms.
     url = peers["gonet"].url("h1", "/delay/50ms")
-    run = load("--h1", "-c", "1", "-R", "200", "-d", "2s", "--warmup", "0s", url)
+    run = load("--h1", "-c", "1", "-R", "200", "-n", "30", url)
     assert run.code == 4, run
     report = run.checked
     assert report["validity"]["verdict"] == "invalid"
-    assert report["latency"]["lag"]["max"] > 1.0
-    assert report["latency"]["response"]["max"] > report["latency"]["service"]["max"] + 0.5
+    assert report["latency"]["lag"]["max"] > 1.3
+    assert report["latency"]["response"]["max"] > report["latency"]["service"]["max"] + 1.3
 
 
 @pytest.mark.parametrize("listener", ["h1", "h1s", "h2c", "h2"])
 def test_timeouts_are_counted(peers: Peers, listener: str) -> None:
     url = peers["gonet"].url(listener, "/delay/30s")
-    arguments = [
-        "-c",
-        "2",
-        *streams(listener),
-        "-d",
-        "1s",
-        "--warmup",
-        "0s",
-        "-k",
-        "--timeout",
-        "300ms",
-    ]
+    arguments = ["-c", "2", *streams(listener), "-n", "4", "-k", "--timeout", "200ms"]
     run = load(flag(listener), *arguments, url)
     assert run.code == 4, run
-    assert run.seconds < 10
     requests = run.checked["requests"]
-    assert requests["ok"] == 0
+    assert (requests["ok"], requests["failed"]) == (0, 4)
     assert set(requests["failures"]) == {"timeout"}
-    assert requests["failed"] >= 2
 
 
 def test_gates(peers: Peers) -> None:

@@ -37,8 +37,9 @@ def test_the_schema_refuses_what_it_does_not_know(peers: Peers) -> None:
 
 @pytest.mark.parametrize("model", ["closed", "open"])
 def test_histograms_are_read_by_python(peers: Peers, model: str) -> None:
-    rate = ["-R", "2k"] if model == "open" else []
-    report = load("--h1", "-n", "3000", "-c", "4", *rate, peers["gonet"].url("h1")).good
+    # A busy machine may miss the rate, which makes a measurement invalid; the counts are right.
+    rate = ["-R", "10k"] if model == "open" else []
+    report = load("--h1", "-n", "3000", "-c", "4", *rate, peers["gonet"].url("h1")).checked
     assert report["plan"]["model"] == model
     latency = report["latency"]
     assert (latency["response"] is None) == (latency["lag"] is None) == (model == "closed")
@@ -80,7 +81,7 @@ def test_the_report_goes_to_a_file(peers: Peers, tmp_path: Path) -> None:
 
 def test_cost_bytes_and_windows_are_measured(peers: Peers) -> None:
     url = peers["gonet"].url("h1")
-    report = load("-d", "2200ms", "--warmup", "200ms", "-c", "4", "-t", "2", url).checked
+    report = load("-d", "1200ms", "--warmup", "300ms", "-c", "4", "-t", "2", url).checked
     cost, sent = report["cost"], report["bytes"]
     assert cost["user_s"] + cost["system_s"] > 0
     assert len(cost["busy"]) == 2
@@ -92,7 +93,7 @@ def test_cost_bytes_and_windows_are_measured(peers: Peers) -> None:
     assert sent["rtt_s"] > 0
     assert sent["received"] > sent["body_received"] > 0
     assert report["requests"]["warmup"]["ok"] > 0
-    assert [window["start_s"] for window in report["windows"]] == [0, 1, 2]
+    assert [window["start_s"] for window in report["windows"]] == [0, 1]
     assert report["rate"]["requests_per_s"] == pytest.approx(
         report["requests"]["ok"] / report["rate"]["window_s"], rel=1e-6
     )
