@@ -32,6 +32,7 @@ basicConstraints = critical, CA:FALSE
 keyUsage = critical, digitalSignature
 extendedKeyUsage = {usage}
 subjectAltName = {names}
+authorityKeyIdentifier = keyid
 """
 _LOCAL = "DNS:localhost, IP:127.0.0.1, IP:::1"
 
@@ -58,7 +59,7 @@ class Authority:
         (folder / "ca.cnf").write_text(_CONFIG.format(folder=folder))
         self._run(
             *("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"),
-            *("-keyout", "ca.key", "-out", "ca.pem", "-days", "30", "-subj", "/CN=Trilane test CA"),
+            *("-keyout", "ca.key", "-out", "ca.pem", "-days", "90", "-subj", "/CN=Trilane test CA"),
             *("-addext", "keyUsage=critical,keyCertSign,cRLSign"),
         )
 
@@ -95,7 +96,8 @@ class Authority:
             *("-keyout", leaf.key.name, "-out", f"{name}.csr", "-subj", f"/CN=Trilane test {name}"),
         )
         # `openssl ca`, not `openssl x509`: only it can date a certificate in every version.
-        when = ("-days", "29") if dates is None else ("-startdate", dates[0], "-enddate", dates[1])
+        # `trilane serve` takes one from its state folder that is valid for another 30 days.
+        when = ("-days", "89") if dates is None else ("-startdate", dates[0], "-enddate", dates[1])
         self._run(
             *("ca", "-batch", "-notext", "-config", "ca.cnf", "-in", f"{name}.csr"),
             *("-out", leaf.cert.name, "-extfile", f"{name}.ext", *when),

@@ -1,83 +1,66 @@
-"""Caddy: h1, h2 and h3 on one TLS port, h1 and h2c on a cleartext one."""
+"""Caddy as `servers/caddy` has it: h1, h2 and h3 on one TLS port, h1 and h2c on a cleartext one.
+
+The tests start it themselves, from that `server.toml`: the lab would wait for an answer that
+certificates which are expired or of another name prevent, and serves its own content alone, to
+which tests add files and codings.
+"""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from trilane.lab.serving.target_config import fill
+
+from . import shipped
 from .peer import Peer, cleartext, documents, secure
-from .process import HOST, Process, find, free_port, listens
+from .process import Process, find, free_port, listens
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from .authority import Leaf
 
+_CONFIG = "caddy.json"
 
-def start(
-    folder: Path,
-    leaf: Leaf,
-    *,
-    versions: tuple[str, ...] = ("h1", "h2", "h3"),
-    codings: tuple[str, ...] = (),
-) -> Peer:
-    """Start it in `folder`; `versions` are those of the TLS port.
+
+def start(folder: Path, leaf: Leaf, *, codings: tuple[str, ...] = ()) -> Peer:
+    """Start it in `folder`.
 
     `codings` ("gzip", "zstd") are what it compresses files of text with, the first that fits.
     """
-    program = find("caddy", "apt-get install caddy")
+    server = shipped.require("caddy")
     folder.mkdir(parents=True, exist_ok=True)
     plain, tls = free_port(), free_port()
-    routes = [
-        {"match": [{"path": ["/hello", "/upload"]}], "handle": [_respond("hello world")]},
-        {"handle": [{"handler": "file_server", "root": str(documents(folder))}]},
-    ]
-    if codings:
-        encodings: dict[str, object] = {coding: {} for coding in codings}
-        encode = {"handler": "encode", "encodings": encodings, "prefer": list(codings)}
-        routes.insert(0, {"handle": [encode]})
-    config = {
-        "admin": {"disabled": True},
-        "storage": {"module": "file_system", "root": str(folder / "storage")},
-        "logging": {"logs": {"default": {"level": "WARN"}}},
-        "apps": {
-            "tls": {
-                "certificates": {
-                    "load_files": [{"certificate": str(leaf.cert), "key": str(leaf.key)}]
-                }
-            },
-            "http": {
-                "servers": {
-                    "plain": {
-                        "listen": [f"{HOST}:{plain}"],
-                        "protocols": ["h1", "h2c"],
-                        "automatic_https": {"disable": True},
-                        "routes": routes,
-                    },
-                    "tls": {
-                        "listen": [f"{HOST}:{tls}"],
-                        "protocols": list(versions),
-                        "automatic_https": {"disable": True},
-                        "tls_connection_policies": [{"default_sni": "localhost"}],
-                        "routes": routes,
-                    },
-                }
-            },
-        },
+    values = {
+        "port": str(tls),
+        "port2": str(plain),
+        "cert": str(leaf.cert),
+        "key": str(leaf.key),
+        "www": str(documents(folder)),
+        "work": str(folder),
+        "threads": "2",
     }
-    path = folder / "caddy.json"
-    path.write_text(json.dumps(config, indent=2))
+    config = json.loads(fill((server.folder / _CONFIG).read_text(encoding="utf-8"), values))
+    if codings:
+        _compress(config, codings)
+    (folder / _CONFIG).write_text(json.dumps(config, indent=2), encoding="utf-8")
+    program, *arguments = (fill(word, values) for word in server.command)
     process = Process(
-        [program, "run", "--config", str(path)],
+        [find(program, server.install or ""), *arguments],
         folder,
         ready=lambda: listens(plain) and listens(tls),
         name="caddy",
-        env={"XDG_DATA_HOME": str(folder), "XDG_CONFIG_HOME": str(folder), "HOME": str(folder)},
+        env={name: fill(text, values) for name, text in server.environment.items()},
     )
     bases = {"h1": cleartext(plain), "h2c": cleartext(plain)}
-    bases |= {"h1s" if version == "h1" else version: secure(tls) for version in versions}
-    return Peer(process, bases, leaf.ca, upload="/upload")
+    bases |= dict.fromkeys(("h1s", "h2", "h3"), secure(tls))
+    # It answers there whatever the method.
+    return Peer(process, bases, leaf.ca, upload="/hello")
 
 
-def _respond(body: str) -> dict[str, object]:
-    return {"handler": "static_response", "status_code": 200, "body": body}
+def _compress(config: Any, codings: tuple[str, ...]) -> None:
+    encodings: dict[str, object] = {coding: {} for coding in codings}
+    encode = {"handler": "encode", "encodings": encodings, "prefer": list(codings)}
+    for server in config["apps"]["http"]["servers"].values():
+        server["routes"].insert(0, {"handle": [encode]})

@@ -1,4 +1,9 @@
-"""Go's net/http: h1 and h2 on a TLS port, h1 and h2c on a cleartext one; built from `go/`."""
+"""Go's net/http: h1 and h2 on a TLS port, h1 and h2c on a cleartext one; built from `go/`.
+
+It is not `servers/go`, as it does what no user of a lab asks for: a successor takes its ports on
+SIGHUP, it demands client certificates, and answers with trailers, interim responses, GOAWAY and
+content of unannounced length.
+"""
 
 from __future__ import annotations
 

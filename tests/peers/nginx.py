@@ -1,4 +1,9 @@
-"""nginx: h1 in cleartext and over TLS, h2 over TLS, h2c, from one generated configuration."""
+"""nginx: h1 in cleartext and over TLS, h2 over TLS, h2c, from one generated configuration.
+
+It is not `servers/nginx`, as tests ask for what a lab does not: client certificates, certificates
+that are expired or of another name, few requests per connection, the ports of a predecessor, what
+name the client asked for (`/sni`), and a TLS port that speaks HTTP/1.1 alone.
+"""
 
 from __future__ import annotations
 

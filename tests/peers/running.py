@@ -9,7 +9,7 @@ import pytest
 
 from repository import native
 
-from . import asgi, caddy, embedded, gonet, grpc_python, nghttpd, nginx, shipped
+from . import caddy, embedded, gonet, grpc_python, nghttpd, nginx, shipped
 from .process import MissingProgramError
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Peers:
             "nghttpd-narrow": lambda folder: nghttpd.start(folder, leaf, streams=10),
             "caddy": lambda folder: caddy.start(folder, leaf),
             "gonet": lambda folder: gonet.start(gonet.build(folder / "built"), folder, leaf),
-            "hypercorn": lambda folder: asgi.start(folder, leaf),
+            "hypercorn": lambda folder: shipped.start("hypercorn", folder, leaf=leaf, echo="/echo"),
             "embedded": lambda folder: embedded.start(native(), folder),
             "grpc-go": lambda folder: shipped.start("grpc-go", folder, hello=""),
             "grpc-go-http": lambda folder: shipped.start("grpc-go-http", folder, hello=""),

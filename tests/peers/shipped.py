@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trilane.lab.serving import targets
+from trilane.lab.serving import launch, targets
 
 from .peer import Peer
 from .process import MissingProgramError, Process
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from trilane.lab.serving.target_config import ServerConfig
+
+    from .authority import Leaf
 
 
 class Guarded(Process):
@@ -48,17 +53,37 @@ class Guarded(Process):
         self._running.close()
 
 
+def require(name: str) -> ServerConfig:
+    """What is known of the server of that name, all of whose programs are here."""
+    config = targets.find(name)
+    for program in config.requires:
+        if launch.find_program(program) is None:
+            raise MissingProgramError(program, config.install or f"{name} needs it")
+    return config
+
+
 def start(
-    name: str, folder: Path, *, cpus: Iterable[int] | None = None, hello: str = "/hello"
+    name: str,
+    folder: Path,
+    *,
+    cpus: Iterable[int] | None = None,
+    leaf: Leaf | None = None,
+    hello: str = "/hello",
+    echo: str | None = None,
 ) -> Peer:
-    """Start the server of that name with a state folder of its own, where its authority is."""
-    if reason := targets.unavailable(name):
-        raise MissingProgramError(name, reason)
+    """Start the server of that name with a state folder of its own.
+
+    Its certificate is `leaf`, or of an authority that is made there. `hello` and `echo` are paths.
+    """
+    require(name)
+    state = folder / "state"
+    if leaf is not None:
+        _certify(state, leaf)
     with ExitStack() as stack:
         target = stack.enter_context(
             targets.open_target(
                 name,
-                state=folder / "state",
+                state=state,
                 folder=folder,
                 cpus=None if cpus is None else ",".join(map(str, cpus)),
                 threads=1,
@@ -66,12 +91,31 @@ def start(
         )
         if target.cacert is None:
             raise ValueError(f"{name} has no authority of its own")
-        # By name, so that SNI is sent.
-        bases = {
-            "h1s" if version == "h1" and origin.startswith("https:") else version: origin.replace(
-                "https://127.0.0.1", "https://localhost"
-            )
-            for version, origin in target.origins.items()
-        }
+        ca = Path(target.cacert)
+        if leaf is not None and ca.read_bytes() != leaf.ca.read_bytes():
+            raise ValueError(f"{leaf.cert} was not accepted as the certificate of the state folder")
         process = Guarded(target, stack.pop_all())
-    return Peer(process, bases, Path(target.cacert), hello=hello)
+    # The lab's h1 is over TLS; a server with h1 and h2c takes both on its port without.
+    bases = dict(target.origins)
+    if "h1" in bases:
+        bases["h1s"] = bases.pop("h1")
+    if "h2c" in bases and "h1s" in bases:
+        bases["h1"] = bases["h2c"]
+    # By name, so that SNI is sent.
+    bases = {
+        listener: origin.replace("https://127.0.0.1", "https://localhost")
+        for listener, origin in bases.items()
+    }
+    return Peer(process, bases, ca, hello=hello, upload=echo, echoes=echo is not None)
+
+
+def _certify(state: Path, leaf: Leaf) -> None:
+    """Put the authority and its certificate where the embedded server keeps those it makes."""
+    state.mkdir(parents=True, mode=0o700)
+    for source, name in (
+        (leaf.ca, "ca.pem"),
+        (leaf.ca.with_suffix(".key"), "ca-key.pem"),
+        (leaf.cert, "cert.pem"),
+        (leaf.key, "key.pem"),
+    ):
+        shutil.copy(source, state / name)

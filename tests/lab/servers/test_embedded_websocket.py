@@ -28,7 +28,7 @@ from .web import Web
 
 PATIENCE_S = 60.0
 LOOK_UP = "/v1/books:lookUp"
-UNSUPPORTED, PROTOCOL, TOO_BIG, INVALID, POLICY, ERROR = 1003, 1002, 1009, 1007, 1008, 1011
+UNSUPPORTED, PROTOCOL, TOO_BIG, INVALID, ERROR = 1003, 1002, 1009, 1007, 1011
 over_both = pytest.mark.parametrize("listener", ["h1", "h1s"])
 
 

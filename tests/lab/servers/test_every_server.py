@@ -11,8 +11,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from peers.process import listens, wait_until
+from peers.process import MissingProgramError, listens, wait_until
 from peers.running import absent
+from peers.shipped import require
 from trilane.lab.clients import call_reference, environments
 from trilane.lab.clients.reference import NoReference
 from trilane.lab.serving import target_content, targets
@@ -49,9 +50,10 @@ class Running:
 
 @contextlib.contextmanager
 def opened(name: str, content: target_content.Content, folder: Path) -> Iterator[Running]:
-    reason = targets.unavailable(name)
-    if reason is not None:
-        absent(reason)
+    try:
+        require(name)
+    except MissingProgramError as error:
+        absent(error)
     try:
         with targets.open_target(
             name, state=content.cacert.parent, folder=folder, cpus=None, threads=THREADS

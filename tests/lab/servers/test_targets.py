@@ -17,8 +17,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from peers.process import free_port, wait_until
+from peers.process import MissingProgramError, free_port, wait_until
 from peers.running import absent
+from peers.shipped import require
 from repository import DOCS
 from trilane.lab.serving import servers, target_config, target_ready, targets
 
@@ -61,7 +62,6 @@ def test_the_embedded_server_is_a_target_like_others(tmp_path: Path) -> None:
         assert target.origins["h2c"].startswith("http://127.0.0.1:")
         assert target.cacert == str(tmp_path / "state" / "ca.pem")
         assert target.facts["software"].startswith("trilane serve ")
-    assert targets.unavailable("embedded", ["h1", "h2", "h2c", "h3"]) is None
 
 
 def test_a_url_is_a_target(tmp_path: Path) -> None:
@@ -104,7 +104,6 @@ def test_unknown_names_and_versions(tmp_path: Path) -> None:
     assert "no server 'apache'" in message
     assert "embedded, " in message
     assert "nginx does not speak h3, only h1, h2, h2c" in said("nginx", tmp_path, versions=["h3"])
-    assert targets.unavailable("nginx", ["h3"]) is not None
     assert "is no URL" in said("ftp://example.org", tmp_path)
 
 
@@ -113,7 +112,6 @@ def test_a_missing_program(tmp_path: Path) -> None:
     assert said(needy, tmp_path) == (
         "fake needs no-such-program, not installed on this machine: ask for it"
     )
-    assert targets.unavailable(str(needy)) == said(needy, tmp_path)
     text = (needy / "server.toml").read_text()
     (needy / "server.toml").write_text(
         text.replace(json.dumps(sys.executable), '"no-such-program"').split("requires")[0]
@@ -259,8 +257,11 @@ def test_nothing_is_left_when_the_lab_is_killed(name: str, tmp_path: Path) -> No
     child = tmp_path / "child"
     if name == "stubborn":
         name = str(fake(tmp_path, "stubborn", str(child), more='stop_timeout = "300ms"\n'))
-    elif (reason := targets.unavailable(name)) is not None:
-        absent(reason)
+    else:
+        try:
+            require(name)
+        except MissingProgramError as error:
+            absent(error)
     with lab(name, tmp_path) as (process, pids):
         assert pids
         if "fake" in name:

@@ -110,16 +110,6 @@ def find(name_or_url: str) -> ServerConfig:
     )
 
 
-def unavailable(name_or_url: str, versions: Collection[str] = ()) -> str | None:
-    """Why the server cannot be used on this machine, as far as is known without starting it."""
-    try:
-        config = find(name_or_url)
-        _wanted(config, versions)
-    except TargetFailed as error:
-        return str(error)
-    return _missing(config)
-
-
 @contextlib.contextmanager
 def open_target(
     name_or_url: str,
