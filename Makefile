@@ -64,8 +64,8 @@ test-rust: $(STAMPS)/test
 	@$(TIMED) 'building the Rust tests' cargo test --no-run
 	@$(TIMED) 'Rust tests' cargo test --quiet
 
-# Every client library and every server in its own environment: the first time takes minutes.
 test-python: $(STAMPS)/test $(STAMPS)/extension
+	@$(TIMED) 'building the environments of clients and servers' $(BIN)/python tests/prepare.py
 	@$(TIMED) 'building the native program' cargo build
 	@TRILANE_BIN=$(TARGET)/debug/trilane $(TIMED) 'Python tests' $(PYTEST) $(ARGS)
 	@$(TIMED) 'stub of the native module' $(BIN)/python -m mypy.stubtest trilane._core

@@ -7,10 +7,13 @@ content of unannounced length.
 
 from __future__ import annotations
 
+import functools
 import signal
 import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from trilane.lab.keeping.store import locked
 
 from .peer import Peer, cleartext, secure
 from .process import HOST, Process, find, free_port, listens
@@ -19,27 +22,33 @@ if TYPE_CHECKING:
     from .authority import Leaf
 
 
-def build(folder: Path) -> Path:
-    """Compile the server into `folder`."""
+# Kept outside the folders of a test run, for all processes of it.
+_BUILT = Path(__file__).resolve().parents[2] / "build" / "gonet"
+
+
+@functools.cache
+def build() -> Path:
+    """Compile the server, if it is not compiled yet."""
     go = find("go", "https://go.dev/dl, version 1.24 or newer")
-    folder.mkdir(parents=True, exist_ok=True)
-    program = folder / "gonet"
-    done = subprocess.run(
-        [go, "build", "-o", str(program), "."],
-        cwd=Path(__file__).parent / "go",
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    program = _BUILT / "gonet"
+    # Go would write at the same time as another, who may run what it writes already.
+    with locked(_BUILT / ".lock"):
+        done = subprocess.run(
+            [go, "build", "-o", str(program), "."],
+            cwd=Path(__file__).parent / "go",
+            capture_output=True,
+            text=True,
+            check=False,
+        )
     if done.returncode != 0:
         raise RuntimeError(f"go build: {done.stderr.strip()}")
     return program
 
 
-def start(program: Path, folder: Path, leaf: Leaf, *, client_ca: Path | None = None) -> Peer:
-    """Start what `build` made; `client_ca` makes it demand a certificate of that authority."""
+def start(folder: Path, leaf: Leaf, *, client_ca: Path | None = None) -> Peer:
+    """Start it in `folder`; `client_ca` makes it demand a certificate of that authority."""
     plain, tls = free_port(), free_port()
-    argv = [str(program), "-plain", f"{HOST}:{plain}", "-tls", f"{HOST}:{tls}"]
+    argv = [str(build()), "-plain", f"{HOST}:{plain}", "-tls", f"{HOST}:{tls}"]
     argv += ["-cert", str(leaf.cert), "-key", str(leaf.key)]
     if client_ca is not None:
         argv += ["-client-ca", str(client_ca)]

@@ -42,8 +42,12 @@ def setting(identifier: int, value: int) -> bytes:
     return struct.pack(">HI", identifier, value)
 
 
-def server(on_request: OnRequest, *, settings: bytes = b"", first: bytes = b"") -> Script:
+def server(
+    on_request: OnRequest, *, settings: bytes = b"", first: bytes = b"", whole: bool = False
+) -> Script:
     """A script that greets, sends `first`, and calls `on_request` for each HEADERS that comes.
+
+    Where requests are to be `whole`, it calls when one has ended.
 
     SETTINGS and PING are acknowledged; flow control of the client is never a limit for what these
     servers send, so its WINDOW_UPDATEs are passed over.
@@ -61,7 +65,7 @@ def server(on_request: OnRequest, *, settings: bytes = b"", first: bytes = b"") 
                 writer.write(frame(SETTINGS, _ACK, 0))
             elif kind == PING and not flags & _ACK:
                 writer.write(frame(PING, _ACK, 0, payload))
-            elif kind == HEADERS:
+            elif (flags & _END_STREAM and kind in (HEADERS, DATA)) if whole else kind == HEADERS:
                 on_request(stream, writer)
             await writer.drain()
 
@@ -98,7 +102,7 @@ def goaway_each(count: int) -> Script:
 
 
 def reset_each(count: int, code: int) -> Script:
-    """Good, but each `count`-th stream is reset with that error code."""
+    """Good, but each `count`-th stream is reset with that error code once its request has ended."""
 
     async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         served = 0
@@ -111,7 +115,7 @@ def reset_each(count: int, code: int) -> Script:
             else:
                 writer.write(response(stream))
 
-        await server(on_request)(reader, writer)
+        await server(on_request, whole=True)(reader, writer)
 
     return script
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import signal
@@ -12,7 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
     from types import TracebackType
 
@@ -47,19 +48,34 @@ def pinned(argv: Sequence[str], cpus: Iterable[int]) -> list[str]:
     return [taskset, "-c", ",".join(str(cpu) for cpu in cpus), *argv]
 
 
+def _candidates() -> Iterator[int]:
+    """Ports that nobody else in these tests is given, each once until all are used up.
+
+    They lie below what the kernel gives to whoever asks for any port (ip_local_port_range begins at
+    32768), so that no connection takes one between its choice and its use; and each process of
+    pytest-xdist has its own.
+    """
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    share = range(_FIRST_PORT, _LAST_PORT)[worker % _SHARES :: _SHARES]
+    # Another run of the tests at the same time begins elsewhere.
+    begin = os.getpid() % len(share)
+    return itertools.cycle([*share[begin:], *share[:begin]])
+
+
+_FIRST_PORT, _LAST_PORT, _SHARES = 12_000, 32_000, 16
+_ports = _candidates()
+
+
 def free_port() -> int:
-    """A port that is free now, for TCP and UDP alike (QUIC servers take both)."""
-    for _ in range(64):
+    """A port that is free, for TCP and UDP alike (QUIC servers take both), and stays free."""
+    for port in itertools.islice(_ports, 64):
         with (
             socket.socket(socket.AF_INET, socket.SOCK_STREAM) as tcp,
             socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp,
+            suppress(OSError),
         ):
-            tcp.bind((HOST, 0))
-            port: int = tcp.getsockname()[1]
-            try:
-                udp.bind((HOST, port))
-            except OSError:
-                continue
+            tcp.bind((HOST, port))
+            udp.bind((HOST, port))
             return port
     raise RuntimeError("no port is free for TCP and UDP alike")
 

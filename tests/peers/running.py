@@ -43,7 +43,7 @@ class Peers:
             "nghttpd-plain": lambda folder: nghttpd.start(folder, None),
             "nghttpd-narrow": lambda folder: nghttpd.start(folder, leaf, streams=10),
             "caddy": lambda folder: caddy.start(folder, leaf),
-            "gonet": lambda folder: gonet.start(gonet.build(folder / "built"), folder, leaf),
+            "gonet": lambda folder: gonet.start(folder, leaf),
             "hypercorn": lambda folder: shipped.start("hypercorn", folder, leaf=leaf, echo="/echo"),
             "embedded": lambda folder: embedded.start(native(), folder),
             "grpc-go": lambda folder: shipped.start("grpc-go", folder, hello=""),

@@ -153,11 +153,9 @@ def test_a_name_other_than_the_host(peers: Peers, tls: _core.Tls) -> None:
 
 
 def test_a_client_certificate_that_is_demanded(
-    own: Own, authority: Authority, tls: _core.Tls, peers: Peers
+    own: Own, authority: Authority, tls: _core.Tls
 ) -> None:
-    program = peers["gonet"].process.log.parent / "built" / "gonet"
-    leaf = authority.local()
-    peer = own(lambda folder: gonet.start(program, folder, leaf, client_ca=authority.ca))
+    peer = own(lambda folder: gonet.start(folder, authority.local(), client_ca=authority.ca))
     port = int(peer.bases["h2"].rpartition(":")[2])
     for version in ("h1", "h2"):
         # TLS 1.3: the refusal comes after the client's part of the handshake is over.

@@ -264,14 +264,23 @@ def _values(config: ServerConfig, machine: _Machine) -> dict[str, str]:
         content = target_content.prepare(machine.state, environments.cache_folder())
         for name in ("cert", "key", "cacert", "books", "www"):
             values[name] = str(getattr(content, name))
+    return values | prepare(config)
+
+
+def prepare(config: ServerConfig) -> dict[str, str]:
+    """Make what a server of ours needs before it starts: its environment, its program.
+
+    Gives the placeholders that stand for them. Raises `EnvironmentFailed` or `BuildFailed`.
+    """
+    made: dict[str, str] = {}
     if config.script is not None:
         script = config.folder / config.script
-        values["python"] = str(environments.interpreter(script))
+        made["python"] = str(environments.interpreter(script))
     if config.build:
         # Servers of the same sources, built alike, share what is built.
         sources = config.sources
-        values["build"] = str(contender_build.built(sources.name, sources, config.build))
-    return values
+        made["build"] = str(contender_build.built(sources.name, sources, config.build))
+    return made
 
 
 def _is_secure(config: ServerConfig) -> bool:

@@ -1,0 +1,45 @@
+"""Builds what the tests start: every contender and server of the lab, and the tests' own in Go.
+
+So no test's limit of time has to hold for a compiler or for what a registry sends.
+`make test` runs it first. What cannot be built here is named; its tests say what that means.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from peers import gonet, grpc_tools
+from peers.process import MissingProgramError
+from repository import ROOT
+from trilane.lab.clients import contenders
+from trilane.lab.clients.contender_build import BuildFailed
+from trilane.lab.clients.contenders import ContenderFailed
+from trilane.lab.clients.environments import EnvironmentFailed
+from trilane.lab.serving import targets
+
+_NOT_HERE = (BuildFailed, ContenderFailed, EnvironmentFailed, MissingProgramError)
+
+
+def _everything() -> Iterator[tuple[str, Callable[[], object]]]:
+    """Names of what is built, and what builds it."""
+    for contender in contenders.discover([ROOT / "contenders"]).values():
+        yield f"contender {contender.name}", contender.command
+    for name in targets.names():
+        yield f"server {name}", partial(targets.prepare, targets.find(name))
+    yield "peer gonet", gonet.build
+    for name in ("ghz", "grpcurl"):
+        yield name, partial(grpc_tools.program, name)
+
+
+def main() -> None:
+    for name, build in _everything():
+        try:
+            build()
+        except _NOT_HERE as error:
+            sys.stderr.write(f"{name}: not built here: {error}\n")
+
+
+if __name__ == "__main__":
+    main()
