@@ -280,6 +280,10 @@ impl Connection {
         state.turn(&self.shared.socket, true);
         state.flush(&self.shared.socket);
         ready.append(&mut state.slots.ready);
+        // A thread that polls the socket would not learn of what was read here.
+        if state.sleeping {
+            self.shared.ring();
+        }
     }
 
     /// Writes what there is, as far as the socket takes it.

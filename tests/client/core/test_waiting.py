@@ -150,6 +150,19 @@ def test_cancelling_wakes_who_waits(shared: Connection) -> None:
         exchange.head()
 
 
+def test_who_drives_wakes_who_waits(open_lane: Open) -> None:
+    """What one thread reads from the socket, the one that polls it would not learn of."""
+    connection = open_lane("h1")
+    # In some rounds the one that waits is the one that reads.
+    for _ in range(50):
+        exchange = connection.submit("GET", "/hello", [])
+        waiting = threading.Thread(target=exchange.head, args=(None,))
+        waiting.start()
+        while waiting.is_alive():
+            connection.drive()
+        assert exchange.read() == b"hello world"
+
+
 def test_a_server_that_leaves_wakes_who_waits() -> None:
     def leave(peer: socket.socket) -> None:
         until_head_ends(peer)
