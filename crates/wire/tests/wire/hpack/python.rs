@@ -31,7 +31,10 @@ impl Peer {
             return None;
         }
         let mut child = Command::new(&python)
-            .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/wire/hpack/peer.py"))
+            .arg(concat!(
+                env!("CARGO_MANIFEST_DIR"),
+                "/tests/wire/hpack/peer.py"
+            ))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
