@@ -60,13 +60,17 @@ check: $(STAMPS)/test $(STAMPS)/extension ## tests of codecs and decisions alone
 
 test: test-rust test-python ## everything that must pass before a commit
 
-test-rust: $(STAMPS)/test
-	@$(TIMED) 'building the Rust tests' cargo test --no-run
+# Builds the native program, too: `cargo build` would do it with other features, and build much anew.
+$(TARGET)/debug/trilane: $(STAMPS)/test FORCE
+	@$(TIMED) 'building the Rust tests and the native program' cargo test --no-run
+
+FORCE:
+
+test-rust: $(TARGET)/debug/trilane
 	@$(TIMED) 'Rust tests' cargo test --quiet
 
-test-python: $(STAMPS)/test $(STAMPS)/extension
+test-python: $(STAMPS)/extension $(TARGET)/debug/trilane
 	@$(TIMED) 'building the environments of clients and servers' $(BIN)/python tests/prepare.py
-	@$(TIMED) 'building the native program' cargo build
 	@TRILANE_BIN=$(TARGET)/debug/trilane $(TIMED) 'Python tests' $(PYTEST) $(ARGS)
 	@$(TIMED) 'stub of the native module' $(BIN)/python -m mypy.stubtest trilane._core
 
