@@ -58,7 +58,10 @@ check: $(STAMPS)/test $(STAMPS)/extension ## tests of codecs and decisions alone
 	cargo test --quiet --lib
 	$(PYTEST) tests/unit
 
-test: test-rust test-python ## everything that must pass before a commit
+test: ## everything that must pass before a commit
+# The one build ends on one processor.
+	@$(MAKE) --no-print-directory --jobs=2 $(STAMPS)/extension $(TARGET)/debug/trilane
+	@$(MAKE) --no-print-directory test-rust test-python
 
 # Builds the native program, too: `cargo build` would do it with other features, and build much anew.
 $(TARGET)/debug/trilane: $(STAMPS)/test FORCE

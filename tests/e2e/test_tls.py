@@ -40,8 +40,10 @@ def test_client_certificate(own: Own, authority: Authority, listener: str) -> No
 @pytest.mark.parametrize("protocols", ["TLSv1.2", "TLSv1.3"])
 def test_both_tls_versions(own: Own, authority: Authority, protocols: str) -> None:
     peer = own(lambda folder: nginx.start(folder, authority.local(), protocols=protocols))
+    # A thread for each connection: one alone could answer all before the next is made.
+    arguments = ["-n", "50", "-c", "4", "-t", "4", "--cacert", str(authority.ca)]
     for listener in ("h1s", "h2"):
-        report = load("-n", "50", "-c", "4", "--cacert", str(authority.ca), peer.url(listener)).good
+        report = load(*arguments, peer.url(listener)).good
         assert report["target"]["tls"]["version"] == protocols
         handshakes = report["phases"]["handshakes"]
         assert handshakes["full"] + handshakes["resumed"] == report["phases"]["tls"]["count"] == 4
@@ -66,7 +68,8 @@ def test_another_address_than_the_url_says(own: Own, authority: Authority) -> No
 
 def test_h3_with_a_private_authority(peers: Peers) -> None:
     peer = peers["caddy"]
-    report = load("--h3", "-c", "2", "-n", "20", "--cacert", str(peer.ca), peer.url("h3")).good
+    arguments = ["-c", "2", "-t", "2", "-n", "20", "--cacert", str(peer.ca)]
+    report = load("--h3", *arguments, peer.url("h3")).good
     assert report["target"]["tls"]["version"] == "TLSv1.3"
     assert report["phases"]["quic"]["count"] == 2
     assert report["phases"]["connect"] is None

@@ -1,7 +1,7 @@
 """Stands for `trilane load`: takes its flags, obeys FAKE_LOAD, sends nothing.
 
 FAKE_LOAD maps a version to what its runs do: {"rate": 1e4}, {"fail": "message", "code": 1},
-{"hang": true} until SIGINT (after a SIGALRM for the process "alarm"), {"deaf": true} not even
+{"hang": true} until SIGINT (after a SIGUSR1 for the process "tells"), {"deaf": true} not even
 then, {"garbage": true}, {"status": 404}.
 `{"probe": {...}}` inside it rules the probe alone.
 """
@@ -38,8 +38,8 @@ def main(arguments: list[str]) -> int:
     if told.get("deaf"):
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     if told.get("hang") or told.get("deaf"):
-        if alarmed := told.get("alarm"):
-            os.kill(alarmed, signal.SIGALRM)
+        if told_of := told.get("tells"):
+            os.kill(told_of, signal.SIGUSR1)
         time.sleep(600)
     if "fail" in told:
         sys.stderr.write(f"trilane load: error: {told['fail']}\n")

@@ -10,11 +10,11 @@ import socket
 import subprocess
 import time
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
     from types import TracebackType
 
 HOST = "127.0.0.1"
@@ -78,6 +78,11 @@ def free_port() -> int:
             udp.bind((HOST, port))
             return port
     raise RuntimeError("no port is free for TCP and UDP alike")
+
+
+def children() -> set[str]:
+    """Process ids of what the main thread of this process has started and not waited for."""
+    return set(Path(f"/proc/self/task/{os.getpid()}/children").read_text().split())
 
 
 def listens(port: int) -> bool:
