@@ -116,8 +116,7 @@ def h1_only(server: Server, state: Path) -> Iterator[OldServer]:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(state / "cert.pem", state / "key.pem")
     context.set_alpn_protocols(["http/1.1"])
-    with _Quiet(("127.0.0.1", 0), _Hello) as running:
-        running.socket = context.wrap_socket(running.socket, server_side=True)
+    with _Quiet(("127.0.0.1", 0), _Hello, context) as running:
         thread = threading.Thread(target=running.serve_forever, daemon=True)
         thread.start()
         yield OldServer(f"https://127.0.0.1:{running.server_address[1]}", running.fields)
@@ -174,6 +173,24 @@ def command() -> Callable[[Contender], list[str]]:
 
 class _Quiet(http.server.ThreadingHTTPServer):
     fields: ClassVar[list[list[str]]] = []
+
+    def __init__(
+        self,
+        address: tuple[str, int],
+        handler: type[http.server.BaseHTTPRequestHandler],
+        context: ssl.SSLContext,
+    ) -> None:
+        super().__init__(address, handler)
+        self._context = context
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        accepted, address = super().get_request()
+        # The handshake comes with the first read, in the connection's own thread and with its time
+        # limit: a client that is slow at it must not hold up the others.
+        wrapped = self._context.wrap_socket(
+            accepted, server_side=True, do_handshake_on_connect=False
+        )
+        return wrapped, address
 
     def handle_error(self, request: object, client_address: object) -> None:
         """A client that speaks HTTP/2 to it breaks off, as it should."""
