@@ -6,7 +6,8 @@ import codecs
 import io
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from sys import is_finalizing
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -276,8 +277,10 @@ class Response:
     ) -> None:
         self.close()
 
-    def __del__(self) -> None:
-        if self._sent is not None:
+    def __del__(self, is_finalizing: Callable[[], bool] = is_finalizing) -> None:
+        # A daemon thread ends where it stands when the interpreter does, with the locks that it
+        # holds: whoever takes one then waits forever.
+        if self._sent is not None and not is_finalizing():
             self._sent.end()
 
     def __repr__(self) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from http.client import HTTPMessage, ResponseNotReady
+from sys import is_finalizing
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from trilane._core import Exchange as NativeExchange
@@ -476,9 +477,10 @@ class HTTPResponse(io.BufferedIOBase):
         if not self._ended:
             self._end()
 
-    def __del__(self) -> None:
+    def __del__(self, is_finalizing: Callable[[], bool] = is_finalizing) -> None:
         # In place of that of io, which closes every file once more, and costs more than a response.
-        if not self._ended or self._own:
+        # And not in an interpreter that ends: a daemon thread may have ended with the lock.
+        if (not self._ended or self._own) and not is_finalizing():
             self.close()
 
     def close(self) -> None:

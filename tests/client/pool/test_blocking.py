@@ -192,6 +192,26 @@ print("fine")
     assert _python(script) == "fine"
 
 
+def test_exit_waits_for_no_lock_of_a_thread_that_ended_with_it(server: Peer) -> None:
+    """A daemon thread ends where it stands, here in the midst of a decision of the pool."""
+    script = f"""
+import threading
+from trilane.client.pool import Client
+from trilane.client.routing import Router
+client = Client(versions=("h1",), verify={str(server.ca)!r})
+held = client.send("GET", {server.url("h1", "/bytes/50m")!r})
+deciding = threading.Event()
+# Not a function of this module: the thread would keep it, and `held` in it, alive.
+apart = dict(deciding=deciding)
+exec("import time\\ndef acquire(*_): deciding.set(), time.sleep(300)", apart)
+Router.acquire = apart["acquire"]
+threading.Thread(target=client.get, args=({server.url("h1")!r},), daemon=True).start()
+deciding.wait()
+print("fine")
+"""
+    assert _python(script) == "fine"
+
+
 WAITS = {
     "head": 'client.get(sys.argv[1] + "/delay/300s")',
     "content": "client.get(sys.argv[2])",

@@ -131,7 +131,7 @@ def test_one_connection_carries_requests_together(
             in_flight=AT_ONCE,
             workload={"paths": list(paths), "count": COUNT},
         )
-        # None is answered before that many have come.
+        # No request is answered before that many have come.
         check(converse(command(contender), wanted), version, paths)
         assert relay.connections == 1
 
