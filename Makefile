@@ -59,9 +59,9 @@ check: $(STAMPS)/test $(STAMPS)/extension ## tests of codecs and decisions alone
 	$(PYTEST) tests/unit
 
 test: ## everything that must pass before a commit
-# The one build ends on one processor.
-	@$(MAKE) --no-print-directory --jobs=2 $(STAMPS)/extension $(TARGET)/debug/trilane
-	@$(MAKE) --no-print-directory test-rust test-python
+# The build of the extension ends on one processor.
+	@$(MAKE) --no-print-directory --jobs=2 $(STAMPS)/extension test-rust
+	@$(MAKE) --no-print-directory test-python
 
 # Builds the native program, too: `cargo build` would do it with other features, and build much anew.
 $(TARGET)/debug/trilane: $(STAMPS)/test FORCE
