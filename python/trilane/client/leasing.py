@@ -66,7 +66,8 @@ class Pool:
                 outcome = self._router.acquire(route, began)
             finally:
                 self._deciding = False
-        if self._later:
+        if self._later or self._router.discarded:
+            # At once: the new connection may be opened in the place of what is to be closed.
             self._settle()
         if isinstance(outcome, Entry) and not outcome.idle:
             return outcome

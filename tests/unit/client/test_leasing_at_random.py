@@ -1,0 +1,273 @@
+"""The pool of a `Client` under any lives of its connections: nothing leaks, nobody is lost.
+
+The pool and the threads that lease from it are real; connections and their opening are pretended.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+from unittest.mock import patch
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from client.waits import until
+from trilane.client import leasing
+from trilane.client.errors import ClientClosed, ConnectionRefused, Error, PoolTimeout
+from trilane.client.origins import Origin
+from trilane.client.routing import Entry, Policy, Route
+from trilane.client.timeouts import Timeouts
+
+from . import pretend
+
+ROUTES = {
+    Route(Origin("https", "one.example", 443)): "h1",
+    Route(Origin("https", "two.example", 443)): "h2",
+    Route(Origin("http", "three.example", 80)): "h1",
+}
+STREAMS = 3
+FOR_EVER = Timeouts(None, None, None, None)
+AT_ONCE = FOR_EVER._replace(pool=0.0)
+which = st.integers(0, 99)
+
+
+class Pretended(pretend.Pretended):
+    """A connection that can be alive, and that the pool closes."""
+
+    def __init__(self, version: str) -> None:
+        super().__init__(version, STREAMS)
+        self.closed = 0
+
+    def is_alive(self) -> bool:
+        return not self.is_closing
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+class Opening:
+    """An attempt under way in the thread of a caller, until a rule says how it ends."""
+
+    def __init__(self, caller: Caller) -> None:
+        self.caller = caller
+        self.route = caller.route
+        self.outcome: Pretended | Error | None = None
+        self.ended = threading.Event()
+
+
+class Caller(threading.Thread):
+    """A thread that wants a connection."""
+
+    def __init__(self, number: int, pool: leasing.Pool, route: Route, limits: Timeouts) -> None:
+        super().__init__(daemon=True)
+        self.number = number
+        self.pool = pool
+        self.route = route
+        self.limits = limits
+        self.outcome: Entry[Any] | BaseException | None = None
+
+    def run(self) -> None:
+        try:
+            entry: Any = self.pool.lease(self.route, self.limits)
+            entry.connection.outstanding += 1
+            self.outcome = entry
+        except BaseException as error:  # noqa: BLE001 - looked at by the test
+            self.outcome = error
+
+
+class Lives(RuleBasedStateMachine):
+    """Threads that lease connections, moved on in any order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.came = 0
+        self.callers: list[Caller] = []
+        self.openings: list[Opening] = []
+        self.held: list[Entry[Any]] = []
+        self.made: list[Pretended] = []
+        self.patch = patch.object(leasing, "connect", self.connect)
+        self.patch.start()
+
+    @initialize(most=st.integers(2, 5), most_of_one=st.integers(1, 4))
+    def begin(self, most: int, most_of_one: int) -> None:
+        policy = Policy(
+            versions=("h2", "h1"), max_connections=most, max_per_origin=min(most, most_of_one)
+        )
+        self.pool = leasing.Pool(policy, lambda: None)  # type: ignore[arg-type, return-value]
+
+    def connect(self, *_: object, **__: object) -> Pretended:
+        """In place of the native one, in the caller's thread."""
+        caller = threading.current_thread()
+        assert isinstance(caller, Caller)
+        opening = Opening(caller)
+        self.openings.append(opening)
+        opening.ended.wait()
+        if isinstance(opening.outcome, Error):
+            raise opening.outcome
+        assert opening.outcome is not None
+        return opening.outcome
+
+    @rule(route=st.sampled_from(list(ROUTES)), count=st.integers(1, 6), patient=st.booleans())
+    def ask(self, route: Route, count: int, patient: bool) -> None:
+        for _ in range(count):
+            self.came += 1
+            caller = Caller(self.came, self.pool, route, FOR_EVER if patient else AT_ONCE)
+            self.callers.append(caller)
+            caller.start()
+            # One after the other: the order in which they come is part of what is tried.
+            self.settle()
+
+    @precondition(lambda self: self.openings)
+    @rule(number=which, fails=st.booleans())
+    def open(self, number: int, fails: bool) -> None:
+        # Threads come in any order: what a number means must not depend on it.
+        self.openings.sort(key=lambda opening: opening.caller.number)
+        opening = self.openings.pop(number % len(self.openings))
+        if fails:
+            opening.outcome = ConnectionRefused("pretended")
+        else:
+            opening.outcome = Pretended(ROUTES[opening.route])
+            self.made.append(opening.outcome)
+        opening.ended.set()
+
+    @precondition(lambda self: self.held)
+    @rule(number=which, clean=st.booleans())
+    def answer(self, number: int, clean: bool) -> None:
+        self.give_back(self.held.pop(number % len(self.held)), clean)
+
+    @precondition(lambda self: len(self.held) > 1)
+    @rule(number=which, clean=st.booleans())
+    def answer_and_drop_another(self, number: int, clean: bool) -> None:
+        """The collector finds a dropped response in the midst of a decision."""
+        entry = self.held.pop(number % len(self.held))
+        dropped = self.held.pop(number % len(self.held))
+        router = self.pool._router
+        release = router.release
+
+        def interrupted(*arguments: Any, **named: Any) -> None:
+            stop.stop()
+            self.give_back(dropped, clean)
+            release(*arguments, **named)
+
+        stop = patch.object(router, "release", interrupted)
+        stop.start()
+        self.give_back(entry, clean)
+
+    def give_back(self, entry: Entry[Any], clean: bool) -> None:
+        connection = entry.connection
+        connection.outstanding -= 1
+        reusable = (clean or entry.shared) and not connection.is_closing
+        self.pool.give_back(entry, reusable=reusable)
+
+    @precondition(lambda self: any(entry.shared for entry in self.held))
+    @rule(number=which)
+    def refuse(self, number: int) -> None:
+        """It had no room, whatever it said."""
+        shared = [entry for entry in self.held if entry.shared]
+        entry = shared[number % len(shared)]
+        self.held.remove(entry)
+        entry.connection.outstanding -= 1
+        self.pool.full(entry)
+
+    @precondition(lambda self: self.open_ones())
+    @rule(number=which)
+    def end(self, number: int) -> None:
+        """The peer says goodbye."""
+        ones = self.open_ones()
+        ones[number % len(ones)].is_closing = True
+
+    def open_ones(self) -> list[Pretended]:
+        return [connection for connection in self.made if not connection.closed]
+
+    def waiting(self) -> int:
+        return self.pool._router._waiting
+
+    def settle(self) -> None:
+        """Until every caller has what it wants, opens a connection, or waits in the queue."""
+        until(
+            lambda: (
+                sum(caller.is_alive() for caller in self.callers)
+                == len(self.openings) + self.waiting()
+            )
+        )
+
+    @invariant()
+    def everything_holds(self) -> None:
+        self.settle()
+        for caller in [caller for caller in self.callers if not caller.is_alive()]:
+            self.callers.remove(caller)
+            outcome = caller.outcome
+            if isinstance(outcome, Entry):
+                self.held.append(outcome)
+            else:
+                assert isinstance(outcome, ConnectionRefused | PoolTimeout), outcome
+                assert caller.limits is AT_ONCE or not isinstance(outcome, PoolTimeout)
+        self.limits_are_kept()
+        self.nothing_is_left_undone()
+
+    def limits_are_kept(self) -> None:
+        router = self.pool._router
+        assert len(router._attempts) == len(self.openings)
+        assert len(router) + len(self.openings) <= router.policy.max_connections
+        for lane in router._lanes.values():
+            assert lane.count <= router.policy.max_per_origin
+        assert sum(entry.leases for entry in router.entries) == len(self.held)
+
+    def nothing_is_left_undone(self) -> None:
+        # Decisions that were put off, and what was to be closed outside of the lock.
+        assert not self.pool._later
+        assert self.pool._router.discarded == []
+        known: set[Any] = {entry.connection for entry in self.pool.entries()}
+        assert known == set(self.open_ones())
+        assert all(connection.closed <= 1 for connection in self.made)
+        for caller in self.callers:
+            entries = [e for e in self.pool.entries() if e.route == caller.route]
+            roomy = [
+                e.connection
+                for e in entries
+                if e.connection.capacity > 0 and not e.retired and not e.exhausted
+            ]
+            opening = [one for one in self.openings if one.route == caller.route]
+            assert opening or not roomy, "there is room, and somebody waits"
+
+    def teardown(self) -> None:
+        """Everything ends well, and then nobody waits and nothing is open."""
+        try:
+            while self.callers or self.held or self.openings:
+                while self.openings:
+                    self.open(0, fails=False)
+                    self.settle()
+                while self.held:
+                    self.give_back(self.held.pop(), clean=True)
+                self.everything_holds()
+            if hasattr(self, "pool"):
+                self.pool.close()
+                assert self.open_ones() == []
+                late = Caller(0, self.pool, next(iter(ROUTES)), FOR_EVER)
+                late.run()
+                assert isinstance(late.outcome, ClientClosed)
+        finally:
+            self.patch.stop()
+
+
+TestLives = Lives.TestCase
+
+
+def test_what_gives_way_is_closed_before_another_is_opened() -> None:
+    """Else there are more connections than the pool may have."""
+    one, two, _ = ROUTES
+    pool = leasing.Pool(Policy(max_connections=1, max_per_origin=1), lambda: None)  # type: ignore[arg-type, return-value]
+    made: list[Pretended] = []
+
+    def connect(*_: object, **__: object) -> Pretended:
+        assert all(connection.closed for connection in made)
+        made.append(Pretended("h1"))
+        return made[-1]
+
+    with patch.object(leasing, "connect", connect):
+        for route in (one, two):
+            entry = pool.lease(route, FOR_EVER)
+            assert entry is not None
+            pool.give_back(entry, reusable=True)
+    assert len(made) == 2
