@@ -95,18 +95,6 @@ def test_the_interpreter_ends_in_the_middle_of_requests(peers: Peers) -> None:
         assert (out, err, child.returncode) == ("ready\n", "", 0)
 
 
-def test_nothing_at_random_ends_the_process() -> None:
-    path = os.pathsep.join([str(TESTS.parent / "python"), str(TESTS)])
-    done = subprocess.run(
-        [sys.executable, "-m", "client.wire.at_random", "1", "300"],
-        env={**os.environ, "PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)
-
-
 @pytest.mark.parametrize("name", ["fork_while_busy", "fork_and_drop", "fork_with_client"])
 def test_forks(peers: Peers, name: str) -> None:
     port = int(peers["nghttpd-plain"].bases["h2c"].rpartition(":")[2])
