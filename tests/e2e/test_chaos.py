@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import ssl
+
 import pytest
 
 from peers import chaos, h2_chaos
+from peers.authority import Authority
 
 from .loading import Run, load
 
@@ -68,11 +72,84 @@ def test_h1_after_good_responses(name: str) -> None:
     assert set(requests["failures"]) <= kinds, requests
 
 
-def test_close_between_requests_is_retried() -> None:
-    # A server may close between two requests: the second is sent again.
-    with chaos.serve(chaos.every(5, chaos.close_at_accept)) as server:
-        report = load("--h1", "-c", "4", "-n", "200", server.base + "/").good
-    assert report["requests"]["ok"] == 200
+def test_a_close_instead_of_an_answer_is_no_proof() -> None:
+    """Who closed may have processed the request: it fails and stays so (RFC 9110 §9.2.2)."""
+    read = closed = 0
+
+    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal read, closed
+        for number in range(5):
+            await chaos.request(reader)
+            read += 1
+            if number < 4:
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+                await writer.drain()
+        closed += 1
+
+    with chaos.serve(script) as server:
+        run = load("--h1", "-c", "2", "-X", "POST", "-n", "100", server.base + "/")
+    assert run.code == 4, run
+    requests = run.checked["requests"]
+    assert (requests["started"], requests["retried"]) == (100, 0)
+    assert closed >= 18
+    assert {kind: each["count"] for kind, each in requests["failures"].items()} == {
+        "closed": closed
+    }
+    assert read == requests["ok"] + closed == 100
+
+
+def test_a_server_that_goes_away_often_starves_no_request() -> None:
+    """What it refused is sent again in the order in which it was refused."""
+    with chaos.serve(h2_chaos.goaway_each(10)) as server:
+        report = load("--h2c", "-c", "1", "-m", "128", "-n", "2000", server.base + "/").good
+    assert report["requests"]["ok"] == 2000
+    assert report["requests"]["failed"] == 0
+
+
+def secured(authority: Authority, version: str) -> ssl.SSLContext:
+    leaf = authority.local()
+    security = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    security.load_cert_chain(leaf.cert, leaf.key)
+    security.set_alpn_protocols([version])
+    return security
+
+
+def test_a_body_that_tls_does_not_end(authority: Authority) -> None:
+    """Without close_notify whoever cuts the wire would pass for its end (RFC 9112 §9.8)."""
+
+    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await chaos.request(reader)
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\nall of it, perhaps")
+        await writer.drain()
+        # What returns here is aborted: FIN, and no close_notify.
+
+    ca = str(authority.local().ca)
+    with chaos.serve(script, secured(authority, "http/1.1")) as server:
+        url = server.base.replace("http:", "https:") + "/"
+        run = load("--h1", "--cacert", ca, "-c", "2", "-n", "8", url)
+    names_the_failure(run, {"body"})
+
+
+def test_a_connection_that_fails_leaves_nothing_to_the_next(authority: Authority) -> None:
+    """Of every two connections one has no ALPN: its TLS Finished must not leave on the other."""
+    security = secured(authority, "h2")
+
+    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        agreed = writer.get_extra_info("ssl_object").selected_alpn_protocol()
+        security.set_alpn_protocols(["h2" if agreed is None else "http/1.1"])
+        if agreed is None:
+            await reader.read()
+        else:
+            await h2_chaos.goaway_each(1)(reader, writer)
+
+    ca = str(authority.local().ca)
+    with chaos.serve(script, security) as server:
+        url = server.base.replace("http:", "https:") + "/"
+        run = load("--h2", "--cacert", ca, "-c", "1", "-n", "20", url)
+    requests = run.checked["requests"]
+    assert set(requests["failures"]) == {"tls"}, requests
+    assert "ALPN" in requests["failures"]["tls"]["example"]
+    assert requests["ok"] > 0
 
 
 def test_bytes_after_a_response() -> None:

@@ -222,6 +222,10 @@ H1: dict[str, tuple[Script, set[str]]] = {
     "close mid-head": (answer(_HEAD[:20], then="close"), {"closed", "protocol"}),
     "reset mid-body": (answer(_HEAD, _BODY[:5], then="reset"), {"body", "reset"}),
     "close mid-body": (answer(_HEAD, _BODY[:5], then="close"), {"body"}),
+    "reset in a body until close": (
+        answer(b"HTTP/1.1 200 OK\r\n\r\n", _BODY, then="reset"),
+        {"body"},
+    ),
     "silent mid-body": (answer(_HEAD, _BODY[:5], then="wait"), {"timeout"}),
     "close mid-chunk": (
         answer(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nb\r\nhello", then="close"),

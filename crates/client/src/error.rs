@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use trilane_wire::Unprocessed;
+
 /// The class of a failure: what a caller can tell apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
@@ -83,8 +85,8 @@ pub struct Error {
     pub stream_id: Option<u64>,
     /// The error code on the wire, HTTP/2 or HTTP/3, where there was one.
     pub code: Option<u64>,
-    /// Whether the peer provably did not process the request.
-    pub retryable: bool,
+    /// What is known of whether the peer processed the request.
+    pub unprocessed: Unprocessed,
 }
 
 impl Error {
@@ -94,13 +96,13 @@ impl Error {
             message: message.into(),
             stream_id: None,
             code: None,
-            retryable: false,
+            unprocessed: Unprocessed::Unknown,
         }
     }
 
     /// The same, for a request that was never sent.
     pub(crate) fn unsent(mut self) -> Self {
-        self.retryable = true;
+        self.unprocessed = Unprocessed::Proved;
         self
     }
 }

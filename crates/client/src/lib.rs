@@ -33,4 +33,4 @@ pub use wait::Patience;
 
 /// The fields of a head or of trailers: names and values as they came, names of HTTP/1.1 in the case
 /// of the sender.
-pub use trilane_wire::FieldList;
+pub use trilane_wire::{FieldList, Unprocessed};

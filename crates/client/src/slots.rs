@@ -376,7 +376,7 @@ impl From<StreamError> for Error {
             message: error.to_string(),
             stream_id: None,
             code: error.code,
-            retryable: error.retryable,
+            unprocessed: error.unprocessed,
         }
     }
 }

@@ -10,7 +10,7 @@ use trilane_client::{
     TlsOptions, Version,
 };
 use trilane_serve::{Config, Server};
-use trilane_wire::Content;
+use trilane_wire::{Content, Unprocessed};
 
 const LIMIT: Option<Duration> = Some(Duration::from_secs(120));
 const VERSIONS: [Version; 3] = [Version::H1, Version::H2, Version::H3];
@@ -122,7 +122,7 @@ fn a_request_is_answered_over_every_version() {
             .submit(submission("GET", "/", content))
             .unwrap_err();
         assert_eq!(error.kind, Kind::Closed);
-        assert!(error.retryable);
+        assert_eq!(error.unprocessed, Unprocessed::Proved);
     }
 }
 

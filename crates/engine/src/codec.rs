@@ -1,6 +1,6 @@
 //! The codec of a TCP connection, HTTP/1.1 or HTTP/2, and its side of a turn.
 
-use trilane_wire::{ConnectionError, Events, Refused, StreamId, h1, h2};
+use trilane_wire::{ConnectionError, End, Events, Refused, StreamId, h1, h2};
 
 use crate::context::Context;
 use crate::grpc::{CallSink, H2Writer};
@@ -90,9 +90,9 @@ impl Codec {
     }
 
     /// The transport has ended: ends or fails what is outstanding.
-    pub(crate) fn eof(&mut self, sink: &mut impl Events) {
+    pub(crate) fn eof(&mut self, end: End, sink: &mut impl Events) {
         match self {
-            Codec::H1(codec) => codec.eof(sink),
+            Codec::H1(codec) => codec.eof(end, sink),
             Codec::H2(codec) => codec.eof(sink),
         }
     }

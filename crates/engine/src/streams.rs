@@ -1,14 +1,16 @@
 //! The requests in flight on one connection, and the sink that ends them.
 
-use trilane_wire::{Events, Fields, Head, StreamError, StreamId};
+use std::collections::VecDeque;
+
+use trilane_wire::{Events, Fields, Head, StreamError, StreamId, Unprocessed};
 
 use crate::failure::Kind;
 use crate::grpc::Calls;
 use crate::plan::Plan;
 use crate::record::{Instants, Recorder};
 
-/// Attempts that a request gets in all, when the peer provably did not process the former ones. A
-/// server that goes away closes all connections at once, and a request may try each of them.
+/// Attempts that a request gets in all, when the peer proved that it did not process the former ones.
+/// A server that goes away closes all connections at once, and a request may try each of them.
 const ATTEMPTS: u8 = 64;
 
 /// A request that is to be sent: a new one, or one more time.
@@ -157,7 +159,8 @@ impl Streams {
         tally.recorder.traffic.body_received += length as u64;
     }
 
-    /// The request failed: it is sent again where that is safe, else counted.
+    /// The request failed: it is sent again where the peer proved that it did not process it, else
+    /// counted. A connection that closes is no proof, and a failure in every version alike.
     pub(crate) fn fail(
         &mut self,
         id: StreamId,
@@ -168,9 +171,9 @@ impl Streams {
     ) {
         let stream = self.slots[id.slot as usize];
         self.close(id);
-        if error.retryable && stream.attempts < ATTEMPTS {
+        if error.unprocessed == Unprocessed::Proved && stream.attempts < ATTEMPTS {
             tally.recorder.retried += 1;
-            tally.retries.push(Pending {
+            tally.retries.push_back(Pending {
                 request: stream.request,
                 attempts: stream.attempts,
                 intended: stream.at.intended,
@@ -213,7 +216,9 @@ pub(crate) struct FirstResponse {
 pub(crate) struct Tally<'p> {
     pub(crate) plan: &'p Plan,
     pub(crate) recorder: Recorder,
-    pub(crate) retries: Vec<Pending>,
+    /// Requests to be sent again, the one that failed first in front: one after the other gets a
+    /// connection that serves it.
+    pub(crate) retries: VecDeque<Pending>,
     pub(crate) first: FirstResponse,
     /// Prepared requests whose first body is not known yet.
     pub(crate) unknown_bodies: usize,
@@ -225,7 +230,7 @@ impl<'p> Tally<'p> {
         Self {
             plan,
             recorder,
-            retries: Vec::new(),
+            retries: VecDeque::new(),
             first: FirstResponse {
                 server: None,
                 bodies: vec![None; requests],

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{self, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
 use trilane_transport::tls;
-use trilane_wire::{ConnectionError, Refused, StreamId};
+use trilane_wire::{ConnectionError, End, Refused, StreamId};
 
 use crate::codec::Codec;
 use crate::context::{Context, Gone, Turn, misfit};
@@ -283,7 +283,7 @@ impl Tcp {
             if handshaking {
                 return Err(Gone::Failed(Kind::Tls, error.to_string()));
             }
-            self.fail_streams(&error.to_string(), streams, context);
+            self.fail_streams(End::Reset, &error.to_string(), streams, context);
             return Err(Gone::Closed);
         }
         if handshaking && !session.is_handshaking() {
@@ -441,31 +441,44 @@ impl Tcp {
                 Gone::Failed(Kind::Tls, message)
             }
             Phase::Open => {
-                self.fail_streams(&what, streams, context);
+                let end = tls::end_of_stream(self.tls.as_deref(), error.is_some());
+                self.fail_streams(end, &what, streams, context);
                 Gone::Closed
             }
         }
     }
 
-    fn fail_streams(&mut self, cause: &str, streams: &mut Streams, context: &mut Context<'_>) {
+    fn fail_streams(
+        &mut self,
+        end: End,
+        cause: &str,
+        streams: &mut Streams,
+        context: &mut Context<'_>,
+    ) {
         let Some(codec) = &mut self.codec else {
             return;
         };
         let (now, tally) = (context.clock.now(), &mut context.tally);
         match &context.plan.call {
-            Some(plan) => codec.eof(&mut CallSink {
-                now,
-                plan,
-                streams,
-                tally,
-                cause: Some(cause),
-            }),
-            None => codec.eof(&mut Sink::<true> {
-                now,
-                streams,
-                tally,
-                cause: Some(cause),
-            }),
+            Some(plan) => codec.eof(
+                end,
+                &mut CallSink {
+                    now,
+                    plan,
+                    streams,
+                    tally,
+                    cause: Some(cause),
+                },
+            ),
+            None => codec.eof(
+                end,
+                &mut Sink::<true> {
+                    now,
+                    streams,
+                    tally,
+                    cause: Some(cause),
+                },
+            ),
         }
     }
 

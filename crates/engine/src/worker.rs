@@ -329,6 +329,7 @@ impl<'p> Worker<'p> {
                     link.established = true;
                     self.control.connection_established();
                 }
+                debug_assert!(self.context.plain.is_empty() && self.context.out.is_empty());
                 Ok(())
             }
             Err(gone) => self.gone(index, gone),
@@ -337,10 +338,17 @@ impl<'p> Worker<'p> {
 
     fn gone(&mut self, index: u32, gone: Gone) -> Result<(), RunError> {
         let now = self.context.clock.now();
+        // What it has not sent is not for the next connection.
+        self.context.plain.clear();
+        self.context.out.clear();
         let link = &mut self.links[index as usize];
         // A connection that served is replaced at once; one that did not waits, so that a server
         // which accepts and closes is not stormed.
         let served = link.close(&mut self.context);
+        if served && !link.established {
+            // It came, served and went within one turn.
+            self.control.connection_established();
+        }
         link.failures = if served { 0 } else { link.failures + 1 };
         let exponent = link.failures.saturating_sub(1).min(10);
         link.retry_at = match link.failures {

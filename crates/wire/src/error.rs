@@ -19,14 +19,39 @@ pub enum ErrorKind {
     Limit,
 }
 
+/// What is known of whether the peer processed a request that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Unprocessed {
+    /// The peer said that it did not, or the request was never sent: any request may be sent again
+    /// (RFC 9113 §8.7, RFC 9114 §4.1.1).
+    Proved,
+    /// It closed a connection that it had served before, before a byte of the response came: it may
+    /// have been idle for too long (RFC 9112 §9.3.1). That is no proof, so a client may send
+    /// idempotent requests again (RFC 9110 §9.2.2), and a load generator counts a failure.
+    Likely,
+    /// Nothing.
+    Unknown,
+}
+
+/// How the transport ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum End {
+    /// The peer ended its direction: FIN, over TLS behind close_notify.
+    Clean,
+    /// FIN over TLS without close_notify: whoever cuts the wire must not pass for the end of the
+    /// content (RFC 9112 §9.8, RFC 8446 §6.1).
+    Truncated,
+    /// The connection was reset, or failed in another way.
+    Reset,
+}
+
 /// A failure that ends one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamError {
     /// The class of the failure.
     pub kind: ErrorKind,
-    /// Whether the peer provably did not process the request, so that sending it again is safe
-    /// (RFC 9110 §9.2.2, RFC 9113 §8.7, RFC 9114 §4.1.1).
-    pub retryable: bool,
+    /// What is known of whether the peer processed the request.
+    pub unprocessed: Unprocessed,
     /// The error code on the wire, HTTP/2 or HTTP/3, where there was one.
     pub code: Option<u64>,
     /// What happened, in words.

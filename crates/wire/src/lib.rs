@@ -30,7 +30,7 @@ pub mod qpack;
 pub mod request;
 mod upload;
 
-pub use error::{ConnectionError, ErrorKind, Refused, StreamError};
+pub use error::{ConnectionError, End, ErrorKind, Refused, StreamError, Unprocessed};
 pub use events::{Events, Head, StreamId};
 pub use field::{FieldList, Fields};
 pub use request::{Content, Encoding, OneOff, Request, RequestError, RequestParts};

@@ -1,6 +1,6 @@
 //! HTTP/1.1 or HTTP/2 on a byte stream.
 
-use trilane_wire::{ConnectionError, FieldList, Refused, Request, StreamId, Upload, h1, h2};
+use trilane_wire::{ConnectionError, End, FieldList, Refused, Request, StreamId, Upload, h1, h2};
 
 use crate::Version;
 use crate::slots::{STREAM_WINDOW, Sink, Slots};
@@ -83,8 +83,11 @@ impl Codec {
         each!(self, codec => codec.receive(bytes, &mut Sink(slots), out))
     }
 
-    pub(crate) fn eof(&mut self, slots: &mut Slots) {
-        each!(self, codec => codec.eof(&mut Sink(slots)));
+    pub(crate) fn eof(&mut self, end: End, slots: &mut Slots) {
+        match self {
+            Codec::H1(codec) => codec.eof(end, &mut Sink(slots)),
+            Codec::H2(codec) => codec.eof(&mut Sink(slots)),
+        }
     }
 
     pub(crate) fn cancel(&mut self, stream: StreamId, out: &mut Vec<u8>) -> bool {

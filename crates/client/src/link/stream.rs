@@ -6,7 +6,7 @@ use std::mem;
 use rustix::io::Errno;
 use rustix::net::{self, RecvFlags, SendFlags, Shutdown};
 use trilane_transport::tls;
-use trilane_wire::{ConnectionError, FieldList, Refused, Request, StreamId, Upload};
+use trilane_wire::{ConnectionError, FieldList, Refused, Request, StreamId, Unprocessed, Upload};
 
 use super::{Codec, Socket, Turn};
 use crate::slots::{self, Slots};
@@ -244,22 +244,8 @@ impl StreamLink {
     /// The peer has ended its direction, or the socket failed.
     pub(crate) fn eof(&mut self, cause: Option<Errno>, slots: &mut Slots) -> Error {
         self.broken = true;
-        let cut = match (&self.tls, cause) {
-            (Some(tls), _) if !tls.peer_closed() => Some(", without TLS saying so"),
-            // HTTP/1.1 content may end with the connection, but not like this.
-            (None, Some(_)) if self.version() == Version::H1 => Some(""),
-            _ => None,
-        };
-        if let Some(how) = cut {
-            // Whoever cuts the wire must not pass for the end of the content (RFC 9112 §9.8).
-            let reason = format!("the connection ended inside the response{how}");
-            for slot in slots.open_slots() {
-                if slots.get(slot).status.is_some() {
-                    slots.fail(slot, Error::new(Kind::Body, reason.as_str()));
-                }
-            }
-        }
-        self.codec.eof(slots);
+        let end = tls::end_of_stream(self.tls.as_deref(), cause.is_some());
+        self.codec.eof(end, slots);
         match cause {
             None => Error::new(Kind::Closed, "the server closed the connection"),
             Some(Errno::CONNRESET | Errno::PIPE) => {
@@ -308,6 +294,6 @@ fn connection_error(error: ConnectionError) -> Error {
         message: error.to_string(),
         stream_id: None,
         code: Some(error.code).filter(|&code| code != 0),
-        retryable: false,
+        unprocessed: Unprocessed::Unknown,
     }
 }

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use trilane_grpc::{Schema, frame};
-use trilane_wire::{ErrorKind, Events, FieldList, Fields, Head, StreamError, StreamId};
+use trilane_wire::{
+    ErrorKind, Events, FieldList, Fields, Head, StreamError, StreamId, Unprocessed,
+};
 
 use super::upload::Writer;
 use super::{Call, CallMode, CallSink};
@@ -412,7 +414,7 @@ fn a_reset_after_the_deadline_is_the_deadline() {
     let plan = plan(call, |_| ()).unwrap();
     let reset = StreamError {
         kind: ErrorKind::Reset,
-        retryable: false,
+        unprocessed: Unprocessed::Unknown,
         code: Some(8),
         reason: "reset",
     };

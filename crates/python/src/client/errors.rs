@@ -3,7 +3,7 @@
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use trilane_client::{Error, Kind};
+use trilane_client::{Error, Kind, Unprocessed};
 
 /// The exception for a failure.
 pub(super) fn raised(py: Python<'_>, error: &Error) -> PyErr {
@@ -24,7 +24,7 @@ pub(super) fn mistake(py: Python<'_>, message: impl Into<String>) -> PyErr {
         message: message.into(),
         stream_id: None,
         code: None,
-        retryable: false,
+        unprocessed: Unprocessed::Unknown,
     };
     raised(py, &error)
 }
@@ -37,6 +37,6 @@ fn exception<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyAny>>
         &error.message,
         error.stream_id,
         error.code,
-        error.retryable,
+        error.unprocessed != Unprocessed::Unknown,
     ))
 }

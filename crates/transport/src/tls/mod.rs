@@ -6,6 +6,8 @@ mod words;
 
 use std::fmt;
 
+use trilane_wire::End;
+
 pub use config::Config;
 pub use session::Session;
 pub(crate) use words::describe;
@@ -43,6 +45,17 @@ pub struct Info {
     pub resumed: bool,
     /// The ALPN identifier, empty where none was agreed.
     pub alpn: Vec<u8>,
+}
+
+/// How a byte stream has ended, with TLS on it or without: `failed` where the transport said so.
+pub fn end_of_stream(session: Option<&Session>, failed: bool) -> End {
+    match session {
+        // What comes behind close_notify takes nothing back.
+        Some(session) if session.peer_closed() => End::Clean,
+        _ if failed => End::Reset,
+        Some(_) => End::Truncated,
+        None => End::Clean,
+    }
 }
 
 /// Why TLS failed, in words a user can act on: what was wrong with which certificate, and the way

@@ -7,7 +7,7 @@ use crate::support::{Client, Count, Record, Seen, Server, ServerOptions, request
 use bytes::Bytes;
 use quinn::VarInt;
 use trilane_transport::quic::{ErrorKind, Options};
-use trilane_wire::{ErrorKind as StreamErrorKind, Refused};
+use trilane_wire::{ErrorKind as StreamErrorKind, Refused, Unprocessed};
 
 fn connected(options: ServerOptions) -> (Server, Client) {
     let server = server(options);
@@ -175,13 +175,13 @@ fn a_reset_stream_fails_its_request_only() {
     let (_server, mut client) = connected(ServerOptions::default());
     let error = fetch(&mut client, "GET", "/reset", b"").error.unwrap();
     assert_eq!(
-        (error.kind, error.retryable),
-        (StreamErrorKind::Reset, false)
+        (error.kind, error.unprocessed),
+        (StreamErrorKind::Reset, Unprocessed::Unknown)
     );
     let error = fetch(&mut client, "GET", "/rejected", b"").error.unwrap();
     assert_eq!(
-        (error.kind, error.retryable),
-        (StreamErrorKind::Reset, true)
+        (error.kind, error.unprocessed),
+        (StreamErrorKind::Reset, Unprocessed::Proved)
     );
     assert!(fetch(&mut client, "GET", "/bytes/1", b"").ended);
 }
@@ -301,7 +301,7 @@ fn goaway_drains_the_connection() {
             .0
             .values()
             .skip(2)
-            .all(|seen| seen.error.unwrap().retryable)
+            .all(|seen| seen.error.unwrap().unprocessed == Unprocessed::Proved)
     );
     client.until(&mut record, |session, _| session.is_closing());
     assert_eq!(client.session.capacity(), 0);

@@ -14,7 +14,7 @@ mod upload;
 
 use std::mem;
 
-use crate::error::{ConnectionError, ErrorKind, Refused, StreamError};
+use crate::error::{ConnectionError, End, ErrorKind, Refused, StreamError, Unprocessed};
 use crate::events::{Events, Head, StreamId};
 use crate::field::{FieldList, Fields};
 use crate::request::{MethodKind, Request};
@@ -177,7 +177,7 @@ impl Connection {
             match self.step(rest, events) {
                 Ok(taken) => rest = &rest[taken..],
                 Err(fault) => {
-                    self.fail(fault.kind, false, fault.reason, events);
+                    self.fail(fault.kind, Unprocessed::Unknown, fault.reason, events);
                     return Err(ConnectionError {
                         kind: fault.kind,
                         code: 0,
@@ -189,33 +189,45 @@ impl Connection {
         Ok(())
     }
 
-    /// The peer closed its direction or the transport failed: ends or fails what is outstanding.
-    pub fn eof<E: Events>(&mut self, events: &mut E) {
+    /// The transport has ended: ends or fails what is outstanding.
+    pub fn eof<E: Events>(&mut self, end: End, events: &mut E) {
+        let clean = end == End::Clean;
         match self.phase {
             Phase::Idle => self.closing = true,
-            Phase::UntilClose => {
+            Phase::UntilClose if clean => {
                 self.closing = true;
                 self.complete(None, events);
             }
             Phase::Head if self.began => {
                 let reason = "the connection closed inside the response head";
-                self.fail(ErrorKind::Closed, false, reason, events);
+                self.fail(ErrorKind::Closed, Unprocessed::Unknown, reason, events);
             }
             // A server may close a connection that it has served before at any time, and then the
-            // request crossed with it on the road (RFC 9112 §9.3.1).
+            // request crossed with it on the road.
             Phase::Head => {
+                let unprocessed = if self.stream.number > 1 {
+                    Unprocessed::Likely
+                } else {
+                    Unprocessed::Unknown
+                };
                 let reason = "the connection closed before the response began";
-                self.fail(ErrorKind::Closed, self.stream.number > 1, reason, events);
+                self.fail(ErrorKind::Closed, unprocessed, reason, events);
             }
             // The content is complete with its last chunk (RFC 9112 §8); some servers send no more.
-            Phase::Trailers if matches!(self.held.bytes(), b"" | b"\r") => {
+            Phase::Trailers if clean && matches!(self.held.bytes(), b"" | b"\r") => {
                 self.closing = true;
                 self.held.clear();
                 self.complete(None, events);
             }
-            Phase::Length(_) | Phase::Chunked(_) | Phase::Trailers => {
-                let reason = "the connection closed inside the response body";
-                self.fail(ErrorKind::Body, false, reason, events);
+            Phase::Length(_) | Phase::Chunked(_) | Phase::Trailers | Phase::UntilClose => {
+                let reason = match end {
+                    End::Clean => "the connection closed inside the response body",
+                    End::Truncated => {
+                        "the connection ended inside the response body, without TLS saying so"
+                    }
+                    End::Reset => "the connection was reset inside the response body",
+                };
+                self.fail(ErrorKind::Body, Unprocessed::Unknown, reason, events);
             }
         }
     }
@@ -411,7 +423,7 @@ impl Connection {
     fn fail<E: Events>(
         &mut self,
         kind: ErrorKind,
-        retryable: bool,
+        unprocessed: Unprocessed,
         reason: &'static str,
         events: &mut E,
     ) {
@@ -423,7 +435,7 @@ impl Connection {
                 self.stream,
                 StreamError {
                     kind,
-                    retryable,
+                    unprocessed,
                     code: None,
                     reason,
                 },

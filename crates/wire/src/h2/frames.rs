@@ -9,7 +9,7 @@ use super::frame::{
 };
 use super::receive::Block;
 use super::streams::Sending;
-use crate::{ConnectionError, ErrorKind, Events, StreamError};
+use crate::{ConnectionError, ErrorKind, Events, StreamError, Unprocessed};
 
 /// CONTINUATION frames of one block: enough for the block limit in pieces of 4 KiB, and some.
 fn continuation_limit(block_limit: usize) -> usize {
@@ -155,7 +155,11 @@ impl Connection {
             id,
             StreamError {
                 kind: ErrorKind::Reset,
-                retryable: refused,
+                unprocessed: if refused {
+                    Unprocessed::Proved
+                } else {
+                    Unprocessed::Unknown
+                },
                 code: Some(u64::from(code)),
                 reason: if refused {
                     "the peer refused the stream"
@@ -313,7 +317,7 @@ impl Connection {
                 stream.id(),
                 StreamError {
                     kind: ErrorKind::Goaway,
-                    retryable: true,
+                    unprocessed: Unprocessed::Proved,
                     code: Some(u64::from(code)),
                     reason: "the peer is going away and has not processed the request",
                 },

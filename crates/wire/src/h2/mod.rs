@@ -30,7 +30,7 @@ use self::section::Memo;
 use self::streams::{Sending, Streams};
 use self::upload::Uploads;
 use crate::hpack::{DEFAULT_TABLE_SIZE, Decoder};
-use crate::{ConnectionError, ErrorKind, Events, FieldList, StreamError, StreamId};
+use crate::{ConnectionError, ErrorKind, Events, FieldList, StreamError, StreamId, Unprocessed};
 
 /// What we announce and grant.
 #[derive(Clone, Copy, Debug)]
@@ -187,7 +187,7 @@ impl Connection {
             frame::write_goaway(error.code as u32, out);
             let of_stream = |_| StreamError {
                 kind: error.kind,
-                retryable: false,
+                unprocessed: Unprocessed::Unknown,
                 code: Some(error.code),
                 reason: error.reason,
             };
@@ -213,7 +213,7 @@ impl Connection {
                 ErrorKind::Closed
             },
             // It cannot be known whether the peer has processed the request.
-            retryable: false,
+            unprocessed: Unprocessed::Unknown,
             code: None,
             reason: if got_head {
                 "the peer closed the connection inside a response"

@@ -5,7 +5,7 @@ use super::flood::gain;
 use super::frame::{self, code, error};
 use super::section::Section;
 use super::streams::Sending;
-use crate::{ConnectionError, ErrorKind, Events, Fields, Head, StreamError};
+use crate::{ConnectionError, ErrorKind, Events, Fields, Head, StreamError, Unprocessed};
 
 /// Informational responses before the final one.
 const INFORMATIONAL: u8 = 32;
@@ -194,7 +194,7 @@ impl Connection {
         frame::write_rst_stream(number, code, out);
         let error = StreamError {
             kind,
-            retryable: false,
+            unprocessed: Unprocessed::Unknown,
             code: Some(u64::from(code)),
             reason,
         };

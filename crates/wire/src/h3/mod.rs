@@ -15,7 +15,9 @@ mod sending;
 mod table;
 mod upload;
 
-use crate::{ConnectionError, ErrorKind, Events, Refused, Request, StreamError, StreamId};
+use crate::{
+    ConnectionError, ErrorKind, Events, Refused, Request, StreamError, StreamId, Unprocessed,
+};
 use control::ControlStream;
 use exchange::Exchange;
 use peer::{Control, PeerStreams};
@@ -211,7 +213,11 @@ impl Connection {
         let rejected = code == code::REQUEST_REJECTED;
         let error = StreamError {
             kind: ErrorKind::Reset,
-            retryable: rejected,
+            unprocessed: if rejected {
+                Unprocessed::Proved
+            } else {
+                Unprocessed::Unknown
+            },
             code: Some(code),
             reason: if rejected {
                 "the server rejected the request"
@@ -288,7 +294,7 @@ impl Connection {
             } else {
                 ErrorKind::Closed
             },
-            retryable: false,
+            unprocessed: Unprocessed::Unknown,
             code: None,
             reason: if got_head {
                 "the connection was lost inside a response"
@@ -390,7 +396,7 @@ impl Connection {
         self.closing = true;
         let error = StreamError {
             kind: ErrorKind::Goaway,
-            retryable: true,
+            unprocessed: Unprocessed::Proved,
             code: None,
             reason: "the server is going away and did not process the request",
         };
@@ -441,7 +447,7 @@ impl Connection {
         let ConnectionError { kind, code, reason } = error;
         let of_stream = |_| StreamError {
             kind,
-            retryable: false,
+            unprocessed: Unprocessed::Unknown,
             code: Some(code),
             reason,
         };

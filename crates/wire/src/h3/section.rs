@@ -2,7 +2,7 @@
 
 use super::code;
 use crate::field::{self, FieldList, Fields};
-use crate::{ConnectionError, ErrorKind, Head, StreamError, qpack};
+use crate::{ConnectionError, ErrorKind, Head, StreamError, Unprocessed, qpack};
 
 /// What ends a request, or the connection with it.
 #[derive(Clone, Copy, Debug)]
@@ -21,7 +21,7 @@ impl Fault {
     pub(super) fn stream(kind: ErrorKind, code: u64, reason: &'static str) -> Self {
         Fault::Stream(StreamError {
             kind,
-            retryable: false,
+            unprocessed: Unprocessed::Unknown,
             code: Some(code),
             reason,
         })

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use trilane_wire::h1::{Connection, Limits};
 use trilane_wire::{
-    ConnectionError, Events, Fields, Head, Request, RequestParts, StreamError, StreamId,
+    ConnectionError, End, Events, Fields, Head, Request, RequestParts, StreamError, StreamId,
 };
 
 pub(crate) type FieldVec = Vec<(String, String)>;
@@ -178,7 +178,7 @@ pub(crate) struct Script<'a> {
     /// One answer after another, each to a request of its own.
     pub(crate) answers: &'a [&'a [u8]],
     /// Whether the server then closes.
-    pub(crate) eof: bool,
+    pub(crate) eof: Option<End>,
 }
 
 impl<'a> Script<'a> {
@@ -187,7 +187,7 @@ impl<'a> Script<'a> {
             method: "GET",
             limits: Limits::default(),
             answers,
-            eof: false,
+            eof: None,
         }
     }
 
@@ -208,8 +208,10 @@ impl<'a> Script<'a> {
                 }
             }
         }
-        if self.eof && error.is_none() {
-            connection.eof(&mut recorder);
+        if let Some(end) = self.eof
+            && error.is_none()
+        {
+            connection.eof(end, &mut recorder);
         }
         assert_eq!(
             connection.capacity() > 0,
@@ -232,7 +234,7 @@ pub(crate) fn answer(bytes: &[u8]) -> Outcome {
 /// The outcome when the server closes behind its answer.
 pub(crate) fn answer_then_close(bytes: &[u8]) -> Outcome {
     play(&Script {
-        eof: true,
+        eof: Some(End::Clean),
         ..Script::new(&[bytes])
     })
 }

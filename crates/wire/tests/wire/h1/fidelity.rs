@@ -2,7 +2,7 @@
 
 use trilane_wire::h1::{Connection, Limits};
 use trilane_wire::{
-    Content, Encoding, ErrorKind, Events, Fields, Head, OneOff, Request, StreamError, StreamId,
+    Content, Encoding, End, ErrorKind, Events, Fields, Head, OneOff, Request, StreamError, StreamId,
 };
 
 use super::common::{Event, FieldVec, Recorder, owned, request};
@@ -55,7 +55,7 @@ fn faithful(answer: &[u8]) -> Faithful {
         for piece in answer.chunks(step) {
             connection.receive(piece, &mut events, &mut out).unwrap();
         }
-        connection.eof(&mut events);
+        connection.eof(End::Clean, &mut events);
         last = Some(events);
     }
     last.unwrap()
@@ -176,7 +176,7 @@ fn what_arrived_of_a_body_is_reported_before_its_failure() {
         connection
             .receive(answer.as_bytes(), &mut events, &mut out)
             .unwrap();
-        connection.eof(&mut events);
+        connection.eof(End::Clean, &mut events);
         let [_, (_, Event::Data(data)), (_, Event::Fail(error))] = &events.events[..] else {
             panic!("{events:?}");
         };

@@ -1,7 +1,7 @@
 //! What is refused, and in which words.
 
-use trilane_wire::ErrorKind;
 use trilane_wire::h1::{Connection, Limits};
+use trilane_wire::{End, ErrorKind, Unprocessed};
 
 use super::common::{Event, Recorder, Script, answer, play, request};
 
@@ -19,7 +19,7 @@ fn refused(input: &[u8], reason: &str) {
     );
     let failure = outcome.failure().unwrap();
     assert_eq!((failure.kind, failure.reason), (error.kind, error.reason));
-    assert!(!failure.retryable);
+    assert_eq!(failure.unprocessed, Unprocessed::Unknown);
     assert_eq!((outcome.outstanding, outcome.closing), (0, true));
 }
 
@@ -288,7 +288,7 @@ fn a_lost_connection_stays_lost() {
     connection
         .receive(b"HTTP/1.1 200 OK\r\n", &mut events, &mut out)
         .unwrap_err();
-    connection.eof(&mut events);
+    connection.eof(End::Clean, &mut events);
     assert_eq!(events.events.len(), 1, "one failure for one request");
     assert!(connection.is_closing());
     assert_eq!((connection.capacity(), connection.outstanding()), (0, 0));

@@ -14,7 +14,7 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Frame, Incoming};
 use hyper_util::rt::TokioIo;
 use trilane_wire::h1::{Connection, Limits};
-use trilane_wire::{Content, Encoding, FieldList, OneOff, Request};
+use trilane_wire::{Content, Encoding, End, FieldList, OneOff, Request};
 
 use super::common::{Event, Recorder, request};
 
@@ -78,7 +78,7 @@ impl Client {
         while self.connection.outstanding() > 0 {
             let read = self.stream.read(&mut buffer).unwrap();
             if read == 0 {
-                self.connection.eof(&mut recorder);
+                self.connection.eof(End::Clean, &mut recorder);
             } else {
                 self.connection
                     .receive(&buffer[..read], &mut recorder, &mut out)

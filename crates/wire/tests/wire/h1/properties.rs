@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
+use trilane_wire::End;
 use trilane_wire::h1::Limits;
 
 use super::common::{Script, play};
@@ -112,7 +113,7 @@ proptest! {
         } else {
             Limits::default()
         };
-        play(&Script { method, limits, answers: &[&first, &second, &first], eof });
+        play(&Script { method, limits, answers: &[&first, &second, &first], eof: eof.then_some(End::Clean) });
     }
 
     #[test]
@@ -121,6 +122,6 @@ proptest! {
         prefix in select(vec!["", "HTTP/1.1 200 ", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"]),
     ) {
         let answer = [prefix.as_bytes(), &tail].concat();
-        play(&Script { eof: true, ..Script::new(&[&answer]) });
+        play(&Script { eof: Some(End::Clean), ..Script::new(&[&answer]) });
     }
 }

@@ -1,8 +1,8 @@
 //! What a response is: heads, bodies and their ends (RFC 9112 §6.3), and what then becomes of the
 //! connection.
 
-use trilane_wire::ErrorKind;
 use trilane_wire::h1::Limits;
+use trilane_wire::{End, ErrorKind, Unprocessed};
 
 use super::common::{Event, Script, answer, answer_then_close, answer_to, play};
 
@@ -237,42 +237,66 @@ fn bytes_after_a_complete_response_close_the_connection() {
 }
 
 #[test]
+fn a_body_that_runs_until_close_is_complete_at_a_clean_end_only() {
+    let open = &b"HTTP/1.1 200 OK\r\n\r\nall of it, perhaps"[..];
+    let chunks = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n";
+    for answer in [open, chunks] {
+        let ended = |end| {
+            play(&Script {
+                eof: Some(end),
+                ..Script::new(&[answer])
+            })
+            .failure()
+        };
+        assert_eq!(ended(End::Clean), None);
+        for (cut, word) in [(End::Reset, "reset"), (End::Truncated, "TLS")] {
+            let error = ended(cut).unwrap();
+            assert_eq!(error.kind, ErrorKind::Body);
+            assert_eq!(error.unprocessed, Unprocessed::Unknown);
+            assert!(error.reason.contains(word), "{error}");
+        }
+    }
+}
+
+#[test]
 fn a_close_tells_whether_to_send_again() {
     let ok = b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx";
     let length = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nx";
     let chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
-    for (answers, kind, retryable) in [
-        (&[&b""[..]][..], ErrorKind::Closed, false),
-        (&[ok, b""], ErrorKind::Closed, true),
-        (&[ok, b"H"], ErrorKind::Closed, false),
-        (&[ok, b"HTTP/1.1 103 x\r\n\r\n"], ErrorKind::Closed, false),
-        (&[ok, length], ErrorKind::Body, false),
-        (&[ok, chunked], ErrorKind::Body, false),
+    use Unprocessed::{Likely, Unknown};
+    for (answers, kind, unprocessed) in [
+        (&[&b""[..]][..], ErrorKind::Closed, Unknown),
+        // It may have closed what lay idle, and may have read the request: that is no proof.
+        (&[ok, b""], ErrorKind::Closed, Likely),
+        (&[ok, b"H"], ErrorKind::Closed, Unknown),
+        (&[ok, b"HTTP/1.1 103 x\r\n\r\n"], ErrorKind::Closed, Unknown),
+        (&[ok, length], ErrorKind::Body, Unknown),
+        (&[ok, chunked], ErrorKind::Body, Unknown),
         (
             &[&[&chunked[..], b"1\r\nx"].concat()],
             ErrorKind::Body,
-            false,
+            Unknown,
         ),
         (
             &[&[&chunked[..], b"0\r\nA: b\r\n"].concat()],
             ErrorKind::Body,
-            false,
+            Unknown,
         ),
     ] {
         let outcome = play(&Script {
-            eof: true,
+            eof: Some(End::Clean),
             ..Script::new(answers)
         });
         let error = outcome.failure().unwrap();
         assert_eq!(
-            (error.kind, error.retryable),
-            (kind, retryable),
+            (error.kind, error.unprocessed),
+            (kind, unprocessed),
             "{answers:?}"
         );
         assert_eq!((outcome.outstanding, outcome.closing), (0, true));
     }
     let idle = play(&Script {
-        eof: true,
+        eof: Some(End::Clean),
         ..Script::new(&[ok])
     });
     assert!(idle.ended() && idle.closing);

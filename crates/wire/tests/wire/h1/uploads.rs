@@ -2,7 +2,7 @@
 
 use trilane_wire::h1::{Connection, Limits};
 use trilane_wire::{
-    Content, Encoding, FieldList, OneOff, Refused, Request, StreamId, Unfinished, Upload,
+    Content, Encoding, End, FieldList, OneOff, Refused, Request, StreamId, Unfinished, Upload,
 };
 
 use super::common::{Event, Recorder, request};
@@ -222,7 +222,7 @@ fn all_that_was_announced_is_enough() {
 fn a_lost_connection_stops_the_content() {
     let mut client = Client::send(&put(None, false, &[]));
     client.write(b"hello");
-    client.connection.eof(&mut client.events);
+    client.connection.eof(End::Clean, &mut client.events);
     assert!(matches!(client.events.events[..], [(_, Event::Fail(_))]));
     assert_eq!(client.upload(), Upload::Stopped);
     assert_eq!(client.write(b"more"), 0);

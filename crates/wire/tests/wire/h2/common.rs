@@ -5,6 +5,7 @@ use std::sync::Arc;
 use trilane_wire::h2::{Config, Connection};
 use trilane_wire::{
     ConnectionError, ErrorKind, Events, Fields, Head, Request, RequestParts, StreamError, StreamId,
+    Unprocessed,
 };
 
 pub(crate) const DATA: u8 = 0;
@@ -344,7 +345,7 @@ impl Client {
             (stream.into(), kind, Some(code)),
             "{error}"
         );
-        assert!(!error.retryable);
+        assert_eq!(error.unprocessed, Unprocessed::Unknown);
         assert_eq!(frames(&rst_stream(stream, code)), self.written());
         assert_eq!(self.connection.outstanding(), outstanding - 1);
         assert!(!self.connection.is_closing());
@@ -354,11 +355,12 @@ impl Client {
 pub(crate) fn fail(
     stream: u32,
     kind: ErrorKind,
-    retryable: bool,
+    proved: bool,
     code: Option<u64>,
 ) -> impl Fn(&Event) -> bool {
     move |event| {
         matches!(event, Event::Fail(number, error) if *number == u64::from(stream)
-            && (error.kind, error.retryable, error.code) == (kind, retryable, code))
+            && (error.kind, error.code) == (kind, code)
+            && (error.unprocessed == Unprocessed::Proved) == proved)
     }
 }

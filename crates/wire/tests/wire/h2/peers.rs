@@ -255,10 +255,10 @@ async fn a_server_that_goes_away_finishes_what_it_took() {
         .filter(|events| matches!(events.last(), Some(Event::End(..))));
     let ended = ended.count();
     assert!(ended >= 20, "{ended}");
-    let retryable = events.iter().filter(|(stream, events)| {
+    let unprocessed = events.iter().filter(|(stream, events)| {
         fail(**stream as u32, ErrorKind::Goaway, true, Some(NO_ERROR))(&events[0])
     });
-    assert_eq!(ended + retryable.count(), events.len());
+    assert_eq!(ended + unprocessed.count(), events.len());
 }
 
 /// Sections with names and values that come again, and new ones, small and large.

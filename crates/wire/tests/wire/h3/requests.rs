@@ -3,7 +3,7 @@
 use super::common::{Event, Mock, Peer, data, frame, headers, request, settings, varint};
 use trilane_wire::h3::Connection;
 use trilane_wire::h3::code::*;
-use trilane_wire::{ErrorKind, Refused, StreamId};
+use trilane_wire::{ErrorKind, Refused, StreamId, Unprocessed};
 
 const OK: &[(&str, &str)] = &[(":status", "200")];
 
@@ -110,15 +110,20 @@ fn stop_sending_ends_our_content_and_not_the_response() {
 
 #[test]
 fn a_reset_fails_the_request_and_a_rejected_one_may_be_sent_again() {
-    for (code, retryable) in [(REQUEST_REJECTED, true), (0x102, false), (0x10c, false)] {
+    use Unprocessed::{Proved, Unknown};
+    for (code, unprocessed) in [
+        (REQUEST_REJECTED, Proved),
+        (0x102, Unknown),
+        (0x10c, Unknown),
+    ] {
         let mut peer = Peer::ready();
         let (stream, _) = (peer.get(1), peer.get(2));
         peer.receive(stream, &headers(OK), false).unwrap();
         peer.reset(stream, code).unwrap();
         let error = peer.failure();
         assert_eq!(
-            (error.kind, error.retryable, error.code),
-            (ErrorKind::Reset, retryable, Some(code))
+            (error.kind, error.unprocessed, error.code),
+            (ErrorKind::Reset, unprocessed, Some(code))
         );
         assert_eq!(peer.h3.outstanding(), 1);
         peer.reset(stream, code).unwrap();
@@ -154,11 +159,13 @@ fn goaway_gives_back_what_was_not_processed() {
         .0
         .iter()
         .map(|event| match event {
-            Event::Fail(slot, error) => (*slot, error.kind, error.retryable),
+            Event::Fail(slot, error) => (*slot, error.kind, error.unprocessed),
             other => panic!("{other:?}"),
         })
         .collect();
-    let expected: Vec<_> = (2..5).map(|slot| (slot, ErrorKind::Goaway, true)).collect();
+    let expected: Vec<_> = (2..5)
+        .map(|slot| (slot, ErrorKind::Goaway, Unprocessed::Proved))
+        .collect();
     assert_eq!(failed, expected);
     assert_eq!(peer.h3.outstanding(), 2);
     assert!(peer.h3.is_closing());
@@ -211,8 +218,8 @@ fn a_lost_connection_fails_what_is_outstanding_once() {
     peer.h3.eof(&mut peer.record);
     assert_eq!(peer.record.0.len(), 40);
     assert_eq!(
-        (peer.failure().kind, peer.failure().retryable),
-        (ErrorKind::Closed, false)
+        (peer.failure().kind, peer.failure().unprocessed),
+        (ErrorKind::Closed, Unprocessed::Unknown)
     );
     assert_eq!((peer.h3.outstanding(), peer.h3.is_closing()), (0, true));
 }

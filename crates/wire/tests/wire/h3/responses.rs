@@ -2,7 +2,7 @@
 
 use super::common::{Event, Peer, code, data, frame, headers, section, varint};
 use trilane_wire::h3::code::*;
-use trilane_wire::{ErrorKind, Events, Fields, Head, StreamError, StreamId};
+use trilane_wire::{ErrorKind, Events, Fields, Head, StreamError, StreamId, Unprocessed};
 
 const OK: &[(&str, &str)] = &[(":status", "200")];
 
@@ -23,7 +23,7 @@ fn malformed(pieces: &[Vec<u8>], kind: ErrorKind) {
     let error = peer.failure();
     let expected = StreamError {
         kind,
-        retryable: false,
+        unprocessed: Unprocessed::Unknown,
         code: Some(MESSAGE_ERROR),
         ..error
     };
