@@ -85,7 +85,13 @@ def run(
         },
         "status": {"200": ok},
         "rate": {"requests_per_s": rate, "goodput_bytes_per_s": rate * 11, "window_s": 2.0},
-        "latency": {"service": service, "response": None, "lag": None, "ttfb": service},
+        "latency": {
+            "service": service,
+            "response": None,
+            "late": None,
+            "queued": None,
+            "ttfb": service,
+        },
         "phases": {
             "dns": _summary(1, 0.0),
             "connect": connect if tcp else None,

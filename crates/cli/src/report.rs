@@ -110,8 +110,9 @@ fn latency(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     if let Some(response) = &latency.response {
         columns.insert(0, ("response", &response.summary));
     }
-    if let Some(lag) = &latency.lag {
-        columns.push(("lag", &lag.summary));
+    if let (Some(late), Some(queued)) = (&latency.late, &latency.queued) {
+        columns.push(("late", &late.summary));
+        columns.push(("queued", &queued.summary));
     }
     columns.push(("first byte", &latency.ttfb.summary));
     write!(out, "\nLatency   ")?;

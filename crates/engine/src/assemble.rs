@@ -94,7 +94,7 @@ impl Outcome {
                 started: recorder.started,
                 ok: recorder.ok,
                 failed,
-                abandoned: recorder.started - recorder.ok - failed,
+                abandoned: recorder.started.saturating_sub(recorder.ok + failed),
                 retried: recorder.retried,
                 unsent,
                 censored: recorder.censored,
@@ -125,7 +125,8 @@ impl Outcome {
             latency: Latency {
                 service: distribution(&recorder.service),
                 response: open_model.then(|| distribution(&recorder.response)),
-                lag: open_model.then(|| distribution(&recorder.lag)),
+                late: open_model.then(|| distribution(&recorder.late)),
+                queued: open_model.then(|| distribution(&recorder.queued)),
                 ttfb: distribution(&recorder.ttfb),
             },
             phases: PhasesOut::new(&phases, machine.dns),

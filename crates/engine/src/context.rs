@@ -9,7 +9,7 @@ use trilane_wire::{Refused, StreamId, h2, h3};
 
 use crate::failure::Kind;
 use crate::plan::{Plan, Version};
-use crate::record::{Instants, Phases};
+use crate::record::{Instants, Phases, Wait};
 use crate::schedule::Schedule;
 use crate::streams::{Pending, Streams, Tally};
 
@@ -95,6 +95,9 @@ pub(crate) struct Context<'p> {
     pub(crate) schedule: Schedule,
     pub(crate) phases: Phases,
     pub(crate) learned: Learned,
+    /// Since when some connection has had room for a request; open model. None: none has, or the
+    /// room came in this turn.
+    pub(crate) room_since: Option<u64>,
     /// Whether no more requests are to be sent.
     pub(crate) stopping: bool,
     pub(crate) buffer: Box<[u8]>,
@@ -115,6 +118,7 @@ impl<'p> Context<'p> {
             schedule,
             phases: Phases::new(),
             learned: Learned::default(),
+            room_since: None,
             stopping: false,
             buffer: vec![0; READ_BUFFER].into_boxed_slice(),
             datagrams: ReceiveBuffer::new(),
@@ -139,9 +143,8 @@ impl<'p> Context<'p> {
     #[inline]
     pub(crate) fn count_start(&mut self, pending: Pending, now: u64) {
         if pending.start == 0 {
-            self.tally
-                .recorder
-                .started(now.saturating_sub(pending.intended));
+            let wait = Wait::between(pending.intended, self.room_since, now);
+            self.tally.recorder.started(wait);
         }
     }
 

@@ -11,6 +11,8 @@ pub struct Control {
     stop: AtomicBool,
     interrupted: AtomicBool,
     established: AtomicU64,
+    /// When the first connection was ready, in nanoseconds, plus one; 0 before.
+    begun: AtomicU64,
     ok: AtomicU64,
     failed: AtomicU64,
     fatal: Mutex<Option<RunError>>,
@@ -76,6 +78,22 @@ impl Control {
 
     pub(crate) fn has_connected(&self) -> bool {
         self.established.load(Ordering::Relaxed) > 0
+    }
+
+    /// When the run began: at the first connection that was ready. `mine` is when the caller's first
+    /// was.
+    pub(crate) fn begun(&self, mine: Option<u64>) -> Option<u64> {
+        let begun = match mine {
+            None => self.begun.load(Ordering::Relaxed),
+            Some(now) => {
+                let (old, new) = (0, now.saturating_add(1));
+                let set =
+                    self.begun
+                        .compare_exchange(old, new, Ordering::Relaxed, Ordering::Relaxed);
+                set.map_or_else(|earlier| earlier, |_| new)
+            }
+        };
+        begun.checked_sub(1)
     }
 
     pub(crate) fn publish(&self, ok: u64, failed: u64) {

@@ -32,6 +32,7 @@ mod prepare;
 mod record;
 mod run;
 mod schedule;
+mod stage;
 mod streams;
 mod sys;
 mod tcp;

@@ -181,8 +181,11 @@ pub struct Latency {
     pub service: Distribution,
     /// From the intended start; open model.
     pub response: Option<Distribution>,
-    /// From the intended start to the first byte sent; open model.
-    pub lag: Option<Distribution>,
+    /// Of the time between the intended start and the first byte sent, what the client is to blame
+    /// for: there was room for the request; open model.
+    pub late: Option<Distribution>,
+    /// The rest of it: no stream, window or connection was free; open model.
+    pub queued: Option<Distribution>,
     /// From the first byte sent to the head of the response.
     pub ttfb: Distribution,
 }

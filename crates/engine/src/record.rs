@@ -107,6 +107,27 @@ pub(crate) struct Instants {
     pub(crate) head: u64,
 }
 
+/// What lies between the intended start of a request and its first byte, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Wait {
+    /// There was room for it, and the worker was not there: ours.
+    pub(crate) late: u64,
+    /// No stream, window or connection was free: the server's, or the plan's.
+    pub(crate) queued: u64,
+}
+
+impl Wait {
+    /// Of a request that was due at `due` and leaves at `now`, where there has been room since
+    /// `room_since`, or only just now.
+    pub(crate) fn between(due: u64, room_since: Option<u64>, now: u64) -> Self {
+        let could_leave = room_since.unwrap_or(now).clamp(due.min(now), now);
+        Self {
+            late: now - could_leave,
+            queued: could_leave.saturating_sub(due),
+        }
+    }
+}
+
 /// The counts of one worker.
 #[derive(Debug)]
 pub(crate) struct Recorder {
@@ -121,7 +142,8 @@ pub(crate) struct Recorder {
     pub(crate) status: Box<[u64; 1000]>,
     pub(crate) service: Durations,
     pub(crate) response: Durations,
-    pub(crate) lag: Durations,
+    pub(crate) late: Durations,
+    pub(crate) queued: Durations,
     pub(crate) ttfb: Durations,
     pub(crate) window: Window,
     pub(crate) traffic: Traffic,
@@ -148,7 +170,8 @@ impl Recorder {
             status: Box::new([0; 1000]),
             service: Durations::new(),
             response: Durations::new(),
-            lag: Durations::new(),
+            late: Durations::new(),
+            queued: Durations::new(),
             ttfb: Durations::new(),
             window: Window::new(0),
             traffic: Traffic::default(),
@@ -156,12 +179,13 @@ impl Recorder {
         }
     }
 
-    /// A request left, `lag` nanoseconds after it should have.
+    /// A request left.
     #[inline]
-    pub(crate) fn started(&mut self, lag: u64) {
+    pub(crate) fn started(&mut self, wait: Wait) {
         self.started += 1;
         if self.open_model {
-            self.lag.record(lag);
+            self.late.record(wait.late);
+            self.queued.record(wait.queued);
         }
     }
 
@@ -233,7 +257,8 @@ impl Recorder {
         for durations in [
             &mut self.service,
             &mut self.response,
-            &mut self.lag,
+            &mut self.late,
+            &mut self.queued,
             &mut self.ttfb,
         ] {
             durations.clear();
@@ -268,7 +293,8 @@ impl Recorder {
         }
         self.service.merge(&other.service);
         self.response.merge(&other.response);
-        self.lag.merge(&other.lag);
+        self.late.merge(&other.late);
+        self.queued.merge(&other.queued);
         self.ttfb.merge(&other.ttfb);
         self.traffic.add(&other.traffic);
         if let Some(calls) = &other.calls {
@@ -304,5 +330,25 @@ impl Phases {
         self.quic.merge(&other.quic);
         self.full += other.full;
         self.resumed += other.resumed;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_is_ours_from_the_instant_when_there_was_room() {
+        let wait = |due, room, now| {
+            let wait = Wait::between(due, room, now);
+            (wait.late, wait.queued)
+        };
+        // There was room before it was due: whatever it waited, the worker was late.
+        assert_eq!(wait(100, Some(50), 107), (7, 0));
+        // The room came later, and the worker after that.
+        assert_eq!(wait(100, Some(130), 131), (1, 30));
+        // The room came in this very turn.
+        assert_eq!(wait(100, None, 400), (0, 300));
+        assert_eq!(wait(100, Some(100), 100), (0, 0));
     }
 }

@@ -6,7 +6,9 @@ use crate::streams::Pending;
 /// The schedule of one worker.
 #[derive(Debug)]
 pub(crate) struct Schedule {
-    /// Requests still to be sent, where their number ends the run.
+    /// Requests to be measured, where their number ends the run.
+    asked: Option<u64>,
+    /// How many of them are still to be sent; None in the warm-up too, which takes as many as it can.
     left: Option<u64>,
     /// Nanoseconds between two intended starts; `None` in the closed model.
     interval: Option<f64>,
@@ -26,10 +28,12 @@ impl Schedule {
             Model::Closed => None,
             Model::Open(rate) => Some(1e9 * plan.threads as f64 / rate),
         };
+        let asked = plan
+            .requests
+            .map(|n| n / threads + u64::from(worker < n % threads));
         Self {
-            left: plan
-                .requests
-                .map(|n| n / threads + u64::from(worker < n % threads)),
+            asked,
+            left: asked.filter(|_| plan.warmup.is_zero()),
             offset: interval.unwrap_or(0.0) * worker as f64 / threads as f64,
             interval,
             begun: None,
@@ -44,9 +48,21 @@ impl Schedule {
         self.begun
     }
 
-    /// The first connection is ready.
+    /// The first connection of this worker is ready.
     pub(crate) fn begin(&mut self, now: u64) {
         self.begun.get_or_insert(now);
+    }
+
+    /// The run began at `begun`: what is due counts from there, so that the requests of all workers
+    /// keep their distance.
+    pub(crate) fn align(&mut self, begun: u64) {
+        self.begun = Some(begun);
+    }
+
+    /// The warm-up is over, with so many requests in flight: they are the first of those to be
+    /// counted, and what was sent before is not.
+    pub(crate) fn finish_warmup(&mut self, in_flight: u64) {
+        self.left = self.asked.map(|asked| asked.saturating_sub(in_flight));
     }
 
     /// The next request that may be sent now.
@@ -85,6 +101,14 @@ impl Schedule {
         match (self.interval, self.next_due()) {
             (Some(interval), Some(due)) if due <= now => ((now - due) as f64 / interval) as u64 + 1,
             _ => 0,
+        }
+    }
+
+    /// Whether there is a request that should have been sent.
+    pub(crate) fn is_due(&self, now: u64) -> bool {
+        match self.interval {
+            None => self.left != Some(0),
+            Some(_) => self.next_due().is_some_and(|due| due <= now),
         }
     }
 
@@ -136,6 +160,25 @@ mod tests {
         let sent = std::iter::from_fn(|| second.take(u64::MAX >> 1)).count();
         assert_eq!(sent, 2);
         assert!(second.is_exhausted());
+    }
+
+    #[test]
+    fn a_warm_up_takes_none_of_the_requests_asked_for() {
+        let options = Options {
+            urls: vec!["http://a/".into()],
+            requests: Some(3),
+            warmup: Some(std::time::Duration::from_secs(1)),
+            ..Options::default()
+        };
+        let mut schedule = Schedule::new(&Plan::new(&options).unwrap(), 0);
+        for _ in 0..10 {
+            assert!(schedule.take(7).is_some());
+        }
+        assert!(!schedule.is_exhausted());
+        // One of the ten has not ended.
+        schedule.finish_warmup(1);
+        assert_eq!(std::iter::from_fn(|| schedule.take(8)).count(), 2);
+        assert!(schedule.is_exhausted());
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use serde::Serialize;
 
-use crate::outcome::{Outcome, WindowOut};
+use crate::outcome::{Distribution, Outcome, WindowOut};
 
 /// How far a run may be believed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -57,6 +57,15 @@ pub(crate) fn judge(outcome: &Outcome, around: &Circumstances<'_>) -> Validity {
             format!("{share:.2} % of the requests failed (more than 0.1 %)"),
         ));
     }
+    if requests.started != ended + requests.abandoned {
+        findings.push((
+            Verdict::Invalid,
+            format!(
+                "{} requests were started and {ended} have ended: the books are wrong, which is a fault of Trilane's",
+                requests.started
+            ),
+        ));
+    }
     // Attempts on a dead server are few beside the responses of a live one: shares do not show it.
     let dead = outages(&outcome.windows);
     if dead > 0 && requests.ok > 0 {
@@ -75,20 +84,25 @@ pub(crate) fn judge(outcome: &Outcome, around: &Circumstances<'_>) -> Validity {
         findings.push((Verdict::Suspect, "the run was interrupted".to_owned()));
     }
 
-    let lag_p99 = outcome
-        .latency
-        .lag
-        .as_ref()
-        .and_then(|lag| lag.summary.p99.or(lag.summary.max));
     if let Some(asked) = around.rate_asked {
-        let late = lag_p99.is_none_or(|lag| lag > 0.001);
-        if outcome.rate.requests_per_s < 0.99 * asked && late {
-            let lag_ms = lag_p99.unwrap_or(0.0) * 1e3;
+        let late = high(outcome.latency.late.as_ref());
+        let queued = high(outcome.latency.queued.as_ref());
+        let reached = outcome.rate.requests_per_s;
+        // An invalid verdict is for what we did: a server that cannot follow is a result.
+        if reached < 0.99 * asked && late.is_none_or(|late| late > 0.001) {
+            let ms = late.unwrap_or(0.0) * 1e3;
             findings.push((
                 Verdict::Invalid,
                 format!(
-                    "{:.1} requests/s of the {asked} asked were reached, and requests left late (p99 {lag_ms:.1} ms)",
-                    outcome.rate.requests_per_s
+                    "{reached:.1} requests/s of the {asked} asked were reached, and requests left late (p99 {ms:.1} ms)"
+                ),
+            ));
+        } else if reached < 0.99 * asked {
+            let ms = queued.unwrap_or(0.0) * 1e3;
+            findings.push((
+                Verdict::Suspect,
+                format!(
+                    "{reached:.1} requests/s of the {asked} asked were reached, as no stream was free (p99 {ms:.1} ms queued): more connections or streams are needed, or this is the server's limit"
                 ),
             ));
         }
@@ -171,6 +185,12 @@ pub(crate) fn judge(outcome: &Outcome, around: &Circumstances<'_>) -> Validity {
         reasons: findings.into_iter().map(|(_, reason)| reason).collect(),
         bound,
     }
+}
+
+/// The p99 of a distribution, or its maximum where there are too few for a p99, in seconds.
+fn high(distribution: Option<&Distribution>) -> Option<f64> {
+    let summary = &distribution?.summary;
+    summary.p99.or(summary.max)
 }
 
 /// The seconds in which requests ended, and none of them well.

@@ -17,9 +17,9 @@ use crate::plan::{Model, Plan};
 use crate::record::{Phases, Recorder, Traffic, Window};
 use crate::run::RunError;
 use crate::schedule::Schedule;
+use crate::stage::{Change, Stage};
 use crate::streams::{FirstResponse, Tally};
 
-const SECOND: u64 = 1_000_000_000;
 /// How often timeouts, reconnections and the stop signal are looked at.
 const TICK: u64 = 20_000_000;
 /// How often the counts for the live display are published.
@@ -43,17 +43,6 @@ pub(crate) struct Report {
     pub(crate) cut_short: Option<String>,
 }
 
-/// Where the run stands.
-#[derive(Clone, Copy, Debug)]
-enum Stage {
-    /// No connection is ready yet.
-    Connecting,
-    /// Until the instant.
-    Warmup(u64),
-    /// Since the instant.
-    Measuring(u64),
-}
-
 pub(crate) struct Worker<'p> {
     plan: &'p Plan,
     control: &'p Control,
@@ -70,11 +59,13 @@ pub(crate) struct Worker<'p> {
     timers: BinaryHeap<Reverse<(u64, u32)>>,
     address: usize,
     stage: Stage,
-    window_end: u64,
     used_before: ThreadUse,
     traffic_before: Traffic,
     published: (u64, u64),
+    /// When a connection was last seen open.
     last_open: u64,
+    /// When no request was last seen waiting for an open connection to take it.
+    last_served: u64,
 }
 
 impl<'p> Worker<'p> {
@@ -104,12 +95,12 @@ impl<'p> Worker<'p> {
             again: Vec::with_capacity(connections),
             timers: BinaryHeap::with_capacity(connections),
             address: 0,
-            stage: Stage::Connecting,
-            window_end: u64::MAX,
+            stage: Stage::new(plan),
             used_before: ThreadUse::default(),
             traffic_before: Traffic::default(),
             published: (0, 0),
             last_open: 0,
+            last_served: 0,
         })
     }
 
@@ -126,7 +117,7 @@ impl<'p> Worker<'p> {
     /// Turn after turn until the run is over; says when that was, and why where it came early.
     fn take_turns(&mut self) -> Result<(u64, Option<String>), RunError> {
         let mut now = self.context.clock.now();
-        self.last_open = now;
+        (self.last_open, self.last_served) = (now, now);
         self.begin_measuring_resources();
         for index in 0..self.links.len() as u32 {
             self.connect(index)?;
@@ -194,37 +185,23 @@ impl<'p> Worker<'p> {
             }
             return Ok(Some(None));
         }
-        if let (Stage::Connecting, Some(begun)) = (self.stage, self.context.schedule.begun()) {
-            self.stage = Stage::Warmup(begun + self.plan.warmup.as_nanos() as u64);
-        }
-        if let Stage::Warmup(until) = self.stage
-            && now >= until
+        if self.stage.is_connecting()
+            && let Some(begun) = self.control.begun(self.context.schedule.begun())
         {
-            // Without a warm-up everything counts, from the first byte.
-            let since = if self.plan.warmup.is_zero() {
-                until
-            } else {
-                now
-            };
-            self.stage = Stage::Measuring(since);
-            self.window_end = since + SECOND;
-            if !self.plan.warmup.is_zero() {
-                self.begin_measuring_resources();
-                let in_flight = self.in_flight();
-                self.context.tally.recorder.finish_warmup(in_flight);
-            }
+            self.context.schedule.align(begun);
+            self.stage.begin(begun);
         }
-        if let Stage::Measuring(since) = self.stage {
-            let end = self
-                .plan
-                .duration
-                .map(|duration| since + duration.as_nanos() as u64);
-            if end.is_some_and(|end| now >= end) {
-                return Ok(Some(None));
-            }
-            if now >= self.window_end {
-                self.window_end += SECOND;
-                self.hand_over_window(SECOND);
+        loop {
+            match self.stage.advance(now) {
+                Change::Nothing => break,
+                Change::Over => return Ok(Some(None)),
+                Change::WindowEnded(length) => self.hand_over_window(length),
+                Change::WarmupEnded => {
+                    self.begin_measuring_resources();
+                    let in_flight = self.in_flight();
+                    self.context.tally.recorder.finish_warmup(in_flight);
+                    self.context.schedule.finish_warmup(in_flight);
+                }
             }
         }
         let all_sent =
@@ -232,14 +209,23 @@ impl<'p> Worker<'p> {
         if all_sent && self.in_flight() == 0 {
             return Ok(Some(None));
         }
-        // Something must end a counted run whose server has gone for good.
-        let patience = self.plan.timeout.max(self.plan.connect_timeout);
-        if self.plan.duration.is_none() && now > self.last_open + patience.as_nanos() as u64 {
-            return Ok(Some(Some(format!(
-                "no connection could be made for {patience:?}"
-            ))));
+        Ok(self.standstill(now).map(Some))
+    }
+
+    /// Something must end a counted run whose server has gone for good, or takes no requests.
+    fn standstill(&self, now: u64) -> Option<String> {
+        if self.plan.duration.is_some() {
+            return None;
         }
-        Ok(None)
+        let since = |instant: u64, patience: Duration| now > instant + patience.as_nanos() as u64;
+        let patience = self.plan.timeout.max(self.plan.connect_timeout);
+        if since(self.last_open, patience) {
+            return Some(format!("no connection could be made for {patience:?}"));
+        }
+        let patience = self.plan.patience();
+        (self.last_open > self.last_served && since(self.last_served, patience)).then(|| {
+            format!("no connection took a request for {patience:?}: the server allows no streams")
+        })
     }
 
     fn hand_over_window(&mut self, length_ns: u64) {
@@ -277,13 +263,7 @@ impl<'p> Worker<'p> {
         if !self.again.is_empty() {
             return 0;
         }
-        let mut wake = tick.min(self.window_end);
-        if let Stage::Warmup(until) = self.stage {
-            wake = wake.min(until);
-        }
-        if let (Stage::Measuring(since), Some(duration)) = (self.stage, self.plan.duration) {
-            wake = wake.min(since + duration.as_nanos() as u64);
-        }
+        let mut wake = self.stage.next().map_or(tick, |next| next.min(tick));
         if let Some(due) = self
             .context
             .schedule
@@ -323,6 +303,9 @@ impl<'p> Worker<'p> {
                 }
                 if self.plan.model != Model::Closed && !link.waiting && link.has_room(self.plan) {
                     link.waiting = true;
+                    if self.waiting.is_empty() {
+                        self.context.room_since = Some(self.context.clock.now());
+                    }
                     self.waiting.push_back(index);
                 }
                 if !link.established && link.is_ready(self.plan) {
@@ -345,7 +328,7 @@ impl<'p> Worker<'p> {
         // A connection that served is replaced at once; one that did not waits, so that a server
         // which accepts and closes is not stormed.
         let served = link.close(&mut self.context);
-        if served && !link.established {
+        if served && !link.established && matches!(gone, Gone::Closed) {
             // It came, served and went within one turn.
             self.control.connection_established();
         }
@@ -428,6 +411,10 @@ impl<'p> Worker<'p> {
     }
 
     fn reconnect(&mut self, now: u64) -> Result<(), RunError> {
+        let waiting = self.context.schedule.is_due(now) || !self.context.tally.retries.is_empty();
+        if !waiting || self.in_flight() > 0 || self.links.iter().all(|link| !link.is_open()) {
+            self.last_served = now;
+        }
         for index in 0..self.links.len() {
             let link = &self.links[index];
             if link.is_open() {
@@ -498,6 +485,9 @@ impl<'p> Worker<'p> {
             let link = &mut self.links[index as usize];
             link.waiting = false;
             let outcome = link.pump(now, &mut self.context);
+            if self.waiting.is_empty() {
+                self.context.room_since = None;
+            }
             self.after(index, outcome.map(|()| Turn::Wait))?;
         }
         Ok(())
@@ -524,15 +514,12 @@ impl<'p> Worker<'p> {
         self.count_links();
         let used = ThreadUse::now().since(self.used_before);
         self.publish();
-        let measured = match self.stage {
-            Stage::Measuring(since) => now - since,
+        let (measured, window) = self.stage.measured(now).unwrap_or_else(|| {
             // Interrupted during the warm-up: nothing was measured, the requests are told apart.
-            Stage::Warmup(_) | Stage::Connecting => {
-                let in_flight = self.in_flight();
-                self.context.tally.recorder.finish_warmup(in_flight);
-                0
-            }
-        };
+            let in_flight = self.in_flight();
+            self.context.tally.recorder.finish_warmup(in_flight);
+            (0, 0)
+        });
         let in_flight = self.in_flight();
         let recorder = &self.context.tally.recorder;
         debug_assert_eq!(
@@ -541,7 +528,7 @@ impl<'p> Worker<'p> {
             "every request started is ok, failed or in flight"
         );
         let unsent = self.context.schedule.overdue(now);
-        self.hand_over_window(now.saturating_sub(self.window_end.saturating_sub(SECOND)));
+        self.hand_over_window(window);
         self.say_goodbye();
         let mut recorder = self.context.tally.recorder;
         recorder.traffic.subtract(&self.traffic_before);

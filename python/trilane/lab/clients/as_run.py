@@ -101,7 +101,8 @@ def run_of(asked: Asked, delivered: Delivered) -> Json:
         "latency": {
             "service": _latency(result.get("latency")),
             "response": None,
-            "lag": None,
+            "late": None,
+            "queued": None,
             "ttfb": None,
         },
         "phases": None,
