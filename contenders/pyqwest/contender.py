@@ -33,6 +33,7 @@
 # ///
 """pyqwest: reqwest and hyper behind a synchronous and an asynchronous client."""
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -129,13 +130,16 @@ class AsyncClient:
 
 if __name__ == "__main__":
     without_proxies()
-    sys.exit(
-        run(
-            Library(
-                distribution="pyqwest",
-                client=Client,
-                async_client=AsyncClient,
-                shared_by_threads=frozenset({"h1", "h2", "h2c", "h3"}),
-            )
+    code = run(
+        Library(
+            distribution="pyqwest",
+            client=Client,
+            async_client=AsyncClient,
+            shared_by_threads=frozenset({"h1", "h2", "h2c", "h3"}),
         )
     )
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Its own threads outlive its transport, and one that wants the interpreter's lock while the
+    # interpreter ends aborts the process: seen on a busy machine.
+    os._exit(code)
