@@ -19,6 +19,7 @@ mod codec;
 mod context;
 mod control;
 mod cost;
+mod deadlines;
 mod driver;
 mod failure;
 mod gate;

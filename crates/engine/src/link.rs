@@ -39,8 +39,8 @@ pub(crate) struct Link {
     pub(crate) waiting: bool,
     /// Whether the present connection has been counted as ready.
     pub(crate) established: bool,
-    /// The earliest timer set for the present connection.
-    armed: u64,
+    /// Whether the limit that is watched is that of requests, not that of the handshake.
+    pub(crate) limits_requests: bool,
     /// Responses that had come in this place when the present connection began.
     completed_before: u64,
 }
@@ -56,7 +56,7 @@ impl Link {
             address: 0,
             waiting: false,
             established: false,
-            armed: u64::MAX,
+            limits_requests: false,
             completed_before: 0,
         }
     }
@@ -111,7 +111,7 @@ impl Link {
     ) -> Result<(), Gone> {
         self.generation = self.generation.wrapping_add(1);
         self.established = false;
-        self.armed = u64::MAX;
+        self.limits_requests = false;
         self.completed_before = self.streams.completed();
         self.streams.calls.begin_connection();
         self.io = match plan.version {
@@ -164,46 +164,46 @@ impl Link {
             }
     }
 
-    /// The instant of a QUIC timer that is earlier than the one already set.
-    pub(crate) fn arm_timer(&mut self) -> Option<u64> {
-        let Io::Quic(quic) = &self.io else {
-            return None;
-        };
-        let timer = quic.timer()?;
-        (timer < self.armed).then(|| {
-            self.armed = timer;
-            timer
-        })
-    }
-
-    /// A timer set for `timer` has come; `None` where it is of a former connection.
-    pub(crate) fn on_timer(
-        &mut self,
-        timer: u64,
-        now: u64,
-        context: &mut Context<'_>,
-    ) -> Option<Result<Turn, Gone>> {
-        let Io::Quic(quic) = &mut self.io else {
-            return None;
-        };
-        if timer != self.armed {
-            return None;
+    /// When [`Self::on_timer`] has to be called at the latest.
+    pub(crate) fn timer(&self) -> Option<u64> {
+        match &self.io {
+            Io::Quic(quic) => quic.timer(),
+            Io::None | Io::Tcp(_) => None,
         }
-        self.armed = u64::MAX;
-        Some(
-            quic.on_timer(now, &mut self.streams, context)
-                .map(|()| Turn::Wait),
-        )
     }
 
-    /// What a connection that is not ready since `limit` nanoseconds is waiting for.
-    pub(crate) fn handshake_overdue(&self, now: u64, limit: u64) -> Option<&'static str> {
-        let (open, since, waiting_for) = match &self.io {
+    /// The time of [`Self::timer`] has come.
+    pub(crate) fn on_timer(&mut self, now: u64, context: &mut Context<'_>) -> Result<Turn, Gone> {
+        match &mut self.io {
+            Io::Quic(quic) => quic.on_timer(now, &mut self.streams, context)?,
+            Io::None | Io::Tcp(_) => (),
+        }
+        Ok(Turn::Wait)
+    }
+
+    /// When the handshake, or the oldest request, will have taken too long.
+    pub(crate) fn limit(&self, plan: &Plan) -> Option<u64> {
+        let since = match &self.io {
             Io::None => return None,
-            Io::Tcp(tcp) => (tcp.is_open(), tcp.since(), tcp.waiting_for()),
-            Io::Quic(quic) => (quic.is_open(), quic.since(), "the QUIC handshake"),
+            Io::Tcp(tcp) => tcp.since(),
+            Io::Quic(quic) => quic.since(),
         };
-        (!open && now.saturating_sub(since) >= limit).then_some(waiting_for)
+        let (since, limit) = if self.is_open() {
+            (self.streams.oldest()?, plan.patience())
+        } else {
+            (since, plan.connect_timeout)
+        };
+        Some(since.saturating_add(limit.as_nanos() as u64))
+    }
+
+    /// What a connection that is not ready is waiting for.
+    pub(crate) fn handshake(&self) -> Option<&'static str> {
+        match &self.io {
+            _ if self.is_open() => None,
+            Io::None => None,
+            Io::Tcp(tcp) => Some(tcp.waiting_for()),
+            Io::Quic(_) => Some("the QUIC handshake"),
+        }
     }
 
     /// Fails the requests sent at or before `deadline`. Says whether there were any.

@@ -104,6 +104,12 @@ impl Streams {
         self.completed
     }
 
+    /// When the oldest of the requests in flight was sent.
+    pub(crate) fn oldest(&self) -> Option<u64> {
+        let live = self.slots.iter().filter(|stream| stream.live);
+        live.map(|stream| stream.at.start).min()
+    }
+
     /// The requests sent at or before `deadline` that have not ended.
     pub(crate) fn overdue(&self, deadline: u64) -> impl Iterator<Item = StreamId> {
         self.slots

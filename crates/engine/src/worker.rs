@@ -1,8 +1,7 @@
 //! One thread: its connections, its schedule, its counts. Nothing is shared with other workers but
 //! a few counters that are touched ten times a second.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
@@ -10,6 +9,7 @@ use std::time::Duration;
 use crate::context::{Clock, Context, Gone, Learned, Turn};
 use crate::control::Control;
 use crate::cost::ThreadUse;
+use crate::deadlines::Deadlines;
 use crate::driver::{Driver, Ready};
 use crate::failure::Kind;
 use crate::link::{Io, Link};
@@ -20,7 +20,7 @@ use crate::schedule::Schedule;
 use crate::stage::{Change, Stage};
 use crate::streams::{FirstResponse, Tally};
 
-/// How often timeouts, reconnections and the stop signal are looked at.
+/// How often reconnections and the stop signal are looked at.
 const TICK: u64 = 20_000_000;
 /// How often the counts for the live display are published.
 const PUBLISH: u64 = 100_000_000;
@@ -55,8 +55,10 @@ pub(crate) struct Worker<'p> {
     waiting: VecDeque<u32>,
     /// Links that have more to read.
     again: Vec<u32>,
-    /// Timers of QUIC connections: instant and link.
-    timers: BinaryHeap<Reverse<(u64, u32)>>,
+    /// Timers of QUIC connections.
+    timers: Deadlines,
+    /// When a handshake or a request has taken too long.
+    limits: Deadlines,
     address: usize,
     stage: Stage,
     used_before: ThreadUse,
@@ -93,7 +95,8 @@ impl<'p> Worker<'p> {
             links: (0..connections).map(|_| Link::new(plan)).collect(),
             waiting: VecDeque::with_capacity(connections),
             again: Vec::with_capacity(connections),
-            timers: BinaryHeap::with_capacity(connections),
+            timers: Deadlines::new(connections),
+            limits: Deadlines::new(connections),
             address: 0,
             stage: Stage::new(plan),
             used_before: ThreadUse::default(),
@@ -124,21 +127,12 @@ impl<'p> Worker<'p> {
         }
         let mut next_tick = now;
         let mut next_publish = now;
-        let mut next_sweep = now;
-        // Often enough that a timeout is late by no more than a tenth of itself.
-        let sweep_every = ((self
-            .plan
-            .patience()
-            .min(self.plan.connect_timeout)
-            .as_nanos()
-            / 10) as u64)
-            .clamp(1_000_000, PUBLISH);
         loop {
             let cut_short = self.boundaries(now)?;
             if let Some(reason) = cut_short {
                 return Ok((now, reason));
             }
-            let wake = self.next_wake(now, next_tick.min(next_sweep));
+            let wake = self.next_wake(now, next_tick);
             self.context.tally.recorder.traffic.syscalls += 1;
             self.driver
                 .wait(wake)
@@ -166,10 +160,7 @@ impl<'p> Worker<'p> {
                 next_tick = now + TICK;
                 self.reconnect(now)?;
             }
-            if now >= next_sweep {
-                next_sweep = now + sweep_every;
-                self.sweep(now)?;
-            }
+            self.enforce_limits(now)?;
             if now >= next_publish {
                 next_publish = now + PUBLISH;
                 self.publish();
@@ -272,8 +263,8 @@ impl<'p> Worker<'p> {
         {
             wake = wake.min(due);
         }
-        if let Some(&Reverse((timer, _))) = self.timers.peek() {
-            wake = wake.min(timer);
+        for deadline in [self.timers.next(), self.limits.next()] {
+            wake = deadline.map_or(wake, |deadline| deadline.min(wake));
         }
         wake.saturating_sub(now)
     }
@@ -298,8 +289,17 @@ impl<'p> Worker<'p> {
                 if turn == Turn::Again {
                     self.again.push(index);
                 }
-                if let Some(timer) = link.arm_timer() {
-                    self.timers.push(Reverse((timer, index)));
+                if let Some(timer) = link.timer() {
+                    self.timers.arm(index, timer);
+                }
+                if !link.limits_requests && link.is_open() {
+                    link.limits_requests = true;
+                    self.limits.disarm(index);
+                }
+                if !self.limits.is_armed(index)
+                    && let Some(limit) = link.limit(self.plan)
+                {
+                    self.limits.arm(index, limit);
                 }
                 if self.plan.model != Model::Closed && !link.waiting && link.has_room(self.plan) {
                     link.waiting = true;
@@ -385,6 +385,8 @@ impl<'p> Worker<'p> {
         // Opening many takes time of its own: each has its own beginning.
         let begin = self.context.clock.now();
         link.address = self.address;
+        self.timers.disarm(index);
+        self.limits.disarm(index);
         let opened = link.open(
             self.addresses[self.address],
             self.plan,
@@ -428,12 +430,20 @@ impl<'p> Worker<'p> {
     }
 
     /// Ends requests and handshakes that took too long.
-    fn sweep(&mut self, now: u64) -> Result<(), RunError> {
+    fn enforce_limits(&mut self, now: u64) -> Result<(), RunError> {
         let request_limit = self.plan.patience().as_nanos() as u64;
-        let handshake_limit = self.plan.connect_timeout.as_nanos() as u64;
-        for index in 0..self.links.len() as u32 {
+        while let Some(index) = self.limits.expired(now) {
             let link = &mut self.links[index as usize];
-            if let Some(waiting_for) = link.handshake_overdue(now, handshake_limit) {
+            match link.limit(self.plan) {
+                Some(limit) if limit <= now => (),
+                // The request that it was set for has ended, and others have not.
+                Some(later) => {
+                    self.limits.arm(index, later);
+                    continue;
+                }
+                None => continue,
+            }
+            if let Some(waiting_for) = link.handshake() {
                 let message = format!(
                     "{waiting_for} to {} was not ready within {}",
                     self.addresses[self.address],
@@ -460,15 +470,9 @@ impl<'p> Worker<'p> {
 
     /// Lets QUIC connections whose timer has passed do what they have to.
     fn fire_timers(&mut self, now: u64) -> Result<(), RunError> {
-        while let Some(&Reverse((timer, index))) = self.timers.peek() {
-            if timer > now {
-                break;
-            }
-            self.timers.pop();
-            let link = &mut self.links[index as usize];
-            if let Some(outcome) = link.on_timer(timer, now, &mut self.context) {
-                self.after(index, outcome)?;
-            }
+        while let Some(index) = self.timers.expired(now) {
+            let outcome = self.links[index as usize].on_timer(now, &mut self.context);
+            self.after(index, outcome)?;
         }
         Ok(())
     }
