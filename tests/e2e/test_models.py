@@ -136,3 +136,19 @@ def test_urls_take_turns(peers: Peers) -> None:
     report = load("-n", "200", "-c", "1", "--check-body", *urls).good
     assert report["requests"]["ok"] == 200
     assert report["bytes"]["body_received"] == 100 * 10 + 100 * 1000
+
+
+@pytest.mark.parametrize("name", ["cubic", "reno", "bbr"])
+def test_the_congestion_controller_over_http3_is_the_one_asked_for(peers: Peers, name: str) -> None:
+    peer = peers["embedded"]
+    arguments = ["-n", "20", "-k", "--congestion-control", name, peer.url("h3", "/bytes/100000")]
+    report = load("--h3", *arguments).good
+    assert report["target"]["congestion_control"] == name
+    assert report["requests"]["ok"] == 20
+
+
+def test_a_field_that_the_version_does_not_have_is_refused(peers: Peers) -> None:
+    run = load("--h2c", "-n", "1", "-H", "Connection: close", peers["gonet"].url("h2c"))
+    assert run.code == 2
+    assert "RFC 9113" in run.message
+    assert load("--h1", "-n", "4", "-H", "Connection: close", peers["gonet"].url("h1")).good

@@ -103,7 +103,7 @@ pub(crate) struct LoadArgs {
     /// Make every TLS handshake a full one
     #[arg(long, help_heading = CONNECTION)]
     no_resumption: bool,
-    /// TCP congestion control of our sockets, such as cubic or bbr
+    /// Congestion control of our side: of TCP what the kernel has, over HTTP/3 cubic, reno or bbr
     #[arg(long, value_name = "NAME", help_heading = CONNECTION)]
     congestion_control: Option<String>,
     /// What each stream may receive before we grant more, in bytes

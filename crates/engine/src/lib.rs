@@ -15,6 +15,7 @@
 //! ```
 
 mod assemble;
+mod checks;
 mod codec;
 mod context;
 mod control;

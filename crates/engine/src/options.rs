@@ -90,7 +90,7 @@ pub struct Options {
     pub sni: Option<String>,
     /// Where to connect, `HOST:PORT`, instead of the URL's authority.
     pub connect_to: Option<String>,
-    /// TCP congestion control of our sockets.
+    /// Congestion control of our side: of TCP what the kernel has, of QUIC `cubic`, `reno` or `bbr`.
     pub congestion_control: Option<String>,
     /// Processors for the workers, in turn.
     pub cpus: Vec<usize>,

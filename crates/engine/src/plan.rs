@@ -5,8 +5,11 @@ use std::time::Duration;
 
 use trilane_transport::{quic, tls};
 use trilane_wire::{Refused, Request};
-use url::Url;
 
+use crate::checks::{
+    check_call_version, check_fields, check_numbers, check_version, congestion, parse_url,
+    security, split_host_port,
+};
 use crate::grpc::CallPlan;
 pub(crate) use crate::options::{Options, Version};
 use crate::prepare;
@@ -105,6 +108,7 @@ impl Plan {
             None => check_version(options.version, first)?,
         };
         check_numbers(options, version)?;
+        check_fields(options, version)?;
 
         let host = first
             .host_str()
@@ -137,7 +141,8 @@ impl Plan {
             Some(call) => ("POST".to_owned(), prepare::calls(options, call, &urls)?),
             None => prepare::requests(options, &urls)?,
         };
-        let (tls, quic) = security(options, &origin, version)?;
+        let congestion = congestion(options, version)?;
+        let (tls, quic) = security(options, &origin, version, congestion)?;
         Ok(Self {
             url: options.urls[0].clone(),
             origin,
@@ -170,7 +175,10 @@ impl Plan {
             connect_timeout: options.connect_timeout,
             tls,
             quic,
-            congestion_control: options.congestion_control.clone(),
+            congestion_control: match version {
+                Some(Version::H3) => Some(congestion.name().to_owned()),
+                _ => options.congestion_control.clone(),
+            },
             cpus: options.cpus.clone(),
             stream_window: options.stream_window,
             connection_window: options.connection_window,
@@ -216,183 +224,6 @@ impl Plan {
     }
 }
 
-fn parse_url(text: &str) -> Result<Url, PlanError> {
-    let url = match Url::parse(text) {
-        Ok(url) if matches!(url.scheme(), "http" | "https") => url,
-        Ok(url) if text.contains("://") => {
-            return usage(format!(
-                "{text:?}: scheme {:?} is not spoken here: type http:// or https://",
-                url.scheme()
-            ));
-        }
-        _ => {
-            let guess = if text.contains("://") || text.is_empty() {
-                "127.0.0.1:8080/"
-            } else {
-                text
-            };
-            return usage(format!(
-                "{text:?} is not a URL: type http://{guess} or https://{guess}"
-            ));
-        }
-    };
-    if !url.username().is_empty() || url.password().is_some() {
-        return usage(format!(
-            "{}: user and password in a URL are not sent: type -H 'Authorization: Basic …'",
-            url.host_str().unwrap_or_default()
-        ));
-    }
-    Ok(url)
-}
-
-fn check_version(version: Option<Version>, url: &Url) -> Result<Option<Version>, PlanError> {
-    let https = url.scheme() == "https";
-    let secure = || url.as_str().replacen("http://", "https://", 1);
-    let plain = || url.as_str().replacen("https://", "http://", 1);
-    match (version, https) {
-        (Some(Version::H2), false) => usage(format!(
-            "--h2 needs TLS: type {} --h2, or {url} --h2c",
-            secure()
-        )),
-        (Some(Version::H3), false) => usage(format!("--h3 needs https: type {} --h3", secure())),
-        (Some(Version::H2c), true) => usage(format!(
-            "--h2c is HTTP/2 without TLS: type {} --h2c, or {url} --h2",
-            plain()
-        )),
-        (None, false) => Ok(Some(Version::H1)),
-        (version, _) => Ok(version),
-    }
-}
-
-fn check_numbers(options: &Options, version: Option<Version>) -> Result<(), PlanError> {
-    let positive = [
-        ("-c", options.connections as u64),
-        ("-m", options.streams as u64),
-        ("-t", options.threads as u64),
-        ("-n", options.requests.unwrap_or(1)),
-    ];
-    for (flag, value) in positive {
-        if value == 0 {
-            return usage(format!(
-                "{flag} 0: there must be at least one: type {flag} 1"
-            ));
-        }
-    }
-    for (flag, value, most) in [
-        ("-c", options.connections, 1_000_000),
-        ("-m", options.streams, 1_000_000),
-        ("-t", options.threads, 1024),
-    ] {
-        if value > most {
-            return usage(format!("{flag} {value} is more than {most}"));
-        }
-    }
-    if version == Some(Version::H1) && options.streams > 1 {
-        return usage(format!(
-            "-m {0}: HTTP/1.1 carries one request at a time on a connection: type -c {1} for as many in flight",
-            options.streams,
-            options.streams * options.connections
-        ));
-    }
-    for (flag, value) in [
-        ("--timeout", options.timeout),
-        ("--connect-timeout", options.connect_timeout),
-    ] {
-        if value < Duration::from_millis(1) {
-            return usage(format!("{flag} is below 1ms: type {flag} 10s"));
-        }
-    }
-    if options.duration == Some(Duration::ZERO) {
-        return usage("-d 0 measures nothing: type -d 10s");
-    }
-    for (flag, value) in [
-        ("--stream-window", options.stream_window),
-        ("--connection-window", options.connection_window),
-    ] {
-        if !(65_535..=0x7fff_ffff).contains(&value) {
-            return usage(format!(
-                "{flag} {value} is not between 65535 and 2147483647 bytes: type {flag} 16m"
-            ));
-        }
-    }
-    Ok(())
-}
-
-/// Splits `HOST:PORT`, with brackets around an IPv6 address.
-fn split_host_port(text: &str) -> Result<(String, u16), PlanError> {
-    let parsed = text.rsplit_once(':').and_then(|(host, port)| {
-        let host = match host.strip_prefix('[') {
-            Some(rest) => rest.strip_suffix(']')?,
-            None if host.contains(':') => return None,
-            None => host,
-        };
-        Some((host, port.parse().ok().filter(|&port: &u16| port != 0)?))
-            .filter(|_| !host.is_empty())
-    });
-    match parsed {
-        Some((host, port)) => Ok((host.to_owned(), port)),
-        None => usage(format!(
-            "{text:?} is not an address: type --connect-to 127.0.0.1:8443"
-        )),
-    }
-}
-
-/// gRPC needs HTTP/2 or HTTP/3, and ALPN is not to choose anything else.
-fn check_call_version(options: &Options, url: &Url) -> Result<Option<Version>, PlanError> {
-    let https = url.scheme() == "https";
-    match (options.version, https) {
-        (Some(Version::H1), _) => usage(
-            "--grpc needs HTTP/2 or HTTP/3: leave --h1 out, or type --h2c (http), --h2 or --h3 (https)",
-        ),
-        (None, false) => Ok(Some(Version::H2c)),
-        (None, true) => Ok(Some(Version::H2)),
-        (version, _) => check_version(version, url),
-    }
-}
-
-type Security = (Option<tls::Config>, Option<quic::Config>);
-
-fn security(
-    options: &Options,
-    origin: &Origin,
-    version: Option<Version>,
-) -> Result<Security, PlanError> {
-    if !origin.tls {
-        return Ok((None, None));
-    }
-    let alpn: &[&[u8]] = match version {
-        Some(Version::H1) => &[b"http/1.1"],
-        Some(Version::H2) => &[b"h2"],
-        Some(Version::H3) => &[b"h3"],
-        _ => &[b"h2", b"http/1.1"],
-    };
-    let config = tls::Config::new(&tls::Options {
-        authorities: options.authorities.clone(),
-        platform: true,
-        insecure: options.insecure,
-        client: options.client.clone(),
-        alpn: alpn.iter().map(|id| id.to_vec()).collect(),
-        resumption: options.resumption,
-    })
-    .map_err(|error| PlanError::Environment(error.to_string()))?;
-    if version != Some(Version::H3) {
-        return Ok((Some(config), None));
-    }
-    let quic = quic::Config::new(
-        &config,
-        &quic::Options {
-            stream_window: options.stream_window.into(),
-            connection_window: options.connection_window.into(),
-            handshake_timeout: options.connect_timeout,
-            // A response may take longer than the idle timeout of either side.
-            keep_alive: Some(Duration::from_secs(10)),
-            ..quic::Options::default()
-        },
-    )
-    .map_err(|error| PlanError::Environment(error.to_string()))?;
-    Ok((Some(config), Some(quic)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -408,6 +239,31 @@ mod tests {
 
     fn message(url: &str, change: impl FnOnce(&mut Options)) -> String {
         plan(url, change).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_a_version_cannot_do_is_refused() {
+        let h3 = |o: &mut Options| o.version = Some(Version::H3);
+        let with = |name: &'static str| {
+            move |o: &mut Options| {
+                h3(o);
+                o.congestion_control = Some(name.into());
+            }
+        };
+        assert!(message("https://a/", with("vegas")).contains("cubic, reno and bbr"));
+        let ran = |change: &dyn Fn(&mut Options)| plan("https://a/", change).unwrap();
+        assert_eq!(ran(&with("bbr")).congestion_control.unwrap(), "bbr");
+        assert_eq!(ran(&h3).congestion_control.unwrap(), "cubic");
+        let close = |o: &mut Options| o.fields = vec!["Connection: close".into()];
+        let told = message("https://a/", |o| {
+            h3(o);
+            close(o);
+        });
+        assert!(
+            told.contains("\"connection\"") && told.contains("--h1"),
+            "{told}"
+        );
+        plan("http://a/", close).unwrap();
     }
 
     #[test]

@@ -323,7 +323,7 @@ impl Udp {
         if context.learned.peer.is_none() {
             context.learned.peer = Some(self.peer.to_string());
             context.learned.tls = info;
-            context.learned.congestion_control = Some("cubic".to_owned());
+            context.learned.congestion_control = context.plan.congestion_control.clone();
         }
         context.schedule.begin(now);
     }

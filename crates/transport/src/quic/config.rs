@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quinn_proto::congestion::CubicConfig;
+use quinn_proto::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig};
 use quinn_proto::{
     ClientConfig, EndpointConfig, IdleTimeout, MtuDiscoveryConfig, TransportConfig, VarInt,
 };
@@ -12,6 +12,40 @@ use quinn_proto::{
 use super::crypto::Crypto;
 use super::{Error, ErrorKind};
 use crate::tls;
+
+/// A congestion controller, quinn's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Congestion {
+    /// CUBIC (RFC 9438).
+    #[default]
+    Cubic,
+    /// NewReno, as QUIC has it (RFC 9002 §7).
+    Reno,
+    /// BBR, version 1.
+    Bbr,
+}
+
+impl Congestion {
+    /// Every controller.
+    pub const ALL: [Self; 3] = [Self::Cubic, Self::Reno, Self::Bbr];
+
+    /// The name that Linux gives to the same algorithm of TCP.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cubic => "cubic",
+            Self::Reno => "reno",
+            Self::Bbr => "bbr",
+        }
+    }
+
+    fn factory(self) -> Arc<dyn ControllerFactory + Send + Sync> {
+        match self {
+            Self::Cubic => Arc::new(CubicConfig::default()),
+            Self::Reno => Arc::new(NewRenoConfig::default()),
+            Self::Bbr => Arc::new(BbrConfig::default()),
+        }
+    }
+}
 
 /// Limits and timeouts of a connection.
 #[derive(Clone, Debug)]
@@ -28,6 +62,8 @@ pub struct Options {
     pub max_idle_timeout: Duration,
     /// Silence after which we send a PING, `None` for never.
     pub keep_alive: Option<Duration>,
+    /// Who says how much may be on its way.
+    pub congestion: Congestion,
     /// UDP payload size to begin with, at least 1200 bytes.
     pub initial_mtu: u16,
     /// Largest UDP payload that path MTU discovery tries (RFC 8899), `None` for no discovery. The
@@ -48,6 +84,7 @@ impl Default for Options {
             handshake_timeout: Duration::from_secs(10),
             max_idle_timeout: Duration::from_secs(30),
             keep_alive: None,
+            congestion: Congestion::default(),
             initial_mtu: 1200,
             mtu_discovery: Some(1452),
             max_udp_payload: 65527,
@@ -87,7 +124,7 @@ impl Config {
             .keep_alive_interval(options.keep_alive)
             .datagram_receive_buffer_size(None)
             .initial_mtu(options.initial_mtu.max(1200))
-            .congestion_controller_factory(Arc::new(CubicConfig::default()))
+            .congestion_controller_factory(options.congestion.factory())
             .mtu_discovery_config(options.mtu_discovery.map(|bound| {
                 let mut config = MtuDiscoveryConfig::default();
                 config.upper_bound(bound);

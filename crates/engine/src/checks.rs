@@ -1,0 +1,231 @@
+//! What a user typed, checked before anything is sent.
+
+use std::time::Duration;
+
+use trilane_transport::{quic, tls};
+use trilane_wire::field::is_connection_specific;
+use url::Url;
+
+use crate::options::{Options, Version};
+use crate::plan::{Origin, PlanError, usage};
+
+pub(crate) fn parse_url(text: &str) -> Result<Url, PlanError> {
+    let url = match Url::parse(text) {
+        Ok(url) if matches!(url.scheme(), "http" | "https") => url,
+        Ok(url) if text.contains("://") => {
+            return usage(format!(
+                "{text:?}: scheme {:?} is not spoken here: type http:// or https://",
+                url.scheme()
+            ));
+        }
+        _ => {
+            let guess = if text.contains("://") || text.is_empty() {
+                "127.0.0.1:8080/"
+            } else {
+                text
+            };
+            return usage(format!(
+                "{text:?} is not a URL: type http://{guess} or https://{guess}"
+            ));
+        }
+    };
+    if !url.username().is_empty() || url.password().is_some() {
+        return usage(format!(
+            "{}: user and password in a URL are not sent: type -H 'Authorization: Basic …'",
+            url.host_str().unwrap_or_default()
+        ));
+    }
+    Ok(url)
+}
+
+pub(crate) fn check_version(
+    version: Option<Version>,
+    url: &Url,
+) -> Result<Option<Version>, PlanError> {
+    let https = url.scheme() == "https";
+    let secure = || url.as_str().replacen("http://", "https://", 1);
+    let plain = || url.as_str().replacen("https://", "http://", 1);
+    match (version, https) {
+        (Some(Version::H2), false) => usage(format!(
+            "--h2 needs TLS: type {} --h2, or {url} --h2c",
+            secure()
+        )),
+        (Some(Version::H3), false) => usage(format!("--h3 needs https: type {} --h3", secure())),
+        (Some(Version::H2c), true) => usage(format!(
+            "--h2c is HTTP/2 without TLS: type {} --h2c, or {url} --h2",
+            plain()
+        )),
+        (None, false) => Ok(Some(Version::H1)),
+        (version, _) => Ok(version),
+    }
+}
+
+pub(crate) fn check_numbers(options: &Options, version: Option<Version>) -> Result<(), PlanError> {
+    let positive = [
+        ("-c", options.connections as u64),
+        ("-m", options.streams as u64),
+        ("-t", options.threads as u64),
+        ("-n", options.requests.unwrap_or(1)),
+    ];
+    for (flag, value) in positive {
+        if value == 0 {
+            return usage(format!(
+                "{flag} 0: there must be at least one: type {flag} 1"
+            ));
+        }
+    }
+    for (flag, value, most) in [
+        ("-c", options.connections, 1_000_000),
+        ("-m", options.streams, 1_000_000),
+        ("-t", options.threads, 1024),
+    ] {
+        if value > most {
+            return usage(format!("{flag} {value} is more than {most}"));
+        }
+    }
+    if version == Some(Version::H1) && options.streams > 1 {
+        return usage(format!(
+            "-m {0}: HTTP/1.1 carries one request at a time on a connection: type -c {1} for as many in flight",
+            options.streams,
+            options.streams * options.connections
+        ));
+    }
+    for (flag, value) in [
+        ("--timeout", options.timeout),
+        ("--connect-timeout", options.connect_timeout),
+    ] {
+        if value < Duration::from_millis(1) {
+            return usage(format!("{flag} is below 1ms: type {flag} 10s"));
+        }
+    }
+    if options.duration == Some(Duration::ZERO) {
+        return usage("-d 0 measures nothing: type -d 10s");
+    }
+    for (flag, value) in [
+        ("--stream-window", options.stream_window),
+        ("--connection-window", options.connection_window),
+    ] {
+        if !(65_535..=0x7fff_ffff).contains(&value) {
+            return usage(format!(
+                "{flag} {value} is not between 65535 and 2147483647 bytes: type {flag} 16m"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Splits `HOST:PORT`, with brackets around an IPv6 address.
+pub(crate) fn split_host_port(text: &str) -> Result<(String, u16), PlanError> {
+    let parsed = text.rsplit_once(':').and_then(|(host, port)| {
+        let host = match host.strip_prefix('[') {
+            Some(rest) => rest.strip_suffix(']')?,
+            None if host.contains(':') => return None,
+            None => host,
+        };
+        Some((host, port.parse().ok().filter(|&port: &u16| port != 0)?))
+            .filter(|_| !host.is_empty())
+    });
+    match parsed {
+        Some((host, port)) => Ok((host.to_owned(), port)),
+        None => usage(format!(
+            "{text:?} is not an address: type --connect-to 127.0.0.1:8443"
+        )),
+    }
+}
+
+/// gRPC needs HTTP/2 or HTTP/3, and ALPN is not to choose anything else.
+pub(crate) fn check_call_version(
+    options: &Options,
+    url: &Url,
+) -> Result<Option<Version>, PlanError> {
+    let https = url.scheme() == "https";
+    match (options.version, https) {
+        (Some(Version::H1), _) => usage(
+            "--grpc needs HTTP/2 or HTTP/3: leave --h1 out, or type --h2c (http), --h2 or --h3 (https)",
+        ),
+        (None, false) => Ok(Some(Version::H2c)),
+        (None, true) => Ok(Some(Version::H2)),
+        (version, _) => check_version(version, url),
+    }
+}
+
+/// Refuses fields that would be sent in one version and vanish in the others.
+pub(crate) fn check_fields(options: &Options, version: Option<Version>) -> Result<(), PlanError> {
+    if matches!(version, None | Some(Version::H1)) {
+        return Ok(());
+    }
+    let names = options
+        .fields
+        .iter()
+        .filter_map(|text| text.split_once(':'));
+    let mut lower = names.map(|(name, _)| name.trim().to_ascii_lowercase());
+    match lower.find(|name| is_connection_specific(name.as_bytes())) {
+        Some(name) => usage(format!(
+            "-H {name:?}: HTTP/2 and HTTP/3 have no such field (RFC 9113 §8.2.2): leave it out, or type --h1"
+        )),
+        None => Ok(()),
+    }
+}
+
+pub(crate) type Security = (Option<tls::Config>, Option<quic::Config>);
+
+/// The controller of QUIC connections: the kernel has those of TCP, and refuses what it does not have.
+pub(crate) fn congestion(
+    options: &Options,
+    version: Option<Version>,
+) -> Result<quic::Congestion, PlanError> {
+    let Some(asked) = &options.congestion_control else {
+        return Ok(quic::Congestion::default());
+    };
+    let mut known = quic::Congestion::ALL.into_iter();
+    match known.find(|each| each.name() == asked) {
+        Some(found) => Ok(found),
+        None if version == Some(Version::H3) => usage(format!(
+            "--congestion-control {asked}: over HTTP/3 there are cubic, reno and bbr"
+        )),
+        None => Ok(quic::Congestion::default()),
+    }
+}
+
+pub(crate) fn security(
+    options: &Options,
+    origin: &Origin,
+    version: Option<Version>,
+    congestion: quic::Congestion,
+) -> Result<Security, PlanError> {
+    if !origin.tls {
+        return Ok((None, None));
+    }
+    let alpn: &[&[u8]] = match version {
+        Some(Version::H1) => &[b"http/1.1"],
+        Some(Version::H2) => &[b"h2"],
+        Some(Version::H3) => &[b"h3"],
+        _ => &[b"h2", b"http/1.1"],
+    };
+    let config = tls::Config::new(&tls::Options {
+        authorities: options.authorities.clone(),
+        platform: true,
+        insecure: options.insecure,
+        client: options.client.clone(),
+        alpn: alpn.iter().map(|id| id.to_vec()).collect(),
+        resumption: options.resumption,
+    })
+    .map_err(|error| PlanError::Environment(error.to_string()))?;
+    if version != Some(Version::H3) {
+        return Ok((Some(config), None));
+    }
+    let quic = quic::Config::new(
+        &config,
+        &quic::Options {
+            stream_window: options.stream_window.into(),
+            connection_window: options.connection_window.into(),
+            handshake_timeout: options.connect_timeout,
+            // A response may take longer than the idle timeout of either side.
+            keep_alive: Some(Duration::from_secs(10)),
+            congestion,
+            ..quic::Options::default()
+        },
+    )
+    .map_err(|error| PlanError::Environment(error.to_string()))?;
+    Ok((Some(config), Some(quic)))
+}
