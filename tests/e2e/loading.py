@@ -99,6 +99,10 @@ def check(report: Report) -> None:
     ]
     service = report["latency"]["service"]["count"]
     assert service == requests["ok"] + requests["censored"], requests
+    connections = report["connections"]
+    lost, failed = (sum(connections[name].values()) for name in ("lost", "failed"))
+    assert connections["established"] == lost + connections["open_at_end"], connections
+    assert connections["attempted"] >= connections["established"] + failed, connections
     # Every report that is not valid says why.
     assert (report["validity"]["verdict"] == "valid") == (report["validity"]["reasons"] == [])
     assert report["cost"]["peak_rss_bytes"] < MEMORY_LIMIT, report["cost"]

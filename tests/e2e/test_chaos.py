@@ -102,6 +102,10 @@ def test_a_close_instead_of_an_answer_is_no_proof() -> None:
         "closed": closed
     }
     assert read == requests["ok"] + closed == 100
+    connections = run.checked["connections"]
+    assert connections["failed"] == {}
+    assert connections["lost"] == {"closed": closed}
+    assert connections["established"] == closed + connections["open_at_end"]
 
 
 def test_a_server_that_goes_away_often_starves_no_request() -> None:
@@ -156,6 +160,13 @@ def test_a_connection_that_fails_leaves_nothing_to_the_next(authority: Authority
     assert set(requests["failures"]) == {"tls"}, requests
     assert "ALPN" in requests["failures"]["tls"]["example"]
     assert requests["ok"] > 0
+    connections = run.checked["connections"]
+    assert set(connections["failed"]) == {"tls"}
+    assert set(connections["lost"]) == {"goaway"}
+    assert (
+        connections["attempted"]
+        == sum(connections["failed"].values()) + (connections["established"])
+    )
 
 
 def test_bytes_after_a_response() -> None:

@@ -92,6 +92,7 @@ def run(
             "queued": None,
             "ttfb": service,
         },
+        "connections": None,
         "phases": {
             "dns": _summary(1, 0.0),
             "connect": connect if tcp else None,

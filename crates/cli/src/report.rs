@@ -18,6 +18,7 @@ fn write_all(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     rate(out, outcome)?;
     latency(out, outcome)?;
     drawing(out, outcome)?;
+    connections(out, outcome)?;
     phases(out, outcome)?;
     status(out, outcome)?;
     calls(out, outcome)?;
@@ -102,6 +103,25 @@ fn rate(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
         )?;
     }
     Ok(())
+}
+
+fn connections(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
+    let counts = &outcome.connections;
+    write!(
+        out,
+        "\nConnections  {} of {} attempts established; open: {} at the start, {} at the end",
+        counts.established, counts.attempted, counts.open_at_start, counts.open_at_end
+    )?;
+    for (what, by_kind) in [("failed", &counts.failed), ("lost", &counts.lost)] {
+        let kinds: Vec<_> = by_kind
+            .iter()
+            .map(|(kind, count)| format!("{count} {kind}"))
+            .collect();
+        if !kinds.is_empty() {
+            write!(out, "\n             {what}: {}", kinds.join(", "))?;
+        }
+    }
+    writeln!(out)
 }
 
 fn latency(out: &mut String, outcome: &Outcome) -> std::fmt::Result {

@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::{Map, Value, json};
 
+use crate::connections::{Connections, ConnectionsOut};
 use crate::context::Learned;
 use crate::cost::{self, ThreadUse};
 use crate::grpc::CallPlan;
@@ -53,6 +54,7 @@ impl Outcome {
         let open_model = plan.model != Model::Closed;
         let mut recorder = Recorder::new(open_model);
         let mut phases = Phases::new();
+        let mut connections = Connections::default();
         let mut learned = Learned::default();
         let mut first = FirstResponse::default();
         let mut used = ThreadUse::default();
@@ -69,6 +71,7 @@ impl Outcome {
             unsent += report.unsent;
             used.add(report.used);
             phases.merge(&report.phases);
+            connections.merge(&report.connections);
             learned.merge(report.learned);
             if first.server.is_none() {
                 first = report.first;
@@ -129,6 +132,7 @@ impl Outcome {
                 queued: open_model.then(|| distribution(&recorder.queued)),
                 ttfb: distribution(&recorder.ttfb),
             },
+            connections: ConnectionsOut::from(&connections),
             phases: PhasesOut::new(&phases, machine.dns),
             bytes: Bytes::new(&recorder, version, &learned),
             cost: Cost {

@@ -73,8 +73,8 @@ impl Learned {
 pub(crate) enum Gone {
     /// It never became ready.
     Failed(Kind, String),
-    /// It was ready and has ended; its requests have been accounted for.
-    Closed,
+    /// It was ready and has ended, for this reason; its requests have been accounted for.
+    Closed(Kind),
 }
 
 /// What remains to be done on a connection after a turn.

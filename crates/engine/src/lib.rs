@@ -17,6 +17,7 @@
 mod assemble;
 mod checks;
 mod codec;
+mod connections;
 mod context;
 mod control;
 mod cost;
@@ -42,6 +43,7 @@ mod udp;
 mod validity;
 mod worker;
 
+pub use connections::ConnectionsOut;
 pub use control::{Control, Progress};
 pub use failure::{Failures, Kind};
 pub use gate::{Gate, GateError};

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::connections::ConnectionsOut;
 use crate::latency::Summary;
 pub use crate::validity::{Validity, Verdict};
 
@@ -33,6 +34,8 @@ pub struct Outcome {
     pub rate: Rate,
     /// Distributions of durations.
     pub latency: Latency,
+    /// How many were tried, came up and went.
+    pub connections: ConnectionsOut,
     /// Connection set-up, which is in no request's latency.
     pub phases: PhasesOut,
     /// Bytes on the level of TCP and UDP payload.

@@ -229,7 +229,13 @@ impl Tcp {
             }
             self.pump(now, streams, context)?;
             if self.is_finished() {
-                return Err(self.ended(None, streams, context));
+                let gone = self.ended(None, streams, context);
+                // It said so before: GOAWAY, where the version has it.
+                let drained = matches!(&self.codec, Some(Codec::H2(codec)) if codec.is_closing());
+                return Err(match gone {
+                    Gone::Closed(_) if drained => Gone::Closed(Kind::Goaway),
+                    gone => gone,
+                });
             }
             // A short read has emptied the socket, but not told of the end behind the last byte.
             if end < context.buffer.len() && !self.ended {
@@ -284,7 +290,7 @@ impl Tcp {
                 return Err(Gone::Failed(Kind::Tls, error.to_string()));
             }
             self.fail_streams(End::Reset, &error.to_string(), streams, context);
-            return Err(Gone::Closed);
+            return Err(Gone::Closed(Kind::Tls));
         }
         if handshaking && !session.is_handshaking() {
             self.handshaken(now, context)?;
@@ -305,7 +311,7 @@ impl Tcp {
     fn farewell(&mut self, error: ConnectionError, context: &mut Context<'_>) -> Gone {
         let _ = self.seal(context).and_then(|()| self.write(context));
         if self.is_ready() {
-            return Gone::Closed;
+            return Gone::Closed(error.kind.into());
         }
         let hint = match &context.plan.call {
             Some(_) => ", which gRPC needs",
@@ -443,7 +449,10 @@ impl Tcp {
             Phase::Open => {
                 let end = tls::end_of_stream(self.tls.as_deref(), error.is_some());
                 self.fail_streams(end, &what, streams, context);
-                Gone::Closed
+                Gone::Closed(match end {
+                    End::Clean | End::Truncated => Kind::Closed,
+                    End::Reset => Kind::Reset,
+                })
             }
         }
     }
@@ -490,7 +499,7 @@ impl Tcp {
     ) -> Result<(), Gone> {
         let codec = self.codec.as_mut();
         if !codec.is_some_and(|codec| codec.cancel(stream, &mut context.plain)) {
-            return Err(Gone::Closed);
+            return Err(Gone::Closed(Kind::Timeout));
         }
         self.seal(context)?;
         self.write(context)
@@ -582,7 +591,7 @@ mod tests {
         let peer = SocketAddr::from(([127, 0, 0, 1], 80));
         let kind = |error| match connect_failure(peer, error) {
             Gone::Failed(kind, _) => Some(kind),
-            Gone::Closed => None,
+            Gone::Closed(_) => None,
         };
         assert_eq!(kind(Errno::CONNRESET), Some(Kind::Reset));
         assert_eq!(kind(Errno::CONNREFUSED), Some(Kind::Refused));

@@ -288,14 +288,15 @@ impl Udp {
                 .as_nanos() as u64
         });
         if let Some(error) = self.session.error() {
-            return Err(if self.open {
-                Gone::Closed
-            } else {
-                failure(error, self.peer)
+            return Err(match failure(error, self.peer) {
+                Gone::Failed(kind, _) if self.open => Gone::Closed(kind),
+                gone => gone,
             });
         }
         if self.session.is_closing() && self.session.outstanding() == 0 {
-            return Err(Gone::Closed);
+            // Else the server would keep it until it has been idle for too long.
+            self.say_goodbye(context);
+            return Err(Gone::Closed(Kind::Goaway));
         }
         match self.misfit(context.plan) {
             Some(refused) if streams.in_flight() == 0 => {

@@ -161,6 +161,13 @@ pub(crate) fn judge(outcome: &Outcome, around: &Circumstances<'_>) -> Validity {
             ),
         ));
     }
+    let (open, asked) = (outcome.connections.open_at_most, outcome.plan.connections);
+    if open < asked as u64 {
+        findings.push((
+            Verdict::Suspect,
+            format!("no more than {open} of the {asked} connections asked for were open"),
+        ));
+    }
     if let Some(change) = trend(&outcome.windows) {
         findings.push((
             Verdict::Suspect,

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
+use crate::connections::Connections;
 use crate::context::{Clock, Context, Gone, Learned, Turn};
 use crate::control::Control;
 use crate::cost::ThreadUse;
@@ -32,6 +33,7 @@ const LONGEST_BACKOFF: u64 = 250_000_000;
 pub(crate) struct Report {
     pub(crate) recorder: Recorder,
     pub(crate) phases: Phases,
+    pub(crate) connections: Connections,
     pub(crate) learned: Learned,
     pub(crate) first: FirstResponse,
     pub(crate) used: ThreadUse,
@@ -49,6 +51,7 @@ pub(crate) struct Worker<'p> {
     addresses: &'p [SocketAddr],
     windows: Sender<Window>,
     driver: Driver,
+    connections: Connections,
     context: Context<'p>,
     links: Vec<Link>,
     /// Open model: links that have room for a request.
@@ -91,6 +94,7 @@ impl<'p> Worker<'p> {
             addresses,
             windows,
             driver,
+            connections: Connections::default(),
             context: Context::new(plan, clock, tally, Schedule::new(plan, index)),
             links: (0..connections).map(|_| Link::new(plan)).collect(),
             waiting: VecDeque::with_capacity(connections),
@@ -181,6 +185,7 @@ impl<'p> Worker<'p> {
         {
             self.context.schedule.align(begun);
             self.stage.begin(begun);
+            self.connections.begin_measuring();
         }
         loop {
             match self.stage.advance(now) {
@@ -188,6 +193,7 @@ impl<'p> Worker<'p> {
                 Change::Over => return Ok(Some(None)),
                 Change::WindowEnded(length) => self.hand_over_window(length),
                 Change::WarmupEnded => {
+                    self.connections.begin_measuring();
                     self.begin_measuring_resources();
                     let in_flight = self.in_flight();
                     self.context.tally.recorder.finish_warmup(in_flight);
@@ -294,6 +300,7 @@ impl<'p> Worker<'p> {
                 }
                 if !link.limits_requests && link.is_open() {
                     link.limits_requests = true;
+                    self.connections.establish();
                     self.limits.disarm(index);
                 }
                 if !self.limits.is_armed(index)
@@ -325,10 +332,16 @@ impl<'p> Worker<'p> {
         self.context.plain.clear();
         self.context.out.clear();
         let link = &mut self.links[index as usize];
+        let (Gone::Failed(kind, _) | Gone::Closed(kind)) = &gone;
+        if link.is_open() && !link.limits_requests {
+            // It came and went within one turn.
+            self.connections.establish();
+        }
+        self.connections.end(link.is_open(), *kind);
         // A connection that served is replaced at once; one that did not waits, so that a server
         // which accepts and closes is not stormed.
         let served = link.close(&mut self.context);
-        if served && !link.established && matches!(gone, Gone::Closed) {
+        if served && !link.established && matches!(gone, Gone::Closed(_)) {
             // It came, served and went within one turn.
             self.control.connection_established();
         }
@@ -385,6 +398,7 @@ impl<'p> Worker<'p> {
         // Opening many takes time of its own: each has its own beginning.
         let begin = self.context.clock.now();
         link.address = self.address;
+        self.connections.attempt();
         self.timers.disarm(index);
         self.limits.disarm(index);
         let opened = link.open(
@@ -539,6 +553,7 @@ impl<'p> Worker<'p> {
         Report {
             recorder,
             phases: self.context.phases,
+            connections: self.connections,
             learned: self.context.learned,
             first: self.context.tally.first,
             used,

@@ -105,6 +105,7 @@ def run_of(asked: Asked, delivered: Delivered) -> Json:
             "queued": None,
             "ttfb": None,
         },
+        "connections": None,
         "phases": None,
         "bytes": None,
         "cost": {

@@ -267,6 +267,7 @@ def _run_of(
             "window_s": window_s,
         },
         "latency": dict.fromkeys(("service", "response", "late", "queued", "ttfb")),
+        "connections": None,
         "phases": None,
         "bytes": None,
         "cost": {

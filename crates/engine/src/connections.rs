@@ -1,0 +1,143 @@
+//! The account of connections: how many were tried, came up, and went, and why.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::failure::Kind;
+
+const KINDS: usize = Kind::ALL.len();
+
+/// The connections of one worker, over the whole run.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Connections {
+    attempted: u64,
+    established: u64,
+    failed: [u64; KINDS],
+    lost: [u64; KINDS],
+    handshakes: u64,
+    handshakes_at_most: u64,
+    open: u64,
+    open_at_most: u64,
+    open_at_start: u64,
+}
+
+impl Connections {
+    /// An attempt begins.
+    pub(crate) fn attempt(&mut self) {
+        self.attempted += 1;
+        self.handshakes += 1;
+        self.handshakes_at_most = self.handshakes_at_most.max(self.handshakes);
+    }
+
+    /// An attempt has come to where requests may be sent.
+    pub(crate) fn establish(&mut self) {
+        self.handshakes -= 1;
+        self.established += 1;
+        self.open += 1;
+        self.open_at_most = self.open_at_most.max(self.open);
+    }
+
+    /// An attempt has failed, or an open connection has ended.
+    pub(crate) fn end(&mut self, was_open: bool, kind: Kind) {
+        if was_open {
+            self.open -= 1;
+            self.lost[kind as usize] += 1;
+        } else {
+            self.handshakes -= 1;
+            self.failed[kind as usize] += 1;
+        }
+    }
+
+    /// The measured part begins.
+    pub(crate) fn begin_measuring(&mut self) {
+        self.open_at_start = self.open;
+    }
+
+    /// Adds another worker's.
+    pub(crate) fn merge(&mut self, other: &Connections) {
+        let pairs = [
+            (&mut self.attempted, other.attempted),
+            (&mut self.established, other.established),
+            (&mut self.handshakes, other.handshakes),
+            (&mut self.handshakes_at_most, other.handshakes_at_most),
+            (&mut self.open, other.open),
+            (&mut self.open_at_most, other.open_at_most),
+            (&mut self.open_at_start, other.open_at_start),
+        ];
+        for (mine, theirs) in pairs {
+            *mine += theirs;
+        }
+        let kinds = self.failed.iter_mut().chain(&mut self.lost);
+        for (mine, theirs) in kinds.zip(other.failed.iter().chain(&other.lost)) {
+            *mine += theirs;
+        }
+    }
+}
+
+/// The account of connections, over the whole run with its warm-up.
+#[derive(Clone, Debug, Serialize)]
+pub struct ConnectionsOut {
+    /// Attempts.
+    pub attempted: u64,
+    /// Attempts that came to where requests may be sent.
+    pub established: u64,
+    /// Attempts that did not, by kind.
+    pub failed: BTreeMap<&'static str, u64>,
+    /// Established ones that ended before the run did, by what ended them.
+    pub lost: BTreeMap<&'static str, u64>,
+    /// Open when the measured part began.
+    pub open_at_start: u64,
+    /// Open when it ended.
+    pub open_at_end: u64,
+    /// Open at one time at most: the sum over the threads, which need not have met.
+    pub open_at_most: u64,
+    /// Attempts under way at one time at most: the sum over the threads.
+    pub handshakes_at_most: u64,
+}
+
+impl From<&Connections> for ConnectionsOut {
+    fn from(counts: &Connections) -> Self {
+        let by_kind = |counts: &[u64; KINDS]| {
+            let named = Kind::ALL.iter().map(|kind| kind.name()).zip(*counts);
+            named.filter(|&(_, count)| count > 0).collect()
+        };
+        Self {
+            attempted: counts.attempted,
+            established: counts.established,
+            failed: by_kind(&counts.failed),
+            lost: by_kind(&counts.lost),
+            open_at_start: counts.open_at_start,
+            open_at_end: counts.open,
+            open_at_most: counts.open_at_most,
+            handshakes_at_most: counts.handshakes_at_most,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_attempt_ends_in_one_way() {
+        let mut counts = Connections::default();
+        for _ in 0..3 {
+            counts.attempt();
+        }
+        counts.establish();
+        counts.establish();
+        counts.end(false, Kind::Refused);
+        counts.begin_measuring();
+        counts.end(true, Kind::Goaway);
+        let mut all = Connections::default();
+        all.merge(&counts);
+        all.merge(&counts);
+        let out = ConnectionsOut::from(&all);
+        assert_eq!((out.attempted, out.established), (6, 4));
+        assert_eq!(out.failed, BTreeMap::from([("refused", 2)]));
+        assert_eq!(out.lost, BTreeMap::from([("goaway", 2)]));
+        assert_eq!((out.open_at_start, out.open_at_end), (4, 2));
+        assert_eq!((out.open_at_most, out.handshakes_at_most), (4, 6));
+    }
+}
