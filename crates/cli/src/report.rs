@@ -141,13 +141,14 @@ fn latency(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     }
     writeln!(out)?;
     type Cell = fn(&Summary) -> Option<f64>;
-    let rows: [(&str, Cell); 10] = [
+    let rows: [(&str, Cell); 11] = [
         ("mean", |s| s.mean),
         ("stdev", |s| s.stdev),
         ("min", |s| s.min),
         ("p50", |s| s.p50),
         ("p75", |s| s.p75),
         ("p90", |s| s.p90),
+        ("p95", |s| s.p95),
         ("p99", |s| s.p99),
         ("p99.9", |s| s.p99_9),
         ("p99.99", |s| s.p99_99),

@@ -133,10 +133,7 @@ impl<'p> Context<'p> {
         if self.stopping {
             return None;
         }
-        self.tally
-            .retries
-            .pop_front()
-            .or_else(|| self.schedule.take(now))
+        self.tally.retries.pop().or_else(|| self.schedule.take(now))
     }
 
     /// A request went out, or was given up before it could.
@@ -163,7 +160,7 @@ impl<'p> Context<'p> {
     /// request is too large for the peer, there is one among the plan's that is not.
     pub(crate) fn refused(&mut self, pending: Pending, refused: Refused, now: u64) -> bool {
         if !matches!(refused, Refused::TooLarge { .. }) {
-            self.tally.retries.push_front(pending);
+            self.tally.retries.push(pending);
             return false;
         }
         self.count_start(pending, now);

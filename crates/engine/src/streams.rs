@@ -1,6 +1,7 @@
 //! The requests in flight on one connection, and the sink that ends them.
 
-use std::collections::VecDeque;
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
 
 use trilane_wire::{Events, Fields, Head, StreamError, StreamId, Unprocessed};
 
@@ -13,14 +14,29 @@ use crate::record::{Instants, Recorder};
 /// A server that goes away closes all connections at once, and a request may try each of them.
 const ATTEMPTS: u8 = 64;
 
-/// A request that is to be sent: a new one, or one more time.
-#[derive(Clone, Copy, Debug)]
+/// A request that is to be sent: a new one, or one more time. The oldest is the greatest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pending {
     pub(crate) request: u32,
     pub(crate) attempts: u8,
     pub(crate) intended: u64,
     /// When it was first sent; 0 for a new one.
     pub(crate) start: u64,
+}
+
+impl Ord for Pending {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let key = |pending: &Self| Reverse((pending.intended, pending.start, pending.request));
+        key(self)
+            .cmp(&key(other))
+            .then(self.attempts.cmp(&other.attempts))
+    }
+}
+
+impl PartialOrd for Pending {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
 }
 
 /// One request in flight.
@@ -179,7 +195,7 @@ impl Streams {
         self.close(id);
         if error.unprocessed == Unprocessed::Proved && stream.attempts < ATTEMPTS {
             tally.recorder.retried += 1;
-            tally.retries.push_back(Pending {
+            tally.retries.push(Pending {
                 request: stream.request,
                 attempts: stream.attempts,
                 intended: stream.at.intended,
@@ -222,9 +238,9 @@ pub(crate) struct FirstResponse {
 pub(crate) struct Tally<'p> {
     pub(crate) plan: &'p Plan,
     pub(crate) recorder: Recorder,
-    /// Requests to be sent again, the one that failed first in front: one after the other gets a
-    /// connection that serves it.
-    pub(crate) retries: VecDeque<Pending>,
+    /// Requests to be sent again, the oldest first: none is overtaken for ever by those that failed
+    /// before it.
+    pub(crate) retries: BinaryHeap<Pending>,
     pub(crate) first: FirstResponse,
     /// Prepared requests whose first body is not known yet.
     pub(crate) unknown_bodies: usize,
@@ -236,7 +252,7 @@ impl<'p> Tally<'p> {
         Self {
             plan,
             recorder,
-            retries: VecDeque::new(),
+            retries: BinaryHeap::new(),
             first: FirstResponse {
                 server: None,
                 bodies: vec![None; requests],
@@ -324,5 +340,25 @@ impl<const FULL: bool> Events for Sink<'_, '_, FULL> {
     fn fail(&mut self, id: StreamId, error: StreamError) {
         self.streams
             .fail(id, error, self.now, self.cause, self.tally);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_request_is_sent_again_first() {
+        let pending = |intended, attempts| Pending {
+            request: 0,
+            attempts,
+            intended,
+            start: intended,
+        };
+        let mut retries = BinaryHeap::from([pending(30, 1), pending(10, 2), pending(20, 9)]);
+        retries.push(pending(10, 3));
+        let order = std::iter::from_fn(|| retries.pop());
+        let order: Vec<_> = order.map(|p| (p.intended, p.attempts)).collect();
+        assert_eq!(order, [(10, 3), (10, 2), (20, 9), (30, 1)]);
     }
 }

@@ -46,6 +46,7 @@ EXPECTED: dict[str, tuple[str, type[errors.Error]]] = {
     "content-length is no number": ("head", BROKEN),
     "bad chunk size": ("read", BROKEN),
     "chunk size above 64 bits": ("read", BROKEN),
+    "reset in a body until close": ("read", BODY),
     "garbage": ("head", BROKEN),
     "line folding": ("head", BROKEN),
     "switching protocols": ("head", BROKEN),
