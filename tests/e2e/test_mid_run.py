@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -84,30 +83,6 @@ def test_interrupt_prints_the_partial_report(peers: Peers, listener: str) -> Non
     assert run.code == 130, run
     assert run.checked["interrupted"] is True
     assert run.checked["requests"]["ok"] >= shown.ok
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_what_ends_a_run_prints_its_report(peers: Peers, number: signal.Signals) -> None:
-    running = Watched("-d", "1h", "--warmup", "0s", "-c", "2", peers["gonet"].url("h1"))
-    shown = running.until_ok()
-    running.interrupt(number)
-    run = running.wait()
-    assert run.code == 130, run
-    assert run.checked["interrupted"] is True
-    assert run.checked["requests"]["ok"] >= shown.ok
-
-
-def test_a_hangup_does_not_end_what_nohup_started(peers: Peers) -> None:
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    try:
-        running = Watched("-d", "1h", "--warmup", "0s", "-c", "2", peers["gonet"].url("h1"))
-    finally:
-        signal.signal(signal.SIGHUP, before)
-    shown = running.until_ok()
-    running.interrupt(signal.SIGHUP)
-    running.until_ok(running.until_ok(shown.ok).ok)
-    running.interrupt()
-    assert running.wait().code == 130
 
 
 def test_interrupt_during_the_warm_up(peers: Peers) -> None:

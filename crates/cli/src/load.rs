@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use trilane_engine::{Control, Gate, Options, Outcome, PemFile, Plan, PlanError, Verdict, Version};
-use trilane_serve::Signals;
 use trilane_units as units;
 
 use crate::grpc::GrpcArgs;
@@ -286,9 +285,8 @@ pub(crate) fn run(arguments: &LoadArgs) -> u8 {
     };
     let control = Arc::new(Control::new());
     let handler = Arc::clone(&control);
-    let caught =
-        Signals::catch().and_then(|signals| signals.tell_each(move || handler.interrupt()));
-    if let Err(error) = caught {
+    // A second handler in one process cannot be set: then the first one's owner is interrupted.
+    if let Err(error) = ctrlc::set_handler(move || handler.interrupt()) {
         complain(format!(
             "Ctrl-C will end the command without a report: {error}"
         ));

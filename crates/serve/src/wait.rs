@@ -1,11 +1,8 @@
-//! When a command has to end.
+//! When a server that runs as a command has to end.
 
 use std::{
-    fs, future,
     io::{self, Read},
-    process,
-    task::Poll,
-    thread,
+    process, thread,
     time::Duration,
 };
 
@@ -18,7 +15,7 @@ use tokio::{
 
 use crate::Error;
 
-/// What ends it, besides a signal.
+/// What ends it, besides SIGINT and SIGTERM.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StopWhen {
     /// After this time.
@@ -30,7 +27,7 @@ pub struct StopWhen {
 /// What ended it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// SIGINT, SIGTERM or SIGHUP. From now on, a second one ends the process at once.
+    /// SIGINT or SIGTERM. From now on, a second one ends the process at once.
     Signal,
     /// The time was over.
     Time,
@@ -38,11 +35,11 @@ pub enum Stop {
     Stdin,
 }
 
-/// Catches SIGINT, SIGTERM and, unless whoever started the process has it ignored as `nohup` does,
-/// SIGHUP, from the moment it is made.
+/// Catches SIGINT and SIGTERM from the moment it is made.
 pub struct Signals {
     runtime: runtime::Runtime,
-    signals: Vec<Signal>,
+    interrupt: Signal,
+    terminate: Signal,
 }
 
 impl Signals {
@@ -52,29 +49,18 @@ impl Signals {
             .enable_all()
             .build()
             .map_err(Error::System)?;
-        let mut kinds = vec![SignalKind::interrupt(), SignalKind::terminate()];
-        if !ignores_hangup() {
-            kinds.push(SignalKind::hangup());
-        }
-        let signals = {
+        let (interrupt, terminate) = {
             let _inside = runtime.enter();
-            let caught = kinds.into_iter().map(signal);
-            caught.collect::<Result<_, _>>().map_err(Error::System)?
+            (
+                signal(SignalKind::interrupt()).map_err(Error::System)?,
+                signal(SignalKind::terminate()).map_err(Error::System)?,
+            )
         };
-        Ok(Self { runtime, signals })
-    }
-
-    /// Calls `tell` at each signal, from a thread of its own.
-    pub fn tell_each(mut self, tell: impl Fn() + Send + 'static) -> Result<(), Error> {
-        let waiting = move || {
-            loop {
-                self.runtime.block_on(next(&mut self.signals));
-                tell();
-            }
-        };
-        let thread = thread::Builder::new().name("signals".into());
-        thread.spawn(waiting).map_err(Error::System)?;
-        Ok(())
+        Ok(Self {
+            runtime,
+            interrupt,
+            terminate,
+        })
     }
 
     /// Blocks until there is a reason to stop. A signal after that ends the process.
@@ -92,7 +78,7 @@ impl Signals {
         }
         let stop = self.runtime.block_on(async {
             tokio::select! {
-                () = next(&mut self.signals) => Stop::Signal,
+                () = next(&mut self.interrupt, &mut self.terminate) => Stop::Signal,
                 () = time::sleep(when.after.unwrap_or_default()), if when.after.is_some() => Stop::Time,
                 _ = is_closed, if when.stdin_closed => Stop::Stdin,
             }
@@ -101,7 +87,8 @@ impl Signals {
         thread::Builder::new()
             .name("serve-signals".into())
             .spawn(move || {
-                self.runtime.block_on(next(&mut self.signals));
+                self.runtime
+                    .block_on(next(&mut self.interrupt, &mut self.terminate));
                 process::exit(EXIT_INTERRUPTED);
             })
             .map_err(Error::System)?;
@@ -109,24 +96,11 @@ impl Signals {
     }
 }
 
-async fn next(signals: &mut [Signal]) {
-    future::poll_fn(|context| {
-        let came = |signal: &mut Signal| signal.poll_recv(context).is_ready();
-        if signals.iter_mut().any(came) {
-            Poll::Ready(())
-        } else {
-            Poll::Pending
-        }
-    })
-    .await;
-}
-
-/// Whether the process was started with SIGHUP ignored: the lowest bit of the mask in `status`.
-fn ignores_hangup() -> bool {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
-        .is_some_and(|mask| mask & 1 != 0)
+async fn next(interrupt: &mut Signal, terminate: &mut Signal) {
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
 }
 
 /// What a shell reports for a program ended by SIGINT.
