@@ -4,9 +4,26 @@ from __future__ import annotations
 
 from trilane.client.origins import Origin
 from trilane.client.routing import Attempt, Entry, Policy, Route, Router, Ticket
+from trilane.client.timeouts import Timeouts
 
 HTTPS = Route(Origin("https", "example.org", 443))
 HTTP = Route(Origin("http", "example.org", 80))
+SPOKEN = {
+    Route(Origin("https", "one.example", 443)): "h1",
+    Route(Origin("https", "two.example", 443)): "h2",
+    Route(Origin("http", "three.example", 80)): "h1",
+}
+"""Routes for tests at random, and what their hosts speak."""
+STREAMS = 3
+"""Of each connection in HTTP/2 there."""
+FOR_EVER = Timeouts(None, None, None, None)
+
+
+def limited(most: int, most_of_one: int) -> Policy:
+    """A pool of so many connections, and of so many for each of the routes."""
+    return Policy(
+        versions=("h2", "h1"), max_connections=most, max_per_origin=min(most, most_of_one)
+    )
 
 
 class Pretended:

@@ -15,19 +15,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from client.waits import until
 from trilane.client import leasing
 from trilane.client.errors import ClientClosed, ConnectionRefused, Error, PoolTimeout
-from trilane.client.origins import Origin
 from trilane.client.routing import Entry, Policy, Route
 from trilane.client.timeouts import Timeouts
 
 from . import pretend
+from .pretend import FOR_EVER, SPOKEN, STREAMS, limited
 
-ROUTES = {
-    Route(Origin("https", "one.example", 443)): "h1",
-    Route(Origin("https", "two.example", 443)): "h2",
-    Route(Origin("http", "three.example", 80)): "h1",
-}
-STREAMS = 3
-FOR_EVER = Timeouts(None, None, None, None)
 AT_ONCE = FOR_EVER._replace(pool=0.0)
 which = st.integers(0, 99)
 
@@ -91,9 +84,7 @@ class Lives(RuleBasedStateMachine):
 
     @initialize(most=st.integers(2, 5), most_of_one=st.integers(1, 4))
     def begin(self, most: int, most_of_one: int) -> None:
-        policy = Policy(
-            versions=("h2", "h1"), max_connections=most, max_per_origin=min(most, most_of_one)
-        )
+        policy = limited(most, most_of_one)
         self.pool = leasing.Pool(policy, lambda: None)  # type: ignore[arg-type, return-value]
 
     def connect(self, *_: object, **__: object) -> Pretended:
@@ -108,7 +99,7 @@ class Lives(RuleBasedStateMachine):
         assert opening.outcome is not None
         return opening.outcome
 
-    @rule(route=st.sampled_from(list(ROUTES)), count=st.integers(1, 6), patient=st.booleans())
+    @rule(route=st.sampled_from(list(SPOKEN)), count=st.integers(1, 6), patient=st.booleans())
     def ask(self, route: Route, count: int, patient: bool) -> None:
         for _ in range(count):
             self.came += 1
@@ -127,7 +118,7 @@ class Lives(RuleBasedStateMachine):
         if fails:
             opening.outcome = ConnectionRefused("pretended")
         else:
-            opening.outcome = Pretended(ROUTES[opening.route])
+            opening.outcome = Pretended(SPOKEN[opening.route])
             self.made.append(opening.outcome)
         opening.ended.set()
 
@@ -244,7 +235,7 @@ class Lives(RuleBasedStateMachine):
             if hasattr(self, "pool"):
                 self.pool.close()
                 assert self.open_ones() == []
-                late = Caller(0, self.pool, next(iter(ROUTES)), FOR_EVER)
+                late = Caller(0, self.pool, next(iter(SPOKEN)), FOR_EVER)
                 late.run()
                 assert isinstance(late.outcome, ClientClosed)
         finally:
@@ -256,7 +247,7 @@ TestLives = Lives.TestCase
 
 def test_what_gives_way_is_closed_before_another_is_opened() -> None:
     """Else there are more connections than the pool may have."""
-    one, two, _ = ROUTES
+    one, two, _ = SPOKEN
     pool = leasing.Pool(Policy(max_connections=1, max_per_origin=1), lambda: None)  # type: ignore[arg-type, return-value]
     made: list[Pretended] = []
 

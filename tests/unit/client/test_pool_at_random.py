@@ -18,20 +18,12 @@ from trilane._core import HEAD
 from trilane.client.aio import pool as pools
 from trilane.client.aio.call import Call
 from trilane.client.errors import ConnectionClosed, ConnectionRefused, Error, Full
-from trilane.client.origins import Origin
 from trilane.client.request import Request
-from trilane.client.routing import Attempt, Policy, Route
-from trilane.client.timeouts import Timeouts
+from trilane.client.routing import Attempt, Route
 
 from .fake import FakeConnection, FakeExchange
+from .pretend import FOR_EVER, SPOKEN, STREAMS, limited
 
-ROUTES = {
-    Route(Origin("https", "one.example", 443)): "h1",
-    Route(Origin("https", "two.example", 443)): "h2",
-    Route(Origin("http", "three.example", 80)): "h1",
-}
-STREAMS = 3
-FOR_EVER = Timeouts(None, None, None, None)
 which = st.integers(0, 99)
 
 
@@ -113,9 +105,7 @@ class Lives(RuleBasedStateMachine):
 
     @initialize(most=st.integers(2, 5), most_of_one=st.integers(1, 4))
     def begin(self, most: int, most_of_one: int) -> None:
-        policy = Policy(
-            versions=("h2", "h1"), max_connections=most, max_per_origin=min(most, most_of_one)
-        )
+        policy = limited(most, most_of_one)
         self.pool = pools.Pool(self.loop, policy, lambda: None)  # type: ignore[arg-type, return-value]
         self.pool._executor = self  # type: ignore[assignment]
 
@@ -132,7 +122,7 @@ class Lives(RuleBasedStateMachine):
         assert self.outcome is not None
         return self.outcome
 
-    @rule(route=st.sampled_from(list(ROUTES)), count=st.integers(1, 6))
+    @rule(route=st.sampled_from(list(SPOKEN)), count=st.integers(1, 6))
     def ask(self, route: Route, count: int) -> None:
         for _ in range(count):
             call = Call(self.pool, route, Request("GET", "/", "x"), FOR_EVER, whole=False)
@@ -142,7 +132,7 @@ class Lives(RuleBasedStateMachine):
     @rule(number=which, fails=st.booleans())
     def open(self, number: int, fails: bool) -> None:
         function, attempt = self.attempts.pop(number % len(self.attempts))
-        self.outcome = ConnectionRefused("pretended") if fails else Pretended(ROUTES[attempt.route])
+        self.outcome = ConnectionRefused("pretended") if fails else Pretended(SPOKEN[attempt.route])
         if isinstance(self.outcome, Pretended):
             self.made.append(self.outcome)
         function(attempt, None)
