@@ -109,7 +109,7 @@ def test_a_close_instead_of_an_answer_is_no_proof() -> None:
 
 
 def test_a_server_that_goes_away_often_starves_no_request() -> None:
-    """What it refused is sent again in the order in which it was refused."""
+    """Of what it refused, the oldest is sent again first."""
     with chaos.serve(h2_chaos.goaway_each(10)) as server:
         report = load("--h2c", "-c", "1", "-m", "128", "-n", "2000", server.base + "/").good
     assert report["requests"]["ok"] == 2000

@@ -47,7 +47,7 @@ def test_a_rate_is_kept(peers: Peers, listener: str) -> None:
 
 
 def test_the_warm_up_takes_none_of_the_requests(peers: Peers) -> None:
-    arguments = ["--h1", "-c", "2", "-n", "1000", "--warmup", "100ms", peers["gonet"].url("h1")]
+    arguments = ["--h1", "-c", "2", "-n", "1000", "--warmup", "2s", peers["gonet"].url("h1")]
     requests = load(*arguments).good["requests"]
     assert requests["started"] == requests["ok"] == 1000
     assert requests["warmup"]["ok"] > 0
@@ -77,7 +77,7 @@ def test_a_worker_without_a_connection_ends_with_the_others(peers: Peers) -> Non
 
     with chaos.serve(script) as server:
         url = server.base.replace("http:", "https:") + "/hello"
-        timing = ["-d", "300ms", "--warmup", "0s", "--connect-timeout", "1h"]
+        timing = ["-d", "2s", "--warmup", "0s", "--connect-timeout", "1h"]
         run = load("--h1", "-k", "-c", "2", "-t", "2", *timing, url)
     assert run.code == 0, run
     assert run.checked["requests"]["ok"] > 0

@@ -69,7 +69,7 @@ pub(crate) struct Worker<'p> {
     published: (u64, u64),
     /// When a connection was last seen open.
     last_open: u64,
-    /// When no request was last seen waiting for an open connection to take it.
+    /// When [`Self::is_starved`] was last seen to be false.
     last_served: u64,
 }
 
@@ -427,8 +427,8 @@ impl<'p> Worker<'p> {
     }
 
     fn reconnect(&mut self, now: u64) -> Result<(), RunError> {
-        let waiting = self.context.schedule.is_due(now) || !self.context.tally.retries.is_empty();
-        if !waiting || self.in_flight() > 0 || self.links.iter().all(|link| !link.is_open()) {
+        // Only a counted run looks at it.
+        if self.plan.duration.is_none() && !self.is_starved(now) {
             self.last_served = now;
         }
         for index in 0..self.links.len() {
@@ -441,6 +441,12 @@ impl<'p> Worker<'p> {
             }
         }
         Ok(())
+    }
+
+    /// Whether requests are due, and there are connections, and none of them takes any.
+    fn is_starved(&self, now: u64) -> bool {
+        let due = self.context.schedule.is_due(now) || !self.context.tally.retries.is_empty();
+        due && self.in_flight() == 0 && self.links.iter().any(Link::is_open)
     }
 
     /// Ends requests and handshakes that took too long.
