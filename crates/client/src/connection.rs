@@ -8,12 +8,13 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rustix::event::{EventfdFlags, eventfd};
+use trilane_connection::Stream;
 use trilane_wire::{Content, Encoding, OneOff, Refused, Request};
 
 use crate::exchange::Exchange;
-use crate::link::{Link, Socket, StreamLink};
+use crate::link::{self, Link, Socket};
 use crate::shared::Shared;
-use crate::slots::Slots;
+use crate::slots::{Sink, Slots};
 use crate::state::State;
 use crate::{ConnectOptions, Error, Kind, Patience, TlsInfo, Version, connect};
 
@@ -89,9 +90,14 @@ impl Connection {
             let message = "HTTP/3 needs a UDP socket: a connection in memory speaks h1 or h2";
             return Err(Error::new(Kind::Local, message));
         }
+        let now = Instant::now();
+        let mut stream = Stream::new(Arc::new(connect::stream_config(&[version])), now);
+        stream
+            .connected(now)
+            .map_err(|over| link::failure(over, None))?;
         let ready = Ready {
             socket: Socket::Memory,
-            link: Link::Stream(Box::new(StreamLink::new(version, None))),
+            link: Link::Stream(Box::new(stream)),
             slots: Slots::default(),
             peer: None,
             local: None,
@@ -315,7 +321,10 @@ impl Connection {
         let Link::Stream(link) = link else {
             return Ok(());
         };
-        let result = link.feed(&mut bytes.to_vec(), slots);
+        let result = link
+            .receive(Instant::now(), &mut bytes.to_vec(), &mut Sink(slots))
+            .map(|_| ())
+            .map_err(|over| link::failure(over, None));
         if let Err(error) = &result {
             state.over(error.clone());
         }
@@ -328,7 +337,7 @@ impl Connection {
         let mut state = self.shared.lock();
         let State { link, slots, .. } = &mut *state;
         if let Link::Stream(link) = link {
-            let error = link.eof(None, slots);
+            let error = link::eof(link, None, slots);
             state.over(error);
         }
     }
@@ -337,10 +346,15 @@ impl Connection {
     pub fn output(&self) -> Vec<u8> {
         let mut state = self.shared.lock();
         state.settle();
-        match &mut state.link {
-            Link::Stream(link) => link.output(),
-            Link::Quic(_) => Vec::new(),
+        let mut output = Vec::new();
+        if let Link::Stream(link) = &mut state.link {
+            while let Ok(bytes @ [_, ..]) = link.transmit() {
+                let length = bytes.len();
+                output.extend_from_slice(bytes);
+                link.sent(length);
+            }
         }
+        output
     }
 }
 

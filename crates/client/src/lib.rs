@@ -26,11 +26,13 @@ pub use coding::Decoder;
 pub use connection::{Connection, Flush, Submission};
 pub use error::{Error, Kind};
 pub use exchange::Exchange;
-pub use options::{ConnectOptions, Proxy, Version};
+pub use options::{ConnectOptions, Proxy};
 pub use slots::Interest;
 pub use tls::{File, Tls, TlsInfo, TlsOptions};
 pub use wait::Patience;
 
+/// A version of HTTP, as spoken on a connection.
+pub use trilane_connection::Version;
 /// The fields of a head or of trailers: names and values as they came, names of HTTP/1.1 in the case
 /// of the sender.
 pub use trilane_wire::{FieldList, Unprocessed};

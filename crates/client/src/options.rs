@@ -4,29 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::Tls;
-
-/// A version of HTTP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Version {
-    /// HTTP/1.1.
-    H1,
-    /// HTTP/2.
-    H2,
-    /// HTTP/3.
-    H3,
-}
-
-impl Version {
-    /// `h1`, `h2`, `h3`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Version::H1 => "h1",
-            Version::H2 => "h2",
-            Version::H3 => "h3",
-        }
-    }
-}
+use crate::{Tls, Version};
 
 /// Where to, and how.
 #[derive(Clone, Debug)]

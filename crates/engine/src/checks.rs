@@ -1,13 +1,16 @@
 //! What a user typed, checked before anything is sent.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use trilane_connection::{QuicConfig, StreamConfig, TlsConfig};
 use trilane_transport::{quic, tls};
 use trilane_wire::field::is_connection_specific;
+use trilane_wire::{h2, h3};
 use url::Url;
 
 use crate::options::{Options, Version};
-use crate::plan::{Origin, PlanError, usage};
+use crate::plan::{Origin, PlanError, Transport, usage};
 
 pub(crate) fn parse_url(text: &str) -> Result<Url, PlanError> {
     let url = match Url::parse(text) {
@@ -167,8 +170,6 @@ pub(crate) fn check_fields(options: &Options, version: Option<Version>) -> Resul
     }
 }
 
-pub(crate) type Security = (Option<tls::Config>, Option<quic::Config>);
-
 /// The controller of QUIC connections: the kernel has those of TCP, and refuses what it does not have.
 pub(crate) fn congestion(
     options: &Options,
@@ -187,35 +188,58 @@ pub(crate) fn congestion(
     }
 }
 
-pub(crate) fn security(
+/// Certificates are read, and how connections are made is settled.
+pub(crate) fn transport(
     options: &Options,
     origin: &Origin,
     version: Option<Version>,
     congestion: quic::Congestion,
-) -> Result<Security, PlanError> {
-    if !origin.tls {
-        return Ok((None, None));
-    }
-    let alpn: &[&[u8]] = match version {
-        Some(Version::H1) => &[b"http/1.1"],
-        Some(Version::H2) => &[b"h2"],
-        Some(Version::H3) => &[b"h3"],
-        _ => &[b"h2", b"http/1.1"],
+) -> Result<Transport, PlanError> {
+    use trilane_connection::Version as Spoken;
+
+    let versions: &[Spoken] = match version {
+        Some(Version::H1) => &[Spoken::H1],
+        Some(Version::H2 | Version::H2c) => &[Spoken::H2],
+        Some(Version::H3) => &[Spoken::H3],
+        None => &[Spoken::H2, Spoken::H1],
     };
-    let config = tls::Config::new(&tls::Options {
-        authorities: options.authorities.clone(),
-        platform: true,
-        insecure: options.insecure,
-        client: options.client.clone(),
-        alpn: alpn.iter().map(|id| id.to_vec()).collect(),
-        resumption: options.resumption,
-    })
-    .map_err(|error| PlanError::Environment(error.to_string()))?;
+    let alpn = |version: &Spoken| match version {
+        Spoken::H1 => b"http/1.1".to_vec(),
+        Spoken::H2 => b"h2".to_vec(),
+        Spoken::H3 => b"h3".to_vec(),
+    };
+    let tls = || {
+        tls::Config::new(&tls::Options {
+            authorities: options.authorities.clone(),
+            platform: true,
+            insecure: options.insecure,
+            client: options.client.clone(),
+            alpn: versions.iter().map(alpn).collect(),
+            resumption: options.resumption,
+        })
+        .map_err(|error| PlanError::Environment(error.to_string()))
+    };
+    let server_name = origin.server_name.clone();
     if version != Some(Version::H3) {
-        return Ok((Some(config), None));
+        let tls = origin.tls.then(tls).transpose()?;
+        return Ok(Transport::Stream(Arc::new(StreamConfig {
+            tunnel: None,
+            tls: tls.map(|config| TlsConfig {
+                config,
+                server_name,
+            }),
+            versions: versions.to_vec(),
+            h2: h2::Config {
+                stream_window: options.stream_window,
+                connection_window: options.connection_window,
+                max_streams: options.streams as u32,
+                ..h2::Config::default()
+            },
+            phase_timeout: Some(options.connect_timeout),
+        })));
     }
     let quic = quic::Config::new(
-        &config,
+        &tls()?,
         &quic::Options {
             stream_window: options.stream_window.into(),
             connection_window: options.connection_window.into(),
@@ -227,5 +251,12 @@ pub(crate) fn security(
         },
     )
     .map_err(|error| PlanError::Environment(error.to_string()))?;
-    Ok((Some(config), Some(quic)))
+    Ok(Transport::Quic(Arc::new(QuicConfig {
+        quic,
+        h3: h3::Config {
+            max_streams: options.streams as u32,
+            ..h3::Config::default()
+        },
+        server_name,
+    })))
 }

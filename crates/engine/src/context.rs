@@ -1,7 +1,7 @@
 //! What the connections of one worker share.
 
 use std::net::SocketAddr;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use trilane_transport::quic::ReceiveBuffer;
 use trilane_transport::tls;
@@ -18,8 +18,6 @@ use crate::streams::{Pending, Streams, Tally};
 /// 128 KiB over HTTP/1.1 took 17 µs of CPU with a buffer of 200 kB, 18 to 21 with 81 KiB and 27 with
 /// 16 KiB (two runs each).
 const READ_BUFFER: usize = 256 * 1024 + 17 * 1024;
-/// What is written in one turn seldom exceeds this.
-const WRITE_BUFFER: usize = 64 * 1024;
 
 /// Nanoseconds since the run began.
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +26,19 @@ pub(crate) struct Clock(pub(crate) Instant);
 impl Clock {
     #[inline]
     pub(crate) fn now(self) -> u64 {
-        self.0.elapsed().as_nanos() as u64
+        self.at(Instant::now())
+    }
+
+    /// What the clock showed at `instant`.
+    #[inline]
+    pub(crate) fn at(self, instant: Instant) -> u64 {
+        instant.saturating_duration_since(self.0).as_nanos() as u64
+    }
+
+    /// When the clock showed `now`.
+    #[inline]
+    pub(crate) fn instant(self, now: u64) -> Instant {
+        self.0 + Duration::from_nanos(now)
     }
 }
 
@@ -103,10 +113,8 @@ pub(crate) struct Context<'p> {
     pub(crate) buffer: Box<[u8]>,
     /// Where datagrams are received.
     pub(crate) datagrams: ReceiveBuffer,
-    /// What the codec wrote.
-    pub(crate) plain: Vec<u8>,
-    /// What goes to the socket.
-    pub(crate) out: Vec<u8>,
+    /// Where datagrams are put together.
+    pub(crate) scratch: Vec<u8>,
 }
 
 impl<'p> Context<'p> {
@@ -122,8 +130,7 @@ impl<'p> Context<'p> {
             stopping: false,
             buffer: vec![0; READ_BUFFER].into_boxed_slice(),
             datagrams: ReceiveBuffer::new(),
-            plain: Vec::with_capacity(WRITE_BUFFER),
-            out: Vec::with_capacity(WRITE_BUFFER),
+            scratch: Vec::new(),
         }
     }
 

@@ -16,7 +16,6 @@
 
 mod assemble;
 mod checks;
-mod codec;
 mod connections;
 mod context;
 mod control;
@@ -33,6 +32,7 @@ mod outcome;
 mod plan;
 mod prepare;
 mod record;
+mod refill;
 mod run;
 mod schedule;
 mod stage;

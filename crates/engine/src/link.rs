@@ -2,10 +2,10 @@
 
 use std::net::SocketAddr;
 
-use crate::context::{Context, Gone, Turn};
+use crate::context::{Clock, Context, Gone, Turn};
 use crate::driver::Ready;
 use crate::failure::Kind;
-use crate::plan::{Plan, Version};
+use crate::plan::{Plan, Transport};
 use crate::streams::Streams;
 use crate::tcp::Tcp;
 use crate::udp::Udp;
@@ -114,9 +114,10 @@ impl Link {
         self.limits_requests = false;
         self.completed_before = self.streams.completed();
         self.streams.calls.begin_connection();
-        self.io = match plan.version {
-            Some(Version::H3) => Io::Quic(Box::new(Udp::open(peer, plan, now, context.clock)?)),
-            _ => Io::Tcp(Tcp::open(peer, plan, now)?),
+        let now = context.clock.instant(now);
+        self.io = match &plan.transport {
+            Transport::Quic(config) => Io::Quic(Box::new(Udp::open(peer, config, now)?)),
+            Transport::Stream(config) => Io::Tcp(Tcp::open(peer, config, plan, now)?),
         };
         Ok(())
     }
@@ -182,18 +183,17 @@ impl Link {
     }
 
     /// When the handshake, or the oldest request, will have taken too long.
-    pub(crate) fn limit(&self, plan: &Plan) -> Option<u64> {
-        let since = match &self.io {
+    pub(crate) fn limit(&self, plan: &Plan, clock: Clock) -> Option<u64> {
+        let deadline = match &self.io {
             Io::None => return None,
-            Io::Tcp(tcp) => tcp.since(),
-            Io::Quic(quic) => quic.since(),
+            Io::Tcp(tcp) => tcp.deadline(),
+            Io::Quic(quic) => quic.deadline(plan.connect_timeout),
         };
-        let (since, limit) = if self.is_open() {
-            (self.streams.oldest()?, plan.patience())
-        } else {
-            (since, plan.connect_timeout)
-        };
-        Some(since.saturating_add(limit.as_nanos() as u64))
+        if let Some(deadline) = deadline {
+            return Some(clock.at(deadline));
+        }
+        let oldest = self.streams.oldest()?;
+        Some(oldest.saturating_add(plan.patience().as_nanos() as u64))
     }
 
     /// What a connection that is not ready is waiting for.
@@ -229,8 +229,11 @@ impl Link {
             }
             let cancelled = match &mut self.io {
                 Io::None => Ok(()),
-                Io::Tcp(tcp) => tcp.cancel(id, context),
-                Io::Quic(quic) => quic.cancel(id, context),
+                Io::Tcp(tcp) => tcp.cancel(id, &mut self.streams, context),
+                Io::Quic(quic) => {
+                    quic.cancel(id, context);
+                    Ok(())
+                }
             };
             if let Err(gone) = cancelled {
                 outcome = Err(gone);

@@ -1,14 +1,15 @@
 //! What a run does: parsed once, valid by construction.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
-use trilane_transport::{quic, tls};
+use trilane_connection::{QuicConfig, StreamConfig};
 use trilane_wire::{Refused, Request};
 
 use crate::checks::{
     check_call_version, check_fields, check_numbers, check_version, congestion, parse_url,
-    security, split_host_port,
+    split_host_port, transport,
 };
 use crate::grpc::CallPlan;
 pub(crate) use crate::options::{Options, Version};
@@ -52,6 +53,15 @@ pub(crate) enum Model {
     Open(f64),
 }
 
+/// How connections are made.
+#[derive(Clone, Debug)]
+pub(crate) enum Transport {
+    /// Over TCP, with TLS or without.
+    Stream(Arc<StreamConfig>),
+    /// Over UDP.
+    Quic(Arc<QuicConfig>),
+}
+
 /// A plan that can be run.
 #[derive(Debug)]
 pub struct Plan {
@@ -75,8 +85,7 @@ pub struct Plan {
     pub(crate) check_body: bool,
     pub(crate) timeout: Duration,
     pub(crate) connect_timeout: Duration,
-    pub(crate) tls: Option<tls::Config>,
-    pub(crate) quic: Option<quic::Config>,
+    pub(crate) transport: Transport,
     pub(crate) congestion_control: Option<String>,
     pub(crate) cpus: Vec<usize>,
     pub(crate) stream_window: u32,
@@ -142,7 +151,7 @@ impl Plan {
             None => prepare::requests(options, &urls)?,
         };
         let congestion = congestion(options, version)?;
-        let (tls, quic) = security(options, &origin, version, congestion)?;
+        let transport = transport(options, &origin, version, congestion)?;
         Ok(Self {
             url: options.urls[0].clone(),
             origin,
@@ -173,8 +182,7 @@ impl Plan {
             check_body: options.check_body,
             timeout: options.timeout,
             connect_timeout: options.connect_timeout,
-            tls,
-            quic,
+            transport,
             congestion_control: match version {
                 Some(Version::H3) => Some(congestion.name().to_owned()),
                 _ => options.congestion_control.clone(),

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use trilane_grpc::status::Code;
+use trilane_socket::Moved;
 
 use crate::failure::{Failures, Kind};
 use crate::grpc::Counts;
@@ -28,6 +29,20 @@ pub(crate) struct Traffic {
 }
 
 impl Traffic {
+    /// Counts what was sent.
+    #[inline]
+    pub(crate) fn add_sent(&mut self, moved: Moved) {
+        self.syscalls += moved.calls;
+        self.sent += moved.bytes;
+    }
+
+    /// Counts what was received.
+    #[inline]
+    pub(crate) fn add_received(&mut self, moved: Moved) {
+        self.syscalls += moved.calls;
+        self.received += moved.bytes;
+    }
+
     fn each(&mut self, other: &Traffic, change: impl Fn(&mut u64, u64)) {
         let pairs = [
             (&mut self.sent, other.sent),

@@ -343,6 +343,43 @@ impl<const FULL: bool> Events for Sink<'_, '_, FULL> {
     }
 }
 
+/// Evaluates `$call` with the sink that fits the run: for calls, with bodies summed, or counting
+/// alone. `$cause` is what the transport said when it failed, for messages.
+macro_rules! with_sink {
+    ($context:expr, $streams:expr, $now:expr, $cause:expr, $sink:ident => $call:expr) => {{
+        let (now, streams, cause) = ($now, &mut *$streams, $cause);
+        let tally = &mut $context.tally;
+        if let Some(plan) = &tally.plan.call {
+            let $sink = &mut $crate::grpc::CallSink {
+                now,
+                plan,
+                streams,
+                tally,
+                cause,
+            };
+            $call
+        } else if tally.sums_bodies() {
+            let $sink = &mut $crate::streams::Sink::<true> {
+                now,
+                streams,
+                tally,
+                cause,
+            };
+            $call
+        } else {
+            let $sink = &mut $crate::streams::Sink::<false> {
+                now,
+                streams,
+                tally,
+                cause,
+            };
+            $call
+        }
+    }};
+}
+
+pub(crate) use with_sink;
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -304,7 +304,7 @@ impl<'p> Worker<'p> {
                     self.limits.disarm(index);
                 }
                 if !self.limits.is_armed(index)
-                    && let Some(limit) = link.limit(self.plan)
+                    && let Some(limit) = link.limit(self.plan, self.context.clock)
                 {
                     self.limits.arm(index, limit);
                 }
@@ -319,7 +319,6 @@ impl<'p> Worker<'p> {
                     link.established = true;
                     self.control.connection_established();
                 }
-                debug_assert!(self.context.plain.is_empty() && self.context.out.is_empty());
                 Ok(())
             }
             Err(gone) => self.gone(index, gone),
@@ -328,9 +327,6 @@ impl<'p> Worker<'p> {
 
     fn gone(&mut self, index: u32, gone: Gone) -> Result<(), RunError> {
         let now = self.context.clock.now();
-        // What it has not sent is not for the next connection.
-        self.context.plain.clear();
-        self.context.out.clear();
         let link = &mut self.links[index as usize];
         let (Gone::Failed(kind, _) | Gone::Closed(kind)) = &gone;
         if link.is_open() && !link.limits_requests {
@@ -454,7 +450,7 @@ impl<'p> Worker<'p> {
         let request_limit = self.plan.patience().as_nanos() as u64;
         while let Some(index) = self.limits.expired(now) {
             let link = &mut self.links[index as usize];
-            match link.limit(self.plan) {
+            match link.limit(self.plan, self.context.clock) {
                 Some(limit) if limit <= now => (),
                 // The request that it was set for has ended, and others have not.
                 Some(later) => {

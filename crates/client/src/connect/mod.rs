@@ -6,12 +6,16 @@ mod udp;
 
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use trilane_connection::{StreamConfig, TlsConfig, Tunnel};
+use trilane_wire::h2;
 
 use crate::connection::Ready;
+use crate::slots::STREAM_WINDOW;
 use crate::{ConnectOptions, Error, Kind, Patience, Version};
 use tcp::TcpAttempt;
 use udp::UdpAttempt;
@@ -79,9 +83,10 @@ pub(crate) fn connect(
         options,
     };
     if let Some(path) = &options.unix {
-        let attempt = TcpAttempt::unix(path, options)?;
-        return Race::new(options, Vec::new(), vec![Attempt::Tcp(Box::new(attempt))])
-            .run(&mut waiting);
+        let mut race = Race::new(options, Vec::new())?;
+        let attempt = TcpAttempt::unix(path, &race.config)?;
+        race.attempts.push(Attempt::Tcp(Box::new(attempt)));
+        return race.run(&mut waiting);
     }
     let (host, port) = match &options.proxy {
         Some(proxy) => (&proxy.host, proxy.port),
@@ -95,7 +100,63 @@ pub(crate) fn connect(
             return Err(Error::new(Kind::Connect, message));
         }
     }
-    Race::new(options, addresses, Vec::new()).run(&mut waiting)
+    Race::new(options, addresses)?.run(&mut waiting)
+}
+
+/// HTTP on a byte stream without proxy or TLS.
+pub(crate) fn stream_config(versions: &[Version]) -> StreamConfig {
+    StreamConfig {
+        tunnel: None,
+        tls: None,
+        versions: versions.to_vec(),
+        h2: h2::Config {
+            stream_window: STREAM_WINDOW,
+            ..h2::Config::default()
+        },
+        phase_timeout: None,
+    }
+}
+
+/// What is asked of a connection over TCP or a Unix socket.
+fn configure(options: &ConnectOptions) -> Result<StreamConfig, Error> {
+    let tunnel = options.proxy.as_ref().map(|proxy| {
+        let fields: Vec<_> = proxy
+            .fields
+            .iter()
+            .map(|(name, value)| (&name[..], &value[..]))
+            .collect();
+        Tunnel::new(&options.host, options.port, &fields)
+    });
+    let tunnel = tunnel
+        .transpose()
+        .map_err(|error| Error::new(Kind::Local, error.to_string()))?;
+    let Some(tls) = options.tls.as_ref().filter(|_| options.secure) else {
+        // Without ALPN nobody agrees on a version: HTTP/1.1 wherever it is allowed.
+        let version = if options.versions.contains(&Version::H1) {
+            Version::H1
+        } else {
+            Version::H2
+        };
+        return Ok(StreamConfig {
+            tunnel,
+            ..stream_config(&[version])
+        });
+    };
+    let versions: Vec<_> = options
+        .versions
+        .iter()
+        .copied()
+        .filter(|version| *version != Version::H3)
+        .collect();
+    let name = options.server_name.as_ref().unwrap_or(&options.host);
+    Ok(StreamConfig {
+        tunnel,
+        tls: Some(TlsConfig {
+            config: tls.tcp(&versions),
+            server_name: name.clone(),
+        }),
+        ..stream_config(&versions)
+    })
 }
 
 fn check(options: &ConnectOptions) -> Result<(), Error> {
@@ -163,6 +224,7 @@ impl Waiting<'_> {
 
 struct Race<'a> {
     options: &'a ConnectOptions,
+    config: Arc<StreamConfig>,
     /// Addresses that TCP has not tried, in order.
     addresses: std::vec::IntoIter<SocketAddr>,
     attempts: Vec<Attempt>,
@@ -175,16 +237,14 @@ struct Race<'a> {
 }
 
 impl<'a> Race<'a> {
-    fn new(
-        options: &'a ConnectOptions,
-        addresses: Vec<SocketAddr>,
-        mut attempts: Vec<Attempt>,
-    ) -> Self {
+    fn new(options: &'a ConnectOptions, addresses: Vec<SocketAddr>) -> Result<Self, Error> {
         let quic = options.secure
             && options.proxy.is_none()
             && options.unix.is_none()
             && options.versions.contains(&Version::H3);
         let tcp = !options.secure || options.versions.iter().any(|v| *v != Version::H3);
+        let config = Arc::new(configure(options)?);
+        let mut attempts = Vec::new();
         let mut failure = None;
         let mut next = Instant::now();
         if quic {
@@ -200,14 +260,15 @@ impl<'a> Race<'a> {
                 }
             }
         }
-        Self {
+        Ok(Self {
             options,
+            config,
             addresses: addresses.into_iter(),
             attempts,
             next,
             tcp,
             failure,
-        }
+        })
     }
 
     fn run(mut self, waiting: &mut Waiting<'_>) -> Result<Ready, Error> {
@@ -245,7 +306,7 @@ impl<'a> Race<'a> {
             let Some(address) = self.addresses.next() else {
                 return;
             };
-            match TcpAttempt::open(address, self.options) {
+            match TcpAttempt::open(address, self.options, &self.config) {
                 Ok(attempt) => {
                     self.attempts.push(Attempt::Tcp(Box::new(attempt)));
                     self.next = Instant::now() + ATTEMPT_DELAY;

@@ -18,4 +18,4 @@ pub(crate) use plan::CallPlan;
 pub use plan::{Call, CallMode};
 pub(crate) use sink::CallSink;
 pub(crate) use state::Calls;
-pub(crate) use upload::H2Writer;
+pub(crate) use upload::Writer;

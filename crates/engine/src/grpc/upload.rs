@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use trilane_transport::quic::H3Session;
-use trilane_wire::{FieldList, StreamId, Upload, h2};
+use trilane_connection::{Quic, Stream};
+use trilane_wire::{FieldList, StreamId, Upload};
 
 use super::plan::{CallPlan, write_frame};
 use super::state::{Calls, State};
@@ -21,24 +21,18 @@ pub(crate) trait Writer {
     fn give_up(&mut self, stream: StreamId);
 }
 
-/// An HTTP/2 connection and where it writes.
-pub(crate) struct H2Writer<'a> {
-    pub(crate) codec: &'a mut h2::Connection,
-    pub(crate) out: &'a mut Vec<u8>,
-}
-
-impl Writer for H2Writer<'_> {
+impl Writer for Stream {
     fn write(&mut self, stream: StreamId, bytes: &[u8]) -> usize {
-        self.codec.write(stream, bytes, self.out)
+        Stream::write(self, stream, bytes)
     }
 
     fn finish(&mut self, stream: StreamId) {
         // Neither a length nor trailers were announced: nothing can be missing.
-        let _ = self.codec.finish(stream, &FieldList::new(), self.out);
+        let _ = Stream::finish(self, stream, &FieldList::new());
     }
 
     fn is_open(&self, stream: StreamId) -> bool {
-        self.codec.upload(stream) == Upload::Open
+        self.upload(stream) == Upload::Open
     }
 
     fn give_up(&mut self, _stream: StreamId) {
@@ -46,13 +40,13 @@ impl Writer for H2Writer<'_> {
     }
 }
 
-impl Writer for H3Session {
+impl Writer for Quic {
     fn write(&mut self, stream: StreamId, bytes: &[u8]) -> usize {
-        H3Session::write(self, stream, bytes)
+        Quic::write(self, stream, bytes)
     }
 
     fn finish(&mut self, stream: StreamId) {
-        let _ = H3Session::finish(self, stream, &FieldList::new());
+        let _ = Quic::finish(self, stream, &FieldList::new());
     }
 
     fn is_open(&self, stream: StreamId) -> bool {

@@ -1,17 +1,22 @@
-//! HTTP/1.1 or HTTP/2 on a byte stream.
+//! What speaks HTTP on a byte stream.
 
-use trilane_wire::{ConnectionError, End, FieldList, Refused, Request, StreamId, Upload, h1, h2};
+use trilane_wire::{
+    ConnectionError, End, Events, FieldList, Refused, Request, StreamId, Unfinished, Upload, h1, h2,
+};
 
 use crate::Version;
-use crate::slots::{STREAM_WINDOW, Sink, Slots};
 
-/// What speaks HTTP on a byte stream.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "HTTP/1.1 has the most connections and the shortest turns"
+)]
 pub(crate) enum Codec {
-    H1(Box<h1::Connection>),
+    H1(h1::Connection),
     H2(Box<h2::Connection>),
 }
 
+/// Calls the same method of whichever codec it is.
 macro_rules! each {
     ($codec:expr, $name:ident => $call:expr) => {
         match $codec {
@@ -23,18 +28,10 @@ macro_rules! each {
 
 impl Codec {
     /// A codec for `version`; HTTP/2 writes its preface to `out`.
-    pub(crate) fn new(version: Version, out: &mut Vec<u8>) -> Self {
+    pub(crate) fn new(version: Version, config: &h2::Config, out: &mut Vec<u8>) -> Self {
         match version {
-            Version::H2 => {
-                let config = h2::Config {
-                    stream_window: STREAM_WINDOW,
-                    ..h2::Config::default()
-                };
-                Codec::H2(Box::new(h2::Connection::new(config, out)))
-            }
-            Version::H1 | Version::H3 => {
-                Codec::H1(Box::new(h1::Connection::new(h1::Limits::default())))
-            }
+            Version::H2 => Codec::H2(Box::new(h2::Connection::new(*config, out))),
+            Version::H1 | Version::H3 => Codec::H1(h1::Connection::new(h1::Limits::default())),
         }
     }
 
@@ -45,6 +42,15 @@ impl Codec {
         }
     }
 
+    /// Whether the peer has shown that it speaks the version: with HTTP/2 it has sent SETTINGS.
+    pub(crate) fn is_ready(&self) -> bool {
+        match self {
+            Codec::H1(_) => true,
+            Codec::H2(codec) => codec.peer_settings().received,
+        }
+    }
+
+    #[inline]
     pub(crate) fn capacity(&self) -> usize {
         each!(self, codec => codec.capacity())
     }
@@ -57,6 +63,7 @@ impl Codec {
         each!(self, codec => codec.is_closing())
     }
 
+    #[inline]
     pub(crate) fn has_output(&self) -> bool {
         each!(self, codec => codec.has_output())
     }
@@ -65,7 +72,8 @@ impl Codec {
         each!(self, codec => codec.produce(out));
     }
 
-    pub(crate) fn submit(
+    #[inline]
+    pub(crate) fn send(
         &mut self,
         request: &Request,
         slot: u32,
@@ -74,22 +82,25 @@ impl Codec {
         each!(self, codec => codec.send(request, slot, out))
     }
 
-    pub(crate) fn receive(
+    #[inline]
+    pub(crate) fn receive<E: Events>(
         &mut self,
         bytes: &[u8],
-        slots: &mut Slots,
+        events: &mut E,
         out: &mut Vec<u8>,
     ) -> Result<(), ConnectionError> {
-        each!(self, codec => codec.receive(bytes, &mut Sink(slots), out))
+        each!(self, codec => codec.receive(bytes, events, out))
     }
 
-    pub(crate) fn eof(&mut self, end: End, slots: &mut Slots) {
+    /// The transport has ended: ends or fails what is outstanding.
+    pub(crate) fn eof<E: Events>(&mut self, end: End, events: &mut E) {
         match self {
-            Codec::H1(codec) => codec.eof(end, &mut Sink(slots)),
-            Codec::H2(codec) => codec.eof(&mut Sink(slots)),
+            Codec::H1(codec) => codec.eof(end, events),
+            Codec::H2(codec) => codec.eof(events),
         }
     }
 
+    /// Resets one stream. False where the version has none: the connection has to go.
     pub(crate) fn cancel(&mut self, stream: StreamId, out: &mut Vec<u8>) -> bool {
         match self {
             Codec::H1(_) => false,
@@ -109,8 +120,8 @@ impl Codec {
         stream: StreamId,
         trailers: &FieldList,
         out: &mut Vec<u8>,
-    ) -> bool {
-        each!(self, codec => codec.finish(stream, trailers, out).is_ok())
+    ) -> Result<(), Unfinished> {
+        each!(self, codec => codec.finish(stream, trailers, out))
     }
 
     pub(crate) fn upload(&self, stream: StreamId) -> Upload {
@@ -129,32 +140,10 @@ impl Codec {
         }
     }
 
+    /// Says goodbye: GOAWAY, where the version has it.
     pub(crate) fn close(&mut self, out: &mut Vec<u8>) {
         if let Codec::H2(codec) = self {
             codec.close(out);
         }
-    }
-
-    pub(crate) fn settings(&self) -> Vec<(&'static str, u64)> {
-        let Codec::H2(codec) = self else {
-            return Vec::new();
-        };
-        let peer = codec.peer_settings();
-        if !peer.received {
-            return Vec::new();
-        }
-        let mut known = vec![
-            ("header_table_size", peer.header_table_size.into()),
-            ("initial_window_size", peer.initial_window_size.into()),
-            ("max_frame_size", peer.max_frame_size.into()),
-        ];
-        let optional = [
-            ("max_concurrent_streams", peer.max_concurrent_streams),
-            ("max_header_list_size", peer.max_header_list_size),
-        ];
-        for (name, value) in optional {
-            known.extend(value.map(|value| (name, u64::from(value))));
-        }
-        known
     }
 }

@@ -1,0 +1,401 @@
+//! A connection with its socket: reading, writing, and what its end means to a caller.
+
+use std::cell::RefCell;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::time::Instant;
+
+use rustix::io::Errno;
+use rustix::net::{Shutdown, shutdown};
+use trilane_connection::{Over, Quic, Stream};
+use trilane_socket::{Moved, stream, udp};
+use trilane_transport::quic::{self, ReceiveBuffer};
+use trilane_wire::{ConnectionError, FieldList, Refused, Request, StreamId, Unprocessed, Upload};
+
+use crate::slots::{self, Sink, Slots};
+use crate::{Error, Kind, TlsInfo, Version};
+
+/// What one read of a byte stream takes at most, in bytes.
+const BUFFER: usize = 128 * 1024;
+/// Content of requests is not handed over while more than this waits for the socket, in bytes.
+const OUT_LIMIT: usize = 256 * 1024;
+
+thread_local! {
+    /// Where a thread receives bytes, for all of its connections.
+    static BYTES: RefCell<Box<[u8]>> = RefCell::new(vec![0; BUFFER].into_boxed_slice());
+    /// Where a thread receives datagrams, for all of its connections.
+    static DATAGRAMS: RefCell<ReceiveBuffer> = RefCell::new(ReceiveBuffer::new());
+    /// Where a thread puts datagrams together.
+    static SENT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The file descriptor, which outlives every wait for it.
+#[derive(Debug)]
+pub(crate) enum Socket {
+    Stream(OwnedFd),
+    Datagram(udp::Socket),
+    /// The caller carries the bytes.
+    Memory,
+}
+
+impl Socket {
+    pub(crate) fn fd(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Socket::Stream(fd) => Some(fd.as_fd()),
+            Socket::Datagram(socket) => Some(socket.as_fd()),
+            Socket::Memory => None,
+        }
+    }
+
+    pub(crate) fn raw(&self) -> Option<RawFd> {
+        self.fd().map(|fd| fd.as_raw_fd())
+    }
+}
+
+/// How a turn of reading ended.
+#[derive(Debug)]
+pub(crate) enum Turn {
+    /// The socket has no more now.
+    Drained,
+    /// There may be more.
+    More,
+    /// The connection is over; what was outstanding has been told.
+    Over(Error),
+}
+
+/// The state machine of one connection.
+#[derive(Debug)]
+pub(crate) enum Link {
+    Stream(Box<Stream>),
+    Quic(Box<Quic>),
+}
+
+/// Calls the same method of whichever connection it is.
+macro_rules! each {
+    ($link:expr, $name:ident => $call:expr) => {
+        match $link {
+            Link::Stream($name) => $call,
+            Link::Quic($name) => $call,
+        }
+    };
+}
+
+impl Link {
+    pub(crate) fn version(&self) -> Version {
+        match self {
+            Link::Stream(stream) => stream.version().unwrap_or(Version::H1),
+            Link::Quic(_) => Version::H3,
+        }
+    }
+
+    /// How many more requests it takes now.
+    pub(crate) fn capacity(&self) -> usize {
+        each!(self, link => link.capacity())
+    }
+
+    /// Requests sent and not yet ended.
+    pub(crate) fn outstanding(&self) -> usize {
+        each!(self, link => link.outstanding())
+    }
+
+    /// Whether it takes no more requests, now or later.
+    pub(crate) fn is_closing(&self) -> bool {
+        each!(self, link => link.is_closing())
+    }
+
+    pub(crate) fn submit(&mut self, request: &Request, slot: u32) -> Result<StreamId, Refused> {
+        each!(self, link => link.send(request, slot))
+    }
+
+    /// Resets one request. False where its version has no way to: the connection has to go.
+    pub(crate) fn cancel(&mut self, stream: StreamId) -> bool {
+        match self {
+            Link::Stream(link) => link.cancel(stream),
+            Link::Quic(link) => {
+                link.cancel(stream);
+                true
+            }
+        }
+    }
+
+    /// Takes content of a request, as much as may be sent now.
+    pub(crate) fn write(&mut self, stream: StreamId, bytes: &[u8]) -> usize {
+        each!(self, link => link.write(stream, bytes))
+    }
+
+    /// Ends the content of a request. False where less than announced was written.
+    pub(crate) fn finish(&mut self, stream: StreamId, trailers: &FieldList) -> bool {
+        each!(self, link => link.finish(stream, trailers).is_ok())
+    }
+
+    /// Whether the peer still takes content of a request.
+    pub(crate) fn upload(&self, stream: StreamId) -> Upload {
+        each!(self, link => link.upload(stream))
+    }
+
+    /// Stops the peer from sending more of one response than it has been granted.
+    pub(crate) fn pause(&mut self, stream: StreamId) {
+        each!(self, link => link.pause(stream));
+    }
+
+    /// Lets it send again.
+    pub(crate) fn resume(&mut self, stream: StreamId, slots: &mut Slots) {
+        match self {
+            Link::Stream(link) => link.resume(stream),
+            Link::Quic(link) => link.resume(Instant::now(), stream, &mut Sink(slots)),
+        }
+    }
+
+    /// Whether reading makes sense: an HTTP/1.1 response that nobody takes is left in the socket.
+    pub(crate) fn may_read(&self) -> bool {
+        match self {
+            Link::Stream(link) => link.may_read(),
+            Link::Quic(_) => true,
+        }
+    }
+
+    /// Whether something is left that the socket did not take.
+    pub(crate) fn has_unsent(&self) -> bool {
+        each!(self, link => link.has_output())
+    }
+
+    /// Bytes of requests that wait to leave.
+    pub(crate) fn gathered(&self) -> usize {
+        each!(self, link => link.gathered())
+    }
+
+    /// Whether more content may be handed over without filling memory.
+    pub(crate) fn has_room(&self) -> bool {
+        match self {
+            Link::Stream(link) => link.gathered() < OUT_LIMIT,
+            Link::Quic(link) => !link.is_blocked(),
+        }
+    }
+
+    /// Writes what there is as far as the socket takes it.
+    pub(crate) fn flush(&mut self, socket: &Socket, slots: &mut Slots) {
+        let moved = &mut Moved::default();
+        match (self, socket) {
+            (Link::Stream(link), Socket::Stream(fd)) => {
+                // A session that has failed cannot seal; reading tells why.
+                stream::flush(fd, link, moved).map_or_else(|_| link.broke(), |_| ());
+            }
+            (Link::Quic(link), Socket::Datagram(socket)) => {
+                let now = Instant::now();
+                if SENT.with_borrow_mut(|scratch| socket.flush(link, now, scratch, moved)) {
+                    link.unreachable(now, &mut Sink(slots));
+                }
+            }
+            _ => (),
+        }
+    }
+
+    /// Reads once.
+    pub(crate) fn read(&mut self, socket: &Socket, slots: &mut Slots) -> Turn {
+        match (self, socket) {
+            (Link::Stream(link), Socket::Stream(fd)) => {
+                BYTES.with_borrow_mut(|buffer| read_stream(link, fd, buffer, slots))
+            }
+            (Link::Quic(link), Socket::Datagram(socket)) => {
+                DATAGRAMS.with_borrow_mut(|buffer| read_datagrams(link, socket, buffer, slots))
+            }
+            _ => Turn::Drained,
+        }
+    }
+
+    /// When [`Self::handle_timeout`] has to be called, whatever else happens.
+    pub(crate) fn timeout(&mut self) -> Option<Instant> {
+        match self {
+            Link::Stream(_) => None,
+            Link::Quic(link) => link.timeout(),
+        }
+    }
+
+    /// The time of [`Self::timeout`] has come.
+    pub(crate) fn handle_timeout(&mut self, now: Instant, slots: &mut Slots) -> Turn {
+        match self {
+            Link::Stream(_) => Turn::Drained,
+            Link::Quic(link) => {
+                link.handle_timeout(now, &mut Sink(slots));
+                unless_lost(link, Turn::Drained)
+            }
+        }
+    }
+
+    /// Says goodbye; nothing more is sent or reported.
+    pub(crate) fn close(&mut self, socket: &Socket) {
+        match self {
+            Link::Stream(link) => link.close(),
+            Link::Quic(link) => link.close(Instant::now()),
+        }
+        self.flush(socket, &mut Slots::default());
+        if let (Link::Stream(link), Socket::Stream(fd)) = (self, socket) {
+            link.broke();
+            // Wakes who polls it. A socket that is not connected any more needs no shutting down.
+            let _ = shutdown(fd, Shutdown::Both);
+        }
+    }
+
+    /// The peer's limits, as far as they are known.
+    pub(crate) fn settings(&self) -> Vec<(&'static str, u64)> {
+        match self {
+            Link::Stream(link) => h2_settings(link),
+            Link::Quic(link) => h3_settings(link),
+        }
+    }
+
+    /// The agreement of TLS, with the server's certificates.
+    pub(crate) fn tls(&self) -> Option<TlsInfo> {
+        let (info, certificates) = match self {
+            Link::Stream(link) => (link.tls_info()?, link.certificates()),
+            Link::Quic(link) => (link.quic().tls()?, link.quic().certificates()),
+        };
+        Some(TlsInfo {
+            certificates,
+            ..TlsInfo::from(info)
+        })
+    }
+}
+
+fn read_stream(link: &mut Stream, fd: &OwnedFd, buffer: &mut [u8], slots: &mut Slots) -> Turn {
+    let kept = link.restore(buffer);
+    let end = match stream::receive(fd, &mut buffer[kept..], &mut Moved::default()) {
+        stream::Received::Bytes(length) => kept + length,
+        stream::Received::Nothing => return Turn::Drained,
+        stream::Received::End => return Turn::Over(eof(link, None, slots)),
+        stream::Received::Failed(error) => return Turn::Over(eof(link, Some(error), slots)),
+    };
+    let received = link.receive(Instant::now(), &mut buffer[..end], &mut Sink(slots));
+    let over = match received {
+        Ok(_) if link.peer_closed() => None,
+        Ok(_) if end == buffer.len() => return Turn::More,
+        Ok(_) => return Turn::Drained,
+        Err(over) => Some(failure(over, None)),
+    };
+    // What the protocol asks for at the end.
+    let _ = stream::flush(fd, link, &mut Moved::default());
+    Turn::Over(over.unwrap_or_else(|| eof(link, None, slots)))
+}
+
+fn read_datagrams(
+    link: &mut Quic,
+    socket: &udp::Socket,
+    buffer: &mut ReceiveBuffer,
+    slots: &mut Slots,
+) -> Turn {
+    match socket.receive(buffer, &mut Moved::default()) {
+        udp::Received::Batch(batch) => {
+            link.receive(Instant::now(), batch, &mut Sink(slots));
+            unless_lost(link, Turn::More)
+        }
+        udp::Received::Nothing => unless_lost(link, Turn::Drained),
+        udp::Received::Unreachable => {
+            link.unreachable(Instant::now(), &mut Sink(slots));
+            unless_lost(link, Turn::More)
+        }
+        udp::Received::Failed(error) => {
+            let message = format!("receiving from {} over UDP failed: {error}", link.peer());
+            Turn::Over(Error::new(Kind::Closed, message))
+        }
+    }
+}
+
+/// `otherwise`, unless the connection has ended.
+fn unless_lost(link: &Quic, otherwise: Turn) -> Turn {
+    match link.error() {
+        None => otherwise,
+        Some(error) => Turn::Over(quic_failure(error)),
+    }
+}
+
+/// The peer has ended its direction, or the socket failed.
+pub(crate) fn eof(link: &mut Stream, cause: Option<Errno>, slots: &mut Slots) -> Error {
+    failure(link.eof(cause.is_some(), &mut Sink(slots)), cause)
+}
+
+/// What the end of a connection means to a caller; `cause` is the socket's.
+pub(crate) fn failure(over: Over, cause: Option<Errno>) -> Error {
+    match over {
+        Over::Protocol(error) => connection_error(error),
+        Over::Tls(error) => crate::tls::failure(&error.0),
+        Over::Version(version) => {
+            let message = format!("the server agreed on {} alone", version.name());
+            Error::new(Kind::Version, message)
+        }
+        Over::Tunnel(status, reason) => Error {
+            code: status.map(u64::from),
+            ..Error::new(Kind::Proxy, reason)
+        },
+        Over::Ended(_) | Over::Early(_) => match cause {
+            None => Error::new(Kind::Closed, "the server closed the connection"),
+            Some(Errno::CONNRESET | Errno::PIPE) => {
+                Error::new(Kind::Reset, "the server reset the connection")
+            }
+            Some(error) => Error::new(Kind::Closed, format!("the connection failed: {error}")),
+        },
+    }
+}
+
+fn connection_error(error: ConnectionError) -> Error {
+    Error {
+        kind: slots::kind(error.kind),
+        message: error.to_string(),
+        stream_id: None,
+        code: Some(error.code).filter(|&code| code != 0),
+        unprocessed: Unprocessed::Unknown,
+    }
+}
+
+pub(crate) fn quic_failure(error: &quic::Error) -> Error {
+    let kind = match error.kind {
+        quic::ErrorKind::Options => Kind::Connect,
+        quic::ErrorKind::HandshakeTimeout => Kind::ConnectTimeout,
+        quic::ErrorKind::Refused => Kind::Refused,
+        quic::ErrorKind::Tls => return crate::tls::failure(&error.reason),
+        quic::ErrorKind::Version => Kind::Version,
+        quic::ErrorKind::IdleTimeout | quic::ErrorKind::Closed => Kind::Closed,
+        quic::ErrorKind::Reset => Kind::Reset,
+        quic::ErrorKind::Protocol => Kind::Protocol,
+        quic::ErrorKind::Limit => Kind::Limit,
+    };
+    Error {
+        code: error.code,
+        ..Error::new(kind, error.to_string())
+    }
+}
+
+fn h2_settings(link: &Stream) -> Vec<(&'static str, u64)> {
+    let Some(peer) = link.h2().map(|h2| h2.peer_settings()) else {
+        return Vec::new();
+    };
+    if !peer.received {
+        return Vec::new();
+    }
+    let mut known = vec![
+        ("header_table_size", peer.header_table_size.into()),
+        ("initial_window_size", peer.initial_window_size.into()),
+        ("max_frame_size", peer.max_frame_size.into()),
+    ];
+    let optional = [
+        ("max_concurrent_streams", peer.max_concurrent_streams),
+        ("max_header_list_size", peer.max_header_list_size),
+    ];
+    for (name, value) in optional {
+        known.extend(value.map(|value| (name, u64::from(value))));
+    }
+    known
+}
+
+fn h3_settings(link: &Quic) -> Vec<(&'static str, u64)> {
+    let Some(peer) = link.peer_settings() else {
+        return Vec::new();
+    };
+    let mut known = vec![
+        ("qpack_max_table_capacity", peer.qpack_max_table_capacity),
+        ("qpack_blocked_streams", peer.qpack_blocked_streams),
+    ];
+    known.extend(
+        peer.max_field_section_size
+            .map(|value| ("max_field_section_size", value)),
+    );
+    known
+}

@@ -1,0 +1,482 @@
+//! A connection over a byte stream: a proxy's tunnel, TLS, then HTTP/1.1 or HTTP/2.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use trilane_transport::tls;
+use trilane_wire::{End, Events, FieldList, Refused, Request, StreamId, Unfinished, Upload, h2};
+
+use crate::Version;
+use crate::codec::Codec;
+use crate::phase::{Over, Phase, Progress, StreamConfig, TlsConfig};
+use crate::queue::SendQueue;
+use crate::tunnel::Asking;
+
+/// Nothing more is read from a peer that leaves more than this unread, in bytes: every frame of
+/// HTTP/2 may ask for an answer.
+const WAITING_LIMIT: usize = 1 << 20;
+
+/// One connection over a byte stream.
+#[derive(Debug)]
+pub struct Stream {
+    config: Arc<StreamConfig>,
+    phase: Phase,
+    /// When the phase began.
+    since: Instant,
+    asking: Option<Box<Asking>>,
+    tls: Option<Box<tls::Session>>,
+    codec: Option<Codec>,
+    /// What the codec has written and TLS has not sealed. Empty without TLS.
+    plain: SendQueue,
+    /// What goes to the peer.
+    queue: SendQueue,
+    /// HTTP/1.1: whether the reader of the response is behind.
+    paused: bool,
+    /// Whether the byte stream takes nothing any more.
+    broken: bool,
+}
+
+impl Stream {
+    /// A connection whose byte stream is being made.
+    pub fn new(config: Arc<StreamConfig>, now: Instant) -> Self {
+        Self {
+            config,
+            phase: Phase::Connecting,
+            since: now,
+            asking: None,
+            tls: None,
+            codec: None,
+            plain: SendQueue::default(),
+            queue: SendQueue::default(),
+            paused: false,
+            broken: false,
+        }
+    }
+
+    /// The byte stream is there.
+    pub fn connected(&mut self, now: Instant) -> Result<Progress, Over> {
+        self.since = now;
+        let Some(tunnel) = &self.config.tunnel else {
+            return self.greet(now);
+        };
+        let asking = Asking::new(tunnel, self.queue.tail())
+            .map_err(|refused| Over::Tunnel(None, refused.to_string()))?;
+        self.asking = Some(Box::new(asking));
+        self.phase = Phase::Tunnelling;
+        Ok(Progress::Same)
+    }
+
+    /// The way to the origin is free: TLS begins, or HTTP.
+    fn greet(&mut self, now: Instant) -> Result<Progress, Over> {
+        self.since = now;
+        let Some(TlsConfig {
+            config,
+            server_name,
+        }) = &self.config.tls
+        else {
+            let version = self.config.versions.first().copied();
+            self.open(version.unwrap_or(Version::H1), now);
+            return Ok(Progress::Opened);
+        };
+        self.phase = Phase::Handshaking;
+        let mut session = tls::Session::new(config, server_name).map_err(Over::Tls)?;
+        session.start(self.queue.tail()).map_err(Over::Tls)?;
+        self.tls = Some(Box::new(session));
+        Ok(Progress::Same)
+    }
+
+    fn open(&mut self, version: Version, now: Instant) {
+        self.phase = Phase::Open;
+        self.since = now;
+        let out = match self.tls {
+            Some(_) => self.plain.tail(),
+            None => self.queue.tail(),
+        };
+        self.codec = Some(Codec::new(version, &self.config.h2, out));
+    }
+
+    /// Takes what came from the peer; TLS decrypts it in place. Begin with what [`Self::restore`]
+    /// left in the buffer.
+    #[inline]
+    pub fn receive<E: Events>(
+        &mut self,
+        now: Instant,
+        bytes: &mut [u8],
+        events: &mut E,
+    ) -> Result<Progress, Over> {
+        if self.tls.is_some() {
+            return self.unseal(now, bytes, events);
+        }
+        let out = self.queue.tail();
+        if let Some(codec) = &mut self.codec {
+            codec.receive(bytes, events, out).map_err(Over::Protocol)?;
+            return Ok(Progress::Same);
+        }
+        let Some(asking) = &mut self.asking else {
+            return Ok(Progress::Same);
+        };
+        match asking.receive(bytes, out) {
+            Ok(false) => Ok(Progress::Same),
+            Ok(true) => {
+                self.asking = None;
+                self.greet(now)
+            }
+            Err((status, reason)) => Err(Over::Tunnel(status, reason)),
+        }
+    }
+
+    fn unseal<E: Events>(
+        &mut self,
+        now: Instant,
+        bytes: &mut [u8],
+        events: &mut E,
+    ) -> Result<Progress, Over> {
+        let Self {
+            tls: Some(session),
+            codec,
+            plain,
+            queue,
+            ..
+        } = self
+        else {
+            return Ok(Progress::Same);
+        };
+        let mut result = Ok(());
+        // A server may send its SETTINGS behind its Finished, before ALPN is known here.
+        let mut early = Vec::new();
+        session
+            .receive(
+                bytes,
+                |plaintext| match codec {
+                    Some(codec) if result.is_ok() => {
+                        result = codec.receive(plaintext, events, plain.tail());
+                    }
+                    Some(_) => (),
+                    None => early.extend_from_slice(plaintext),
+                },
+                queue.tail(),
+            )
+            .map_err(Over::Tls)?;
+        if session.peer_closed() && !session.is_handshaking() {
+            // The peer's direction has ended (RFC 8446 §6.1). Some peers keep the socket until they
+            // have our close_notify as well.
+            self.seal()?;
+            if let Some(session) = &mut self.tls {
+                session.close(self.queue.tail());
+            }
+        }
+        result.map_err(Over::Protocol)?;
+        if self.phase == Phase::Open || self.is_handshaking() {
+            return Ok(Progress::Same);
+        }
+        let version = self.agreed()?;
+        self.open(version, now);
+        if let Some(codec) = self.codec.as_mut().filter(|_| !early.is_empty()) {
+            codec
+                .receive(&early, events, self.plain.tail())
+                .map_err(Over::Protocol)?;
+        }
+        Ok(Progress::Opened)
+    }
+
+    fn is_handshaking(&self) -> bool {
+        self.tls
+            .as_ref()
+            .is_some_and(|session| session.is_handshaking())
+    }
+
+    /// The version that ALPN chose; HTTP/1.1 where it chose none (RFC 7301 §3.2).
+    fn agreed(&self) -> Result<Version, Over> {
+        let info = self.tls_info().unwrap_or_default();
+        let version = match &info.alpn[..] {
+            b"h2" => Version::H2,
+            _ => Version::H1,
+        };
+        if self.config.versions.contains(&version) {
+            Ok(version)
+        } else {
+            Err(Over::Version(version))
+        }
+    }
+
+    /// The peer has ended its direction, or the byte stream has failed: what is outstanding ends or
+    /// fails with it.
+    pub fn eof<E: Events>(&mut self, failed: bool, events: &mut E) -> Over {
+        self.broken = true;
+        match self.phase {
+            Phase::Open => {
+                let end = tls::end_of_stream(self.tls.as_deref(), failed);
+                self.abandon(end, events);
+                Over::Ended(end)
+            }
+            Phase::Handshaking if !failed => match self.tls.as_ref().map(|tls| tls.eof()) {
+                Some(Err(error)) => Over::Tls(error),
+                _ => Over::Early(Phase::Handshaking),
+            },
+            phase => Over::Early(phase),
+        }
+    }
+
+    /// Ends or fails what is outstanding, as at this end of the byte stream.
+    pub fn abandon<E: Events>(&mut self, end: End, events: &mut E) {
+        if let Some(codec) = &mut self.codec {
+            codec.eof(end, events);
+        }
+    }
+
+    /// Copies the TLS record that the last [`Self::receive`] found cut to the front of `buffer`, and
+    /// says how many bytes it has: read behind it, and receive the whole.
+    #[inline]
+    pub fn restore(&mut self, buffer: &mut [u8]) -> usize {
+        self.tls
+            .as_mut()
+            .map_or(0, |session| session.restore(buffer))
+    }
+
+    /// What goes to the peer next; empty when nothing does now. Tell [`Self::sent`] how much went.
+    #[inline]
+    pub fn transmit(&mut self) -> Result<&[u8], Over> {
+        if self.queue.is_empty() {
+            if self.plain.is_empty() {
+                self.produce();
+            }
+            self.seal()?;
+        }
+        Ok(self.queue.waiting())
+    }
+
+    /// The first `count` bytes of [`Self::transmit`] have gone.
+    #[inline]
+    pub fn sent(&mut self, count: usize) {
+        self.queue.advance(count);
+    }
+
+    /// The byte stream takes nothing any more. What waits is dropped, and nothing is added; a response
+    /// may have come all the same, and reading tells how the connection ended.
+    pub fn broke(&mut self) {
+        self.broken = true;
+        self.queue.clear();
+        self.plain.clear();
+    }
+
+    /// Has the codec write more of pending content.
+    #[inline]
+    pub fn produce(&mut self) {
+        if let Some(codec) = self.codec.as_mut().filter(|codec| codec.has_output()) {
+            let out = match self.tls {
+                Some(_) => self.plain.tail(),
+                None => self.queue.tail(),
+            };
+            codec.produce(out);
+        }
+    }
+
+    /// Moves what the codec has written through TLS.
+    fn seal(&mut self) -> Result<(), Over> {
+        if self.broken {
+            self.plain.clear();
+            self.queue.clear();
+        }
+        let Some(session) = self.tls.as_mut().filter(|_| !self.plain.is_empty()) else {
+            return Ok(());
+        };
+        let sealed = session.send(self.plain.waiting(), self.queue.tail());
+        self.plain.clear();
+        sealed.map_err(Over::Tls)
+    }
+
+    /// Says goodbye: GOAWAY and close_notify, where there are such.
+    pub fn close(&mut self) {
+        let Self {
+            tls, codec, plain, ..
+        } = self;
+        if let Some(codec) = codec {
+            let out = match tls {
+                Some(_) => plain.tail(),
+                None => self.queue.tail(),
+            };
+            codec.close(out);
+        }
+        // Nobody waits for a session that cannot seal.
+        let _ = self.seal();
+        if let Some(session) = &mut self.tls {
+            session.close(self.queue.tail());
+        }
+    }
+
+    /// How far the connection has come.
+    #[inline]
+    pub fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// When the present phase began.
+    pub fn since(&self) -> Instant {
+        self.since
+    }
+
+    /// When the present phase will have taken too long.
+    pub fn deadline(&self) -> Option<Instant> {
+        let timeout = self.config.phase_timeout?;
+        (self.phase != Phase::Open).then(|| self.since + timeout)
+    }
+
+    /// The version that is spoken, once one is.
+    pub fn version(&self) -> Option<Version> {
+        self.codec.as_ref().map(Codec::version)
+    }
+
+    /// Whether the peer has shown that it speaks the version: with HTTP/2 it has sent SETTINGS.
+    pub fn is_ready(&self) -> bool {
+        self.codec.as_ref().is_some_and(Codec::is_ready)
+    }
+
+    /// What TLS agreed on, once it has.
+    pub fn tls_info(&self) -> Option<tls::Info> {
+        self.tls.as_ref()?.info()
+    }
+
+    /// The server's certificates in DER, its own first; empty without TLS.
+    pub fn certificates(&self) -> Vec<Vec<u8>> {
+        self.tls
+            .as_ref()
+            .map_or_else(Vec::new, |session| session.certificates())
+    }
+
+    /// Whether TLS is spoken.
+    pub fn is_sealed(&self) -> bool {
+        self.tls.is_some()
+    }
+
+    /// The HTTP/2 connection, where that is spoken.
+    #[inline]
+    pub fn h2(&self) -> Option<&h2::Connection> {
+        match &self.codec {
+            Some(Codec::H2(codec)) => Some(codec),
+            _ => None,
+        }
+    }
+
+    /// How many more requests [`Self::send`] takes now, as far as the version says.
+    #[inline]
+    pub fn capacity(&self) -> usize {
+        match &self.codec {
+            Some(codec) if !self.broken => codec.capacity(),
+            _ => 0,
+        }
+    }
+
+    /// Requests sent and not yet ended.
+    #[inline]
+    pub fn outstanding(&self) -> usize {
+        self.codec.as_ref().map_or(0, Codec::outstanding)
+    }
+
+    /// Whether the connection takes no more requests, now or later.
+    pub fn is_closing(&self) -> bool {
+        self.broken || self.codec.as_ref().is_some_and(Codec::is_closing)
+    }
+
+    /// Whether the peer has ended its direction by close_notify. It may keep the socket open.
+    #[inline]
+    pub fn peer_closed(&self) -> bool {
+        self.tls
+            .as_ref()
+            .is_some_and(|session| session.peer_closed())
+    }
+
+    /// Whether nothing more can happen: it takes no more requests, and none is outstanding.
+    #[inline]
+    pub fn is_finished(&self) -> bool {
+        let done = |codec: &Codec| codec.is_closing() && codec.outstanding() == 0;
+        self.codec.as_ref().is_some_and(done) || self.peer_closed()
+    }
+
+    /// Whether reading makes sense: what nobody takes is left in the socket.
+    #[inline]
+    pub fn may_read(&self) -> bool {
+        !self.paused && self.queue.len() <= WAITING_LIMIT
+    }
+
+    /// Whether [`Self::transmit`] has something, now.
+    #[inline]
+    pub fn has_output(&self) -> bool {
+        !self.broken && (self.gathered() > 0 || self.codec.as_ref().is_some_and(Codec::has_output))
+    }
+
+    /// Bytes that have been written and have not gone.
+    #[inline]
+    pub fn gathered(&self) -> usize {
+        self.queue.len() + self.plain.len()
+    }
+
+    /// Sends a request, whose stream carries `slot`.
+    #[inline]
+    pub fn send(&mut self, request: &Request, slot: u32) -> Result<StreamId, Refused> {
+        if self.broken {
+            return Err(Refused::Draining);
+        }
+        self.paused = false;
+        let Some(codec) = &mut self.codec else {
+            return Err(Refused::Full);
+        };
+        let out = match self.tls {
+            Some(_) => self.plain.tail(),
+            None => self.queue.tail(),
+        };
+        codec.send(request, slot, out)
+    }
+
+    /// Resets one request. False where its version has no way to: the connection has to go.
+    pub fn cancel(&mut self, stream: StreamId) -> bool {
+        self.with_codec(false, |codec, out| codec.cancel(stream, out))
+    }
+
+    /// Takes streamed content, as much as may be sent now, and says how much.
+    pub fn write(&mut self, stream: StreamId, bytes: &[u8]) -> usize {
+        self.with_codec(0, |codec, out| codec.write(stream, bytes, out))
+    }
+
+    /// Ends streamed content.
+    pub fn finish(&mut self, stream: StreamId, trailers: &FieldList) -> Result<(), Unfinished> {
+        self.with_codec(Ok(()), |codec, out| codec.finish(stream, trailers, out))
+    }
+
+    /// Whether the peer still takes content of a request.
+    pub fn upload(&self, stream: StreamId) -> Upload {
+        self.codec
+            .as_ref()
+            .map_or(Upload::Stopped, |codec| codec.upload(stream))
+    }
+
+    /// Stops the peer from sending more of one response than it has been granted.
+    pub fn pause(&mut self, stream: StreamId) {
+        match &mut self.codec {
+            Some(Codec::H1(_)) => self.paused = true,
+            Some(codec) => codec.pause(stream),
+            None => (),
+        }
+    }
+
+    /// Lets it send again.
+    pub fn resume(&mut self, stream: StreamId) {
+        self.paused = false;
+        self.with_codec((), |codec, out| codec.resume(stream, out));
+    }
+
+    /// Calls the codec with the place where it writes; `otherwise` before HTTP is spoken.
+    fn with_codec<T>(
+        &mut self,
+        otherwise: T,
+        call: impl FnOnce(&mut Codec, &mut Vec<u8>) -> T,
+    ) -> T {
+        let out = match self.tls {
+            Some(_) => self.plain.tail(),
+            None => self.queue.tail(),
+        };
+        match &mut self.codec {
+            Some(codec) => call(codec, out),
+            None => otherwise,
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! Sending requests on a connection while the schedule, a slot and the connection allow.
+
+use trilane_connection::{Quic, Stream, Version};
+use trilane_wire::{Refused, Request, StreamId};
+
+use crate::context::Context;
+use crate::grpc::Writer;
+use crate::streams::Streams;
+
+/// Requests are added to what is sent at once up to here, in bytes.
+const WRITE_BATCH: usize = 64 * 1024;
+
+/// The bytes of a request's field section, as far as they are known when it is sent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Encoded {
+    /// On the wire; those of HTTP/3 are counted by its connection.
+    pub(crate) encoded: u64,
+    pub(crate) decoded: u64,
+}
+
+/// A connection, as far as it takes requests.
+pub(crate) trait Channel: Writer {
+    /// How many more requests it takes now.
+    fn capacity(&self) -> usize;
+    /// Bytes that wait to be sent.
+    fn gathered(&self) -> usize;
+    /// The largest field section that the peer accepts, in bytes, where it told one.
+    fn largest_section(&self) -> Option<u64>;
+    /// Sends a request.
+    fn send(&mut self, request: &Request, slot: u32) -> Result<(StreamId, Encoded), Refused>;
+}
+
+impl Channel for Stream {
+    #[inline]
+    fn capacity(&self) -> usize {
+        Stream::capacity(self)
+    }
+
+    #[inline]
+    fn gathered(&self) -> usize {
+        Stream::gathered(self)
+    }
+
+    #[inline]
+    fn largest_section(&self) -> Option<u64> {
+        self.h2()?
+            .peer_settings()
+            .max_header_list_size
+            .map(u64::from)
+    }
+
+    #[inline]
+    fn send(&mut self, request: &Request, slot: u32) -> Result<(StreamId, Encoded), Refused> {
+        if self.version() == Some(Version::H1) {
+            let bytes = request.h1_head().len() as u64;
+            let encoded = Encoded {
+                encoded: bytes,
+                decoded: bytes,
+            };
+            return Stream::send(self, request, slot).map(|id| (id, encoded));
+        }
+        let sent = |stream: &Self| stream.h2().map_or(0, |h2| h2.sent_field_bytes());
+        let before = sent(self);
+        let id = Stream::send(self, request, slot)?;
+        let encoded = Encoded {
+            encoded: sent(self) - before,
+            decoded: request.decoded_bytes() as u64,
+        };
+        Ok((id, encoded))
+    }
+}
+
+impl Channel for Quic {
+    fn capacity(&self) -> usize {
+        Quic::capacity(self)
+    }
+
+    fn gathered(&self) -> usize {
+        Quic::gathered(self)
+    }
+
+    fn largest_section(&self) -> Option<u64> {
+        self.h3()?.peer_settings().max_field_section_size
+    }
+
+    fn send(&mut self, request: &Request, slot: u32) -> Result<(StreamId, Encoded), Refused> {
+        let encoded = Encoded {
+            encoded: 0,
+            decoded: request.decoded_bytes() as u64,
+        };
+        Quic::send(self, request, slot).map(|id| (id, encoded))
+    }
+}
+
+/// Sends requests, and what calls in flight have to write. True when only the size of what is sent
+/// at once ended it.
+pub(crate) fn refill(
+    channel: &mut impl Channel,
+    now: u64,
+    streams: &mut Streams,
+    context: &mut Context<'_>,
+) -> bool {
+    let more = send_requests(channel, now, streams, context);
+    if let Some(plan) = &context.plan.call {
+        let recorder = &mut context.tally.recorder;
+        streams.calls.advance(plan, channel, recorder, now);
+    }
+    more
+}
+
+fn send_requests(
+    channel: &mut impl Channel,
+    now: u64,
+    streams: &mut Streams,
+    context: &mut Context<'_>,
+) -> bool {
+    // One that fits ends each round of refusals below: they are no endless loop.
+    if context.plan.misfit(channel.largest_section()).is_some() {
+        return false;
+    }
+    while channel.gathered() < WRITE_BATCH {
+        let room = channel.capacity() > 0;
+        let Some(slot) = streams.next_slot().filter(|_| room) else {
+            return false;
+        };
+        let Some(pending) = context.next_request(now) else {
+            return false;
+        };
+        let request = &context.plan.prepared[pending.request as usize];
+        match channel.send(request, slot) {
+            Ok((id, Encoded { encoded, decoded })) => {
+                context.count_start(pending, now);
+                streams.open(id, pending, now);
+                context.open_call(id, streams, now);
+                let traffic = &mut context.tally.recorder.traffic;
+                traffic.fields_sent_encoded += encoded;
+                traffic.fields_sent_decoded += decoded;
+                traffic.body_sent += request.body().len() as u64;
+            }
+            Err(refused) if context.refused(pending, refused, now) => (),
+            Err(_) => return false,
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Instant;
+
+    use super::*;
+    use crate::context::Clock;
+    use crate::failure::Kind;
+    use crate::options::{Options, Version};
+    use crate::plan::{Plan, Transport};
+    use crate::record::Recorder;
+    use crate::schedule::Schedule;
+    use crate::streams::{Sink, Tally};
+
+    const NOW: u64 = 1_000_000;
+
+    /// SETTINGS that accept field sections up to `limit` bytes.
+    fn settings(limit: u32) -> Vec<u8> {
+        let mut frame = vec![0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 6];
+        frame.extend_from_slice(&limit.to_be_bytes());
+        frame
+    }
+
+    /// A plan of ten requests that take turns between `paths`, on four streams of one connection.
+    fn plan(paths: &[&str]) -> Plan {
+        Plan::new(&Options {
+            urls: paths.iter().map(|path| format!("http://a{path}")).collect(),
+            version: Some(Version::H2c),
+            connections: 1,
+            streams: 4,
+            requests: Some(10),
+            ..Options::default()
+        })
+        .unwrap()
+    }
+
+    fn context(plan: &Plan) -> Context<'_> {
+        let tally = Tally::new(plan, Recorder::new(false));
+        let mut schedule = Schedule::new(plan, 0);
+        schedule.begin(0);
+        Context::new(plan, Clock(Instant::now()), tally, schedule)
+    }
+
+    /// A connection whose peer has sent `settings`.
+    fn connection(settings: &[u8], streams: &mut Streams, context: &mut Context<'_>) -> Stream {
+        let Transport::Stream(config) = &context.plan.transport else {
+            panic!("HTTP/2 is spoken on a byte stream")
+        };
+        let now = Instant::now();
+        let mut stream = Stream::new(Arc::clone(config), now);
+        stream.connected(now).unwrap();
+        give(&mut stream, settings, streams, context);
+        stream
+    }
+
+    /// The peer sends `bytes`.
+    fn give(stream: &mut Stream, bytes: &[u8], streams: &mut Streams, context: &mut Context<'_>) {
+        let mut sink = Sink::<true> {
+            now: NOW,
+            streams,
+            tally: &mut context.tally,
+            cause: None,
+        };
+        stream
+            .receive(Instant::now(), &mut bytes.to_vec(), &mut sink)
+            .unwrap();
+        while let bytes @ [_, ..] = stream.transmit().unwrap() {
+            let length = bytes.len();
+            stream.sent(length);
+        }
+    }
+
+    #[test]
+    fn a_peer_that_accepts_none_of_the_requests_is_sent_none() {
+        let plan = plan(&["/", "/longer"]);
+        let smallest = plan.prepared[0].section_size();
+        let (mut streams, mut context) = (Streams::new(&plan), context(&plan));
+        let limit = smallest as u32 - 1;
+        let mut stream = connection(&settings(limit), &mut streams, &mut context);
+        let more = refill(&mut stream, NOW, &mut streams, &mut context);
+        assert!(!more, "nothing would end a loop of refusals");
+        assert!(!context.schedule.is_exhausted());
+        assert_eq!(context.tally.recorder.started, 0);
+        let refused = Refused::TooLarge {
+            size: smallest,
+            limit: limit.into(),
+        };
+        assert_eq!(plan.misfit(stream.largest_section()), Some(refused));
+    }
+
+    #[test]
+    fn requests_that_are_too_large_fail_and_hold_up_no_other() {
+        let plan = plan(&["/", "/longer"]);
+        let [smaller, larger] = &plan.prepared[..] else {
+            panic!("two requests")
+        };
+        let (mut streams, mut context) = (Streams::new(&plan), context(&plan));
+        let limit = smaller.section_size() as u32;
+        let mut stream = connection(&settings(limit), &mut streams, &mut context);
+        assert_eq!(plan.misfit(stream.largest_section()), None);
+        assert!(!refill(&mut stream, NOW, &mut streams, &mut context));
+        assert_eq!(streams.in_flight(), 4);
+        let recorder = &context.tally.recorder;
+        // Between the four that were sent.
+        assert_eq!((recorder.started, recorder.failures.total()), (7, 3));
+        let message = format!(
+            "the field section of {} bytes is larger than the {limit} bytes that the peer accepts",
+            larger.section_size()
+        );
+        let failures: Vec<_> = recorder.failures.iter().collect();
+        assert_eq!(failures, [(Kind::Limit, 3, message.as_str())]);
+    }
+
+    #[test]
+    fn a_peer_that_changes_its_limit_is_believed() {
+        let plan = plan(&["/"]);
+        let (mut streams, mut context) = (Streams::new(&plan), context(&plan));
+        let mut stream = connection(&settings(10), &mut streams, &mut context);
+        assert!(plan.misfit(stream.largest_section()).is_some());
+        give(&mut stream, &settings(1000), &mut streams, &mut context);
+        assert_eq!(plan.misfit(stream.largest_section()), None);
+        refill(&mut stream, NOW, &mut streams, &mut context);
+        assert_eq!(streams.in_flight(), 4);
+    }
+}

@@ -1,0 +1,156 @@
+//! TCP and Unix sockets.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+
+use rustix::io::Errno;
+use rustix::net::{
+    self, AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, sockopt,
+};
+use trilane_connection::{Over, Stream};
+
+use crate::{Moved, Unmade};
+
+/// How a TCP socket is made.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options<'a> {
+    /// The local address to connect from.
+    pub source: Option<SocketAddr>,
+    /// The congestion control, by the kernel's name.
+    pub congestion_control: Option<&'a str>,
+}
+
+/// How a read ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Received {
+    /// So many bytes are there.
+    Bytes(usize),
+    /// The socket has no more now.
+    Nothing,
+    /// The peer has ended its direction.
+    End,
+    /// The socket has failed.
+    Failed(Errno),
+}
+
+/// How a flush ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flushed {
+    /// Everything went.
+    All,
+    /// The socket is full.
+    Full,
+    /// The socket takes nothing any more: reading tells why.
+    Broken,
+}
+
+/// Begins to connect to `peer`, with TCP_NODELAY.
+pub fn connect(peer: SocketAddr, options: Options<'_>) -> Result<OwnedFd, Unmade> {
+    let failed = |what: String| {
+        move |error: Errno| Unmade {
+            what,
+            error: error.into(),
+        }
+    };
+    let family = if peer.is_ipv4() {
+        AddressFamily::INET
+    } else {
+        AddressFamily::INET6
+    };
+    let socket = socket(family).map_err(failed(format!("no socket for {peer}")))?;
+    sockopt::set_tcp_nodelay(&socket, true).map_err(failed(format!("TCP_NODELAY for {peer}")))?;
+    if let Some(name) = options.congestion_control {
+        sockopt::set_tcp_congestion(&socket, name).map_err(failed(format!(
+            "congestion control {name:?} is not available here"
+        )))?;
+    }
+    if let Some(source) = options.source {
+        net::bind(&socket, &source).map_err(failed(format!("{source} cannot be used here")))?;
+    }
+    match net::connect(&socket, &peer) {
+        Ok(()) | Err(Errno::INPROGRESS) => Ok(socket),
+        Err(error) => Err(failed(format!("no connection to {peer}"))(error)),
+    }
+}
+
+/// Connects to a Unix socket.
+pub fn connect_unix(path: &Path) -> Result<OwnedFd, Unmade> {
+    let failed = |error: Errno| Unmade {
+        what: format!("no connection to {}", path.display()),
+        error: error.into(),
+    };
+    let socket = socket(AddressFamily::UNIX).map_err(failed)?;
+    let address = SocketAddrUnix::new(path).map_err(failed)?;
+    net::connect(&socket, &address).map_err(failed)?;
+    Ok(socket)
+}
+
+fn socket(family: AddressFamily) -> Result<OwnedFd, Errno> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    net::socket_with(family, SocketType::STREAM, flags, None)
+}
+
+/// Whether the other end has answered the connect.
+pub fn is_connected(socket: impl AsFd) -> Result<bool, Errno> {
+    sockopt::socket_error(&socket)??;
+    match net::getpeername(&socket) {
+        Ok(_) => Ok(true),
+        Err(Errno::NOTCONN) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Our end's address, where the socket has one.
+pub fn local_address(socket: impl AsFd) -> Option<SocketAddr> {
+    SocketAddr::try_from(net::getsockname(socket).ok()?).ok()
+}
+
+/// Sends what `stream` has to send, as far as the socket takes it. An error of the connection itself
+/// (of TLS) comes back as it is.
+pub fn flush(socket: impl AsFd, stream: &mut Stream, moved: &mut Moved) -> Result<Flushed, Over> {
+    loop {
+        let bytes = stream.transmit()?;
+        if bytes.is_empty() {
+            return Ok(Flushed::All);
+        }
+        moved.calls += 1;
+        match net::send(&socket, bytes, SendFlags::NOSIGNAL) {
+            Ok(count) => {
+                moved.bytes += count as u64;
+                stream.sent(count);
+            }
+            Err(Errno::INTR) => (),
+            Err(Errno::AGAIN) => return Ok(Flushed::Full),
+            // A response may have come all the same.
+            Err(_) => {
+                stream.broke();
+                return Ok(Flushed::Broken);
+            }
+        }
+    }
+}
+
+/// Reads once into `buffer`.
+pub fn receive(socket: impl AsFd, buffer: &mut [u8], moved: &mut Moved) -> Received {
+    loop {
+        moved.calls += 1;
+        return match net::recv(&socket, &mut *buffer, RecvFlags::empty()) {
+            Ok((_, 0)) => Received::End,
+            Ok((_, length)) => {
+                moved.bytes += length as u64;
+                Received::Bytes(length)
+            }
+            Err(Errno::INTR) => continue,
+            Err(Errno::AGAIN) => Received::Nothing,
+            Err(error) => Received::Failed(error),
+        };
+    }
+}
+
+impl From<Unmade> for io::Error {
+    fn from(unmade: Unmade) -> Self {
+        unmade.error
+    }
+}

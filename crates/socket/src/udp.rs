@@ -1,0 +1,148 @@
+//! UDP sockets, one for each QUIC connection and connected to its peer, so that the kernel tells
+//! when nobody listens at the other end.
+
+use std::io::{ErrorKind, IoSliceMut};
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Instant;
+
+use quinn_udp::{EcnCodepoint, RecvMeta, UdpSocketState};
+use trilane_connection::{Batch, Quic, Taken};
+use trilane_transport::quic::{ReceiveBuffer, Transmit};
+
+use crate::{Moved, Unmade};
+
+/// Datagrams of one send: 65,507 bytes are what UDP carries in one call, 1452 what the largest
+/// datagram has (`quic::Options::mtu_discovery`). The kernel refuses more as a whole.
+const MOST_SEGMENTS: usize = 65_507 / 1452;
+/// Room for what a burst of responses brings, in bytes, as far as the system grants it.
+const SOCKET_BUFFER: usize = 4 << 20;
+
+/// A UDP socket.
+#[derive(Debug)]
+pub struct Socket {
+    socket: UdpSocket,
+    state: UdpSocketState,
+    peer: SocketAddr,
+}
+
+/// How a read ended.
+#[derive(Debug)]
+pub enum Received {
+    /// These datagrams are there.
+    Batch(Batch),
+    /// The socket has no more now.
+    Nothing,
+    /// Nobody listens at the other end.
+    Unreachable,
+    /// The socket has failed.
+    Failed(std::io::Error),
+}
+
+impl Socket {
+    /// A socket that is connected to `peer`, from `source` where that is given.
+    pub fn connect(peer: SocketAddr, source: Option<SocketAddr>) -> Result<Self, Unmade> {
+        let failed = |what: &str| {
+            let what = format!("{what} for {peer}");
+            move |error| Unmade { what, error }
+        };
+        let any = match (source, peer) {
+            (Some(source), _) => source,
+            (None, SocketAddr::V4(_)) => ([0, 0, 0, 0], 0).into(),
+            (None, SocketAddr::V6(_)) => ([0u16; 8], 0).into(),
+        };
+        let socket = UdpSocket::bind(any).map_err(failed("no UDP socket"))?;
+        socket.connect(peer).map_err(failed("no route"))?;
+        let state = UdpSocketState::new((&socket).into()).map_err(failed("no UDP socket"))?;
+        // What the system grants is less, perhaps; QUIC sends again what is dropped, and the engine
+        // counts and judges drops.
+        let _ = state.set_recv_buffer_size((&socket).into(), SOCKET_BUFFER);
+        let _ = state.set_send_buffer_size((&socket).into(), SOCKET_BUFFER);
+        Ok(Self {
+            socket,
+            state,
+            peer,
+        })
+    }
+
+    /// Our end's address.
+    pub fn local_address(&self) -> Option<SocketAddr> {
+        self.socket.local_addr().ok()
+    }
+
+    /// Sends what `quic` has to send, as far as the socket takes it. True where the kernel told that
+    /// nobody listens: tell the connection so.
+    pub fn flush(
+        &self,
+        quic: &mut Quic,
+        now: Instant,
+        scratch: &mut Vec<u8>,
+        moved: &mut Moved,
+    ) -> bool {
+        let segments = self.state.max_gso_segments().min(MOST_SEGMENTS);
+        quic.transmit(now, segments, scratch, |bytes, shape| {
+            moved.calls += 1;
+            let taken = self.send(bytes, shape);
+            if taken == Taken::Sent {
+                moved.bytes += bytes.len() as u64;
+            }
+            taken
+        })
+    }
+
+    /// A batch that the socket refuses for another reason than a full buffer is as good as lost on
+    /// the way: QUIC sends its content again.
+    fn send(&self, bytes: &[u8], shape: Transmit) -> Taken {
+        let sent = self.state.try_send(
+            (&self.socket).into(),
+            &quinn_udp::Transmit {
+                destination: self.peer,
+                ecn: EcnCodepoint::from_bits(shape.ecn),
+                contents: bytes,
+                segment_size: (shape.segment_size < bytes.len()).then_some(shape.segment_size),
+                src_ip: None,
+            },
+        );
+        match sent {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Taken::Full,
+            Err(error) if error.kind() == ErrorKind::ConnectionRefused => Taken::Unreachable,
+            _ => Taken::Sent,
+        }
+    }
+
+    /// Reads once.
+    pub fn receive(&self, buffer: &mut ReceiveBuffer, moved: &mut Moved) -> Received {
+        loop {
+            let mut meta = [RecvMeta::default()];
+            let received = {
+                let mut space = [IoSliceMut::new(buffer.space())];
+                moved.calls += 1;
+                self.state
+                    .recv((&self.socket).into(), &mut space, &mut meta)
+            };
+            let [meta] = meta;
+            return match received {
+                Ok(_) => {
+                    moved.bytes += meta.len as u64;
+                    Received::Batch(Batch {
+                        bytes: buffer.take(meta.len),
+                        segment_size: meta.stride,
+                        ecn: meta.ecn.map_or(0, |ecn| ecn as u8),
+                    })
+                }
+                Err(error) => match error.kind() {
+                    ErrorKind::WouldBlock => Received::Nothing,
+                    ErrorKind::ConnectionRefused => Received::Unreachable,
+                    ErrorKind::Interrupted => continue,
+                    _ => Received::Failed(error),
+                },
+            };
+        }
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
