@@ -1,0 +1,430 @@
+//! A connection over a byte stream, joined without sockets to rustls and to scripts.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::io::{Read, Write};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use proptest::prelude::*;
+use rustls::pki_types::PrivatePkcs8KeyDer;
+use rustls::{ServerConfig, ServerConnection};
+use trilane_connection::{Over, Phase, Progress, Stream, StreamConfig, TlsConfig, Tunnel, Version};
+use trilane_transport::tls;
+use trilane_wire::{
+    Content, Encoding, End, ErrorKind, Events, Fields, Head, OneOff, Refused, Request, StreamError,
+    StreamId, h2,
+};
+
+/// What was reported, in order; pieces of one body in one.
+#[derive(Debug, Default, PartialEq)]
+struct Record {
+    heads: Vec<u16>,
+    body: Vec<u8>,
+    ended: usize,
+    failed: Vec<(ErrorKind, &'static str)>,
+}
+
+impl Events for Record {
+    const FIELDS: bool = true;
+
+    fn head(&mut self, _stream: StreamId, head: Head<'_>) {
+        self.heads.push(head.status);
+    }
+    fn data(&mut self, _stream: StreamId, bytes: &[u8]) {
+        self.body.extend_from_slice(bytes);
+    }
+    fn end(&mut self, _stream: StreamId, _trailers: Option<Fields<'_>>) {
+        self.ended += 1;
+    }
+    fn fail(&mut self, _stream: StreamId, error: StreamError) {
+        self.failed.push((error.kind, error.reason));
+    }
+}
+
+/// A server's end of TLS by rustls, which offers `alpn`. What it writes before the handshake is done
+/// goes out with its Finished.
+fn tls_server(alpn: &[&str]) -> ServerConnection {
+    let issued = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let key = PrivatePkcs8KeyDer::from(issued.signing_key.serialize_der());
+    let mut config = ServerConfig::builder()
+        .with_no_client_auth()
+        .with_single_cert(vec![issued.cert.der().clone()], key.into())
+        .unwrap();
+    config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
+    config.send_half_rtt_data = true;
+    ServerConnection::new(Arc::new(config)).unwrap()
+}
+
+fn plain(version: Version) -> StreamConfig {
+    StreamConfig {
+        tunnel: None,
+        tls: None,
+        versions: vec![version],
+        h2: h2::Config::default(),
+        phase_timeout: Some(Duration::from_secs(10)),
+    }
+}
+
+fn sealed(versions: &[Version]) -> StreamConfig {
+    let alpn = |version: &Version| match version {
+        Version::H2 => b"h2".to_vec(),
+        _ => b"http/1.1".to_vec(),
+    };
+    let config = tls::Config::new(&tls::Options {
+        authorities: Vec::new(),
+        platform: false,
+        insecure: true,
+        client: None,
+        alpn: versions.iter().map(alpn).collect(),
+        resumption: false,
+    });
+    StreamConfig {
+        tls: Some(TlsConfig {
+            config: config.unwrap(),
+            server_name: "localhost".into(),
+        }),
+        versions: versions.to_vec(),
+        ..plain(Version::H1)
+    }
+}
+
+fn connected(config: StreamConfig) -> Stream {
+    let now = Instant::now();
+    let mut stream = Stream::new(Arc::new(config), now);
+    assert_eq!(stream.phase(), Phase::Connecting);
+    stream.connected(now).unwrap();
+    stream
+}
+
+/// Everything that the connection has to send.
+fn output(stream: &mut Stream) -> Vec<u8> {
+    let mut out = Vec::new();
+    while let bytes @ [_, ..] = stream.transmit().unwrap() {
+        let length = bytes.len();
+        out.extend_from_slice(bytes);
+        stream.sent(length);
+    }
+    out
+}
+
+/// The connection receives `bytes` in pieces of `size`, each behind what it wanted restored.
+fn give(
+    stream: &mut Stream,
+    bytes: &[u8],
+    size: usize,
+    record: &mut Record,
+) -> Result<Progress, Over> {
+    let mut buffer = vec![0; 64 * 1024];
+    let mut opened = Progress::Same;
+    for piece in bytes.chunks(size.max(1)) {
+        let kept = stream.restore(&mut buffer);
+        buffer[kept..kept + piece.len()].copy_from_slice(piece);
+        let end = kept + piece.len();
+        if stream.receive(Instant::now(), &mut buffer[..end], record)? == Progress::Opened {
+            opened = Progress::Opened;
+        }
+    }
+    Ok(opened)
+}
+
+/// Carries bytes between the two until neither has any, those for the connection in pieces of `size`.
+fn carry(
+    stream: &mut Stream,
+    server: &mut ServerConnection,
+    size: usize,
+    record: &mut Record,
+) -> Result<(), Over> {
+    loop {
+        let out = output(stream);
+        let mut rest = &out[..];
+        while !rest.is_empty() {
+            server.read_tls(&mut rest).unwrap();
+            server.process_new_packets().unwrap();
+        }
+        let mut bytes = Vec::new();
+        while server.wants_write() {
+            server.write_tls(&mut bytes).unwrap();
+        }
+        if out.is_empty() && bytes.is_empty() {
+            return Ok(());
+        }
+        give(stream, &bytes, size, record)?;
+    }
+}
+
+fn get(version: Encoding) -> Request {
+    let parts = OneOff {
+        method: "GET",
+        scheme: "https",
+        authority: "localhost",
+        path: "/",
+        fields: &[],
+        content: Content::Whole([].into()),
+    };
+    Request::one_off(version, &parts).unwrap()
+}
+
+/// What the server has read.
+fn plaintext(server: &mut ServerConnection) -> Vec<u8> {
+    let mut bytes = vec![0; 64 * 1024];
+    let length = server.reader().read(&mut bytes).unwrap_or(0);
+    bytes.truncate(length);
+    bytes
+}
+
+const HELLO: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
+
+#[test]
+fn without_tls_http_begins_with_the_connection() {
+    let mut stream = connected(plain(Version::H1));
+    assert_eq!((stream.phase(), stream.deadline()), (Phase::Open, None));
+    assert_eq!(stream.version(), Some(Version::H1));
+    stream.send(&get(Encoding::H1), 3).unwrap();
+    assert!(output(&mut stream).starts_with(b"GET / HTTP/1.1\r\n"));
+    let mut record = Record::default();
+    give(&mut stream, HELLO, 1, &mut record).unwrap();
+    assert_eq!((record.heads, record.body), (vec![200], b"hello".to_vec()));
+    assert_eq!(stream.outstanding(), 0);
+}
+
+#[test]
+fn a_phase_has_a_deadline_until_http_is_spoken() {
+    let begun = Instant::now();
+    let mut stream = Stream::new(Arc::new(sealed(&[Version::H1])), begun);
+    let ten = Duration::from_secs(10);
+    assert_eq!(stream.deadline(), Some(begun + ten));
+    let later = begun + Duration::from_secs(4);
+    stream.connected(later).unwrap();
+    assert_eq!(
+        (stream.phase(), stream.since(), stream.deadline()),
+        (Phase::Handshaking, later, Some(later + ten))
+    );
+}
+
+#[test]
+fn settings_behind_the_finished_are_not_lost() {
+    for size in [1, 7, 100, 100_000] {
+        let mut stream = connected(sealed(&[Version::H2, Version::H1]));
+        let mut server = tls_server(&["h2"]);
+        // SETTINGS_MAX_CONCURRENT_STREAMS 7.
+        let settings = [0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 7];
+        server.writer().write_all(&settings).unwrap();
+        let mut record = Record::default();
+        carry(&mut stream, &mut server, size, &mut record).unwrap();
+        assert_eq!(stream.version(), Some(Version::H2));
+        assert!(stream.is_ready(), "in pieces of {size}");
+        let peer = stream.h2().unwrap().peer_settings();
+        assert_eq!(peer.max_concurrent_streams, Some(7));
+        assert!(plaintext(&mut server).starts_with(b"PRI * HTTP/2.0\r\n"));
+    }
+}
+
+#[test]
+fn close_notify_is_answered_and_a_clean_end() {
+    let mut stream = connected(sealed(&[Version::H1]));
+    let mut server = tls_server(&["http/1.1"]);
+    let mut record = Record::default();
+    carry(&mut stream, &mut server, 1000, &mut record).unwrap();
+    stream.send(&get(Encoding::H1), 0).unwrap();
+    carry(&mut stream, &mut server, 1000, &mut record).unwrap();
+    server
+        .writer()
+        .write_all(b"HTTP/1.1 200 OK\r\n\r\nuntil close")
+        .unwrap();
+    server.send_close_notify();
+    carry(&mut stream, &mut server, 1000, &mut record).unwrap();
+    assert!(stream.peer_closed() && stream.is_finished());
+    // What comes behind close_notify takes nothing back.
+    assert_eq!(stream.eof(true, &mut record), Over::Ended(End::Clean));
+    assert_eq!((record.ended, &record.body[..]), (1, &b"until close"[..]));
+    // Ours has come.
+    let state = server.process_new_packets().unwrap();
+    assert!(state.peer_has_closed());
+}
+
+#[test]
+fn an_end_without_close_notify_is_truncation() {
+    let mut stream = connected(sealed(&[Version::H1]));
+    let mut server = tls_server(&["http/1.1"]);
+    let mut record = Record::default();
+    carry(&mut stream, &mut server, 1000, &mut record).unwrap();
+    stream.send(&get(Encoding::H1), 0).unwrap();
+    carry(&mut stream, &mut server, 1000, &mut record).unwrap();
+    server
+        .writer()
+        .write_all(b"HTTP/1.1 200 OK\r\n\r\nhalf")
+        .unwrap();
+    carry(&mut stream, &mut server, 1000, &mut record).unwrap();
+    assert_eq!(stream.eof(false, &mut record), Over::Ended(End::Truncated));
+    assert_eq!(record.ended, 0);
+    assert_eq!(record.failed[0].0, ErrorKind::Body);
+}
+
+#[test]
+fn a_handshake_that_fails_leaves_its_alert_to_be_sent() {
+    let mut stream = connected(sealed(&[Version::H1]));
+    let mut record = Record::default();
+    output(&mut stream);
+    // A record of the type for application data, where ServerHello has to be.
+    let over = give(
+        &mut stream,
+        &[0x16, 3, 3, 0, 4, 0xee, 0, 0, 0],
+        100,
+        &mut record,
+    );
+    assert!(matches!(over, Err(Over::Tls(_))), "{over:?}");
+    let alert = output(&mut stream);
+    assert_eq!(alert.first(), Some(&0x15), "an alert record: {alert:?}");
+}
+
+#[test]
+fn an_end_in_the_handshake_is_told_as_such() {
+    let mut stream = connected(sealed(&[Version::H1]));
+    let over = stream.eof(false, &mut Record::default());
+    assert!(
+        matches!(&over, Over::Tls(error) if error.0.contains("during the TLS handshake")),
+        "{over:?}"
+    );
+    let mut stream = connected(sealed(&[Version::H1]));
+    let over = stream.eof(true, &mut Record::default());
+    assert_eq!(over, Over::Early(Phase::Handshaking));
+}
+
+#[test]
+fn a_version_that_is_not_wanted_ends_it() {
+    let mut stream = connected(sealed(&[Version::H2]));
+    let mut server = tls_server(&[]);
+    let over = carry(&mut stream, &mut server, 1000, &mut Record::default());
+    assert_eq!(over, Err(Over::Version(Version::H1)));
+    assert_eq!(stream.send(&get(Encoding::H2), 0), Err(Refused::Full));
+}
+
+#[test]
+fn a_socket_that_broke_takes_no_requests_and_tells_by_reading() {
+    let mut stream = connected(plain(Version::H1));
+    stream.send(&get(Encoding::H1), 0).unwrap();
+    stream.broke();
+    assert!(stream.is_closing() && !stream.has_output());
+    assert_eq!(stream.transmit(), Ok(&b""[..]));
+    assert_eq!(stream.send(&get(Encoding::H1), 0), Err(Refused::Draining));
+    let mut record = Record::default();
+    // A response may have come all the same.
+    give(&mut stream, HELLO, 100, &mut record).unwrap();
+    assert_eq!(record.ended, 1);
+}
+
+/// A connection that has asked a proxy for a tunnel to localhost:443, and its request.
+fn asking(then: StreamConfig) -> (Stream, String) {
+    let tunnel = Tunnel::new("::1", 443, &[(b"Proxy-Authorization", b"Basic eA==")]).unwrap();
+    let mut stream = connected(StreamConfig {
+        tunnel: Some(tunnel),
+        ..then
+    });
+    assert_eq!(stream.phase(), Phase::Tunnelling);
+    let request = String::from_utf8(output(&mut stream)).unwrap();
+    (stream, request)
+}
+
+#[test]
+fn tls_begins_behind_the_proxys_answer() {
+    for size in [1, 1000] {
+        let (mut stream, request) = asking(sealed(&[Version::H1]));
+        assert!(
+            request.starts_with("CONNECT [::1]:443 HTTP/1.1\r\nHost: [::1]:443\r\n"),
+            "{request}"
+        );
+        assert!(request.contains("\r\nProxy-Authorization: Basic eA==\r\n"));
+        let mut record = Record::default();
+        // Content-Length means nothing here: RFC 9110 §9.3.6.
+        let answer = b"HTTP/1.1 200 Connection established\r\nContent-Length: 9\r\n\r\n";
+        give(&mut stream, answer, size, &mut record).unwrap();
+        assert_eq!(stream.phase(), Phase::Handshaking);
+        let mut server = tls_server(&["http/1.1"]);
+        carry(&mut stream, &mut server, size, &mut record).unwrap();
+        stream.send(&get(Encoding::H1), 0).unwrap();
+        carry(&mut stream, &mut server, size, &mut record).unwrap();
+        assert!(plaintext(&mut server).starts_with(b"GET / HTTP/1.1\r\n"));
+        server.writer().write_all(HELLO).unwrap();
+        carry(&mut stream, &mut server, size, &mut record).unwrap();
+        assert_eq!((&record.heads[..], record.ended), (&[200][..], 1));
+    }
+}
+
+#[test]
+fn a_proxy_that_refuses_is_quoted() {
+    let (mut stream, _) = asking(plain(Version::H1));
+    let answer = b"HTTP/1.1 407 Who are \xe9ou?\r\nContent-Length: 0\r\n\r\n";
+    let over = give(&mut stream, answer, 1000, &mut Record::default());
+    // What is no ASCII cannot reach a terminal.
+    let reason = "Who are \\u{fffd}ou?".to_owned();
+    assert_eq!(over, Err(Over::Tunnel(Some(407), reason)));
+}
+
+#[test]
+fn bytes_behind_the_answer_and_an_early_end_make_no_tunnel() {
+    let (mut stream, _) = asking(plain(Version::H1));
+    let answer = b"HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 200 OK\r\n\r\n";
+    let over = give(&mut stream, answer, 1000, &mut Record::default());
+    assert!(matches!(over, Err(Over::Tunnel(None, _))), "{over:?}");
+
+    let (mut stream, _) = asking(plain(Version::H1));
+    let over = stream.eof(false, &mut Record::default());
+    assert_eq!(over, Over::Early(Phase::Tunnelling));
+}
+
+/// A large answer over TLS, the server's bytes cut into pieces of `size`.
+fn fetch(size: usize) -> Record {
+    let mut stream = connected(sealed(&[Version::H1]));
+    let mut server = tls_server(&["http/1.1"]);
+    let mut record = Record::default();
+    carry(&mut stream, &mut server, size, &mut record).unwrap();
+    stream.send(&get(Encoding::H1), 0).unwrap();
+    carry(&mut stream, &mut server, size, &mut record).unwrap();
+    let body: Vec<u8> = (0..40_000u32).map(|n| n as u8).collect();
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
+    server.writer().write_all(head.as_bytes()).unwrap();
+    server.writer().write_all(&body).unwrap();
+    carry(&mut stream, &mut server, size, &mut record).unwrap();
+    record
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn where_the_bytes_are_cut_changes_nothing(size in prop_oneof![1usize..64, 64usize..40_000]) {
+        let record = fetch(size);
+        prop_assert_eq!(&record.heads[..], &[200][..]);
+        prop_assert_eq!(record.body.len(), 40_000);
+        prop_assert!(record.body.iter().enumerate().all(|(n, byte)| *byte == n as u8));
+        prop_assert_eq!((record.ended, record.failed.len()), (1, 0));
+    }
+
+    #[test]
+    fn what_a_socket_takes_at_once_changes_nothing(sizes in prop::collection::vec(1usize..3000, 1..40)) {
+        let body: Vec<u8> = (0..20_000u32).map(|n| (n / 7) as u8).collect();
+        let request = Request::one_off(Encoding::H1, &OneOff {
+            method: "POST",
+            scheme: "http",
+            authority: "localhost",
+            path: "/",
+            fields: &[],
+            content: Content::Whole(body.clone().into()),
+        }).unwrap();
+        let mut stream = connected(plain(Version::H1));
+        stream.send(&request, 0).unwrap();
+        let mut sent = Vec::new();
+        for size in sizes.iter().cycle() {
+            let bytes = stream.transmit().unwrap();
+            if bytes.is_empty() {
+                break;
+            }
+            let taken = bytes.len().min(*size);
+            sent.extend_from_slice(&bytes[..taken]);
+            stream.sent(taken);
+        }
+        let head = sent.windows(4).position(|end| end == b"\r\n\r\n").unwrap();
+        prop_assert_eq!(&sent[head + 4..], &body[..]);
+        prop_assert!(!stream.has_output());
+    }
+}
