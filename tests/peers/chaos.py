@@ -62,7 +62,9 @@ class Chaos:
         self._started.set()
         await self._done.wait()
         server.close()
-        # Connections that are being accepted have tasks too, and sockets to be closed.
+        # Connections that are being accepted have tasks too, and sockets to be closed: a task that
+        # is cancelled before its first step closes none.
+        await asyncio.sleep(0)
         tasks = asyncio.all_tasks() - {asyncio.current_task()}
         for task in tasks:
             task.cancel()

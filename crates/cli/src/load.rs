@@ -48,6 +48,13 @@ pub(crate) struct LoadArgs {
     /// Most time for TCP, TLS or QUIC to be ready
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = units::time, help_heading = LOAD)]
     connect_timeout: Duration,
+    /// Most handshakes under way at a time, over all threads [default: 8 a thread, and more where the
+    /// network takes the time]
+    #[arg(long, value_name = "N", value_parser = number, help_heading = LOAD)]
+    connect_parallel: Option<usize>,
+    /// Connections to begin in a second, over all threads [default: no limit]
+    #[arg(long, value_name = "PER_SECOND", value_parser = units::rate, help_heading = LOAD)]
+    connect_rate: Option<f64>,
 
     /// Method [default: GET, or POST with a body]
     #[arg(short = 'X', long, value_name = "METHOD", conflicts_with = "grpc", help_heading = REQUEST)]
@@ -239,6 +246,8 @@ impl LoadArgs {
             check_body: self.check_body,
             timeout: self.timeout,
             connect_timeout: self.connect_timeout,
+            connect_parallel: self.connect_parallel,
+            connect_rate: self.connect_rate,
             insecure: self.insecure,
             authorities: self
                 .cacert

@@ -201,7 +201,11 @@ fn phases(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
         ("TLS", phases.tls.as_ref()),
         ("QUIC", phases.quic.as_ref()),
     ];
-    writeln!(out, "\nSet-up (not in any latency)")?;
+    writeln!(
+        out,
+        "\nSet-up (not in any latency; at most {} at a time)",
+        outcome.connections.handshakes_at_most
+    )?;
     for (name, summary) in rows {
         let Some(summary) = summary else { continue };
         let cell = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), seconds);

@@ -101,6 +101,9 @@ pub(crate) fn check_numbers(options: &Options, version: Option<Version>) -> Resu
             return usage(format!("{flag} is below 1ms: type {flag} 10s"));
         }
     }
+    if options.connect_parallel == Some(0) {
+        return usage("--connect-parallel 0 connects nothing: type --connect-parallel 8");
+    }
     if options.duration == Some(Duration::ZERO) {
         return usage("-d 0 measures nothing: type -d 10s");
     }

@@ -108,6 +108,8 @@ pub(crate) struct Context<'p> {
     /// Since when some connection has had room for a request; open model. None: none has, or the
     /// room came in this turn.
     pub(crate) room_since: Option<u64>,
+    /// Whether requests wait for the first connections.
+    pub(crate) holding: bool,
     /// Whether no more requests are to be sent.
     pub(crate) stopping: bool,
     pub(crate) buffer: Box<[u8]>,
@@ -127,6 +129,7 @@ impl<'p> Context<'p> {
             phases: Phases::new(),
             learned: Learned::default(),
             room_since: None,
+            holding: false,
             stopping: false,
             buffer: vec![0; READ_BUFFER].into_boxed_slice(),
             datagrams: ReceiveBuffer::new(),
@@ -134,10 +137,17 @@ impl<'p> Context<'p> {
         }
     }
 
+    /// A connection is open.
+    pub(crate) fn opened(&mut self, now: u64) {
+        if !self.holding {
+            self.schedule.begin(now);
+        }
+    }
+
     /// The next request to send: one that has to be sent again before a new one.
     #[inline]
     pub(crate) fn next_request(&mut self, now: u64) -> Option<Pending> {
-        if self.stopping {
+        if self.stopping || self.holding {
             return None;
         }
         self.tally.retries.pop().or_else(|| self.schedule.take(now))

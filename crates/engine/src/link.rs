@@ -29,12 +29,6 @@ pub(crate) struct Link {
     pub(crate) streams: Streams,
     /// Connections that this place has had: tells events of a former one from those of this.
     generation: u32,
-    /// When the next attempt to connect is due.
-    pub(crate) retry_at: u64,
-    /// Attempts that failed since the last connection that served.
-    pub(crate) failures: u32,
-    /// Which of the host's addresses the present connection went to.
-    pub(crate) address: usize,
     /// Whether the link stands in the queue of those with room.
     pub(crate) waiting: bool,
     /// Whether the present connection has been counted as ready.
@@ -51,9 +45,6 @@ impl Link {
             io: Io::None,
             streams: Streams::new(plan),
             generation: 0,
-            retry_at: 0,
-            failures: 0,
-            address: 0,
             waiting: false,
             established: false,
             limits_requests: false,

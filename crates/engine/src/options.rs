@@ -78,6 +78,11 @@ pub struct Options {
     pub timeout: Duration,
     /// Most time for TCP, TLS and QUIC to be ready.
     pub connect_timeout: Duration,
+    /// Most handshakes under way at a time, over all threads; without it eight a thread, and more
+    /// where the network takes the time.
+    pub connect_parallel: Option<usize>,
+    /// Connections begun in a second, over all threads.
+    pub connect_rate: Option<f64>,
     /// Accept any certificate.
     pub insecure: bool,
     /// PEM files of authorities: name and contents.
@@ -120,6 +125,8 @@ impl Default for Options {
             check_body: false,
             timeout: Duration::from_secs(30),
             connect_timeout: Duration::from_secs(5),
+            connect_parallel: None,
+            connect_rate: None,
             insecure: false,
             authorities: Vec::new(),
             client: None,

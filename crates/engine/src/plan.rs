@@ -85,6 +85,8 @@ pub struct Plan {
     pub(crate) check_body: bool,
     pub(crate) timeout: Duration,
     pub(crate) connect_timeout: Duration,
+    pub(crate) connect_parallel: Option<usize>,
+    pub(crate) connect_rate: Option<f64>,
     pub(crate) transport: Transport,
     pub(crate) congestion_control: Option<String>,
     pub(crate) cpus: Vec<usize>,
@@ -182,6 +184,8 @@ impl Plan {
             check_body: options.check_body,
             timeout: options.timeout,
             connect_timeout: options.connect_timeout,
+            connect_parallel: options.connect_parallel,
+            connect_rate: options.connect_rate,
             transport,
             congestion_control: match version {
                 Some(Version::H3) => Some(congestion.name().to_owned()),

@@ -158,7 +158,7 @@ impl Tcp {
             context.learned.tls = tls;
             context.learned.congestion_control = sockopt::tcp_congestion(&self.socket).ok();
         }
-        context.schedule.begin(now);
+        context.opened(now);
     }
 
     fn read(&mut self, streams: &mut Streams, context: &mut Context<'_>) -> Result<Turn, Gone> {

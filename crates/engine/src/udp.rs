@@ -182,7 +182,7 @@ impl Udp {
             context.learned.tls = info;
             context.learned.congestion_control = context.plan.congestion_control.clone();
         }
-        context.schedule.begin(now);
+        context.opened(now);
     }
 
     /// Sends every datagram that is due. True where nobody listens at the other end.

@@ -15,6 +15,8 @@ use crate::driver::{Driver, Ready};
 use crate::failure::Kind;
 use crate::link::{Io, Link};
 use crate::plan::{Model, Plan};
+use crate::pool::Pool;
+use crate::ramp::Ramp;
 use crate::record::{Phases, Recorder, Traffic, Window};
 use crate::run::RunError;
 use crate::schedule::Schedule;
@@ -25,8 +27,6 @@ use crate::streams::{FirstResponse, Tally};
 const TICK: u64 = 20_000_000;
 /// How often the counts for the live display are published.
 const PUBLISH: u64 = 100_000_000;
-/// A connection that failed is tried again after 10 ms, then twice as long each time, up to this.
-const LONGEST_BACKOFF: u64 = 250_000_000;
 
 /// What a worker brings home.
 #[derive(Debug)]
@@ -48,10 +48,9 @@ pub(crate) struct Report {
 pub(crate) struct Worker<'p> {
     plan: &'p Plan,
     control: &'p Control,
-    addresses: &'p [SocketAddr],
     windows: Sender<Window>,
     driver: Driver,
-    connections: Connections,
+    pool: Pool<'p>,
     context: Context<'p>,
     links: Vec<Link>,
     /// Open model: links that have room for a request.
@@ -62,7 +61,6 @@ pub(crate) struct Worker<'p> {
     timers: Deadlines,
     /// When a handshake or a request has taken too long.
     limits: Deadlines,
-    address: usize,
     stage: Stage,
     used_before: ThreadUse,
     traffic_before: Traffic,
@@ -84,24 +82,27 @@ impl<'p> Worker<'p> {
     ) -> Result<Self, RunError> {
         let driver = Driver::new()
             .map_err(|error| RunError::new(format!("epoll is not available: {error}")))?;
-        let connections =
-            plan.connections / plan.threads + usize::from(index < plan.connections % plan.threads);
+        let share = |total: usize| total / plan.threads + usize::from(index < total % plan.threads);
+        let parallel = plan.connect_parallel.map(|total| share(total).max(1));
+        let interval = plan
+            .connect_rate
+            .map_or(0.0, |rate| plan.threads as f64 / rate * 1e9);
+        let connections = share(plan.connections);
+        let ramp = Ramp::new(parallel, interval as u64);
         let recorder = Recorder::new(plan.model != Model::Closed);
         let tally = Tally::new(plan, recorder);
         Ok(Self {
             plan,
             control,
-            addresses,
             windows,
             driver,
-            connections: Connections::default(),
+            pool: Pool::new(addresses, connections, ramp),
             context: Context::new(plan, clock, tally, Schedule::new(plan, index)),
             links: (0..connections).map(|_| Link::new(plan)).collect(),
             waiting: VecDeque::with_capacity(connections),
             again: Vec::with_capacity(connections),
             timers: Deadlines::new(connections),
             limits: Deadlines::new(connections),
-            address: 0,
             stage: Stage::new(plan),
             used_before: ThreadUse::default(),
             traffic_before: Traffic::default(),
@@ -126,15 +127,17 @@ impl<'p> Worker<'p> {
         let mut now = self.context.clock.now();
         (self.last_open, self.last_served) = (now, now);
         self.begin_measuring_resources();
-        for index in 0..self.links.len() as u32 {
-            self.connect(index)?;
-        }
+        self.context.holding = self.pool.ready_at() > now;
         let mut next_tick = now;
         let mut next_publish = now;
         loop {
             let cut_short = self.boundaries(now)?;
             if let Some(reason) = cut_short {
                 return Ok((now, reason));
+            }
+            self.connect_due(now)?;
+            if self.context.holding && now >= self.pool.ready_at() {
+                self.begin_sending(now)?;
             }
             let wake = self.next_wake(now, next_tick);
             self.context.tally.recorder.traffic.syscalls += 1;
@@ -162,7 +165,7 @@ impl<'p> Worker<'p> {
             self.send_due(now)?;
             if now >= next_tick {
                 next_tick = now + TICK;
-                self.reconnect(now)?;
+                self.look_for_a_standstill(now);
             }
             self.enforce_limits(now)?;
             if now >= next_publish {
@@ -185,7 +188,7 @@ impl<'p> Worker<'p> {
         {
             self.context.schedule.align(begun);
             self.stage.begin(begun);
-            self.connections.begin_measuring();
+            self.pool.counts.begin_measuring();
         }
         loop {
             match self.stage.advance(now) {
@@ -193,7 +196,7 @@ impl<'p> Worker<'p> {
                 Change::Over => return Ok(Some(None)),
                 Change::WindowEnded(length) => self.hand_over_window(length),
                 Change::WarmupEnded => {
-                    self.connections.begin_measuring();
+                    self.pool.counts.begin_measuring();
                     self.begin_measuring_resources();
                     let in_flight = self.in_flight();
                     self.context.tally.recorder.finish_warmup(in_flight);
@@ -269,7 +272,13 @@ impl<'p> Worker<'p> {
         {
             wake = wake.min(due);
         }
-        for deadline in [self.timers.next(), self.limits.next()] {
+        let ready = self.context.holding.then(|| self.pool.ready_at());
+        for deadline in [
+            self.timers.next(),
+            self.limits.next(),
+            self.pool.next_due(),
+            ready,
+        ] {
             wake = deadline.map_or(wake, |deadline| deadline.min(wake));
         }
         wake.saturating_sub(now)
@@ -300,7 +309,7 @@ impl<'p> Worker<'p> {
                 }
                 if !link.limits_requests && link.is_open() {
                     link.limits_requests = true;
-                    self.connections.establish();
+                    self.pool.opened(index, self.context.clock.now());
                     self.limits.disarm(index);
                 }
                 if !self.limits.is_armed(index)
@@ -329,80 +338,70 @@ impl<'p> Worker<'p> {
         let now = self.context.clock.now();
         let link = &mut self.links[index as usize];
         let (Gone::Failed(kind, _) | Gone::Closed(kind)) = &gone;
-        if link.is_open() && !link.limits_requests {
-            // It came and went within one turn.
-            self.connections.establish();
+        if link.is_open() {
+            // Perhaps it came and goes within one turn.
+            self.pool.opened(index, now);
         }
-        self.connections.end(link.is_open(), *kind);
-        // A connection that served is replaced at once; one that did not waits, so that a server
-        // which accepts and closes is not stormed.
         let served = link.close(&mut self.context);
         if served && !link.established && matches!(gone, Gone::Closed(_)) {
             // It came, served and went within one turn.
             self.control.connection_established();
         }
-        link.failures = if served { 0 } else { link.failures + 1 };
-        let exponent = link.failures.saturating_sub(1).min(10);
-        link.retry_at = match link.failures {
-            0 => now,
-            _ => now + (10_000_000u64 << exponent).min(LONGEST_BACKOFF),
-        };
-        if let Gone::Failed(kind, message) = gone {
-            if self.control.has_connected() {
+        self.timers.disarm(index);
+        self.limits.disarm(index);
+        self.pool.ended(index, *kind, served, now);
+        match gone {
+            Gone::Failed(kind, message) if self.control.has_connected() => {
                 self.context.fail_one(kind, now, &message);
-            } else {
-                self.never_connected(index, kind, message, now)?;
+                Ok(())
             }
+            Gone::Failed(kind, message) => self.never_connected(index, kind, message),
+            Gone::Closed(_) => Ok(()),
         }
-        if self.links[index as usize].retry_at <= now && !self.context.stopping {
-            self.connect(index)?;
-        }
-        Ok(())
     }
 
     /// No connection of the run has been ready yet: another address, patience, or the end.
-    fn never_connected(
-        &mut self,
-        index: u32,
-        kind: Kind,
-        message: String,
-        now: u64,
-    ) -> Result<(), RunError> {
-        let tried = self.links[index as usize].address;
-        if tried == self.address && tried + 1 < self.addresses.len() {
-            self.address += 1;
-        }
-        if tried < self.address {
-            // The others that are still on their way to the same address end here too.
-            let link = &mut self.links[index as usize];
-            (link.failures, link.retry_at) = (0, now);
+    fn never_connected(&mut self, index: u32, kind: Kind, message: String) -> Result<(), RunError> {
+        if self.pool.tries_another_address(index) {
             return Ok(());
         }
         let definite = matches!(
             kind,
             Kind::Refused | Kind::Tls | Kind::Protocol | Kind::Limit
         );
-        let all_failed = self.links.iter().all(|link| link.failures > 0);
-        if definite || all_failed {
+        if definite || self.pool.is_hopeless() {
             return Err(self.control.fail(RunError::from_connection(kind, message)));
         }
         Ok(())
     }
 
-    fn connect(&mut self, index: u32) -> Result<(), RunError> {
+    /// Begins the connections that are due.
+    fn connect_due(&mut self, now: u64) -> Result<(), RunError> {
+        while let Some((index, address)) = self.pool.connect(now) {
+            self.connect(index, address)?;
+        }
+        Ok(())
+    }
+
+    /// The first connections are there: requests leave on all of them.
+    fn begin_sending(&mut self, now: u64) -> Result<(), RunError> {
+        self.context.holding = false;
+        self.context.opened(now);
+        for index in 0..self.links.len() {
+            let link = &mut self.links[index];
+            if link.is_open() {
+                let outcome = link.pump(now, &mut self.context);
+                self.after(index as u32, outcome.map(|()| Turn::Wait))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn connect(&mut self, index: u32, address: SocketAddr) -> Result<(), RunError> {
         let link = &mut self.links[index as usize];
         // Opening many takes time of its own: each has its own beginning.
         let begin = self.context.clock.now();
-        link.address = self.address;
-        self.connections.attempt();
-        self.timers.disarm(index);
-        self.limits.disarm(index);
-        let opened = link.open(
-            self.addresses[self.address],
-            self.plan,
-            begin,
-            &self.context,
-        );
+        let opened = link.open(address, self.plan, begin, &self.context);
         let registered = opened.and_then(|()| {
             let token = link.token(index);
             let added = match &link.io {
@@ -415,34 +414,26 @@ impl<'p> Worker<'p> {
             })?;
             link.first_turn(&mut self.context)
         });
-        match registered {
-            Ok(turn) => self.after(index, Ok(turn)),
-            // A failure to open one is not tried again in a loop: `gone` sets the time.
-            Err(gone) => self.gone(index, gone),
-        }
+        self.after(index, registered)
     }
 
-    fn reconnect(&mut self, now: u64) -> Result<(), RunError> {
-        // Only a counted run looks at it.
-        if self.plan.duration.is_none() && !self.is_starved(now) {
+    /// Only a counted run looks at it.
+    fn look_for_a_standstill(&mut self, now: u64) {
+        if self.plan.duration.is_some() {
+            return;
+        }
+        if !self.is_starved(now) {
             self.last_served = now;
         }
-        for index in 0..self.links.len() {
-            let link = &self.links[index];
-            if link.is_open() {
-                self.last_open = now;
-            } else if matches!(link.io, Io::None) && link.retry_at <= now && !self.context.stopping
-            {
-                self.connect(index as u32)?;
-            }
+        if self.pool.open() > 0 {
+            self.last_open = now;
         }
-        Ok(())
     }
 
     /// Whether requests are due, and there are connections, and none of them takes any.
     fn is_starved(&self, now: u64) -> bool {
         let due = self.context.schedule.is_due(now) || !self.context.tally.retries.is_empty();
-        due && self.in_flight() == 0 && self.links.iter().any(Link::is_open)
+        due && self.in_flight() == 0 && self.pool.open() > 0
     }
 
     /// Ends requests and handshakes that took too long.
@@ -462,7 +453,7 @@ impl<'p> Worker<'p> {
             if let Some(waiting_for) = link.handshake() {
                 let message = format!(
                     "{waiting_for} to {} was not ready within {}",
-                    self.addresses[self.address],
+                    self.pool.address(index),
                     show(self.plan.connect_timeout)
                 );
                 self.gone(index, Gone::Failed(Kind::HandshakeTimeout, message))?;
@@ -555,7 +546,7 @@ impl<'p> Worker<'p> {
         Report {
             recorder,
             phases: self.context.phases,
-            connections: self.connections,
+            connections: self.pool.counts,
             learned: self.context.learned,
             first: self.context.tally.first,
             used,
