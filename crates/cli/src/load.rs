@@ -104,8 +104,17 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "NAME", help_heading = CONNECTION)]
     sni: Option<String>,
     /// Connect there, instead of to the URL's host and port
-    #[arg(long, value_name = "HOST:PORT", help_heading = CONNECTION)]
+    #[arg(long, value_name = "HOST:PORT|unix:PATH", help_heading = CONNECTION)]
     connect_to: Option<String>,
+    /// Take these addresses for a host, instead of the resolver's; repeatable
+    #[arg(long, value_name = "HOST:PORT:ADDRESS,…", help_heading = CONNECTION)]
+    resolve: Vec<String>,
+    /// Connect from these local addresses, in turn
+    #[arg(long, value_name = "ADDRESS,…", help_heading = CONNECTION)]
+    bind: Option<String>,
+    /// Go through a proxy, by CONNECT; a name and a password go before the host, with a colon and an @
+    #[arg(long, value_name = "URL", help_heading = CONNECTION)]
+    proxy: Option<String>,
     /// Make every TLS handshake a full one
     #[arg(long, help_heading = CONNECTION)]
     no_resumption: bool,
@@ -258,6 +267,9 @@ impl LoadArgs {
             resumption: !self.no_resumption,
             sni: self.sni.clone(),
             connect_to: self.connect_to.clone(),
+            resolve: self.resolve.clone(),
+            bind: self.bind.clone(),
+            proxy: self.proxy.clone(),
             congestion_control: self.congestion_control.clone(),
             cpus: self.cpus.clone().map_or_else(Vec::new, |cpus| cpus.0),
             stream_window: self.stream_window,

@@ -11,6 +11,7 @@ use url::Url;
 
 use crate::options::{Options, Version};
 use crate::plan::{Origin, PlanError, Transport, usage};
+use crate::route::Route;
 
 pub(crate) fn parse_url(text: &str) -> Result<Url, PlanError> {
     let url = match Url::parse(text) {
@@ -120,25 +121,6 @@ pub(crate) fn check_numbers(options: &Options, version: Option<Version>) -> Resu
     Ok(())
 }
 
-/// Splits `HOST:PORT`, with brackets around an IPv6 address.
-pub(crate) fn split_host_port(text: &str) -> Result<(String, u16), PlanError> {
-    let parsed = text.rsplit_once(':').and_then(|(host, port)| {
-        let host = match host.strip_prefix('[') {
-            Some(rest) => rest.strip_suffix(']')?,
-            None if host.contains(':') => return None,
-            None => host,
-        };
-        Some((host, port.parse().ok().filter(|&port: &u16| port != 0)?))
-            .filter(|_| !host.is_empty())
-    });
-    match parsed {
-        Some((host, port)) => Ok((host.to_owned(), port)),
-        None => usage(format!(
-            "{text:?} is not an address: type --connect-to 127.0.0.1:8443"
-        )),
-    }
-}
-
 /// gRPC needs HTTP/2 or HTTP/3, and ALPN is not to choose anything else.
 pub(crate) fn check_call_version(
     options: &Options,
@@ -195,6 +177,7 @@ pub(crate) fn congestion(
 pub(crate) fn transport(
     options: &Options,
     origin: &Origin,
+    route: &Route,
     version: Option<Version>,
     congestion: quic::Congestion,
 ) -> Result<Transport, PlanError> {
@@ -226,7 +209,7 @@ pub(crate) fn transport(
     if version != Some(Version::H3) {
         let tls = origin.tls.then(tls).transpose()?;
         return Ok(Transport::Stream(Arc::new(StreamConfig {
-            tunnel: None,
+            tunnel: route.tunnel()?,
             tls: tls.map(|config| TlsConfig {
                 config,
                 server_name,

@@ -1,6 +1,6 @@
 //! What the connections of one worker share.
 
-use std::net::SocketAddr;
+use std::fmt;
 use std::time::{Duration, Instant};
 
 use trilane_transport::quic::ReceiveBuffer;
@@ -57,7 +57,7 @@ pub(crate) struct Learned {
 }
 
 /// The end of a connection that none of the run's requests can be sent on.
-pub(crate) fn misfit(peer: SocketAddr, refused: Refused, setting: &str) -> Gone {
+pub(crate) fn misfit(peer: &dyn fmt::Display, refused: Refused, setting: &str) -> Gone {
     let message = format!("{peer} takes none of the requests: {refused} ({setting})");
     Gone::Failed(Kind::Limit, message)
 }

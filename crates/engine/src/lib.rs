@@ -35,6 +35,7 @@ mod prepare;
 mod ramp;
 mod record;
 mod refill;
+mod route;
 mod run;
 mod schedule;
 mod stage;
@@ -57,4 +58,5 @@ pub use outcome::{
     Validity, Verdict, WindowOut,
 };
 pub use plan::{Plan, PlanError};
+pub use route::{Proxy, Route};
 pub use run::{RunError, run};

@@ -6,6 +6,7 @@ use crate::context::{Clock, Context, Gone, Turn};
 use crate::driver::Ready;
 use crate::failure::Kind;
 use crate::plan::{Plan, Transport};
+use crate::route::Address;
 use crate::streams::Streams;
 use crate::tcp::Tcp;
 use crate::udp::Udp;
@@ -95,7 +96,8 @@ impl Link {
     /// Begins a connection to `peer`.
     pub(crate) fn open(
         &mut self,
-        peer: SocketAddr,
+        peer: &Address,
+        source: Option<SocketAddr>,
         plan: &Plan,
         now: u64,
         context: &Context<'_>,
@@ -107,8 +109,8 @@ impl Link {
         self.streams.calls.begin_connection();
         let now = context.clock.instant(now);
         self.io = match &plan.transport {
-            Transport::Quic(config) => Io::Quic(Box::new(Udp::open(peer, config, now)?)),
-            Transport::Stream(config) => Io::Tcp(Tcp::open(peer, config, plan, now)?),
+            Transport::Quic(config) => Io::Quic(Box::new(Udp::open(peer, source, config, now)?)),
+            Transport::Stream(config) => Io::Tcp(Tcp::open(peer, source, config, plan, now)?),
         };
         Ok(())
     }

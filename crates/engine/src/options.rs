@@ -93,8 +93,14 @@ pub struct Options {
     pub resumption: bool,
     /// The name in the TLS handshake, instead of the URL's host.
     pub sni: Option<String>,
-    /// Where to connect, `HOST:PORT`, instead of the URL's authority.
+    /// Where to connect, `HOST:PORT` or `unix:PATH`, instead of the URL's authority.
     pub connect_to: Option<String>,
+    /// Addresses of hosts, `HOST:PORT:ADDRESS,…`, instead of the resolver's.
+    pub resolve: Vec<String>,
+    /// Local addresses to connect from, in turn, with commas between them.
+    pub bind: Option<String>,
+    /// The URL of a proxy to go through by CONNECT.
+    pub proxy: Option<String>,
     /// Congestion control of our side: of TCP what the kernel has, of QUIC `cubic`, `reno` or `bbr`.
     pub congestion_control: Option<String>,
     /// Processors for the workers, in turn.
@@ -133,6 +139,9 @@ impl Default for Options {
             resumption: true,
             sni: None,
             connect_to: None,
+            resolve: Vec::new(),
+            bind: None,
+            proxy: None,
             congestion_control: None,
             cpus: Vec::new(),
             stream_window: 16 << 20,

@@ -9,11 +9,12 @@ use trilane_wire::{Refused, Request};
 
 use crate::checks::{
     check_call_version, check_fields, check_numbers, check_version, congestion, parse_url,
-    split_host_port, transport,
+    transport,
 };
 use crate::grpc::CallPlan;
 pub(crate) use crate::options::{Options, Version};
 use crate::prepare;
+use crate::route::Route;
 
 /// Why there is no plan. `Usage` is the user's to mend on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,13 +34,10 @@ impl fmt::Display for PlanError {
 
 impl std::error::Error for PlanError {}
 
-/// Where requests go.
+/// What requests are for.
 #[derive(Clone, Debug)]
 pub(crate) struct Origin {
     pub(crate) tls: bool,
-    /// Host to resolve and connect to, without brackets.
-    pub(crate) host: String,
-    pub(crate) port: u16,
     /// The name in the TLS handshake.
     pub(crate) server_name: String,
 }
@@ -66,7 +64,7 @@ pub(crate) enum Transport {
 #[derive(Debug)]
 pub struct Plan {
     pub(crate) url: String,
-    pub(crate) origin: Origin,
+    pub(crate) route: Route,
     pub(crate) version: Option<Version>,
     pub(crate) connections: usize,
     pub(crate) streams: usize,
@@ -127,14 +125,9 @@ impl Plan {
             .trim_matches(['[', ']'])
             .to_owned();
         let port = first.port_or_known_default().unwrap_or(0);
-        let (connect_host, connect_port) = match &options.connect_to {
-            Some(text) => split_host_port(text)?,
-            None => (host.clone(), port),
-        };
+        let route = Route::new(options, &host, port)?;
         let origin = Origin {
             tls: first.scheme() == "https",
-            host: connect_host,
-            port: connect_port,
             server_name: options.sni.clone().unwrap_or(host),
         };
         let ten_seconds = options
@@ -153,10 +146,10 @@ impl Plan {
             None => prepare::requests(options, &urls)?,
         };
         let congestion = congestion(options, version)?;
-        let transport = transport(options, &origin, version, congestion)?;
+        let transport = transport(options, &origin, &route, version, congestion)?;
         Ok(Self {
             url: options.urls[0].clone(),
-            origin,
+            route,
             version,
             connections: options.connections,
             streams: if version == Some(Version::H1) {
@@ -333,7 +326,7 @@ mod tests {
 
     #[test]
     fn ipv6_authorities_keep_their_brackets() {
-        let plan = plan("http://[::1]:81/?q", |o| {
+        let plan = plan("https://[::1]:81/?q", |o| {
             o.connect_to = Some("[::2]:82".into())
         })
         .unwrap();
@@ -342,7 +335,10 @@ mod tests {
                 .h1_head()
                 .starts_with(b"GET /?q HTTP/1.1\r\nHost: [::1]:81\r\n")
         );
-        assert_eq!((plan.origin.host.as_str(), plan.origin.port), ("::2", 82));
-        assert_eq!(plan.origin.server_name, "::1");
+        assert_eq!((plan.route.host.as_str(), plan.route.port), ("::2", 82));
+        let Transport::Stream(config) = &plan.transport else {
+            panic!("no byte stream")
+        };
+        assert_eq!(config.tls.as_ref().unwrap().server_name, "::1");
     }
 }

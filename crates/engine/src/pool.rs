@@ -1,12 +1,12 @@
 //! Which places of a worker connect, when, where to, and how many at a time. No sockets here.
 
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 
 use crate::connections::Connections;
 use crate::deadlines::Deadlines;
 use crate::failure::Kind;
 use crate::ramp::Ramp;
+use crate::route::Address;
 
 /// A connection that failed is tried again after so many nanoseconds, then twice as long each time,
 const SHORTEST_BACKOFF: u64 = 10_000_000;
@@ -37,7 +37,7 @@ struct Place {
 /// The places of one worker, and the account of their connections.
 #[derive(Debug)]
 pub(crate) struct Pool<'p> {
-    addresses: &'p [SocketAddr],
+    addresses: &'p [Address],
     /// The address to try: the first that has not failed every time.
     address: usize,
     places: Vec<Place>,
@@ -57,7 +57,7 @@ pub(crate) struct Pool<'p> {
 
 impl<'p> Pool<'p> {
     /// So many places, all of which are to connect to one of `addresses`.
-    pub(crate) fn new(addresses: &'p [SocketAddr], places: usize, ramp: Ramp) -> Self {
+    pub(crate) fn new(addresses: &'p [Address], places: usize, ramp: Ramp) -> Self {
         let place = Place {
             state: State::Waiting,
             address: 0,
@@ -80,7 +80,7 @@ impl<'p> Pool<'p> {
     }
 
     /// A place that connects now, and where to: its attempt has begun.
-    pub(crate) fn connect(&mut self, now: u64) -> Option<(u32, SocketAddr)> {
+    pub(crate) fn connect(&mut self, now: u64) -> Option<(u32, &'p Address)> {
         while let Some(index) = self.later.expired(now) {
             self.queue.push_back(index);
         }
@@ -94,7 +94,7 @@ impl<'p> Pool<'p> {
         let place = &mut self.places[index as usize];
         place.state = State::Connecting(now);
         place.address = self.address;
-        Some((index, self.addresses[self.address]))
+        Some((index, &self.addresses[self.address]))
     }
 
     /// When [`Self::connect`] has to be called at the latest, though nothing happens on a connection.
@@ -193,8 +193,8 @@ impl<'p> Pool<'p> {
     }
 
     /// Where the connection in a place goes to.
-    pub(crate) fn address(&self, index: u32) -> SocketAddr {
-        self.addresses[self.places[index as usize].address]
+    pub(crate) fn address(&self, index: u32) -> &Address {
+        &self.addresses[self.places[index as usize].address]
     }
 }
 
@@ -204,9 +204,9 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    fn addresses(count: u16) -> Vec<SocketAddr> {
+    fn addresses(count: u16) -> Vec<Address> {
         (1..=count)
-            .map(|port| SocketAddr::from(([127, 0, 0, 1], port)))
+            .map(|port| Address::Ip(([127, 0, 0, 1], port).into()))
             .collect()
     }
 
@@ -259,14 +259,14 @@ mod tests {
         let mut pool = Pool::new(&addresses, 3, Ramp::new(None, 0));
         assert_eq!(due(&mut pool, 0), [0, 1, 2]);
         for index in 0..3 {
-            assert_eq!(pool.address(index).port(), 1);
+            assert_eq!(pool.address(index), &addresses[0]);
             pool.ended(index, Kind::Refused, false, 1);
             assert!(pool.tries_another_address(index));
         }
         assert_eq!(due(&mut pool, 1), [0, 1, 2]);
         pool.ended(2, Kind::Refused, false, 2);
         assert!(pool.tries_another_address(2));
-        assert_eq!(pool.connect(2), Some((2, addresses[2])));
+        assert_eq!(pool.connect(2), Some((2, &addresses[2])));
         pool.ended(2, Kind::Refused, false, 3);
         assert!(!pool.tries_another_address(2), "there is no other");
         assert!(!pool.is_hopeless());

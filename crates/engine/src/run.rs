@@ -1,7 +1,6 @@
 //! One run from plan to outcome.
 
 use std::fmt;
-use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
@@ -55,7 +54,9 @@ impl std::error::Error for RunError {}
 pub fn run(plan: &Plan, control: &Control) -> Result<Outcome, RunError> {
     raise_file_limit(plan.connections)?;
     let began = Instant::now();
-    let addresses = resolve(plan)?;
+    let addresses = plan
+        .route
+        .resolve(plan.connect_timeout.max(Duration::from_millis(100)))?;
     let dns = began.elapsed();
     let started_at = SystemTime::now();
     let machine_before = MachineTime::now();
@@ -178,36 +179,4 @@ fn raise_file_limit(connections: usize) -> Result<(), RunError> {
     Err(RunError::new(format!(
         "-c {connections} needs {needed} file descriptors and this process may have {hard}: raise it with 'ulimit -n {needed}' or lower -c"
     )))
-}
-
-/// Resolves the host, within the connect timeout.
-fn resolve(plan: &Plan) -> Result<Vec<SocketAddr>, RunError> {
-    let (host, port) = (plan.origin.host.clone(), plan.origin.port);
-    let (sender, receiver) = mpsc::channel();
-    let name = host.clone();
-    // The system's resolver takes no timeout: it is left behind when it is late.
-    thread::spawn(move || {
-        let found = (name.as_str(), port)
-            .to_socket_addrs()
-            .map(Iterator::collect::<Vec<_>>);
-        let _ = sender.send(found);
-    });
-    let patience = plan.connect_timeout.max(Duration::from_millis(100));
-    let dns = |message| Err(RunError::from_connection(Kind::Dns, message));
-    match receiver.recv_timeout(patience) {
-        Ok(Ok(addresses)) if !addresses.is_empty() => Ok(addresses),
-        Ok(Ok(_)) => dns(format!("the name {host:?} has no address")),
-        Ok(Err(error)) => {
-            let reason = error.to_string();
-            let reason = reason
-                .strip_prefix("failed to lookup address information: ")
-                .unwrap_or(&reason);
-            dns(format!(
-                "cannot resolve the host {host:?}: {reason}; check the spelling, or type --connect-to HOST:PORT"
-            ))
-        }
-        Err(_) => dns(format!(
-            "the resolver did not answer for {host:?} within {patience:?}"
-        )),
-    }
 }

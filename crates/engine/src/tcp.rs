@@ -18,6 +18,7 @@ use crate::driver::Ready;
 use crate::failure::Kind;
 use crate::plan::{Plan, Version};
 use crate::refill::{Channel, refill};
+use crate::route::Address;
 use crate::streams::{Streams, with_sink};
 use crate::sys::{self, TcpInfo};
 
@@ -28,7 +29,7 @@ const READS_PER_TURN: usize = 4;
 #[derive(Debug)]
 pub(crate) struct Tcp {
     socket: OwnedFd,
-    peer: SocketAddr,
+    peer: Address,
     stream: Stream,
     /// Whether the socket is full.
     blocked: bool,
@@ -40,27 +41,29 @@ pub(crate) struct Tcp {
 
 impl Tcp {
     pub(crate) fn open(
-        peer: SocketAddr,
+        peer: &Address,
+        source: Option<SocketAddr>,
         config: &Arc<StreamConfig>,
         plan: &Plan,
         now: Instant,
     ) -> Result<Self, Gone> {
         let options = Options {
-            source: None,
+            source,
             congestion_control: plan.congestion_control.as_deref(),
         };
-        let socket =
-            stream::connect(peer, options).map_err(|Unmade { what, error }| {
-                match error.kind() {
-                    io::ErrorKind::ConnectionRefused | io::ErrorKind::ConnectionReset => {
-                        connect_failure(peer, &error)
-                    }
-                    _ => Gone::Failed(Kind::Connect, format!("{what}: {error}")),
-                }
-            })?;
+        let socket = match peer {
+            Address::Ip(peer) => stream::connect(*peer, options),
+            Address::Unix(path) => stream::connect_unix(path),
+        };
+        let socket = socket.map_err(|Unmade { what, error }| match error.kind() {
+            io::ErrorKind::ConnectionRefused | io::ErrorKind::ConnectionReset => {
+                connect_failure(peer, &error)
+            }
+            _ => Gone::Failed(Kind::Connect, format!("{what}: {error}")),
+        })?;
         Ok(Self {
             socket,
-            peer,
+            peer: peer.clone(),
             stream: Stream::new(Arc::clone(config), now),
             blocked: false,
             ended: false,
@@ -122,7 +125,7 @@ impl Tcp {
         context.tally.recorder.traffic.syscalls += 1;
         match sockopt::socket_error(&self.socket) {
             Ok(Ok(())) => (),
-            Ok(Err(error)) | Err(error) => return Err(connect_failure(self.peer, &error.into())),
+            Ok(Err(error)) | Err(error) => return Err(connect_failure(&self.peer, &error.into())),
         }
         let now = context.clock.now();
         let since = context.clock.at(self.stream.since());
@@ -266,7 +269,9 @@ impl Tcp {
                 let message = format!("{} ended in the TLS handshake: {error}", self.peer);
                 Gone::Failed(Kind::Tls, message)
             }
-            Over::Early(_) => connect_failure(self.peer, &error.unwrap_or(Errno::CONNRESET).into()),
+            Over::Early(_) => {
+                connect_failure(&self.peer, &error.unwrap_or(Errno::CONNRESET).into())
+            }
         }
     }
 
@@ -299,7 +304,7 @@ impl Tcp {
         }
         match self.misfit(context.plan) {
             Some(refused) if streams.in_flight() == 0 => {
-                Err(misfit(self.peer, refused, "SETTINGS_MAX_HEADER_LIST_SIZE"))
+                Err(misfit(&self.peer, refused, "SETTINGS_MAX_HEADER_LIST_SIZE"))
             }
             _ => Ok(()),
         }
@@ -372,11 +377,18 @@ impl AsFd for Tcp {
     }
 }
 
-fn connect_failure(peer: SocketAddr, error: &io::Error) -> Gone {
+fn connect_failure(peer: &Address, error: &io::Error) -> Gone {
     match error.kind() {
         io::ErrorKind::ConnectionRefused => Gone::Failed(
             Kind::Refused,
-            format!("{peer} refused the connection: is the server running on that port?"),
+            match peer {
+                Address::Ip(_) => {
+                    format!("{peer} refused the connection: is the server running on that port?")
+                }
+                Address::Unix(_) => {
+                    format!("{peer} refused the connection: is the server running?")
+                }
+            },
         ),
         // The reset of a connection that was made may overtake the news that it was.
         io::ErrorKind::ConnectionReset => {
@@ -404,8 +416,8 @@ mod tests {
 
     #[test]
     fn a_connection_reset_before_it_was_seen_counts_as_reset() {
-        let peer = SocketAddr::from(([127, 0, 0, 1], 80));
-        let kind = |error: Errno| match connect_failure(peer, &error.into()) {
+        let peer = Address::Ip(([127, 0, 0, 1], 80).into());
+        let kind = |error: Errno| match connect_failure(&peer, &error.into()) {
             Gone::Failed(kind, _) => Some(kind),
             Gone::Closed(_) => None,
         };

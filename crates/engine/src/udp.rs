@@ -15,6 +15,7 @@ use crate::driver::Ready;
 use crate::failure::Kind;
 use crate::plan::{Plan, Version};
 use crate::refill::{Channel, refill};
+use crate::route::Address;
 use crate::streams::{Streams, with_sink};
 
 /// Reads of one connection before the others have their turn.
@@ -32,8 +33,17 @@ pub(crate) struct Udp {
 }
 
 impl Udp {
-    pub(crate) fn open(peer: SocketAddr, config: &QuicConfig, now: Instant) -> Result<Self, Gone> {
-        let socket = Socket::connect(peer, None).map_err(|Unmade { what, error }| {
+    pub(crate) fn open(
+        peer: &Address,
+        source: Option<SocketAddr>,
+        config: &QuicConfig,
+        now: Instant,
+    ) -> Result<Self, Gone> {
+        let &Address::Ip(peer) = peer else {
+            let message = format!("HTTP/3 does not go to {peer}");
+            return Err(Gone::Failed(Kind::Connect, message));
+        };
+        let socket = Socket::connect(peer, source).map_err(|Unmade { what, error }| {
             Gone::Failed(Kind::Connect, format!("{what}: {error}"))
         })?;
         let quic = Quic::new(config, peer, now).map_err(|error| failure(&error, peer))?;
@@ -160,7 +170,7 @@ impl Udp {
         match self.misfit(context.plan) {
             Some(refused) if streams.in_flight() == 0 => {
                 self.say_goodbye(context);
-                Err(misfit(peer, refused, "SETTINGS_MAX_FIELD_SECTION_SIZE"))
+                Err(misfit(&peer, refused, "SETTINGS_MAX_FIELD_SECTION_SIZE"))
             }
             _ => Ok(()),
         }

@@ -2,7 +2,6 @@
 //! a few counters that are touched ten times a second.
 
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
@@ -18,6 +17,7 @@ use crate::plan::{Model, Plan};
 use crate::pool::Pool;
 use crate::ramp::Ramp;
 use crate::record::{Phases, Recorder, Traffic, Window};
+use crate::route::Address;
 use crate::run::RunError;
 use crate::schedule::Schedule;
 use crate::stage::{Change, Stage};
@@ -46,6 +46,8 @@ pub(crate) struct Report {
 }
 
 pub(crate) struct Worker<'p> {
+    /// Which of the run's workers it is.
+    index: usize,
     plan: &'p Plan,
     control: &'p Control,
     windows: Sender<Window>,
@@ -76,7 +78,7 @@ impl<'p> Worker<'p> {
         index: usize,
         plan: &'p Plan,
         control: &'p Control,
-        addresses: &'p [SocketAddr],
+        addresses: &'p [Address],
         clock: Clock,
         windows: Sender<Window>,
     ) -> Result<Self, RunError> {
@@ -92,6 +94,7 @@ impl<'p> Worker<'p> {
         let recorder = Recorder::new(plan.model != Model::Closed);
         let tally = Tally::new(plan, recorder);
         Ok(Self {
+            index,
             plan,
             control,
             windows,
@@ -397,11 +400,13 @@ impl<'p> Worker<'p> {
         Ok(())
     }
 
-    fn connect(&mut self, index: u32, address: SocketAddr) -> Result<(), RunError> {
+    fn connect(&mut self, index: u32, address: &Address) -> Result<(), RunError> {
         let link = &mut self.links[index as usize];
         // Opening many takes time of its own: each has its own beginning.
         let begin = self.context.clock.now();
-        let opened = link.open(address, self.plan, begin, &self.context);
+        let number = index as usize * self.plan.threads + self.index;
+        let source = self.plan.route.source(number);
+        let opened = link.open(address, source, self.plan, begin, &self.context);
         let registered = opened.and_then(|()| {
             let token = link.token(index);
             let added = match &link.io {
@@ -574,15 +579,13 @@ mod tests {
     use crate::options::Options;
 
     /// An address on which nobody listens.
-    fn closed() -> SocketAddr {
-        TcpListener::bind("127.0.0.1:0")
-            .unwrap()
-            .local_addr()
-            .unwrap()
+    fn closed() -> Address {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        Address::Ip(listener.local_addr().unwrap())
     }
 
     /// Answers every request on every connection with 204.
-    fn listening() -> SocketAddr {
+    fn listening() -> Address {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         thread::spawn(move || {
@@ -598,10 +601,10 @@ mod tests {
                 });
             }
         });
-        address
+        Address::Ip(address)
     }
 
-    fn run(addresses: &[SocketAddr]) -> Result<Report, RunError> {
+    fn run(addresses: &[Address]) -> Result<Report, RunError> {
         let plan = Plan::new(&Options {
             urls: vec!["http://several.example/".into()],
             connections: 8,

@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use trilane_client::{
-    ConnectOptions, Connection, Error, Exchange, FieldList, Flush, Patience, Submission, Tls,
-    TlsOptions, Version as HttpVersion,
+    ConnectOptions, Connection, Error, Exchange, FieldList, Flush, Patience, Proxy, Submission,
+    Tls, TlsOptions, Version as HttpVersion,
 };
-use trilane_engine::{Options, PlanError, Version as WireVersion};
+use trilane_engine::{Options, PlanError, Route, Version as WireVersion};
 use trilane_grpc::reflection::{ReflectionError, Version, Walk};
 use trilane_grpc::status::{self, Code};
 use trilane_grpc::{Schema, frame, gzip, timeout};
@@ -110,25 +110,36 @@ impl<'a> Caller<'a> {
             }
         };
         let own = url.host_str().unwrap_or_default().to_owned();
-        let (host, port) = match &options.connect_to {
-            Some(text) => address(text)?,
-            None => (own.clone(), url.port_or_known_default().unwrap_or(0)),
+        let bare = own.trim_matches(['[', ']']);
+        let route = Route::new(options, bare, url.port_or_known_default().unwrap_or(0))?;
+        let named = |host: &str, port| match route.known(host, port) {
+            Some([address, ..]) => address.to_string(),
+            _ => host.to_owned(),
+        };
+        let proxy = route.proxy.as_ref().map(|proxy| Proxy {
+            host: named(&proxy.host, proxy.port),
+            port: proxy.port,
+            fields: proxy.fields.clone(),
+        });
+        let host = match &proxy {
+            Some(_) => route.host.clone(),
+            None => named(&route.host, route.port),
         };
         let deadline = Instant::now()
             .checked_add(options.timeout)
             .unwrap_or_else(|| Instant::now() + Duration::from_secs(86_400));
         let connect = ConnectOptions {
             host,
-            port,
+            port: route.port,
             secure,
             versions: vec![version],
             tls: secure.then(|| tls(options)).transpose()?,
             server_name: Some(options.sni.clone().unwrap_or(own)),
             timeout: Some(options.connect_timeout),
-            source: None,
-            proxy: None,
+            source: route.sources.first().map(|source| (*source, 0).into()),
+            proxy,
             race: Duration::ZERO,
-            unix: None,
+            unix: route.unix.clone(),
         };
         let connection =
             Connection::connect(&connect, &mut Patient).map_err(|error| lost(text, &error))?;
@@ -371,15 +382,4 @@ fn fields(options: &Options) -> Result<Vec<(String, String)>, PlanError> {
         ))),
     };
     options.fields.iter().map(split).collect()
-}
-
-fn address(text: &str) -> Result<(String, u16), PlanError> {
-    text.rsplit_once(':')
-        .and_then(|(host, port)| Some((host.to_owned(), port.parse().ok()?)))
-        .filter(|(host, port)| !host.is_empty() && *port != 0)
-        .ok_or_else(|| {
-            PlanError::Usage(format!(
-                "{text:?} is not an address: type --connect-to 127.0.0.1:8443"
-            ))
-        })
 }
