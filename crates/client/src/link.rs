@@ -216,7 +216,7 @@ impl Link {
             Link::Stream(_) => Turn::Drained,
             Link::Quic(link) => {
                 link.handle_timeout(now, &mut Sink(slots));
-                unless_lost(link, Turn::Drained)
+                unless_lost(link, slots, Turn::Drained)
             }
         }
     }
@@ -285,12 +285,12 @@ fn read_datagrams(
     match socket.receive(buffer, &mut Moved::default()) {
         udp::Received::Batch(batch) => {
             link.receive(Instant::now(), batch, &mut Sink(slots));
-            unless_lost(link, Turn::More)
+            unless_lost(link, slots, Turn::More)
         }
-        udp::Received::Nothing => unless_lost(link, Turn::Drained),
+        udp::Received::Nothing => unless_lost(link, slots, Turn::Drained),
         udp::Received::Unreachable => {
             link.unreachable(Instant::now(), &mut Sink(slots));
-            unless_lost(link, Turn::More)
+            unless_lost(link, slots, Turn::More)
         }
         udp::Received::Failed(error) => {
             let message = format!("receiving from {} over UDP failed: {error}", link.peer());
@@ -300,11 +300,12 @@ fn read_datagrams(
 }
 
 /// `otherwise`, unless the connection has ended.
-fn unless_lost(link: &Quic, otherwise: Turn) -> Turn {
-    match link.error() {
-        None => otherwise,
-        Some(error) => Turn::Over(quic_failure(error)),
-    }
+fn unless_lost(link: &mut Quic, slots: &mut Slots, otherwise: Turn) -> Turn {
+    let Some(error) = link.error().map(quic_failure) else {
+        return otherwise;
+    };
+    link.abandon(&mut Sink(slots));
+    Turn::Over(error)
 }
 
 /// The peer has ended its direction, or the socket failed.

@@ -156,7 +156,13 @@ impl Quic {
         self.peer
     }
 
-    /// Why the connection has ended, unless by [`Self::close`].
+    /// Fails what is outstanding on a connection that has ended.
+    pub fn abandon<E: Events>(&mut self, events: &mut E) {
+        self.session.abandon(events);
+    }
+
+    /// Why the connection has ended, unless by [`Self::close`]. What is outstanding has not been told
+    /// then: see [`Self::abandon`].
     pub fn error(&self) -> Option<&quic::Error> {
         self.session.error()
     }

@@ -157,10 +157,14 @@ impl Udp {
         self.timer = self.quic.timeout().map(|at| context.clock.at(at));
         let peer = self.quic.peer();
         if let Some(error) = self.quic.error() {
-            return Err(match failure(error, peer) {
+            let cause = error.to_string();
+            let gone = match failure(error, peer) {
                 Gone::Failed(kind, _) if self.open => Gone::Closed(kind),
                 gone => gone,
-            });
+            };
+            let quic = &mut self.quic;
+            with_sink!(context, streams, now, Some(cause.as_str()), sink => quic.abandon(sink));
+            return Err(gone);
         }
         if self.quic.is_finished() {
             // Else the server would keep it until it has been idle for too long.

@@ -184,7 +184,15 @@ impl H3Session {
         self.quic.is_closed() || self.h3.as_ref().is_some_and(h3::Connection::is_closing)
     }
 
-    /// Why the connection has ended, unless by [`Self::close`].
+    /// Fails what is outstanding on a connection that has ended: whoever hears of it may want to know
+    /// [`Self::error`] by then.
+    pub fn abandon<E: Events>(&mut self, events: &mut E) {
+        if let Some(h3) = &mut self.h3 {
+            h3.eof(events);
+        }
+    }
+
+    /// Why the connection has ended, unless by [`Self::close`]. Call [`Self::abandon`] then.
     pub fn error(&self) -> Option<&Error> {
         self.error.as_ref()
     }
@@ -234,9 +242,6 @@ impl H3Session {
             // What arrived before is reported before.
             for stream in std::mem::take(&mut self.paused) {
                 self.handle(Event::Readable(stream), events)?;
-            }
-            if let Some(h3) = &mut self.h3 {
-                h3.eof(events);
             }
             self.error = Some(error);
             return Ok(());

@@ -82,6 +82,7 @@ fn silence_ends_in_the_idle_timeout() {
     let begin = pair.now;
     let mut record = Record::default();
     pair.until(&mut record, |pair, _| pair.session.error().is_some());
+    pair.session.abandon(&mut record);
     assert_eq!(pair.session.error().unwrap().kind, ErrorKind::IdleTimeout);
     assert!(record.0[&0].error.is_some());
     let silent = pair.now - begin;

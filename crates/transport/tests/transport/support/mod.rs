@@ -388,6 +388,9 @@ impl Client {
         if self.session.timeout().is_some_and(|at| at <= now) {
             self.session.handle_timeout(now, events);
         }
+        if self.session.error().is_some() {
+            self.session.abandon(events);
+        }
     }
 
     /// Takes turns until `done`, for no longer than [`PATIENCE`].
