@@ -130,9 +130,9 @@ class Running:
             env={**os.environ, "NO_COLOR": "1", "TERM": "xterm"},
         )
 
-    def interrupt(self) -> None:
-        """What Ctrl-C sends."""
-        self._child.send_signal(signal.SIGINT)
+    def interrupt(self, number: signal.Signals = signal.SIGINT) -> None:
+        """What Ctrl-C sends, or another signal."""
+        self._child.send_signal(number)
 
     def wait(self, patience_s: float = 120.0) -> Run:
         """Its end; a run that hangs is killed and fails the test."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -83,6 +85,40 @@ def test_interrupt_prints_the_partial_report(peers: Peers, listener: str) -> Non
     assert run.code == 130, run
     assert run.checked["interrupted"] is True
     assert run.checked["requests"]["ok"] >= shown.ok
+
+
+@contextmanager
+def hangups(disposition: signal.Handlers) -> Iterator[None]:
+    """What is started within inherits it."""
+    before = signal.signal(signal.SIGHUP, disposition)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_what_ends_a_run_prints_its_report(peers: Peers, number: signal.Signals) -> None:
+    url = peers["gonet"].url("h1")
+    with hangups(signal.SIG_DFL):
+        running = Watched("-d", "1h", "--warmup", "0s", "-c", "2", url)
+    shown = running.until_ok()
+    running.interrupt(number)
+    run = running.wait()
+    assert run.code == 130, run
+    assert run.checked["interrupted"] is True
+    assert run.checked["requests"]["ok"] >= shown.ok
+
+
+def test_a_hangup_does_not_end_what_nohup_started(peers: Peers) -> None:
+    url = peers["gonet"].url("h1")
+    with hangups(signal.SIG_IGN):
+        running = Watched("-d", "1h", "--warmup", "0s", "-c", "2", url)
+    shown = running.until_ok()
+    running.interrupt(signal.SIGHUP)
+    running.until_ok(running.until_ok(shown.ok).ok)
+    running.interrupt()
+    assert running.wait().code == 130
 
 
 def test_interrupt_during_the_warm_up(peers: Peers) -> None:

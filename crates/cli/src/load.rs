@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use trilane_engine::{Control, Gate, Options, Outcome, PemFile, Plan, PlanError, Verdict, Version};
+use trilane_serve::Signals;
 use trilane_units as units;
 
 use crate::grpc::GrpcArgs;
@@ -306,6 +307,14 @@ pub(crate) fn run(arguments: &LoadArgs) -> u8 {
     };
     let control = Arc::new(Control::new());
     let handler = Arc::clone(&control);
+    let ended = Arc::clone(&control);
+    if let Err(error) = Signals::catch_but_interrupt()
+        .and_then(|signals| signals.tell_each(move || ended.interrupt()))
+    {
+        complain(format!(
+            "SIGTERM and SIGHUP will end the command without a report: {error}"
+        ));
+    }
     // A second handler in one process cannot be set: then the first one's owner is interrupted.
     if let Err(error) = ctrlc::set_handler(move || handler.interrupt()) {
         complain(format!(

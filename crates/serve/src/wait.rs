@@ -1,8 +1,11 @@
-//! When a server that runs as a command has to end.
+//! When a command has to end.
 
 use std::{
+    fs, future,
     io::{self, Read},
-    process, thread,
+    process,
+    task::Poll,
+    thread,
     time::Duration,
 };
 
@@ -15,7 +18,7 @@ use tokio::{
 
 use crate::Error;
 
-/// What ends it, besides SIGINT and SIGTERM.
+/// What ends it, besides a signal.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StopWhen {
     /// After this time.
@@ -27,7 +30,7 @@ pub struct StopWhen {
 /// What ended it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// SIGINT or SIGTERM. From now on, a second one ends the process at once.
+    /// SIGINT, SIGTERM or SIGHUP. From now on, a second one ends the process at once.
     Signal,
     /// The time was over.
     Time,
@@ -35,32 +38,51 @@ pub enum Stop {
     Stdin,
 }
 
-/// Catches SIGINT and SIGTERM from the moment it is made.
+/// Catches SIGINT, SIGTERM and, unless whoever started the process has it ignored as `nohup` does,
+/// SIGHUP, from the moment it is made.
 pub struct Signals {
     runtime: runtime::Runtime,
-    interrupt: Signal,
-    terminate: Signal,
+    signals: Vec<Signal>,
 }
 
 impl Signals {
     /// To be called before anybody is told that the server is ready.
     pub fn catch() -> Result<Self, Error> {
+        Self::catch_also(Some(SignalKind::interrupt()))
+    }
+
+    /// SIGTERM and SIGHUP alone. Where the process has handlers of its own, they are called too:
+    /// Python's would end a load at SIGINT before its report is printed.
+    pub fn catch_but_interrupt() -> Result<Self, Error> {
+        Self::catch_also(None)
+    }
+
+    fn catch_also(interrupt: Option<SignalKind>) -> Result<Self, Error> {
         let runtime = runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .map_err(Error::System)?;
-        let (interrupt, terminate) = {
+        let hangup = (!ignores_hangup()).then(SignalKind::hangup);
+        let kinds = [interrupt, Some(SignalKind::terminate()), hangup];
+        let signals = {
             let _inside = runtime.enter();
-            (
-                signal(SignalKind::interrupt()).map_err(Error::System)?,
-                signal(SignalKind::terminate()).map_err(Error::System)?,
-            )
+            let caught = kinds.into_iter().flatten().map(signal);
+            caught.collect::<Result<_, _>>().map_err(Error::System)?
         };
-        Ok(Self {
-            runtime,
-            interrupt,
-            terminate,
-        })
+        Ok(Self { runtime, signals })
+    }
+
+    /// Calls `tell` at each signal, from a thread of its own.
+    pub fn tell_each(mut self, tell: impl Fn() + Send + 'static) -> Result<(), Error> {
+        let waiting = move || {
+            loop {
+                self.runtime.block_on(next(&mut self.signals));
+                tell();
+            }
+        };
+        let thread = thread::Builder::new().name("signals".into());
+        thread.spawn(waiting).map_err(Error::System)?;
+        Ok(())
     }
 
     /// Blocks until there is a reason to stop. A signal after that ends the process.
@@ -78,7 +100,7 @@ impl Signals {
         }
         let stop = self.runtime.block_on(async {
             tokio::select! {
-                () = next(&mut self.interrupt, &mut self.terminate) => Stop::Signal,
+                () = next(&mut self.signals) => Stop::Signal,
                 () = time::sleep(when.after.unwrap_or_default()), if when.after.is_some() => Stop::Time,
                 _ = is_closed, if when.stdin_closed => Stop::Stdin,
             }
@@ -87,8 +109,7 @@ impl Signals {
         thread::Builder::new()
             .name("serve-signals".into())
             .spawn(move || {
-                self.runtime
-                    .block_on(next(&mut self.interrupt, &mut self.terminate));
+                self.runtime.block_on(next(&mut self.signals));
                 process::exit(EXIT_INTERRUPTED);
             })
             .map_err(Error::System)?;
@@ -96,11 +117,24 @@ impl Signals {
     }
 }
 
-async fn next(interrupt: &mut Signal, terminate: &mut Signal) {
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
-    }
+async fn next(signals: &mut [Signal]) {
+    future::poll_fn(|context| {
+        let came = |signal: &mut Signal| signal.poll_recv(context).is_ready();
+        if signals.iter_mut().any(came) {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    })
+    .await;
+}
+
+/// Whether the process was started with SIGHUP ignored: the lowest bit of the mask in `status`.
+fn ignores_hangup() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .is_some_and(|mask| mask & 1 != 0)
 }
 
 /// What a shell reports for a program ended by SIGINT.
