@@ -101,6 +101,8 @@ def check(report: Report) -> None:
     ]
     service = report["latency"]["service"]["count"]
     assert service == requests["ok"] + requests["censored"], requests
+    apart = (report["latency"]["failed"] or {"count": 0})["count"]
+    assert apart <= requests["failed"] - requests["censored"], requests
     connections = report["connections"]
     lost, failed = (sum(connections[name].values()) for name in ("lost", "failed"))
     assert connections["established"] == lost + connections["open_at_end"], connections

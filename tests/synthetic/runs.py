@@ -91,6 +91,7 @@ def run(
             "late": None,
             "queued": None,
             "ttfb": service,
+            "failed": None,
         },
         "connections": None,
         "phases": {

@@ -135,6 +135,9 @@ fn latency(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
         columns.push(("queued", &queued.summary));
     }
     columns.push(("first byte", &latency.ttfb.summary));
+    if let Some(failed) = &latency.failed {
+        columns.push(("failed", &failed.summary));
+    }
     write!(out, "\nLatency   ")?;
     for (name, _) in &columns {
         write!(out, "{name:>13}")?;
@@ -168,7 +171,7 @@ fn latency(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     if outcome.requests.censored > 0 {
         writeln!(
             out,
-            "  {} timeouts and resets are in it with the time they lasted: their latency is longer",
+            "  {} timeouts are in it with the time they lasted: their latency is longer",
             outcome.requests.censored
         )?;
     }

@@ -131,6 +131,7 @@ impl Outcome {
                 late: open_model.then(|| distribution(&recorder.late)),
                 queued: open_model.then(|| distribution(&recorder.queued)),
                 ttfb: distribution(&recorder.ttfb),
+                failed: (recorder.failed.count() > 0).then(|| distribution(&recorder.failed)),
             },
             connections: ConnectionsOut::from(&connections),
             phases: PhasesOut::new(&phases, machine.dns),

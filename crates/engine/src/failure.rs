@@ -70,12 +70,10 @@ impl Kind {
         }
     }
 
-    /// Whether the response time is only known to be longer than what was observed.
+    /// Whether the response time is only known to be longer than what was observed. A reset or a wrong
+    /// status ends a request at its own time, which says nothing of how long a response takes.
     pub(crate) fn is_censored(self) -> bool {
-        matches!(
-            self,
-            Kind::Timeout | Kind::Reset | Kind::Closed | Kind::Goaway
-        )
+        self == Kind::Timeout
     }
 }
 

@@ -191,6 +191,9 @@ pub struct Latency {
     pub queued: Option<Distribution>,
     /// From the first byte sent to the head of the response.
     pub ttfb: Distribution,
+    /// From the first byte sent to the end of requests that failed, those that took too long left
+    /// out; none where there are none.
+    pub failed: Option<Distribution>,
 }
 
 /// Durations of connection set-up, in seconds.

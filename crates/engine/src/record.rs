@@ -160,6 +160,8 @@ pub(crate) struct Recorder {
     pub(crate) late: Durations,
     pub(crate) queued: Durations,
     pub(crate) ttfb: Durations,
+    /// From the first byte sent to the end of requests that failed otherwise than by time.
+    pub(crate) failed: Durations,
     pub(crate) window: Window,
     pub(crate) traffic: Traffic,
     /// Made by the first call.
@@ -188,6 +190,7 @@ impl Recorder {
             late: Durations::new(),
             queued: Durations::new(),
             ttfb: Durations::new(),
+            failed: Durations::new(),
             window: Window::new(0),
             traffic: Traffic::default(),
             calls: None,
@@ -222,8 +225,10 @@ impl Recorder {
     ) {
         self.failures.add(kind, example);
         self.window.failed += 1;
-        if let Some(at) = at.filter(|_| kind.is_censored()) {
-            self.censored(now, at);
+        match at {
+            Some(at) if kind.is_censored() => self.censored(now, at),
+            Some(at) => self.failed.record(now.saturating_sub(at.start)),
+            None => (),
         }
     }
 
@@ -275,6 +280,7 @@ impl Recorder {
             &mut self.late,
             &mut self.queued,
             &mut self.ttfb,
+            &mut self.failed,
         ] {
             durations.clear();
         }
@@ -311,6 +317,7 @@ impl Recorder {
         self.late.merge(&other.late);
         self.queued.merge(&other.queued);
         self.ttfb.merge(&other.ttfb);
+        self.failed.merge(&other.failed);
         self.traffic.add(&other.traffic);
         if let Some(calls) = &other.calls {
             self.calls().merge(calls);
@@ -351,6 +358,37 @@ impl Phases {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn requests_that_are_reset_do_not_make_the_others_look_fast() {
+        let mut recorder = Recorder::new(false);
+        let at = |start| Instants {
+            intended: start,
+            start,
+            head: start + 1,
+        };
+        for _ in 0..95 {
+            recorder.ok(10_000_000, at(0));
+        }
+        for kind in [
+            Kind::Reset,
+            Kind::Closed,
+            Kind::Goaway,
+            Kind::Status,
+            Kind::Body,
+        ] {
+            recorder.failed(kind, 50_000, Some(at(0)), String::new);
+        }
+        // How long it takes is not known, but longer than this.
+        recorder.failed(Kind::Timeout, 30_000_000, Some(at(0)), String::new);
+        recorder.finish_window(1);
+        let counts = |durations: &Durations| (durations.count(), durations.summary().min);
+        assert_eq!(counts(&recorder.service).0, 96);
+        assert!(counts(&recorder.service).1.unwrap() > 0.009);
+        assert_eq!(counts(&recorder.failed).0, 5);
+        assert_eq!(recorder.ttfb.count(), 96);
+        assert_eq!((recorder.censored, recorder.failures.total()), (1, 6));
+    }
 
     #[test]
     fn a_wait_is_ours_from_the_instant_when_there_was_room() {

@@ -102,6 +102,7 @@ def run_of(asked: Asked, delivered: Delivered) -> Json:
             "service": _latency(result.get("latency")),
             "response": None,
             "late": None,
+            "failed": None,
             "queued": None,
             "ttfb": None,
         },

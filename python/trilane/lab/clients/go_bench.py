@@ -266,7 +266,7 @@ def _run_of(
             "goodput_bytes_per_s": 0.0,
             "window_s": window_s,
         },
-        "latency": dict.fromkeys(("service", "response", "late", "queued", "ttfb")),
+        "latency": dict.fromkeys(("service", "response", "late", "queued", "ttfb", "failed")),
         "connections": None,
         "phases": None,
         "bytes": None,
