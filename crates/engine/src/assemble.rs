@@ -39,7 +39,6 @@ pub(crate) struct Machine {
     pub(crate) started_at: SystemTime,
     pub(crate) dns: Duration,
     pub(crate) steal: f64,
-    pub(crate) udp_drops: Option<u64>,
     pub(crate) interrupted: bool,
 }
 
@@ -162,7 +161,7 @@ impl Outcome {
                 rate_asked,
                 unsent,
                 steal: machine.steal,
-                udp_drops: machine.udp_drops,
+                udp_drops: recorder.traffic.datagrams_dropped,
                 cut_short: cut_short.as_deref(),
             },
         );

@@ -105,25 +105,6 @@ impl MachineTime {
     }
 }
 
-/// Receive errors of all UDP sockets of the machine (both address families): buffers that were full.
-pub(crate) fn udp_buffer_errors() -> Option<u64> {
-    let v4 = std::fs::read_to_string("/proc/net/snmp").ok()?;
-    let mut lines = v4.lines().filter_map(|line| line.strip_prefix("Udp:"));
-    let column = lines
-        .next()?
-        .split_whitespace()
-        .position(|name| name == "RcvbufErrors")?;
-    let errors: u64 = lines.next()?.split_whitespace().nth(column)?.parse().ok()?;
-    let v6 = std::fs::read_to_string("/proc/net/snmp6").unwrap_or_default();
-    let v6_errors = v6.lines().find_map(|line| {
-        line.strip_prefix("Udp6RcvbufErrors")?
-            .trim()
-            .parse::<u64>()
-            .ok()
-    });
-    Some(errors + v6_errors.unwrap_or(0))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

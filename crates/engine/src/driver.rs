@@ -3,6 +3,7 @@
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
+use std::time::Instant;
 
 use rustix::event::{Timespec, epoll};
 use rustix::io::{self, Errno};
@@ -44,13 +45,15 @@ impl Driver {
         epoll::add(&self.epoll, socket, epoll::EventData::new_u64(token), flags)
     }
 
-    /// Waits until a socket is ready or `timeout_ns` have passed; the sockets are then in
+    /// Waits until a socket is ready or the time is `until`; the sockets are then in
     /// [`Self::ready`].
-    pub(crate) fn wait(&mut self, timeout_ns: u64) -> io::Result<()> {
+    pub(crate) fn wait(&mut self, until: Instant) -> io::Result<()> {
         use epoll::EventFlags as Flags;
+        // Taken as late as can be: epoll waits for a time, not until a time.
+        let timeout = until.saturating_duration_since(Instant::now());
         let timeout = Timespec {
-            tv_sec: (timeout_ns / 1_000_000_000) as i64,
-            tv_nsec: (timeout_ns % 1_000_000_000) as i64,
+            tv_sec: timeout.as_secs() as i64,
+            tv_nsec: timeout.subsec_nanos().into(),
         };
         self.ready.clear();
         let events = match epoll::wait(&self.epoll, &mut self.events[..], Some(&timeout)) {

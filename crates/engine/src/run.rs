@@ -10,10 +10,10 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use crate::assemble::Machine;
 use crate::context::Clock;
 use crate::control::Control;
-use crate::cost::{self, MachineTime};
+use crate::cost::MachineTime;
 use crate::failure::Kind;
 use crate::outcome::{Outcome, WindowOut};
-use crate::plan::{Plan, Version};
+use crate::plan::Plan;
 use crate::record::Window;
 use crate::worker::{Report, Worker};
 
@@ -60,7 +60,6 @@ pub fn run(plan: &Plan, control: &Control) -> Result<Outcome, RunError> {
     let dns = began.elapsed();
     let started_at = SystemTime::now();
     let machine_before = MachineTime::now();
-    let drops_before = cost::udp_buffer_errors();
 
     let clock = Clock(Instant::now());
     let (sender, receiver) = mpsc::channel();
@@ -108,9 +107,6 @@ pub fn run(plan: &Plan, control: &Control) -> Result<Outcome, RunError> {
         steal: machine_before
             .and_then(|before| Some(MachineTime::now()?.steal_since(before)))
             .unwrap_or(0.0),
-        udp_drops: (plan.version == Some(Version::H3))
-            .then(|| Some(cost::udp_buffer_errors()?.saturating_sub(drops_before?)))
-            .flatten(),
         interrupted: control.was_interrupted(),
     };
     Ok(Outcome::new(plan, reports, windows, &machine))

@@ -71,6 +71,12 @@ impl Stage {
         };
     }
 
+    /// Whether [`Self::advance`] will end the warm-up: what the measurement is to subtract is read
+    /// before that.
+    pub(crate) fn ends_warmup(&self, now: u64) -> bool {
+        matches!(self.state, State::Warmup(until) if now >= until)
+    }
+
     /// What has changed by `now`, one thing at a time.
     pub(crate) fn advance(&mut self, now: u64) -> Change {
         match &mut self.state {

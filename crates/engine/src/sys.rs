@@ -1,7 +1,7 @@
 //! System calls that no safe library offers.
 #![allow(unsafe_code)]
 
-use std::mem::{MaybeUninit, size_of};
+use std::mem::{MaybeUninit, size_of, size_of_val};
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 /// What the kernel counted on one TCP connection.
@@ -41,4 +41,54 @@ pub(crate) fn tcp_info(fd: BorrowedFd<'_>) -> Option<TcpInfo> {
         rtt_us: info.tcpi_rtt,
         path_mtu: info.tcpi_pmtu,
     })
+}
+
+/// Datagrams that the kernel dropped because the buffer of the socket was full (SO_MEMINFO), since the
+/// socket was made; `None` where the kernel does not tell.
+pub(crate) fn dropped_datagrams(fd: BorrowedFd<'_>) -> Option<u32> {
+    // What it counts, by the index of `include/uapi/linux/sock_diag.h`.
+    const DROPS: usize = 8;
+    let mut counts = [0u32; DROPS + 1];
+    let mut length = size_of_val(&counts) as libc::socklen_t;
+    // SAFETY: `counts` is a writable buffer of `length` bytes, and `fd` is open for the call.
+    let status = unsafe {
+        libc::getsockopt(
+            fd.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_MEMINFO,
+            counts.as_mut_ptr().cast(),
+            &mut length,
+        )
+    };
+    let told = status == 0 && length as usize == size_of_val(&counts);
+    told.then(|| counts[DROPS])
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+    use std::os::fd::AsFd;
+
+    use super::*;
+
+    #[test]
+    fn datagrams_that_found_no_room_are_counted_by_socket() {
+        let full = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let other = UdpSocket::bind("127.0.0.1:0").unwrap();
+        rustix::net::sockopt::set_socket_recv_buffer_size(&full, 4096).unwrap();
+        for _ in 0..100 {
+            other
+                .send_to(&[0; 1000], full.local_addr().unwrap())
+                .unwrap();
+        }
+        let drops = dropped_datagrams(full.as_fd()).unwrap();
+        full.set_nonblocking(true).unwrap();
+        let mut kept = 0;
+        while full.recv(&mut [0; 1000]).is_ok() {
+            kept += 1;
+        }
+        assert_eq!(drops + kept, 100);
+        assert!(drops > 0);
+        assert_eq!(dropped_datagrams(other.as_fd()), Some(0));
+    }
 }

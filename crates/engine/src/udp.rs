@@ -17,6 +17,7 @@ use crate::plan::{Plan, Version};
 use crate::refill::{Channel, refill};
 use crate::route::Address;
 use crate::streams::{Streams, with_sink};
+use crate::sys;
 
 /// Reads of one connection before the others have their turn.
 const READS_PER_TURN: usize = 8;
@@ -30,6 +31,7 @@ pub(crate) struct Udp {
     timer: Option<u64>,
     counted: quic::Stats,
     fields_counted: u64,
+    drops_counted: u32,
 }
 
 impl Udp {
@@ -54,6 +56,7 @@ impl Udp {
             timer: None,
             counted: quic::Stats::default(),
             fields_counted: 0,
+            drops_counted: 0,
         })
     }
 
@@ -223,6 +226,10 @@ impl Udp {
         traffic.datagrams_received += stats.received_datagrams - self.counted.received_datagrams;
         traffic.retransmits += stats.lost_packets - self.counted.lost_packets;
         self.counted = stats;
+        if let Some(drops) = sys::dropped_datagrams(self.socket.as_fd()) {
+            traffic.datagrams_dropped += u64::from(drops.wrapping_sub(self.drops_counted));
+            self.drops_counted = drops;
+        }
         if !self.open {
             return;
         }

@@ -34,7 +34,7 @@ pub(crate) struct Circumstances<'a> {
     pub(crate) rate_asked: Option<f64>,
     pub(crate) unsent: u64,
     pub(crate) steal: f64,
-    pub(crate) udp_drops: Option<u64>,
+    pub(crate) udp_drops: u64,
     pub(crate) cut_short: Option<&'a str>,
 }
 
@@ -142,13 +142,14 @@ pub(crate) fn judge(outcome: &Outcome, around: &Circumstances<'_>) -> Validity {
             format!("a worker was {:.0} % busy{what}", busiest * 100.0),
         ));
     }
-    if let (Some(drops), Some(received)) = (around.udp_drops, outcome.bytes.datagrams_received)
+    let drops = around.udp_drops;
+    if let Some(received) = outcome.bytes.datagrams_received
         && drops as f64 > 0.001 * received as f64
     {
         findings.push((
             Verdict::Invalid,
             format!(
-                "this machine dropped {drops} UDP datagrams for want of buffer (more than 0.1 %)"
+                "{drops} UDP datagrams found the buffers of our sockets full (more than 0.1 %)"
             ),
         ));
     }

@@ -142,10 +142,10 @@ impl<'p> Worker<'p> {
             if self.context.holding && now >= self.pool.ready_at() {
                 self.begin_sending(now)?;
             }
-            let wake = self.next_wake(now, next_tick);
+            let wake = self.next_wake(next_tick);
             self.context.tally.recorder.traffic.syscalls += 1;
             self.driver
-                .wait(wake)
+                .wait(self.context.clock.instant(wake))
                 .map_err(|error| RunError::new(format!("waiting for sockets failed: {error}")))?;
             for position in 0..self.driver.len() {
                 let ready = self.driver.ready(position);
@@ -179,7 +179,7 @@ impl<'p> Worker<'p> {
     }
 
     /// Ends the warm-up, a window or the run; says why where the run is over.
-    fn boundaries(&mut self, now: u64) -> Result<Option<Option<String>>, RunError> {
+    fn boundaries(&mut self, mut now: u64) -> Result<Option<Option<String>>, RunError> {
         if self.control.is_stopped() {
             if let Some(error) = self.control.fatal() {
                 return Err(error);
@@ -193,6 +193,11 @@ impl<'p> Worker<'p> {
             self.stage.begin(begun);
             self.pool.counts.begin_measuring();
         }
+        if self.stage.ends_warmup(now) {
+            // Takes a system call for each connection, which is no time of the measurement's.
+            self.begin_measuring_resources();
+            now = self.context.clock.now();
+        }
         loop {
             match self.stage.advance(now) {
                 Change::Nothing => break,
@@ -200,7 +205,6 @@ impl<'p> Worker<'p> {
                 Change::WindowEnded(length) => self.hand_over_window(length),
                 Change::WarmupEnded => {
                     self.pool.counts.begin_measuring();
-                    self.begin_measuring_resources();
                     let in_flight = self.in_flight();
                     self.context.tally.recorder.finish_warmup(in_flight);
                     self.context.schedule.finish_warmup(in_flight);
@@ -261,8 +265,8 @@ impl<'p> Worker<'p> {
             .count() as u64
     }
 
-    /// Nanoseconds until something has to be done without an event.
-    fn next_wake(&self, now: u64, tick: u64) -> u64 {
+    /// When something has to be done though no event comes.
+    fn next_wake(&self, tick: u64) -> u64 {
         if !self.again.is_empty() {
             return 0;
         }
@@ -284,7 +288,7 @@ impl<'p> Worker<'p> {
         ] {
             wake = deadline.map_or(wake, |deadline| deadline.min(wake));
         }
-        wake.saturating_sub(now)
+        wake
     }
 
     /// Lets the link that `ready` names read and write.
