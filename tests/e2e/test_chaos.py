@@ -212,3 +212,28 @@ def test_a_stalled_upload_times_out() -> None:
         end = span({"timeout"})
         run = load("--h2c", "-c", "1", "-m", "2", *end, "-b", "x" * 1000, server.base + "/")
     names_the_failure(run, {"timeout"})
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", b"and more than was announced"],
+    ids=["a second response", "an over-long body"],
+)
+def test_bytes_behind_a_response_are_told(extra: bytes) -> None:
+    """The response is complete and ok; what follows belongs to none."""
+    whole = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello" + extra
+    with chaos.serve(chaos.answer(whole)) as server:
+        run = load("--h1", "-c", "1", "-n", "4", server.base + "/")
+    report = run.checked
+    assert report["requests"]["ok"] == 4, report["requests"]
+    assert report["connections"]["lost"] == {"protocol": 4}
+    assert any("belongs to no response" in r for r in report["validity"]["reasons"]), report
+
+
+def test_a_handshake_that_stalls_is_the_reason_whatever_the_timeout(authority: Authority) -> None:
+    with chaos.serve(chaos.silent) as server:
+        url = server.base.replace("http:", "https:") + "/"
+        patience = ["--timeout", "100ms", "--connect-timeout", "500ms"]
+        run = load("--cacert", str(authority.ca), *patience, "-c", "2", "-n", "4", url)
+    assert run.code == 1, run
+    assert "the TLS handshake" in run.message

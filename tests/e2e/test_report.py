@@ -108,3 +108,41 @@ def test_headers_compress_better_over_h2(peers: Peers) -> None:
     ]
     assert sent["header_sent_decoded"] > 500 * 200
     assert sent["header_sent_encoded"] < sent["header_sent_decoded"] / 10
+
+
+def repeated(report: dict[str, Any]) -> list[str]:
+    """The arguments of the same run, from its report alone."""
+    plan, asked = report["plan"], report["plan"]["asked"]
+    given = [
+        *("-n", str(plan["requests"]), "-c", str(plan["connections"]), "-X"),
+        *(plan["request"]["method"], "--timeout", f"{plan['timeout_s']}s"),
+        *("--connect-timeout", f"{asked['connect_timeout_s']}s"),
+        *(f"--{asked['version']}", "--stream-window", str(asked["stream_window"])),
+        *("--connection-window", str(asked["connection_window"]), "--bind", asked["bind"]),
+        *("--connect-parallel", str(asked["connect_parallel"])),
+        *("--congestion-control", asked["congestion_control"]),
+    ]
+    for field in asked["header"]:
+        given += ["-H", field]
+    for known in asked["resolve"]:
+        given += ["--resolve", known]
+    codes = ",".join(f"{low}-{high}" for low, high in asked["expect_status"])
+    given += ["--expect-status", codes] + ["--check-body"] * asked["check_body"]
+    return [*given, *asked["urls"]]
+
+
+def test_the_report_can_repeat_the_run(peers: Peers) -> None:
+    url = peers["gonet"].url("h2c").replace("127.0.0.1", "api.example")
+    port = url.split(":")[2].split("/")[0]
+    first = load(
+        *("-n", "20", "-c", "2", "-X", "GET", "--h2c", "-H", "X-Trace: 7", "--check-body"),
+        *("--resolve", f"api.example:{port}:127.0.0.1", "--bind", "127.0.0.3"),
+        *("--stream-window", "1m", "--connect-parallel", "1", "--congestion-control", "cubic"),
+        *("--timeout", "7s", "--connect-timeout", "3s", "--expect-status", "200-299,404"),
+        *(url, url + "?again"),
+    ).good
+    again = load(*repeated(first)).good
+    assert again["plan"] == first["plan"]
+    asked = first["plan"]["asked"]
+    assert asked["expect_status"] == [[200, 299], [404, 404]]
+    assert asked["urls"] == [url, url + "?again"]

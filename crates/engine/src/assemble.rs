@@ -266,6 +266,7 @@ impl PlanOut {
                 "header_bytes": request.decoded_bytes(),
                 "body_bytes": request.body().len(),
             }),
+            asked: plan.asked.clone(),
         }
     }
 }

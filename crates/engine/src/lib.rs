@@ -14,6 +14,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod asked;
 mod assemble;
 mod checks;
 mod connections;
@@ -46,6 +47,7 @@ mod udp;
 mod validity;
 mod worker;
 
+pub use asked::Asked;
 pub use connections::ConnectionsOut;
 pub use control::{Control, Progress};
 pub use failure::{Failures, Kind};

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::asked::Asked;
 use crate::connections::ConnectionsOut;
 use crate::latency::Summary;
 pub use crate::validity::{Validity, Verdict};
@@ -105,6 +106,8 @@ pub struct PlanOut {
     pub cpus: Option<Vec<usize>>,
     /// The request: method, fields, bytes.
     pub request: Value,
+    /// What else it takes to repeat the run.
+    pub asked: Asked,
 }
 
 /// The account of every request: `started = ok + failed + abandoned`.

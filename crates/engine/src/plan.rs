@@ -7,6 +7,7 @@ use std::time::Duration;
 use trilane_connection::{QuicConfig, StreamConfig};
 use trilane_wire::{Refused, Request};
 
+use crate::asked::Asked;
 use crate::checks::{
     check_call_version, check_fields, check_numbers, check_version, congestion, parse_url,
     transport,
@@ -64,6 +65,7 @@ pub(crate) enum Transport {
 #[derive(Debug)]
 pub struct Plan {
     pub(crate) url: String,
+    pub(crate) asked: Asked,
     pub(crate) route: Route,
     pub(crate) version: Option<Version>,
     pub(crate) connections: usize,
@@ -149,6 +151,7 @@ impl Plan {
         let transport = transport(options, &origin, &route, version, congestion)?;
         Ok(Self {
             url: options.urls[0].clone(),
+            asked: Asked::from(options),
             route,
             version,
             connections: options.connections,

@@ -203,6 +203,9 @@ impl Streams {
             });
             return;
         }
+        if tally.plan.call.is_none() {
+            tally.no_body(stream.request);
+        }
         tally
             .recorder
             .failed(error.kind.into(), now, Some(stream.at), || match cause {
@@ -242,9 +245,15 @@ pub(crate) struct Tally<'p> {
     /// before it.
     pub(crate) retries: BinaryHeap<Pending>,
     pub(crate) first: FirstResponse,
-    /// Prepared requests whose first body is not known yet.
-    pub(crate) unknown_bodies: usize,
+    /// Prepared requests whose first body is not known yet, and may still come.
+    unknown_bodies: usize,
+    /// For each prepared request the attempts that ended without a body to know.
+    fruitless: Vec<u8>,
 }
+
+/// A request that has ended without a good body so many times is not looked at for one any more: it
+/// would keep every body of the run from being taken in the quick way.
+const FRUITLESS: u8 = 100;
 
 impl<'p> Tally<'p> {
     pub(crate) fn new(plan: &'p Plan, recorder: Recorder) -> Self {
@@ -259,6 +268,28 @@ impl<'p> Tally<'p> {
             },
             // Calls are judged by their status and messages.
             unknown_bodies: if plan.call.is_some() { 0 } else { requests },
+            fruitless: vec![0; requests],
+        }
+    }
+
+    /// A request has ended without a body to know.
+    fn no_body(&mut self, request: u32) {
+        let request = request as usize;
+        let fruitless = &mut self.fruitless[request];
+        if self.first.bodies[request].is_none() && *fruitless < FRUITLESS {
+            *fruitless += 1;
+            if *fruitless == FRUITLESS {
+                self.unknown_bodies = self.unknown_bodies.saturating_sub(1);
+            }
+        }
+    }
+
+    /// The first body of a request is known.
+    fn know_body(&mut self, request: u32, sum: BodySum) {
+        let request = request as usize;
+        self.first.bodies[request] = Some(sum);
+        if self.fruitless[request] < FRUITLESS {
+            self.unknown_bodies = self.unknown_bodies.saturating_sub(1);
         }
     }
 
@@ -304,11 +335,13 @@ impl<const FULL: bool> Events for Sink<'_, '_, FULL> {
         let stream = self.streams.slots[id.slot as usize];
         self.streams.complete(id);
         let status = stream.status;
-        let recorder = &mut self.tally.recorder;
         if !self.tally.plan.accepts(status) {
-            recorder.failed(Kind::Status, self.now, Some(stream.at), || {
-                format!("the server answered with status {status}")
-            });
+            self.tally.no_body(stream.request);
+            self.tally
+                .recorder
+                .failed(Kind::Status, self.now, Some(stream.at), || {
+                    format!("the server answered with status {status}")
+                });
             return;
         }
         if FULL {
@@ -316,14 +349,10 @@ impl<const FULL: bool> Events for Sink<'_, '_, FULL> {
                 bytes: stream.body_bytes,
                 crc32: stream.crc,
             };
-            let first = &mut self.tally.first.bodies[stream.request as usize];
-            match *first {
-                None => {
-                    *first = Some(sum);
-                    self.tally.unknown_bodies -= 1;
-                }
+            match self.tally.first.bodies[stream.request as usize] {
+                None => self.tally.know_body(stream.request, sum),
                 Some(expected) if self.tally.plan.check_body && expected != sum => {
-                    recorder.failed(Kind::Body, self.now, Some(stream.at), || {
+                    self.tally.recorder.failed(Kind::Body, self.now, Some(stream.at), || {
                         format!(
                             "a body of {} bytes with CRC-32 {:08x} differs from the first, {} bytes with {:08x}",
                             sum.bytes, sum.crc32, expected.bytes, expected.crc32
@@ -334,7 +363,7 @@ impl<const FULL: bool> Events for Sink<'_, '_, FULL> {
                 Some(_) => (),
             }
         }
-        recorder.ok(self.now, stream.at);
+        self.tally.recorder.ok(self.now, stream.at);
     }
 
     fn fail(&mut self, id: StreamId, error: StreamError) {
@@ -383,6 +412,44 @@ pub(crate) use with_sink;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::Options;
+
+    #[test]
+    fn a_url_that_is_never_good_does_not_hold_up_the_others() {
+        let plan = Plan::new(&Options {
+            urls: vec!["http://a/good".into(), "http://a/bad".into()],
+            ..Options::default()
+        })
+        .unwrap();
+        let mut streams = Streams::new(&plan);
+        let mut tally = Tally::new(&plan, Recorder::new(false));
+        for turn in 0..u64::from(FRUITLESS) {
+            assert!(tally.sums_bodies(), "after {turn}");
+            for (request, status) in [(0, 200), (1, 404)] {
+                let id = StreamId {
+                    number: 2 * turn + u64::from(request),
+                    slot: streams.next_slot().unwrap(),
+                };
+                let pending = Pending {
+                    request,
+                    attempts: 0,
+                    intended: 0,
+                    start: 0,
+                };
+                streams.open(id, pending, 1);
+                streams.slots[id.slot as usize].status = status;
+                let mut sink = Sink::<true> {
+                    now: 2,
+                    streams: &mut streams,
+                    tally: &mut tally,
+                    cause: None,
+                };
+                sink.end(id, None);
+            }
+        }
+        assert!(!tally.sums_bodies());
+        assert_eq!(tally.first.bodies.iter().flatten().count(), 1);
+    }
 
     #[test]
     fn the_oldest_request_is_sent_again_first() {

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 
 use serde::Serialize;
 
+use crate::failure::Kind;
 use crate::outcome::{Distribution, Outcome, WindowOut};
 
 /// How far a run may be believed.
@@ -167,6 +168,20 @@ pub(crate) fn judge(outcome: &Outcome, around: &Circumstances<'_>) -> Validity {
         findings.push((
             Verdict::Suspect,
             format!("no more than {open} of the {asked} connections asked for were open"),
+        ));
+    }
+    let lost = &outcome.connections.lost;
+    let broken: u64 = [Kind::Protocol, Kind::Limit]
+        .iter()
+        .filter_map(|kind| lost.get(kind.name()))
+        .sum();
+    // Where it cost a request, that has failed and says so.
+    if broken > 0 && requests.failed == 0 {
+        findings.push((
+            Verdict::Suspect,
+            format!(
+                "{broken} connections were given up as the server sent what belongs to no response, or more than our limits"
+            ),
         ));
     }
     if let Some(change) = trend(&outcome.windows) {

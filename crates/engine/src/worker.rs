@@ -226,7 +226,8 @@ impl<'p> Worker<'p> {
         }
         let since = |instant: u64, patience: Duration| now > instant + patience.as_nanos() as u64;
         let patience = self.plan.timeout.max(self.plan.connect_timeout);
-        if since(self.last_open, patience) {
+        // Before any connection has been ready, handshakes have limits of their own.
+        if self.control.has_connected() && since(self.last_open, patience) {
             return Some(format!("no connection could be made for {patience:?}"));
         }
         let patience = self.plan.patience();

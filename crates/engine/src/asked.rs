@@ -1,0 +1,123 @@
+//! What a user asked for, as far as it takes to repeat the run.
+
+use serde::Serialize;
+use url::Url;
+
+use crate::options::{Options, Version};
+
+/// URLs that are listed; the number of all is in the plan.
+const URLS: usize = 100;
+/// Fields whose values are nobody's business.
+const SECRET: [&str; 3] = ["authorization", "cookie", "proxy-authorization"];
+/// What stands in place of a secret.
+const HIDDEN: &str = "…";
+
+/// The options of a run, without secrets, in the words of the command line.
+#[derive(Clone, Debug, Serialize)]
+pub struct Asked {
+    /// The first of the URLs.
+    pub urls: Vec<String>,
+    /// The version; none lets scheme and ALPN decide.
+    pub version: Option<&'static str>,
+    /// `Name: value`, in order; values of credentials and cookies are hidden.
+    pub header: Vec<String>,
+    /// Ranges of status codes that count as ok; empty: 200…399.
+    pub expect_status: Vec<(u16, u16)>,
+    /// Whether each body had to equal the first.
+    pub check_body: bool,
+    /// CRC-32 of the request body, where there is one.
+    pub body_crc32: Option<String>,
+    /// Most seconds for TCP, TLS and QUIC to be ready.
+    pub connect_timeout_s: f64,
+    /// Most handshakes under way at a time.
+    pub connect_parallel: Option<usize>,
+    /// Connections begun in a second.
+    pub connect_rate_per_s: Option<f64>,
+    /// Where to connect instead of the URL's host and port.
+    pub connect_to: Option<String>,
+    /// Addresses of hosts.
+    pub resolve: Vec<String>,
+    /// Local addresses.
+    pub bind: Option<String>,
+    /// The proxy, without its user and password.
+    pub proxy: Option<String>,
+    /// The name in the TLS handshake.
+    pub sni: Option<String>,
+    /// Whether any certificate was accepted.
+    pub insecure: bool,
+    /// Whether TLS sessions were resumed.
+    pub resumption: bool,
+    /// The congestion control of our side.
+    pub congestion_control: Option<String>,
+    /// Bytes that each stream may receive before more is granted.
+    pub stream_window: u32,
+    /// Bytes that each connection may receive before more is granted.
+    pub connection_window: u32,
+}
+
+impl From<&Options> for Asked {
+    fn from(options: &Options) -> Self {
+        Self {
+            urls: options.urls.iter().take(URLS).cloned().collect(),
+            version: options.version.map(Version::name),
+            header: options.fields.iter().map(|field| shown(field)).collect(),
+            expect_status: options.statuses.clone(),
+            check_body: options.check_body,
+            body_crc32: (!options.body.is_empty())
+                .then(|| format!("{:08x}", crc32fast::hash(&options.body))),
+            connect_timeout_s: options.connect_timeout.as_secs_f64(),
+            connect_parallel: options.connect_parallel,
+            connect_rate_per_s: options.connect_rate,
+            connect_to: options.connect_to.clone(),
+            resolve: options.resolve.clone(),
+            bind: options.bind.clone(),
+            proxy: options.proxy.as_deref().map(without_user),
+            sni: options.sni.clone(),
+            insecure: options.insecure,
+            resumption: options.resumption,
+            congestion_control: options.congestion_control.clone(),
+            stream_window: options.stream_window,
+            connection_window: options.connection_window,
+        }
+    }
+}
+
+fn shown(field: &str) -> String {
+    match field.split_once(':') {
+        Some((name, _)) if SECRET.iter().any(|s| name.trim().eq_ignore_ascii_case(s)) => {
+            format!("{name}: {HIDDEN}")
+        }
+        _ => field.to_owned(),
+    }
+}
+
+fn without_user(text: &str) -> String {
+    let bare = Url::parse(text).ok().and_then(|mut url| {
+        url.set_username("").ok()?;
+        url.set_password(None).ok()?;
+        Some(url.to_string())
+    });
+    bare.unwrap_or_else(|| HIDDEN.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_not_told() {
+        let asked = Asked::from(&Options {
+            fields: vec![
+                "AUTHORIZATION: Bearer geheim".into(),
+                "Cookie:geheim".into(),
+                "X-Trace: 7".into(),
+            ],
+            proxy: Some("http://me:geheim@127.0.0.1:3128".into()),
+            ..Options::default()
+        });
+        let told = serde_json::to_string(&asked).unwrap();
+        assert!(!told.contains("geheim"), "{told}");
+        assert_eq!(asked.header[2], "X-Trace: 7");
+        assert_eq!(asked.proxy.as_deref(), Some("http://127.0.0.1:3128/"));
+    }
+}
