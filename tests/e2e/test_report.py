@@ -95,7 +95,12 @@ def test_cost_bytes_and_windows_are_measured(peers: Peers) -> None:
     assert sent["rtt_s"] > 0
     assert sent["received"] > sent["body_received"] > 0
     assert report["requests"]["warmup"]["ok"] > 0
-    assert [window["start_s"] for window in report["windows"]] == [0, 1]
+    windows = report["windows"]
+    assert [window["start_s"] for window in windows[:12]] == [n / 10 for n in range(12)]
+    assert {window["open"] for window in windows} == {4}
+    assert sum(window["cpu_s"] for window in windows) == pytest.approx(
+        cost["user_s"] + cost["system_s"], rel=0.1, abs=0.02
+    )
     assert report["rate"]["requests_per_s"] == pytest.approx(
         report["requests"]["ok"] / report["rate"]["window_s"], rel=1e-6
     )

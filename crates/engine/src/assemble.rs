@@ -16,6 +16,7 @@ use crate::outcome::{
 };
 use crate::plan::{Model, Plan, Version};
 use crate::record::{Phases, Recorder, Window};
+use crate::stage::WINDOW;
 use crate::streams::FirstResponse;
 use crate::validity::{Circumstances, Validity, Verdict, judge};
 use crate::worker::Report;
@@ -23,12 +24,15 @@ use crate::worker::Report;
 impl WindowOut {
     pub(crate) fn new(window: &Window) -> Self {
         Self {
-            start_s: window.index as f64,
+            // Divided, so that it is the decimal number that people expect.
+            start_s: window.index as f64 / (1_000_000_000 / WINDOW) as f64,
             length_s: window.length_ns as f64 / 1e9,
             ok: window.ok,
             failed: window.failed,
             p50: window.service.quantile(0.5),
             p99: window.service.quantile(0.99),
+            open: window.open,
+            cpu_s: window.cpu_s,
         }
     }
 }

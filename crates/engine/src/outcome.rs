@@ -266,12 +266,12 @@ pub struct Cost {
     pub busy: Vec<f64>,
 }
 
-/// One second of the measured window.
+/// A tenth of a second of the measured part.
 #[derive(Clone, Debug, Serialize)]
 pub struct WindowOut {
-    /// Since the beginning of the window.
+    /// Since the beginning of the measured part.
     pub start_s: f64,
-    /// A second, but for the last.
+    /// A tenth of a second, but for the last.
     pub length_s: f64,
     /// Ok requests.
     pub ok: u64,
@@ -281,4 +281,8 @@ pub struct WindowOut {
     pub p50: Option<f64>,
     /// 99th percentile of service time in seconds.
     pub p99: Option<f64>,
+    /// Connections open at its end.
+    pub open: u64,
+    /// Processor time of the workers in it, in seconds.
+    pub cpu_s: f64,
 }

@@ -90,15 +90,19 @@ pub(crate) struct Warmup {
     pub(crate) failed: u64,
 }
 
-/// One second of the measured window.
+/// A tenth of a second of the measured part.
 #[derive(Debug)]
 pub(crate) struct Window {
     pub(crate) index: usize,
-    /// A second, but for the last.
+    /// All of it, but for the last.
     pub(crate) length_ns: u64,
     pub(crate) ok: u64,
     pub(crate) failed: u64,
     pub(crate) service: Durations,
+    /// Connections open at its end.
+    pub(crate) open: u64,
+    /// Processor time of the worker in it, in seconds.
+    pub(crate) cpu_s: f64,
 }
 
 impl Window {
@@ -109,6 +113,8 @@ impl Window {
             ok: 0,
             failed: 0,
             service: Durations::new(),
+            open: 0,
+            cpu_s: 0.0,
         }
     }
 }

@@ -124,6 +124,8 @@ fn gather_windows(receiver: &mpsc::Receiver<Window>, workers: usize) -> Vec<Wind
                 sum.failed += window.failed;
                 sum.length_ns = sum.length_ns.max(window.length_ns);
                 sum.service.merge(&window.service);
+                sum.open += window.open;
+                sum.cpu_s += window.cpu_s;
                 *count += 1;
             }
             None => open.push((window, 1)),

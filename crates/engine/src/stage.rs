@@ -2,7 +2,8 @@
 
 use crate::plan::Plan;
 
-const SECOND: u64 = 1_000_000_000;
+/// The length of a window of the measured part, in nanoseconds.
+pub(crate) const WINDOW: u64 = 100_000_000;
 
 /// What an instant has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +65,7 @@ impl Stage {
         self.state = if self.warmup == 0 {
             State::Measuring {
                 since: begun,
-                window: (begun, begun + SECOND),
+                window: (begun, begun + WINDOW),
             }
         } else {
             State::Warmup(until)
@@ -84,14 +85,14 @@ impl Stage {
             State::Warmup(until) if now < *until => Change::Nothing,
             State::Warmup(until) => {
                 // What ended between the two is not in the counts: nor is the time.
-                let window = (now, *until + SECOND);
+                let window = (now, *until + WINDOW);
                 self.state = State::Measuring { since: now, window };
                 Change::WarmupEnded
             }
             State::Measuring { .. } if self.end.is_some_and(|end| now >= end) => Change::Over,
-            State::Measuring { window, .. } if now >= window.1 => {
-                let length = window.1.saturating_sub(window.0);
-                *window = (window.1, window.1 + SECOND);
+            State::Measuring { since, window } if now >= window.1 => {
+                let length = window.1.saturating_sub(window.0.max(*since));
+                *window = (window.1, window.1 + WINDOW);
                 Change::WindowEnded(length)
             }
             State::Measuring { .. } => Change::Nothing,
@@ -115,7 +116,8 @@ impl Stage {
         let State::Measuring { since, window } = self.state else {
             return None;
         };
-        Some((now.saturating_sub(since), now.saturating_sub(window.0)))
+        let window = window.0.max(since);
+        Some((now.saturating_sub(since), now.saturating_sub(window)))
     }
 }
 
@@ -126,12 +128,14 @@ mod tests {
     use super::*;
     use crate::options::Options;
 
-    fn stage(warmup_s: u64, duration_s: Option<u64>) -> Stage {
+    /// Both in windows.
+    fn stage(warmup: u64, duration: Option<u64>) -> Stage {
+        let windows = |count| Duration::from_nanos(count * WINDOW);
         let plan = Plan::new(&Options {
             urls: vec!["http://a/".into()],
-            warmup: Some(Duration::from_secs(warmup_s)),
-            duration: duration_s.map(Duration::from_secs),
-            requests: duration_s.is_none().then_some(5),
+            warmup: Some(windows(warmup)),
+            duration: duration.map(windows),
+            requests: duration.is_none().then_some(5),
             ..Options::default()
         });
         Stage::new(&plan.unwrap())
@@ -140,48 +144,59 @@ mod tests {
     #[test]
     fn everything_counts_from_the_first_connection_of_the_run() {
         let mut stage = stage(0, Some(2));
-        assert_eq!(stage.advance(9 * SECOND), Change::Nothing);
+        assert_eq!(stage.advance(9 * WINDOW), Change::Nothing);
         assert_eq!(stage.next(), None);
-        let begun = 10 * SECOND;
+        let begun = 10 * WINDOW;
         stage.begin(begun);
         // Another worker's connection is none of the run's first.
-        stage.begin(11 * SECOND);
-        assert_eq!(stage.next(), Some(begun + SECOND));
-        assert_eq!(stage.advance(begun + SECOND - 1), Change::Nothing);
-        assert_eq!(stage.advance(begun + SECOND), Change::WindowEnded(SECOND));
-        assert_eq!(stage.advance(begun + SECOND), Change::Nothing);
-        assert_eq!(stage.measured(begun + SECOND + 7), Some((SECOND + 7, 7)));
-        assert_eq!(stage.next(), Some(begun + 2 * SECOND));
-        assert_eq!(stage.advance(begun + 2 * SECOND), Change::Over);
+        stage.begin(11 * WINDOW);
+        assert_eq!(stage.next(), Some(begun + WINDOW));
+        assert_eq!(stage.advance(begun + WINDOW - 1), Change::Nothing);
+        assert_eq!(stage.advance(begun + WINDOW), Change::WindowEnded(WINDOW));
+        assert_eq!(stage.advance(begun + WINDOW), Change::Nothing);
+        assert_eq!(stage.measured(begun + WINDOW + 7), Some((WINDOW + 7, 7)));
+        assert_eq!(stage.next(), Some(begun + 2 * WINDOW));
+        assert_eq!(stage.advance(begun + 2 * WINDOW), Change::Over);
     }
 
     #[test]
     fn a_worker_that_is_late_at_the_end_of_the_warm_up_measures_less() {
         let mut stage = stage(1, Some(3));
         stage.begin(0);
-        assert_eq!(stage.next(), Some(SECOND));
-        assert_eq!(stage.measured(SECOND / 2), None);
-        let late = SECOND + SECOND / 4;
+        assert_eq!(stage.next(), Some(WINDOW));
+        assert_eq!(stage.measured(WINDOW / 2), None);
+        let late = WINDOW + WINDOW / 4;
         assert_eq!(stage.advance(late), Change::WarmupEnded);
         // The windows of all workers end together.
-        let window = Change::WindowEnded(SECOND - SECOND / 4);
-        assert_eq!(stage.advance(2 * SECOND), window);
-        assert_eq!(stage.advance(4 * SECOND), Change::Over);
+        let window = Change::WindowEnded(WINDOW - WINDOW / 4);
+        assert_eq!(stage.advance(2 * WINDOW), window);
+        assert_eq!(stage.advance(4 * WINDOW), Change::Over);
         assert_eq!(
-            stage.measured(4 * SECOND),
-            Some((4 * SECOND - late, 2 * SECOND))
+            stage.measured(4 * WINDOW),
+            Some((4 * WINDOW - late, 2 * WINDOW))
         );
+    }
+
+    #[test]
+    fn a_worker_that_is_later_than_a_window_has_nothing_in_it() {
+        let mut stage = stage(1, None);
+        stage.begin(0);
+        let late = 3 * WINDOW + WINDOW / 4;
+        assert_eq!(stage.advance(late), Change::WarmupEnded);
+        let ended = [0, 0, 3 * WINDOW / 4].map(Change::WindowEnded);
+        assert_eq!([(); 3].map(|()| stage.advance(4 * WINDOW)), ended);
+        assert_eq!(stage.advance(4 * WINDOW), Change::Nothing);
     }
 
     #[test]
     fn windows_that_passed_unseen_end_one_after_the_other() {
         let mut stage = stage(0, None);
         stage.begin(0);
-        let now = 3 * SECOND + 1;
+        let now = 3 * WINDOW + 1;
         for _ in 0..3 {
-            assert_eq!(stage.advance(now), Change::WindowEnded(SECOND));
+            assert_eq!(stage.advance(now), Change::WindowEnded(WINDOW));
         }
         assert_eq!(stage.advance(now), Change::Nothing);
-        assert_eq!(stage.next(), Some(4 * SECOND));
+        assert_eq!(stage.next(), Some(4 * WINDOW));
     }
 }

@@ -65,6 +65,8 @@ pub(crate) struct Worker<'p> {
     limits: Deadlines,
     stage: Stage,
     used_before: ThreadUse,
+    /// As the present window began.
+    used_in_window: ThreadUse,
     traffic_before: Traffic,
     published: (u64, u64),
     /// When a connection was last seen open.
@@ -108,6 +110,7 @@ impl<'p> Worker<'p> {
             limits: Deadlines::new(connections),
             stage: Stage::new(plan),
             used_before: ThreadUse::default(),
+            used_in_window: ThreadUse::default(),
             traffic_before: Traffic::default(),
             published: (0, 0),
             last_open: 0,
@@ -237,7 +240,11 @@ impl<'p> Worker<'p> {
     }
 
     fn hand_over_window(&mut self, length_ns: u64) {
-        let window = self.context.tally.recorder.finish_window(length_ns);
+        let mut window = self.context.tally.recorder.finish_window(length_ns);
+        let used = ThreadUse::now();
+        window.open = self.pool.open() as u64;
+        window.cpu_s = used.since(self.used_in_window).cpu_s();
+        self.used_in_window = used;
         // The reader lives as long as any worker: an error cannot lose more than a row.
         let _ = self.windows.send(window);
     }
@@ -246,6 +253,7 @@ impl<'p> Worker<'p> {
     fn begin_measuring_resources(&mut self) {
         self.count_links();
         self.used_before = ThreadUse::now();
+        self.used_in_window = self.used_before;
         self.traffic_before = self.context.tally.recorder.traffic;
     }
 

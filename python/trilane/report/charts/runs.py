@@ -1,4 +1,4 @@
-"""Single runs: paired within their blocks, and second by second."""
+"""Single runs: paired within their blocks, and from their beginning to their end."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from trilane.report import palette, text, view
 from trilane.report.charts.base import GREY, Chart, Look, log_axis, row_height, scaled, spec
 from trilane.report.view import Point
 
-_FULL_WINDOW_S = 0.99
+_POINTS = 40
+"""Of a run's line at most."""
 _WIDE = 20
 
 
@@ -86,7 +87,7 @@ def paired(point: Point) -> Chart | None:
 
 def windows(point: Point) -> Chart | None:
     """Requests per second within the runs, for arms that record them."""
-    arms = [arm for arm in point.comparison["arms"] if any(_whole(run) for run in arm["runs"])]
+    arms = [arm for arm in point.comparison["arms"] if any(_parts(run) for run in arm["runs"])]
     if not arms or len(arms) > palette.MANY:
         return None
     look = Look(arms, among=point.everyone)
@@ -94,47 +95,53 @@ def windows(point: Point) -> Chart | None:
         {
             **look.fields(arm["name"]),
             "run": f"{arm['title']} {number + 1}",
-            "second": window["start_s"] + 1,
-            "rate": window["ok"],
+            **part,
         }
         for arm in arms
         for number, run in enumerate(arm["runs"])
-        for window in _whole(run)
+        for part in _parts(run)
     ]
-    last = int(max(row["second"] for row in rows))
+    last = max(row["end"] for row in rows)
     lines = (
         alt.Chart(alt.Data(values=rows))
-        .mark_line(point=alt.OverlayMarkDef(size=24), opacity=0.55, strokeWidth=1.5)
+        .mark_line(opacity=0.55, strokeWidth=1.5)
         .encode(
             alt.X(
-                "second:Q",
-                title="second of the run (s)",
-                scale=alt.Scale(domain=[0.75, last + 0.25], nice=False),
-                axis=alt.Axis(format="d", values=_ticks(last)),
+                "middle:Q",
+                title="time within the run (s)",
+                scale=alt.Scale(domain=[0, last], nice=False),
+                axis=alt.Axis(format="~g"),
             ),
             alt.Y("rate:Q", title="requests/s", axis=alt.Axis(format="~s")),
             color=look.colour(),
             detail=alt.Detail("run:N"),
             tooltip=[
                 alt.Tooltip("run:N"),
-                alt.Tooltip("second:Q"),
-                alt.Tooltip("rate:Q", format=",", title="requests/s"),
+                alt.Tooltip("begin:Q", format=".3~g", title="from (s)"),
+                alt.Tooltip("end:Q", format=".3~g", title="to (s)"),
+                alt.Tooltip("rate:Q", format=",.4~g", title="requests/s"),
             ],
         )
     )
     return Chart(
         f"{point.key}windows",
-        "Requests per second, second by second",
+        "Requests per second within the runs",
         "One line per run. A slope means that the run had not settled.",
         spec(lines, 240),
     )
 
 
-def _whole(run: Json) -> list[Json]:
-    """Windows of a full second: the rest of a run would look like a slump."""
-    return [window for window in run["windows"] if window["length_s"] > _FULL_WINDOW_S]
-
-
-def _ticks(last: int) -> list[int]:
-    step = max(1, round(last / 8))
-    return list(range(1, last + 1, step))
+def _parts(run: Json) -> list[dict[str, float]]:
+    """The rate in parts of a run, each of as many windows; what is left over is not drawn."""
+    rows = run["windows"]
+    longest = max((row["length_s"] for row in rows), default=0.0)
+    # The rest of a run would look like a slump.
+    whole = [row for row in rows if row["length_s"] > 0.99 * longest]
+    size = max(1, -(-len(whole) // _POINTS))
+    parts = []
+    for at in range(0, len(whole) - size + 1, size):
+        part = whole[at : at + size]
+        begin, end = part[0]["start_s"], part[-1]["start_s"] + part[-1]["length_s"]
+        rate = sum(row["ok"] for row in part) / sum(row["length_s"] for row in part)
+        parts.append({"begin": begin, "middle": (begin + end) / 2, "end": end, "rate": rate})
+    return parts
