@@ -72,11 +72,23 @@ def grpc(
     body: str | None = None,
 ) -> Run:
     """One `trilane load --grpc` against a peer, to its end."""
+    return load(*command(peer, listener, calling, *arguments, source=source, body=body))
+
+
+def command(
+    peer: Peer,
+    listener: str,
+    calling: Calling,
+    *arguments: str,
+    source: tuple[str, ...] = PROTO_FLAGS,
+    body: str | None = None,
+) -> list[str]:
+    """The arguments of such a load."""
     trust = [] if peer.ca is None or listener == "h2c" else ["--cacert", str(peer.ca)]
-    return load(
+    return [
         *("--grpc", calling.name, "-b", calling.body if body is None else body, *source),
         *(flag(listener), *trust, *arguments, peer.bases[listener]),
-    )
+    ]
 
 
 def succeed(
