@@ -141,6 +141,27 @@ fn an_interrupt_stops_it_with_0() {
 }
 
 #[test]
+fn a_long_answer_is_not_held_in_memory() {
+    let mut server = Server::start(&["--format", "json"]);
+    let ready = server.json();
+    let mut stream = connect(&ready["http"]);
+    stream
+        .write_all(b"GET /bytes/256m HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n")
+        .unwrap();
+    let heard = std::io::copy(&mut stream, &mut std::io::sink()).unwrap();
+    assert!(heard > 256 << 20);
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.child.id())).unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let peak: u64 = peak
+        .unwrap()
+        .trim()
+        .trim_end_matches(" kB")
+        .parse()
+        .unwrap();
+    assert!(peak < 128 << 10, "{peak} KiB");
+}
+
+#[test]
 fn a_second_signal_does_not_wait() {
     let mut server = Server::start(&[]);
     let ready = server.line();

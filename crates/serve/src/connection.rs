@@ -4,7 +4,7 @@ use std::{
     net::SocketAddr,
     sync::{
         Arc,
-        atomic::{AtomicU32, AtomicU64, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed},
     },
     time::Duration,
 };
@@ -28,6 +28,7 @@ pub(crate) struct Connection {
     writes: AtomicU64,
     /// Requests that are waiting in the handler.
     waiting: AtomicU32,
+    has_switched: AtomicBool,
 }
 
 /// What the TLS handshake settled.
@@ -48,6 +49,7 @@ impl Connection {
             requests: AtomicU64::new(0),
             writes: AtomicU64::new(0),
             waiting: AtomicU32::new(0),
+            has_switched: AtomicBool::new(false),
         })
     }
 
@@ -79,6 +81,15 @@ impl Connection {
 
     pub(crate) fn is_waiting(&self) -> bool {
         self.waiting.load(Relaxed) > 0
+    }
+
+    /// The connection is handed over to another protocol.
+    pub(crate) fn switch(&self) {
+        self.has_switched.store(true, Relaxed);
+    }
+
+    pub(crate) fn has_switched(&self) -> bool {
+        self.has_switched.load(Relaxed)
     }
 
     /// Says that the peer waits for us until the guard is dropped.

@@ -1,11 +1,15 @@
 //! HTTP/1.1 and HTTP/2 over TCP, by hyper.
 
+mod socket;
+#[cfg(test)]
+mod tests;
+
 use std::{
-    future::Future,
-    io,
-    pin::{Pin, pin},
+    future::{Future, poll_fn},
+    pin::pin,
     sync::Arc,
-    task::{Context, Poll},
+    task::Poll,
+    time::Duration,
 };
 
 use hyper::{
@@ -19,17 +23,21 @@ use hyper_util::{
     server::conn::auto,
 };
 use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
+    io::{AsyncRead, AsyncWrite},
     sync::watch,
     time,
 };
 
+use self::socket::Socket;
 use crate::{
     app::{Answer, App, BoxError, Reply, handle},
     connection::{Connection, MAX_HEAD, PATIENCE},
     tls::{CONNECTION_WINDOW, STREAM_WINDOW},
     worker::Signal,
 };
+
+/// How long a peer may take to close its direction after we have closed ours.
+const LINGER: Duration = Duration::from_secs(2);
 
 type Builder = auto::Builder<TokioExecutor>;
 
@@ -50,8 +58,7 @@ impl Builders {
             // `PATIENCE` does the same for all versions without a timer per request.
             .header_read_timeout(None)
             .half_close(true)
-            .max_buf_size(MAX_HEAD as usize)
-            .pipeline_flush(true);
+            .max_buf_size(MAX_HEAD as usize);
         builder
             .http2()
             .timer(TokioTimer::new())
@@ -78,26 +85,25 @@ pub(crate) async fn serve<I>(
 ) where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let io = TokioIo::new(Watched {
-        io,
-        connection: connection.clone(),
-    });
+    let socket = Socket::new(io, connection.clone());
     let handler = Handler {
         app,
         connection: connection.clone(),
     };
+    let io = TokioIo::new(socket.clone());
     let mut serving = pin!(builder.serve_connection_with_upgrades(io, handler));
     let mut told = signal.clone();
     let mut leave = pin!(told.changed());
+    let mut left = signal.clone();
     let mut patience = pin!(time::sleep(PATIENCE));
     let mut progress = connection.progress();
     let mut registered = false;
     let mut leaving = false;
     // By hand, not by `select!`: this runs once per request, and polling the two futures that
     // hardly ever fire costs more than looking whether they have.
-    std::future::poll_fn(move |cx| {
+    let is_through = poll_fn(|cx| {
         if serving.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(());
+            return Poll::Ready(true);
         }
         if !registered {
             registered = true;
@@ -108,16 +114,19 @@ pub(crate) async fn serve<I>(
             leaving = true;
             // hyper would wait for the first request of a connection that never had one.
             if !connection.has_served() {
-                return Poll::Ready(());
+                return Poll::Ready(false);
             }
             serving.as_mut().graceful_shutdown();
             if serving.as_mut().poll(cx).is_ready() {
-                return Poll::Ready(());
+                return Poll::Ready(true);
             }
+        }
+        if let Poll::Ready(Err(_)) = socket.poll_send(cx) {
+            return Poll::Ready(false);
         }
         if patience.is_elapsed() {
             if progress == connection.progress() && !connection.is_waiting() {
-                return Poll::Ready(());
+                return Poll::Ready(false);
             }
             progress = connection.progress();
             patience.as_mut().reset(time::Instant::now() + PATIENCE);
@@ -126,6 +135,14 @@ pub(crate) async fn serve<I>(
         Poll::Pending
     })
     .await;
+
+    socket.stop_gathering();
+    if is_through && !connection.has_switched() {
+        tokio::select! {
+            _ = time::timeout(LINGER, socket.close()) => {}
+            _ = left.changed() => {}
+        }
+    }
 }
 
 struct Handler {
@@ -142,64 +159,12 @@ impl Service<Request<Incoming>> for Handler {
         let last = self.connection.count_request();
         let close = last && request.version() < Version::HTTP_2;
         let mut answer = handle(&self.app, &self.connection, request);
-        if close && !answer.is_switch() {
+        if answer.is_switch() {
+            self.connection.switch();
+        } else if close {
             // RFC 9112 section 9.6. Over HTTP/2 the keeper of the connection sends GOAWAY.
             answer.add_field(CONNECTION, HeaderValue::from_static("close"));
         }
         answer
-    }
-}
-
-/// Counts successful writes, so that a slow reader can be told from a dead one.
-struct Watched<I> {
-    io: I,
-    connection: Arc<Connection>,
-}
-
-impl<I: AsyncRead + Unpin> AsyncRead for Watched<I> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_read(cx, buffer)
-    }
-}
-
-impl<I: AsyncWrite + Unpin> AsyncWrite for Watched<I> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.io).poll_write(cx, bytes);
-        if written.is_ready() {
-            self.connection.count_write();
-        }
-        written
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.io).poll_write_vectored(cx, slices);
-        if written.is_ready() {
-            self.connection.count_write();
-        }
-        written
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.io.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_shutdown(cx)
     }
 }
