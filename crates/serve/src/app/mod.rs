@@ -4,6 +4,7 @@
 //! before the answer is given; only `/echo` gives it back.
 
 mod answer;
+mod authority;
 mod bookstore;
 mod gzip;
 mod pattern;
@@ -13,6 +14,7 @@ mod route;
 mod site;
 
 use std::{
+    error, fmt,
     future::poll_fn,
     pin::Pin,
     sync::{
@@ -24,7 +26,7 @@ use std::{
 use bytes::Bytes;
 use http::{
     HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version,
-    header::{ALT_SVC, CONTENT_LENGTH, CONTENT_TYPE, SERVER},
+    header::{ALT_SVC, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, SERVER},
 };
 use hyper::body::Body;
 use tokio::time::{sleep, timeout};
@@ -38,6 +40,9 @@ use crate::{
     rest::{self, Gateway},
     rpc::{self, Rpc},
 };
+
+const MALFORMED: &str = "the request's body is malformed, or was cut short";
+const STALLED: &str = "the request's body stalled";
 
 /// An error of somebody else's making.
 pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -101,6 +106,14 @@ where
     let is_head = head.method == Method::HEAD;
     let fields = app.fields(connection.tls.is_some(), head.version);
 
+    if !authority::is_sound(&head) {
+        let text = "the request must name one host";
+        let mut response = rejection(fields, head.version, StatusCode::BAD_REQUEST, text);
+        if is_head {
+            *response.body_mut() = Reply::Bytes(Bytes::new());
+        }
+        return Answer::now(response);
+    }
     if head.uri.path() == "/echo" && !is_head {
         let length = body.size_hint().exact();
         let mut response = Response::new(Reply::Echo(body));
@@ -142,7 +155,19 @@ where
     let waiting = connection.wait();
     Answer::later(async move {
         let _waiting = waiting;
-        drain(body).await?;
+        if let Err(error) = drain(body).await {
+            if head.version >= Version::HTTP_2 {
+                // The stream is reset, which says the same.
+                return Err(error);
+            }
+            let (status, text) = match error.is::<Stalled>() {
+                true => (StatusCode::REQUEST_TIMEOUT, STALLED),
+                false => (StatusCode::BAD_REQUEST, MALFORMED),
+            };
+            let mut fields = HeaderMap::new();
+            fields.insert(SERVER, HeaderValue::from_static(SERVER_NAME));
+            return Ok(rejection(fields, head.version, status, text));
+        }
         if !wait.is_zero() {
             sleep(wait).await;
         }
@@ -165,6 +190,20 @@ pub(crate) fn refusal<B>(
     *response.status_mut() = status;
     *response.headers_mut() = fields;
     response
+}
+
+/// A refusal after which an HTTP/1.1 connection is closed: where its next request begins is not
+/// known for sure.
+fn rejection<B>(
+    mut fields: HeaderMap,
+    version: Version,
+    status: StatusCode,
+    text: &'static str,
+) -> Response<Reply<B>> {
+    if version < Version::HTTP_2 {
+        fields.insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    refusal(fields, status, text)
 }
 
 /// Adds `content-length`, over every version alike: none of them adds it to all bodies.
@@ -194,8 +233,20 @@ where
             Ok(Some(Ok(_))) => {}
             Ok(Some(Err(error))) => return Err(error.into()),
             Ok(None) => break,
-            Err(_) => return Err("the request's body stalled".into()),
+            Err(_) => return Err(Stalled.into()),
         }
     }
     Ok(())
 }
+
+/// A body of which nothing came for [`PATIENCE`].
+#[derive(Debug)]
+struct Stalled;
+
+impl fmt::Display for Stalled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(STALLED)
+    }
+}
+
+impl error::Error for Stalled {}
