@@ -1,8 +1,10 @@
 //! `trilane serve`: the embedded server as a command.
 
 use std::{
+    fs,
     io::{self, Write},
     net::IpAddr,
+    os::unix::fs::PermissionsExt,
     path::PathBuf,
     process,
     time::Duration,
@@ -15,6 +17,10 @@ use trilane_units as units;
 
 /// Time for requests in flight after the signal to stop.
 const GRACE: Duration = Duration::from_secs(5);
+
+/// Permissions of users that are neither the file's owner nor in its group; some share keys with a
+/// group on purpose.
+const FOR_OTHERS: u32 = 0o007;
 
 /// Serve HTTP/1.1, HTTP/2 and HTTP/3 from one handler.
 ///
@@ -111,7 +117,11 @@ fn serve(args: ServeArgs) -> Result<(), Box<dyn std::error::Error>> {
     };
     let signals = Signals::catch()?;
     let threads = config.threads;
+    let warnings = warnings(&config);
     let server = Server::start(config)?;
+    for warning in warnings {
+        eprintln!("trilane serve: warning: {warning}");
+    }
     let addresses = server.addresses();
     let http = addresses.http_url();
     let https = addresses.https_url();
@@ -164,6 +174,27 @@ fn serve(args: ServeArgs) -> Result<(), Box<dyn std::error::Error>> {
         )?;
     }
     Ok(())
+}
+
+/// What works but lets others in, one line each.
+fn warnings(config: &Config) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if !config.bind.is_loopback() {
+        warnings.push(format!(
+            "who reaches {} can use this server: it asks nobody for a password",
+            config.bind
+        ));
+    }
+    if let Some((_, key)) = &config.identity
+        && let Ok(file) = fs::metadata(key)
+        && file.permissions().mode() & FOR_OTHERS != 0
+    {
+        let key = key.display();
+        warnings.push(format!(
+            "every user of this machine can use the private key {key}: chmod o= {key}"
+        ));
+    }
+    warnings
 }
 
 /// A whole line, out of the buffer; whoever waits for it may have gone, which ends nothing here.

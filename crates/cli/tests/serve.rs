@@ -4,6 +4,7 @@
 use std::{
     io::{BufRead, BufReader, Read, Write},
     net::{TcpListener, TcpStream},
+    os::unix::fs::PermissionsExt,
     process::{Child, ChildStdout, Command, ExitStatus, Stdio},
 };
 
@@ -127,6 +128,46 @@ fn the_first_start_says_how_to_trust_the_authority() {
         said.contains("--cacert") && said.contains("ca.pem"),
         "{said}"
     );
+}
+
+#[test]
+fn what_lets_others_in_is_warned_of() {
+    let said = |flags: &[&str]| {
+        let mut server = Server::start(&[flags, &["--for", "0s"]].concat());
+        assert!(server.line().starts_with("ready: "));
+        assert_eq!(server.end().code(), Some(0));
+        let mut said = String::new();
+        let mut messages = server.child.stderr.take().unwrap();
+        messages.read_to_string(&mut said).unwrap();
+        let warnings = said.lines().filter(|line| line.contains("warning"));
+        (warnings.map(str::to_owned).collect::<Vec<_>>(), server)
+    };
+    let (none, made) = said(&[]);
+    assert!(none.is_empty(), "{none:?}");
+    let [chain, key] = ["cert.pem", "key.pem"].map(|name| made.folder.path().join(name));
+    let own = [
+        "--cert",
+        chain.to_str().unwrap(),
+        "--key",
+        key.to_str().unwrap(),
+    ];
+    for (mode, count) in [(0o600, 0), (0o640, 0), (0o644, 1)] {
+        std::fs::set_permissions(&key, std::fs::Permissions::from_mode(mode)).unwrap();
+        let (warnings, _) = said(&own);
+        assert_eq!(warnings.len(), count, "{mode:o}: {warnings:?}");
+        assert!(
+            warnings.iter().all(|line| line.contains("key.pem")),
+            "{warnings:?}"
+        );
+    }
+    for (address, count) in [("0.0.0.0", 1), ("127.0.0.2", 0)] {
+        let (warnings, _) = said(&["--bind", address]);
+        assert_eq!(warnings.len(), count, "{address}: {warnings:?}");
+        assert!(
+            warnings.iter().all(|line| line.contains(address)),
+            "{warnings:?}"
+        );
+    }
 }
 
 #[test]
