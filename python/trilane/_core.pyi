@@ -98,6 +98,7 @@ def connect(
     proxy: tuple[str, int, Sequence[tuple[str | bytes, str | bytes]]] | None = None,
     race: float = 0.25,
     unix: str | PathLike[str] | None = None,
+    driven: bool = False,
 ) -> Connection:
     """Connect and shake hands.
 
@@ -109,7 +110,8 @@ def connect(
     for, `host` by default. `source` is the address and port to connect from. `proxy` is the host
     and port of a proxy to tunnel through, and the fields of the CONNECT request (RFC 9110 §9.3.6);
     not for "h3". `unix` is a socket to connect to in place of host and port. `timeout` counts to
-    the end of the handshake.
+    the end of the handshake. `driven` says that an event loop will call `drive`; else a thread of
+    this module answers the peer on an idle connection of HTTP/2 or HTTP/3.
 
     Raises `ResolveError`, `ConnectionRefused`, `TLSError`, `ProxyError`, `VersionUnavailable`,
     `ConnectTimeout` or another `ConnectFailed`; `InvalidRequest` for impossible arguments.

@@ -12,6 +12,7 @@ use trilane_connection::Stream;
 use trilane_wire::{Content, Encoding, OneOff, Refused, Request};
 
 use crate::exchange::Exchange;
+use crate::keeper::{self, Care};
 use crate::link::{self, Link, Socket};
 use crate::shared::Shared;
 use crate::slots::{Sink, Slots};
@@ -81,7 +82,9 @@ impl Connection {
         if options.port != default {
             authority = format!("{authority}:{}", options.port);
         }
-        Self::new(ready, scheme, authority)
+        let connection = Self::new(ready, scheme, authority, options.driven)?;
+        connection.shared.keep();
+        Ok(connection)
     }
 
     /// A connection without a socket: its bytes go through [`Self::receive`] and [`Self::output`].
@@ -104,10 +107,15 @@ impl Connection {
             tls: None,
         };
         let scheme = if scheme == "https" { "https" } else { "http" };
-        Self::new(ready, scheme, authority.to_owned())
+        Self::new(ready, scheme, authority.to_owned(), true)
     }
 
-    fn new(ready: Ready, scheme: &'static str, authority: String) -> Result<Self, Error> {
+    fn new(
+        ready: Ready,
+        scheme: &'static str,
+        authority: String,
+        driven: bool,
+    ) -> Result<Self, Error> {
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(|error| Error::new(Kind::Connect, format!("no more descriptors: {error}")))?;
         let mut state = State {
@@ -116,7 +124,7 @@ impl Connection {
             leading: false,
             sleeping: false,
             sleeping_until: None,
-            looked_after: false,
+            care: Care::new(driven),
             followers: VecDeque::new(),
             failure: None,
         };
@@ -129,6 +137,7 @@ impl Connection {
                 socket: ready.socket,
                 scheme,
                 authority,
+                token: keeper::token(),
                 process: process::id(),
                 peer: ready.peer,
                 local: ready.local,
@@ -234,7 +243,10 @@ impl Connection {
                     (at_once && shared.version != Version::H3) || !shared.look_after(&mut state);
                 at_once || alone
             }
-            Flush::Later => false,
+            Flush::Later => {
+                state.care.driven = true;
+                false
+            }
         };
         if now {
             state.flush(&shared.socket);
@@ -283,6 +295,7 @@ impl Connection {
     /// watched state has come.
     pub fn drive(&self, ready: &mut Vec<u32>) {
         let mut state = self.shared.lock();
+        state.care.driven = true;
         state.turn(&self.shared.socket, true);
         state.flush(&self.shared.socket);
         ready.append(&mut state.slots.ready);

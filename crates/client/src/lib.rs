@@ -3,8 +3,8 @@
 //! A [`Connection`] is one HTTP connection over TCP, TLS or QUIC and may be used by any number of
 //! threads. The first thread that waits for a response leads, which is to poll the socket, feed the
 //! codec and wake the others whose responses have come; when it has what it waits for, the next one
-//! leads. An event loop takes the same place by [`Connection::drive`]. Where nobody waits though
-//! responses are due, the `keeper`'s thread looks after the connection now and then.
+//! leads. An event loop takes the same place by [`Connection::drive`]. Where nobody waits, the
+//! `keeper`'s thread looks after the connection.
 //!
 //! No lock is held while waiting.
 

@@ -30,6 +30,9 @@ pub struct ConnectOptions {
     pub proxy: Option<Proxy>,
     /// How long HTTP/3 is tried alone before TCP is tried too.
     pub race: Duration,
+    /// Whether an event loop will drive the connection by [`Connection::drive`](crate::Connection::drive).
+    /// The keeper leaves it alone then.
+    pub driven: bool,
     /// A Unix socket to connect to in place of host and port.
     pub unix: Option<PathBuf>,
 }

@@ -1,10 +1,13 @@
 //! What the handles of a connection share.
 
+use std::mem;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::process;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::Instant;
 
+use crate::keeper::Keeper;
 use crate::link::Socket;
 use crate::state::State;
 use crate::{Error, Kind, TlsInfo, Version, keeper};
@@ -19,6 +22,8 @@ pub(crate) struct Shared {
     pub(crate) version: Version,
     pub(crate) scheme: &'static str,
     pub(crate) authority: String,
+    /// By which the keeper knows the connection.
+    pub(crate) token: u64,
     /// The process that made the connection: one that was forked from it has the same socket, and
     /// must not end for both.
     pub(crate) process: u32,
@@ -52,6 +57,9 @@ impl Shared {
     /// Says goodbye, and fails what is outstanding.
     pub(crate) fn end(&self, state: &mut State, reason: &str) {
         if self.is_ours() {
+            if let Some(fd) = self.socket.fd() {
+                keeper::forget(&mut state.care, fd);
+            }
             state.link.close(&self.socket);
         }
         state.over(Error::new(Kind::Closed, reason));
@@ -98,22 +106,66 @@ impl Shared {
 }
 
 impl Shared {
-    /// Has the keeper visit, unless it will. False where it cannot.
+    /// Has the keeper send what there is, a moment later. False where it cannot.
     pub(crate) fn look_after(self: &Arc<Self>, state: &mut State) -> bool {
-        state.looked_after = state.looked_after || keeper::look_after(self);
-        state.looked_after
+        state.care.driven = false;
+        state.care.asked = true;
+        keeper::look_after(self, &mut state.care, keeper::FLUSH_AFTER)
     }
 
-    /// Does what there is to do, if nobody else does. True while there is reason to come again.
-    pub(crate) fn visit(&self) -> bool {
+    /// Has the keeper look after a new connection. One of HTTP/1.1 needs nothing while it is idle.
+    pub(crate) fn keep(self: &Arc<Self>) {
         let mut state = self.lock();
+        if self.version != Version::H1 && !state.care.driven {
+            // Without a keeper, the connection is alive while somebody waits.
+            keeper::look_after(self, &mut state.care, keeper::LOOK_EVERY);
+        }
+    }
+
+    /// Does what there is to do, if nobody else does. The keeper comes `due`, or for `None` because
+    /// the socket has something, and again at the time that is returned.
+    pub(crate) fn visit(&self, due: Option<Instant>, keeper: &Keeper) -> Option<Instant> {
+        let state = &mut *self.lock();
+        if due.is_some() && due != state.care.next {
+            // Another visit has taken the place of this one.
+            return None;
+        }
+        state.care.next = None;
+        if state.care.driven {
+            return None;
+        }
         if !state.leading {
             state.turn(&self.socket, true);
             state.flush(&self.socket);
         }
-        state.looked_after =
-            state.failure.is_none() && (state.link.outstanding() > 0 || state.link.has_unsent());
-        state.looked_after
+        if state.failure.is_some() {
+            return None;
+        }
+        state.care.next = self.next_visit(state, keeper);
+        state.care.next
+    }
+
+    fn next_visit(&self, state: &mut State, keeper: &Keeper) -> Option<Instant> {
+        let asked = mem::take(&mut state.care.asked);
+        let busy = state.link.outstanding() > 0 || state.link.has_unsent();
+        // QUIC has timers that run whether or not somebody waits.
+        let often = if state.leading {
+            self.version == Version::H3
+        } else {
+            busy
+        };
+        let after = if asked || often {
+            keeper::VISIT_EVERY
+        } else if state.leading {
+            keeper::LOOK_EVERY
+        } else {
+            let fd = self.socket.fd()?;
+            if keeper.watch(&mut state.care, fd, self.token) {
+                return state.link.timeout();
+            }
+            keeper::LOOK_EVERY
+        };
+        Some(Instant::now() + after)
     }
 }
 
@@ -121,6 +173,9 @@ impl Drop for Shared {
     fn drop(&mut self) {
         let ours = self.is_ours();
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(fd) = self.socket.fd().filter(|_| ours) {
+            keeper::forget(&mut state.care, fd);
+        }
         if state.failure.is_none() && ours {
             state.link.close(&self.socket);
         }

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::thread::Thread;
 use std::time::Instant;
 
+use crate::keeper::Care;
 use crate::link::{Link, Socket, Turn};
 use crate::slots::Slots;
 use crate::{Error, Kind, Version};
@@ -21,8 +22,8 @@ pub(crate) struct State {
     /// Whether it sleeps, and until when.
     pub(crate) sleeping: bool,
     pub(crate) sleeping_until: Option<Instant>,
-    /// Whether the keeper will visit.
-    pub(crate) looked_after: bool,
+    /// When the keeper comes.
+    pub(crate) care: Care,
     /// Threads that wait for the one who leads.
     pub(crate) followers: VecDeque<Thread>,
     /// Why the connection is over.

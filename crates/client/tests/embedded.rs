@@ -64,6 +64,7 @@ fn options(versions: &[Version]) -> ConnectOptions {
         source: None,
         proxy: None,
         race: Duration::from_millis(250),
+        driven: false,
         unix: None,
     }
 }

@@ -139,6 +139,7 @@ impl<'a> Caller<'a> {
             source: route.sources.first().map(|source| (*source, 0).into()),
             proxy,
             race: Duration::ZERO,
+            driven: false,
             unix: route.unix.clone(),
         };
         let connection =

@@ -15,7 +15,7 @@ use super::{errors, waiting};
 #[pyfunction]
 #[pyo3(signature = (
     host, port, *, scheme = "https", versions = None, tls = None, server_name = None, timeout = None,
-    source = None, proxy = None, race = 0.25, unix = None,
+    source = None, proxy = None, race = 0.25, unix = None, driven = false,
 ))]
 #[expect(clippy::too_many_arguments, reason = "named in Python")]
 pub(crate) fn connect(
@@ -31,6 +31,7 @@ pub(crate) fn connect(
     proxy: Option<(String, u16, Bound<'_, PyAny>)>,
     race: f64,
     unix: Option<PathBuf>,
+    driven: bool,
 ) -> PyResult<PyConnection> {
     let secure = is_secure(py, scheme)?;
     let versions = versions_of(py, versions, secure)?;
@@ -50,6 +51,7 @@ pub(crate) fn connect(
         source: source.map(|source| address(py, &source)).transpose()?,
         proxy: proxy.map(proxy_of).transpose()?,
         race: waiting::limit(py, Some(race))?.unwrap_or(std::time::Duration::MAX),
+        driven,
         unix,
     };
     waiting::wait(py, |patience| Connection::connect(&options, patience)).map(PyConnection::new)

@@ -198,6 +198,7 @@ class Pool:
                 else (tunnel.origin.host, tunnel.origin.port, tunnel.fields),
                 race=attempt.race_s,
                 unix=attempt.unix,
+                driven=True,
             )
         except Exception as error:  # noqa: BLE001 # it is raised in the task that waits
             outcome = error
