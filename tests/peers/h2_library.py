@@ -6,7 +6,7 @@ import contextlib
 import queue
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from h2.config import H2Configuration
 from h2.connection import H2Connection
@@ -16,13 +16,14 @@ from .process import HOST
 
 _LIMIT_S = 60.0
 """Ends a hang."""
-_BODY = b"hello world"
 
 
 class Server:
     """Answers every request, and tells what has come."""
 
-    def __init__(self) -> None:
+    def __init__(self, fields: Sequence[tuple[str, str]], body: bytes) -> None:
+        self._fields = [(":status", "200"), *fields]
+        self._body = body
         self._listener = socket.create_server((HOST, 0))
         self._events: queue.SimpleQueue[Event | None] = queue.SimpleQueue()
         self._connected = threading.Event()
@@ -98,16 +99,20 @@ class Server:
             with self._lock:
                 for event in self._h2.receive_data(data):
                     if isinstance(event, RequestReceived) and event.stream_id is not None:
-                        self._h2.send_headers(event.stream_id, [(":status", "200")])
-                        self._h2.send_data(event.stream_id, _BODY, end_stream=True)
+                        bare = not self._body
+                        self._h2.send_headers(event.stream_id, self._fields, end_stream=bare)
+                        if not bare:
+                            self._h2.send_data(event.stream_id, self._body, end_stream=True)
                     self._events.put(event)
                 self._flush()
 
 
 @contextlib.contextmanager
-def serving() -> Iterator[Server]:
-    """A server while the context lasts."""
-    server = Server()
+def serving(
+    fields: Sequence[tuple[str, str]] = (), body: bytes = b"hello world"
+) -> Iterator[Server]:
+    """A server while the context lasts; its responses have these fields and this content."""
+    server = Server(fields, body)
     try:
         yield server
     finally:

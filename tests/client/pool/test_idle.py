@@ -51,6 +51,18 @@ def test_http_connection_answers_before_and_after_its_first_request() -> None:
         server.expect_end()
 
 
+def test_ping_is_answered_after_a_response_in_several_continuations(
+    make_client: MakeClient,
+) -> None:
+    # h2specd 6.10.1, which comes with END_STREAM and so leaves the connection idle.
+    fields = [("x-first", "1" * 20_000), ("x-second", "2" * 20_000)]
+    client = make_client(versions=("h2",))
+    with h2_library.serving(fields, b"") as server:
+        response = client.get(cleartext(server.port))
+        assert (response.content, response.headers["x-second"]) == (b"", "2" * 20_000)
+        server.ping()
+
+
 def test_a_response_that_is_not_read_keeps_nothing_from_being_answered() -> None:
     with h2_library.serving() as server:
         connection = _core.connect(
@@ -70,6 +82,8 @@ def test_the_end_of_an_idle_connection_is_known_without_looking(how: str) -> Non
             HOST, server.port, scheme="http", versions=("h2",), timeout=LIMIT_S
         )
         assert connection.submit("GET", "/", []).head(LIMIT_S) == 200
+        # After its GOAWAY hyper-h2 takes nothing more.
+        server.expect(SettingsAcknowledged)
         assert not connection.is_closing
         if how == "goaway":
             server.say(lambda h2: h2.close_connection())

@@ -63,6 +63,38 @@ fn a_block_goes_on_in_continuation_and_nowhere_else() {
     );
 }
 
+/// The case 6.10.1 of h2specd, HPACK as Go's encoder has it: a large field that is indexed, and then
+/// taken from the table.
+#[test]
+fn what_follows_a_response_in_several_continuations_is_answered() {
+    let value = vec![b'x'; 4000];
+    let mut large = b"\x40\x08x-dummy0\x7f\xa1\x1e".to_vec();
+    large.extend(&value);
+    let mut bytes = frame(HEADERS, END_STREAM, 1, OK);
+    bytes.extend(frame(CONTINUATION, 0, 1, &large));
+    bytes.extend(frame(CONTINUATION, END_HEADERS, 1, b"\xbe"));
+    bytes.extend(frame(PING, 0, 0, &[0; 8]));
+    let field = ("x-dummy0".to_owned(), String::from_utf8(value).unwrap());
+    for cut in 0..bytes.len() {
+        let mut client = Client::new();
+        assert_eq!(client.get(), 1);
+        client.written();
+        client.receive(&bytes[..cut]);
+        client.receive(&bytes[cut..]);
+        let head = Event::Head {
+            stream: 1,
+            status: 200,
+            content_length: None,
+            fields: vec![field.clone(), field.clone()],
+        };
+        assert_eq!(client.events(), [head, Event::End(1, None)]);
+        let [answer] = &client.written()[..] else {
+            panic!("something else than one frame was written");
+        };
+        assert_eq!((answer.kind, answer.flags), (PING, ACK));
+    }
+}
+
 #[test]
 fn a_block_has_an_end() {
     // By bytes.
