@@ -181,10 +181,10 @@ pub(super) fn parse(
 ) -> Result<Parsed, Fault> {
     let mut room = [const { MaybeUninit::<Header<'_>>::uninit() }; MAX_FIELDS];
     let mut response = Response::new(&mut []);
-    let mut parser = ParserConfig::default();
-    // RFC 9112 §5.2: a user agent replaces a fold, which proxies refuse.
-    parser.allow_obsolete_multiline_headers_in_responses(true);
-    let result = parser.parse_response_with_uninit_headers(
+    // No field stands before the first field line, which a fold could continue.
+    let fields = head.iter().position(|&b| b == b'\n').map_or(0, |at| at + 1);
+    let head = &*unfolded(head, fields);
+    let result = ParserConfig::default().parse_response_with_uninit_headers(
         &mut response,
         head,
         &mut room[..limits.fields.min(MAX_FIELDS)],
@@ -200,13 +200,7 @@ pub(super) fn parse(
     };
     let mut meaning = Meaning::default();
     for header in response.headers.iter() {
-        let name = header.name.as_bytes();
-        if is_folded(header.value) && frames_message(name) {
-            return Err(Fault::protocol(
-                "a field that frames the message is folded over lines",
-            ));
-        }
-        meaning.add(name, header.value)?;
+        meaning.add(header.name.as_bytes(), header.value)?;
     }
     if let Some(wanted) = wanted {
         wanted.collect(response.headers);
@@ -230,6 +224,7 @@ pub(super) fn parse_trailers(
         ));
     }
     let mut room = [httparse::EMPTY_HEADER; MAX_FIELDS];
+    let section = &*unfolded(section, 0);
     match httparse::parse_headers(section, &mut room[..limits.fields.min(MAX_FIELDS)]) {
         Ok(Status::Complete((length, headers))) if length == section.len() => {
             if let Some(wanted) = wanted {
@@ -246,8 +241,7 @@ impl Wanted<'_> {
     fn collect(self, headers: &[Header<'_>]) {
         self.fields.clear();
         for header in headers {
-            let name = header.name.as_bytes();
-            let value = &*unfolded(header.value);
+            let (name, value) = (header.name.as_bytes(), header.value);
             if self.original_case {
                 self.fields.push(name, value);
             } else {
@@ -257,27 +251,28 @@ impl Wanted<'_> {
     }
 }
 
-fn is_folded(value: &[u8]) -> bool {
-    value.contains(&b'\n')
-}
-
-/// Whether others may take the end of the message from this field.
-fn frames_message(name: &[u8]) -> bool {
-    [&b"content-length"[..], b"transfer-encoding", b"connection"]
-        .iter()
-        .any(|framing| name.eq_ignore_ascii_case(framing))
-}
-
-/// A value with each fold, and the blanks around it, replaced by a blank.
-fn unfolded(value: &[u8]) -> Cow<'_, [u8]> {
-    if !is_folded(value) {
-        return Cow::Borrowed(value);
+/// A section in which every fold, and the blanks around it, is replaced by one blank, as a user agent
+/// must before it looks at a value (RFC 9112 §5.2). The field lines begin at `fields`.
+fn unfolded(section: &[u8], fields: usize) -> Cow<'_, [u8]> {
+    let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t');
+    let is_fold = |at: usize| section[at] == b'\n' && section.get(at + 1).is_some_and(is_blank);
+    if !(fields..section.len()).any(is_fold) {
+        return Cow::Borrowed(section);
     }
-    let lines: Vec<_> = value
-        .split(|&b| b == b'\n')
-        .map(<[u8]>::trim_ascii)
-        .collect();
-    Cow::Owned(lines.join(&b' '))
+    let mut whole = section[..fields].to_vec();
+    let mut at = fields;
+    while at < section.len() {
+        if is_fold(at) {
+            whole.pop_if(|byte| *byte == b'\r');
+            while whole.len() > fields && whole.pop_if(|byte| is_blank(byte)).is_some() {}
+            whole.push(b' ');
+            at += 1 + section[at + 1..].iter().take_while(|b| is_blank(b)).count();
+        } else {
+            whole.push(section[at]);
+            at += 1;
+        }
+    }
+    Cow::Owned(whole)
 }
 
 fn bare_line_feed(section: &[u8]) -> bool {
@@ -295,9 +290,7 @@ pub(super) fn reason(head: &[u8]) -> &[u8] {
 fn fault(error: httparse::Error) -> Fault {
     match error {
         httparse::Error::TooManyHeaders => Fault::limit("more fields than the limit"),
-        httparse::Error::HeaderName => {
-            Fault::protocol("a field name is not a token, or the line is folded")
-        }
+        httparse::Error::HeaderName => Fault::protocol("a field name is not a token"),
         httparse::Error::HeaderValue => Fault::protocol("a field value has a control character"),
         httparse::Error::Status => Fault::protocol("the status line is malformed"),
         _ => Fault::protocol("the response head is malformed"),

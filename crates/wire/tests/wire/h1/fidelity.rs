@@ -189,12 +189,21 @@ fn what_arrived_of_a_body_is_reported_before_its_failure() {
 
 #[test]
 fn a_folded_line_becomes_one() {
-    let answer = b"HTTP/1.1 200 OK\r\nA: b \r\n  c\r\n\td\r\nB:\r\n e\r\nContent-Length: 0\r\n\r\n";
-    let fields = faithful(answer).fields;
-    let value = |name: &str| {
-        let found = fields.iter().find(|(n, _)| n == name);
-        found.map(|(_, value)| value.clone()).unwrap()
-    };
-    assert_eq!(value("A"), "b c d");
-    assert_eq!(value("B").trim(), "e");
+    let lines = "A: b \r\n  c\r\n\td\r\nB:\r\n e\r\n";
+    let chunked = "Transfer-Encoding:\r\n chunked\r\n\r\n0";
+    let seen = faithful(format!("HTTP/1.1 200 OK\r\n{lines}{chunked}\r\n{lines}\r\n").as_bytes());
+    let expected = [("A", "b c d"), ("B", "e")].map(|(n, v)| (n.into(), v.into()));
+    assert_eq!(seen.fields[..2], expected);
+    assert_eq!(seen.trailers, expected);
+}
+
+#[test]
+fn a_folded_connection_field_closes() {
+    let head = b"HTTP/1.1 200 OK\r\nConnection: keep-alive,\r\n close\r\nContent-Length: 0\r\n\r\n";
+    let mut connection = Connection::new(Limits::default());
+    let (mut events, mut out) = (Faithful::default(), Vec::new());
+    let request = request("GET", &[], b"");
+    connection.send(&request, 0, &mut out).unwrap();
+    connection.receive(head, &mut events, &mut out).unwrap();
+    assert!(connection.is_closing());
 }
