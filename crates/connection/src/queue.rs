@@ -1,8 +1,18 @@
 //! What a connection has to send, from the codec to the socket.
 
-/// Memory that an empty queue keeps for the next request, in bytes: what is larger goes back, so
-/// that ten thousand connections that have sent bodies once do not keep room for them.
+use std::cell::Cell;
+use std::mem;
+
+/// Memory that an empty queue keeps for the next request, in bytes, so that ten thousand connections
+/// that have sent bodies once do not keep room for them.
 const KEPT: usize = 16 * 1024;
+/// What is larger serves the next queue of the thread that has no memory, up to this, in bytes.
+const SPARE: usize = 1 << 20;
+
+thread_local! {
+    /// Empty memory.
+    static MEMORY: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
 
 /// Bytes that wait to be sent, in order.
 #[derive(Debug, Default)]
@@ -32,6 +42,9 @@ impl SendQueue {
     /// Where more is appended.
     #[inline]
     pub(crate) fn tail(&mut self) -> &mut Vec<u8> {
+        if self.bytes.capacity() == 0 {
+            self.bytes = MEMORY.take();
+        }
         &mut self.bytes
     }
 
@@ -48,10 +61,12 @@ impl SendQueue {
     #[inline]
     pub(crate) fn clear(&mut self) {
         self.sent = 0;
+        self.bytes.clear();
         if self.bytes.capacity() > KEPT {
-            self.bytes = Vec::new();
-        } else {
-            self.bytes.clear();
+            let memory = mem::take(&mut self.bytes);
+            if memory.capacity() <= SPARE {
+                MEMORY.set(memory);
+            }
         }
     }
 }
@@ -70,8 +85,16 @@ mod tests {
         queue.advance(9);
         assert!(queue.is_empty());
         assert!(queue.bytes.capacity() > 0, "kept for the next request");
-        queue.tail().resize(KEPT + 1, 0);
+        queue.tail().resize(KEPT + 1, 7);
         queue.advance(KEPT + 1);
         assert_eq!(queue.bytes.capacity(), 0);
+        // The next one that needs some gets it, empty.
+        let mut other = SendQueue::default();
+        other.tail().push(1);
+        assert_eq!(other.waiting(), [1]);
+        assert!(other.bytes.capacity() > KEPT);
+        queue.tail().resize(SPARE + 1, 7);
+        queue.advance(SPARE + 1);
+        assert_eq!(MEMORY.take().capacity(), 0, "too much to keep");
     }
 }
