@@ -129,8 +129,12 @@ fn serve(args: ServeArgs) -> Result<(), Box<dyn std::error::Error>> {
     if let Some(authority) = server.ca_path()
         && server.made_new_ca()
     {
+        let made = match server.replaced_ca() {
+            true => "made a new local certificate authority; it replaces the one you may trust",
+            false => "made a local certificate authority",
+        };
         eprintln!(
-            "made a local certificate authority: {path}\n\
+            "{made}: {path}\n\
              to trust it:  curl --cacert {path} {https}/hello",
             path = authority.display(),
         );

@@ -30,6 +30,7 @@ pub struct Server {
     addresses: Addresses,
     authority: Option<PathBuf>,
     new_authority: bool,
+    replaced_authority: bool,
     requests: Vec<Arc<AtomicU64>>,
     signal: watch::Sender<Signal>,
     threads: Vec<JoinHandle<()>>,
@@ -91,6 +92,7 @@ impl Server {
             addresses,
             authority: identity.authority,
             new_authority: identity.new_authority,
+            replaced_authority: identity.replaced_authority,
             requests: Vec::with_capacity(config.threads),
             signal,
             threads: Vec::with_capacity(config.threads + 1),
@@ -151,6 +153,12 @@ impl Server {
     /// The authority was made by this start: nobody trusts it yet.
     pub fn made_new_ca(&self) -> bool {
         self.new_authority
+    }
+
+    /// It was made in the place of another, which had to be renewed or could not sign for all
+    /// names.
+    pub fn replaced_ca(&self) -> bool {
+        self.replaced_authority
     }
 
     /// Requests received so far.
