@@ -1,12 +1,18 @@
-//! A limit on what h3 would hold in memory.
+//! What h3 would let pass: a limit on what it holds in memory, and instructions for QPACK.
 //!
 //! h3 keeps a frame other than DATA until it is complete, however long the peer says it is. This
-//! walks over the same bytes, sees each frame's length before h3 does, and refuses.
+//! walks over the same bytes, sees each frame's length before h3 does, and refuses. Nor does h3
+//! read what an encoder says, which must not insert into our dynamic table: it has no capacity.
 
 use crate::connection::MAX_HEAD;
 
 /// RFC 9114 section 6.2.1.
 const CONTROL_STREAM: u64 = 0x00;
+/// RFC 9204 section 4.2.
+const ENCODER_STREAM: u64 = 0x02;
+/// RFC 9204 section 4.3.1: Set Dynamic Table Capacity, to 0. All others need a capacity (sections
+/// 3.2.2 and 4.3).
+const NO_CAPACITY: u8 = 0x20;
 /// RFC 9114 section 7.2.1.
 const DATA_FRAME: u64 = 0x00;
 
@@ -28,13 +34,20 @@ enum At {
     Payload {
         left: u64,
     },
-    /// Not frames: a stream that h3 does not read on.
+    /// A QPACK encoder's instructions.
+    Instructions,
+    /// Neither: a stream that h3 does not read on.
     Other,
 }
 
-/// A frame longer than [`MAX_HEAD`].
-#[derive(Debug)]
-pub(super) struct TooLong;
+/// What must not be.
+#[derive(Debug, PartialEq)]
+pub(super) enum Refused {
+    /// A frame longer than [`MAX_HEAD`].
+    Frame,
+    /// A QPACK encoder that uses a table it does not have.
+    Instruction,
+}
 
 impl Guard {
     pub(super) fn of_request() -> Self {
@@ -54,11 +67,22 @@ impl Guard {
         }
     }
 
+    /// It is known to be the stream of a QPACK encoder.
+    pub(super) fn is_of_encoder(&self) -> bool {
+        matches!(self.at, At::Instructions)
+    }
+
     /// Looks at the next bytes of the stream.
-    pub(super) fn check(&mut self, mut bytes: &[u8]) -> Result<(), TooLong> {
+    pub(super) fn check(&mut self, mut bytes: &[u8]) -> Result<(), Refused> {
         while !bytes.is_empty() {
             match self.at {
                 At::Other => return Ok(()),
+                At::Instructions => {
+                    return match bytes.iter().all(|&byte| byte == NO_CAPACITY) {
+                        true => Ok(()),
+                        false => Err(Refused::Instruction),
+                    };
+                }
                 At::Payload { left } => {
                     let here = left.min(bytes.len() as u64);
                     // Not above the slice's length.
@@ -74,18 +98,19 @@ impl Guard {
                     };
                     self.at = match self.at {
                         At::StreamType if number == CONTROL_STREAM => At::FrameType,
+                        At::StreamType if number == ENCODER_STREAM => At::Instructions,
                         At::StreamType => At::Other,
                         At::FrameType => At::FrameLength { kind: number },
                         At::FrameLength { kind } => {
                             if kind != DATA_FRAME && number > u64::from(MAX_HEAD) {
-                                return Err(TooLong);
+                                return Err(Refused::Frame);
                             }
                             match number {
                                 0 => At::FrameType,
                                 left => At::Payload { left },
                             }
                         }
-                        At::Payload { .. } | At::Other => At::Other,
+                        At::Payload { .. } | At::Instructions | At::Other => At::Other,
                     };
                 }
             }
@@ -152,6 +177,21 @@ mod tests {
         let long = [0x04, 0xbf, 0xff, 0xff, 0xff];
         let with = |kind: u8| [&[kind][..], &long].concat();
         assert!(Guard::of_unidirectional().check(&with(0x00)).is_err());
-        assert!(Guard::of_unidirectional().check(&with(0x02)).is_ok());
+        assert!(Guard::of_unidirectional().check(&with(0x03)).is_ok());
+    }
+
+    #[test]
+    fn an_encoder_may_only_say_that_it_has_no_table() {
+        let mut guard = Guard::of_unidirectional();
+        assert!(!guard.is_of_encoder());
+        assert_eq!(guard.check(&[0x02]), Ok(()));
+        assert!(guard.is_of_encoder());
+        assert_eq!(guard.check(&[0x20, 0x20]), Ok(()));
+        // A capacity of 1, of more than 30; insertions by static, own and no name; a duplicate.
+        for instruction in [0x21, 0x3f, 0xc0, 0x80, 0x40, 0x00] {
+            let mut guard = Guard::of_unidirectional();
+            let refused = guard.check(&[0x02, 0x20, instruction]);
+            assert_eq!(refused, Err(Refused::Instruction), "{instruction:#x}");
+        }
     }
 }

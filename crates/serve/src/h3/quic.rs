@@ -1,7 +1,7 @@
 //! What h3 asks of QUIC, given by quinn.
 //!
-//! The `h3-quinn` crate does the same; ours differs in three points. A peer cannot make h3 hold
-//! more than [`guard`](super::guard) allows. The frames of a small response are written together,
+//! The `h3-quinn` crate does the same; ours differs in three points. A peer cannot do what
+//! [`guard`](super::guard) forbids. The frames of a small response are written together,
 //! which saves locks and STREAM frames. Nothing is allocated to read from a stream.
 
 use std::{
@@ -17,9 +17,9 @@ use h3::{
     quic::{self, ConnectionErrorIncoming, StreamErrorIncoming, StreamId, WriteBuf},
 };
 use quinn::{ConnectionError, ReadError, StoppedError, VarInt, WriteError};
-use tokio_util::sync::ReusableBoxFuture;
+use tokio_util::{sync::ReusableBoxFuture, task::AbortOnDropHandle};
 
-use super::guard::Guard;
+use super::guard::{Guard, Refused};
 
 /// Frames of a request stream up to this size are kept until more follows: a full packet.
 const TOGETHER: usize = 1200;
@@ -74,7 +74,10 @@ impl quic::Connection<Bytes> for Connection {
         let stream = ready!(accepted.as_mut().poll(cx));
         self.unidirectional = None;
         Poll::Ready(match stream {
-            Ok(stream) => Ok(RecvStream::new(stream, Guard::of_unidirectional())),
+            Ok(stream) => Ok(RecvStream {
+                connection: Some(self.quinn.clone()),
+                ..RecvStream::new(stream, Guard::of_unidirectional())
+            }),
             Err(error) => Err(connection_error(error)),
         })
     }
@@ -241,13 +244,25 @@ impl quic::RecvStream for BidiStream {
 
 /// The receiving half.
 pub(super) struct RecvStream {
-    quinn: quinn::RecvStream,
+    id: StreamId,
+    /// `None` once it is [`Self::encoder`]'s.
+    quinn: Option<quinn::RecvStream>,
     guard: Guard,
+    /// Of a unidirectional stream, some of which may close the connection.
+    connection: Option<quinn::Connection>,
+    /// Reads what a QPACK encoder says, of which h3 reads the stream's type only.
+    encoder: Option<AbortOnDropHandle<()>>,
 }
 
 impl RecvStream {
     fn new(quinn: quinn::RecvStream, guard: Guard) -> Self {
-        Self { quinn, guard }
+        Self {
+            id: stream_id(quinn.id()),
+            quinn: Some(quinn),
+            guard,
+            connection: None,
+            encoder: None,
+        }
     }
 }
 
@@ -258,28 +273,65 @@ impl quic::RecvStream for RecvStream {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Option<Bytes>, StreamErrorIncoming>> {
+        let Some(quinn) = &mut self.quinn else {
+            return Poll::Pending;
+        };
         // The future holds no state of its own: dropping it while it waits loses nothing.
-        let chunk = ready!(pin!(self.quinn.read_chunk(usize::MAX, true)).poll(cx));
+        let chunk = ready!(pin!(quinn.read_chunk(usize::MAX, true)).poll(cx));
         let bytes = match chunk {
             Ok(Some(chunk)) => chunk.bytes,
             Ok(None) => return Poll::Ready(Ok(None)),
             Err(error) => return Poll::Ready(Err(read_error(error))),
         };
-        if self.guard.check(&bytes).is_err() {
+        let checked = self.guard.check(&bytes);
+        if checked == Err(Refused::Frame) {
             let error_code = Code::H3_EXCESSIVE_LOAD.value();
             self.stop_sending(error_code);
             return Poll::Ready(Err(StreamErrorIncoming::StreamTerminated { error_code }));
+        }
+        if self.guard.is_of_encoder()
+            && let Some((quinn, connection)) = self.quinn.take().zip(self.connection.take())
+        {
+            let guard = std::mem::replace(&mut self.guard, Guard::of_unidirectional());
+            let following = tokio::spawn(async move {
+                let code = follow_encoder(checked, quinn, guard).await;
+                if let Some(code) = code {
+                    connection.close(varint(code.value()), b"");
+                }
+            });
+            self.encoder = Some(AbortOnDropHandle::new(following));
         }
         Poll::Ready(Ok(Some(bytes)))
     }
 
     fn stop_sending(&mut self, error_code: u64) {
-        // Fails on a stream that has ended, which needs no stopping.
-        let _ = self.quinn.stop(varint(error_code));
+        if let Some(quinn) = &mut self.quinn {
+            // Fails on a stream that has ended, which needs no stopping.
+            let _ = quinn.stop(varint(error_code));
+        }
     }
 
     fn recv_id(&self) -> StreamId {
-        stream_id(self.quinn.id())
+        self.id
+    }
+}
+
+/// Reads a QPACK encoder's stream until the connection ends, or returns why it has to.
+async fn follow_encoder(
+    mut checked: Result<(), Refused>,
+    mut quinn: quinn::RecvStream,
+    mut guard: Guard,
+) -> Option<Code> {
+    loop {
+        if checked.is_err() {
+            return Some(Code::QPACK_ENCODER_STREAM_ERROR);
+        }
+        checked = match quinn.read_chunk(usize::MAX, true).await {
+            Ok(Some(chunk)) => guard.check(&chunk.bytes),
+            // RFC 9204 section 4.2.
+            Ok(None) | Err(ReadError::Reset(_)) => return Some(Code::H3_CLOSED_CRITICAL_STREAM),
+            Err(_) => return None,
+        };
     }
 }
 

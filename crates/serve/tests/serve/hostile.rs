@@ -9,6 +9,9 @@ use tokio::{
 
 /// RFC 9114 section 8.1.
 const H3_EXCESSIVE_LOAD: u32 = 0x107;
+const H3_CLOSED_CRITICAL_STREAM: u32 = 0x104;
+/// RFC 9204 section 6.
+const QPACK_ENCODER_STREAM_ERROR: u32 = 0x201;
 
 async fn is_still_serving(target: &Target) {
     for version in VERSIONS {
@@ -218,6 +221,52 @@ fn broken_http3_closes_its_own_connection_only() {
         // A control stream that does not start with SETTINGS.
         control.write_all(&[0x00, 0x07, 0x01, 0x00]).await.unwrap();
         connection.closed().await;
+        is_still_serving(&target).await;
+    });
+}
+
+#[test]
+fn a_qpack_encoder_has_no_table_to_insert_into() {
+    // GET https://a/: HEADERS with references into the static table.
+    const REQUEST: [u8; 10] = [0x01, 0x08, 0x00, 0x00, 0xd1, 0xd7, 0xc1, 0x50, 0x01, b'a'];
+    let target = start();
+    run(async {
+        for (name, instructions, expected) in [
+            (
+                "a capacity",
+                Some(&[0x3f, 0xe1, 0x1f][..]),
+                QPACK_ENCODER_STREAM_ERROR,
+            ),
+            (
+                "an insertion",
+                Some(&[0xc1, 0x01, b'/']),
+                QPACK_ENCODER_STREAM_ERROR,
+            ),
+            ("a duplicate", Some(&[0x00]), QPACK_ENCODER_STREAM_ERROR),
+            ("the stream's end", None, H3_CLOSED_CRITICAL_STREAM),
+        ] {
+            for is_at_once in [true, false] {
+                let (_endpoint, connection) = quic(&target).await;
+                let mut encoder = connection.open_uni().await.unwrap();
+                // Its type, and twice that the capacity is 0, which changes nothing.
+                encoder.write_all(&[0x02, 0x20, 0x20]).await.unwrap();
+                if !is_at_once {
+                    let (mut send, mut recv) = connection.open_bi().await.unwrap();
+                    send.write_all(&REQUEST).await.unwrap();
+                    send.finish().unwrap();
+                    assert!(!recv.read_to_end(1000).await.unwrap().is_empty());
+                }
+                match instructions {
+                    Some(bytes) => encoder.write_all(bytes).await.unwrap(),
+                    None => encoder.finish().unwrap(),
+                }
+                let quinn::ConnectionError::ApplicationClosed(close) = connection.closed().await
+                else {
+                    panic!("{name}: not closed by HTTP/3");
+                };
+                assert_eq!(close.error_code, expected.into(), "{name}");
+            }
+        }
         is_still_serving(&target).await;
     });
 }
