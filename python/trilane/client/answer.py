@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from .errors import Error, IncompleteBody
 from .fields import Headers
+from .whole import Whole
 
 if TYPE_CHECKING:
     from trilane._core import Decoder, Exchange
@@ -25,7 +26,6 @@ _CODED: Final = "content-encoding"
 _CODED_LENGTH: Final = len(_CODED)
 PIECE: Final = 64 * 1024
 """Bytes that iteration hands out at most, unless it is told otherwise."""
-_ALL_AT_ONCE: Final = 1024 * 1024
 _CHARSET: Final = re.compile(r';\s*charset\s*=\s*"?([^\s;"]+)', re.IGNORECASE)
 
 
@@ -46,6 +46,7 @@ class Response:
         "_headers",
         "_how",
         "_informational",
+        "_left",
         "_reason",
         "_sent",
         "_trailers",
@@ -72,6 +73,8 @@ class Response:
         self._exchange: Exchange | None = exchange
         self._decodes = self._how.decodes
         self._decoder: Decoder | None = None
+        # Of content without coding, what may still come.
+        self._left: int | None = None
         self._fields = fields
         self._headers: Headers | None = None
         self._content: bytes | None = None
@@ -161,10 +164,24 @@ class Response:
         if self._content is None:
             self._content = self._read_all()
 
+    def load_at_once(self) -> None:
+        """Read all of the content of a new response, and give the connection back.
+
+        Errors: those of `read`.
+        """
+        try:
+            if self._exchange is not None:
+                bounds = self._how.bounds
+                bounds.look_ahead(self._exchange, self.method, self.status, self.url)
+            self.load()
+        finally:
+            self.close()
+
     def read(self, amount: int = -1) -> bytes:
         """Up to `amount` bytes, fewer only at the end; -1: all that follows.
 
-        Errors: ReadTimeout, IncompleteBody, StreamReset, ConnectionClosed, DecodingError.
+        Errors: ReadTimeout, IncompleteBody, StreamReset, ConnectionClosed, DecodingError; and
+        LimitExceeded where all that follows is more than `max_content`.
         """
         if self._content is not None:
             return b""
@@ -183,12 +200,12 @@ class Response:
     def read1(self, amount: int = -1) -> bytes:
         """What is there, up to `amount` bytes; waits for the first byte only. b"" at the end."""
         if not self._decodes:
-            return self._raw(amount)
+            return self._counted(self._raw(amount))
         decoder = self._decoder
         if decoder is None:
             decoder = self._begin_decoding()
             if decoder is None:
-                return self._raw(amount)
+                return self._counted(self._raw(amount))
         if not amount:
             return b""
         most = PIECE if amount < 0 else amount
@@ -221,6 +238,7 @@ class Response:
             raise
         if not count or (exchange.complete and not exchange.unread):
             self.close()
+        self._count(count)
         return count
 
     def iter_bytes(self, size: int | None = None) -> Iterator[bytes]:
@@ -287,22 +305,41 @@ class Response:
         return f"<Response {self.status} {self.version} {self.method} {self.url}>"
 
     def _read_all(self) -> bytes:
+        most = self._how.bounds.whole
         if not self._decodes or self._begin_decoding() is None:
             exchange = self._exchange
             if exchange is not None and exchange.complete:
                 try:
-                    return exchange.read(-1, 0)
+                    content = self._counted(exchange.read(-1, 0))
                 finally:
                     self.close()
-        pieces: list[bytes] = []
+                if most is not None and len(content) > most:
+                    raise self._how.bounds.refuse(self.url, self.stream_id)
+                return content
+        whole = Whole(most)
         try:
             # Not one read of everything: its timeout would be for the whole content.
-            while piece := self.read1(_ALL_AT_ONCE):
-                pieces.append(piece)
+            while piece := self.read1(whole.wanted):
+                if not whole.add(piece):
+                    self.close()
+                    raise self._how.bounds.refuse(self.url, self.stream_id)
         except IncompleteBody as error:
-            error.partial = b"".join(pieces) + error.partial
+            error.partial = whole.together() + error.partial
             raise
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        return whole.together()
+
+    def _counted(self, piece: bytes) -> bytes:
+        """A piece of content that has no coding."""
+        if self._left is not None:
+            self._count(len(piece))
+        return piece
+
+    def _count(self, length: int) -> None:
+        if self._left is not None:
+            self._left -= length
+            if self._left < 0:
+                self.close()
+                raise self._how.bounds.refuse_decoded(self.url, self.stream_id)
 
     def _raw(self, amount: int) -> bytes:
         exchange = self._exchange
@@ -330,8 +367,9 @@ class Response:
         if not codings or not CODINGS.issuperset(codings):
             # What is not known is handed on as it is; `headers` says so.
             self._decodes = False
+            self._left = self._how.bounds.decoded
             return None
         from trilane._core import Decoder  # noqa: PLC0415 - most responses need none
 
-        self._decoder = Decoder(codings, limit=self._how.max_decoded)
+        self._decoder = Decoder(codings, limit=self._how.bounds.decoded)
         return self._decoder

@@ -162,7 +162,7 @@ class RemoteProtocolError(RemoteError, http.client.HTTPException):
 
 
 class LimitExceeded(RemoteProtocolError):
-    """The peer sent more than a limit allows: a head, a number of fields, a flood of frames."""
+    """The peer sent more than a limit allows: a head, fields, a flood of frames, content."""
 
 
 class IncompleteBody(RemoteError, http.client.IncompleteRead):
@@ -191,7 +191,10 @@ class IncompleteBody(RemoteError, http.client.IncompleteRead):
 
 
 class DecodingError(RemoteError, ValueError):
-    """Content that is not in the coding that `content-encoding` names, or that grows too far."""
+    """Content that is not in the coding that `content-encoding` names, or that grows too far.
+
+    That is beyond `max_decoded` bytes, coded or not, or more than a thousandfold.
+    """
 
 
 _KINDS: Final[dict[str, type[Error]]] = {

@@ -24,6 +24,7 @@ from .sending import Call, OnInformational, Sending, send
 from .several import send_all
 from .timeouts import TimeoutGiven, Timeouts, timeouts
 from .tls import Certificate, Verify, tls_of
+from .whole import MOST_CONTENT, Bounds
 
 __all__ = ["Client", "Options", "Proxy", "Response", "Timeouts"]
 
@@ -74,6 +75,7 @@ class Client:
         idle_timeout: float = 60.0,
         alternatives: Scope = "same-host",
         race: bool = False,
+        max_content: int | None = MOST_CONTENT,
         max_decoded: int | None = None,
         source: tuple[str, int] | None = None,
         unix: str | None = None,
@@ -92,7 +94,12 @@ class Client:
         idle_timeout: seconds after which an unused connection is closed, at the next request.
         alternatives: hosts on which HTTP/3 that `Alt-Svc` announces is used: "same-host", "any"
             (the certificate has to cover the origin's name), or "off".
-        max_decoded: bytes that decoded content may have; expansion beyond 1000-fold never passes.
+        max_content: bytes of content that are put together in memory, by `content`, `text`, `json`
+            and `read()`: a server may send without end. The default of 1 GiB is more than anything
+            that is used as one object; what is larger is read in pieces, by `stream`, to which no
+            limit applies. None: no limit.
+        max_decoded: bytes that content may have once it is decoded, coded or not, also in pieces;
+            expansion beyond 1000-fold never passes.
         source: local address to connect from. unix: path of a socket for every connection.
 
         Errors: ValueError for settings out of range; InvalidRequest for a proxy of another kind.
@@ -100,7 +107,7 @@ class Client:
         self._timeouts = timeouts(timeout, Timeouts())
         self._fields = with_defaults(_DEFAULTS, pairs(headers))
         self._believes = not OF_SENDING.isdisjoint(lower(name) for name, _ in self._fields)
-        self._max_decoded = max_decoded
+        self._bounds = Bounds.of(max_content, max_decoded)
         policy = Policy(
             versions=tuple(versions),
             max_connections=max_connections,
@@ -118,12 +125,12 @@ class Client:
 
     def _sending(self, proxies: Proxies, pool: Pool) -> Callable[[Origin], Sending]:
         """How requests to an origin are sent unless they have options; it does not know `self`."""
-        limits, most, learns = self._timeouts, self._max_decoded, self._learns
+        limits, bounds, learns = self._timeouts, self._bounds, self._learns
 
         def sending(origin: Origin) -> Sending:
             proxy = proxies.choose(origin)
             wanted = learns and origin.scheme == "https" and proxy is None
-            return Sending(pool, Route.to(origin, proxy), limits, max_decoded=most, learns=wanted)
+            return Sending(pool, Route.to(origin, proxy), limits, bounds=bounds, learns=wanted)
 
         return sending
 
@@ -146,10 +153,7 @@ class Client:
         Errors: every one of `trilane.client.errors`; exceptions of the content's own pass through.
         """
         response = self._begin(method, url, headers, content, json, options)
-        try:
-            response.load()
-        finally:
-            response.close()
+        response.load_at_once()
         return response
 
     @contextmanager

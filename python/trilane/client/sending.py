@@ -28,6 +28,7 @@ from .request import Request
 from .retry import MOST_ATTEMPTS, asks_elsewhere, misdirected, pause
 from .routing import Entry, Route
 from .timeouts import Timeouts
+from .whole import Bounds
 
 CONTINUE_S: Final = 1.0
 """How long content waits for `100 Continue`, as in curl: some servers never send it."""
@@ -44,7 +45,7 @@ class Sending(NamedTuple):
     route: Route
     limits: Timeouts
     decodes: bool = True
-    max_decoded: int | None = None
+    bounds: Bounds = Bounds()
     learns: bool = False
     """Whether `alt-svc` is wanted."""
     on_informational: OnInformational | None = None

@@ -37,8 +37,5 @@ def send_all(calls: Iterable[Call], ahead: int) -> Iterator[Response]:
 
 def _loaded(sent: Sent) -> Response:
     response = finish(sent)
-    try:
-        response.load()
-    finally:
-        response.close()
+    response.load_at_once()
     return response

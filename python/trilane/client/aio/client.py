@@ -20,6 +20,7 @@ from trilane.client.request import Field, Fields, Request, pairs, with_defaults
 from trilane.client.routing import Policy, Proxy, Route
 from trilane.client.timeouts import TimeoutGiven, Timeouts, timeouts
 from trilane.client.tls import Certificate, Verify, tls_of
+from trilane.client.whole import MOST_CONTENT, Bounds
 
 from .pool import Pool
 from .response import AsyncResponse
@@ -65,6 +66,7 @@ class AsyncClient:
         idle_timeout: float = 60.0,
         alternatives: Scope = "same-host",
         race: bool = False,
+        max_content: int | None = MOST_CONTENT,
         max_decoded: int | None = None,
         source: tuple[str, int] | None = None,
         unix: str | None = None,
@@ -79,7 +81,7 @@ class AsyncClient:
         self._timeouts = timeouts(timeout, Timeouts())
         self._fields = with_defaults(_DEFAULTS, pairs(headers))
         self._believes = headers is not None
-        self._max_decoded = max_decoded
+        self._bounds = Bounds.of(max_content, max_decoded)
         self._policy = Policy(
             versions=tuple(versions),
             max_connections=max_connections,
@@ -119,12 +121,7 @@ class AsyncClient:
         address = parse(url)
         request = self._prepare(method, address, headers, content, json)
         response = await self._send(request, address, None, options, whole=True)
-        if not response.load():
-            try:
-                await response.aread()
-            except BaseException:
-                response.close()
-                raise
+        await response.load_at_once()
         return response
 
     @asynccontextmanager
@@ -298,9 +295,7 @@ class AsyncClient:
             decodes = options.get("decode", True)
         learns = self._learns and origin.scheme == "https" and route.proxy is None
         call, status = await send(pool, route, request, limits, learns=learns, whole=whole)
-        return AsyncResponse(
-            call, status, address=address, decodes=decodes, decode_limit=self._max_decoded
-        )
+        return AsyncResponse(call, status, address=address, decodes=decodes, bounds=self._bounds)
 
     def _route(self, origin: Origin) -> Route:
         # Bounded, for crawlers.

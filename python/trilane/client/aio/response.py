@@ -13,13 +13,12 @@ from trilane.client.answer import CODINGS, PIECE
 from trilane.client.errors import ClientClosed, Error, IncompleteBody, LocalError, ReadTimeout
 from trilane.client.fields import Headers
 from trilane.client.origins import Address
+from trilane.client.whole import Bounds, Whole
 
 from .call import Call
 
 if TYPE_CHECKING:
     from types import TracebackType
-
-_ALL_AT_ONCE = 1024 * 1024
 
 
 class AsyncResponse:
@@ -31,15 +30,16 @@ class AsyncResponse:
 
     __slots__ = (
         "_address",
+        "_bounds",
         "_call",
         "_content",
-        "_decode_limit",
         "_decoder",
         "_decodes",
         "_ended",
         "_exchange",
         "_fields",
         "_headers",
+        "_left",
         "_link",
         "status",
     )
@@ -51,7 +51,7 @@ class AsyncResponse:
         *,
         address: Address,
         decodes: bool,
-        decode_limit: int | None,
+        bounds: Bounds,
     ) -> None:
         if call.exchange is None or call.link is None:
             raise ClientClosed("the client was closed while a request waited")
@@ -64,7 +64,9 @@ class AsyncResponse:
         self._address = address
         self._headers: Headers | None = None
         self._decodes = decodes
-        self._decode_limit = decode_limit
+        self._bounds = bounds
+        # Of content without coding, what may still come.
+        self._left: int | None = None
         self._decoder: Decoder | None = None
         self._content: bytes | None = None
         self._ended = False
@@ -185,46 +187,69 @@ class AsyncResponse:
             self._content = await self.read()
         return self.content
 
+    async def load_at_once(self) -> None:
+        """Read all of the content of a new response.
+
+        Errors: those of `read`.
+        """
+        try:
+            if not self.load():
+                self._bounds.look_ahead(self._exchange, self.method, self.status, self.url)
+                await self.aread()
+        except BaseException:
+            self.close()
+            raise
+
     def load(self) -> bool:
-        """Whether `content` is there: has been read, or lies here complete and not coded."""
+        """Whether `content` is there: has been read, or lies here complete and not coded.
+
+        Errors: LimitExceeded, DecodingError, where it is more than is allowed.
+        """
         exchange = self._exchange
         if self._content is None and not self._ended and exchange.complete:
             if self._decodes and self._begin_decoding() is not None:
                 return False
             self._ended = True
-            self._content = exchange.read(-1, 0)
+            content = exchange.read(-1, 0)
             self._call.pool.finish(self._call, complete=True)
+            most = self._bounds.whole
+            if most is not None and len(content) > most:
+                raise self._bounds.refuse(self.url, self.stream_id)
+            self._content = self._counted(content)
         return self._content is not None
 
     async def read(self, amount: int = -1) -> bytes:
         """Up to `amount` bytes, fewer only at the end; -1: all that follows.
 
-        Errors: ReadTimeout, IncompleteBody, StreamReset, ConnectionClosed, DecodingError.
+        Errors: ReadTimeout, IncompleteBody, StreamReset, ConnectionClosed, DecodingError; and
+        LimitExceeded where all that follows is more than `max_content`.
         """
         if self._content is not None:
             return b""
         if amount < 0 and self.load():
             return self.content
-        pieces: list[bytes] = []
+        whole = Whole(self._bounds.whole if amount < 0 else None)
         left = amount
         try:
             while left:
-                piece = await self.read1(_ALL_AT_ONCE if left < 0 else left)
+                piece = await self.read1(whole.wanted if left < 0 else left)
                 if not piece:
                     break
-                pieces.append(piece)
+                if not whole.add(piece):
+                    self.close()
+                    raise self._bounds.refuse(self.url, self.stream_id)
                 if left > 0:
                     left -= len(piece)
         except IncompleteBody as error:
-            error.partial = b"".join(pieces) + error.partial
+            error.partial = whole.together() + error.partial
             raise
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        return whole.together()
 
     async def read1(self, amount: int = -1) -> bytes:
         """What is there, up to `amount` bytes; waits for the first byte only. b"" at the end."""
         decoder = self._begin_decoding() if self._decodes else None
         if decoder is None:
-            return await self._raw(amount)
+            return self._counted(await self._raw(amount))
         if not amount:
             return b""
         most = PIECE if amount < 0 else amount
@@ -317,6 +342,15 @@ class AsyncResponse:
             self._link.written()
         return piece
 
+    def _counted(self, piece: bytes) -> bytes:
+        """A piece of content that has no coding."""
+        if self._left is not None:
+            self._left -= len(piece)
+            if self._left < 0:
+                self.close()
+                raise self._bounds.refuse_decoded(self.url, self.stream_id)
+        return piece
+
     def _late(self, limit: float | None) -> NoReturn:
         raise ReadTimeout(
             f"{self.url} sent no more of its content within {limit} s: allow more with"
@@ -340,6 +374,7 @@ class AsyncResponse:
         if not codings or not CODINGS.issuperset(codings):
             # What is not known is handed on as it is; `headers` says so.
             self._decodes = False
+            self._left = self._bounds.decoded
             return None
-        self._decoder = Decoder(codings, limit=self._decode_limit)
+        self._decoder = Decoder(codings, limit=self._bounds.decoded)
         return self._decoder
