@@ -166,6 +166,7 @@ enum Frame {
     Header,
     Settings(u64),
     Goaway(u64),
+    CancelPush(u64),
     Unknown(u64),
 }
 
@@ -197,7 +198,10 @@ impl ControlReader {
                     }
                     continue;
                 }
-                Frame::Settings(left) | Frame::Goaway(left) | Frame::Unknown(left) => left,
+                Frame::Settings(left)
+                | Frame::Goaway(left)
+                | Frame::CancelPush(left)
+                | Frame::Unknown(left) => left,
             };
             let piece = frame::take(bytes, left);
             let left = left - piece.len() as u64;
@@ -205,6 +209,7 @@ impl ControlReader {
                 Frame::Header => Frame::Header,
                 Frame::Settings(_) => Frame::Settings(left),
                 Frame::Goaway(_) => Frame::Goaway(left),
+                Frame::CancelPush(_) => Frame::CancelPush(left),
                 Frame::Unknown(_) => Frame::Unknown(left),
             };
             if matches!(self.frame, Frame::Unknown(_)) {
@@ -248,13 +253,13 @@ impl ControlReader {
                 *idle += FRAME_COST;
                 Frame::Goaway(length)
             }
-            // RFC 9114 §7.2.3: no push id has been permitted.
-            frame::CANCEL_PUSH => {
+            frame::CANCEL_PUSH if length > 8 => {
                 return fail(
-                    code::ID_ERROR,
-                    "the cancellation of a push that was not permitted",
+                    code::FRAME_ERROR,
+                    "a CANCEL_PUSH frame that is not one integer",
                 );
             }
+            frame::CANCEL_PUSH => Frame::CancelPush(length),
             frame::DATA | frame::HEADERS | frame::PUSH_PROMISE | frame::MAX_PUSH_ID => {
                 return fail(
                     code::FRAME_UNEXPECTED,
@@ -280,9 +285,24 @@ impl ControlReader {
                 Some(Control::Settings(parse_settings(&self.payload)?))
             }
             Frame::Goaway(_) => Some(Control::Goaway(self.parse_goaway()?)),
+            Frame::CancelPush(_) => return self.refuse_push(),
         };
         self.payload.clear();
         Ok(said)
+    }
+
+    /// RFC 9114 §7.2.3: no push id has been permitted, so none can be cancelled.
+    fn refuse_push<T>(&self) -> Result<T, ConnectionError> {
+        match frame::varint(&self.payload) {
+            Some((_, length)) if length == self.payload.len() => fail(
+                code::ID_ERROR,
+                "the cancellation of a push that was not permitted",
+            ),
+            _ => fail(
+                code::FRAME_ERROR,
+                "a CANCEL_PUSH frame that is not one integer",
+            ),
+        }
     }
 
     /// RFC 9114 §5.2: the id of a client's request, never greater than the last one.

@@ -100,10 +100,22 @@ fn frames_that_may_not_be_on_the_control_stream_are_unexpected() {
         let outcome = Peer::ready().receive(3, &frame(kind, &[]), false);
         assert_eq!(code(outcome), FRAME_UNEXPECTED, "{kind}");
     }
-    assert_eq!(
-        code(Peer::ready().receive(3, &frame(0x03, &[0]), false)),
-        ID_ERROR
-    );
+}
+
+#[test]
+fn no_push_can_be_cancelled() {
+    for id in [0, 1 << 20, 1 << 40] {
+        let cancel = frame(0x03, &varint(id));
+        assert_eq!(code(Peer::ready().receive(3, &cancel, false)), ID_ERROR);
+        let mut peer = Peer::ready();
+        let (last, rest) = cancel.split_last().unwrap();
+        peer.receive(3, rest, false).unwrap();
+        assert_eq!(code(peer.receive(3, &[*last], false)), ID_ERROR);
+    }
+    for payload in [&[][..], &[0x40], &[0, 0], &[0; 9]] {
+        let outcome = Peer::ready().receive(3, &frame(0x03, payload), false);
+        assert_eq!(code(outcome), FRAME_ERROR, "{payload:?}");
+    }
 }
 
 #[test]
