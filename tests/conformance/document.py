@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from repository import DOCS
 
-from . import h1_contents, h1_heads
-from .cases import Case, Expected, Failed
+from . import cases, h1_contents, h1_heads, h3, h3_connections, h3_requests
+from .cases import Expected, Failed, Taken
 
 PAGE = DOCS / "conformance.md"
+_CODES = {int(code): code.name for code in h3.Code} | {4: "STREAM_LIMIT_ERROR"}
 COMMAND = "PYTHONPATH=tests .venv/bin/python -m conformance"
 
 TITLES = {
+    "RFC 9000 §4.6": "controlling concurrency",
     "RFC 9110 §5.1": "field names",
     "RFC 9110 §5.3": "field order",
     "RFC 9110 §5.4": "field limits",
@@ -47,6 +49,53 @@ TITLES = {
     "RFC 9112 §9.3": "persistence",
     "RFC 9112 §9.5": "failures and timeouts",
     "RFC 9112 §9.6": "tear-down",
+    "RFC 9114 §4.1": "HTTP message framing",
+    "RFC 9114 §4.1.1": "request cancellation and rejection",
+    "RFC 9114 §4.1.2": "malformed requests and responses",
+    "RFC 9114 §4.2": "HTTP fields",
+    "RFC 9114 §4.2.2": "header size constraints",
+    "RFC 9114 §4.3": "HTTP control data",
+    "RFC 9114 §4.3.2": "response pseudo-header fields",
+    "RFC 9114 §4.5": "HTTP upgrade",
+    "RFC 9114 §4.6": "server push",
+    "RFC 9114 §5.1": "idle connections",
+    "RFC 9114 §5.2": "connection shutdown",
+    "RFC 9114 §5.3": "immediate application closure",
+    "RFC 9114 §6.2": "unidirectional streams",
+    "RFC 9114 §6.2.1": "control streams",
+    "RFC 9114 §7.1": "frame layout",
+    "RFC 9114 §7.2.1": "DATA",
+    "RFC 9114 §7.2.2": "HEADERS",
+    "RFC 9114 §7.2.3": "CANCEL_PUSH",
+    "RFC 9114 §7.2.4": "SETTINGS",
+    "RFC 9114 §7.2.4.1": "defined SETTINGS parameters",
+    "RFC 9114 §7.2.5": "PUSH_PROMISE",
+    "RFC 9114 §7.2.6": "GOAWAY",
+    "RFC 9114 §7.2.7": "MAX_PUSH_ID",
+    "RFC 9114 §7.2.8": "reserved frame types",
+    "RFC 9114 §8": "error handling",
+    "RFC 9114 §9": "extensions to HTTP/3",
+    "RFC 9114 §10.3": "intermediary-encapsulation attacks",
+    "RFC 9114 §10.5": "denial-of-service considerations",
+    "RFC 9204 §3.1": "static table",
+    "RFC 9204 §4.1.1": "prefixed integers",
+    "RFC 9204 §4.1.2": "string literals",
+    "RFC 9204 §4.2": "encoder and decoder streams",
+    "RFC 9204 §4.3.1": "Set Dynamic Table Capacity",
+    "RFC 9204 §4.3.2": "Insert with Name Reference",
+    "RFC 9204 §4.3.3": "Insert with Literal Name",
+    "RFC 9204 §4.3.4": "Duplicate",
+    "RFC 9204 §4.4.1": "Section Acknowledgment",
+    "RFC 9204 §4.4.2": "Stream Cancellation",
+    "RFC 9204 §4.4.3": "Insert Count Increment",
+    "RFC 9204 §4.5.1": "encoded field section prefix",
+    "RFC 9204 §4.5.1.1": "Required Insert Count",
+    "RFC 9204 §4.5.1.2": "Base",
+    "RFC 9204 §4.5.2": "Indexed Field Line",
+    "RFC 9204 §4.5.3": "Indexed Field Line with Post-Base Index",
+    "RFC 9204 §4.5.4": "Literal Field Line with Name Reference",
+    "RFC 9204 §4.5.5": "Literal Field Line with Post-Base Name Reference",
+    "RFC 9204 §4.5.6": "Literal Field Line with Literal Name",
 }
 
 _HEAD = """\
@@ -63,8 +112,9 @@ time to pass but those that end in `timeout`.
 {command}               # write this page anew
 ```
 
-The cases are data: {files} in `tests/conformance`. What is added there
-is tested with both, and this page has to be written anew: a test says so.
+The cases are data: `h1_heads`, `h1_contents`, `h3_connections` and `h3_requests` in
+`tests/conformance`. What is added there is tested with both, and this page has to be written anew:
+a test says so.
 
 The column of the engine is what `trilane load` counts, a kind of `failures` in
 [its result](run.schema.json); the column of the client is what `trilane.client` raises. A response
@@ -73,53 +123,76 @@ they would have something else or leave the choice to the recipient.
 """
 
 
+_H3 = """
+Where a stream fails alone, the connection is kept, and shown to be. The last column is the error
+code, which the client's exception has, too, and how the server saw it: that a stream has failed
+cannot be seen where the server had ended it, or had reset it with that code.
+"""
+
+
 class Row(NamedTuple):
     """One case, as text."""
 
     name: str
-    engine: str
-    client: str
+    columns: list[str]
     deviation: str
 
 
 def text() -> str:
     """The whole page."""
     notes: list[str] = []
-    files = "`h1_heads` and `h1_contents`"
-    parts = [_HEAD.format(command=COMMAND, files=files), "## HTTP/1.1\n"]
-    h1 = h1_heads.CASES + h1_contents.CASES
-    parts += _sections([(case.section, _of_h1(case)) for case in h1], notes)
-    parts.append("## Words of the RFCs\n")
-    parts.append("\n".join(f"{number}. {words}" for number, words in enumerate(notes, 1)) + "\n")
-    return "\n".join(parts)
+    h1 = [(case.section, _of_h1(case)) for case in h1_heads.CASES + h1_contents.CASES]
+    h3_ = [(case.section, _of_h3(case)) for case in h3_connections.CASES + h3_requests.CASES]
+    parts = [
+        _HEAD.format(command=COMMAND),
+        f"## HTTP/1.1: {len(h1)} cases\n",
+        *_sections(["engine", "client"], h1, notes),
+        f"## HTTP/3: {len(h3_)} cases\n{_H3}",
+        *_sections(["engine", "client", "error code"], h3_, notes),
+        "## Words of the RFCs\n",
+        *(f"{number}. {words}" for number, words in enumerate(notes, 1)),
+    ]
+    return "\n".join(parts) + "\n"
 
 
-def _of_h1(case: Case) -> Row:
-    return Row(case.name, _engine(case.expected), _client(case.of_client), case.deviation)
+def _of_h1(case: cases.Case) -> Row:
+    return Row(case.name, [str(case.expected), _client(case.of_client)], case.deviation)
 
 
-def _engine(expected: Expected) -> str:
-    return str(expected)
+def _of_h3(case: h3.Case) -> Row:
+    code = ""
+    if case.code is not None:
+        code = _CODES.get(case.code, f"0x{case.code:x}")
+        if case.seen:
+            code += f" by {case.seen.name}"
+    expected = str(case.expected)
+    if isinstance(case.expected, Taken) and case.once:
+        expected += ", sent again"
+    return Row(case.name, [expected, _client(case.of_client), code], case.deviation)
 
 
 def _client(expected: Expected) -> str:
     return f"`{expected.error.__name__}`" if isinstance(expected, Failed) else str(expected)
 
 
-def _sections(cases: Iterable[tuple[str, Row]], notes: list[str]) -> list[str]:
+def _sections(
+    columns: list[str], rows: Iterable[tuple[str, Row]], notes: list[str]
+) -> Iterator[str]:
     """A table for each section of an RFC, in their order."""
     tables: dict[str, list[Row]] = {}
-    for section, row in cases:
+    for section, row in rows:
         tables.setdefault(section, []).append(row)
-    parts = []
     for section in sorted(tables, key=_order):
-        lines = [f"### {section}: {TITLES[section]}", ""]
-        lines += ["| case | engine | client |", "| --- | --- | --- |"]
+        yield f"### {section}: {TITLES[section]}\n"
+        yield _line(["case", *columns])
+        yield _line(["---"] * (len(columns) + 1))
         for row in tables[section]:
-            name = row.name.replace("|", "\\|") + _note(row.deviation, notes)
-            lines.append(f"| {name} | {row.engine} | {row.client} |")
-        parts.append("\n".join(lines) + "\n")
-    return parts
+            yield _line([row.name + _note(row.deviation, notes), *row.columns])
+        yield ""
+
+
+def _line(cells: list[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
 
 
 def _note(words: str, notes: list[str]) -> str:

@@ -7,8 +7,9 @@ from .h1_heads import BODY, FINAL, LENGTH, LIMIT, REST
 
 # Words of the RFCs that leave the choice to the recipient.
 SAME = (
-    "RFC 9112 §6.3: unless the field value can be successfully parsed as a comma-separated list,"
-    " all values in the list are valid, and all values in the list are the same"
+    "RFC 9110 §8.6: a recipient of a Content-Length header field value consisting of the same"
+    " decimal value repeated as a comma-separated list MAY either reject the message as invalid or"
+    " replace that invalid field value with a single instance of the decimal value"
 )
 BOTH = (
     "RFC 9112 §6.3: such a message might indicate an attempt to perform request smuggling or"

@@ -6,7 +6,7 @@ import queue
 from typing import TYPE_CHECKING
 
 from aioquic.buffer import encode_uint_var
-from aioquic.quic.events import ConnectionTerminated
+from aioquic.quic.events import ConnectionTerminated, QuicEvent
 
 from client.wire import h3_chaos
 
@@ -23,12 +23,18 @@ def test_a_connection_that_goaway_has_drained_is_closed(leaf: Leaf) -> None:
     """Else the server would keep it until it has been idle for too long."""
     ends: queue.Queue[ConnectionTerminated] = queue.Queue()
 
+    class Server(h3_chaos.Server):
+        def quic_event_received(self, event: QuicEvent) -> None:
+            super().quic_event_received(event)
+            if isinstance(event, ConnectionTerminated):
+                ends.put(event)
+
     def script(server: h3_chaos.Server, stream: int) -> None:
         server.send(stream, h3_chaos.response(), end=True)
         goaway = h3_chaos.frame(h3_chaos.GOAWAY, encode_uint_var(stream + 4))
         server.send(h3_chaos.CONTROL, goaway)
 
-    with h3_chaos.serve(script, leaf, ends.put) as port:
+    with h3_chaos.serve(script, leaf, Server) as port:
         url = f"https://localhost:{port}/"
         run = load("--h3", "--cacert", str(leaf.ca), "-c", "1", "-n", "3", url)
         codes = [ends.get(timeout=LIMIT_S).error_code for _ in range(3)]

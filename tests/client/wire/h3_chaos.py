@@ -11,7 +11,7 @@ from aioquic.asyncio.protocol import QuicConnectionProtocol
 from aioquic.asyncio.server import serve as serve_quic
 from aioquic.buffer import encode_uint_var
 from aioquic.quic.configuration import QuicConfiguration
-from aioquic.quic.events import ConnectionTerminated, QuicEvent, StreamDataReceived
+from aioquic.quic.events import QuicEvent, StreamDataReceived
 
 from peers.authority import Leaf
 from peers.process import HOST
@@ -23,7 +23,6 @@ CONTROL = 3
 OK, EARLY_HINTS, NO_STATUS = b"\0\0\xd9", b"\0\0\xd8", b"\0\0\xc4"
 
 Script = Callable[["Server", int], None]
-Terminated = Callable[[ConnectionTerminated], None]
 
 
 def frame(kind: int, payload: bytes = b"") -> bytes:
@@ -46,13 +45,10 @@ class Server(QuicConnectionProtocol):
     """One connection. The script is called once for each request, with its stream."""
 
     script: Script
-    terminated: Terminated
     settings = frame(SETTINGS)
 
     def quic_event_received(self, event: QuicEvent) -> None:
         """Greet at first, and call the script at the first byte of each request."""
-        if isinstance(event, ConnectionTerminated):
-            type(self).terminated(event)
         if not isinstance(event, StreamDataReceived) or event.stream_id % 4:
             return
         seen: set[int] = self.__dict__.setdefault("seen", set())
@@ -81,10 +77,10 @@ class Server(QuicConnectionProtocol):
 
 
 @contextlib.contextmanager
-def serve(script: Script, leaf: Leaf, terminated: Terminated = lambda _: None) -> Iterator[int]:
+def serve(script: Script, leaf: Leaf, each: type[Server] = Server) -> Iterator[int]:
     """Run a script for every request while the context lasts; gives the UDP port.
 
-    `terminated` is called with the end of each connection.
+    `each` is what a connection is.
     """
     loop = asyncio.new_event_loop()
     started: list[int] = []
@@ -94,8 +90,7 @@ def serve(script: Script, leaf: Leaf, terminated: Terminated = lambda _: None) -
     async def run() -> None:
         configuration = QuicConfiguration(is_client=False, alpn_protocols=["h3"])
         configuration.load_cert_chain(str(leaf.cert), str(leaf.key))
-        callbacks = {"script": staticmethod(script), "terminated": staticmethod(terminated)}
-        protocol = type("Scripted", (Server,), callbacks)
+        protocol = type("Scripted", (each,), {"script": staticmethod(script)})
         server = await serve_quic(HOST, 0, configuration=configuration, create_protocol=protocol)
         transport = server._transport
         assert transport is not None
