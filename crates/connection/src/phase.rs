@@ -62,7 +62,7 @@ pub enum Over {
     /// The byte stream ended before HTTP was spoken, in this phase.
     Early(Phase),
     /// TLS failed, in the handshake or after it. What was outstanding has not been told: see
-    /// [`Stream::abandon`].
+    /// [`crate::Stream::abandon`].
     Tls(tls::Error),
     /// TLS agreed on a version that is not wanted.
     Version(Version),
