@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
 use rustix::io::Errno;
 
+use crate::linger::Lingering;
 use crate::shared::Shared;
 
 /// Requests that are sent one after the other leave together: the first waits this long.
@@ -33,6 +34,8 @@ const EVENTS: usize = 64;
 const BELL: u64 = 0;
 /// Connections of which the dead are not looked for.
 const FEW: usize = 64;
+/// Connections that have failed and are kept, for a moment, so that their peers learn why.
+const MOST_LINGERING: usize = 64;
 /// Forks of forks that have a keeper; in those beyond, requests leave at once.
 const GENERATIONS: usize = 32;
 
@@ -59,6 +62,8 @@ pub(crate) struct Keeper {
 #[derive(Default)]
 struct Agenda {
     connections: HashMap<u64, Weak<Shared>>,
+    /// Connections that have failed, and have said so.
+    lingering: HashMap<u64, Lingering>,
     /// When to visit which. The connection knows whether it still counts.
     visits: BTreeSet<(Instant, u64)>,
     /// When the thread looks here again though nobody rings; `None` for never.
@@ -118,8 +123,7 @@ pub(crate) fn look_after(connection: &Arc<Shared>, care: &mut Care, after: Durat
     let sleeps_on = agenda.wakes.is_none_or(|wakes| due < wakes);
     drop(agenda);
     if sleeps_on {
-        // A bell that is full has rung.
-        let _ = rustix::io::write(&keeper.bell, &1u64.to_ne_bytes());
+        keeper.ring();
     }
     true
 }
@@ -136,6 +140,28 @@ pub(crate) fn forget(care: &mut Care, socket: impl AsFd) {
     if let Some(Some(keeper)) = KEEPERS.iter().find(mine).and_then(|one| one.keeper.get()) {
         // A socket that is not in there need not be taken out.
         let _ = epoll::delete(&keeper.epoll, socket);
+    }
+}
+
+/// Sends what is `unsent` of a connection that has failed, and discards what its peer still sends, for
+/// a moment. Where there is no keeper, or where it has too many of them, the peer may not learn why.
+pub(crate) fn linger(socket: impl AsFd, unsent: Vec<u8>) {
+    let Some(lingering) = Lingering::new(socket, unsent) else {
+        return;
+    };
+    let Some(keeper) = keeper() else {
+        return;
+    };
+    let token = token();
+    let mut agenda = keeper.lock();
+    if agenda.lingering.len() < MOST_LINGERING {
+        agenda.visits.insert((lingering.until, token));
+        let sleeps_on = agenda.wakes.is_none_or(|wakes| lingering.until < wakes);
+        keeper.keep_lingering(&mut agenda, token, lingering);
+        drop(agenda);
+        if sleeps_on {
+            keeper.ring();
+        }
     }
 }
 
@@ -199,6 +225,25 @@ impl Keeper {
         done.is_ok()
     }
 
+    /// Wakes the thread.
+    fn ring(&self) {
+        // A bell that is full has rung.
+        let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
+    }
+
+    /// Waits for the socket of a failed connection.
+    fn keep_lingering(&self, agenda: &mut Agenda, token: u64, lingering: Lingering) {
+        let data = epoll::EventData::new_u64(token);
+        let flags = lingering.interest() | epoll::EventFlags::ONESHOT;
+        let fd = lingering.fd();
+        // It is in there from the second time on.
+        let done = epoll::modify(&self.epoll, fd, data, flags)
+            .or_else(|_| epoll::add(&self.epoll, fd, data, flags));
+        if done.is_ok() {
+            agenda.lingering.insert(token, lingering);
+        }
+    }
+
     fn serve(&self) {
         let mut events = [const { MaybeUninit::uninit() }; EVENTS];
         let mut visits = Vec::new();
@@ -236,7 +281,19 @@ impl Keeper {
             let _ = rustix::io::read(&self.bell, &mut [0; 8]);
             return;
         }
-        let connection = self.lock().connection(token);
+        let mut agenda = self.lock();
+        if let Some(mut lingering) = agenda.lingering.remove(&token) {
+            drop(agenda);
+            if lingering.advance() {
+                self.keep_lingering(&mut self.lock(), token, lingering);
+            } else {
+                // Closing it would not take it out, where somebody else has the connection too.
+                let _ = epoll::delete(&self.epoll, lingering.fd());
+            }
+            return;
+        }
+        let connection = agenda.connection(token);
+        drop(agenda);
         // No lock of the keeper's is held here: this may be what ends the connection.
         let next = connection.and_then(|connection| connection.visit(due, self));
         if let Some(next) = next {

@@ -14,6 +14,7 @@ mod connection;
 mod error;
 mod exchange;
 mod keeper;
+mod linger;
 mod link;
 mod options;
 mod shared;

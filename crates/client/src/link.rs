@@ -7,12 +7,13 @@ use std::time::Instant;
 use rustix::io::Errno;
 use rustix::net::{Shutdown, shutdown};
 use trilane_connection::{Over, Quic, Stream};
+use trilane_socket::stream::Flushed;
 use trilane_socket::{Moved, stream, udp};
 use trilane_transport::quic::{self, ReceiveBuffer};
 use trilane_wire::{ConnectionError, FieldList, Refused, Request, StreamId, Unprocessed, Upload};
 
 use crate::slots::{self, Sink, Slots};
-use crate::{Error, Kind, TlsInfo, Version};
+use crate::{Error, Kind, TlsInfo, Version, keeper};
 
 /// What one read of a byte stream takes at most, in bytes.
 const BUFFER: usize = 128 * 1024;
@@ -265,15 +266,40 @@ fn read_stream(link: &mut Stream, fd: &OwnedFd, buffer: &mut [u8], slots: &mut S
         stream::Received::Failed(error) => return Turn::Over(eof(link, Some(error), slots)),
     };
     let received = link.receive(Instant::now(), &mut buffer[..end], &mut Sink(slots));
-    let over = match received {
-        Ok(_) if link.peer_closed() => None,
-        Ok(_) if end == buffer.len() => return Turn::More,
-        Ok(_) => return Turn::Drained,
-        Err(over) => Some(failure(over, None)),
-    };
-    // What the protocol asks for at the end.
-    let _ = stream::flush(fd, link, &mut Moved::default());
-    Turn::Over(over.unwrap_or_else(|| eof(link, None, slots)))
+    match received {
+        Ok(_) if link.peer_closed() => {
+            // What is due before our own end.
+            let _ = stream::flush(fd, link, &mut Moved::default());
+            Turn::Over(eof(link, None, slots))
+        }
+        Ok(_) if end == buffer.len() => Turn::More,
+        Ok(_) => Turn::Drained,
+        Err(over) => {
+            last_words(link, fd);
+            Turn::Over(failure(over, None))
+        }
+    }
+}
+
+/// Sends what the protocol asks for where a connection has failed, and has the keeper wait until the
+/// peer can have read it.
+fn last_words(link: &mut Stream, fd: &OwnedFd) {
+    if !link.has_output() {
+        return;
+    }
+    link.close();
+    // A session that cannot seal has no more words.
+    let flushed = stream::flush(fd, link, &mut Moved::default());
+    if let Ok(Flushed::All | Flushed::Full) = flushed {
+        let mut unsent = Vec::new();
+        while let Ok(bytes @ [_, ..]) = link.transmit() {
+            let length = bytes.len();
+            unsent.extend_from_slice(bytes);
+            link.sent(length);
+        }
+        keeper::linger(fd, unsent);
+    }
+    link.broke();
 }
 
 fn read_datagrams(
