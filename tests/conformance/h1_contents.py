@@ -95,6 +95,8 @@ LENGTHS = (
         length(b"18446744073709551615"),
         SHORT,
         End.CLOSE,
+        # It puts no more together in memory than `max_content`, and asks for none of it.
+        client=BEYOND,
     ),
     Case("too little content and a close", "RFC 9112 §8", length(b"12"), SHORT, End.CLOSE),
     Case("too little content and a reset", "RFC 9112 §8", length(b"12"), SHORT, End.RESET),
