@@ -1,17 +1,18 @@
 //! The authority's own certificate: for which names it may sign, and how long.
 //!
 //! Who trusts it should not have to trust it, or who steals its key, with the rest of the web. So
-//! it may sign for this machine and for the names that it was asked for, and for nothing else (RFC
-//! 5280 section 4.2.1.10).
+//! it may sign for `localhost` and for the names that it was asked for, and for no other (RFC 5280
+//! section 4.2.1.10). Addresses are free: BoringSSL, and with it gRPC, refuses all certificates for
+//! addresses from an authority that is constrained to some ("unsupported name constraint type").
 
 use std::{
-    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    net::IpAddr,
     time::{Duration, SystemTime},
 };
 
 use rcgen::{
-    BasicConstraints, CertificateParams, CidrSubnet, DnType, ExtendedKeyUsagePurpose,
-    GeneralSubtree, IsCa, KeyPair, KeyUsagePurpose, NameConstraints,
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, GeneralSubtree, IsCa,
+    KeyPair, KeyUsagePurpose, NameConstraints,
 };
 use rustls::{
     CertificateError, RootCertStore, client::verify_server_cert_signed_by_trust_anchor,
@@ -30,14 +31,12 @@ const RENEW_BEFORE: Duration = DAY.saturating_mul(122);
 /// `localhost` and all below it. A further name covers what is below it, too: constraints cannot
 /// be narrower.
 const LOCAL_NAME: &str = "localhost";
-const LOCAL_V4: (Ipv4Addr, u8) = (Ipv4Addr::new(127, 0, 0, 0), 8);
-const LOCAL_V6: (Ipv6Addr, u8) = (Ipv6Addr::LOCALHOST, 128);
 
 /// What a stored authority is good for.
 pub(super) enum Stored {
     /// Not made here, and used as long as it works.
     Foreign,
-    /// May sign for these names beside the local ones.
+    /// May sign for these names beside local ones and addresses.
     Constrained { names: Vec<String>, is_ending: bool },
     /// Damaged, or made before authorities were constrained: its key must not sign any more.
     Unusable,
@@ -73,22 +72,10 @@ pub(super) fn make(key: &KeyPair, names: &[String], life: Duration) -> Result<St
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-    let mut permitted_subtrees = vec![
-        GeneralSubtree::DnsName(LOCAL_NAME.into()),
-        GeneralSubtree::IpAddress(CidrSubnet::from_addr_prefix(LOCAL_V4.0.into(), LOCAL_V4.1)),
-        GeneralSubtree::IpAddress(CidrSubnet::from_addr_prefix(LOCAL_V6.0.into(), LOCAL_V6.1)),
-    ];
-    permitted_subtrees.extend(names.iter().filter(|name| !is_local(name)).map(|name| {
-        match name.parse::<IpAddr>() {
-            Ok(ip @ IpAddr::V4(_)) => {
-                GeneralSubtree::IpAddress(CidrSubnet::from_addr_prefix(ip, 32))
-            }
-            Ok(ip) => GeneralSubtree::IpAddress(CidrSubnet::from_addr_prefix(ip, 128)),
-            Err(_) => GeneralSubtree::DnsName(name.clone()),
-        }
-    }));
+    let further = names.iter().filter(|name| !is_free(name)).cloned();
+    let permitted_subtrees = [LOCAL_NAME.to_owned()].into_iter().chain(further);
     params.name_constraints = Some(NameConstraints {
-        permitted_subtrees,
+        permitted_subtrees: permitted_subtrees.map(GeneralSubtree::DnsName).collect(),
         excluded_subtrees: Vec::new(),
     });
     set_life(&mut params, life);
@@ -104,13 +91,9 @@ pub(super) fn params() -> CertificateParams {
     params
 }
 
-/// Whether a name is among those that every authority may sign for.
-pub(super) fn is_local(name: &str) -> bool {
-    match name.parse() {
-        Ok(IpAddr::V4(ip)) => ip.is_loopback(),
-        Ok(IpAddr::V6(ip)) => ip == LOCAL_V6.0,
-        Err(_) => name == LOCAL_NAME || name.ends_with(".localhost"),
-    }
+/// Whether a name, or an address, is among those that every authority may sign for.
+fn is_free(name: &str) -> bool {
+    name.parse::<IpAddr>().is_ok() || name == LOCAL_NAME || name.ends_with(".localhost")
 }
 
 /// Whether the certificate is valid now and after this time. The verifier looks at the dates first;
@@ -149,7 +132,6 @@ fn further_names(mut constraints: &[u8]) -> Option<Vec<String>> {
     const PERMITTED: u8 = 0xa0;
     const SEQUENCE: u8 = 0x30;
     const DNS_NAME: u8 = 0x82;
-    const IP_ADDRESS: u8 = 0x87;
     let (PERMITTED, mut subtrees) = element(&mut constraints)? else {
         return None;
     };
@@ -158,17 +140,11 @@ fn further_names(mut constraints: &[u8]) -> Option<Vec<String>> {
         let (SEQUENCE, mut subtree) = element(&mut subtrees)? else {
             return None;
         };
-        // An address is followed by its mask: a network of several is the local one.
-        let name = match element(&mut subtree)? {
-            (DNS_NAME, name) => String::from_utf8(name.to_vec()).ok()?,
-            (IP_ADDRESS, [a, b, c, d, _, _, _, _]) => Ipv4Addr::new(*a, *b, *c, *d).to_string(),
-            (IP_ADDRESS, both) => {
-                let address: [u8; 16] = both.get(..16)?.try_into().ok()?;
-                Ipv6Addr::from(address).to_string()
-            }
-            _ => return None,
+        let (DNS_NAME, name) = element(&mut subtree)? else {
+            return None;
         };
-        if !is_local(&name) {
+        let name = String::from_utf8(name.to_vec()).ok()?;
+        if !is_free(&name) {
             names.push(name);
         }
     }
@@ -206,12 +182,8 @@ mod tests {
     fn what_it_may_sign_for_is_read_back() {
         let key = KeyPair::generate().unwrap();
         let many: Vec<_> = (0..300).map(|n| format!("n{n}.example")).collect();
-        for further in [
-            &[][..],
-            &names(&["192.0.2.7", "2001:db8::1", "books.example"]),
-            &many,
-        ] {
-            let local = names(&["localhost", "a.localhost", "127.0.0.9", "::1"]);
+        for further in [&[][..], &names(&["films.example", "books.example"]), &many] {
+            let local = names(&["localhost", "a.localhost", "192.0.2.7", "::1"]);
             let pem = make(&key, &[&local, further].concat(), LIFE).unwrap();
             let Stored::Constrained { names, is_ending } = Stored::read(&pem) else {
                 panic!("unusable");

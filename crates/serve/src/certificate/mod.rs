@@ -270,11 +270,11 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_local_name_renews_the_leaf_under_the_same_authority() {
+    fn a_name_that_needs_no_constraint_renews_the_leaf_under_the_same_authority() {
         let folder = tempfile::tempdir().unwrap();
         let first = Identity::load(&config(folder.path(), &[])).unwrap();
         let authority = fs::read(folder.path().join(AUTHORITY)).unwrap();
-        let names = ["books.localhost", "127.0.0.7"];
+        let names = ["books.localhost", "192.0.2.7"];
         let second = Identity::load(&config(folder.path(), &names)).unwrap();
         assert_ne!(first.key.cert, second.key.cert);
         assert!(!second.new_authority);
@@ -318,17 +318,17 @@ mod tests {
     fn a_further_name_makes_an_authority_that_may_sign_for_it_and_all_before() {
         let folder = tempfile::tempdir().unwrap();
         let load = |names: &[&str]| Identity::load(&config(folder.path(), names)).unwrap();
-        assert!(load(&["192.0.2.7"]).new_authority);
+        assert!(load(&["films.example"]).new_authority);
         let (old, old_key, _) = stored(folder.path());
         let wider = load(&["books.example"]);
         assert!(wider.new_authority && wider.replaced_authority);
         let (new, new_key, _) = stored(folder.path());
         assert_eq!(old_key, new_key);
-        for name in ["books.example", "192.0.2.7", "localhost", "::1"] {
+        for name in ["books.example", "films.example", "localhost", "::1"] {
             assert!(is_trusted(&new, folder.path(), name), "{name}");
         }
         assert!(!is_trusted(&old, folder.path(), "books.example"));
-        for names in [&["192.0.2.7"][..], &["books.example"], &[]] {
+        for names in [&["films.example"][..], &["books.example"], &[]] {
             assert_eq!(load(names).key.cert, wider.key.cert);
         }
     }
@@ -407,14 +407,12 @@ mod tests {
         for (name, good) in [
             ("localhost", true),
             ("a.localhost", true),
-            ("127.1.2.3", true),
+            ("192.0.2.7", true),
             ("::1", true),
             ("books.example", true),
             ("localhost.example", false),
             ("example", false),
             ("films.example", false),
-            ("128.0.0.1", false),
-            ("::2", false),
         ] {
             let names = [name.to_owned()];
             let (leaf, leaf_key) = issue(&key, &names).unwrap();
