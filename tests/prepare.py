@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from peers import gonet, grpc_tools
+from peers import gonet, grpc_tools, h2specd
 from peers.process import MissingProgramError
 from repository import ROOT
 from trilane.lab.clients import contenders
@@ -31,6 +31,7 @@ def _everything() -> Iterator[tuple[str, Callable[[], object]]]:
     yield "peer gonet", gonet.build
     for name in ("ghz", "grpcurl"):
         yield name, partial(grpc_tools.program, name)
+    yield "h2specd", h2specd.program
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from repository import DOCS
 
-from . import cases, h1_contents, h1_heads, h3, h3_connections, h3_requests
+from . import cases, h1_contents, h1_heads, h2_cases, h3, h3_connections, h3_requests
 from .cases import Expected, Failed, Taken
 
 PAGE = DOCS / "conformance.md"
@@ -130,6 +130,12 @@ cannot be seen where the server had ended it, or had reset it with that code.
 """
 
 
+_H2 = """
+Every case of [h2specd](https://github.com/summerwind/h2spec) passes with both, but for those that
+have a number, which are left out. Sections are those of RFC 9113.
+"""
+
+
 class Row(NamedTuple):
     """One case, as text."""
 
@@ -147,6 +153,8 @@ def text() -> str:
         _HEAD.format(command=COMMAND),
         f"## HTTP/1.1: {len(h1)} cases\n",
         *_sections(["engine", "client"], h1, notes),
+        f"## HTTP/2: {len(h2_cases.CASES)} cases\n{_H2}",
+        *_of_h2(notes),
         f"## HTTP/3: {len(h3_)} cases\n{_H3}",
         *_sections(["engine", "client", "error code"], h3_, notes),
         "## Words of the RFCs\n",
@@ -157,6 +165,14 @@ def text() -> str:
 
 def _of_h1(case: cases.Case) -> Row:
     return Row(case.name, [str(case.expected), _client(case.of_client)], case.deviation)
+
+
+def _of_h2(notes: list[str]) -> Iterator[str]:
+    yield _line(["section", "case"])
+    yield _line(["---"] * 2)
+    for section, does in h2_cases.CASES:
+        yield _line([section, does + _note(h2_cases.LEFT_OUT.get(does, ""), notes)])
+    yield ""
 
 
 def _of_h3(case: h3.Case) -> Row:

@@ -1,0 +1,110 @@
+"""HTTP/2 servers that break rules: every case of h2specd, over the engine and over the client."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterator
+
+import pytest
+
+from e2e.loading import Running
+from peers import chaos
+from peers.h2specd import H2Specd
+from peers.process import MissingProgramError
+from peers.running import absent
+from trilane.client import Error, HTTPConnection
+
+from .h2_cases import CASES, LEFT_OUT
+
+# None of h2specd's cases answers two: so the second waits, and reads what follows the answer.
+_REQUESTS = 2
+each = pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(
+            number,
+            id=f"{section} {does}",
+            marks=[pytest.mark.skip(LEFT_OUT[does])] if does in LEFT_OUT else [],
+        )
+        for number, (section, does) in enumerate(CASES)
+    ],
+)
+
+
+class Relay:
+    """Between a client and h2specd, which takes a close by RST for none.
+
+    Go wraps ECONNRESET, and h2specd looks for it unwrapped. Whoever closes a connection on which
+    something is still unread resets it (RFC 1122 §4.2.2.13), and may: a FIN is handed on instead.
+    """
+
+    def __init__(self, specd: H2Specd) -> None:
+        self.specd = specd
+        self.port = 0
+
+    async def script(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One connection."""
+        there, back = await asyncio.open_connection(self.specd.host, self.port)
+        try:
+            await asyncio.gather(_pump(reader, back), _pump(there, writer))
+        finally:
+            back.transport.abort()
+
+
+async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Hand on what comes, and its end; what nobody takes is read all the same."""
+    with contextlib.suppress(ConnectionError):
+        while piece := await reader.read(65536):
+            if not writer.is_closing():
+                writer.write(piece)
+    with contextlib.suppress(OSError):
+        writer.write_eof()
+
+
+@pytest.fixture(scope="module", params=["engine", "client"])
+def relay(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[str, Relay, str]]:
+    """h2specd remembers one verdict of each case: engine and client have one each."""
+    try:
+        specd = H2Specd(tmp_path_factory.mktemp("h2specd"), int(request.param == "client"))
+    except MissingProgramError as error:
+        absent(error)
+    relay = Relay(specd)
+    try:
+        with chaos.serve(relay.script) as listening:
+            yield request.param, relay, listening.base
+    finally:
+        specd.process.stop()
+
+
+@each
+def test_h2specd(relay: tuple[str, Relay, str], case: int) -> None:
+    """The connection stays open until the verdict is there: none is passed by an end of ours."""
+    who, between, base = relay
+    between.port = between.specd.port(case)
+    if who == "engine":
+        running = Running("--h2c", "-c", "1", "-n", str(_REQUESTS), "--timeout", "60s", f"{base}/")
+        try:
+            verdict = between.specd.verdict(case)
+        finally:
+            running.interrupt()
+            running.wait()
+    else:
+        host, _, port = base.removeprefix("http://").partition(":")
+        connection = HTTPConnection(host, int(port), versions=("h2",), timeout=60.0)
+        try:
+            for _ in range(_REQUESTS):
+                with contextlib.suppress(Error):
+                    connection.request("GET", "/")
+                    connection.getresponse().read()
+            verdict = between.specd.verdict(case)
+        finally:
+            connection.close()
+    assert verdict.description == CASES[case][1]
+    assert verdict.mark == "✔", verdict.details
+
+
+def test_every_case_is_here(relay: tuple[str, Relay, str]) -> None:
+    assert [each.description for each in relay[1].specd.verdicts()] == [does for _, does in CASES]
