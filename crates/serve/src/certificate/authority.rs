@@ -14,11 +14,10 @@ use rcgen::{
     BasicConstraints, CertificateParams, DnType, GeneralSubtree, IsCa, KeyPair, KeyUsagePurpose,
     NameConstraints,
 };
-use rustls::{
-    CertificateError, RootCertStore, client::verify_server_cert_signed_by_trust_anchor,
-    crypto::aws_lc_rs, server::ParsedCertificate,
+use rustls_pki_types::{CertificateDer, pem::PemObject};
+use x509_parser::{
+    certificate::X509Certificate, extensions::GeneralName, parse_x509_certificate, time::ASN1Time,
 };
-use rustls_pki_types::{CertificateDer, UnixTime, pem::PemObject};
 
 use super::{DAY, set_life, tls};
 use crate::Error;
@@ -44,24 +43,22 @@ pub(super) enum Stored {
 
 impl Stored {
     pub(super) fn read(pem: &str) -> Self {
-        let Ok(certificate) = CertificateDer::from_pem_slice(pem.as_bytes()) else {
+        let Ok(der) = CertificateDer::from_pem_slice(pem.as_bytes()) else {
             return Self::Unusable;
         };
-        let mut roots = RootCertStore::empty();
-        if roots.add(certificate.clone()).is_err() {
+        let Ok((_, certificate)) = parse_x509_certificate(&der) else {
             return Self::Unusable;
-        }
-        let anchor = &roots.roots[0];
-        // The name is the last, and only, part of the subject.
-        if !anchor.subject.ends_with(NAME.as_bytes()) {
+        };
+        let mut names = certificate.subject().iter_common_name();
+        if !names.any(|name| name.as_str().is_ok_and(|name| name == NAME)) {
             return Self::Foreign;
         }
-        let Some(names) = anchor.name_constraints.as_deref().and_then(further_names) else {
-            return Self::Unusable;
-        };
-        Self::Constrained {
-            names,
-            is_ending: !is_valid(&certificate, RENEW_BEFORE),
+        match further_names(&certificate) {
+            Some(names) => Self::Constrained {
+                names,
+                is_ending: !is_valid(&certificate, RENEW_BEFORE),
+            },
+            None => Self::Unusable,
         }
     }
 }
@@ -96,78 +93,31 @@ fn is_free(name: &str) -> bool {
     name.parse::<IpAddr>().is_ok() || name == LOCAL_NAME || name.ends_with(".localhost")
 }
 
-/// Whether the certificate is valid now and after this time. The verifier looks at the dates first;
-/// what else it says without roots is of no interest here.
-fn is_valid(certificate: &CertificateDer<'_>, after: Duration) -> bool {
-    let Ok(parsed) = ParsedCertificate::try_from(certificate) else {
-        return false;
-    };
-    let provider = aws_lc_rs::default_provider();
+/// Whether the certificate is valid now and after this time.
+fn is_valid(certificate: &X509Certificate<'_>, after: Duration) -> bool {
     let now = SystemTime::now()
         .duration_since(SystemTime::UNIX_EPOCH)
         .unwrap_or_default();
     [now, now + after].into_iter().all(|instant| {
-        let verdict = verify_server_cert_signed_by_trust_anchor(
-            &parsed,
-            &RootCertStore::empty(),
-            &[],
-            UnixTime::since_unix_epoch(instant),
-            provider.signature_verification_algorithms.all,
-        );
-        !matches!(
-            verdict,
-            Err(rustls::Error::InvalidCertificate(
-                CertificateError::Expired
-                    | CertificateError::ExpiredContext { .. }
-                    | CertificateError::NotValidYet
-                    | CertificateError::NotValidYetContext { .. }
-            ))
-        )
+        i64::try_from(instant.as_secs())
+            .ok()
+            .and_then(|seconds| ASN1Time::from_timestamp(seconds).ok())
+            .is_some_and(|instant| certificate.validity().is_valid_at(instant))
     })
 }
 
-/// The names that constraints permit beside the local ones; `None` if they are not such as
-/// [`make`] writes.
-fn further_names(mut constraints: &[u8]) -> Option<Vec<String>> {
-    const PERMITTED: u8 = 0xa0;
-    const SEQUENCE: u8 = 0x30;
-    const DNS_NAME: u8 = 0x82;
-    let (PERMITTED, mut subtrees) = element(&mut constraints)? else {
-        return None;
-    };
-    let mut names = Vec::new();
-    while !subtrees.is_empty() {
-        let (SEQUENCE, mut subtree) = element(&mut subtrees)? else {
-            return None;
-        };
-        let (DNS_NAME, name) = element(&mut subtree)? else {
-            return None;
-        };
-        let name = String::from_utf8(name.to_vec()).ok()?;
-        if !is_free(&name) {
-            names.push(name);
-        }
-    }
-    Some(names)
-}
-
-/// The tag and the content of the next DER element.
-fn element<'a>(input: &mut &'a [u8]) -> Option<(u8, &'a [u8])> {
-    let (&[tag, first], rest) = input.split_first_chunk()?;
-    // X.690 section 8.1.3.5: above 127, the number of bytes that hold the length.
-    let (length, rest) = match usize::from(first) {
-        length @ 0..128 => (length, rest),
-        long => {
-            let (bytes, rest) = rest.split_at_checked(long - 128)?;
-            let length = bytes.iter().try_fold(0_u32, |sum, &byte| {
-                Some(sum.checked_mul(256)? | u32::from(byte))
-            })?;
-            (usize::try_from(length).ok()?, rest)
-        }
-    };
-    let (content, rest) = rest.split_at_checked(length)?;
-    *input = rest;
-    Some((tag, content))
+/// The names that a certificate may sign for beside the local ones; `None` if its constraints are
+/// not such as [`make`] writes.
+fn further_names(certificate: &X509Certificate<'_>) -> Option<Vec<String>> {
+    let constraints = certificate.name_constraints().ok()??.value;
+    let permitted = constraints.permitted_subtrees.as_ref()?;
+    let names = permitted.iter().map(|subtree| match subtree.base {
+        GeneralName::DNSName(name) => Some(name),
+        _ => None,
+    });
+    let names: Vec<_> = names.collect::<Option<_>>()?;
+    let further = names.into_iter().filter(|name| !is_free(name));
+    Some(further.map(str::to_owned).collect())
 }
 
 #[cfg(test)]
@@ -195,18 +145,20 @@ mod tests {
     #[test]
     fn what_is_not_such_a_certificate_is_unusable() {
         assert!(matches!(Stored::read("nonsense"), Stored::Unusable));
-        for constraints in [
-            &[][..],
-            &[0xa0],
-            &[0xa0, 0x02, 0x30],
-            &[0xa0, 0x84, 0xff, 0xff, 0xff, 0xff],
-            &[0xa0, 0x86, 1, 1, 1, 1, 1, 1],
-            &[0xa1, 0x00],
-            &[0xa0, 0x02, 0x31, 0x00],
-            &[0xa0, 0x04, 0x30, 0x02, 0x87, 0x00],
-            &[0xa0, 0x05, 0x30, 0x03, 0x82, 0x01, 0xff],
-        ] {
-            assert_eq!(further_names(constraints), None, "{constraints:?}");
-        }
+        let key = KeyPair::generate().unwrap();
+        let read =
+            |params: CertificateParams| Stored::read(&params.self_signed(&key).unwrap().pem());
+        assert!(matches!(read(params()), Stored::Unusable), "no constraints");
+        let mut other = params();
+        other.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        other.name_constraints = Some(NameConstraints {
+            permitted_subtrees: vec![GeneralSubtree::Rfc822Name("a.example".into())],
+            excluded_subtrees: Vec::new(),
+        });
+        assert!(matches!(read(other), Stored::Unusable), "for mail");
+        assert!(matches!(
+            read(CertificateParams::default()),
+            Stored::Foreign
+        ));
     }
 }
