@@ -131,8 +131,8 @@ cannot be seen where the server had ended it, or had reset it with that code.
 
 
 _H2 = """
-Every case of [h2specd](https://github.com/summerwind/h2spec) passes with both, but for those that
-have a number, which are left out. Sections are those of RFC 9113.
+Every case of [h2specd](https://github.com/summerwind/h2spec) passes with both. Sections are those
+of RFC 9113.
 """
 
 
@@ -154,7 +154,7 @@ def text() -> str:
         f"## HTTP/1.1: {len(h1)} cases\n",
         *_sections(["engine", "client"], h1, notes),
         f"## HTTP/2: {len(h2_cases.CASES)} cases\n{_H2}",
-        *_of_h2(notes),
+        *_of_h2(),
         f"## HTTP/3: {len(h3_)} cases\n{_H3}",
         *_sections(["engine", "client", "error code"], h3_, notes),
         "## Words of the RFCs\n",
@@ -167,11 +167,11 @@ def _of_h1(case: cases.Case) -> Row:
     return Row(case.name, [str(case.expected), _client(case.of_client)], case.deviation)
 
 
-def _of_h2(notes: list[str]) -> Iterator[str]:
+def _of_h2() -> Iterator[str]:
     yield _line(["section", "case"])
     yield _line(["---"] * 2)
     for section, does in h2_cases.CASES:
-        yield _line([section, does + _note(h2_cases.LEFT_OUT.get(does, ""), notes)])
+        yield _line([section, does])
     yield ""
 
 

@@ -99,11 +99,3 @@ _SECTIONS: dict[str, tuple[str, ...]] = {
     ),
 }
 CASES = [(section, does) for section, cases in _SECTIONS.items() for does in cases]
-
-LEFT_OUT = {
-    # Our stream has ended on both sides when the frame comes.
-    "Sends a PRIORITY frame with a length other than 5 octets": (
-        "RFC 9113 §5.1: an endpoint MUST NOT send frames other than PRIORITY on a closed stream"
-    ),
-}
-"""Why a case is not asked for, in the RFC's words."""

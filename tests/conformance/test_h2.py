@@ -15,18 +15,14 @@ from peers.process import MissingProgramError
 from peers.running import absent
 from trilane.client import Error, HTTPConnection
 
-from .h2_cases import CASES, LEFT_OUT
+from .h2_cases import CASES
 
 # None of h2specd's cases answers two: so the second waits, and reads what follows the answer.
 _REQUESTS = 2
 each = pytest.mark.parametrize(
     "case",
     [
-        pytest.param(
-            number,
-            id=f"{section} {does}",
-            marks=[pytest.mark.skip(LEFT_OUT[does])] if does in LEFT_OUT else [],
-        )
+        pytest.param(number, id=f"{section} {does}")
         for number, (section, does) in enumerate(CASES)
     ],
 )

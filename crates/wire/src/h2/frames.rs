@@ -127,6 +127,11 @@ impl Connection {
             return Err(error(code::PROTOCOL_ERROR, "PRIORITY on stream 0"));
         }
         if payload.len() != 5 {
+            if self.streams.get_mut(header.stream).is_none() {
+                // RST_STREAM goes neither to a closed stream nor to an idle one (RFC 9113 §5.1 and
+                // §6.4), and what cannot end the stream may end the connection (§5.4).
+                return Err(error_size());
+            }
             let (code, kind) = (code::FRAME_SIZE_ERROR, ErrorKind::Protocol);
             self.reset(header.stream, false, code, kind, SIZE, events, out);
         }

@@ -179,6 +179,13 @@ fn priority_and_unknown_frames_are_ignored() {
     let short = frame(PRIORITY, 0, stream, &[0; 4]);
     client.resets(&short, stream, FRAME_SIZE_ERROR, ErrorKind::Protocol);
     client.dies(&frame(PRIORITY, 0, 0, &[0; 5]), PROTOCOL_ERROR);
+    // A stream that is closed, or idle, cannot be reset.
+    for stream in [1, 99] {
+        let mut client = Client::new();
+        client.get();
+        client.receive(&frame(HEADERS, ALL, 1, OK));
+        client.dies(&frame(PRIORITY, 0, stream, &[0; 4]), FRAME_SIZE_ERROR);
+    }
 }
 
 #[test]
