@@ -7,12 +7,15 @@ import http.server
 import socket
 import socketserver
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from aioquic.quic.connection import NetworkAddress
 
+from client.wire import h3_chaos
 from peers import chaos
 from peers.authority import Leaf
 from peers.process import free_port
@@ -116,15 +119,7 @@ def test_a_unix_socket_that_is_not_there(tmp_path: Path) -> None:
     assert "refused the connection" in run.message
 
 
-@pytest.mark.parametrize("listener", ["h1", "h3"])
-def test_local_addresses_take_turns(peers: Peers, leaf: Leaf, listener: str) -> None:
-    peer = peers["caddy" if listener == "h3" else "gonet"]
-    bind = ["--bind", "127.0.0.2,127.0.0.3", "--cacert", str(leaf.ca)]
-    report = load(flag(listener), *bind, "-c", "2", "-n", "20", peer.url(listener)).good
-    assert report["requests"]["ok"] == 20
-
-
-def test_the_server_sees_the_local_addresses() -> None:
+def test_local_addresses_take_turns() -> None:
     seen: list[str] = []
     both = threading.Event()
 
@@ -142,6 +137,25 @@ def test_the_server_sees_the_local_addresses() -> None:
         assert both.wait(60)
     assert run.good["requests"]["ok"] == 100
     assert sorted(seen) == ["127.0.0.2", "127.0.0.2", "127.0.0.3", "127.0.0.3"]
+
+
+def test_local_addresses_take_turns_over_quic(leaf: Leaf) -> None:
+    seen: dict[h3_chaos.Server, str] = {}
+
+    class Server(h3_chaos.Server):
+        def datagram_received(self, data: bytes | str, addr: NetworkAddress) -> None:
+            seen.setdefault(self, str(addr[0]))
+            super().datagram_received(data, addr)
+
+    def script(server: h3_chaos.Server, stream: int) -> None:
+        server.send(stream, h3_chaos.response(), end=True)
+
+    with h3_chaos.serve(script, leaf, Server) as port:
+        route = ["--h3", "--cacert", str(leaf.ca), "--bind", "127.0.0.2,127.0.0.3"]
+        report = load(*route, "-c", "4", "-n", "100", f"https://localhost:{port}/").good
+    assert report["requests"]["ok"] == 100
+    assert report["connections"]["established"] == len(seen)
+    assert Counter(seen.values()) == {"127.0.0.2": 2, "127.0.0.3": 2}
 
 
 def test_an_address_that_this_machine_does_not_have() -> None:
