@@ -9,19 +9,13 @@ import functools
 import html
 import os
 import re
-import subprocess
 import urllib.request
 from pathlib import Path
 from typing import NamedTuple
 
-from trilane.lab.keeping.store import locked
+from . import go_tool
+from .process import Process, wait_until
 
-from .process import MissingProgramError, Process, find, wait_until
-
-_MODULE = Path(__file__).parent / "h2-spec"
-_BUILT = Path(__file__).resolve().parents[2] / "build" / "h2-spec"
-_PACKAGE = "github.com/summerwind/h2spec/cmd/h2specd"
-_PATIENCE_S = 900
 # Below those of `process.free_port`.
 _PAGE, _FIRST = 11_000, 11_001
 # How long it waits for a frame before it says that none came: only when a case has failed.
@@ -34,22 +28,7 @@ _CASE = re.compile(
 @functools.cache
 def program() -> str:
     """Its path; raises `MissingProgramError` where Go cannot build it."""
-    go = find("go", "https://go.dev/dl, version 1.26 or newer")
-    _BUILT.mkdir(parents=True, exist_ok=True)
-    with locked(_BUILT / ".lock"):
-        done = subprocess.run(
-            [go, "build", "-o", f"{_BUILT}/", _PACKAGE],
-            cwd=_MODULE,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=_PATIENCE_S,
-        )
-    if done.returncode != 0:
-        reason = done.stderr.strip().splitlines()[-1:] or ["no reason given"]
-        raise MissingProgramError("h2specd", f"go build in tests/peers/h2-spec said: {reason[0]}")
-    return str(_BUILT / "h2specd")
+    return go_tool.build("h2-spec", "github.com/summerwind/h2spec/cmd/h2specd")
 
 
 class Verdict(NamedTuple):
