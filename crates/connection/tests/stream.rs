@@ -219,18 +219,21 @@ fn settings_behind_the_finished_are_not_lost() {
     }
 }
 
-#[test]
-fn close_notify_is_answered_and_a_clean_end() {
+/// A connection over TLS whose one request was answered with these bytes, which are still to come.
+fn answered(answer: &[u8]) -> (Stream, ServerConnection, Record) {
     let mut stream = connected(sealed(&[Version::H1]));
     let mut server = tls_server(&["http/1.1"]);
     let mut record = Record::default();
     carry(&mut stream, &mut server, 1000, &mut record).unwrap();
     stream.send(&get(Encoding::H1), 0).unwrap();
     carry(&mut stream, &mut server, 1000, &mut record).unwrap();
-    server
-        .writer()
-        .write_all(b"HTTP/1.1 200 OK\r\n\r\nuntil close")
-        .unwrap();
+    server.writer().write_all(answer).unwrap();
+    (stream, server, record)
+}
+
+#[test]
+fn close_notify_is_answered_and_a_clean_end() {
+    let (mut stream, mut server, mut record) = answered(b"HTTP/1.1 200 OK\r\n\r\nuntil close");
     server.send_close_notify();
     carry(&mut stream, &mut server, 1000, &mut record).unwrap();
     assert!(stream.peer_closed() && stream.is_finished());
@@ -244,16 +247,7 @@ fn close_notify_is_answered_and_a_clean_end() {
 
 #[test]
 fn an_end_without_close_notify_is_truncation() {
-    let mut stream = connected(sealed(&[Version::H1]));
-    let mut server = tls_server(&["http/1.1"]);
-    let mut record = Record::default();
-    carry(&mut stream, &mut server, 1000, &mut record).unwrap();
-    stream.send(&get(Encoding::H1), 0).unwrap();
-    carry(&mut stream, &mut server, 1000, &mut record).unwrap();
-    server
-        .writer()
-        .write_all(b"HTTP/1.1 200 OK\r\n\r\nhalf")
-        .unwrap();
+    let (mut stream, mut server, mut record) = answered(b"HTTP/1.1 200 OK\r\n\r\nhalf");
     carry(&mut stream, &mut server, 1000, &mut record).unwrap();
     assert_eq!(stream.eof(false, &mut record), Over::Ended(End::Truncated));
     assert_eq!(record.ended, 0);
