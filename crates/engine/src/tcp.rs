@@ -123,10 +123,8 @@ impl Tcp {
 
     fn connected(&mut self, streams: &mut Streams, context: &mut Context<'_>) -> Result<(), Gone> {
         context.tally.recorder.traffic.syscalls += 1;
-        match sockopt::socket_error(&self.socket) {
-            Ok(Ok(())) => (),
-            Ok(Err(error)) | Err(error) => return Err(connect_failure(&self.peer, &error.into())),
-        }
+        stream::connect_error(&self.socket)
+            .map_err(|error| connect_failure(&self.peer, &error.into()))?;
         let now = context.clock.now();
         let since = context.clock.at(self.stream.since());
         context.phases.connect.record(now - since);

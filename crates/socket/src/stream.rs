@@ -1,6 +1,5 @@
 //! TCP and Unix sockets.
 
-use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
@@ -92,9 +91,14 @@ fn socket(family: AddressFamily) -> Result<OwnedFd, Errno> {
     net::socket_with(family, SocketType::STREAM, flags, None)
 }
 
+/// The error of a connect that has ended, if it has one.
+pub fn connect_error(socket: impl AsFd) -> Result<(), Errno> {
+    sockopt::socket_error(socket)?
+}
+
 /// Whether the other end has answered the connect.
 pub fn is_connected(socket: impl AsFd) -> Result<bool, Errno> {
-    sockopt::socket_error(&socket)??;
+    connect_error(&socket)?;
     match net::getpeername(&socket) {
         Ok(_) => Ok(true),
         Err(Errno::NOTCONN) => Ok(false),
@@ -146,11 +150,5 @@ pub fn receive(socket: impl AsFd, buffer: &mut [u8], moved: &mut Moved) -> Recei
             Err(Errno::AGAIN) => Received::Nothing,
             Err(error) => Received::Failed(error),
         };
-    }
-}
-
-impl From<Unmade> for io::Error {
-    fn from(unmade: Unmade) -> Self {
-        unmade.error
     }
 }
