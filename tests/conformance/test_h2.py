@@ -21,10 +21,7 @@ from .h2_cases import CASES
 _REQUESTS = 2
 each = pytest.mark.parametrize(
     "case",
-    [
-        pytest.param(number, id=f"{section} {does}")
-        for number, (section, does) in enumerate(CASES)
-    ],
+    [pytest.param(number, id=f"{section} {does}") for number, (section, does) in enumerate(CASES)],
 )
 
 
