@@ -44,6 +44,11 @@ def test_a_connect_timeout_in_the_handshake(one: AnyClient) -> None:
         one.get(server.base.replace("http:", "https:"), timeout=Timeouts(connect=0.3))
 
 
+def test_a_connection_that_is_there_at_once_may_have_taken_too_long(one: AnyClient) -> None:
+    with chaos.serve(chaos.silent) as server, pytest.raises(errors.ConnectTimeout):
+        one.get(server.base, timeout=Timeouts(connect=1e-6))
+
+
 def test_a_write_timeout(one: AnyClient) -> None:
     with chaos.serve(chaos.silent) as server, pytest.raises(errors.WriteTimeout):
         one.post(server.base, bytes(64 << 20), timeout=Timeouts(write=0.3))

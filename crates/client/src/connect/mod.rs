@@ -277,7 +277,11 @@ impl<'a> Race<'a> {
             let mut index = 0;
             while index < self.attempts.len() {
                 match self.attempts[index].step() {
-                    Step::Ready(ready) => return Ok(*ready),
+                    Step::Ready(ready) => {
+                        // Perhaps it took no waiting, but longer than it may.
+                        waiting.check()?;
+                        return Ok(*ready);
+                    }
                     Step::Pending => index += 1,
                     Step::Failed(error) => {
                         self.attempts.swap_remove(index);
