@@ -54,13 +54,12 @@ build: $(STAMPS)/extension ## .venv/bin/trilane and target/release/trilane
 	@echo "built $(BIN)/trilane and $(TARGET)/release/trilane"
 
 # Units alone: no processes, no network.
-check: $(STAMPS)/test $(STAMPS)/extension ## tests of codecs and decisions alone, in under a minute
+check: $(STAMPS)/test $(STAMPS)/module ## tests of codecs and decisions alone, in under a minute
 	cargo test --quiet --lib
 	$(PYTEST) tests/unit
 
 test: ## everything that must pass before a commit
-# The build of the extension ends on one processor.
-	@$(MAKE) --no-print-directory --jobs=2 $(STAMPS)/extension test-rust
+	@$(MAKE) --no-print-directory --jobs=2 $(STAMPS)/module test-rust
 	@$(MAKE) --no-print-directory test-python
 
 # Builds the native program, too: `cargo build` would do it with other features, and build much anew.
@@ -72,7 +71,7 @@ FORCE:
 test-rust: $(TARGET)/debug/trilane
 	@$(TIMED) 'Rust tests' cargo test --quiet
 
-test-python: $(STAMPS)/extension $(TARGET)/debug/trilane
+test-python: $(STAMPS)/module $(TARGET)/debug/trilane
 	@$(TIMED) 'building the environments of clients and servers' $(BIN)/python tests/prepare.py
 	@TRILANE_BIN=$(TARGET)/debug/trilane $(TIMED) 'Python tests' $(PYTEST) $(ARGS)
 	@$(TIMED) 'stub of the native module' $(BIN)/python -m mypy.stubtest trilane._core
@@ -97,7 +96,7 @@ fuzz: ## every fuzz target for FUZZ_SECONDS (60)
 		cargo +nightly fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS); \
 	done
 
-docs: $(STAMPS)/extension ## rustdoc, the manual and its man pages
+docs: $(STAMPS)/module ## rustdoc, the manual and its man pages
 	cargo doc --workspace --no-deps
 	$(BIN)/python -m trilane.cli.manual build/docs
 	@echo "wrote build/docs and $(TARGET)/doc"
@@ -136,8 +135,15 @@ $(STAMPS)/test: $(STAMPS)/lab requirements/test.txt
 	@touch $@
 
 # Editable: a change in python/ needs no rebuild. Dependencies are installed above, pinned.
+INSTALL = $(UV) --version >/dev/null && PATH="$(BIN):$$PATH" VIRTUAL_ENV=$(VENV) UV_OFFLINE=1 \
+	$(TIMED) 'building the Python module' $(BIN)/maturin develop --uv
+
 $(STAMPS)/extension: $(STAMPS)/lab $(RUST_SOURCES) pyproject.toml
-	@$(UV) --version >/dev/null
-	@PATH="$(BIN):$$PATH" VIRTUAL_ENV=$(VENV) UV_OFFLINE=1 \
-		$(TIMED) 'building the Python module' $(BIN)/maturin develop --release --uv
+	@$(INSTALL) --release
+	@touch $@
+
+# For tests any build of the module will do, and the one for development is the quickest to make.
+$(STAMPS)/module: $(STAMPS)/lab $(RUST_SOURCES) pyproject.toml
+	@$(MAKE) --no-print-directory --question $(STAMPS)/extension \
+		|| { rm -f $(STAMPS)/extension && $(INSTALL); }
 	@touch $@
