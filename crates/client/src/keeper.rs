@@ -16,9 +16,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
-use rustix::io::Errno;
+use rustix::io::{Errno, fcntl_dupfd_cloexec};
+use trilane_socket::Lingering;
 
-use crate::linger::Lingering;
 use crate::shared::Shared;
 
 /// Requests that are sent one after the other leave together: the first waits this long.
@@ -146,7 +146,11 @@ pub(crate) fn forget(care: &mut Care, socket: impl AsFd) {
 /// Sends what is `unsent` of a connection that has failed, and discards what its peer still sends, for
 /// a moment. Where there is no keeper, or where it has too many of them, the peer may not learn why.
 pub(crate) fn linger(socket: impl AsFd, unsent: Vec<u8>) {
-    let Some(lingering) = Lingering::new(socket, unsent) else {
+    // A descriptor of its own: the caller closes the other.
+    let lingering = fcntl_dupfd_cloexec(socket, 0)
+        .ok()
+        .and_then(|socket| Lingering::new(socket, unsent, Instant::now()));
+    let Some(lingering) = lingering else {
         return;
     };
     let Some(keeper) = keeper() else {
@@ -155,8 +159,9 @@ pub(crate) fn linger(socket: impl AsFd, unsent: Vec<u8>) {
     let token = token();
     let mut agenda = keeper.lock();
     if agenda.lingering.len() < MOST_LINGERING {
-        agenda.visits.insert((lingering.until, token));
-        let sleeps_on = agenda.wakes.is_none_or(|wakes| lingering.until < wakes);
+        let until = lingering.until();
+        agenda.visits.insert((until, token));
+        let sleeps_on = agenda.wakes.is_none_or(|wakes| until < wakes);
         keeper.keep_lingering(&mut agenda, token, lingering);
         drop(agenda);
         if sleeps_on {
@@ -234,8 +239,9 @@ impl Keeper {
     /// Waits for the socket of a failed connection.
     fn keep_lingering(&self, agenda: &mut Agenda, token: u64, lingering: Lingering) {
         let data = epoll::EventData::new_u64(token);
-        let flags = lingering.interest() | epoll::EventFlags::ONESHOT;
-        let fd = lingering.fd();
+        let mut flags = epoll::EventFlags::IN | epoll::EventFlags::ONESHOT;
+        flags.set(epoll::EventFlags::OUT, lingering.wants_room());
+        let fd = lingering.as_fd();
         // It is in there from the second time on.
         let done = epoll::modify(&self.epoll, fd, data, flags)
             .or_else(|_| epoll::add(&self.epoll, fd, data, flags));
@@ -284,11 +290,11 @@ impl Keeper {
         let mut agenda = self.lock();
         if let Some(mut lingering) = agenda.lingering.remove(&token) {
             drop(agenda);
-            if lingering.advance() {
+            if lingering.advance(Instant::now()) {
                 self.keep_lingering(&mut self.lock(), token, lingering);
             } else {
                 // Closing it would not take it out, where somebody else has the connection too.
-                let _ = epoll::delete(&self.epoll, lingering.fd());
+                let _ = epoll::delete(&self.epoll, &lingering);
             }
             return;
         }

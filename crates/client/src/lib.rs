@@ -14,7 +14,6 @@ mod connection;
 mod error;
 mod exchange;
 mod keeper;
-mod linger;
 mod link;
 mod options;
 mod shared;

@@ -1,10 +1,13 @@
-//! The system calls of a connection: open, send, receive. Nothing here waits; who waits, and how, is
+//! The system calls of a connection: open, send, receive, linger. Nothing here waits; who waits, and how, is
 //! the engine's or the client's own.
 
+mod linger;
 pub mod stream;
 pub mod udp;
 
 use std::io;
+
+pub use linger::Lingering;
 
 /// How many system calls were made, and how many bytes they moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

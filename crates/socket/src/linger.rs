@@ -7,8 +7,7 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use rustix::event::epoll::EventFlags;
-use rustix::io::{Errno, fcntl_dupfd_cloexec};
+use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
 
 /// How long the peer has to end its direction; nginx gives as long.
@@ -22,46 +21,42 @@ const READS: usize = 8;
 
 /// A socket that nobody else reads or writes any more.
 #[derive(Debug)]
-pub(crate) struct Lingering {
+pub struct Lingering {
     socket: OwnedFd,
     unsent: Vec<u8>,
     sent: usize,
     discarded: usize,
-    /// When its time is over.
-    pub(crate) until: Instant,
+    until: Instant,
 }
 
 impl Lingering {
-    /// Takes a socket of its own, for the same connection, and what the other had not taken. `None`
-    /// where there are no more descriptors.
-    pub(crate) fn new(socket: impl AsFd, unsent: Vec<u8>) -> Option<Self> {
+    /// Takes the socket of a connection, and what it had not taken of the last words. `None` where the
+    /// socket takes nothing any more.
+    pub fn new(socket: OwnedFd, unsent: Vec<u8>, now: Instant) -> Option<Self> {
         let mut lingering = Self {
-            socket: fcntl_dupfd_cloexec(socket, 0).ok()?,
+            socket,
             unsent,
             sent: 0,
             discarded: 0,
-            until: Instant::now() + MOMENT,
+            until: now + MOMENT,
         };
         lingering.write().ok()?;
         Some(lingering)
     }
 
-    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
+    /// When its time is over.
+    pub fn until(&self) -> Instant {
+        self.until
     }
 
-    /// What to wait for.
-    pub(crate) fn interest(&self) -> EventFlags {
-        if self.unsent.is_empty() {
-            EventFlags::IN
-        } else {
-            EventFlags::IN | EventFlags::OUT
-        }
+    /// Whether to wait for room to write, too, not only for something to read.
+    pub fn wants_room(&self) -> bool {
+        !self.unsent.is_empty()
     }
 
-    /// Does what can be done now. False at the end.
-    pub(crate) fn advance(&mut self) -> bool {
-        if Instant::now() >= self.until || self.write().is_err() {
+    /// Does what can be done `now`. False at the end.
+    pub fn advance(&mut self, now: Instant) -> bool {
+        if now >= self.until || self.write().is_err() {
             return false;
         }
         let mut buffer = [0; BUFFER];
@@ -90,6 +85,12 @@ impl Lingering {
         self.unsent = Vec::new();
         self.sent = 0;
         shutdown(&self.socket, Shutdown::Write)
+    }
+}
+
+impl AsFd for Lingering {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
     }
 }
 
