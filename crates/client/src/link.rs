@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use rustix::io::Errno;
 use rustix::net::{Shutdown, shutdown};
-use trilane_connection::{Over, Quic, Stream};
+use trilane_connection::{HEADROOM, Over, Quic, Stream};
 use trilane_socket::stream::Flushed;
 use trilane_socket::{Moved, stream, udp};
 use trilane_transport::quic::{self, ReceiveBuffer};
@@ -22,7 +22,7 @@ const OUT_LIMIT: usize = 256 * 1024;
 
 thread_local! {
     /// Where a thread receives bytes, for all of its connections.
-    static BYTES: RefCell<Box<[u8]>> = RefCell::new(vec![0; BUFFER].into_boxed_slice());
+    static BYTES: RefCell<Box<[u8]>> = RefCell::new(vec![0; HEADROOM + BUFFER].into_boxed_slice());
     /// Where a thread receives datagrams, for all of its connections.
     static DATAGRAMS: RefCell<ReceiveBuffer> = RefCell::new(ReceiveBuffer::new());
     /// Where a thread puts datagrams together.
@@ -258,14 +258,14 @@ impl Link {
 }
 
 fn read_stream(link: &mut Stream, fd: &OwnedFd, buffer: &mut [u8], slots: &mut Slots) -> Turn {
-    let kept = link.restore(buffer);
-    let end = match stream::receive(fd, &mut buffer[kept..], &mut Moved::default()) {
-        stream::Received::Bytes(length) => kept + length,
+    let end = match stream::receive(fd, &mut buffer[HEADROOM..], &mut Moved::default()) {
+        stream::Received::Bytes(length) => HEADROOM + length,
         stream::Received::Nothing => return Turn::Drained,
         stream::Received::End => return Turn::Over(eof(link, None, slots)),
         stream::Received::Failed(error) => return Turn::Over(eof(link, Some(error), slots)),
     };
-    let received = link.receive(Instant::now(), &mut buffer[..end], &mut Sink(slots));
+    let begin = link.restore(buffer, HEADROOM);
+    let received = link.receive(Instant::now(), &mut buffer[begin..end], &mut Sink(slots));
     match received {
         Ok(_) if link.peer_closed() => {
             // What is due before our own end.

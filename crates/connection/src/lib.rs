@@ -11,9 +11,9 @@
 //!
 //! ```no_run
 //! # use std::io::{Read, Write}; use std::time::Instant;
-//! # use trilane_connection::{Over, Stream}; use trilane_wire::{End, Events, Request};
+//! # use trilane_connection::{HEADROOM, Over, Stream}; use trilane_wire::{End, Events, Request};
 //! # fn turns(mut socket: std::net::TcpStream, mut stream: Stream, request: &Request, sink: &mut impl Events) -> Result<Over, Over> {
-//! let mut buffer = vec![0; 64 * 1024];
+//! let mut buffer = vec![0; HEADROOM + 64 * 1024];
 //! stream.connected(Instant::now())?;
 //! loop {
 //!     if stream.capacity() > 0 && stream.send(request, 0).is_err() { break Ok(stream.eof(false, sink)) }
@@ -21,10 +21,12 @@
 //!         let sent = socket.write(bytes).unwrap_or(0);
 //!         stream.sent(sent);
 //!     }
-//!     let kept = stream.restore(&mut buffer);
-//!     match socket.read(&mut buffer[kept..]) {
+//!     match socket.read(&mut buffer[HEADROOM..]) {
 //!         Ok(0) => return Ok(stream.eof(false, sink)),
-//!         Ok(length) => stream.receive(Instant::now(), &mut buffer[..kept + length], sink)?,
+//!         Ok(length) => {
+//!             let begin = stream.restore(&mut buffer, HEADROOM);
+//!             stream.receive(Instant::now(), &mut buffer[begin..HEADROOM + length], sink)?
+//!         }
 //!         Err(_) => return Ok(stream.eof(true, sink)),
 //!     };
 //! }
@@ -46,7 +48,7 @@ mod tunnel;
 
 pub use phase::{Over, Phase, Progress, StreamConfig, TlsConfig};
 pub use quic::{Batch, Quic, QuicConfig, Taken};
-pub use stream::Stream;
+pub use stream::{HEADROOM, Stream};
 pub use tunnel::Tunnel;
 
 /// A version of HTTP, as spoken on a connection.

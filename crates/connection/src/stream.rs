@@ -15,6 +15,8 @@ use crate::tunnel::Asking;
 /// Nothing more is read from a peer that leaves more than this unread, in bytes: every frame of
 /// HTTP/2 may ask for an answer.
 const WAITING_LIMIT: usize = 1 << 20;
+/// Room for one cut TLS record, in bytes: see [`Stream::restore`].
+pub const HEADROOM: usize = 17 * 1024;
 
 /// One connection over a byte stream.
 #[derive(Debug)]
@@ -95,8 +97,7 @@ impl Stream {
         self.codec = Some(Codec::new(version, &self.config.h2, out));
     }
 
-    /// Takes what came from the peer; TLS decrypts it in place. Begin with what [`Self::restore`]
-    /// left in the buffer.
+    /// Takes what came from the peer; TLS decrypts it in place. Begin where [`Self::restore`] says.
     #[inline]
     pub fn receive<E: Events>(
         &mut self,
@@ -224,13 +225,14 @@ impl Stream {
         }
     }
 
-    /// Copies the TLS record that the last [`Self::receive`] found cut to the front of `buffer`, and
-    /// says how many bytes it has: read behind it, and receive the whole.
+    /// Puts the TLS record that the last [`Self::receive`] found cut right before `at` in `buffer`,
+    /// behind which bytes were read or will be, and says where it begins: receive all from there.
+    /// [`HEADROOM`] bytes before `at` have room for any.
     #[inline]
-    pub fn restore(&mut self, buffer: &mut [u8]) -> usize {
+    pub fn restore(&mut self, buffer: &mut [u8], at: usize) -> usize {
         self.tls
             .as_mut()
-            .map_or(0, |session| session.restore(buffer))
+            .map_or(at, |session| session.restore(buffer, at))
     }
 
     /// What goes to the peer next; empty when nothing does now. Tell [`Self::sent`] how much went.

@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 use proptest::prelude::*;
 use rustls::pki_types::PrivatePkcs8KeyDer;
 use rustls::{ServerConfig, ServerConnection};
-use trilane_connection::{Over, Phase, Progress, Stream, StreamConfig, TlsConfig, Tunnel, Version};
+use trilane_connection::{
+    HEADROOM, Over, Phase, Progress, Stream, StreamConfig, TlsConfig, Tunnel, Version,
+};
 use trilane_transport::tls;
 use trilane_wire::{
     Content, Encoding, End, ErrorKind, Events, Fields, Head, OneOff, Refused, Request, StreamError,
@@ -114,13 +116,13 @@ fn give(
     size: usize,
     record: &mut Record,
 ) -> Result<Progress, Over> {
-    let mut buffer = vec![0; 64 * 1024];
+    let mut buffer = vec![0; HEADROOM + bytes.len()];
     let mut opened = Progress::Same;
     for piece in bytes.chunks(size.max(1)) {
-        let kept = stream.restore(&mut buffer);
-        buffer[kept..kept + piece.len()].copy_from_slice(piece);
-        let end = kept + piece.len();
-        if stream.receive(Instant::now(), &mut buffer[..end], record)? == Progress::Opened {
+        let end = HEADROOM + piece.len();
+        buffer[HEADROOM..end].copy_from_slice(piece);
+        let begin = stream.restore(&mut buffer, HEADROOM);
+        if stream.receive(Instant::now(), &mut buffer[begin..end], record)? == Progress::Opened {
             opened = Progress::Opened;
         }
     }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use trilane_connection::{Over, Phase, Stream, StreamConfig};
+use trilane_connection::{HEADROOM, Over, Phase, Stream, StreamConfig};
 use trilane_socket::stream::{self, Options, Received};
 use trilane_socket::{Moved, Unmade};
 
@@ -109,14 +109,14 @@ impl TcpAttempt {
             stream.connected(Instant::now()).map_err(over)?;
         }
         let moved = &mut Moved::default();
-        let mut buffer = [0; BUFFER];
+        let mut buffer = [0; HEADROOM + BUFFER];
         while stream.phase() != Phase::Open {
             // A socket that takes nothing any more is read for the reason.
             stream::flush(&*socket, stream, moved).map_err(over)?;
-            let kept = stream.restore(&mut buffer);
-            match stream::receive(&*socket, &mut buffer[kept..], moved) {
+            match stream::receive(&*socket, &mut buffer[HEADROOM..], moved) {
                 Received::Bytes(length) => {
-                    let bytes = &mut buffer[..kept + length];
+                    let begin = stream.restore(&mut buffer, HEADROOM);
+                    let bytes = &mut buffer[begin..HEADROOM + length];
                     let received =
                         stream.receive(Instant::now(), bytes, &mut Sink(&mut self.slots));
                     if let Err(error) = received {

@@ -68,17 +68,19 @@ impl Session {
         self.receive(&mut [], |_| {}, out)
     }
 
-    /// Copies the record cut by the last `receive` to the front of `buffer` and says how many bytes it has:
-    /// read from the socket behind it, then give the whole to `receive`. So one buffer serves many connections.
-    pub fn restore(&mut self, buffer: &mut [u8]) -> usize {
-        // Behind it there must be room to read into. Where there is not, as for handshakes with long
-        // messages, `receive` puts the pieces together.
-        self.restored = !self.held.is_empty() && self.held.len() <= buffer.len() / 2;
+    /// Puts the record cut by the last `receive` right before `at` in `buffer`, behind which bytes were
+    /// read or will be, and says where it begins: give all from there to `receive`. So one buffer serves
+    /// many connections, and may be filled before it is known for which.
+    pub fn restore(&mut self, buffer: &mut [u8], at: usize) -> usize {
+        // Where there is no room, as for handshakes with long messages, `receive` puts the pieces
+        // together.
+        self.restored = !self.held.is_empty() && self.held.len() <= at;
         if !self.restored {
-            return 0;
+            return at;
         }
-        buffer[..self.held.len()].copy_from_slice(&self.held);
-        self.held.len()
+        let begin = at - self.held.len();
+        buffer[begin..at].copy_from_slice(&self.held);
+        begin
     }
 
     /// Decrypts in place, hands each plaintext to `plaintext`, writes handshake answers to `out`.

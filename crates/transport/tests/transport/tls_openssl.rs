@@ -127,12 +127,13 @@ impl Client {
             .write_all(&std::mem::take(&mut self.out))
             .unwrap();
         let mut buffer = vec![0; 40_000];
-        let kept = self.session.restore(&mut buffer);
-        let read = self.stream.read(&mut buffer[kept..]).unwrap();
+        let half = buffer.len() / 2;
+        let read = self.stream.read(&mut buffer[half..]).unwrap();
+        let begin = self.session.restore(&mut buffer, half);
         let received = &mut self.received;
         let take = |plaintext: &[u8]| received.extend_from_slice(plaintext);
         self.session
-            .receive(&mut buffer[..kept + read], take, &mut self.out)
+            .receive(&mut buffer[begin..half + read], take, &mut self.out)
             .unwrap();
         read > 0
     }

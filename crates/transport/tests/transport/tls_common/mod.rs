@@ -161,23 +161,25 @@ impl Pair {
         }
     }
 
-    /// Gives `bytes` to the client as a driver does: behind what `restore` left in its buffer.
+    /// Gives `bytes` to the client as a driver does: behind what `restore` puts before them.
     pub(crate) fn give(&mut self, bytes: &[u8]) -> Result<(), Error> {
         for piece in bytes.chunks(self.step) {
             let mut at = 0;
             while at < piece.len() {
                 let mut buffer = vec![0; self.buffer.unwrap_or(64 * 1024)];
-                let kept = if self.buffer.is_some() {
-                    self.client.restore(&mut buffer)
-                } else {
-                    0
-                };
-                let read = (buffer.len() - kept).min(piece.len() - at);
-                buffer[kept..kept + read].copy_from_slice(&piece[at..at + read]);
+                let half = buffer.len() / 2;
+                let read = (buffer.len() - half).min(piece.len() - at);
+                let end = half + read;
+                buffer[half..end].copy_from_slice(&piece[at..at + read]);
                 at += read;
+                let begin = if self.buffer.is_some() {
+                    self.client.restore(&mut buffer, half)
+                } else {
+                    half
+                };
                 let at_client = &mut self.at_client;
                 self.client.receive(
-                    &mut buffer[..kept + read],
+                    &mut buffer[begin..end],
                     |plaintext| at_client.extend_from_slice(plaintext),
                     &mut self.out,
                 )?;
