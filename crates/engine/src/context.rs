@@ -3,7 +3,6 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use trilane_transport::quic::ReceiveBuffer;
 use trilane_transport::tls;
 use trilane_wire::{Refused, StreamId, h2, h3};
 
@@ -12,23 +11,13 @@ use crate::plan::{Plan, Version};
 use crate::record::{Instants, Phases, Wait};
 use crate::schedule::Schedule;
 use crate::streams::{Pending, Streams, Tally};
-
-/// Room for one read: what the socket has ready, behind at most one cut TLS record. Each read of a
-/// large body is answered with an acknowledgement, so fewer and larger ones cost less: a body of
-/// 128 KiB over HTTP/1.1 took 17 µs of CPU with a buffer of 200 kB, 18 to 21 with 81 KiB and 27 with
-/// 16 KiB (two runs each).
-const READ_BUFFER: usize = 256 * 1024 + 17 * 1024;
+use crate::system::System;
 
 /// Nanoseconds since the run began.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock(pub(crate) Instant);
 
 impl Clock {
-    #[inline]
-    pub(crate) fn now(self) -> u64 {
-        self.at(Instant::now())
-    }
-
     /// What the clock showed at `instant`.
     #[inline]
     pub(crate) fn at(self, instant: Instant) -> u64 {
@@ -87,20 +76,12 @@ pub(crate) enum Gone {
     Closed(Kind),
 }
 
-/// What remains to be done on a connection after a turn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
-    /// Nothing before the next event.
-    Wait,
-    /// There may be more to read: come back when the others have had their turn.
-    Again,
-}
-
 /// What the connections of one worker share.
 #[derive(Debug)]
 pub(crate) struct Context<'p> {
     pub(crate) plan: &'p Plan,
     pub(crate) clock: Clock,
+    pub(crate) system: Box<dyn System + 'p>,
     pub(crate) tally: Tally<'p>,
     pub(crate) schedule: Schedule,
     pub(crate) phases: Phases,
@@ -112,18 +93,20 @@ pub(crate) struct Context<'p> {
     pub(crate) holding: bool,
     /// Whether no more requests are to be sent.
     pub(crate) stopping: bool,
-    pub(crate) buffer: Box<[u8]>,
-    /// Where datagrams are received.
-    pub(crate) datagrams: ReceiveBuffer,
-    /// Where datagrams are put together.
-    pub(crate) scratch: Vec<u8>,
 }
 
 impl<'p> Context<'p> {
-    pub(crate) fn new(plan: &'p Plan, clock: Clock, tally: Tally<'p>, schedule: Schedule) -> Self {
+    pub(crate) fn new(
+        plan: &'p Plan,
+        clock: Clock,
+        system: Box<dyn System + 'p>,
+        tally: Tally<'p>,
+        schedule: Schedule,
+    ) -> Self {
         Self {
             plan,
             clock,
+            system,
             tally,
             schedule,
             phases: Phases::new(),
@@ -131,10 +114,13 @@ impl<'p> Context<'p> {
             room_since: None,
             holding: false,
             stopping: false,
-            buffer: vec![0; READ_BUFFER].into_boxed_slice(),
-            datagrams: ReceiveBuffer::new(),
-            scratch: Vec::new(),
         }
+    }
+
+    /// The time.
+    #[inline]
+    pub(crate) fn now(&self) -> u64 {
+        self.clock.at(self.system.now())
     }
 
     /// A connection is open.

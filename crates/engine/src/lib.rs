@@ -1,7 +1,7 @@
 //! The load engine: who sends what, when, and what came of it.
 //!
 //! A [`Plan`] is parsed once and valid by construction. [`run`] gives it to N workers, one per
-//! thread, which share nothing: each owns its connections, a driver and a recorder. What they bring
+//! thread, which share nothing: each owns its connections, their sockets and a recorder. What they bring
 //! home is added up to an [`Outcome`].
 //!
 //! ```no_run
@@ -22,7 +22,7 @@ mod context;
 mod control;
 mod cost;
 mod deadlines;
-mod driver;
+mod epoll;
 mod failure;
 mod gate;
 mod grpc;
@@ -39,9 +39,13 @@ mod refill;
 mod route;
 mod run;
 mod schedule;
+#[cfg(test)]
+mod simulation;
 mod stage;
+mod standstill;
 mod streams;
 mod sys;
+mod system;
 mod tcp;
 mod udp;
 mod validity;

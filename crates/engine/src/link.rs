@@ -2,12 +2,12 @@
 
 use std::net::SocketAddr;
 
-use crate::context::{Clock, Context, Gone, Turn};
-use crate::driver::Ready;
+use crate::context::{Clock, Context, Gone};
 use crate::failure::Kind;
 use crate::plan::{Plan, Transport};
 use crate::route::Address;
 use crate::streams::Streams;
+use crate::system::Completion;
 use crate::tcp::Tcp;
 use crate::udp::Udp;
 
@@ -17,7 +17,7 @@ use crate::udp::Udp;
     clippy::large_enum_variant,
     reason = "TCP has the most connections and the shortest turns"
 )]
-pub(crate) enum Io {
+enum Io {
     None,
     Tcp(Tcp),
     Quic(Box<Udp>),
@@ -26,10 +26,10 @@ pub(crate) enum Io {
 /// One place for a connection.
 #[derive(Debug)]
 pub(crate) struct Link {
-    pub(crate) io: Io,
+    /// Its number among the worker's places.
+    place: u32,
+    io: Io,
     pub(crate) streams: Streams,
-    /// Connections that this place has had: tells events of a former one from those of this.
-    generation: u32,
     /// Whether the link stands in the queue of those with room.
     pub(crate) waiting: bool,
     /// Whether the present connection has been counted as ready.
@@ -41,21 +41,16 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    pub(crate) fn new(plan: &Plan) -> Self {
+    pub(crate) fn new(plan: &Plan, place: u32) -> Self {
         Self {
+            place,
             io: Io::None,
             streams: Streams::new(plan),
-            generation: 0,
             waiting: false,
             established: false,
             limits_requests: false,
             completed_before: 0,
         }
-    }
-
-    /// What the driver reports for the present connection.
-    pub(crate) fn token(&self, index: u32) -> u64 {
-        u64::from(self.generation) << 32 | u64::from(index)
     }
 
     pub(crate) fn is_open(&self) -> bool {
@@ -98,43 +93,42 @@ impl Link {
         &mut self,
         peer: &Address,
         source: Option<SocketAddr>,
-        plan: &Plan,
-        now: u64,
-        context: &Context<'_>,
+        context: &mut Context<'_>,
     ) -> Result<(), Gone> {
-        self.generation = self.generation.wrapping_add(1);
         self.established = false;
         self.limits_requests = false;
         self.completed_before = self.streams.completed();
         self.streams.calls.begin_connection();
-        let now = context.clock.instant(now);
-        self.io = match &plan.transport {
-            Transport::Quic(config) => Io::Quic(Box::new(Udp::open(peer, source, config, now)?)),
-            Transport::Stream(config) => Io::Tcp(Tcp::open(peer, source, config, plan, now)?),
-        };
-        Ok(())
-    }
-
-    /// What a new connection has to do before any event: QUIC sends first.
-    pub(crate) fn first_turn(&mut self, context: &mut Context<'_>) -> Result<Turn, Gone> {
-        let now = context.clock.now();
-        match &mut self.io {
-            Io::Quic(quic) => quic
-                .pump(now, &mut self.streams, context)
-                .map(|()| Turn::Wait),
-            _ => Ok(Turn::Wait),
+        let plan = context.plan;
+        // Opening many takes time of its own: each has its own beginning.
+        let (place, now) = (self.place, context.system.now());
+        let system = &mut *context.system;
+        match &plan.transport {
+            Transport::Stream(config) => {
+                let tcp = Tcp::open(place, peer, source, config, plan, now, system)?;
+                self.io = Io::Tcp(tcp);
+                Ok(())
+            }
+            Transport::Quic(config) => {
+                let quic = Udp::open(place, peer, source, config, now, system)?;
+                self.io = Io::Quic(Box::new(quic));
+                // QUIC sends first.
+                self.pump(context.clock.at(now), context)
+            }
         }
     }
 
-    pub(crate) fn on_ready(
+    /// Something has happened on the socket of the place.
+    #[inline]
+    pub(crate) fn on_completion(
         &mut self,
-        ready: Ready,
+        completion: Completion,
         context: &mut Context<'_>,
-    ) -> Result<Turn, Gone> {
+    ) -> Result<(), Gone> {
         match &mut self.io {
-            Io::None => Ok(Turn::Wait),
-            Io::Tcp(tcp) => tcp.on_ready(ready, &mut self.streams, context),
-            Io::Quic(quic) => quic.on_ready(ready, &mut self.streams, context),
+            Io::None => Ok(()),
+            Io::Tcp(tcp) => tcp.on_completion(completion, &mut self.streams, context),
+            Io::Quic(quic) => quic.on_completion(completion, &mut self.streams, context),
         }
     }
 
@@ -167,12 +161,11 @@ impl Link {
     }
 
     /// The time of [`Self::timer`] has come.
-    pub(crate) fn on_timer(&mut self, now: u64, context: &mut Context<'_>) -> Result<Turn, Gone> {
+    pub(crate) fn on_timer(&mut self, now: u64, context: &mut Context<'_>) -> Result<(), Gone> {
         match &mut self.io {
-            Io::Quic(quic) => quic.on_timer(now, &mut self.streams, context)?,
-            Io::None | Io::Tcp(_) => (),
+            Io::Quic(quic) => quic.on_timer(now, &mut self.streams, context),
+            Io::None | Io::Tcp(_) => Ok(()),
         }
-        Ok(Turn::Wait)
     }
 
     /// When the handshake, or the oldest request, will have taken too long.
@@ -247,12 +240,17 @@ impl Link {
     /// Drops the connection. Says whether any response had come on it.
     pub(crate) fn close(&mut self, context: &mut Context<'_>) -> bool {
         self.count(context);
+        let last_words = match &mut self.io {
+            Io::Tcp(tcp) => tcp.last_words(),
+            Io::None | Io::Quic(_) => None,
+        };
+        context.system.close(self.place, last_words);
         self.io = Io::None;
         // Usually the codec has failed them already, with a better reason.
         let left: Vec<_> = self.streams.overdue(u64::MAX).collect();
         for id in left {
             let at = self.streams.close(id);
-            let now = context.clock.now();
+            let now = context.now();
             context
                 .tally
                 .recorder
@@ -268,6 +266,7 @@ impl Link {
         if let Io::Quic(quic) = &mut self.io {
             quic.say_goodbye(context);
         }
+        context.system.close(self.place, None);
         self.io = Io::None;
     }
 }

@@ -146,6 +146,7 @@ fn send_requests(
 
 #[cfg(test)]
 mod tests {
+    use std::rc::Rc;
     use std::sync::Arc;
     use std::time::Instant;
 
@@ -156,6 +157,7 @@ mod tests {
     use crate::plan::{Plan, Transport};
     use crate::record::Recorder;
     use crate::schedule::Schedule;
+    use crate::simulation::Simulation;
     use crate::streams::{Sink, Tally};
 
     const NOW: u64 = 1_000_000;
@@ -184,7 +186,9 @@ mod tests {
         let tally = Tally::new(plan, Recorder::new(false));
         let mut schedule = Schedule::new(plan, 0);
         schedule.begin(0);
-        Context::new(plan, Clock(Instant::now()), tally, schedule)
+        let begun = Instant::now();
+        let system = Simulation::new(begun, true, Vec::new(), Rc::default());
+        Context::new(plan, Clock(begun), Box::new(system), tally, schedule)
     }
 
     /// A connection whose peer has sent `settings`.

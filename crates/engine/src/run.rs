@@ -11,11 +11,12 @@ use crate::assemble::Machine;
 use crate::context::Clock;
 use crate::control::Control;
 use crate::cost::MachineTime;
+use crate::epoll::Epoll;
 use crate::failure::Kind;
 use crate::outcome::{Outcome, WindowOut};
 use crate::plan::Plan;
 use crate::record::Window;
-use crate::worker::{Report, Worker};
+use crate::worker::{Report, Worker, places};
 
 /// Why a run could not be made. Nothing was measured.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,11 +71,17 @@ pub fn run(plan: &Plan, control: &Control) -> Result<Outcome, RunError> {
                 thread::Builder::new()
                     .name(format!("worker-{index}"))
                     .spawn_scoped(scope, move || {
-                        let pinned = pin(plan, index);
-                        let worker = pinned.and_then(|()| {
-                            Worker::new(index, plan, control, addresses, clock, sender)
+                        let system = pin(plan, index).and_then(|()| {
+                            let epoll = Epoll::new(places(plan, index));
+                            epoll.map_err(|error| {
+                                RunError::new(format!("epoll is not available: {error}"))
+                            })
                         });
-                        let report = worker.and_then(Worker::run);
+                        let report = system.and_then(|system| {
+                            let system = Box::new(system);
+                            Worker::new(index, plan, control, addresses, clock, system, sender)
+                                .run()
+                        });
                         report.map_err(|error| control.fail(error))
                     })
             })

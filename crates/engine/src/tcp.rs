@@ -2,71 +2,71 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Instant;
 
 use rustix::io::Errno;
-use rustix::net::sockopt;
-use trilane_connection::{self as connection, Over, Phase, Progress, Stream, StreamConfig};
-use trilane_socket::stream::{self, Flushed, Options, Received};
+use trilane_connection::{
+    self as connection, HEADROOM, Over, Phase, Progress, Stream, StreamConfig,
+};
+use trilane_socket::stream::{Flushed, Options};
 use trilane_socket::{Moved, Unmade};
 use trilane_wire::{ConnectionError, End, Refused, StreamId};
 
-use crate::context::{Context, Gone, Turn, misfit};
-use crate::driver::Ready;
+use crate::context::{Context, Gone, misfit};
 use crate::failure::Kind;
 use crate::plan::{Plan, Version};
 use crate::refill::{Channel, refill};
 use crate::route::Address;
 use crate::streams::{Streams, with_sink};
-use crate::sys::{self, TcpInfo};
-
-/// Reads of one connection before the others have their turn.
-const READS_PER_TURN: usize = 4;
+use crate::sys::TcpInfo;
+use crate::system::{Completion, System};
 
 /// One TCP connection.
 #[derive(Debug)]
 pub(crate) struct Tcp {
-    socket: OwnedFd,
+    /// Where its socket is.
+    place: u32,
     peer: Address,
     stream: Stream,
     /// Whether the socket is full.
     blocked: bool,
-    /// Whether no edge will come any more: the socket is read to its end, not to a short read.
-    ended: bool,
+    /// Whether what the peer sends is left in the socket.
+    held: bool,
+    /// Whether the peer has been told why the connection ends.
+    spoke: bool,
     /// The last reading of the kernel's counters.
     counted: TcpInfo,
 }
 
 impl Tcp {
     pub(crate) fn open(
+        place: u32,
         peer: &Address,
         source: Option<SocketAddr>,
         config: &Arc<StreamConfig>,
         plan: &Plan,
         now: Instant,
+        system: &mut dyn System,
     ) -> Result<Self, Gone> {
         let options = Options {
             source,
             congestion_control: plan.congestion_control.as_deref(),
         };
-        let socket = match peer {
-            Address::Ip(peer) => stream::connect(*peer, options),
-            Address::Unix(path) => stream::connect_unix(path),
-        };
-        let socket = socket.map_err(|Unmade { what, error }| match error.kind() {
+        let opened = system.open_stream(place, peer, options);
+        opened.map_err(|Unmade { what, error }| match error.kind() {
             io::ErrorKind::ConnectionRefused | io::ErrorKind::ConnectionReset => {
                 connect_failure(peer, &error)
             }
             _ => Gone::Failed(Kind::Connect, format!("{what}: {error}")),
         })?;
         Ok(Self {
-            socket,
+            place,
             peer: peer.clone(),
             stream: Stream::new(Arc::clone(config), now),
             blocked: false,
-            ended: false,
+            held: false,
+            spoke: false,
             counted: TcpInfo::default(),
         })
     }
@@ -96,36 +96,35 @@ impl Tcp {
         self.stream.phase().waits_for()
     }
 
-    /// The socket is ready.
-    pub(crate) fn on_ready(
+    /// Something has happened on the socket.
+    #[inline]
+    pub(crate) fn on_completion(
         &mut self,
-        ready: Ready,
+        completion: Completion,
         streams: &mut Streams,
         context: &mut Context<'_>,
-    ) -> Result<Turn, Gone> {
-        self.ended |= ready.ended;
-        if self.stream.phase() == Phase::Connecting {
-            if !ready.writable {
-                return Ok(Turn::Wait);
+    ) -> Result<(), Gone> {
+        match completion {
+            Completion::Received(_) => self.receive(streams, context),
+            Completion::Connected(outcome) => {
+                outcome.map_err(|error| connect_failure(&self.peer, &error.into()))?;
+                self.connected(streams, context)
             }
-            self.connected(streams, context)?;
-        } else if ready.writable && self.blocked {
-            self.blocked = false;
-            let now = context.clock.now();
-            self.pump(now, streams, context)?;
-        }
-        if ready.readable {
-            self.read(streams, context)
-        } else {
-            Ok(Turn::Wait)
+            Completion::Room => {
+                self.blocked = false;
+                let now = context.now();
+                self.pump(now, streams, context)
+            }
+            Completion::End => Err(self.eof(None, streams, context)),
+            Completion::Failed(error) => Err(self.eof(Some(error), streams, context)),
+            Completion::Datagrams(_) | Completion::Unreachable | Completion::NoDatagrams(_) => {
+                Ok(())
+            }
         }
     }
 
     fn connected(&mut self, streams: &mut Streams, context: &mut Context<'_>) -> Result<(), Gone> {
-        context.tally.recorder.traffic.syscalls += 1;
-        stream::connect_error(&self.socket)
-            .map_err(|error| connect_failure(&self.peer, &error.into()))?;
-        let now = context.clock.now();
+        let now = context.now();
         let since = context.clock.at(self.stream.since());
         context.phases.connect.record(now - since);
         let instant = context.clock.instant(now);
@@ -157,49 +156,32 @@ impl Tcp {
         if context.learned.peer.is_none() {
             context.learned.peer = Some(self.peer.to_string());
             context.learned.tls = tls;
-            context.learned.congestion_control = sockopt::tcp_congestion(&self.socket).ok();
+            context.learned.congestion_control = context.system.congestion_control(self.place);
         }
         context.opened(now);
     }
 
-    fn read(&mut self, streams: &mut Streams, context: &mut Context<'_>) -> Result<Turn, Gone> {
-        for _ in 0..READS_PER_TURN {
-            // Every frame read may ask for an answer: a peer that reads nothing gets no more of them.
-            if !self.stream.may_read() {
-                return Ok(Turn::Wait);
-            }
-            let kept = self.stream.restore(&mut context.buffer);
-            let mut moved = Moved::default();
-            let received = stream::receive(&self.socket, &mut context.buffer[kept..], &mut moved);
-            context.tally.recorder.traffic.add_received(moved);
-            let end = match received {
-                Received::Bytes(length) => kept + length,
-                Received::Nothing => return Ok(Turn::Wait),
-                Received::End => return Err(self.eof(None, streams, context)),
-                Received::Failed(error) => return Err(self.eof(Some(error), streams, context)),
-            };
-            let instant = Instant::now();
-            let now = context.clock.at(instant);
-            let since = self.stream.since();
-            let (stream, bytes) = (&mut self.stream, &mut context.buffer[..end]);
-            let progress = with_sink!(context, streams, now, None, sink => {
-                stream.receive(instant, bytes, sink)
-            });
-            match progress {
-                Ok(Progress::Same) => (),
-                Ok(opened) => self.settle(opened, context.clock.at(since), now, context),
-                Err(over) => return Err(self.over(over, None, streams, context)),
-            }
-            self.pump(now, streams, context)?;
-            if self.stream.is_finished() {
-                return Err(self.finished(streams, context));
-            }
-            // A short read has emptied the socket, but not told of the end behind the last byte.
-            if end < context.buffer.len() && !self.ended {
-                return Ok(Turn::Wait);
-            }
+    fn receive(&mut self, streams: &mut Streams, context: &mut Context<'_>) -> Result<(), Gone> {
+        let instant = context.system.now();
+        let now = context.clock.at(instant);
+        let since = self.stream.since();
+        let stream = &mut self.stream;
+        let buffer = context.system.received();
+        let begin = stream.restore(buffer, HEADROOM);
+        let bytes = &mut buffer[begin..];
+        let progress = with_sink!(context, streams, now, None, sink => {
+            stream.receive(instant, bytes, sink)
+        });
+        match progress {
+            Ok(Progress::Same) => (),
+            Ok(opened) => self.settle(opened, context.clock.at(since), now, context),
+            Err(over) => return Err(self.over(over, None, streams, context)),
         }
-        Ok(Turn::Again)
+        self.pump(now, streams, context)?;
+        if self.stream.is_finished() {
+            return Err(self.finished(streams, context));
+        }
+        Ok(())
     }
 
     /// Nothing more can happen on the connection.
@@ -223,7 +205,7 @@ impl Tcp {
             || "the server closed the connection".to_owned(),
             |error| error.to_string(),
         );
-        let (now, stream) = (context.clock.now(), &mut self.stream);
+        let (now, stream) = (context.now(), &mut self.stream);
         let over = with_sink!(context, streams, now, Some(cause.as_str()), sink => {
             stream.eof(error.is_some(), sink)
         });
@@ -240,14 +222,17 @@ impl Tcp {
         context: &mut Context<'_>,
     ) -> Gone {
         // A courtesy: the connection is lost whether or not it leaves.
-        let mut moved = Moved::default();
-        let _ = stream::flush(&self.socket, &mut self.stream, &mut moved);
-        context.tally.recorder.traffic.add_sent(moved);
+        let speaks = self.stream.is_sealed() || self.stream.h2().is_some();
+        self.spoke = speaks && matches!(over, Over::Tls(_) | Over::Protocol(_));
+        if self.spoke {
+            self.stream.close();
+        }
+        let _ = self.flush(context);
         match over {
             Over::Ended(End::Clean | End::Truncated) => Gone::Closed(Kind::Closed),
             Over::Ended(End::Reset) => Gone::Closed(Kind::Reset),
             Over::Tls(error) if self.is_open() => {
-                let (now, stream, cause) = (context.clock.now(), &mut self.stream, error.0);
+                let (now, stream, cause) = (context.now(), &mut self.stream, error.0);
                 with_sink!(context, streams, now, Some(cause.as_str()), sink => {
                     stream.abandon(End::Reset, sink);
                 });
@@ -310,16 +295,42 @@ impl Tcp {
 
     /// Writes as much as the socket takes.
     fn write(&mut self, streams: &mut Streams, context: &mut Context<'_>) -> Result<(), Gone> {
-        let mut moved = Moved::default();
-        let flushed = stream::flush(&self.socket, &mut self.stream, &mut moved);
-        context.tally.recorder.traffic.add_sent(moved);
-        match flushed {
+        match self.flush(context) {
             Ok(flushed) => {
                 self.blocked = flushed == Flushed::Full;
+                // Every frame read may ask for an answer: a peer that reads nothing gets no more of
+                // them.
+                if self.held == self.stream.may_read() {
+                    self.held = !self.held;
+                    context.system.hold(self.place, self.held);
+                }
                 Ok(())
             }
             Err(over) => Err(self.over(over, None, streams, context)),
         }
+    }
+
+    fn flush(&mut self, context: &mut Context<'_>) -> Result<Flushed, Over> {
+        let mut moved = Moved::default();
+        let flushed = context
+            .system
+            .send(self.place, &mut self.stream, &mut moved);
+        context.tally.recorder.traffic.add_sent(moved);
+        flushed
+    }
+
+    /// What is left of the words that tell the peer why the connection ends; `None` where there were
+    /// none.
+    pub(crate) fn last_words(&mut self) -> Option<Vec<u8>> {
+        let mut unsent = Vec::new();
+        while self.spoke
+            && let Ok(bytes @ [_, ..]) = self.stream.transmit()
+        {
+            let length = bytes.len();
+            unsent.extend_from_slice(bytes);
+            self.stream.sent(length);
+        }
+        self.spoke.then_some(unsent)
     }
 
     /// Gives up one request that took too long. HTTP/1.1 has to give up the connection with it.
@@ -345,7 +356,7 @@ impl Tcp {
         {
             context.learned.h2 = Some(settings);
         }
-        let Some(info) = sys::tcp_info(self.socket.as_fd()) else {
+        let Some(info) = context.system.tcp_info(self.place) else {
             return;
         };
         let traffic = &mut context.tally.recorder.traffic;
@@ -366,12 +377,6 @@ impl Tcp {
     /// Whether a request could be sent now.
     pub(crate) fn has_room(&self) -> bool {
         !self.blocked && self.stream.capacity() > 0
-    }
-}
-
-impl AsFd for Tcp {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
     }
 }
 

@@ -1,31 +1,26 @@
 //! One connection over QUIC, speaking HTTP/3: its socket and its books.
 
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use trilane_connection::{Quic, QuicConfig};
-use trilane_socket::udp::{Received, Socket};
 use trilane_socket::{Moved, Unmade};
 use trilane_transport::quic;
 use trilane_wire::{Refused, StreamId};
 
-use crate::context::{Context, Gone, Turn, misfit};
-use crate::driver::Ready;
+use crate::context::{Context, Gone, misfit};
 use crate::failure::Kind;
 use crate::plan::{Plan, Version};
 use crate::refill::{Channel, refill};
 use crate::route::Address;
 use crate::streams::{Streams, with_sink};
-use crate::sys;
-
-/// Reads of one connection before the others have their turn.
-const READS_PER_TURN: usize = 8;
+use crate::system::{Completion, System};
 
 /// One QUIC connection.
 #[derive(Debug)]
 pub(crate) struct Udp {
-    socket: Socket,
+    /// Where its socket is.
+    place: u32,
     quic: Quic,
     open: bool,
     timer: Option<u64>,
@@ -36,21 +31,24 @@ pub(crate) struct Udp {
 
 impl Udp {
     pub(crate) fn open(
+        place: u32,
         peer: &Address,
         source: Option<SocketAddr>,
         config: &QuicConfig,
         now: Instant,
+        system: &mut dyn System,
     ) -> Result<Self, Gone> {
         let &Address::Ip(peer) = peer else {
             let message = format!("HTTP/3 does not go to {peer}");
             return Err(Gone::Failed(Kind::Connect, message));
         };
-        let socket = Socket::connect(peer, source).map_err(|Unmade { what, error }| {
+        let opened = system.open_datagrams(place, peer, source);
+        opened.map_err(|Unmade { what, error }| {
             Gone::Failed(Kind::Connect, format!("{what}: {error}"))
         })?;
         let quic = Quic::new(config, peer, now).map_err(|error| failure(&error, peer))?;
         Ok(Self {
-            socket,
+            place,
             quic,
             open: false,
             timer: None,
@@ -89,40 +87,34 @@ impl Udp {
         !self.quic.is_blocked() && self.quic.capacity() > 0
     }
 
-    pub(crate) fn on_ready(
+    /// Something has happened on the socket.
+    pub(crate) fn on_completion(
         &mut self,
-        ready: Ready,
+        completion: Completion,
         streams: &mut Streams,
         context: &mut Context<'_>,
-    ) -> Result<Turn, Gone> {
-        if !ready.readable {
-            return self
-                .pump(context.clock.now(), streams, context)
-                .map(|()| Turn::Wait);
-        }
-        for _ in 0..READS_PER_TURN {
-            let mut moved = Moved::default();
-            let received = self.socket.receive(&mut context.datagrams, &mut moved);
-            context.tally.recorder.traffic.add_received(moved);
-            let instant = Instant::now();
-            let now = context.clock.at(instant);
-            let quic = &mut self.quic;
-            match received {
-                Received::Batch(batch) => with_sink!(context, streams, now, None, sink => {
-                    quic.receive(instant, batch, sink);
-                }),
-                Received::Nothing => return Ok(Turn::Wait),
-                Received::Unreachable => with_sink!(context, streams, now, None, sink => {
-                    quic.unreachable(instant, sink);
-                }),
-                Received::Failed(error) => {
-                    let message = format!("receiving from {} failed: {error}", quic.peer());
-                    return Err(Gone::Failed(Kind::Connect, message));
-                }
+    ) -> Result<(), Gone> {
+        let instant = context.system.now();
+        let now = context.clock.at(instant);
+        let quic = &mut self.quic;
+        match completion {
+            Completion::Datagrams(batch) => with_sink!(context, streams, now, None, sink => {
+                quic.receive(instant, batch, sink);
+            }),
+            Completion::Unreachable => with_sink!(context, streams, now, None, sink => {
+                quic.unreachable(instant, sink);
+            }),
+            Completion::NoDatagrams(error) => {
+                let message = format!("receiving from {} failed: {error}", quic.peer());
+                return Err(Gone::Failed(Kind::Connect, message));
             }
-            self.pump(now, streams, context)?;
+            Completion::Room
+            | Completion::Connected(_)
+            | Completion::Received(_)
+            | Completion::End
+            | Completion::Failed(_) => (),
         }
-        Ok(Turn::Again)
+        self.pump(now, streams, context)
     }
 
     /// The time of [`Self::timer`] has come.
@@ -206,8 +198,10 @@ impl Udp {
     fn transmit(&mut self, now: u64, context: &mut Context<'_>) -> bool {
         let instant = context.clock.instant(now);
         let mut moved = Moved::default();
-        let (quic, scratch) = (&mut self.quic, &mut context.scratch);
-        let unreachable = self.socket.flush(quic, instant, scratch, &mut moved);
+        let (place, quic) = (self.place, &mut self.quic);
+        let unreachable = context
+            .system
+            .send_datagrams(place, quic, instant, &mut moved);
         context.tally.recorder.traffic.add_sent(moved);
         unreachable
     }
@@ -215,7 +209,7 @@ impl Udp {
     /// Gives up one request that took too long.
     pub(crate) fn cancel(&mut self, stream: StreamId, context: &mut Context<'_>) {
         self.quic.cancel(stream);
-        self.transmit(context.clock.now(), context);
+        self.transmit(context.now(), context);
     }
 
     /// Adds what the connection counted since the last reading, and what is known of the peer.
@@ -226,7 +220,7 @@ impl Udp {
         traffic.datagrams_received += stats.received_datagrams - self.counted.received_datagrams;
         traffic.retransmits += stats.lost_packets - self.counted.lost_packets;
         self.counted = stats;
-        if let Some(drops) = sys::dropped_datagrams(self.socket.as_fd()) {
+        if let Some(drops) = context.system.dropped_datagrams(self.place) {
             traffic.datagrams_dropped += u64::from(drops.wrapping_sub(self.drops_counted));
             self.drops_counted = drops;
         }
@@ -245,15 +239,9 @@ impl Udp {
 
     /// Tells the peer that nothing more comes.
     pub(crate) fn say_goodbye(&mut self, context: &mut Context<'_>) {
-        let now = context.clock.now();
+        let now = context.now();
         self.quic.close(context.clock.instant(now));
         self.transmit(now, context);
-    }
-}
-
-impl AsFd for Udp {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
     }
 }
 

@@ -5,14 +5,15 @@ use std::collections::VecDeque;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
+use trilane_socket::Moved;
+
 use crate::connections::Connections;
-use crate::context::{Clock, Context, Gone, Learned, Turn};
+use crate::context::{Clock, Context, Gone, Learned};
 use crate::control::Control;
 use crate::cost::ThreadUse;
 use crate::deadlines::Deadlines;
-use crate::driver::{Driver, Ready};
 use crate::failure::Kind;
-use crate::link::{Io, Link};
+use crate::link::Link;
 use crate::plan::{Model, Plan};
 use crate::pool::Pool;
 use crate::ramp::Ramp;
@@ -21,7 +22,9 @@ use crate::route::Address;
 use crate::run::RunError;
 use crate::schedule::Schedule;
 use crate::stage::{Change, Stage};
+use crate::standstill::Standstill;
 use crate::streams::{FirstResponse, Tally};
+use crate::system::{Completion, System};
 
 /// How often reconnections and the stop signal are looked at.
 const TICK: u64 = 20_000_000;
@@ -51,14 +54,11 @@ pub(crate) struct Worker<'p> {
     plan: &'p Plan,
     control: &'p Control,
     windows: Sender<Window>,
-    driver: Driver,
     pool: Pool<'p>,
     context: Context<'p>,
     links: Vec<Link>,
     /// Open model: links that have room for a request.
     waiting: VecDeque<u32>,
-    /// Links that have more to read.
-    again: Vec<u32>,
     /// Timers of QUIC connections.
     timers: Deadlines,
     /// When a handshake or a request has taken too long.
@@ -69,10 +69,7 @@ pub(crate) struct Worker<'p> {
     used_in_window: ThreadUse,
     traffic_before: Traffic,
     published: (u64, u64),
-    /// When a connection was last seen open.
-    last_open: u64,
-    /// When [`Self::is_starved`] was last seen to be false.
-    last_served: u64,
+    standstill: Option<Standstill>,
 }
 
 impl<'p> Worker<'p> {
@@ -82,30 +79,32 @@ impl<'p> Worker<'p> {
         control: &'p Control,
         addresses: &'p [Address],
         clock: Clock,
+        system: Box<dyn System + 'p>,
         windows: Sender<Window>,
-    ) -> Result<Self, RunError> {
-        let driver = Driver::new()
-            .map_err(|error| RunError::new(format!("epoll is not available: {error}")))?;
-        let share = |total: usize| total / plan.threads + usize::from(index < total % plan.threads);
-        let parallel = plan.connect_parallel.map(|total| share(total).max(1));
+    ) -> Self {
+        let parallel = plan
+            .connect_parallel
+            .map(|total| share(total, plan, index).max(1));
         let interval = plan
             .connect_rate
             .map_or(0.0, |rate| plan.threads as f64 / rate * 1e9);
-        let connections = share(plan.connections);
+        let connections = places(plan, index);
         let ramp = Ramp::new(parallel, interval as u64);
         let recorder = Recorder::new(plan.model != Model::Closed);
         let tally = Tally::new(plan, recorder);
-        Ok(Self {
+        let context = Context::new(plan, clock, system, tally, Schedule::new(plan, index));
+        let now = context.now();
+        Self {
             index,
             plan,
             control,
             windows,
-            driver,
             pool: Pool::new(addresses, connections, ramp),
-            context: Context::new(plan, clock, tally, Schedule::new(plan, index)),
-            links: (0..connections).map(|_| Link::new(plan)).collect(),
+            context,
+            links: (0..connections as u32)
+                .map(|place| Link::new(plan, place))
+                .collect(),
             waiting: VecDeque::with_capacity(connections),
-            again: Vec::with_capacity(connections),
             timers: Deadlines::new(connections),
             limits: Deadlines::new(connections),
             stage: Stage::new(plan),
@@ -113,9 +112,8 @@ impl<'p> Worker<'p> {
             used_in_window: ThreadUse::default(),
             traffic_before: Traffic::default(),
             published: (0, 0),
-            last_open: 0,
-            last_served: 0,
-        })
+            standstill: Standstill::new(plan, now),
+        }
     }
 
     /// Runs the plan to its end.
@@ -130,8 +128,7 @@ impl<'p> Worker<'p> {
 
     /// Turn after turn until the run is over; says when that was, and why where it came early.
     fn take_turns(&mut self) -> Result<(u64, Option<String>), RunError> {
-        let mut now = self.context.clock.now();
-        (self.last_open, self.last_served) = (now, now);
+        let mut now = self.context.now();
         self.begin_measuring_resources();
         self.context.holding = self.pool.ready_at() > now;
         let mut next_tick = now;
@@ -147,26 +144,14 @@ impl<'p> Worker<'p> {
             }
             let wake = self.next_wake(next_tick);
             self.context.tally.recorder.traffic.syscalls += 1;
-            self.driver
-                .wait(self.context.clock.instant(wake))
+            self.context
+                .system
+                .poll(self.context.clock.instant(wake))
                 .map_err(|error| RunError::new(format!("waiting for sockets failed: {error}")))?;
-            for position in 0..self.driver.len() {
-                let ready = self.driver.ready(position);
-                self.turn(ready)?;
+            while let Some((place, completion)) = self.next() {
+                self.turn(place, completion)?;
             }
-            let mut again = std::mem::take(&mut self.again);
-            for index in again.drain(..) {
-                let token = self.links[index as usize].token(index);
-                self.turn(Ready {
-                    token,
-                    readable: true,
-                    writable: false,
-                    ended: false,
-                })?;
-            }
-            again.append(&mut self.again);
-            self.again = again;
-            now = self.context.clock.now();
+            now = self.context.now();
             self.fire_timers(now)?;
             self.send_due(now)?;
             if now >= next_tick {
@@ -199,7 +184,7 @@ impl<'p> Worker<'p> {
         if self.stage.ends_warmup(now) {
             // Takes a system call for each connection, which is no time of the measurement's.
             self.begin_measuring_resources();
-            now = self.context.clock.now();
+            now = self.context.now();
         }
         loop {
             match self.stage.advance(now) {
@@ -219,24 +204,11 @@ impl<'p> Worker<'p> {
         if all_sent && self.in_flight() == 0 {
             return Ok(Some(None));
         }
-        Ok(self.standstill(now).map(Some))
-    }
-
-    /// Something must end a counted run whose server has gone for good, or takes no requests.
-    fn standstill(&self, now: u64) -> Option<String> {
-        if self.plan.duration.is_some() {
-            return None;
-        }
-        let since = |instant: u64, patience: Duration| now > instant + patience.as_nanos() as u64;
-        let patience = self.plan.timeout.max(self.plan.connect_timeout);
-        // Before any connection has been ready, handshakes have limits of their own.
-        if self.control.has_connected() && since(self.last_open, patience) {
-            return Some(format!("no connection could be made for {patience:?}"));
-        }
-        let patience = self.plan.patience();
-        (self.last_open > self.last_served && since(self.last_served, patience)).then(|| {
-            format!("no connection took a request for {patience:?}: the server allows no streams")
-        })
+        let has_connected = self.control.has_connected();
+        let standstill = self.standstill.as_ref();
+        Ok(standstill
+            .and_then(|standstill| standstill.verdict(now, has_connected))
+            .map(Some))
     }
 
     fn hand_over_window(&mut self, length_ns: u64) {
@@ -276,9 +248,6 @@ impl<'p> Worker<'p> {
 
     /// When something has to be done though no event comes.
     fn next_wake(&self, tick: u64) -> u64 {
-        if !self.again.is_empty() {
-            return 0;
-        }
         let mut wake = self.stage.next().map_or(tick, |next| next.min(tick));
         if let Some(due) = self
             .context
@@ -300,32 +269,33 @@ impl<'p> Worker<'p> {
         wake
     }
 
-    /// Lets the link that `ready` names read and write.
-    fn turn(&mut self, ready: Ready) -> Result<(), RunError> {
-        let index = ready.token as u32;
-        let link = &mut self.links[index as usize];
-        // An event of a socket that was closed in this same turn.
-        if link.token(index) != ready.token {
-            return Ok(());
-        }
-        let outcome = link.on_ready(ready, &mut self.context);
-        self.after(index, outcome)
+    /// The next of what has happened on the sockets.
+    #[inline]
+    fn next(&mut self) -> Option<(u32, Completion)> {
+        let mut moved = Moved::default();
+        let next = self.context.system.next(&mut moved);
+        self.context.tally.recorder.traffic.add_received(moved);
+        next
+    }
+
+    /// Lets the link in a place take what has happened on its socket.
+    fn turn(&mut self, place: u32, completion: Completion) -> Result<(), RunError> {
+        let link = &mut self.links[place as usize];
+        let outcome = link.on_completion(completion, &mut self.context);
+        self.after(place, outcome)
     }
 
     /// Keeps the books of a link that had its turn.
-    fn after(&mut self, index: u32, outcome: Result<Turn, Gone>) -> Result<(), RunError> {
+    fn after(&mut self, index: u32, outcome: Result<(), Gone>) -> Result<(), RunError> {
         let link = &mut self.links[index as usize];
         match outcome {
-            Ok(turn) => {
-                if turn == Turn::Again {
-                    self.again.push(index);
-                }
+            Ok(()) => {
                 if let Some(timer) = link.timer() {
                     self.timers.arm(index, timer);
                 }
                 if !link.limits_requests && link.is_open() {
                     link.limits_requests = true;
-                    self.pool.opened(index, self.context.clock.now());
+                    self.pool.opened(index, self.context.now());
                     self.limits.disarm(index);
                 }
                 if !self.limits.is_armed(index)
@@ -336,7 +306,7 @@ impl<'p> Worker<'p> {
                 if self.plan.model != Model::Closed && !link.waiting && link.has_room(self.plan) {
                     link.waiting = true;
                     if self.waiting.is_empty() {
-                        self.context.room_since = Some(self.context.clock.now());
+                        self.context.room_since = Some(self.context.now());
                     }
                     self.waiting.push_back(index);
                 }
@@ -351,7 +321,7 @@ impl<'p> Worker<'p> {
     }
 
     fn gone(&mut self, index: u32, gone: Gone) -> Result<(), RunError> {
-        let now = self.context.clock.now();
+        let now = self.context.now();
         let link = &mut self.links[index as usize];
         let (Gone::Failed(kind, _) | Gone::Closed(kind)) = &gone;
         if link.is_open() {
@@ -407,7 +377,7 @@ impl<'p> Worker<'p> {
             let link = &mut self.links[index];
             if link.is_open() {
                 let outcome = link.pump(now, &mut self.context);
-                self.after(index as u32, outcome.map(|()| Turn::Wait))?;
+                self.after(index as u32, outcome)?;
             }
         }
         Ok(())
@@ -415,43 +385,27 @@ impl<'p> Worker<'p> {
 
     fn connect(&mut self, index: u32, address: &Address) -> Result<(), RunError> {
         let link = &mut self.links[index as usize];
-        // Opening many takes time of its own: each has its own beginning.
-        let begin = self.context.clock.now();
         let number = index as usize * self.plan.threads + self.index;
         let source = self.plan.route.source(number);
-        let opened = link.open(address, source, self.plan, begin, &self.context);
-        let registered = opened.and_then(|()| {
-            let token = link.token(index);
-            let added = match &link.io {
-                Io::None => Ok(()),
-                Io::Tcp(tcp) => self.driver.add(tcp, token),
-                Io::Quic(quic) => self.driver.add(&**quic, token),
-            };
-            added.map_err(|error| {
-                Gone::Failed(Kind::Connect, format!("cannot watch a socket: {error}"))
-            })?;
-            link.first_turn(&mut self.context)
-        });
-        self.after(index, registered)
+        let opened = link.open(address, source, &mut self.context);
+        self.after(index, opened)
     }
 
-    /// Only a counted run looks at it.
+    /// Looks for what ends a counted run whose server has gone for good, or takes no requests.
     fn look_for_a_standstill(&mut self, now: u64) {
-        if self.plan.duration.is_some() {
+        if self.standstill.is_none() {
             return;
         }
-        if !self.is_starved(now) {
-            self.last_served = now;
-        }
-        if self.pool.open() > 0 {
-            self.last_open = now;
+        let (is_open, is_starved) = (self.pool.open() > 0, self.is_starved(now));
+        if let Some(standstill) = &mut self.standstill {
+            standstill.look(now, is_open, is_starved);
         }
     }
 
-    /// Whether requests are due, and there are connections, and none of them takes any.
+    /// Whether requests are due, and no connection has taken any.
     fn is_starved(&self, now: u64) -> bool {
         let due = self.context.schedule.is_due(now) || !self.context.tally.retries.is_empty();
-        due && self.in_flight() == 0 && self.pool.open() > 0
+        due && self.in_flight() == 0
     }
 
     /// Ends requests and handshakes that took too long.
@@ -483,8 +437,8 @@ impl<'p> Worker<'p> {
             let outcome = match link.give_up_overdue(deadline, now, &mut self.context) {
                 Ok(false) => continue,
                 Ok(true) => {
-                    let now = self.context.clock.now();
-                    link.pump(now, &mut self.context).map(|()| Turn::Wait)
+                    let now = self.context.now();
+                    link.pump(now, &mut self.context)
                 }
                 Err(gone) => Err(gone),
             };
@@ -517,7 +471,7 @@ impl<'p> Worker<'p> {
             if self.waiting.is_empty() {
                 self.context.room_since = None;
             }
-            self.after(index, outcome.map(|()| Turn::Wait))?;
+            self.after(index, outcome)?;
         }
         Ok(())
     }
@@ -535,6 +489,7 @@ impl<'p> Worker<'p> {
         for link in &mut self.links {
             link.say_goodbye(&mut self.context);
         }
+        self.context.system.finish();
     }
 
     /// Stops sending, closes everything and adds up.
@@ -575,73 +530,20 @@ impl<'p> Worker<'p> {
     }
 }
 
+/// How many of `total` fall to worker `index`.
+fn share(total: usize, plan: &Plan, index: usize) -> usize {
+    total / plan.threads + usize::from(index < total % plan.threads)
+}
+
+/// How many places for connections worker `index` has.
+pub(crate) fn places(plan: &Plan, index: usize) -> usize {
+    share(plan.connections, plan, index)
+}
+
 /// A duration as people read it.
 fn show(duration: Duration) -> String {
     format!("{duration:?}")
 }
 
 #[cfg(test)]
-mod tests {
-    use std::io::{Read as _, Write as _};
-    use std::net::TcpListener;
-    use std::sync::mpsc;
-    use std::thread;
-    use std::time::Instant;
-
-    use super::*;
-    use crate::options::Options;
-
-    /// An address on which nobody listens.
-    fn closed() -> Address {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        Address::Ip(listener.local_addr().unwrap())
-    }
-
-    /// Answers every request on every connection with 204.
-    fn listening() -> Address {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        thread::spawn(move || {
-            for stream in listener.incoming() {
-                let mut stream = stream.unwrap();
-                thread::spawn(move || {
-                    let mut buffer = [0; 4096];
-                    while stream.read(&mut buffer).is_ok_and(|length| length > 0) {
-                        stream
-                            .write_all(b"HTTP/1.1 204 No Content\r\n\r\n")
-                            .unwrap();
-                    }
-                });
-            }
-        });
-        Address::Ip(address)
-    }
-
-    fn run(addresses: &[Address]) -> Result<Report, RunError> {
-        let plan = Plan::new(&Options {
-            urls: vec!["http://several.example/".into()],
-            connections: 8,
-            requests: Some(40),
-            ..Options::default()
-        })
-        .unwrap();
-        let (control, clock) = (Control::new(), Clock(Instant::now()));
-        let (sender, _windows) = mpsc::channel();
-        Worker::new(0, &plan, &control, addresses, clock, sender)
-            .unwrap()
-            .run()
-    }
-
-    #[test]
-    fn every_address_of_a_host_is_tried() {
-        let report = run(&[closed(), closed(), listening()]).unwrap();
-        let recorder = report.recorder;
-        assert_eq!((recorder.ok, recorder.failures.total()), (40, 0));
-    }
-
-    #[test]
-    fn a_host_without_a_listener_is_refused() {
-        let error = run(&[closed(), closed()]).unwrap_err();
-        assert_eq!(error.kind, Some(Kind::Refused));
-    }
-}
+mod tests;

@@ -1,0 +1,222 @@
+//! Runs of one worker against scripted servers, in virtual time.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::mpsc;
+use std::time::Instant;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::options::{Options, Version};
+use crate::simulation::{Ending, Seen, Serve, Simulation, Story};
+
+fn addresses(count: u16) -> Vec<Address> {
+    let address = |port| Address::Ip(([192, 0, 2, 1], port).into());
+    (1..=count).map(address).collect()
+}
+
+/// Runs the options against servers whose connections have these stories in turn.
+fn run(
+    options: &Options,
+    addresses: &[Address],
+    stories: Vec<Story>,
+) -> (Result<Report, RunError>, Seen) {
+    let plan = Plan::new(options).unwrap();
+    let begun = Instant::now();
+    let seen = Rc::new(RefCell::new(Seen::default()));
+    let is_h2 = options.version == Some(Version::H2c);
+    let simulation = Simulation::new(begun, is_h2, stories, Rc::clone(&seen));
+    let (control, (sender, _windows)) = (Control::new(), mpsc::channel());
+    let system = Box::new(simulation);
+    let worker = Worker::new(0, &plan, &control, addresses, Clock(begun), system, sender);
+    let report = worker.run();
+    (report, seen.take())
+}
+
+fn counted(requests: u64, version: Version) -> Options {
+    Options {
+        urls: vec!["http://a.example/".into()],
+        version: Some(version),
+        connections: 8,
+        streams: if version == Version::H1 { 1 } else { 4 },
+        requests: Some(requests),
+        ..Options::default()
+    }
+}
+
+#[test]
+fn every_address_of_a_host_is_tried() {
+    let stories = vec![Story::Listen(3, Serve::well())];
+    let (report, _) = run(&counted(40, Version::H1), &addresses(3), stories);
+    let recorder = report.unwrap().recorder;
+    assert_eq!((recorder.ok, recorder.failures.total()), (40, 0));
+}
+
+#[test]
+fn a_host_without_a_listener_is_refused() {
+    let (report, seen) = run(
+        &counted(40, Version::H1),
+        &addresses(2),
+        vec![Story::Refuse],
+    );
+    assert_eq!(report.unwrap_err().kind, Some(Kind::Refused));
+    assert!(seen.connects >= 2);
+}
+
+#[test]
+fn no_request_is_overtaken_for_ever_by_those_that_are_sent_again() {
+    // FINDINGS R6, in a legal way of nginx: GOAWAY after ten answers.
+    let serve = Serve {
+        answers: 10,
+        ending: Ending::Goaway,
+        ..Serve::well()
+    };
+    let options = Options {
+        connections: 1,
+        streams: 128,
+        ..counted(3000, Version::H2c)
+    };
+    let (report, seen) = run(&options, &addresses(1), vec![Story::Serve(serve)]);
+    let recorder = report.unwrap().recorder;
+    assert_eq!((recorder.ok, recorder.failures.total()), (3000, 0));
+    assert_eq!(seen.taken, 3000);
+}
+
+#[test]
+fn requests_that_no_server_takes_end_a_run_by_time() {
+    // FINDINGS R1.
+    let serve = Serve {
+        section: Some(10),
+        ..Serve::well()
+    };
+    let options = Options {
+        requests: None,
+        duration: Some(Duration::from_secs(2)),
+        connect_timeout: Duration::from_secs(1),
+        ..counted(0, Version::H2c)
+    };
+    let (report, seen) = run(&options, &addresses(1), vec![Story::Serve(serve)]);
+    let error = report.unwrap_err();
+    assert_eq!(error.kind, Some(Kind::Limit), "{error}");
+    assert_eq!(seen.taken, 0);
+}
+
+#[test]
+fn a_server_that_allows_no_streams_ends_a_counted_run() {
+    // FINDINGS R3.
+    let serve = Serve {
+        streams: Some(0),
+        ..Serve::well()
+    };
+    let (report, seen) = run(
+        &counted(10, Version::H2c),
+        &addresses(1),
+        vec![Story::Serve(serve)],
+    );
+    let report = report.unwrap();
+    let reason = report.cut_short.unwrap();
+    assert!(reason.contains("the server allows no streams"), "{reason}");
+    assert_eq!((report.recorder.started, seen.taken), (0, 0));
+}
+
+fn ending() -> impl Strategy<Value = Ending> {
+    prop_oneof![
+        Just(Ending::Close),
+        Just(Ending::Reset),
+        Just(Ending::Silence),
+        Just(Ending::Goaway),
+        Just(Ending::Nonsense),
+    ]
+}
+
+fn serve() -> impl Strategy<Value = Serve> {
+    let sizes = || prop_oneof![Just(usize::MAX), 1..200_usize];
+    (
+        // An answer in no time would stop the clock.
+        1..50_u64,
+        prop_oneof![Just(usize::MAX), 0..20_usize],
+        ending(),
+        sizes(),
+        sizes(),
+        prop::option::weighted(0.3, 0..5_u32),
+        prop::option::weighted(0.1, 0..200_u32),
+        prop::option::weighted(0.3, 1..9_usize),
+    )
+        .prop_map(
+            |(delay, answers, ending, pieces, room, streams, section, refuses)| Serve {
+                delay: Duration::from_millis(delay),
+                answers,
+                ending,
+                pieces,
+                room,
+                streams,
+                section,
+                refuses,
+            },
+        )
+}
+
+fn story() -> impl Strategy<Value = Story> {
+    prop_oneof![
+        1 => Just(Story::Refuse),
+        1 => Just(Story::Deaf),
+        8 => serve().prop_map(Story::Serve),
+    ]
+}
+
+fn options() -> impl Strategy<Value = Options> {
+    let length = prop_oneof![
+        (1..300_u64).prop_map(|requests| (Some(requests), None)),
+        (1..500_u64).prop_map(|millis| (None, Some(Duration::from_millis(millis)))),
+    ];
+    (
+        any::<bool>(),
+        1..6_usize,
+        1..9_usize,
+        length,
+        prop_oneof![Just(0), 1..200_u64],
+        prop::option::weighted(0.3, 1.0..2000.0),
+    )
+        .prop_map(
+            |(is_h2, connections, streams, (requests, duration), warmup, rate)| Options {
+                connections,
+                streams: if is_h2 { streams } else { 1 },
+                requests,
+                duration,
+                warmup: Some(Duration::from_millis(warmup)),
+                rate,
+                timeout: Duration::from_secs(2),
+                connect_timeout: Duration::from_secs(1),
+                ..counted(0, if is_h2 { Version::H2c } else { Version::H1 })
+            },
+        )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    /// The run ends, by the simulation's own limits; whatever the servers do, every request that was
+    /// started is accounted for, and none is done twice.
+    #[test]
+    fn the_books_are_balanced(
+        options in options(),
+        stories in prop::collection::vec(story(), 1..6),
+    ) {
+        let (report, seen) = run(&options, &addresses(2), stories);
+        if let Ok(report) = report {
+            let recorder = &report.recorder;
+            let ended = recorder.ok + recorder.failures.total();
+            let measured = recorder.warmup.started + recorder.started;
+            prop_assert!(ended <= recorder.started, "{ended} of {}", recorder.started);
+            prop_assert!(seen.taken <= measured, "{} of {measured}", seen.taken);
+            let ok = recorder.warmup.ok + recorder.ok;
+            prop_assert!(ok <= seen.answered, "{ok} of {}", seen.answered);
+            let counted = options.requests.filter(|_| report.cut_short.is_none());
+            if let Some(requests) = counted {
+                prop_assert_eq!(recorder.started, ended);
+                prop_assert!(ended >= requests);
+            }
+        }
+    }
+}
