@@ -36,6 +36,8 @@ pub struct Stream {
     paused: bool,
     /// Whether the byte stream takes nothing any more.
     broken: bool,
+    /// Whether the peer has ended its direction, or the byte stream has failed.
+    ended: bool,
 }
 
 impl Stream {
@@ -52,6 +54,7 @@ impl Stream {
             queue: SendQueue::default(),
             paused: false,
             broken: false,
+            ended: false,
         }
     }
 
@@ -203,7 +206,7 @@ impl Stream {
     /// The peer has ended its direction, or the byte stream has failed: what is outstanding ends or
     /// fails with it.
     pub fn eof<E: Events>(&mut self, failed: bool, events: &mut E) -> Over {
-        self.broken = true;
+        self.ended = true;
         match self.phase {
             Phase::Open => {
                 let end = tls::end_of_stream(self.tls.as_deref(), failed);
@@ -238,7 +241,10 @@ impl Stream {
     /// What goes to the peer next; empty when nothing does now. Tell [`Self::sent`] how much went.
     #[inline]
     pub fn transmit(&mut self) -> Result<&[u8], Over> {
-        if self.queue.is_empty() {
+        if self.broken {
+            self.queue.clear();
+            self.plain.clear();
+        } else if self.queue.is_empty() {
             if self.plain.is_empty() {
                 self.produce();
             }
@@ -275,9 +281,8 @@ impl Stream {
 
     /// Moves what the codec has written through TLS.
     fn seal(&mut self) -> Result<(), Over> {
-        if self.broken {
+        if !self.is_intact() {
             self.plain.clear();
-            self.queue.clear();
         }
         let Some(session) = self.tls.as_mut().filter(|_| !self.plain.is_empty()) else {
             return Ok(());
@@ -363,9 +368,15 @@ impl Stream {
     #[inline]
     pub fn capacity(&self) -> usize {
         match &self.codec {
-            Some(codec) if !self.broken => codec.capacity(),
+            Some(codec) if self.is_intact() => codec.capacity(),
             _ => 0,
         }
+    }
+
+    /// Whether the byte stream has ended in neither direction.
+    #[inline]
+    fn is_intact(&self) -> bool {
+        !self.broken && !self.ended
     }
 
     /// Requests sent and not yet ended.
@@ -376,7 +387,7 @@ impl Stream {
 
     /// Whether the connection takes no more requests, now or later.
     pub fn is_closing(&self) -> bool {
-        self.broken || self.codec.as_ref().is_some_and(Codec::is_closing)
+        !self.is_intact() || self.codec.as_ref().is_some_and(Codec::is_closing)
     }
 
     /// Whether the peer has ended its direction by close_notify. It may keep the socket open.
@@ -403,7 +414,8 @@ impl Stream {
     /// Whether [`Self::transmit`] has something, now.
     #[inline]
     pub fn has_output(&self) -> bool {
-        !self.broken && (self.gathered() > 0 || self.codec.as_ref().is_some_and(Codec::has_output))
+        self.is_intact()
+            && (self.gathered() > 0 || self.codec.as_ref().is_some_and(Codec::has_output))
     }
 
     /// Bytes that have been written and have not gone.
@@ -415,7 +427,7 @@ impl Stream {
     /// Sends a request, whose stream carries `slot`.
     #[inline]
     pub fn send(&mut self, request: &Request, slot: u32) -> Result<StreamId, Refused> {
-        if self.broken {
+        if !self.is_intact() {
             return Err(Refused::Draining);
         }
         self.paused = false;

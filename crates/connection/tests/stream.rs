@@ -166,6 +166,22 @@ fn get(version: Encoding) -> Request {
     Request::one_off(version, &parts).unwrap()
 }
 
+/// Content follows by `write`.
+fn put() -> Request {
+    let parts = OneOff {
+        method: "PUT",
+        scheme: "https",
+        authority: "localhost",
+        path: "/",
+        fields: &[],
+        content: Content::Streamed {
+            length: None,
+            raw: false,
+        },
+    };
+    Request::one_off(Encoding::H1, &parts).unwrap()
+}
+
 /// What the server has read.
 fn plaintext(server: &mut ServerConnection) -> Vec<u8> {
     let mut bytes = vec![0; 64 * 1024];
@@ -307,6 +323,40 @@ fn a_socket_that_broke_takes_no_requests_and_tells_by_reading() {
     // A response may have come all the same.
     give(&mut stream, HELLO, 100, &mut record).unwrap();
     assert_eq!(record.ended, 1);
+}
+
+#[test]
+fn nothing_is_added_for_a_socket_that_broke() {
+    // TLS begins when the proxy has answered, with nobody to hear it.
+    let (mut stream, _) = asking(sealed(&[Version::H1]));
+    stream.broke();
+    let answer = b"HTTP/1.1 200 OK\r\n\r\n";
+    give(&mut stream, answer, 100, &mut Record::default()).unwrap();
+    assert_eq!(stream.phase(), Phase::Handshaking);
+    assert_eq!(stream.transmit(), Ok(&b""[..]));
+
+    let mut stream = connected(plain(Version::H1));
+    let id = stream.send(&put(), 0).unwrap();
+    stream.broke();
+    stream.write(id, b"content");
+    assert_eq!(stream.transmit(), Ok(&b""[..]));
+    assert_eq!(stream.gathered(), 0);
+}
+
+#[test]
+fn a_record_that_has_begun_is_sent_to_its_end() {
+    let (mut stream, mut server, mut record) = answered(HELLO);
+    carry(&mut stream, &mut server, 1000, &mut record).unwrap();
+    stream.send(&get(Encoding::H1), 0).unwrap();
+    let begun = stream.transmit().unwrap()[..10].to_vec();
+    stream.sent(begun.len());
+    // The peer ends its direction, and may still read ours.
+    stream.eof(false, &mut record);
+    stream.close();
+    let out = [begun, output(&mut stream)].concat();
+    server.read_tls(&mut &out[..]).unwrap();
+    let state = server.process_new_packets().unwrap();
+    assert!(state.peer_has_closed());
 }
 
 /// A connection that has asked a proxy for a tunnel to localhost:443, and its request.
