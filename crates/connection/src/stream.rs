@@ -408,7 +408,7 @@ impl Stream {
     /// Whether reading makes sense: what nobody takes is left in the socket.
     #[inline]
     pub fn may_read(&self) -> bool {
-        !self.paused && self.queue.len() <= WAITING_LIMIT
+        !self.paused && self.gathered() <= WAITING_LIMIT
     }
 
     /// Whether [`Self::transmit`] has something, now.

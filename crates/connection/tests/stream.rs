@@ -344,6 +344,20 @@ fn nothing_is_added_for_a_socket_that_broke() {
 }
 
 #[test]
+fn what_waits_for_tls_holds_up_reading_as_well() {
+    let (mut stream, mut server, mut record) = answered(HELLO);
+    carry(&mut stream, &mut server, 1000, &mut record).unwrap();
+    let id = stream.send(&put(), 0).unwrap();
+    while stream.gathered() <= 1 << 20 {
+        assert!(stream.may_read());
+        stream.write(id, &[0; 64 * 1024]);
+    }
+    assert!(!stream.may_read());
+    output(&mut stream);
+    assert!(stream.may_read());
+}
+
+#[test]
 fn a_record_that_has_begun_is_sent_to_its_end() {
     let (mut stream, mut server, mut record) = answered(HELLO);
     carry(&mut stream, &mut server, 1000, &mut record).unwrap();
