@@ -161,7 +161,13 @@ impl Stream {
                 queue.tail(),
             )
             .map_err(Over::Tls)?;
-        if session.peer_closed() && !session.is_handshaking() {
+        let begins = self.phase != Phase::Open && !self.is_handshaking();
+        let progress = match result {
+            Err(error) => Err(Over::Protocol(error)),
+            Ok(()) if begins => self.begin(&early, now, events),
+            Ok(()) => Ok(Progress::Same),
+        };
+        if self.peer_closed() && !self.is_handshaking() {
             // The peer's direction has ended (RFC 8446 §6.1). Some peers keep the socket until they
             // have our close_notify as well.
             self.seal()?;
@@ -169,15 +175,21 @@ impl Stream {
                 session.close(self.queue.tail());
             }
         }
-        result.map_err(Over::Protocol)?;
-        if self.phase == Phase::Open || self.is_handshaking() {
-            return Ok(Progress::Same);
-        }
+        progress
+    }
+
+    /// TLS is done, and `early` came with its end: HTTP begins.
+    fn begin<E: Events>(
+        &mut self,
+        early: &[u8],
+        now: Instant,
+        events: &mut E,
+    ) -> Result<Progress, Over> {
         let version = self.agreed()?;
         self.open(version, now);
         if let Some(codec) = self.codec.as_mut().filter(|_| !early.is_empty()) {
             codec
-                .receive(&early, events, self.plain.tail())
+                .receive(early, events, self.plain.tail())
                 .map_err(Over::Protocol)?;
         }
         Ok(Progress::Opened)
@@ -368,7 +380,7 @@ impl Stream {
     #[inline]
     pub fn capacity(&self) -> usize {
         match &self.codec {
-            Some(codec) if self.is_intact() => codec.capacity(),
+            Some(codec) if self.takes_requests() => codec.capacity(),
             _ => 0,
         }
     }
@@ -379,6 +391,13 @@ impl Stream {
         !self.broken && !self.ended
     }
 
+    /// Whether a request may still be sent and answered: behind the peer's close_notify comes nothing,
+    /// and ours has answered it.
+    #[inline]
+    fn takes_requests(&self) -> bool {
+        self.is_intact() && !self.peer_closed()
+    }
+
     /// Requests sent and not yet ended.
     #[inline]
     pub fn outstanding(&self) -> usize {
@@ -387,7 +406,7 @@ impl Stream {
 
     /// Whether the connection takes no more requests, now or later.
     pub fn is_closing(&self) -> bool {
-        !self.is_intact() || self.codec.as_ref().is_some_and(Codec::is_closing)
+        !self.takes_requests() || self.codec.as_ref().is_some_and(Codec::is_closing)
     }
 
     /// Whether the peer has ended its direction by close_notify. It may keep the socket open.
@@ -427,7 +446,7 @@ impl Stream {
     /// Sends a request, whose stream carries `slot`.
     #[inline]
     pub fn send(&mut self, request: &Request, slot: u32) -> Result<StreamId, Refused> {
-        if !self.is_intact() {
+        if !self.takes_requests() {
             return Err(Refused::Draining);
         }
         self.paused = false;

@@ -264,6 +264,36 @@ fn close_notify_is_answered_and_a_clean_end() {
 }
 
 #[test]
+fn no_request_follows_close_notify() {
+    // The server has had enough after one response, and its head does not say so.
+    let (mut stream, mut server, mut record) = answered(HELLO);
+    server.send_close_notify();
+    carry(&mut stream, &mut server, 1000, &mut record).unwrap();
+    assert_eq!((record.ended, stream.outstanding()), (1, 0));
+    assert!(stream.is_closing() && stream.is_finished());
+    assert_eq!(stream.capacity(), 0);
+    assert_eq!(stream.send(&get(Encoding::H1), 0), Err(Refused::Draining));
+    assert_eq!(stream.transmit(), Ok(&b""[..]));
+}
+
+#[test]
+fn close_notify_with_the_handshake_is_told_wherever_it_is_cut() {
+    for size in [1, 100_000] {
+        let mut stream = connected(sealed(&[Version::H2]));
+        let mut server = tls_server(&["h2"]);
+        let hello = output(&mut stream);
+        server.read_tls(&mut &hello[..]).unwrap();
+        server.process_new_packets().unwrap();
+        server.send_close_notify();
+        let mut record = Record::default();
+        carry(&mut stream, &mut server, size, &mut record).unwrap();
+        assert!(stream.is_finished());
+        assert!(plaintext(&mut server).starts_with(b"PRI * HTTP/2.0\r\n"));
+        assert!(server.process_new_packets().unwrap().peer_has_closed());
+    }
+}
+
+#[test]
 fn an_end_without_close_notify_is_truncation() {
     let (mut stream, mut server, mut record) = answered(b"HTTP/1.1 200 OK\r\n\r\nhalf");
     carry(&mut stream, &mut server, 1000, &mut record).unwrap();
