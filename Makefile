@@ -11,7 +11,7 @@ ARGS ?=
 VENV := $(CURDIR)/.venv
 BIN := $(VENV)/bin
 STAMPS := $(VENV)/.stamps
-TARGET := $(or $(CARGO_TARGET_DIR),$(CURDIR)/target)
+TARGET_DIR := $(or $(CARGO_TARGET_DIR),$(CURDIR)/target)
 
 PYTEST := $(BIN)/python -m pytest --numprocesses=$(TEST_PROCESSES) --dist=worksteal --durations=25 --durations-min=5
 # Runs a command and notes in build/took what it took.
@@ -51,7 +51,7 @@ race: $(STAMPS)/extension ## build what is missing and race HTTP/1.1, HTTP/2 and
 
 build: $(STAMPS)/extension ## .venv/bin/trilane and target/release/trilane
 	cargo build --release --package trilane-cli
-	@echo "built $(BIN)/trilane and $(TARGET)/release/trilane"
+	@echo "built $(BIN)/trilane and $(TARGET_DIR)/release/trilane"
 
 # Units alone: no processes, no network.
 check: $(STAMPS)/test $(STAMPS)/module ## tests of codecs and decisions alone, in under a minute
@@ -63,17 +63,17 @@ test: ## everything that must pass before a commit
 	@$(MAKE) --no-print-directory test-python
 
 # Builds the native program, too: `cargo build` would do it with other features, and build much anew.
-$(TARGET)/debug/trilane: $(STAMPS)/test FORCE
+$(TARGET_DIR)/debug/trilane: $(STAMPS)/test FORCE
 	@$(TIMED) 'building the Rust tests and the native program' cargo test --no-run
 
 FORCE:
 
-test-rust: $(TARGET)/debug/trilane
+test-rust: $(TARGET_DIR)/debug/trilane
 	@$(TIMED) 'Rust tests' cargo test --quiet
 
-test-python: $(STAMPS)/module $(TARGET)/debug/trilane
+test-python: $(STAMPS)/module $(TARGET_DIR)/debug/trilane
 	@$(TIMED) 'building the environments of clients and servers' $(BIN)/python tests/prepare.py
-	@TRILANE_BIN=$(TARGET)/debug/trilane $(TIMED) 'Python tests' $(PYTEST) $(ARGS)
+	@TRILANE_BIN=$(TARGET_DIR)/debug/trilane $(TIMED) 'Python tests' $(PYTEST) $(ARGS)
 	@$(TIMED) 'stub of the native module' $(BIN)/python -m mypy.stubtest trilane._core
 
 bench: build ## our CPU per request beside wrk, h2load, oha and ghz
@@ -81,25 +81,21 @@ bench: build ## our CPU per request beside wrk, h2load, oha and ghz
 
 lint: $(STAMPS)/test ## formatters, clippy, rustdoc, ruff, mypy
 	cargo fmt --all --check
-	@$(TIMED) 'clippy' cargo clippy --workspace --all-targets -- -D warnings
+# The program of fuzz/ is looked at without building libFuzzer.
+	@CUSTOM_LIBFUZZER_PATH=$(CURDIR)/none $(TIMED) 'clippy' cargo clippy --workspace --all-targets \
+		--features trilane-fuzz/libfuzzer -- -D warnings
 	@RUSTDOCFLAGS='-D warnings' $(TIMED) 'rustdoc' cargo doc --workspace --no-deps --quiet
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	@$(TIMED) 'mypy' $(BIN)/mypy
 
-fuzz: ## every fuzz target for FUZZ_SECONDS (60)
-	@cargo +nightly fuzz --version >/dev/null 2>&1 || { \
-		echo "fuzzing needs a nightly compiler and cargo-fuzz. Type:" >&2; \
-		echo "  rustup toolchain install nightly && cargo install cargo-fuzz" >&2; exit 1; }
-	@set -e; for target in $$(cargo +nightly fuzz list); do \
-		echo "fuzz: $$target for $(FUZZ_SECONDS) s"; \
-		cargo +nightly fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS); \
-	done
+fuzz: ## every fuzz target for FUZZ_SECONDS (60); TARGET=h2: one of them; and INPUT=file: one input again
+	@FUZZ_SECONDS=$(FUZZ_SECONDS) fuzz/run $(TARGET) $(INPUT)
 
 docs: $(STAMPS)/module ## rustdoc, the manual and its man pages
 	cargo doc --workspace --no-deps
 	$(BIN)/python -m trilane.cli.manual build/docs
-	@echo "wrote build/docs and $(TARGET)/doc"
+	@echo "wrote build/docs and $(TARGET_DIR)/doc"
 
 pins: $(STAMPS)/bootstrap ## resolve requirements/*.in anew
 	@for name in bootstrap lab build test; do \

@@ -1,7 +1,5 @@
 //! Field sections: within the limit whatever they say, and the same after another round.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use trilane_wire::FieldList;
 use trilane_wire::qpack::{DecodeError, DecoderStream, EncoderStream, decode, encode};
 use trilane_wire::request::Indexing;
@@ -20,7 +18,8 @@ fn fields(section: &[u8]) -> Result<FieldList, DecodeError<()>> {
     Ok(fields)
 }
 
-fuzz_target!(|data: &[u8]| {
+/// Runs one input.
+pub(crate) fn target(data: &[u8]) {
     if let Ok(decoded) = fields(data) {
         let ways = [Indexing::Incremental, Indexing::Without, Indexing::Never];
         let marked = decoded
@@ -36,4 +35,4 @@ fuzz_target!(|data: &[u8]| {
     let bytewise = data.chunks(1).try_for_each(|byte| cut.receive(byte));
     assert_eq!(whole.receive(data), bytewise);
     let _ = EncoderStream::default().receive(data);
-});
+}

@@ -1,13 +1,14 @@
 //! Length-prefixed messages: whatever way the bytes are split, the reader and the collector find the
 //! same ones, and those that were found are written as they came.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use trilane_grpc::frame::{Collector, FrameError, Reader, write};
 
 const LIMIT: usize = 1 << 16;
 
-fn collect(pieces: &[&[u8]]) -> (Vec<(bool, Vec<u8>)>, Result<(), FrameError>, bool) {
+/// Messages with whether they are compressed, how reading went, and whether it ended between two.
+type Collected = (Vec<(bool, Vec<u8>)>, Result<(), FrameError>, bool);
+
+fn collect(pieces: &[&[u8]]) -> Collected {
     let mut collector = Collector::new(LIMIT);
     let mut messages = Vec::new();
     for piece in pieces {
@@ -21,7 +22,8 @@ fn collect(pieces: &[&[u8]]) -> (Vec<(bool, Vec<u8>)>, Result<(), FrameError>, b
     (messages, Ok(()), collector.is_at_boundary())
 }
 
-fuzz_target!(|data: &[u8]| {
+/// Runs one input.
+pub(crate) fn target(data: &[u8]) {
     let Some((&at, bytes)) = data.split_first() else {
         return;
     };
@@ -47,4 +49,4 @@ fuzz_target!(|data: &[u8]| {
         write(message, *compressed, &mut again);
     }
     assert!(bytes.starts_with(&again));
-});
+}

@@ -1,29 +1,24 @@
 //! A server's HTTP/1.1 bytes: the quick and the strict reader agree, whatever the splits.
-#![no_main]
 
-use std::collections::BTreeMap;
-
-use libfuzzer_sys::fuzz_target;
-use trilane_fuzz::{Checker, Stream, one_off, request};
 use trilane_wire::h1::{Connection, Limits};
-use trilane_wire::{ConnectionError, Encoding, FieldList, Upload};
+use trilane_wire::{ConnectionError, Encoding, End, FieldList, Upload};
 
-type Outcome = (BTreeMap<u64, Stream>, Option<ConnectionError>, bool);
+use crate::checker::{Checker, Streams};
+use crate::requests::Kind;
 
-fn run<const FIELDS: bool>(method: &str, limits: Limits, answer: &[u8], step: usize) -> Outcome {
-    let request = match method {
-        "GET" | "HEAD" => request(method, 0),
-        _ => one_off(Encoding::H1, method),
-    };
+type Outcome = (Streams, Option<ConnectionError>);
+
+fn run<const FIELDS: bool>(kind: Kind, limits: Limits, answer: &[u8], step: usize) -> Outcome {
     let mut connection = Connection::new(limits);
     let mut checker = Checker::<FIELDS>::default();
     let mut out = Vec::new();
     let mut lost = None;
     // The same again meets what the connection remembers of the first.
     for slot in 0..3 {
-        let Ok(stream) = connection.send(&request, slot, &mut out) else {
+        let Ok(stream) = connection.send(kind.request(Encoding::H1), slot, &mut out) else {
             break;
         };
+        checker.sent(stream);
         // Every second time to its end.
         if connection.write(stream, b"content", &mut out) > 0 && slot % 2 == 0 {
             let finished = connection.finish(stream, &FieldList::new(), &mut out);
@@ -31,7 +26,7 @@ fn run<const FIELDS: bool>(method: &str, limits: Limits, answer: &[u8], step: us
         }
         assert_eq!(
             connection.upload(stream) == Upload::Open,
-            method == "PUT" && slot % 2 == 1
+            kind == Kind::Streamed && slot % 2 == 1
         );
         let result = answer
             .chunks(step)
@@ -42,22 +37,24 @@ fn run<const FIELDS: bool>(method: &str, limits: Limits, answer: &[u8], step: us
         }
     }
     if lost.is_none() {
-        connection.eof(&mut checker);
+        connection.eof(End::Clean, &mut checker);
     }
     assert_eq!(connection.outstanding(), 0);
     assert!(connection.is_closing());
-    (checker.into_streams(), lost, connection.is_closing())
+    checker.over();
+    (checker.into_streams(), lost)
 }
 
-fuzz_target!(|data: &[u8]| {
+/// Runs one input.
+pub(crate) fn target(data: &[u8]) {
     let [flags, step, answer @ ..] = data else {
         return;
     };
-    let method = match (flags & 1, flags & 4) {
-        (0, 0) => "GET",
-        (1, 0) => "HEAD",
-        (0, _) => "PUT",
-        _ => "CONNECT",
+    let kind = match (flags & 1, flags & 4) {
+        (0, 0) => Kind::Get,
+        (1, 0) => Kind::Head,
+        (0, _) => Kind::Streamed,
+        _ => Kind::Connect,
     };
     let limits = if flags & 2 == 0 {
         Limits::default()
@@ -69,8 +66,8 @@ fuzz_target!(|data: &[u8]| {
         }
     };
     let step = usize::from(*step).max(1);
-    let strict = run::<true>(method, limits, answer, usize::MAX);
-    assert_eq!(run::<false>(method, limits, answer, usize::MAX), strict);
-    assert_eq!(run::<true>(method, limits, answer, step), strict);
-    assert_eq!(run::<false>(method, limits, answer, step), strict);
-});
+    let strict = run::<true>(kind, limits, answer, usize::MAX);
+    assert_eq!(run::<false>(kind, limits, answer, usize::MAX), strict);
+    assert_eq!(run::<true>(kind, limits, answer, step), strict);
+    assert_eq!(run::<false>(kind, limits, answer, step), strict);
+}

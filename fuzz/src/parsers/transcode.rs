@@ -1,27 +1,34 @@
 //! Path, query and content of a transcoded request: refused as the caller's fault, or a message that
 //! can be sent on.
-#![no_main]
 
 use std::path::Path;
 use std::sync::LazyLock;
 
-use libfuzzer_sys::fuzz_target;
 use prost::Message;
 use prost_reflect::{DescriptorPool, DynamicMessage, ReflectMessage};
 use trilane_transcode::{Format, Found, Router, status_content};
 
 static POOL: LazyLock<DescriptorPool> = LazyLock::new(|| {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let includes = [root.join("../crates/transcode/tests"), root.join("../proto")];
-    let mut compiler = protox::Compiler::new(includes).unwrap();
-    compiler.include_imports(true).open_file("bindings.proto").unwrap();
-    DescriptorPool::decode(compiler.encode_file_descriptor_set().as_slice()).unwrap()
+    let includes = [
+        root.join("../crates/transcode/tests"),
+        root.join("../proto"),
+    ];
+    let mut compiler = protox::Compiler::new(includes).expect("the folders are there");
+    compiler
+        .include_imports(true)
+        .open_file("bindings.proto")
+        .expect("the file is sound");
+    DescriptorPool::decode(compiler.encode_file_descriptor_set().as_slice())
+        .expect("it was just encoded")
 });
-static ROUTER: LazyLock<Router> = LazyLock::new(|| Router::new(&POOL).unwrap());
+static ROUTER: LazyLock<Router> =
+    LazyLock::new(|| Router::new(&POOL).expect("the bindings are sound"));
 
 const METHODS: [&str; 6] = ["GET", "POST", "PATCH", "PUT", "HEAD", "WEBSOCKET"];
 
-fuzz_target!(|data: &[u8]| {
+/// Runs one input.
+pub(crate) fn target(data: &[u8]) {
     let Some((&choice, data)) = data.split_first() else {
         return;
     };
@@ -33,7 +40,11 @@ fuzz_target!(|data: &[u8]| {
     let content = parts.next().unwrap_or_default();
     let _ = status_content(5, path, content, &POOL, Format::Json);
     let _ = Format::accept(query);
-    let format = if choice & 1 == 0 { Format::Json } else { Format::Protobuf };
+    let format = if choice & 1 == 0 {
+        Format::Json
+    } else {
+        Format::Protobuf
+    };
     let method = METHODS[usize::from(choice >> 1) % METHODS.len()];
     let Found::Match(found) = ROUTER.find(method, path) else {
         return;
@@ -41,7 +52,8 @@ fuzz_target!(|data: &[u8]| {
     match found.message(Some(query), format, content) {
         Ok(message) => {
             let bytes = message.encode_to_vec();
-            DynamicMessage::decode(message.descriptor(), bytes.as_slice()).unwrap();
+            DynamicMessage::decode(message.descriptor(), bytes.as_slice())
+                .expect("what was encoded");
             let mut out = Vec::new();
             if let Err(problem) = found.binding.response(&message, Format::Json, &mut out) {
                 assert_eq!((problem.code, out.len()), (13, 0));
@@ -52,4 +64,4 @@ fuzz_target!(|data: &[u8]| {
             assert!(problem.message.len() < 4000, "{problem}");
         }
     }
-});
+}
