@@ -119,13 +119,20 @@ impl Stream {
         let Some(asking) = &mut self.asking else {
             return Ok(Progress::Same);
         };
-        match asking.receive(bytes, out) {
-            Ok(false) => Ok(Progress::Same),
-            Ok(true) => {
-                self.asking = None;
-                self.greet(now)
-            }
-            Err((status, reason)) => Err(Over::Tunnel(status, reason)),
+        let taken = match asking.receive(bytes, out) {
+            Ok(Some(taken)) => taken,
+            Ok(None) => return Ok(Progress::Same),
+            Err((status, reason)) => return Err(Over::Tunnel(status, reason)),
+        };
+        self.asking = None;
+        let greeted = self.greet(now)?;
+        match &mut bytes[taken..] {
+            [] => Ok(greeted),
+            // A server of HTTP/2 without TLS may speak first.
+            behind => match self.receive(now, behind, events)? {
+                Progress::Same => Ok(greeted),
+                opened => Ok(opened),
+            },
         }
     }
 

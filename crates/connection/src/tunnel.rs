@@ -76,20 +76,24 @@ impl Asking {
         })
     }
 
-    /// Takes what the proxy sends: true once the tunnel is there, an error with the status once the
-    /// proxy has refused it. Bytes behind the head of an answer that grants it are an error too: the
-    /// client's side of a tunnel speaks first.
+    /// Takes what the proxy sends. Once the tunnel is there it says how many bytes of it were the
+    /// answer: those behind come from the origin (RFC 9110 §9.3.6). Once the proxy has refused it, an
+    /// error with the status.
     pub(crate) fn receive(
         &mut self,
         bytes: &[u8],
         out: &mut Vec<u8>,
-    ) -> Result<bool, (Option<u16>, String)> {
-        let result = self.codec.receive(bytes, &mut self.answer, out);
-        match (self.answer.status, result) {
-            (Some(200..=299), Ok(())) => Ok(true),
-            (None, Ok(())) => Ok(false),
-            (None | Some(200..=299), Err(error)) => Err((None, error.to_string())),
-            (Some(status), _) => Err((Some(status), self.answer.reason.clone())),
+    ) -> Result<Option<usize>, (Option<u16>, String)> {
+        // Byte by byte: what stands behind the answer is none of the codec's business.
+        for (taken, byte) in (1..).zip(bytes.chunks(1)) {
+            let result = self.codec.receive(byte, &mut self.answer, out);
+            match (self.answer.status, result) {
+                (Some(200..=299), _) => return Ok(Some(taken)),
+                (Some(status), _) => return Err((Some(status), self.answer.reason.clone())),
+                (None, Err(error)) => return Err((None, error.to_string())),
+                (None, Ok(())) => (),
+            }
         }
+        Ok(None)
     }
 }

@@ -451,15 +451,33 @@ fn a_proxy_that_refuses_is_quoted() {
 }
 
 #[test]
-fn bytes_behind_the_answer_and_an_early_end_make_no_tunnel() {
-    let (mut stream, _) = asking(plain(Version::H1));
-    let answer = b"HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 200 OK\r\n\r\n";
-    let over = give(&mut stream, answer, 1000, &mut Record::default());
-    assert!(matches!(over, Err(Over::Tunnel(None, _))), "{over:?}");
-
+fn an_early_end_makes_no_tunnel() {
     let (mut stream, _) = asking(plain(Version::H1));
     let over = stream.eof(false, &mut Record::default());
     assert_eq!(over, Over::Early(Phase::Tunnelling));
+}
+
+#[test]
+fn what_stands_behind_the_proxys_answer_is_the_origins_wherever_it_is_cut() {
+    let answer = b"HTTP/1.1 200 OK\r\n\r\n";
+    for size in [1, answer.len(), 1000] {
+        // A server of HTTP/2 need not wait for its client: RFC 9113 §3.4.
+        let (mut stream, _) = asking(plain(Version::H2));
+        let settings = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+        let bytes = [&answer[..], &settings].concat();
+        let opened = give(&mut stream, &bytes, size, &mut Record::default());
+        assert_eq!(opened, Ok(Progress::Opened));
+        assert!(stream.is_ready(), "in pieces of {size}");
+
+        let (mut stream, _) = asking(plain(Version::H1));
+        let bytes = [&answer[..], HELLO].concat();
+        let over = give(&mut stream, &bytes, size, &mut Record::default());
+        assert!(matches!(over, Err(Over::Protocol(_))), "{over:?}");
+
+        let (mut stream, _) = asking(sealed(&[Version::H1]));
+        let over = give(&mut stream, &bytes, size, &mut Record::default());
+        assert!(matches!(over, Err(Over::Tls(_))), "{over:?}");
+    }
 }
 
 /// A large answer over TLS, the server's bytes cut into pieces of `size`.
