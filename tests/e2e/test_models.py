@@ -138,6 +138,17 @@ def test_urls_take_turns(peers: Peers) -> None:
     assert report["bytes"]["body_received"] == 100 * 10 + 100 * 1000
 
 
+@pytest.mark.parametrize("listener", ["h1", "h2c", "h2", "h3"])
+def test_many_urls_take_turns(peers: Peers, listener: str) -> None:
+    """More than a connection keeps encoded, each for itself: what is kept is the right one's."""
+    peer = peers["embedded"]
+    urls = [peer.url(listener, f"/bytes/{number}") for number in range(100)]
+    arguments = ["-n", "400", "-c", "2", *streams(listener), "--check-body", "-k"]
+    report = load(flag(listener), *arguments, *urls).good
+    assert report["requests"]["ok"] == 400
+    assert report["bytes"]["body_received"] == 4 * sum(range(100))
+
+
 @pytest.mark.parametrize("name", ["cubic", "reno", "bbr"])
 def test_the_congestion_controller_over_http3_is_the_one_asked_for(peers: Peers, name: str) -> None:
     peer = peers["embedded"]

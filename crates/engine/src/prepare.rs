@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
+use trilane_wire::request::REPEATED;
 use trilane_wire::{Request, RequestParts};
 use url::Url;
 
@@ -58,13 +59,13 @@ pub(crate) fn requests(
             path: &url[url::Position::BeforePath..url::Position::AfterQuery],
             fields: &fields,
             body: Arc::clone(&body),
-            // Beyond this the paths would push each other out of a 4096-byte table.
-            repeated: urls.len() <= 16,
+            repeated: urls.len() <= REPEATED,
         })
     });
-    let prepared = prepared
+    let mut prepared = prepared
         .collect::<Result<Vec<_>, _>>()
         .map_err(|error| PlanError::Usage(error.to_string()))?;
+    Request::share_fields(&mut prepared);
     Ok((method.to_owned(), prepared))
 }
 
@@ -101,7 +102,7 @@ pub(crate) fn calls(
             path: &path,
             fields: &fields,
             body: Arc::clone(&body),
-            repeated: urls.len() <= 16,
+            repeated: urls.len() <= REPEATED,
         };
         let request = if call.is_streamed() {
             Request::streamed(&parts)
@@ -110,7 +111,9 @@ pub(crate) fn calls(
         };
         request.map_err(|error| PlanError::Usage(error.to_string()))
     });
-    prepared.collect()
+    let mut prepared = prepared.collect::<Result<Vec<_>, _>>()?;
+    Request::share_fields(&mut prepared);
+    Ok(prepared)
 }
 
 /// Refuses fields that a call has by itself, and binary metadata that is not base64.
@@ -134,4 +137,29 @@ fn check_metadata(text: &str) -> Result<(), PlanError> {
         ));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn prepared(count: usize) -> Vec<Request> {
+        let urls: Vec<_> = (0..count)
+            .map(|number| Url::parse(&format!("http://a.example/{number}")).unwrap())
+            .collect();
+        requests(&Options::default(), &urls).unwrap().1
+    }
+
+    #[test]
+    fn what_many_requests_share_is_encoded_once() {
+        let many = prepared(1000);
+        let first = many[0].template();
+        assert!(many.iter().all(|request| request.template() == first));
+    }
+
+    #[test]
+    fn a_few_requests_are_kept_each_with_its_path() {
+        let few = prepared(REPEATED);
+        assert!(few.iter().all(|request| request.template() == request.id()));
+    }
 }

@@ -11,6 +11,7 @@ use quinn_proto::{
     StreamEvent, StreamId, VarInt,
 };
 use trilane_wire::h3::Streams;
+use trilane_wire::request::REPEATED;
 
 use super::crypto::HandshakeData;
 use super::{Config, Error, PeerParameters, Stats};
@@ -425,14 +426,11 @@ impl Streams for Connection {
 struct Repeated(Vec<(u64, Bytes)>);
 
 impl Repeated {
-    /// A load engine repeats a few requests; more than that take each other's place.
-    const KEPT: usize = 16;
-
     fn shared(&mut self, key: u64, bytes: &[u8]) -> Bytes {
         if self.0.is_empty() {
-            self.0.resize(Self::KEPT, (u64::MAX, Bytes::new()));
+            self.0.resize(REPEATED, (u64::MAX, Bytes::new()));
         }
-        let place = &mut self.0[key as usize % Self::KEPT];
+        let place = &mut self.0[key as usize % REPEATED];
         if place.0 != key {
             *place = (key, Bytes::copy_from_slice(bytes));
         }

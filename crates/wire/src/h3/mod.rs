@@ -22,7 +22,8 @@ use control::ControlStream;
 use exchange::Exchange;
 use peer::{Control, PeerStreams};
 use section::{Fault, Sections};
-use sending::{Openings, Sending};
+pub(crate) use sending::Opening;
+use sending::Sending;
 use table::Table;
 
 /// The streams of a QUIC connection, as HTTP/3 needs them. `transport::quic` implements it.
@@ -86,7 +87,6 @@ pub struct Connection {
     peer_streams: PeerStreams,
     control: ControlStream,
     exchanges: Table,
-    openings: Openings,
     sections: Sections,
     outstanding: usize,
     closing: bool,
@@ -104,7 +104,6 @@ impl Connection {
             peer_streams: PeerStreams::default(),
             control: ControlStream::new(config.field_section),
             exchanges: Table::default(),
-            openings: Openings::new(),
             sections: Sections::new(config.field_section),
             outstanding: 0,
             closing: false,
@@ -134,15 +133,16 @@ impl Connection {
         if let Some(limit) = self.peer.max_field_section_size.filter(|&max| size > max) {
             return Err(Refused::TooLarge { size, limit });
         }
-        let opening = self.openings.of(request);
+        let opening = request.h3_opening();
         let Some(number) = quic.open_bi() else {
             return Err(Refused::Full);
         };
 
         let exchange = self.exchanges.insert(number, slot, request.is_head());
-        let written = match request.id() {
-            0 => quic.write(number, &opening.bytes),
-            id => quic.write_repeated(number, id, &opening.bytes),
+        let written = if request.is_repeated() {
+            quic.write_repeated(number, request.id(), &opening.bytes)
+        } else {
+            quic.write(number, &opening.bytes)
         };
         if written == opening.bytes.len() && !opening.body_follows {
             quic.finish(number);

@@ -1,5 +1,6 @@
 //! Our direction of a request stream: what is written at once, and what waits for flow control.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::{Streams, frame};
@@ -10,71 +11,45 @@ use crate::{Request, Unfinished};
 /// write; more is not copied.
 const INLINE: usize = 1024;
 
-/// How many requests are kept encoded: a load engine repeats a few.
-const KEPT: usize = 16;
-
-/// No request has this id.
-const NONE: u64 = u64::MAX;
-
 /// The start of a request stream: the HEADERS frame, and either the whole DATA frame or the header
-/// of one whose payload follows from the request's own buffer.
-#[derive(Debug)]
-pub(super) struct Opening {
-    /// [`Request::id`], [`NONE`] where nothing is kept.
-    request: u64,
-    pub(super) bytes: Vec<u8>,
+/// of one whose payload follows from the request's own buffer. No table stands behind it, so it is the
+/// same on every connection.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Opening {
+    pub(super) bytes: Box<[u8]>,
+    section: Range<usize>,
     /// Whether content follows that is not in `bytes`: the payload of the DATA frame, or all that
     /// the caller writes.
     pub(super) body_follows: bool,
 }
 
-/// The openings of the requests that were sent last, by request id.
-#[derive(Debug)]
-pub(super) struct Openings(Box<[Opening]>);
-
-impl Openings {
-    pub(super) fn new() -> Self {
-        Self((0..KEPT).map(|_| Opening::new()).collect())
-    }
-
-    pub(super) fn of(&mut self, request: &Request) -> &Opening {
-        let opening = &mut self.0[request.id() as usize % KEPT];
-        if opening.request != request.id() {
-            opening.fill(request);
-        }
-        opening
-    }
-}
-
 impl Opening {
-    fn new() -> Self {
+    /// Of a request with the encoded field section `section` and, where it is not streamed, `body`.
+    pub(crate) fn new(section: &[u8], body: &[u8], is_streamed: bool) -> Self {
+        let body_follows = body.len() > INLINE || is_streamed;
+        let mut bytes = Vec::with_capacity(section.len() + 16 + body.len().min(INLINE));
+        frame::put_varint(frame::HEADERS, &mut bytes);
+        frame::put_varint(section.len() as u64, &mut bytes);
+        let start = bytes.len();
+        bytes.extend_from_slice(section);
+        let section = start..bytes.len();
+        if !body.is_empty() {
+            frame::put_varint(frame::DATA, &mut bytes);
+            frame::put_varint(body.len() as u64, &mut bytes);
+        }
+        if !body_follows {
+            bytes.extend_from_slice(body);
+        }
         Self {
-            request: NONE,
-            bytes: Vec::new(),
-            body_follows: false,
+            bytes: bytes.into(),
+            section,
+            body_follows,
         }
     }
 
-    fn fill(&mut self, request: &Request) {
-        let section = request.qpack_section();
-        self.request = if request.id() == 0 {
-            NONE
-        } else {
-            request.id()
-        };
-        self.bytes.clear();
-        frame::put_varint(frame::HEADERS, &mut self.bytes);
-        frame::put_varint(section.len() as u64, &mut self.bytes);
-        self.bytes.extend_from_slice(section);
-        let body = request.body();
-        self.body_follows = body.len() > INLINE || request.streamed_content().is_some();
-        if !body.is_empty() {
-            frame::put_varint(frame::DATA, &mut self.bytes);
-            frame::put_varint(body.len() as u64, &mut self.bytes);
-        }
-        if !self.body_follows {
-            self.bytes.extend_from_slice(body);
-        }
+    /// The encoded field section.
+    pub(crate) fn section(&self) -> &[u8] {
+        &self.bytes[self.section.clone()]
     }
 }
 

@@ -83,13 +83,9 @@ impl Encoder {
         let (prefix, pattern) = match indexing {
             _ if insert => (6, 0x40),
             Indexing::Never => (4, 0x10),
-            Indexing::Incremental | Indexing::Without => (4, 0x00),
+            Indexing::Incremental | Indexing::Without => WITHOUT_INDEXING,
         };
-        integer::encode(named.unwrap_or(0), prefix, pattern, out);
-        if named.is_none() {
-            string(name, out);
-        }
-        string(value, out);
+        literal(named, name, value, prefix, pattern, out);
         if insert {
             self.table.insert(name, value, Kind::Plain);
         }
@@ -112,6 +108,37 @@ impl Encoder {
         }
         (None, named)
     }
+}
+
+/// Bits of the index and pattern of a literal without indexing (RFC 7541 §6.2.2).
+const WITHOUT_INDEXING: (u32, u8) = (4, 0x00);
+
+/// Appends a field that neither enters the dynamic table nor is looked for in it: its bytes are right
+/// in any block of any connection.
+pub(crate) fn encode_without_table(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
+    let named = match static_table::find(name, value) {
+        Found::Both(index) => return integer::encode(index, 7, 0x80, out),
+        Found::Name(index) => Some(index),
+        Found::Nothing => None,
+    };
+    let (prefix, pattern) = WITHOUT_INDEXING;
+    literal(named, name, value, prefix, pattern, out);
+}
+
+/// Appends a literal (RFC 7541 §6.2), whose name stands in a table at `named`.
+fn literal(
+    named: Option<usize>,
+    name: &[u8],
+    value: &[u8],
+    prefix: u32,
+    pattern: u8,
+    out: &mut Vec<u8>,
+) {
+    integer::encode(named.unwrap_or(0), prefix, pattern, out);
+    if named.is_none() {
+        string(name, out);
+    }
+    string(value, out);
 }
 
 /// Appends a string literal (RFC 7541 §5.2), compressed where that is shorter.

@@ -13,6 +13,7 @@ mod table;
 
 pub use decoder::{Decoder, Error};
 pub use encoder::Encoder;
+pub(crate) use encoder::encode_without_table;
 pub use kind::Kind;
 
 /// SETTINGS_HEADER_TABLE_SIZE before anybody has announced another (RFC 9113 §6.5.2), in bytes.

@@ -7,10 +7,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::field::{self, FieldList};
-use crate::qpack;
+use crate::h3::Opening;
+use crate::{hpack, qpack};
 
 pub use one_off::{Content, Encoding, OneOff};
 pub(crate) use one_off::{Framing, Streamed};
+
+/// So many requests may be `repeated` on a connection: as many it keeps encoded, and their paths find
+/// room in an HPACK table of 4096 bytes.
+pub const REPEATED: usize = 16;
+
+/// Where `:path` stands among the fields: the last of the pseudo-fields.
+pub(crate) const PATH: usize = 3;
 
 /// What a request is made of.
 #[derive(Clone, Debug)]
@@ -28,8 +36,8 @@ pub struct RequestParts<'a> {
     pub fields: &'a [(String, String)],
     /// The content, possibly empty.
     pub body: Arc<[u8]>,
-    /// Whether `:path` may enter the HPACK dynamic table: right for a path that is sent again and
-    /// again, wasteful for one of many.
+    /// Whether `:path` may enter the HPACK dynamic table: right for one of up to [`REPEATED`] that
+    /// are sent again and again, wasteful for one of many.
     pub repeated: bool,
 }
 
@@ -87,10 +95,13 @@ impl MethodKind {
 #[derive(Clone, Debug)]
 pub struct Request {
     id: u64,
+    template: u64,
+    repeated: bool,
     h1: Box<[u8]>,
     fields: FieldList,
     indexing: Box<[Indexing]>,
-    qpack: Box<[u8]>,
+    hpack_path: Box<[u8]>,
+    h3: Opening,
     decoded_bytes: usize,
     body: Arc<[u8]>,
     streamed: Option<Streamed>,
@@ -185,13 +196,21 @@ impl Request {
             fields.iter().zip(&indexing).map(|((n, v), i)| (n, v, *i)),
             &mut section,
         );
+        let mut hpack_path = Vec::new();
+        if !parts.repeated {
+            hpack::encode_without_table(b":path", parts.path.as_bytes(), &mut hpack_path);
+        }
+        let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
         Ok(Self {
-            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+            id,
+            template: id,
+            repeated: parts.repeated,
             h1: h1.into_bytes().into(),
             decoded_bytes: fields.iter().map(|(n, v)| n.len() + v.len() + 4).sum(),
             fields,
             indexing: indexing.into(),
-            qpack: section.into(),
+            hpack_path: hpack_path.into(),
+            h3: Opening::new(&section, &parts.body, streamed.is_some()),
             body: Arc::clone(&parts.body),
             streamed,
             has_content: streamed.is_some() || !parts.body.is_empty(),
@@ -203,10 +222,54 @@ impl Request {
         })
     }
 
-    /// A number that no other request of this process has: the key of encoder caches. 0 for
+    /// Finds out which requests differ from the first in nothing but a `:path` that is not `repeated`:
+    /// a connection of HTTP/2 encodes what they share once, not for each of them.
+    pub fn share_fields(requests: &mut [Self]) {
+        let Some((first, others)) = requests.split_first_mut() else {
+            return;
+        };
+        for other in others {
+            let has_paths = !first.hpack_path.is_empty() && !other.hpack_path.is_empty();
+            if has_paths && first.fields_but_path().eq(other.fields_but_path()) {
+                other.template = first.template;
+            }
+        }
+    }
+
+    fn fields_but_path(&self) -> impl Iterator<Item = (&[u8], &[u8], Indexing)> {
+        let fields = self.fields().enumerate();
+        fields.filter_map(|(at, field)| (at != PATH).then_some(field))
+    }
+
+    /// A number that no other request of this process has: the key of caches. 0 for
     /// [`Self::one_off`], of which they keep nothing.
     pub fn id(&self) -> u64 {
         self.id
+    }
+
+    /// What requests have in common that a connection of HTTP/2 encodes together: the [`Self::id`] of
+    /// the first of them; see [`Self::share_fields`].
+    #[inline]
+    pub fn template(&self) -> u64 {
+        self.template
+    }
+
+    /// `:path` as it may stand in any block of HTTP/2; empty where it is to enter the table.
+    #[inline]
+    pub(crate) fn hpack_path(&self) -> &[u8] {
+        &self.hpack_path
+    }
+
+    /// Whether it is one of a few that are sent again and again.
+    #[inline]
+    pub(crate) fn is_repeated(&self) -> bool {
+        self.repeated
+    }
+
+    /// What its stream begins with in HTTP/3.
+    #[inline]
+    pub(crate) fn h3_opening(&self) -> &Opening {
+        &self.h3
     }
 
     /// The HTTP/1.1 head, with the empty line.
@@ -224,7 +287,7 @@ impl Request {
 
     /// The encoded field section for HTTP/3 (static table only), with its prefix.
     pub fn qpack_section(&self) -> &[u8] {
-        &self.qpack
+        self.h3.section()
     }
 
     /// Bytes of the field section uncompressed: name + value + 4 for each field.

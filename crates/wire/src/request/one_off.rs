@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::{Indexing, MethodKind, Request, RequestError};
 use crate::field::{self, FieldList};
+use crate::h3::Opening;
 use crate::qpack;
 
 /// What [`Request::one_off`] encodes for.
@@ -101,10 +102,13 @@ impl Request {
 
         let mut request = Self {
             id: 0,
+            template: 0,
+            repeated: false,
             h1: Box::default(),
             fields: FieldList::new(),
             indexing: Box::default(),
-            qpack: Box::default(),
+            hpack_path: Box::default(),
+            h3: Opening::default(),
             decoded_bytes: 0,
             has_content: message.streamed.is_some() || !message.body.is_empty(),
             body: Arc::clone(&message.body),
@@ -123,7 +127,7 @@ impl Request {
             let mut section = Vec::new();
             let marked = fields.iter().zip(&indexing);
             qpack::encode(marked.map(|((n, v), i)| (n, v, *i)), &mut section);
-            request.qpack = section.into();
+            request.h3 = Opening::new(&section, &message.body, message.streamed.is_some());
         }
         request.fields = fields;
         request.indexing = indexing.into();

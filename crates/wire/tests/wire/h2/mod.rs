@@ -1,6 +1,6 @@
 //! The HTTP/2 client against scripted peers, one test for each rule, and against the `h2` crate.
 
-mod common;
+pub(crate) mod common;
 mod data;
 mod floods;
 mod headers;

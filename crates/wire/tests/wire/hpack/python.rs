@@ -3,12 +3,15 @@
 use std::env;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 use trilane_wire::hpack::{Decoder, Encoder};
 use trilane_wire::request::Indexing;
+use trilane_wire::{Request, RequestParts};
 
 use super::generate::{Field, Random};
+use crate::h2::common::{Client, HEADERS, settings};
 
 /// The interpreter, running the peer.
 struct Peer {
@@ -135,6 +138,68 @@ fn we_decode_what_python_encodes() {
             let result =
                 decoder.decode(&block, |name, value, _| seen.push((hex(name), hex(value))));
             assert_eq!((result, seen), (Ok(()), pairs(&section)), "seed {seed}");
+        }
+    }
+}
+
+/// Requests for so many paths, with fields of `random` lengths.
+fn requests(count: usize, repeated: bool, random: &mut Random) -> Vec<Request> {
+    let mut value = |longest| "v".repeat(random.below(longest));
+    let fields = [
+        ("user-agent".to_owned(), "trilane".to_owned()),
+        ("cookie".to_owned(), value(200)),
+        ("x-short".to_owned(), value(30)),
+        ("x-long".to_owned(), value(1500)),
+    ];
+    let request = |number| {
+        Request::new(&RequestParts {
+            method: "GET",
+            scheme: "http",
+            authority: "a.example",
+            // Those of the static table among them.
+            path: &match number {
+                0 => "/".to_owned(),
+                1 => "/index.html".to_owned(),
+                _ => format!("/books/{number}?q=\"{repeated}\""),
+            },
+            fields: &fields,
+            body: Arc::default(),
+            repeated,
+        })
+        .unwrap()
+    };
+    let mut requests: Vec<_> = (0..count).map(request).collect();
+    Request::share_fields(&mut requests);
+    requests
+}
+
+/// Blocks that are put together of what was encoded before, while entries come and go in the table and
+/// its size changes.
+#[test]
+fn python_decodes_requests_that_share_their_fields() {
+    let Some(mut peer) = Peer::start() else {
+        return;
+    };
+    for seed in 0..20 {
+        let mut random = Random::new(seed);
+        let mut all = requests(300, false, &mut random);
+        all.extend(requests(40, false, &mut random));
+        all.extend(requests(10, true, &mut random));
+        let mut client = Client::new();
+        peer.ask(&json!({"new": true}));
+        for _ in 0..200 {
+            for _ in 0..random.below(20).saturating_sub(17) {
+                let size = random.table_size();
+                client.receive(&settings(&[(1, size)]));
+                peer.ask(&json!({"decoder_size": size}));
+            }
+            let request = &all[random.below(all.len())];
+            client.send(request);
+            let mut frames = client.written().into_iter();
+            let head = frames.find(|frame| frame.kind == HEADERS).unwrap();
+            let answer = peer.ask(&json!({"decode": hex(&head.payload)}));
+            let expected: Vec<_> = request.fields().map(|(n, v, _)| (hex(n), hex(v))).collect();
+            assert_eq!(answer, json!({"fields": expected}), "seed {seed}");
         }
     }
 }
