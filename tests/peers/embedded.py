@@ -20,16 +20,22 @@ def start(
     cpus: Iterable[int] | None = None,
     threads: int = 1,
     keepalive_requests: int | None = None,
+    streams: int | None = None,
+    ports: tuple[int, int] = (0, 0),
 ) -> Peer:
     """Start it with a state folder of its own, where it makes its own authority.
 
-    `program` is the native program, or the words that stand for it.
+    `program` is the native program, or the words that stand for it; `streams` is how many it allows
+    at one time on a connection of HTTP/2 or HTTP/3, `ports` those without and with TLS, 0 for any.
     """
     argv = [program] if isinstance(program, str) else list(program)
-    argv += ["serve", "--port", "0", "--tls-port", "0", "-t", str(threads)]
+    plain, tls = map(str, ports)
+    argv += ["serve", "--port", plain, "--tls-port", tls, "-t", str(threads)]
     argv += ["--state", str(folder / "state"), "--format", "json"]
     if keepalive_requests is not None:
         argv += ["--keepalive-requests", str(keepalive_requests)]
+    if streams is not None:
+        argv += ["--h2-streams", str(streams)]
     log = folder / "embedded.log"
     process = Process(argv, folder, ready=lambda: bool(_ready(log)), name="embedded", cpus=cpus)
     ready = _ready(log)

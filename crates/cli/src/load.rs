@@ -347,14 +347,24 @@ fn print(arguments: &LoadArgs, outcome: &Outcome) -> Result<(), String> {
     if !text.ends_with('\n') {
         text.push('\n');
     }
-    match &arguments.output {
-        Some(file) => write_atomically(file, text.as_bytes())
-            .map_err(|error| format!("-o: cannot write {}: {error}", file.display())),
-        None => match io::stdout().lock().write_all(text.as_bytes()) {
-            // The reader had enough, as `head` has.
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-            result => result.map_err(|error| format!("cannot write the result: {error}")),
-        },
+    let Some(file) = &arguments.output else {
+        return write_to_stdout(&text);
+    };
+    write_atomically(file, text.as_bytes()).map_err(|error| {
+        // The run may have taken hours: what it found is not thrown away.
+        let instead = match write_to_stdout(&text) {
+            Ok(()) => "the result is on stdout instead".to_owned(),
+            Err(error) => error,
+        };
+        format!("-o: cannot write {}: {error}: {instead}", file.display())
+    })
+}
+
+fn write_to_stdout(text: &str) -> Result<(), String> {
+    match io::stdout().lock().write_all(text.as_bytes()) {
+        // The reader had enough, as `head` has.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        result => result.map_err(|error| format!("cannot write the result: {error}")),
     }
 }
 

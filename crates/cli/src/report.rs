@@ -52,10 +52,15 @@ fn shape(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     let plan = &outcome.plan;
     let load = match plan.rate_per_s {
         Some(rate) => format!("open model, {rate} requests/s on time"),
-        None => format!(
-            "closed model, {} in flight",
-            plan.connections * plan.streams
-        ),
+        None => {
+            let asked = plan.connections * plan.streams;
+            match outcome.connections.in_flight_at_most {
+                most if most < asked as u64 => {
+                    format!("closed model, at most {most} of {asked} in flight")
+                }
+                _ => format!("closed model, {asked} in flight"),
+            }
+        }
     };
     let end = match (plan.requests, plan.duration_s) {
         (Some(requests), _) => format!("{requests} requests"),

@@ -15,6 +15,8 @@ use serde_json::json;
 use trilane_serve::{Config, SERVER_NAME, Server, Signals, Stop, StopWhen};
 use trilane_units as units;
 
+use crate::tell;
+
 /// Time for requests in flight after the signal to stop.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -96,7 +98,7 @@ pub(crate) fn run(args: ServeArgs) -> u8 {
     match serve(args) {
         Ok(()) => 0,
         Err(error) => {
-            eprintln!("trilane serve: {error}");
+            tell(format_args!("trilane serve: {error}"));
             1
         }
     }
@@ -120,7 +122,7 @@ fn serve(args: ServeArgs) -> Result<(), Box<dyn std::error::Error>> {
     let warnings = warnings(&config);
     let server = Server::start(config)?;
     for warning in warnings {
-        eprintln!("trilane serve: warning: {warning}");
+        tell(format_args!("trilane serve: warning: {warning}"));
     }
     let addresses = server.addresses();
     let http = addresses.http_url();
@@ -133,11 +135,11 @@ fn serve(args: ServeArgs) -> Result<(), Box<dyn std::error::Error>> {
             true => "made a new local certificate authority; it replaces the one you may trust",
             false => "made a local certificate authority",
         };
-        eprintln!(
+        tell(format_args!(
             "{made}: {path}\n\
              to trust it:  curl --cacert {path} {https}/hello",
             path = authority.display(),
-        );
+        ));
     }
     match args.format {
         Format::Text => print_line(&format!("ready: {http} (h1, h2c)  {https} (h1, h2, h3)"))?,
@@ -161,7 +163,10 @@ fn serve(args: ServeArgs) -> Result<(), Box<dyn std::error::Error>> {
         stdin_closed: args.exit_with_parent,
     })?;
     if args.format == Format::Text && stop == Stop::Signal {
-        eprintln!("stopping; requests in flight have {} s", GRACE.as_secs());
+        tell(format_args!(
+            "stopping; requests in flight have {} s",
+            GRACE.as_secs()
+        ));
     }
     let cost = server.stop(GRACE);
     if args.format == Format::Json {

@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::{Map, Value, json};
 
+use crate::concurrency::Concurrency;
 use crate::connections::{Connections, ConnectionsOut};
 use crate::context::Learned;
 use crate::cost::{self, ThreadUse};
@@ -58,6 +59,7 @@ impl Outcome {
         let mut recorder = Recorder::new(open_model);
         let mut phases = Phases::new();
         let mut connections = Connections::default();
+        let mut concurrency = Concurrency::default();
         let mut learned = Learned::default();
         let mut first = FirstResponse::default();
         let mut used = ThreadUse::default();
@@ -75,6 +77,7 @@ impl Outcome {
             used.add(report.used);
             phases.merge(&report.phases);
             connections.merge(&report.connections);
+            concurrency.merge(report.concurrency);
             learned.merge(report.learned);
             if first.server.is_none() {
                 first = report.first;
@@ -136,7 +139,7 @@ impl Outcome {
                 ttfb: distribution(&recorder.ttfb),
                 failed: (recorder.failed.count() > 0).then(|| distribution(&recorder.failed)),
             },
-            connections: ConnectionsOut::from(&connections),
+            connections: ConnectionsOut::new(&connections, &concurrency),
             phases: PhasesOut::new(&phases, machine.dns),
             bytes: Bytes::new(&recorder, version, &learned),
             cost: Cost {
@@ -163,6 +166,7 @@ impl Outcome {
             &outcome,
             &Circumstances {
                 rate_asked,
+                concurrency,
                 unsent,
                 steal: machine.steal,
                 udp_drops: recorder.traffic.datagrams_dropped,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::concurrency::Concurrency;
 use crate::failure::Kind;
 
 const KINDS: usize = Kind::ALL.len();
@@ -20,6 +21,7 @@ pub(crate) struct Connections {
     open: u64,
     open_at_most: u64,
     open_at_start: u64,
+    exhausted: u64,
 }
 
 impl Connections {
@@ -49,6 +51,11 @@ impl Connections {
         }
     }
 
+    /// The attempt that has just failed did so for want of a descriptor or port.
+    pub(crate) fn exhaust(&mut self) {
+        self.exhausted += 1;
+    }
+
     /// The measured part begins.
     pub(crate) fn begin_measuring(&mut self) {
         self.open_at_start = self.open;
@@ -64,6 +71,7 @@ impl Connections {
             (&mut self.open, other.open),
             (&mut self.open_at_most, other.open_at_most),
             (&mut self.open_at_start, other.open_at_start),
+            (&mut self.exhausted, other.exhausted),
         ];
         for (mine, theirs) in pairs {
             *mine += theirs;
@@ -86,6 +94,8 @@ pub struct ConnectionsOut {
     pub failed: BTreeMap<&'static str, u64>,
     /// Established ones that ended before the run did, by what ended them.
     pub lost: BTreeMap<&'static str, u64>,
+    /// Of `failed`, those for which this machine had no file descriptor or local port left.
+    pub exhausted: u64,
     /// Open when the measured part began.
     pub open_at_start: u64,
     /// Open when it ended.
@@ -94,10 +104,17 @@ pub struct ConnectionsOut {
     pub open_at_most: u64,
     /// Attempts under way at one time at most: the sum over the threads.
     pub handshakes_at_most: u64,
+    /// Requests in flight at one time at most: the sum over the threads.
+    pub in_flight_at_most: u64,
+    /// The fewest streams at one time that the server allowed on a connection:
+    /// SETTINGS_MAX_CONCURRENT_STREAMS of HTTP/2 (RFC 9113 §6.5.2); over HTTP/3, whose credit is for
+    /// all streams of a connection together (RFC 9000 §4.6), initial_max_streams_bidi or, where it
+    /// was more, the most that were open. None where no server set a limit.
+    pub streams_allowed: Option<u64>,
 }
 
-impl From<&Connections> for ConnectionsOut {
-    fn from(counts: &Connections) -> Self {
+impl ConnectionsOut {
+    pub(crate) fn new(counts: &Connections, concurrency: &Concurrency) -> Self {
         let by_kind = |counts: &[u64; KINDS]| {
             let named = Kind::ALL.iter().map(|kind| kind.name()).zip(*counts);
             named.filter(|&(_, count)| count > 0).collect()
@@ -107,10 +124,13 @@ impl From<&Connections> for ConnectionsOut {
             established: counts.established,
             failed: by_kind(&counts.failed),
             lost: by_kind(&counts.lost),
+            exhausted: counts.exhausted,
             open_at_start: counts.open_at_start,
             open_at_end: counts.open,
             open_at_most: counts.open_at_most,
             handshakes_at_most: counts.handshakes_at_most,
+            in_flight_at_most: concurrency.at_most,
+            streams_allowed: concurrency.allowed,
         }
     }
 }
@@ -133,7 +153,7 @@ mod tests {
         let mut all = Connections::default();
         all.merge(&counts);
         all.merge(&counts);
-        let out = ConnectionsOut::from(&all);
+        let out = ConnectionsOut::new(&all, &Concurrency::default());
         assert_eq!((out.attempted, out.established), (6, 4));
         assert_eq!(out.failed, BTreeMap::from([("refused", 2)]));
         assert_eq!(out.lost, BTreeMap::from([("goaway", 2)]));

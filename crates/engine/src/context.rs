@@ -1,11 +1,15 @@
 //! What the connections of one worker share.
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+use rustix::io::Errno;
+use trilane_socket::Unmade;
 use trilane_transport::tls;
 use trilane_wire::{Refused, StreamId, h2, h3};
 
+use crate::concurrency::InFlight;
 use crate::failure::Kind;
 use crate::plan::{Plan, Version};
 use crate::record::{Instants, Phases, Wait};
@@ -51,6 +55,23 @@ pub(crate) fn misfit(peer: &dyn fmt::Display, refused: Refused, setting: &str) -
     Gone::Failed(Kind::Limit, message)
 }
 
+/// The end of a connection whose socket could not be made, from `source` where that was asked for.
+pub(crate) fn unmade(unmade: Unmade, source: Option<SocketAddr>) -> Gone {
+    let Unmade { what, error } = unmade;
+    let way_out = match Errno::from_io_error(&error) {
+        Some(Errno::MFILE | Errno::NFILE) => "raise it with 'ulimit -n' or lower -c",
+        Some(Errno::ADDRINUSE) => {
+            "no local port is free: lower -c or give more addresses by --bind"
+        }
+        // With a source it is one that this machine does not have.
+        Some(Errno::ADDRNOTAVAIL) if source.is_none() => {
+            "no local port is free: lower -c, give more addresses by --bind or widen net.ipv4.ip_local_port_range"
+        }
+        _ => return Gone::Failed(Kind::Connect, format!("{what}: {error}")),
+    };
+    Gone::Exhausted(format!("{what}: {error}: {way_out}"))
+}
+
 impl Learned {
     pub(crate) fn merge(&mut self, other: Learned) {
         for (sum, count) in self.versions.iter_mut().zip(other.versions) {
@@ -72,6 +93,8 @@ impl Learned {
 pub(crate) enum Gone {
     /// It never became ready.
     Failed(Kind, String),
+    /// This machine, or what it allows the process, had no file descriptor or local port left for it.
+    Exhausted(String),
     /// It was ready and has ended, for this reason; its requests have been accounted for.
     Closed(Kind),
 }
@@ -86,6 +109,7 @@ pub(crate) struct Context<'p> {
     pub(crate) schedule: Schedule,
     pub(crate) phases: Phases,
     pub(crate) learned: Learned,
+    pub(crate) in_flight: InFlight,
     /// Since when some connection has had room for a request; open model. None: none has, or the
     /// room came in this turn.
     pub(crate) room_since: Option<u64>,
@@ -111,6 +135,7 @@ impl<'p> Context<'p> {
             schedule,
             phases: Phases::new(),
             learned: Learned::default(),
+            in_flight: InFlight::default(),
             room_since: None,
             holding: false,
             stopping: false,

@@ -17,6 +17,7 @@
 mod asked;
 mod assemble;
 mod checks;
+mod concurrency;
 mod connections;
 mod context;
 mod control;

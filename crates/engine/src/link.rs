@@ -258,6 +258,7 @@ impl Link {
                     "the connection was given up with the request on it".to_owned()
                 });
         }
+        context.in_flight.count(&mut self.streams, None);
         self.has_served()
     }
 

@@ -5,6 +5,7 @@ use std::collections::BinaryHeap;
 
 use trilane_wire::{Events, Fields, Head, StreamError, StreamId, Unprocessed};
 
+use crate::concurrency::Share;
 use crate::failure::Kind;
 use crate::grpc::Calls;
 use crate::plan::Plan;
@@ -58,6 +59,7 @@ pub(crate) struct Streams {
     slots: Vec<Stream>,
     free: Vec<u32>,
     completed: u64,
+    pub(crate) share: Share,
     pub(crate) calls: Calls,
 }
 
@@ -78,6 +80,7 @@ impl Streams {
             slots: vec![empty; count],
             free: (0..count as u32).rev().collect(),
             completed: 0,
+            share: Share::default(),
             calls: Calls::new(plan.call.as_ref(), count),
         }
     }

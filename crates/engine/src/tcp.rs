@@ -9,11 +9,11 @@ use rustix::io::Errno;
 use trilane_connection::{
     self as connection, HEADROOM, Over, Phase, Progress, Stream, StreamConfig,
 };
+use trilane_socket::Moved;
 use trilane_socket::stream::{Flushed, Options};
-use trilane_socket::{Moved, Unmade};
 use trilane_wire::{ConnectionError, End, Refused, StreamId};
 
-use crate::context::{Context, Gone, misfit};
+use crate::context::{Context, Gone, misfit, unmade};
 use crate::failure::Kind;
 use crate::plan::{Plan, Version};
 use crate::refill::{Channel, refill};
@@ -54,11 +54,11 @@ impl Tcp {
             congestion_control: plan.congestion_control.as_deref(),
         };
         let opened = system.open_stream(place, peer, options);
-        opened.map_err(|Unmade { what, error }| match error.kind() {
+        opened.map_err(|failed| match failed.error.kind() {
             io::ErrorKind::ConnectionRefused | io::ErrorKind::ConnectionReset => {
-                connect_failure(peer, &error)
+                connect_failure(peer, &failed.error)
             }
-            _ => Gone::Failed(Kind::Connect, format!("{what}: {error}")),
+            _ => unmade(failed, source),
         })?;
         Ok(Self {
             place,
@@ -84,6 +84,13 @@ impl Tcp {
     #[inline]
     pub(crate) fn misfit(&self, plan: &Plan) -> Option<Refused> {
         plan.misfit(self.stream.largest_section())
+    }
+
+    /// The requests that the peer allows at one time, once it has told (RFC 9113 §6.5.2).
+    fn streams_allowed(&self) -> Option<u64> {
+        let settings = self.stream.h2()?.peer_settings();
+        let allowed = settings.max_concurrent_streams.map_or(u64::MAX, u64::from);
+        settings.received.then_some(allowed)
     }
 
     /// When the handshake will have taken too long.
@@ -285,6 +292,7 @@ impl Tcp {
                 break;
             }
         }
+        context.in_flight.count(streams, self.streams_allowed());
         match self.misfit(context.plan) {
             Some(refused) if streams.in_flight() == 0 => {
                 Err(misfit(&self.peer, refused, "SETTINGS_MAX_HEADER_LIST_SIZE"))
@@ -422,7 +430,7 @@ mod tests {
         let peer = Address::Ip(([127, 0, 0, 1], 80).into());
         let kind = |error: Errno| match connect_failure(&peer, &error.into()) {
             Gone::Failed(kind, _) => Some(kind),
-            Gone::Closed(_) => None,
+            Gone::Closed(_) | Gone::Exhausted(_) => None,
         };
         assert_eq!(kind(Errno::CONNRESET), Some(Kind::Reset));
         assert_eq!(kind(Errno::CONNREFUSED), Some(Kind::Refused));

@@ -4,11 +4,11 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use trilane_connection::{Quic, QuicConfig};
-use trilane_socket::{Moved, Unmade};
+use trilane_socket::Moved;
 use trilane_transport::quic;
 use trilane_wire::{Refused, StreamId};
 
-use crate::context::{Context, Gone, misfit};
+use crate::context::{Context, Gone, misfit, unmade};
 use crate::failure::Kind;
 use crate::plan::{Plan, Version};
 use crate::refill::{Channel, refill};
@@ -23,6 +23,8 @@ pub(crate) struct Udp {
     place: u32,
     quic: Quic,
     open: bool,
+    /// The requests that the peer allowed at one time as the connection began.
+    streams_at_first: u64,
     timer: Option<u64>,
     counted: quic::Stats,
     fields_counted: u64,
@@ -43,14 +45,13 @@ impl Udp {
             return Err(Gone::Failed(Kind::Connect, message));
         };
         let opened = system.open_datagrams(place, peer, source);
-        opened.map_err(|Unmade { what, error }| {
-            Gone::Failed(Kind::Connect, format!("{what}: {error}"))
-        })?;
+        opened.map_err(|failed| unmade(failed, source))?;
         let quic = Quic::new(config, peer, now).map_err(|error| failure(&error, peer))?;
         Ok(Self {
             place,
             quic,
             open: false,
+            streams_at_first: 0,
             timer: None,
             counted: quic::Stats::default(),
             fields_counted: 0,
@@ -70,6 +71,14 @@ impl Udp {
     /// Why the peer can never be sent any of the plan's requests.
     pub(crate) fn misfit(&self, plan: &Plan) -> Option<Refused> {
         plan.misfit(self.quic.largest_section())
+    }
+
+    /// The requests that the peer is known to allow at one time. Its credit is for all streams of the
+    /// connection together (RFC 9000 §4.6): what it gave at first could be open at once, and so could
+    /// what was.
+    fn streams_allowed(&self) -> Option<u64> {
+        let outstanding = self.quic.outstanding() as u64;
+        self.open.then(|| self.streams_at_first.max(outstanding))
     }
 
     /// When the handshake will have taken too long.
@@ -149,6 +158,7 @@ impl Udp {
                 break;
             }
         }
+        context.in_flight.count(streams, self.streams_allowed());
         self.timer = self.quic.timeout().map(|at| context.clock.at(at));
         let peer = self.quic.peer();
         if let Some(error) = self.quic.error() {
@@ -177,6 +187,8 @@ impl Udp {
 
     fn opened(&mut self, now: u64, context: &mut Context<'_>) {
         self.open = true;
+        let parameters = self.quic.quic().peer_parameters();
+        self.streams_at_first = parameters.map_or(0, |told| told.initial_max_streams_bidi);
         let since = context.clock.at(self.quic.since());
         context.phases.quic.record(now - since);
         let info = self.quic.quic().tls();

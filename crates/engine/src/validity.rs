@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 
 use serde::Serialize;
 
+use crate::concurrency::Concurrency;
 use crate::failure::Kind;
 use crate::outcome::{Distribution, Outcome, WindowOut};
 
@@ -33,6 +34,7 @@ pub struct Validity {
 /// What the verdict needs beside the outcome itself.
 pub(crate) struct Circumstances<'a> {
     pub(crate) rate_asked: Option<f64>,
+    pub(crate) concurrency: Concurrency,
     pub(crate) unsent: u64,
     pub(crate) steal: f64,
     pub(crate) udp_drops: u64,
@@ -85,6 +87,25 @@ pub(crate) fn judge(outcome: &Outcome, around: &Circumstances<'_>) -> Validity {
         findings.push((Verdict::Suspect, "the run was interrupted".to_owned()));
     }
 
+    // In the open model the streams asked for are a bound, of which a run may need less.
+    let plan = &outcome.plan;
+    let wanted = (plan.connections * plan.streams) as u64;
+    let wanted = plan
+        .requests
+        .map_or(wanted, |requests| requests.min(wanted));
+    let shortage = around.concurrency.shortage(wanted);
+    if let Some(allowed) = shortage.filter(|_| around.rate_asked.is_none()) {
+        findings.push((
+            Verdict::Suspect,
+            format!(
+                "at most {} in flight: the server allows {}, {} were asked for",
+                around.concurrency.at_most,
+                streams_per_connection(allowed),
+                plan.streams
+            ),
+        ));
+    }
+
     if let Some(asked) = around.rate_asked {
         let late = high(outcome.latency.late.as_ref());
         let queued = high(outcome.latency.queued.as_ref());
@@ -100,10 +121,15 @@ pub(crate) fn judge(outcome: &Outcome, around: &Circumstances<'_>) -> Validity {
             ));
         } else if reached < 0.99 * asked {
             let ms = queued.unwrap_or(0.0) * 1e3;
+            let cause = match shortage {
+                Some(allowed) => format!("the server allows {}", streams_per_connection(allowed)),
+                None => "more connections or streams are needed, or this is the server's limit"
+                    .to_owned(),
+            };
             findings.push((
                 Verdict::Suspect,
                 format!(
-                    "{reached:.1} requests/s of the {asked} asked were reached, as no stream was free (p99 {ms:.1} ms queued): more connections or streams are needed, or this is the server's limit"
+                    "{reached:.1} requests/s of the {asked} asked were reached, as no stream was free (p99 {ms:.1} ms queued): {cause}"
                 ),
             ));
         }
@@ -170,6 +196,15 @@ pub(crate) fn judge(outcome: &Outcome, around: &Circumstances<'_>) -> Validity {
             format!("no more than {open} of the {asked} connections asked for were open"),
         ));
     }
+    let exhausted = outcome.connections.exhausted;
+    if exhausted > 0 {
+        findings.push((
+            Verdict::Invalid,
+            format!(
+                "{exhausted} connections could not be made: this machine had no file descriptor or local port left for them"
+            ),
+        ));
+    }
     let lost = &outcome.connections.lost;
     let broken: u64 = [Kind::Protocol, Kind::Limit]
         .iter()
@@ -221,6 +256,12 @@ pub(crate) fn judge(outcome: &Outcome, around: &Circumstances<'_>) -> Validity {
 fn high(distribution: Option<&Distribution>) -> Option<f64> {
     let summary = &distribution?.summary;
     summary.p99.or(summary.max)
+}
+
+/// A limit of the server's, in words.
+fn streams_per_connection(count: u64) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} stream{plural} per connection")
 }
 
 /// The seconds in which requests ended, and none of them well.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use trilane_socket::Moved;
 
+use crate::concurrency::Concurrency;
 use crate::connections::Connections;
 use crate::context::{Clock, Context, Gone, Learned};
 use crate::control::Control;
@@ -37,6 +38,7 @@ pub(crate) struct Report {
     pub(crate) recorder: Recorder,
     pub(crate) phases: Phases,
     pub(crate) connections: Connections,
+    pub(crate) concurrency: Concurrency,
     pub(crate) learned: Learned,
     pub(crate) first: FirstResponse,
     pub(crate) used: ThreadUse,
@@ -323,7 +325,10 @@ impl<'p> Worker<'p> {
     fn gone(&mut self, index: u32, gone: Gone) -> Result<(), RunError> {
         let now = self.context.now();
         let link = &mut self.links[index as usize];
-        let (Gone::Failed(kind, _) | Gone::Closed(kind)) = &gone;
+        let kind = match &gone {
+            Gone::Failed(kind, _) | Gone::Closed(kind) => *kind,
+            Gone::Exhausted(_) => Kind::Connect,
+        };
         if link.is_open() {
             // Perhaps it came and goes within one turn.
             self.pool.opened(index, now);
@@ -335,15 +340,20 @@ impl<'p> Worker<'p> {
         }
         self.timers.disarm(index);
         self.limits.disarm(index);
-        self.pool.ended(index, *kind, served, now);
-        match gone {
-            Gone::Failed(kind, message) if self.control.has_connected() => {
-                self.context.fail_one(kind, now, &message);
-                Ok(())
+        self.pool.ended(index, kind, served, now);
+        let message = match gone {
+            Gone::Closed(_) => return Ok(()),
+            Gone::Failed(_, message) => message,
+            Gone::Exhausted(message) => {
+                self.pool.counts.exhaust();
+                message
             }
-            Gone::Failed(kind, message) => self.never_connected(index, kind, message),
-            Gone::Closed(_) => Ok(()),
+        };
+        if !self.control.has_connected() {
+            return self.never_connected(index, kind, message);
         }
+        self.context.fail_one(kind, now, &message);
+        Ok(())
     }
 
     /// No connection of the run has been ready yet: another address, patience, or the end.
@@ -513,6 +523,9 @@ impl<'p> Worker<'p> {
         );
         let unsent = self.context.schedule.overdue(now);
         self.hand_over_window(window);
+        let shares = self.links.iter().map(|link| link.streams.share);
+        let in_flight = self.context.in_flight;
+        let concurrency = Concurrency::new(in_flight, shares, self.plan.streams);
         self.say_goodbye();
         let mut recorder = self.context.tally.recorder;
         recorder.traffic.subtract(&self.traffic_before);
@@ -520,6 +533,7 @@ impl<'p> Worker<'p> {
             recorder,
             phases: self.context.phases,
             connections: self.pool.counts,
+            concurrency,
             learned: self.context.learned,
             first: self.context.tally.first,
             used,

@@ -71,16 +71,22 @@ class Server(QuicConnectionProtocol):
         """STOP_SENDING."""
         self._quic.stop_stream(stream, code)
 
+    def grant(self, streams: int) -> None:
+        """MAX_STREAMS: so many more requests than the 128 that aioquic allows."""
+        self._quic._local_max_streams_bidi.value += streams
+
     def end(self, code: int) -> None:
         """CONNECTION_CLOSE with a code of HTTP/3."""
         self._quic.close(code, None, "a reason")
 
 
 @contextlib.contextmanager
-def serve(script: Script, leaf: Leaf, each: type[Server] = Server) -> Iterator[int]:
+def serve(
+    script: Script, leaf: Leaf, each: type[Server] = Server, *, alpn: str = "h3"
+) -> Iterator[int]:
     """Run a script for every request while the context lasts; gives the UDP port.
 
-    `each` is what a connection is.
+    `each` is what a connection is, `alpn` the only protocol it agrees to.
     """
     loop = asyncio.new_event_loop()
     started: list[int] = []
@@ -88,7 +94,7 @@ def serve(script: Script, leaf: Leaf, each: type[Server] = Server) -> Iterator[i
     ready = threading.Event()
 
     async def run() -> None:
-        configuration = QuicConfiguration(is_client=False, alpn_protocols=["h3"])
+        configuration = QuicConfiguration(is_client=False, alpn_protocols=[alpn])
         configuration.load_cert_chain(str(leaf.cert), str(leaf.key))
         protocol = type("Scripted", (each,), {"script": staticmethod(script)})
         server = await serve_quic(HOST, 0, configuration=configuration, create_protocol=protocol)
