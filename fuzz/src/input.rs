@@ -30,6 +30,16 @@ impl Which {
     }
 }
 
+/// Whether to do what little can follow: once in sixteen times, or random inputs would not get far.
+#[derive(Arbitrary, Clone, Copy, Debug)]
+pub(crate) struct Rarely(u8);
+
+impl Rarely {
+    pub(crate) fn now(self) -> bool {
+        self.0 >= 240
+    }
+}
+
 /// The sizes of the pieces in which bytes arrive.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub(crate) struct Cut(u8);

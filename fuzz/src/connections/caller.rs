@@ -4,7 +4,7 @@ use arbitrary::Arbitrary;
 use trilane_wire::{Encoding, FieldList, Refused, Request, StreamId, Unfinished, Upload};
 
 use crate::checker::Checker;
-use crate::input::Which;
+use crate::input::{Rarely, Which};
 use crate::requests::Kind;
 
 /// A connection, as its callers see it.
@@ -35,7 +35,7 @@ pub(crate) enum Call {
     Pause(Which),
     Resume(Which),
     Cancel(Which),
-    Close,
+    Close(Rarely),
 }
 
 /// What follows the content of a request.
@@ -100,7 +100,11 @@ impl<const FIELDS: bool> Caller<FIELDS> {
                     self.events.cancelled(stream);
                 }
             }
-            Call::Close => subject.close(),
+            Call::Close(rarely) => {
+                if rarely.now() {
+                    subject.close();
+                }
+            }
         }
         let after = subject.waiting();
         assert!(after <= before + GROWTH, "a call wrote {before} to {after}");

@@ -9,7 +9,7 @@ use trilane_wire::{
 use super::caller::{Call, Caller, Subject};
 use super::h1_peer::Part;
 use crate::checker::Streams;
-use crate::input::{Cut, operations};
+use crate::input::{Cut, Rarely, operations};
 
 #[derive(Arbitrary, Debug)]
 enum Operation<'a> {
@@ -19,7 +19,7 @@ enum Operation<'a> {
     Produce,
     /// The transport takes so many bytes.
     Sent(u16),
-    End(Ending),
+    End(Rarely, Ending),
 }
 
 #[derive(Arbitrary, Clone, Copy, Debug)]
@@ -141,7 +141,11 @@ fn play<const FIELDS: bool>(limits: Limits, operations: &[Operation<'_>], cut: b
                 let taken = wire.out.len().min(usize::from(*count) * 4);
                 wire.gone.extend(wire.out.drain(..taken));
             }
-            Operation::End(ending) => end(*ending, &mut wire, &mut caller),
+            Operation::End(rarely, ending) => {
+                if rarely.now() {
+                    end(*ending, &mut wire, &mut caller);
+                }
+            }
         }
         caller.check(&wire);
         let free = usize::from(!wire.is_closing() && wire.outstanding() == 0);

@@ -7,9 +7,9 @@ use trilane_wire::{
 };
 
 use super::caller::{Call, Caller, Subject};
-use super::h2_peer::{Frame, Peer};
+use super::h2_peer::{Frame, Increment, Peer, Setting};
 use crate::checker::Streams;
-use crate::input::{Cut, operations};
+use crate::input::{Cut, Rarely, operations};
 
 #[derive(Arbitrary, Debug)]
 enum Operation<'a> {
@@ -19,7 +19,7 @@ enum Operation<'a> {
     Produce,
     /// The transport takes so many bytes.
     Sent(u16),
-    End,
+    End(Rarely),
 }
 
 /// A connection with what it has written.
@@ -139,9 +139,11 @@ fn play<const FIELDS: bool>(config: Config, operations: &[Operation<'_>], cut: b
                 wire.out.drain(..taken);
                 wire.gone += taken;
             }
-            Operation::End => {
-                wire.connection.eof(&mut caller.events);
-                caller.over();
+            Operation::End(rarely) => {
+                if rarely.now() {
+                    wire.connection.eof(&mut caller.events);
+                    caller.over();
+                }
             }
         }
         peer.read(wire.out.get(before..).unwrap_or_default());
@@ -194,14 +196,18 @@ pub(crate) fn config(choice: u8) -> Config {
 /// Runs one input.
 pub(crate) fn target(data: &[u8]) {
     let mut input = Unstructured::new(data);
-    let Ok(choice) = u8::arbitrary(&mut input) else {
+    let Ok((choice, window)) = <(u8, u8)>::arbitrary(&mut input) else {
         return;
     };
     let config = config(choice);
     let mut operations = operations(&mut input);
     if choice % 8 != 0 {
-        // Without it, nothing else counts.
-        let greeting = Operation::Receive(vec![Frame::Settings(Vec::new())], Cut::NONE);
+        // Without SETTINGS, nothing else counts; and windows of different sizes are told apart.
+        let settings = match window {
+            0..128 => Vec::new(),
+            _ => vec![Setting::Window(Increment::Small(window - 128))],
+        };
+        let greeting = Operation::Receive(vec![Frame::Settings(settings)], Cut::NONE);
         operations.insert(usize::from(choice % 3).min(operations.len()), greeting);
     }
     let whole = play::<true>(config, &operations, false);

@@ -12,7 +12,7 @@ use super::caller::{Call, Caller, Subject};
 use super::h2::known_length;
 use super::h3_peer::{Control, Frame, Quic, Sent, response};
 use crate::checker;
-use crate::input::{Bytes, Cut, Which, operations};
+use crate::input::{Bytes, Cut, Rarely, Which, operations};
 
 #[derive(Arbitrary, Debug)]
 enum Operation<'a> {
@@ -32,14 +32,14 @@ enum Operation<'a> {
     Reset(Which, u8),
     ResetPeer(u8),
     Stop(Which, u8),
-    StopControl,
+    StopControl(Rarely),
     /// A bidirectional stream of the server's.
-    Bidirectional(u8),
+    Bidirectional(Rarely, u8),
     Window(u16),
     Writable(Which),
     GrantBi(u8),
     GrantUni(u8),
-    End,
+    End(Rarely),
 }
 
 /// A connection with its QUIC.
@@ -188,13 +188,15 @@ impl<const FIELDS: bool> Play<FIELDS> {
                     self.stopped(stream.number, *code);
                 }
             }
-            Operation::StopControl => {
-                if self.wire.quic.sent.contains_key(&2) {
+            Operation::StopControl(rarely) => {
+                if rarely.now() && self.wire.quic.sent.contains_key(&2) {
                     self.stopped(2, 0);
                 }
             }
-            Operation::Bidirectional(number) => {
-                self.receive(u64::from(*number) * 4 + 1, b"x", Cut::NONE, false);
+            Operation::Bidirectional(rarely, number) => {
+                if rarely.now() {
+                    self.receive(u64::from(*number) * 4 + 1, b"x", Cut::NONE, false);
+                }
             }
             Operation::Window(bytes) => {
                 self.wire.quic.window += usize::from(*bytes);
@@ -214,7 +216,11 @@ impl<const FIELDS: bool> Play<FIELDS> {
                 self.wire.quic.uni += u64::from(*count);
                 self.wire.connection.grant_uni(&mut self.wire.quic);
             }
-            Operation::End => self.end(),
+            Operation::End(rarely) => {
+                if rarely.now() {
+                    self.end();
+                }
+            }
         }
         self.caller.check(&self.wire);
     }

@@ -17,7 +17,7 @@ use super::h1_peer::Part;
 use super::h2::config;
 use super::h2_peer::{Frame, Peer};
 use crate::checker::Streams;
-use crate::input::{Bytes, Cut, operations};
+use crate::input::{Bytes, Cut, Rarely, operations};
 
 /// What the connection is made of.
 #[derive(Arbitrary, Clone, Copy, Debug)]
@@ -57,7 +57,7 @@ enum Operation<'a> {
     /// The socket takes nothing any more.
     Broke,
     Time(u16),
-    End(bool),
+    End(Rarely, bool),
 }
 
 #[derive(Arbitrary, Clone, Copy, Debug)]
@@ -237,7 +237,9 @@ impl<const FIELDS: bool> Play<FIELDS> {
         match operation {
             Operation::Call(call) => {
                 self.caller.call(*call, &mut self.stream);
-                if matches!(call, Call::Close) {
+                if let Call::Close(rarely) = call
+                    && rarely.now()
+                {
                     // Whoever says goodbye leaves.
                     return Err(self.stream.eof(false, &mut self.caller.events));
                 }
@@ -293,8 +295,10 @@ impl<const FIELDS: bool> Play<FIELDS> {
             Operation::Time(milliseconds) => {
                 self.now += Duration::from_millis((*milliseconds).into());
             }
-            Operation::End(failed) => {
-                return Err(self.stream.eof(*failed, &mut self.caller.events));
+            Operation::End(rarely, failed) => {
+                if rarely.now() {
+                    return Err(self.stream.eof(*failed, &mut self.caller.events));
+                }
             }
         }
         self.check();
