@@ -99,6 +99,11 @@ def check(report: Report) -> None:
     assert sum(window["failed"] for window in report["windows"]) == requests["failed"], report[
         "windows"
     ]
+    early, moved = requests["early_responses"], report["bytes"]
+    assert early["count"] <= requests["ok"] + requests["failed"], requests
+    assert early["body_sent"] <= early["body_bytes"], requests
+    if moved["datagrams_sent"] is None:
+        assert moved["body_sent"] <= moved["sent"], moved
     service = report["latency"]["service"]["count"]
     assert service == requests["ok"] + requests["censored"], requests
     apart = (report["latency"]["failed"] or {"count": 0})["count"]

@@ -73,8 +73,15 @@ def test_uploads_wait_for_the_windows(
     peer = peers[name]
     report = run(peers, name, listener, peer.upload, "-n", "24", "-X", "POST", "-b", f"@{content}")
     assert report["requests"]["ok"] == 24
-    assert report["bytes"]["body_sent"] == 24 * UPLOAD_BYTES
+    # Some of them answer without reading what comes.
+    early = report["requests"]["early_responses"]
+    missing = early["body_bytes"] - early["body_sent"]
+    if listener == "h3" and missing > 0:
+        # What had left of each is known for all streams together.
+        missing = early["body_bytes"]
+    assert 24 * UPLOAD_BYTES - missing <= report["bytes"]["body_sent"] <= 24 * UPLOAD_BYTES
     if peer.echoes:
+        assert early["count"] == 0
         assert report["target"]["body"]["bytes"] == UPLOAD_BYTES
 
 

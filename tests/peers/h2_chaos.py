@@ -20,6 +20,7 @@ _END_HEADERS = 4
 _OK = b"\x88"
 
 OnRequest = Callable[[int, asyncio.StreamWriter], None]
+OnContent = Callable[[int, int], None]
 
 
 def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
@@ -43,11 +44,17 @@ def setting(identifier: int, value: int) -> bytes:
 
 
 def server(
-    on_request: OnRequest, *, settings: bytes = b"", first: bytes = b"", whole: bool = False
+    on_request: OnRequest,
+    *,
+    settings: bytes = b"",
+    first: bytes = b"",
+    whole: bool = False,
+    on_content: OnContent | None = None,
 ) -> Script:
     """A script that greets, sends `first`, and calls `on_request` for each HEADERS that comes.
 
-    Where requests are to be `whole`, it calls when one has ended.
+    Where requests are to be `whole`, it calls when one has ended. `on_content` is told the stream
+    and the length of each DATA.
 
     SETTINGS and PING are acknowledged; flow control of the client is never a limit for what these
     servers send, so its WINDOW_UPDATEs are passed over.
@@ -61,6 +68,8 @@ def server(
             length, kind, flags = int.from_bytes(head[:3]), head[3], head[4]
             stream = int.from_bytes(head[5:9]) & 0x7FFF_FFFF
             payload = await reader.readexactly(length)
+            if kind == DATA and on_content is not None:
+                on_content(stream, length)
             if kind == SETTINGS and not flags & _ACK:
                 writer.write(frame(SETTINGS, _ACK, 0))
             elif kind == PING and not flags & _ACK:

@@ -80,6 +80,7 @@ def run(
             "retried": 0,
             "unsent": 0,
             "censored": 0,
+            "early_responses": {"count": 0, "body_bytes": 0, "body_sent": 0},
             "failures": {},
             "warmup": {"started": ok // 2, "ok": ok // 2, "failed": 0},
         },

@@ -91,6 +91,16 @@ fn rate(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
             requests.retried
         )?;
     }
+    let early = &requests.early_responses;
+    if early.count > 0 {
+        writeln!(
+            out,
+            "  {} responses came before the request's content had been sent: {} of {}",
+            early.count,
+            size(early.body_sent as f64),
+            size(early.body_bytes as f64)
+        )?;
+    }
     if requests.unsent > 0 {
         writeln!(
             out,

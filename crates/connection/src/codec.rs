@@ -5,6 +5,7 @@ use trilane_wire::{
 };
 
 use crate::Version;
+use crate::queue::SendQueue;
 
 #[derive(Debug)]
 #[expect(
@@ -68,7 +69,7 @@ impl Codec {
         each!(self, codec => codec.has_output())
     }
 
-    pub(crate) fn produce(&mut self, out: &mut Vec<u8>) {
+    pub(crate) fn produce(&mut self, out: &mut SendQueue) {
         each!(self, codec => codec.produce(out));
     }
 
@@ -77,7 +78,7 @@ impl Codec {
         &mut self,
         request: &Request,
         slot: u32,
-        out: &mut Vec<u8>,
+        out: &mut SendQueue,
     ) -> Result<StreamId, Refused> {
         each!(self, codec => codec.send(request, slot, out))
     }
@@ -111,7 +112,7 @@ impl Codec {
         }
     }
 
-    pub(crate) fn write(&mut self, stream: StreamId, bytes: &[u8], out: &mut Vec<u8>) -> usize {
+    pub(crate) fn write(&mut self, stream: StreamId, bytes: &[u8], out: &mut SendQueue) -> usize {
         each!(self, codec => codec.write(stream, bytes, out))
     }
 

@@ -45,6 +45,7 @@ mod queue;
 mod quic;
 mod stream;
 mod tunnel;
+mod unsent;
 
 pub use phase::{Over, Phase, Progress, StreamConfig, TlsConfig};
 pub use quic::{Batch, Quic, QuicConfig, Taken};

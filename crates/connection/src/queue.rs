@@ -1,7 +1,10 @@
 //! What a connection has to send, from the codec to the socket.
 
 use std::cell::Cell;
+use std::collections::VecDeque;
 use std::mem;
+
+use trilane_wire::{Output, StreamId};
 
 /// Memory that an empty queue keeps for the next request, in bytes, so that ten thousand connections
 /// that have sent bodies once do not keep room for them.
@@ -20,6 +23,26 @@ pub(crate) struct SendQueue {
     bytes: Vec<u8>,
     /// How many of them have gone.
     sent: usize,
+    content: Contents,
+    /// Bytes of content that have gone, ever.
+    content_sent: u64,
+}
+
+/// Content of requests that has not gone.
+#[derive(Debug, Default)]
+pub(crate) struct Contents {
+    /// Which of the bytes that wait it is, in order.
+    waiting: VecDeque<Content>,
+    /// What will never go.
+    lost: Vec<Content>,
+}
+
+/// Content of one request, `length` bytes from `at` on.
+#[derive(Debug)]
+struct Content {
+    stream: StreamId,
+    at: usize,
+    length: usize,
 }
 
 impl SendQueue {
@@ -48,24 +71,119 @@ impl SendQueue {
         &mut self.bytes
     }
 
+    /// As [`Self::tail`], with the content that waits.
+    #[inline]
+    pub(crate) fn tail_and_content(&mut self) -> (&mut Vec<u8>, &Contents) {
+        self.tail();
+        (&mut self.bytes, &self.content)
+    }
+
+    /// The content that waits.
+    pub(crate) fn content(&self) -> &Contents {
+        &self.content
+    }
+
+    /// Bytes of content that have gone.
+    #[inline]
+    pub(crate) fn content_sent(&self) -> u64 {
+        self.content_sent
+    }
+
     /// The first `count` of those that wait have gone.
     #[inline]
     pub(crate) fn advance(&mut self, count: usize) {
         self.sent += count;
+        let content_sent = &mut self.content_sent;
+        self.content
+            .take_to(self.sent, |_, _, length| *content_sent += length as u64);
         if self.is_empty() {
             self.clear();
         }
     }
 
-    /// Drops everything.
+    /// The first `count` bytes of `plain` have been sealed into the record that ends this queue. What
+    /// seals them stands before them for this purpose, so that the last byte of content goes with the
+    /// last one of the record.
+    pub(crate) fn take_sealed(&mut self, plain: &mut SendQueue, count: usize) {
+        let start = self.bytes.len() - count;
+        let (from, content) = (plain.sent, &mut self.content);
+        plain.sent += count;
+        plain.content.take_to(plain.sent, |stream, at, length| {
+            content.add(stream, start + at - from, length);
+        });
+        if plain.is_empty() {
+            plain.clear();
+        }
+    }
+
+    /// Drops everything, as nothing takes it any more.
+    pub(crate) fn abandon(&mut self) {
+        let Contents { waiting, lost } = &mut self.content;
+        lost.extend(waiting.drain(..));
+        self.clear();
+    }
+
     #[inline]
-    pub(crate) fn clear(&mut self) {
+    fn clear(&mut self) {
         self.sent = 0;
         self.bytes.clear();
         if self.bytes.capacity() > KEPT {
             let memory = mem::take(&mut self.bytes);
             if memory.capacity() <= SPARE {
                 MEMORY.set(memory);
+            }
+        }
+    }
+}
+
+impl Output for SendQueue {
+    #[inline]
+    fn framing(&mut self) -> &mut Vec<u8> {
+        self.tail()
+    }
+
+    #[inline]
+    fn content(&mut self, stream: StreamId, bytes: &[u8]) {
+        let tail = self.tail();
+        let at = tail.len();
+        tail.extend_from_slice(bytes);
+        self.content.add(stream, at, bytes.len());
+    }
+
+    #[inline]
+    fn waiting(&self) -> usize {
+        self.len()
+    }
+}
+
+impl Contents {
+    /// Bytes of content of one request.
+    pub(crate) fn of(&self, stream: StreamId) -> u64 {
+        let all = self.waiting.iter().chain(&self.lost);
+        let pieces = all.filter(|content| content.stream == stream);
+        pieces.map(|content| content.length as u64).sum()
+    }
+
+    fn add(&mut self, stream: StreamId, at: usize, length: usize) {
+        match self.waiting.back_mut() {
+            Some(last) if last.stream == stream && last.at + last.length == at => {
+                last.length += length;
+            }
+            _ if length == 0 => (),
+            _ => self.waiting.push_back(Content { stream, at, length }),
+        }
+    }
+
+    /// Removes what stands before `end`, and gives `taken` each piece: stream, place and length.
+    #[inline]
+    fn take_to(&mut self, end: usize, mut taken: impl FnMut(StreamId, usize, usize)) {
+        while let Some(first) = self.waiting.front_mut().filter(|first| first.at < end) {
+            let length = first.length.min(end - first.at);
+            taken(first.stream, first.at, length);
+            first.at += length;
+            first.length -= length;
+            if first.length == 0 {
+                self.waiting.pop_front();
             }
         }
     }

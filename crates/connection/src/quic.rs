@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use bytes::BytesMut;
 use trilane_transport::quic::{self, H3Session, Transmit};
+use trilane_wire::h3::Streams as _;
 use trilane_wire::{Events, FieldList, Refused, Request, StreamId, Unfinished, Upload, h3};
 
 /// Streamed content is handed to QUIC in pieces of this size, in bytes.
@@ -226,6 +227,14 @@ impl Quic {
     /// Bytes handed to QUIC since the last transmission, or more.
     pub fn gathered(&self) -> usize {
         self.gathered
+    }
+
+    /// Bytes of request content that have left, at most: what QUIC has taken, which the server's windows
+    /// allow, as far as the datagrams so far can carry it. How much of it still waits for the
+    /// congestion control, QUIC does not tell.
+    pub fn content_sent(&self) -> u64 {
+        let taken = self.h3().map_or(0, h3::Connection::content_taken);
+        taken.min(self.quic().transmitted())
     }
 
     /// Sends a request, whose stream carries `slot`.

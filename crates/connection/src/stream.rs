@@ -11,6 +11,7 @@ use crate::codec::Codec;
 use crate::phase::{Over, Phase, Progress, StreamConfig, TlsConfig};
 use crate::queue::SendQueue;
 use crate::tunnel::Asking;
+use crate::unsent::Unsent;
 
 /// Nothing more is read from a peer that leaves more than this unread, in bytes: every frame of
 /// HTTP/2 may ask for an answer.
@@ -94,10 +95,10 @@ impl Stream {
         self.phase = Phase::Open;
         self.since = now;
         let out = match self.tls {
-            Some(_) => self.plain.tail(),
-            None => self.queue.tail(),
+            Some(_) => &mut self.plain,
+            None => &mut self.queue,
         };
-        self.codec = Some(Codec::new(version, &self.config.h2, out));
+        self.codec = Some(Codec::new(version, &self.config.h2, out.tail()));
     }
 
     /// Takes what came from the peer; TLS decrypts it in place. Begin where [`Self::restore`] says.
@@ -111,15 +112,21 @@ impl Stream {
         if self.tls.is_some() {
             return self.unseal(now, bytes, events);
         }
-        let out = self.queue.tail();
         if let Some(codec) = &mut self.codec {
+            let (out, queue) = self.queue.tail_and_content();
+            let plain = self.plain.content();
+            let events = &mut Unsent {
+                events,
+                plain,
+                queue,
+            };
             codec.receive(bytes, events, out).map_err(Over::Protocol)?;
             return Ok(Progress::Same);
         }
         let Some(asking) = &mut self.asking else {
             return Ok(Progress::Same);
         };
-        let taken = match asking.receive(bytes, out) {
+        let taken = match asking.receive(bytes, self.queue.tail()) {
             Ok(Some(taken)) => taken,
             Ok(None) => return Ok(Progress::Same),
             Err((status, reason)) => return Err(Over::Tunnel(status, reason)),
@@ -153,6 +160,7 @@ impl Stream {
             return Ok(Progress::Same);
         };
         let mut result = Ok(());
+        let (sealed, queue) = queue.tail_and_content();
         // A server may send its SETTINGS behind its Finished, before ALPN is known here.
         let mut early = Vec::new();
         session
@@ -160,12 +168,18 @@ impl Stream {
                 bytes,
                 |plaintext| match codec {
                     Some(codec) if result.is_ok() => {
-                        result = codec.receive(plaintext, events, plain.tail());
+                        let (out, plain) = plain.tail_and_content();
+                        let events = &mut Unsent {
+                            events: &mut *events,
+                            plain,
+                            queue,
+                        };
+                        result = codec.receive(plaintext, events, out);
                     }
                     Some(_) => (),
                     None => early.extend_from_slice(plaintext),
                 },
-                queue.tail(),
+                sealed,
             )
             .map_err(Over::Tls)?;
         let begins = self.phase != Phase::Open && !self.is_handshaking();
@@ -195,9 +209,13 @@ impl Stream {
         let version = self.agreed()?;
         self.open(version, now);
         if let Some(codec) = self.codec.as_mut().filter(|_| !early.is_empty()) {
-            codec
-                .receive(early, events, self.plain.tail())
-                .map_err(Over::Protocol)?;
+            let (out, plain) = self.plain.tail_and_content();
+            let events = &mut Unsent {
+                events,
+                plain,
+                queue: self.queue.content(),
+            };
+            codec.receive(early, events, out).map_err(Over::Protocol)?;
         }
         Ok(Progress::Opened)
     }
@@ -243,6 +261,11 @@ impl Stream {
     /// Ends or fails what is outstanding, as at this end of the byte stream.
     pub fn abandon<E: Events>(&mut self, end: End, events: &mut E) {
         if let Some(codec) = &mut self.codec {
+            let events = &mut Unsent {
+                events,
+                plain: self.plain.content(),
+                queue: self.queue.content(),
+            };
             codec.eof(end, events);
         }
     }
@@ -261,8 +284,8 @@ impl Stream {
     #[inline]
     pub fn transmit(&mut self) -> Result<&[u8], Over> {
         if self.broken {
-            self.queue.clear();
-            self.plain.clear();
+            self.queue.abandon();
+            self.plain.abandon();
         } else if self.queue.is_empty() {
             if self.plain.is_empty() {
                 self.produce();
@@ -282,47 +305,44 @@ impl Stream {
     /// may have come all the same, and reading tells how the connection ended.
     pub fn broke(&mut self) {
         self.broken = true;
-        self.queue.clear();
-        self.plain.clear();
+        self.queue.abandon();
+        self.plain.abandon();
     }
 
     /// Has the codec write more of pending content.
     #[inline]
     pub fn produce(&mut self) {
-        if let Some(codec) = self.codec.as_mut().filter(|codec| codec.has_output()) {
-            let out = match self.tls {
-                Some(_) => self.plain.tail(),
-                None => self.queue.tail(),
-            };
-            codec.produce(out);
-        }
+        self.with_codec((), |codec, out| {
+            if codec.has_output() {
+                codec.produce(out);
+            }
+        });
     }
 
     /// Moves what the codec has written through TLS.
     fn seal(&mut self) -> Result<(), Over> {
         if !self.is_intact() {
-            self.plain.clear();
+            self.plain.abandon();
         }
-        let Some(session) = self.tls.as_mut().filter(|_| !self.plain.is_empty()) else {
+        let Some(session) = &mut self.tls else {
             return Ok(());
         };
-        let sealed = session.send(self.plain.waiting(), self.queue.tail());
-        self.plain.clear();
-        sealed.map_err(Over::Tls)
+        while !self.plain.is_empty() {
+            let waiting = self.plain.waiting();
+            let record = waiting.len().min(tls::RECORD_PLAINTEXT);
+            let sealed = session.send(&waiting[..record], self.queue.tail());
+            if let Err(error) = sealed {
+                self.plain.abandon();
+                return Err(Over::Tls(error));
+            }
+            self.queue.take_sealed(&mut self.plain, record);
+        }
+        Ok(())
     }
 
     /// Says goodbye: GOAWAY and close_notify, where there are such.
     pub fn close(&mut self) {
-        let Self {
-            tls, codec, plain, ..
-        } = self;
-        if let Some(codec) = codec {
-            let out = match tls {
-                Some(_) => plain.tail(),
-                None => self.queue.tail(),
-            };
-            codec.close(out);
-        }
+        self.with_codec((), |codec, out| codec.close(out.tail()));
         // Nobody waits for a session that cannot seal.
         let _ = self.seal();
         if let Some(session) = &mut self.tls {
@@ -450,6 +470,12 @@ impl Stream {
         self.queue.len() + self.plain.len()
     }
 
+    /// Bytes of request content that have gone, behind TLS as those of records.
+    #[inline]
+    pub fn content_sent(&self) -> u64 {
+        self.queue.content_sent()
+    }
+
     /// Sends a request, whose stream carries `slot`.
     #[inline]
     pub fn send(&mut self, request: &Request, slot: u32) -> Result<StreamId, Refused> {
@@ -457,19 +483,14 @@ impl Stream {
             return Err(Refused::Draining);
         }
         self.paused = false;
-        let Some(codec) = &mut self.codec else {
-            return Err(Refused::Full);
-        };
-        let out = match self.tls {
-            Some(_) => self.plain.tail(),
-            None => self.queue.tail(),
-        };
-        codec.send(request, slot, out)
+        self.with_codec(Err(Refused::Full), |codec, out| {
+            codec.send(request, slot, out)
+        })
     }
 
     /// Resets one request. False where its version has no way to: the connection has to go.
     pub fn cancel(&mut self, stream: StreamId) -> bool {
-        self.with_codec(false, |codec, out| codec.cancel(stream, out))
+        self.with_codec(false, |codec, out| codec.cancel(stream, out.tail()))
     }
 
     /// Takes streamed content, as much as may be sent now, and says how much.
@@ -479,7 +500,9 @@ impl Stream {
 
     /// Ends streamed content.
     pub fn finish(&mut self, stream: StreamId, trailers: &FieldList) -> Result<(), Unfinished> {
-        self.with_codec(Ok(()), |codec, out| codec.finish(stream, trailers, out))
+        self.with_codec(Ok(()), |codec, out| {
+            codec.finish(stream, trailers, out.tail())
+        })
     }
 
     /// Whether the peer still takes content of a request.
@@ -501,18 +524,19 @@ impl Stream {
     /// Lets it send again.
     pub fn resume(&mut self, stream: StreamId) {
         self.paused = false;
-        self.with_codec((), |codec, out| codec.resume(stream, out));
+        self.with_codec((), |codec, out| codec.resume(stream, out.tail()));
     }
 
     /// Calls the codec with the place where it writes; `otherwise` before HTTP is spoken.
+    #[inline]
     fn with_codec<T>(
         &mut self,
         otherwise: T,
-        call: impl FnOnce(&mut Codec, &mut Vec<u8>) -> T,
+        call: impl FnOnce(&mut Codec, &mut SendQueue) -> T,
     ) -> T {
         let out = match self.tls {
-            Some(_) => self.plain.tail(),
-            None => self.queue.tail(),
+            Some(_) => &mut self.plain,
+            None => &mut self.queue,
         };
         match &mut self.codec {
             Some(codec) => call(codec, out),

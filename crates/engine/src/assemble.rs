@@ -12,8 +12,8 @@ use crate::cost::{self, ThreadUse};
 use crate::grpc::CallPlan;
 use crate::latency::Durations;
 use crate::outcome::{
-    Bytes, Cost, Distribution, Grpc, Latency, Outcome, PhasesOut, PlanOut, Rate, Requests, Target,
-    WindowOut,
+    Bytes, Cost, Distribution, EarlyResponses, Grpc, Latency, Outcome, PhasesOut, PlanOut, Rate,
+    Requests, Target, WindowOut,
 };
 use crate::plan::{Model, Plan, Version};
 use crate::record::{Phases, Recorder, Window};
@@ -107,6 +107,11 @@ impl Outcome {
                 retried: recorder.retried,
                 unsent,
                 censored: recorder.censored,
+                early_responses: EarlyResponses {
+                    count: recorder.early.count,
+                    body_bytes: recorder.early.body_bytes,
+                    body_sent: recorder.early.body_sent,
+                },
                 failures: recorder
                     .failures
                     .iter()

@@ -127,10 +127,23 @@ pub struct Requests {
     pub unsent: u64,
     /// Among those that failed: their response time is only known to exceed what was recorded.
     pub censored: u64,
+    /// Complete responses that came before the request's content had left.
+    pub early_responses: EarlyResponses,
     /// Kind → count and example.
     pub failures: BTreeMap<&'static str, Value>,
     /// Those that ended before the measurement.
     pub warmup: Value,
+}
+
+/// Responses that were complete before the content of their requests had left.
+#[derive(Clone, Debug, Serialize)]
+pub struct EarlyResponses {
+    /// How many.
+    pub count: u64,
+    /// Bytes of content of their requests.
+    pub body_bytes: u64,
+    /// How much of it had left by then.
+    pub body_sent: u64,
 }
 
 /// gRPC calls: what they were, and how they ended.
@@ -229,7 +242,9 @@ pub struct Bytes {
     pub header_received_encoded: u64,
     /// Field sections received, as text.
     pub header_received_decoded: u64,
-    /// Request bodies.
+    /// Content of requests that was handed to the kernel, over TLS as the content of records. HTTP/3:
+    /// what QUIC had taken, which the server's windows allow, as far as the datagrams that were sent
+    /// can carry it; some of it may have waited for the congestion control.
     pub body_sent: u64,
     /// Response bodies.
     pub body_received: u64,

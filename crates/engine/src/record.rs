@@ -82,6 +82,32 @@ impl Traffic {
     }
 }
 
+/// Responses that were complete before the content of their requests had left.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Early {
+    pub(crate) count: u64,
+    /// Bytes of content of these requests.
+    pub(crate) body_bytes: u64,
+    /// How much of it had left by then.
+    pub(crate) body_sent: u64,
+}
+
+impl Early {
+    /// One response: its request's content, and what of it had not left.
+    #[cold]
+    pub(crate) fn add(&mut self, body_bytes: u64, unsent: u64) {
+        self.count += 1;
+        self.body_bytes += body_bytes;
+        self.body_sent += body_bytes.saturating_sub(unsent);
+    }
+
+    fn merge(&mut self, other: Self) {
+        self.count += other.count;
+        self.body_bytes += other.body_bytes;
+        self.body_sent += other.body_sent;
+    }
+}
+
 /// Requests that ended, by how.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Warmup {
@@ -160,6 +186,7 @@ pub(crate) struct Recorder {
     pub(crate) retried: u64,
     pub(crate) failures: Failures,
     pub(crate) censored: u64,
+    pub(crate) early: Early,
     pub(crate) warmup: Warmup,
     /// Count of final responses by status code.
     pub(crate) status: Box<[u64; 1000]>,
@@ -191,6 +218,7 @@ impl Recorder {
             retried: 0,
             failures: Failures::default(),
             censored: 0,
+            early: Early::default(),
             warmup: Warmup::default(),
             status: Box::new([0; 1000]),
             service: Durations::new(),
@@ -280,6 +308,7 @@ impl Recorder {
         self.ok = 0;
         self.retried = 0;
         self.censored = 0;
+        self.early = Early::default();
         self.failures = Failures::default();
         self.status.fill(0);
         for durations in [
@@ -313,6 +342,7 @@ impl Recorder {
         self.ok += other.ok;
         self.retried += other.retried;
         self.censored += other.censored;
+        self.early.merge(other.early);
         self.failures.merge(other.failures);
         self.warmup.started += other.warmup.started;
         self.warmup.ok += other.warmup.ok;

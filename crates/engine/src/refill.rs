@@ -135,7 +135,6 @@ fn send_requests(
                 let traffic = &mut context.tally.recorder.traffic;
                 traffic.fields_sent_encoded += encoded;
                 traffic.fields_sent_decoded += decoded;
-                traffic.body_sent += request.body().len() as u64;
             }
             Err(refused) if context.refused(pending, refused, now) => (),
             Err(_) => return false,

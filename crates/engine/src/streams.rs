@@ -46,6 +46,8 @@ struct Stream {
     number: u64,
     at: Instants,
     body_bytes: u64,
+    /// Content of the request that had not left when the response ended.
+    unsent: u64,
     request: u32,
     crc: u32,
     status: u16,
@@ -70,6 +72,7 @@ impl Streams {
             number: 0,
             at: Instants::default(),
             body_bytes: 0,
+            unsent: 0,
             request: 0,
             crc: 0,
             status: 0,
@@ -106,6 +109,7 @@ impl Streams {
                 head: 0,
             },
             body_bytes: 0,
+            unsent: 0,
             request: pending.request,
             crc: 0,
             status: 0,
@@ -156,11 +160,13 @@ impl Streams {
         self.slots[id.slot as usize].at.start
     }
 
-    /// The response is complete: frees the slot and says when its request was sent.
+    /// The response is complete: frees the slot and says when its request was sent, and how much of
+    /// the request's content had not left.
     #[inline]
-    pub(crate) fn complete(&mut self, id: StreamId) -> Instants {
+    pub(crate) fn complete(&mut self, id: StreamId) -> (Instants, u64) {
         self.completed += 1;
-        self.close(id)
+        let unsent = self.slots[id.slot as usize].unsent;
+        (self.close(id), unsent)
     }
 
     /// The head of a response has come.
@@ -182,6 +188,11 @@ impl Streams {
     pub(crate) fn data(&mut self, id: StreamId, length: usize, tally: &mut Tally<'_>) {
         self.slots[id.slot as usize].body_bytes += length as u64;
         tally.recorder.traffic.body_received += length as u64;
+    }
+
+    /// The response ends, and so much of the request's content has not left.
+    pub(crate) fn unsent(&mut self, id: StreamId, bytes: u64) {
+        self.slots[id.slot as usize].unsent += bytes;
     }
 
     /// The request failed: it is sent again where the peer proved that it did not process it, else
@@ -333,10 +344,18 @@ impl<const FULL: bool> Events for Sink<'_, '_, FULL> {
         }
     }
 
+    fn unsent(&mut self, id: StreamId, bytes: u64) {
+        self.streams.unsent(id, bytes);
+    }
+
     #[inline]
     fn end(&mut self, id: StreamId, _trailers: Option<Fields<'_>>) {
         let stream = self.streams.slots[id.slot as usize];
-        self.streams.complete(id);
+        let (_, unsent) = self.streams.complete(id);
+        if unsent > 0 {
+            let body = self.tally.plan.prepared[stream.request as usize].body();
+            self.tally.recorder.early.add(body.len() as u64, unsent);
+        }
         let status = stream.status;
         if !self.tally.plan.accepts(status) {
             self.tally.no_body(stream.request);

@@ -37,6 +37,7 @@ pub(crate) struct Tcp {
     spoke: bool,
     /// The last reading of the kernel's counters.
     counted: TcpInfo,
+    content_counted: u64,
 }
 
 impl Tcp {
@@ -68,6 +69,7 @@ impl Tcp {
             held: false,
             spoke: false,
             counted: TcpInfo::default(),
+            content_counted: 0,
         })
     }
 
@@ -357,8 +359,11 @@ impl Tcp {
         self.write(streams, context)
     }
 
-    /// Adds the kernel's counters since the last reading, and what is known of the peer.
+    /// Adds what kernel and connection counted since the last reading, and what is known of the peer.
     pub(crate) fn count(&mut self, context: &mut Context<'_>) {
+        let content = self.stream.content_sent();
+        context.tally.recorder.traffic.body_sent += content - self.content_counted;
+        self.content_counted = content;
         if let Some(settings) = self.stream.h2().map(|h2| h2.peer_settings())
             && settings.received
         {

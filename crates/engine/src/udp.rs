@@ -28,6 +28,7 @@ pub(crate) struct Udp {
     timer: Option<u64>,
     counted: quic::Stats,
     fields_counted: u64,
+    content_counted: u64,
     drops_counted: u32,
 }
 
@@ -55,6 +56,7 @@ impl Udp {
             timer: None,
             counted: quic::Stats::default(),
             fields_counted: 0,
+            content_counted: 0,
             drops_counted: 0,
         })
     }
@@ -232,6 +234,9 @@ impl Udp {
         traffic.datagrams_received += stats.received_datagrams - self.counted.received_datagrams;
         traffic.retransmits += stats.lost_packets - self.counted.lost_packets;
         self.counted = stats;
+        let content = self.quic.content_sent();
+        traffic.body_sent += content - self.content_counted;
+        self.content_counted = content;
         if let Some(drops) = context.system.dropped_datagrams(self.place) {
             traffic.datagrams_dropped += u64::from(drops.wrapping_sub(self.drops_counted));
             self.drops_counted = drops;

@@ -189,6 +189,16 @@ pub(crate) fn judge(outcome: &Outcome, around: &Circumstances<'_>) -> Validity {
             ),
         ));
     }
+    let early = requests.early_responses.count;
+    if early as f64 > 0.001 * ended as f64 {
+        let share = 100.0 * early as f64 / ended as f64;
+        findings.push((
+            Verdict::Suspect,
+            format!(
+                "{share:.2} % of the responses came before the request's content had been sent (more than 0.1 %): uploads that are cut do not compare with whole ones"
+            ),
+        ));
+    }
     let (open, asked) = (outcome.connections.open_at_most, outcome.plan.connections);
     if open < asked as u64 {
         findings.push((

@@ -40,7 +40,8 @@ pub struct Head<'a> {
 /// client), one records (tests).
 ///
 /// For every stream: any number of `informational`, then at most one `head`, any number of `data`,
-/// and exactly one of `end` and `fail`, which is the last.
+/// and exactly one of `end`, with `unsent` before it where content is left, and `fail`, which is the
+/// last.
 pub trait Events {
     /// Whether [`Head::fields`] and trailers are wanted. Without them nothing is stored per field.
     const FIELDS: bool;
@@ -56,6 +57,10 @@ pub trait Events {
 
     /// A piece of the body, borrowed from the receive buffer. Never empty.
     fn data(&mut self, stream: StreamId, bytes: &[u8]);
+
+    /// The response is complete, and `bytes` more of the request's content have not left: of a body,
+    /// or of what `write` took. May come several times for one stream, always right before `end`.
+    fn unsent(&mut self, _stream: StreamId, _bytes: u64) {}
 
     /// The response is complete. The length has been checked against `content-length`.
     fn end(&mut self, stream: StreamId, trailers: Option<Fields<'_>>);

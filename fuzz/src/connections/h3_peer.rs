@@ -224,6 +224,11 @@ impl Streams for Quic {
         taken
     }
 
+    fn transmitted(&self) -> u64 {
+        let written = self.sent.values().map(|sent| sent.written.len() as u64);
+        written.sum()
+    }
+
     fn finish(&mut self, stream: u64) {
         let sent = self
             .sent

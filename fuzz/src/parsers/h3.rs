@@ -11,6 +11,7 @@ struct Sink {
     bi: u64,
     uni: u64,
     window: usize,
+    transmitted: u64,
 }
 
 impl Streams for Sink {
@@ -25,7 +26,11 @@ impl Streams for Sink {
     fn write(&mut self, _stream: u64, bytes: &[u8]) -> usize {
         let taken = bytes.len().min(self.window);
         self.window -= taken;
+        self.transmitted += taken as u64;
         taken
+    }
+    fn transmitted(&self) -> u64 {
+        self.transmitted
     }
     fn finish(&mut self, _stream: u64) {}
     fn reset(&mut self, _stream: u64, _code: u64) {}
@@ -37,6 +42,7 @@ fn run<const FIELDS: bool>(mut data: &[u8]) {
         bi: 0,
         uni: 2,
         window: 1000,
+        transmitted: 0,
     };
     let mut connection = Connection::new(
         Config {

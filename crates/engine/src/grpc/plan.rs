@@ -9,7 +9,7 @@ use trilane_grpc::{Kind, Method, frame, gzip, timeout};
 use crate::plan::PlanError;
 
 /// Most bytes of framed messages that a plan keeps.
-const MOST_CONTENT: usize = 256 << 20;
+const MOST_CONTENT: u64 = 256 << 20;
 
 /// When messages are encoded and decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +57,8 @@ pub(crate) struct CallPlan {
     pub(crate) frames: Vec<Box<[u8]>>,
     /// Messages that each call sends.
     pub(crate) count: usize,
+    /// Bytes of the framed messages of a call.
+    pub(crate) content_bytes: u64,
 }
 
 impl CallPlan {
@@ -95,12 +97,15 @@ impl CallPlan {
                 out.into_boxed_slice()
             })
             .collect();
-        let plan = Self {
+        let mut plan = Self {
             call: call.clone(),
             frames,
             count,
+            content_bytes: 0,
         };
-        let size: usize = (0..count).map(|index| plan.frame(index).len()).sum();
+        let sizes = (0..count).map(|index| plan.frame(index).len() as u64);
+        let size: u64 = sizes.sum();
+        plan.content_bytes = size;
         if size > MOST_CONTENT && !plan.is_streamed() {
             return Err(PlanError::Usage(format!(
                 "--messages {count}: the messages of one call take {size} bytes, more than {MOST_CONTENT} are not kept: type a smaller number"

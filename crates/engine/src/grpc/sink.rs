@@ -85,8 +85,12 @@ impl Events for CallSink<'_, '_> {
         }
     }
 
+    fn unsent(&mut self, id: StreamId, bytes: u64) {
+        self.streams.unsent(id, bytes);
+    }
+
     fn end(&mut self, id: StreamId, trailers: Option<Fields<'_>>) {
-        let at = self.streams.complete(id);
+        let (at, mut unsent) = self.streams.complete(id);
         let plan = self.plan;
         let state = self.state(id);
         if let Some(trailers) = trailers {
@@ -94,11 +98,18 @@ impl Events for CallSink<'_, '_> {
         }
         let verdict = state.verdict(plan);
         let code = state.status.as_ref().map(|(code, _)| *code);
+        let written = state.upload.content_bytes;
         if state.upload.is_open {
             // To give up what is left of the content.
             self.streams.calls.due.push(id);
         }
         let recorder = &mut self.tally.recorder;
+        if plan.is_streamed() {
+            unsent += plan.content_bytes.saturating_sub(written);
+        }
+        if unsent > 0 {
+            recorder.early.add(plan.content_bytes, unsent);
+        }
         if let Some(code) = code {
             recorder.calls().ended(code);
         }

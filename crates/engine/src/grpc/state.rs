@@ -43,6 +43,8 @@ pub(super) struct Upload {
     /// The framed message that is being written, and how much of it has been.
     pub(super) frame: Vec<u8>,
     pub(super) written: usize,
+    /// Bytes that have been written in all.
+    pub(super) content_bytes: u64,
 }
 
 /// The calls in flight on one connection. Empty where the plan makes none.

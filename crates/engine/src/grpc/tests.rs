@@ -13,7 +13,7 @@ use super::{Call, CallMode, CallSink};
 use crate::failure::Kind;
 use crate::options::Options;
 use crate::plan::{Plan, PlanError};
-use crate::record::Recorder;
+use crate::record::{Early, Recorder};
 use crate::streams::{Pending, Streams, Tally};
 
 const MILLISECOND: u64 = 1_000_000;
@@ -276,7 +276,33 @@ fn each_message_waits_for_the_answer_to_the_one_before() {
         (1, 3, 3)
     );
     assert_eq!(recorder.calls().message.count(), 3);
-    assert_eq!(recorder.traffic.body_sent, 24);
+    assert_eq!(recorder.early.count, 0);
+}
+
+#[test]
+fn a_call_that_ends_before_its_content_has_left_is_counted() {
+    let call = Call {
+        count: Some(3),
+        ..call("LookUpBooks", r#"{"name": "a"} {"name": "b"}"#)
+    };
+    let plan = plan(call, |_| ()).unwrap();
+    let mut flight = Flight::new(&plan);
+    let mut peer = Slow {
+        room: 7,
+        taken: Vec::new(),
+        ended: false,
+    };
+    flight.advance(&mut peer);
+    flight.ok_head();
+    // Of what the connection took, the socket has not taken all.
+    flight.sink().unsent(ID, 4);
+    flight.end(Some(&[("grpc-status", "0")]));
+    let early = Early {
+        count: 1,
+        body_bytes: 24,
+        body_sent: 3,
+    };
+    assert_eq!(flight.tally.recorder.early, early);
 }
 
 #[test]

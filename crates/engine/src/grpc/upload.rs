@@ -104,7 +104,7 @@ impl State {
                     return true;
                 }
                 upload.written += taken;
-                recorder.traffic.body_sent += taken as u64;
+                upload.content_bytes += taken as u64;
             }
             if upload.sent == plan.count {
                 writer.finish(id);

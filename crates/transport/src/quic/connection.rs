@@ -86,6 +86,8 @@ pub struct Connection {
     /// Whether the peer may have opened streams that have not been reported.
     opened: bool,
     repeated: Repeated,
+    /// Bytes of datagrams so far.
+    transmitted: u64,
     /// What quinn-proto would answer by itself: nothing that a client sends.
     unsent: Vec<u8>,
 }
@@ -114,6 +116,7 @@ impl Connection {
             ended: false,
             opened: false,
             repeated: Repeated::default(),
+            transmitted: 0,
             unsent: Vec::new(),
         })
     }
@@ -157,6 +160,7 @@ impl Connection {
     ) -> Option<Transmit> {
         out.clear();
         let transmit = self.inner.poll_transmit(now, max_segments.max(1), out)?;
+        self.transmitted += transmit.size as u64;
         Some(Transmit {
             len: transmit.size,
             segment_size: transmit.segment_size.unwrap_or(transmit.size),
@@ -396,6 +400,10 @@ impl Streams for Connection {
             .send_stream(id)
             .write_chunks(&mut piece)
             .map_or(0, |written| written.bytes)
+    }
+
+    fn transmitted(&self) -> u64 {
+        self.transmitted
     }
 
     fn finish(&mut self, stream: u64) {

@@ -9,7 +9,7 @@ use std::fmt;
 use trilane_wire::End;
 
 pub use config::Config;
-pub use session::Session;
+pub use session::{RECORD_PLAINTEXT, Session};
 pub(crate) use words::describe;
 
 /// A file that has been read: its name, for messages, and its contents.

@@ -11,8 +11,8 @@ use rustls_pki_types::ServerName;
 
 use super::{Config, Error, Info, words};
 
-/// The most plaintext in one record (RFC 8446 §5.1).
-const RECORD_PLAINTEXT: usize = 16 * 1024;
+/// The most plaintext in one record (RFC 8446 §5.1), in bytes.
+pub const RECORD_PLAINTEXT: usize = 16 * 1024;
 
 /// What a record adds to its plaintext, rounded up: header 5, explicit nonce or content type 8, tag
 /// 16 bytes.

@@ -17,6 +17,7 @@ use std::mem;
 use crate::error::{ConnectionError, End, ErrorKind, Refused, StreamError, Unprocessed};
 use crate::events::{Events, Head, StreamId};
 use crate::field::{FieldList, Fields};
+use crate::output::Output;
 use crate::request::{MethodKind, Request};
 use chunked::{Chunked, Piece};
 use head::{Body, Parsed, Wanted};
@@ -140,7 +141,7 @@ impl Connection {
         &mut self,
         request: &Request,
         slot: u32,
-        out: &mut Vec<u8>,
+        out: &mut impl Output,
     ) -> Result<StreamId, Refused> {
         if self.closing {
             return Err(Refused::Draining);
@@ -158,9 +159,9 @@ impl Connection {
         self.informational = 0;
         self.closing = request.closes();
 
-        out.extend_from_slice(request.h1_head());
+        out.framing().extend_from_slice(request.h1_head());
         if request.has_content() {
-            self.pending = Pending::begin(request, out);
+            self.pending = Pending::begin(request, self.stream, out);
         }
         Ok(self.stream)
     }
@@ -233,9 +234,9 @@ impl Connection {
     }
 
     /// Writes more of the pending body, when `out` has been written to the transport.
-    pub fn produce(&mut self, out: &mut Vec<u8>) {
+    pub fn produce(&mut self, out: &mut impl Output) {
         if let Some(Pending::Whole { body, sent }) = &mut self.pending {
-            *sent += upload::append(&body[*sent..], out);
+            *sent += upload::append(self.stream, &body[*sent..], out);
             if *sent == body.len() {
                 self.pending = None;
             }
@@ -415,6 +416,9 @@ impl Connection {
         // the rest it cannot find the next request (RFC 9112 §9.5).
         if let Some(pending) = self.pending.take() {
             self.closing |= pending.is_owed();
+            if let Pending::Whole { body, sent } = pending {
+                events.unsent(self.stream, (body.len() - sent) as u64);
+            }
         }
         events.end(self.stream, trailers);
     }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::{Connection, Phase};
+use crate::output::Output;
 use crate::request::{Framing, Streamed};
 use crate::upload::{self, LARGEST_WRITE};
 use crate::{FieldList, Request, StreamId, Unfinished, Upload};
@@ -23,12 +24,16 @@ pub(super) enum Pending {
 
 impl Pending {
     /// Begins with the content of `request`; `None` where that was all.
-    pub(super) fn begin(request: &Request, out: &mut Vec<u8>) -> Option<Self> {
+    pub(super) fn begin(
+        request: &Request,
+        stream: StreamId,
+        out: &mut impl Output,
+    ) -> Option<Self> {
         if let Some(streamed) = request.streamed_content() {
             return Some(Self::Streamed(streamed));
         }
         let body = request.body();
-        let sent = append(body, out);
+        let sent = append(stream, body, out);
         (sent < body.len()).then(|| Self::Whole {
             body: Arc::clone(body),
             sent,
@@ -52,7 +57,7 @@ impl Connection {
     /// Writes content of the request that was sent with [`crate::Content::Streamed`], and says how
     /// many of `bytes` were taken: 64 KiB at most, no more than was announced, and none unless
     /// [`Self::upload`] is open. Empty `out` before calling again.
-    pub fn write(&mut self, stream: StreamId, bytes: &[u8], out: &mut Vec<u8>) -> usize {
+    pub fn write(&mut self, stream: StreamId, bytes: &[u8], out: &mut impl Output) -> usize {
         let Some(Pending::Streamed(streamed)) = &mut self.pending else {
             return 0;
         };
@@ -71,16 +76,17 @@ impl Connection {
         }
         match streamed.framing {
             Framing::Chunked => {
-                out.extend_from_slice(format!("{:x}\r\n", bytes.len()).as_bytes());
-                out.extend_from_slice(bytes);
-                out.extend_from_slice(b"\r\n");
+                let size = format!("{:x}\r\n", bytes.len());
+                out.framing().extend_from_slice(size.as_bytes());
+                out.content(stream, bytes);
+                out.framing().extend_from_slice(b"\r\n");
             }
             Framing::Nothing => {
                 // Only the end of the connection says where this ends.
                 self.closing = true;
-                out.extend_from_slice(bytes);
+                out.content(stream, bytes);
             }
-            Framing::Length | Framing::Own => out.extend_from_slice(bytes),
+            Framing::Length | Framing::Own => out.content(stream, bytes),
         }
         bytes.len()
     }
@@ -129,8 +135,8 @@ impl Connection {
 }
 
 /// Appends the front of `body` to `out`, as much as keeps `out` small, and says how much it was.
-pub(super) fn append(body: &[u8], out: &mut Vec<u8>) -> usize {
-    let taken = body.len().min(OUT_TARGET.saturating_sub(out.len()));
-    out.extend_from_slice(&body[..taken]);
+pub(super) fn append(stream: StreamId, body: &[u8], out: &mut impl Output) -> usize {
+    let taken = body.len().min(OUT_TARGET.saturating_sub(out.waiting()));
+    out.content(stream, &body[..taken]);
     taken
 }

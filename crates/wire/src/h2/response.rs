@@ -135,6 +135,9 @@ impl Connection {
         }
         let id = stream.id();
         if stream.sending != Sending::Done {
+            if let Some(body) = &stream.body {
+                events.unsent(id, (body.bytes.len() - body.sent) as u64);
+            }
             self.stop_sending(number, out);
             self.drop_stream(number);
         } else {

@@ -6,7 +6,7 @@ use super::flood::gain;
 use super::frame::{self, Header, MAX_31_BITS, flag, kind};
 use super::streams::{Body, Sending, Stream};
 use super::{Connection, blocks};
-use crate::{Refused, Request, StreamId};
+use crate::{Output, Refused, Request, StreamId};
 
 /// How far one call lets `out` grow with content, in bytes.
 const OUT_GROWTH: usize = 64 * 1024;
@@ -23,21 +23,22 @@ impl Connection {
         &mut self,
         request: &Request,
         slot: u32,
-        out: &mut Vec<u8>,
+        out: &mut impl Output,
     ) -> Result<StreamId, Refused> {
         if self.streams.len() >= self.stream_limit() as usize || self.is_closing() {
             return Err(self.refusal());
         }
-        let start = out.len();
-        out.extend_from_slice(&[0; frame::HEADER_LEN]);
-        if !self.blocks.write(request, self.peer.list_limit(), out) {
-            out.truncate(start);
+        let framing = out.framing();
+        let start = framing.len();
+        framing.extend_from_slice(&[0; frame::HEADER_LEN]);
+        if !self.blocks.write(request, self.peer.list_limit(), framing) {
+            framing.truncate(start);
             return Err(Refused::TooLarge {
                 size: request.section_size(),
                 limit: self.peer.list_limit(),
             });
         }
-        self.sent_field_bytes += (out.len() - start - frame::HEADER_LEN) as u64;
+        self.sent_field_bytes += (framing.len() - start - frame::HEADER_LEN) as u64;
         let number = self.next_id;
         self.next_id += 2;
         let flags = if request.has_content() {
@@ -45,7 +46,8 @@ impl Connection {
         } else {
             flag::END_STREAM
         };
-        blocks::frame_block(number, flags, self.peer.max_frame_size as usize, start, out);
+        let max_frame = self.peer.max_frame_size as usize;
+        blocks::frame_block(number, flags, max_frame, start, framing);
 
         let mut stream = Stream::new(
             number,
@@ -78,8 +80,8 @@ impl Connection {
     }
 
     /// Writes more of the pending bodies, when `out` has been written to the transport.
-    pub fn produce(&mut self, out: &mut Vec<u8>) {
-        self.write_bodies(out.len() + OUT_GROWTH, out);
+    pub fn produce(&mut self, out: &mut impl Output) {
+        self.write_bodies(out.waiting() + OUT_GROWTH, out);
     }
 
     /// Whether `produce` has something to write now.
@@ -99,9 +101,9 @@ impl Connection {
     }
 
     /// Writes one frame of each stream in turn until `out` holds `limit` bytes.
-    fn write_bodies(&mut self, limit: usize, out: &mut Vec<u8>) {
+    fn write_bodies(&mut self, limit: usize, out: &mut impl Output) {
         let largest = LARGEST_DATA.min(self.peer.max_frame_size as usize) as i64;
-        while out.len() < limit
+        while out.waiting() < limit
             && self.send_window > 0
             && let Some(number) = self.queue.pop_front()
         {
@@ -109,6 +111,7 @@ impl Connection {
                 continue;
             };
             stream.sending = Sending::Blocked;
+            let id = stream.id();
             let Some(body) = &mut stream.body else {
                 continue;
             };
@@ -123,8 +126,8 @@ impl Connection {
                 flags,
                 stream: number,
             };
-            out.extend_from_slice(&header.bytes());
-            out.extend_from_slice(&rest[..length]);
+            out.framing().extend_from_slice(&header.bytes());
+            out.content(id, &rest[..length]);
             body.sent += length;
             self.send_window -= length as i64;
             stream.send_window -= length as i64;

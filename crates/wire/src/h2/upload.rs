@@ -1,12 +1,12 @@
 //! Content that the caller writes, and content that the caller does not want to read yet.
 
 use super::flood::gain;
-use super::frame::{self, code, flag, kind};
+use super::frame::{self, Header, code, flag, kind};
 use super::send::LARGEST_DATA;
 use super::streams::{Sending, Stream, Streams};
 use super::{Connection, blocks};
 use crate::upload::{self, LARGEST_WRITE};
-use crate::{FieldList, StreamId, Unfinished, Upload};
+use crate::{FieldList, Output, StreamId, Unfinished, Upload};
 
 /// What is left of the lengths that were announced, by stream in the order of opening.
 #[derive(Debug, Default)]
@@ -43,7 +43,7 @@ impl Connection {
     /// Writes content of a request that was sent with [`crate::Content::Streamed`], and says how
     /// many of `bytes` were taken: what the windows allow now, 64 KiB at most, no more than was
     /// announced, and none unless [`Self::upload`] is open. A `receive` may open the windows again.
-    pub fn write(&mut self, stream: StreamId, bytes: &[u8], out: &mut Vec<u8>) -> usize {
+    pub fn write(&mut self, stream: StreamId, bytes: &[u8], out: &mut impl Output) -> usize {
         let found = open(&mut self.streams, &mut self.uploads, stream);
         let Some((number, stream, left)) = found else {
             return 0;
@@ -56,10 +56,18 @@ impl Connection {
         if let Some(left) = left {
             *left -= bytes.len() as u64;
         }
+        let id = stream.id();
         stream.send_window -= bytes.len() as i64;
         self.send_window -= bytes.len() as i64;
         for piece in bytes.chunks(LARGEST_DATA.min(self.peer.max_frame_size as usize)) {
-            frame::write(kind::DATA, 0, number, piece, out);
+            let header = Header {
+                length: piece.len() as u32,
+                kind: kind::DATA,
+                flags: 0,
+                stream: number,
+            };
+            out.framing().extend_from_slice(&header.bytes());
+            out.content(id, piece);
             self.flood.earn(gain::DATA_SENT);
         }
         bytes.len()

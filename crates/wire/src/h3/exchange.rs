@@ -1,9 +1,9 @@
 //! One request and its response: `HEADERS(1xx)* HEADERS DATA* HEADERS?` (RFC 9114 §4.1).
 
-use super::code;
 use super::frame::{self, HeaderReader};
 use super::section::{self, Fault, Sections};
 use super::sending::Sending;
+use super::{Streams, code};
 use crate::{ErrorKind, Events, FieldList, StreamId};
 
 /// Informational responses before the final one: as many as any honest server sends, many times over.
@@ -39,6 +39,16 @@ enum Frame {
     Unknown(u64),
 }
 
+/// What the datagrams of a connection have carried. Which content is in which of them, QUIC does not
+/// tell.
+#[derive(Debug, Default)]
+pub(super) struct Carried {
+    /// [`Streams::transmitted`].
+    pub(super) transmitted: u64,
+    /// Content of exchanges that have ended, in bytes.
+    content: u64,
+}
+
 #[derive(Debug)]
 pub(super) struct Exchange {
     pub(super) number: u64,
@@ -58,6 +68,12 @@ pub(super) struct Exchange {
     pub(super) sending: Option<Box<Sending>>,
     /// Whether the peer asked us to send no more.
     pub(super) stopped: bool,
+    /// Content that QUIC has taken, in bytes.
+    taken: u64,
+    /// Content that the peer did not want any more, in bytes.
+    unwanted: u64,
+    /// [`Streams::transmitted`] as the exchange began.
+    pub(super) transmitted_before: u64,
 }
 
 impl Exchange {
@@ -77,10 +93,13 @@ impl Exchange {
             trailers: None,
             sending: None,
             stopped: false,
+            taken: 0,
+            unwanted: 0,
+            transmitted_before: 0,
         }
     }
 
-    /// Takes the place for a request that has just been sent.
+    /// Takes the place for a request that is being sent.
     pub(super) fn begin(&mut self, number: u64, slot: u32, head_method: bool) {
         let mut section = std::mem::take(&mut self.section);
         section.clear();
@@ -125,11 +144,83 @@ impl Exchange {
         }
     }
 
+    /// The request has been written, with a body of `content` bytes, but for `rest`. Says how much of
+    /// the body QUIC has taken.
+    pub(super) fn give(&mut self, content: u64, rest: Option<Sending>) -> u64 {
+        self.taken = content - rest.as_ref().map_or(0, Sending::unsent);
+        self.sending = rest.map(Box::new);
+        self.taken
+    }
+
+    /// Goes on with our body, and says whether that was the end of it. Adds the content that QUIC has
+    /// taken to `total`.
+    pub(super) fn advance(&mut self, quic: &mut impl Streams, total: &mut u64) -> bool {
+        let Some(sending) = &mut self.sending else {
+            return false;
+        };
+        let before = sending.unsent();
+        let done = sending.advance(self.number, quic);
+        let taken = before - sending.unsent();
+        self.taken += taken;
+        *total += taken;
+        if done {
+            self.sending = None;
+        }
+        done
+    }
+
+    /// Writes content of the caller's, and says how much was taken over. Adds what QUIC has taken to
+    /// `total`.
+    pub(super) fn write(
+        &mut self,
+        bytes: &[u8],
+        quic: &mut impl Streams,
+        total: &mut u64,
+    ) -> usize {
+        let Some(sending) = &mut self.sending else {
+            return 0;
+        };
+        let before = sending.unsent();
+        let given = sending.write(self.number, bytes, quic);
+        let taken = before + given as u64 - sending.unsent();
+        self.taken += taken;
+        *total += taken;
+        given
+    }
+
+    /// The peer wants no more of our content.
+    pub(super) fn stop(&mut self) {
+        self.stopped = true;
+        if let Some(sending) = self.sending.take() {
+            self.unwanted = sending.unsent();
+        }
+    }
+
+    /// Content that has not left: what QUIC has not taken, and what it has taken and cannot have put
+    /// into datagrams.
+    fn unsent(&self, carried: &mut Carried) -> u64 {
+        let rest = self
+            .sending
+            .as_ref()
+            .map_or(self.unwanted, |sending| sending.unsent());
+        let mut sent = self.taken;
+        let since = carried.transmitted - self.transmitted_before;
+        if rest > 0 || sent > since {
+            let others = carried.content;
+            sent = sent
+                .min(since)
+                .min(carried.transmitted.saturating_sub(others));
+        }
+        carried.content += sent;
+        rest + self.taken - sent
+    }
+
     /// Takes all of `bytes`, and says whether the response is complete.
     pub(super) fn receive<E: Events>(
         &mut self,
         mut bytes: &[u8],
         fin: bool,
+        carried: &mut Carried,
         sections: &mut Sections,
         events: &mut E,
     ) -> Result<bool, Fault> {
@@ -188,11 +279,7 @@ impl Exchange {
             return Ok(false);
         }
         self.finish()?;
-        events.end(
-            self.id(),
-            self.trailers.as_ref().map(|list| list.as_fields()),
-        );
-        self.phase = Phase::Ended;
+        self.end(carried, events);
         Ok(true)
     }
 
@@ -205,9 +292,13 @@ impl Exchange {
             && self.header.is_empty()
     }
 
-    /// Reports the end of a response that [`Self::is_complete_but_for_fin`].
-    pub(super) fn end<E: Events>(&mut self, events: &mut E) {
-        events.end(self.id(), None);
+    /// Reports the end of the response.
+    pub(super) fn end<E: Events>(&mut self, carried: &mut Carried, events: &mut E) {
+        if let unsent @ 1.. = self.unsent(carried) {
+            events.unsent(self.id(), unsent);
+        }
+        let trailers = self.trailers.as_ref().map(|list| list.as_fields());
+        events.end(self.id(), trailers);
         self.phase = Phase::Ended;
     }
 

@@ -19,7 +19,7 @@ use crate::{
     ConnectionError, ErrorKind, Events, Refused, Request, StreamError, StreamId, Unprocessed,
 };
 use control::ControlStream;
-use exchange::Exchange;
+use exchange::{Carried, Exchange};
 use peer::{Control, PeerStreams};
 use section::{Fault, Sections};
 pub(crate) use sending::Opening;
@@ -39,6 +39,9 @@ pub trait Streams {
     fn write_repeated(&mut self, stream: u64, _key: u64, bytes: &[u8]) -> usize {
         self.write(stream, bytes)
     }
+    /// Bytes of all datagrams that have been put together so far. Content that has been written is in
+    /// there, or waits for the congestion control.
+    fn transmitted(&self) -> u64;
     /// Ends our direction of the stream.
     fn finish(&mut self, stream: u64);
     /// RESET_STREAM.
@@ -92,6 +95,8 @@ pub struct Connection {
     closing: bool,
     failed: bool,
     sent_field_bytes: u64,
+    content_taken: u64,
+    carried: Carried,
 }
 
 impl Connection {
@@ -109,6 +114,8 @@ impl Connection {
             closing: false,
             failed: false,
             sent_field_bytes: 0,
+            content_taken: 0,
+            carried: Carried::default(),
         };
         connection.control.advance(quic);
         connection
@@ -139,19 +146,22 @@ impl Connection {
         };
 
         let exchange = self.exchanges.insert(number, slot, request.is_head());
+        exchange.transmitted_before = quic.transmitted();
         let written = if request.is_repeated() {
             quic.write_repeated(number, request.id(), &opening.bytes)
         } else {
             quic.write(number, &opening.bytes)
         };
-        if written == opening.bytes.len() && !opening.body_follows {
+        let content = request.body().len() as u64;
+        let rest = if written == opening.bytes.len() && !opening.body_follows {
             quic.finish(number);
+            None
         } else {
             let mut sending = Sending::new(&opening.bytes[written..], request);
-            if !sending.advance(number, quic) {
-                exchange.sending = Some(Box::new(sending));
-            }
-        }
+            let done = sending.advance(number, quic);
+            (!done).then_some(sending)
+        };
+        self.content_taken += exchange.give(content, rest);
         self.outstanding += 1;
         self.sent_field_bytes += request.qpack_section().len() as u64;
         Ok(StreamId { number, slot })
@@ -206,7 +216,8 @@ impl Connection {
             return Ok(());
         };
         if code == code::NO_ERROR && exchange.is_complete_but_for_fin() {
-            exchange.end(events);
+            self.carried.transmitted = quic.transmitted();
+            exchange.end(&mut self.carried, events);
             self.ended(stream);
             return Ok(());
         }
@@ -251,8 +262,7 @@ impl Connection {
         // RFC 9000 §3.5: answered by a reset with the same code. The response goes on (RFC 9114 §4.1).
         quic.reset(stream, code);
         if let Some(exchange) = self.exchanges.get_mut(stream) {
-            exchange.sending = None;
-            exchange.stopped = true;
+            exchange.stop();
             if exchange.has_ended() {
                 self.exchanges.remove(stream);
             }
@@ -274,13 +284,8 @@ impl Connection {
         let Some(exchange) = self.exchanges.get_mut(stream) else {
             return;
         };
-        if let Some(sending) = &mut exchange.sending
-            && sending.advance(stream, quic)
-        {
-            exchange.sending = None;
-            if exchange.has_ended() {
-                self.exchanges.remove(stream);
-            }
+        if exchange.advance(quic, &mut self.content_taken) && exchange.has_ended() {
+            self.exchanges.remove(stream);
         }
     }
 
@@ -347,6 +352,11 @@ impl Connection {
         self.sent_field_bytes
     }
 
+    /// Bytes of request content that QUIC has taken.
+    pub fn content_taken(&self) -> u64 {
+        self.content_taken
+    }
+
     fn receive_response<E: Events>(
         &mut self,
         stream: u64,
@@ -359,7 +369,9 @@ impl Connection {
             // Cancelled or failed: what was on its way when we stopped the stream.
             return Ok(());
         };
-        match exchange.receive(bytes, fin, &mut self.sections, events) {
+        self.carried.transmitted = quic.transmitted();
+        let (carried, sections) = (&mut self.carried, &mut self.sections);
+        match exchange.receive(bytes, fin, carried, sections, events) {
             Ok(false) => Ok(()),
             Ok(true) => {
                 self.ended(stream);

@@ -59,6 +59,8 @@ pub(super) struct Sending {
     /// The rest of the opening, of the content that was written last, or of the trailers.
     held: Vec<u8>,
     held_sent: usize,
+    /// Which of it is content.
+    held_content: Range<usize>,
     body: Arc<[u8]>,
     body_sent: usize,
     /// While the caller writes the content.
@@ -72,14 +74,17 @@ struct Announced(Option<u64>);
 impl Sending {
     /// `opening` is what is left of it.
     pub(super) fn new(opening: &[u8], request: &Request) -> Self {
+        let body = request.body();
+        let (inline, body) = if body.len() > INLINE {
+            (0, Arc::clone(body))
+        } else {
+            (body.len(), Arc::default())
+        };
         Self {
             held: opening.to_vec(),
             held_sent: 0,
-            body: if request.body().len() > INLINE {
-                Arc::clone(request.body())
-            } else {
-                Arc::default()
-            },
+            held_content: opening.len().saturating_sub(inline)..opening.len(),
+            body,
             body_sent: 0,
             upload: request
                 .streamed_content()
@@ -90,6 +95,13 @@ impl Sending {
     /// Whether the caller may write more content.
     pub(super) fn is_open(&self) -> bool {
         self.upload.is_some()
+    }
+
+    /// Content that has been given over and that the stream has not taken, in bytes.
+    pub(super) fn unsent(&self) -> u64 {
+        let Range { start, end } = self.held_content;
+        let held = end - start.max(self.held_sent).min(end);
+        (held + self.body.len() - self.body_sent) as u64
     }
 
     /// Writes what the stream takes, ends the stream after the last byte, and says whether it did.
@@ -119,6 +131,7 @@ impl Sending {
         let bytes = &bytes[..bytes.len().min(LARGEST_WRITE).min(announced)];
         self.held.clear();
         self.held_sent = 0;
+        self.held_content = 0..0;
         if bytes.is_empty() {
             return 0;
         }
@@ -131,7 +144,9 @@ impl Sending {
             self.held.clear();
             return 0;
         }
+        let framing = self.held.len();
         self.held.extend_from_slice(&bytes[sent..]);
+        self.held_content = framing..self.held.len();
         self.upload = Some(Announced(left.map(|left| left - bytes.len() as u64)));
         bytes.len()
     }

@@ -11,10 +11,9 @@ impl Connection {
     /// 64 KiB at most, no more than was announced, and none unless [`Self::upload`] is open. After
     /// [`Self::writable`] more may be taken.
     pub fn write(&mut self, stream: StreamId, bytes: &[u8], quic: &mut impl Streams) -> usize {
-        self.exchanges
-            .get_mut(stream.number)
-            .and_then(|exchange| exchange.sending.as_mut())
-            .map_or(0, |sending| sending.write(stream.number, bytes, quic))
+        self.exchanges.get_mut(stream.number).map_or(0, |exchange| {
+            exchange.write(bytes, quic, &mut self.content_taken)
+        })
     }
 
     /// Ends the content of a request. Without effect unless [`Self::upload`] is open.
@@ -45,11 +44,8 @@ impl Connection {
         let section = frame_of(trailers);
         sending.finish(&section)?;
         self.sent_field_bytes += section.len() as u64;
-        if sending.advance(stream.number, quic) {
-            exchange.sending = None;
-            if exchange.has_ended() {
-                self.exchanges.remove(stream.number);
-            }
+        if exchange.advance(quic, &mut self.content_taken) && exchange.has_ended() {
+            self.exchanges.remove(stream.number);
         }
         Ok(())
     }

@@ -82,6 +82,7 @@ def run_of(asked: Asked, delivered: Delivered) -> Json:
             "unsent": 0,
             "censored": failures.get("timeout", 0),
             "retried": 0,
+            "early_responses": None,
             "failures": {
                 kind: {
                     "count": count,

@@ -257,6 +257,7 @@ def _run_of(
             "started": row.iterations,
             "ok": row.iterations,
             **dict.fromkeys(("failed", "abandoned", "unsent", "censored", "retried"), 0),
+            "early_responses": None,
             "failures": {},
             "warmup": {"started": 0, "ok": 0, "failed": 0},
         },

@@ -18,6 +18,8 @@ pub(crate) struct Mock {
     pub(crate) windows: BTreeMap<u64, usize>,
     pub(crate) window: usize,
     pub(crate) written: BTreeMap<u64, Vec<u8>>,
+    /// Of what was written; nothing of it is lost or overhead.
+    pub(crate) transmitted: u64,
     pub(crate) finished: BTreeSet<u64>,
     pub(crate) resets: Vec<(u64, u64)>,
     pub(crate) stops: Vec<(u64, u64)>,
@@ -33,6 +35,7 @@ impl Default for Mock {
             windows: BTreeMap::new(),
             window: usize::MAX,
             written: BTreeMap::new(),
+            transmitted: 0,
             finished: BTreeSet::new(),
             resets: Vec::new(),
             stops: Vec::new(),
@@ -58,11 +61,15 @@ impl Streams for Mock {
         let window = self.windows.entry(stream).or_insert(self.window);
         let length = bytes.len().min(*window);
         *window -= length;
+        self.transmitted += length as u64;
         self.written
             .entry(stream)
             .or_default()
             .extend_from_slice(&bytes[..length]);
         length
+    }
+    fn transmitted(&self) -> u64 {
+        self.transmitted
     }
     fn finish(&mut self, stream: u64) {
         assert!(self.finished.insert(stream), "a stream ended twice");
@@ -81,6 +88,7 @@ pub(crate) enum Event {
     Informational(u32, u16),
     Head(u32, u16, Option<u64>, Vec<(String, String)>),
     Data(u32, Vec<u8>),
+    Unsent(u32, u64),
     End(u32, Option<Vec<(String, String)>>),
     Fail(u32, StreamError),
 }
@@ -122,6 +130,9 @@ impl Events for Record {
             }
         }
         self.0.push(Event::Data(stream.slot, bytes.to_vec()));
+    }
+    fn unsent(&mut self, stream: StreamId, bytes: u64) {
+        self.0.push(Event::Unsent(stream.slot, bytes));
     }
     fn end(&mut self, stream: StreamId, trailers: Option<Fields<'_>>) {
         self.0.push(Event::End(stream.slot, trailers.map(texts)));

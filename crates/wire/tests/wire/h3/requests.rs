@@ -81,7 +81,48 @@ fn an_early_answer_lets_the_content_go_on() {
     peer.h3.writable(stream, &mut peer.quic);
     assert!(peer.quic.finished.contains(&stream));
     peer.h3.eof(&mut peer.record);
-    assert_eq!(peer.record.0.len(), 2, "nothing is reported twice");
+    assert!(
+        matches!(
+            peer.record.0[..],
+            [Event::Head(..), Event::Unsent(..), Event::End(..)]
+        ),
+        "nothing is reported twice"
+    );
+}
+
+#[test]
+fn an_early_answer_tells_what_of_the_content_has_not_left() {
+    let request = request("POST", &[1; 5000]);
+    let framing = frame(1, request.qpack_section()).len() + 3;
+    let taken = 2000 - framing as u64;
+    // Less cannot have left than flow control took, nor more than the datagrams carried.
+    for (stopped, transmitted, sent) in [
+        (false, 2000, taken),
+        (true, 2000, taken),
+        (false, 700, 700),
+        (true, 700, 700),
+    ] {
+        let mut peer = Peer::with(Mock {
+            window: 2000,
+            ..Mock::default()
+        });
+        let stream = peer.h3.send(&request, 9, &mut peer.quic).unwrap().number;
+        assert_eq!(peer.h3.content_taken(), taken);
+        peer.quic.transmitted -= 2000 - transmitted;
+        if stopped {
+            peer.stopped(stream, NO_ERROR).unwrap();
+        }
+        peer.receive(stream, &headers(OK), true).unwrap();
+        let [Event::Head(..), unsent, Event::End(9, None)] = &peer.record.0[..] else {
+            panic!("{:?}", peer.record.0);
+        };
+        assert_eq!(*unsent, Event::Unsent(9, 5000 - sent));
+        if !stopped {
+            peer.quic.windows.insert(stream, usize::MAX);
+            peer.h3.writable(stream, &mut peer.quic);
+            assert_eq!(peer.h3.content_taken(), 5000);
+        }
+    }
 }
 
 #[test]

@@ -1,0 +1,6 @@
+//! A connection over a byte stream, joined without sockets to rustls and to scripts.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+mod stream;
+mod uploads;
