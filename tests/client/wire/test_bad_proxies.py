@@ -48,15 +48,15 @@ CASES: dict[str, tuple[Script, type[errors.Error], int | None]] = {
         errors.ConnectFailed,
         None,
     ),
+    # What stands behind the proxy's answer is the origin's, however it is cut (RFC 9110 §9.3.6).
     "no TLS behind the tunnel": (
-        # A ProxyError where they come together, else a TLSError.
         answer(b"HTTP/1.1 200 OK\r\n\r\n", b"HTTP/1.1 400 Bad Request\r\n\r\n"),
-        errors.ConnectFailed,
+        errors.TLSError,
         None,
     ),
     "bytes behind the head": (
         answer(b"HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 400 Bad Request\r\n\r\n"),
-        errors.ProxyError,
+        errors.TLSError,
         None,
     ),
     "endless head": (
