@@ -223,7 +223,7 @@ FEW_PORTS = """
     cd "$STATE"
     "$1" serve --port 8080 --tls-port 8443 --state . --format json > ready 2> errors &
     server=$!
-    until grep -q '"ready":true' ready; do sleep 0.05; kill -0 $server; done
+    until grep -qs '"ready":true' ready; do sleep 0.05; kill -0 $server; done
     "$@" || code=$?
     kill $server
     exit "${code:-0}"

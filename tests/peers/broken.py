@@ -32,17 +32,23 @@ class Heard:
         self.error: OSError | None = None
         self.over = threading.Event()
 
+    def frames(self) -> Iterator[tuple[int, bytes]]:
+        """Type and payload of each frame that has come whole."""
+        rest = self.received.partition(b"SM\r\n\r\n")[2]
+        while len(rest) >= 9 and len(rest) >= (end := 9 + int.from_bytes(rest[:3])):
+            yield rest[3], rest[9:end]
+            rest = rest[end:]
+
+    @property
+    def asked(self) -> bool:
+        """Whether a request has come."""
+        return any(kind == h2_chaos.HEADERS for kind, _ in self.frames())
+
     @property
     def goaway(self) -> list[int]:
         """The codes of each GOAWAY."""
-        rest = self.received.partition(b"SM\r\n\r\n")[2]
-        codes = []
-        while len(rest) >= 9:
-            end = 9 + int.from_bytes(rest[:3])
-            if rest[3] == h2_chaos.GOAWAY:
-                codes.append(int(struct.unpack(">I", rest[13:17])[0]))
-            rest = rest[end:]
-        return codes
+        payloads = [payload for kind, payload in self.frames() if kind == h2_chaos.GOAWAY]
+        return [int(struct.unpack(">I", payload[4:8])[0]) for payload in payloads]
 
 
 def security(leaf: Leaf) -> ssl.SSLContext:
@@ -63,9 +69,8 @@ def broken(
     def converse(peer: Peer) -> None:
         peer.settimeout(LIMIT_S)
         peer.sendall(GREETING)
-        # Its preface, its SETTINGS and the request come at once.
-        while b"SM\r\n\r\n" not in heard.received:
-            heard.received += peer.recv(65536)
+        while not heard.asked and (part := peer.recv(65536)):
+            heard.received += part
         script(peer)
         while part := peer.recv(65536):
             heard.received += part
