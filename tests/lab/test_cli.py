@@ -100,17 +100,27 @@ def test_wrong_use_is_one_line_and_what_to_type(
     assert list(tmp_path.rglob("*.*")) == []
 
 
-def test_load_and_serve_reach_rust_before_typer_is_imported() -> None:
-    for command in ("load", "serve"):
-        done = subprocess.run(
-            [sys.executable, "-X", "importtime", "-m", "trilane", command, "--help"],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0
-        for heavy in ("typer", "rich", "numpy", "trilane.cli"):
-            assert f" {heavy}\n" not in done.stderr
+@pytest.mark.parametrize(
+    ("arguments", "code", "heavy"),
+    [
+        (["load", "--help"], 0, ["typer", "rich", "numpy", "trilane.cli"]),
+        (["serve", "--help"], 0, ["typer", "rich", "numpy", "trilane.cli"]),
+        (["race", "http://127.0.0.1:9/", "-H", "no colon"], 2, ["scipy.stats", "altair"]),
+    ],
+)
+def test_an_answer_waits_for_no_import_that_it_does_not_need(
+    arguments: list[str], code: int, heavy: list[str]
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "trilane", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == code
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "trilane" in imported
+    assert imported.isdisjoint(heavy)
 
 
 def test_a_refused_port_ends_soon_and_says_so(tmp_path: Path) -> None:

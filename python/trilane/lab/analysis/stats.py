@@ -29,8 +29,10 @@ from functools import lru_cache
 from typing import Literal, TypeAlias
 
 import numpy as np
+
+# `scipy.stats` takes most of a second; SciPy imports it when it is first asked for.
+import scipy
 from numpy.typing import NDArray
-from scipy import stats
 
 Floats: TypeAlias = NDArray[np.float64]
 Finding: TypeAlias = Literal["higher", "lower", "no_difference", "undecided", "invalid"]
@@ -102,7 +104,7 @@ def signed_rank(differences: Floats, alternative: Alternative) -> float:
     if len(moved) == 0:
         return 1.0
     # Mid-ranks are whole or half: twice as much of each is whole.
-    ranks = np.rint(2 * stats.rankdata(np.abs(moved))).astype(np.int64)
+    ranks = np.rint(2 * scipy.stats.rankdata(np.abs(moved))).astype(np.int64)
     seen = int(ranks[moved > 0].sum())
     chances = _rank_sums(tuple(sorted(ranks.tolist())))
     below, above = float(chances[: seen + 1].sum()), float(chances[seen:].sum())
@@ -217,5 +219,5 @@ def exponential(interval: Interval) -> Interval:
 
 
 def _widened_tail(blocks: int) -> float:
-    reach = math.sqrt(blocks / (blocks - 1)) * float(stats.t.ppf(ALPHA / 2, blocks - 1))
-    return float(stats.norm.cdf(reach))
+    reach = math.sqrt(blocks / (blocks - 1)) * float(scipy.stats.t.ppf(ALPHA / 2, blocks - 1))
+    return float(scipy.stats.norm.cdf(reach))

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy import stats as scipy_stats
+import scipy
 
 from trilane.lab.analysis import stats
 from trilane.lab.analysis.stats import ALPHA, Finding, Floats, Interval
@@ -106,13 +106,13 @@ def rank_sum(
         method: Literal["exact", "asymptotic"] = (
             "exact" if len(a) * len(b) <= _EXACT_PAIRS else "asymptotic"
         )
-        return float(scipy_stats.mannwhitneyu(b, a, alternative=alternative, method=method).pvalue)
+        return float(scipy.stats.mannwhitneyu(b, a, alternative=alternative, method=method).pvalue)
     permutations = math.comb(len(joined), len(a))
-    method_ties = scipy_stats.PermutationMethod(
+    method_ties = scipy.stats.PermutationMethod(
         n_resamples=permutations if permutations <= _EXACT_PERMUTATIONS else stats.RESAMPLES,
         rng=np.random.default_rng(seed),
     )
-    return float(scipy_stats.mannwhitneyu(b, a, alternative=alternative, method=method_ties).pvalue)
+    return float(scipy.stats.mannwhitneyu(b, a, alternative=alternative, method=method_ties).pvalue)
 
 
 def equivalence(a: Floats, b: Floats, margin: float, seed: int) -> float:
@@ -183,5 +183,5 @@ def _widened_tail(a: Floats, b: Floats) -> float | None:
     freedom = total**2 / (first**2 / (len(a) - 1) + second**2 / (len(b) - 1))
     # What the bootstrap, which divides by n and not by n - 1, makes of the same variance.
     drawn = first * (len(a) - 1) / len(a) + second * (len(b) - 1) / len(b)
-    reach = math.sqrt(total / drawn) * float(scipy_stats.t.ppf(ALPHA / 2, freedom))
-    return float(scipy_stats.norm.cdf(reach))
+    reach = math.sqrt(total / drawn) * float(scipy.stats.t.ppf(ALPHA / 2, freedom))
+    return float(scipy.stats.norm.cdf(reach))
