@@ -59,8 +59,7 @@ check: $(STAMPS)/test $(STAMPS)/module ## tests of codecs and decisions alone, i
 	$(PYTEST) tests/unit
 
 test: ## everything that must pass before a commit
-	@$(MAKE) --no-print-directory --jobs=2 $(STAMPS)/module test-rust
-	@$(MAKE) --no-print-directory test-python
+	@$(MAKE) --no-print-directory --jobs=2 test-rust test-python
 
 # Builds the native program, too: `cargo build` would do it with other features, and build much anew.
 $(TARGET_DIR)/debug/trilane: $(STAMPS)/test FORCE
@@ -68,8 +67,9 @@ $(TARGET_DIR)/debug/trilane: $(STAMPS)/test FORCE
 
 FORCE:
 
+# Beside the tests in Python; what they print is shown where they fail.
 test-rust: $(TARGET_DIR)/debug/trilane
-	@$(TIMED) 'Rust tests' cargo test --quiet
+	@$(TIMED) 'Rust tests' .ci/quietly build/rust-tests.log cargo test
 
 test-python: $(STAMPS)/module $(TARGET_DIR)/debug/trilane
 	@$(TIMED) 'building the environments of clients and servers' $(BIN)/python tests/prepare.py
@@ -138,8 +138,9 @@ $(STAMPS)/extension: $(STAMPS)/lab $(RUST_SOURCES) pyproject.toml
 	@$(INSTALL) --release
 	@touch $@
 
-# For tests any build of the module will do, and the one for development is the quickest to make.
+# For tests any build of the module will do, and the one for development is the quickest to make: with
+# the features that the Rust tests have, it shares what they are built from.
 $(STAMPS)/module: $(STAMPS)/lab $(RUST_SOURCES) pyproject.toml
 	@$(MAKE) --no-print-directory --question $(STAMPS)/extension \
-		|| { rm -f $(STAMPS)/extension && $(INSTALL); }
+		|| { rm -f $(STAMPS)/extension && $(INSTALL) --features as-tested; }
 	@touch $@
