@@ -40,7 +40,7 @@ export TRILANE_TEST_PYTHON := $(BIN)/python
 export PYO3_PYTHON := $(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help race check test test-rust test-python bench lint fuzz docs build pins clean
+.PHONY: help race check test test-rust test-python environments bench lint fuzz docs build pins clean
 .DELETE_ON_ERROR:
 
 help: ## this list
@@ -71,8 +71,10 @@ FORCE:
 test-rust: $(TARGET_DIR)/debug/trilane
 	@$(TIMED) 'Rust tests' .ci/quietly build/rust-tests.log cargo test
 
-test-python: $(STAMPS)/module $(TARGET_DIR)/debug/trilane
+environments: $(STAMPS)/module $(STAMPS)/test
 	@$(TIMED) 'building the environments of clients and servers' $(BIN)/python tests/prepare.py
+
+test-python: environments $(TARGET_DIR)/debug/trilane
 	@TRILANE_BIN=$(TARGET_DIR)/debug/trilane $(TIMED) 'Python tests' $(PYTEST) $(ARGS)
 	@$(TIMED) 'stub of the native module' $(BIN)/python -m mypy.stubtest trilane._core
 

@@ -6,8 +6,10 @@ So no test's limit of time has to hold for a compiler or for what a registry sen
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from peers import gonet, grpc_tools, h2specd
@@ -34,12 +36,18 @@ def _everything() -> Iterator[tuple[str, Callable[[], object]]]:
     yield "h2specd", h2specd.program
 
 
+def _build(name: str, build: Callable[[], object]) -> None:
+    try:
+        build()
+    except _NOT_HERE as error:
+        sys.stderr.write(f"{name}: not built here: {error}\n")
+
+
 def main() -> None:
-    for name, build in _everything():
-        try:
-            build()
-        except _NOT_HERE as error:
-            sys.stderr.write(f"{name}: not built here: {error}\n")
+    """Build as many at a time as there are processors: each waits for programs and registries."""
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for built in [pool.submit(_build, name, build) for name, build in _everything()]:
+            built.result()
 
 
 if __name__ == "__main__":

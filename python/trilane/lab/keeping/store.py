@@ -84,6 +84,12 @@ def write_json(path: Path, value: Json) -> None:
 
 
 def _umask() -> int:
+    """The mode bits that new files do not get; umask(2) tells them only by changing them."""
+    # By proc(5), where it is: a change, however short, is one for every thread.
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/self/status").read_bytes().splitlines():
+            if line.startswith(b"Umask:"):
+                return int(line.split()[1], 8)
     mask = os.umask(0)
     os.umask(mask)
     return mask
