@@ -283,6 +283,27 @@ impl Stream {
     /// What goes to the peer next; empty when nothing does now. Tell [`Self::sent`] how much went.
     #[inline]
     pub fn transmit(&mut self) -> Result<&[u8], Over> {
+        self.fill()?;
+        Ok(self.queue.first())
+    }
+
+    /// As [`Self::transmit`], all that waits, for one write of several slices: bodies lie where the
+    /// caller made them.
+    #[inline]
+    pub fn transmit_slices(&mut self) -> Result<impl Iterator<Item = &[u8]>, Over> {
+        self.fill()?;
+        Ok(self.queue.slices())
+    }
+
+    /// The first `count` bytes of [`Self::transmit`], or [`Self::transmit_slices`], have gone.
+    #[inline]
+    pub fn sent(&mut self, count: usize) {
+        self.queue.advance(count);
+    }
+
+    /// Where nothing waits for the socket, has codec and TLS write more.
+    #[inline]
+    fn fill(&mut self) -> Result<(), Over> {
         if self.broken {
             self.queue.abandon();
             self.plain.abandon();
@@ -292,13 +313,7 @@ impl Stream {
             }
             self.seal()?;
         }
-        Ok(self.queue.waiting())
-    }
-
-    /// The first `count` bytes of [`Self::transmit`] have gone.
-    #[inline]
-    pub fn sent(&mut self, count: usize) {
-        self.queue.advance(count);
+        Ok(())
     }
 
     /// The byte stream takes nothing any more. What waits is dropped, and nothing is added; a response
@@ -328,9 +343,10 @@ impl Stream {
             return Ok(());
         };
         while !self.plain.is_empty() {
-            let waiting = self.plain.waiting();
-            let record = waiting.len().min(tls::RECORD_PLAINTEXT);
-            let sealed = session.send(&waiting[..record], self.queue.tail());
+            let out = self.queue.tail();
+            let (record, sealed) = self.plain.front(tls::RECORD_PLAINTEXT, |plaintext| {
+                session.send(plaintext, out)
+            });
             if let Err(error) = sealed {
                 self.plain.abandon();
                 return Err(Over::Tls(error));

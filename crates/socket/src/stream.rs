@@ -1,16 +1,22 @@
 //! TCP and Unix sockets.
 
+use std::io::IoSlice;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
 use rustix::io::Errno;
 use rustix::net::{
-    self, AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, sockopt,
+    self, AddressFamily, RecvFlags, SendAncillaryBuffer, SendFlags, SocketAddrUnix, SocketFlags,
+    SocketType, sockopt,
 };
 use trilane_connection::{Over, Stream};
 
 use crate::{Moved, Unmade};
+
+/// The slices of one send: what a codec writes at once, 64 KiB in frames of 16, has no more than ten,
+/// and heads and small bodies are in one piece.
+const MOST_SLICES: usize = 16;
 
 /// How a TCP socket is made.
 #[derive(Clone, Copy, Debug, Default)]
@@ -115,12 +121,22 @@ pub fn local_address(socket: impl AsFd) -> Option<SocketAddr> {
 /// (of TLS) comes back as it is.
 pub fn flush(socket: impl AsFd, stream: &mut Stream, moved: &mut Moved) -> Result<Flushed, Over> {
     loop {
-        let bytes = stream.transmit()?;
-        if bytes.is_empty() {
-            return Ok(Flushed::All);
+        let mut slices = [IoSlice::new(&[]); MOST_SLICES];
+        let mut count = 0;
+        for (place, bytes) in slices.iter_mut().zip(stream.transmit_slices()?) {
+            *place = IoSlice::new(bytes);
+            count += 1;
         }
+        let sent = match &slices[..count] {
+            [] => return Ok(Flushed::All),
+            [bytes] => net::send(&socket, bytes, SendFlags::NOSIGNAL),
+            several => {
+                let mut control = SendAncillaryBuffer::default();
+                net::sendmsg(&socket, several, &mut control, SendFlags::NOSIGNAL)
+            }
+        };
         moved.calls += 1;
-        match net::send(&socket, bytes, SendFlags::NOSIGNAL) {
+        match sent {
             Ok(count) => {
                 moved.bytes += count as u64;
                 stream.sent(count);

@@ -332,19 +332,19 @@ impl<const FIELDS: bool> Play<FIELDS> {
     /// The socket takes up to `count` bytes.
     fn transmit(&mut self, mut count: usize) -> Result<(), Over> {
         loop {
-            let bytes = self.stream.transmit()?;
-            assert!(
-                !self.broken || bytes.is_empty(),
-                "bytes for a broken socket"
-            );
-            let taken = bytes.len().min(count);
-            if taken == 0 {
+            let mut taken = Vec::new();
+            for slice in self.stream.transmit_slices()? {
+                assert!(!self.broken, "bytes for a broken socket");
+                let room = count - taken.len();
+                taken.extend_from_slice(&slice[..slice.len().min(room)]);
+            }
+            if taken.is_empty() {
                 assert!(count == 0 || !self.stream.has_output());
                 return Ok(());
             }
-            self.server.take(&bytes[..taken]);
-            self.stream.sent(taken);
-            count -= taken;
+            self.server.take(&taken);
+            self.stream.sent(taken.len());
+            count -= taken.len();
         }
     }
 

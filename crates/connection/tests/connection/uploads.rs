@@ -1,4 +1,4 @@
-//! Content of requests on its way to the socket: counted as it leaves.
+//! Content of requests on its way to the socket: counted as it leaves, from where it lies.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -6,9 +6,9 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use rustls::ServerConnection;
 use trilane_connection::{Stream, Version};
-use trilane_wire::{Request, RequestParts};
+use trilane_wire::{Content, Encoding, FieldList, OneOff, Request, RequestParts, h1, h2};
 
-use crate::common::{Record, carry, connected, give, plain, plaintext, sealed, tls_server};
+use crate::common::{Record, carry, connected, give, output, plain, plaintext, sealed, tls_server};
 
 /// A connection that speaks `version`, and the other end of TLS where it is `tls`.
 fn open(version: Version, tls: bool) -> (Stream, Option<ServerConnection>) {
@@ -38,8 +38,13 @@ fn post(body: &[u8]) -> Request {
 
 /// Lets a socket take up to `size` bytes; what it took.
 fn take(stream: &mut Stream, size: usize) -> Vec<u8> {
-    let bytes = stream.transmit().unwrap();
-    let taken = bytes[..bytes.len().min(size)].to_vec();
+    let mut taken = Vec::new();
+    for slice in stream.transmit_slices().unwrap() {
+        assert!(!slice.is_empty());
+        let room = size - taken.len();
+        taken.extend_from_slice(&slice[..slice.len().min(room)]);
+    }
+    assert!(taken.starts_with(stream.transmit().unwrap()) || taken.len() == size);
     stream.sent(taken.len());
     taken
 }
@@ -168,6 +173,145 @@ proptest! {
             sent.sort_unstable();
         }
         prop_assert!(read == sent);
+    }
+}
+
+/// What the peer of HTTP/2 sends first: SETTINGS with windows of 1 MiB for streams, and another MiB for
+/// the connection.
+const WINDOWS: &[u8] = &[
+    0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 0, 0x10, 0, 0, //
+    0, 0, 4, 8, 0, 0, 0, 0, 0, 0, 0x10, 0, 0,
+];
+
+enum Codec {
+    H1(Box<h1::Connection>),
+    H2(Box<h2::Connection>),
+}
+
+/// What a codec writes for `requests` where everything is copied.
+fn copied(codec: &mut Codec, requests: &[Request]) -> Vec<u8> {
+    let (mut out, mut all) = (Vec::new(), Vec::new());
+    for (slot, request) in requests.iter().enumerate() {
+        match codec {
+            Codec::H1(codec) => codec.send(request, slot as u32, &mut out).unwrap(),
+            Codec::H2(codec) => codec.send(request, slot as u32, &mut out).unwrap(),
+        };
+    }
+    while !out.is_empty() {
+        all.append(&mut out);
+        match codec {
+            Codec::H1(codec) => codec.produce(&mut out),
+            Codec::H2(codec) => codec.produce(&mut out),
+        }
+    }
+    all
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    #[test]
+    fn bodies_that_stay_where_they_lie_leave_as_copies_would(
+        sizes in prop::collection::vec(prop_oneof![1usize..200, 200usize..100_000], 1..40),
+        lengths in prop::collection::vec(
+            prop_oneof![1usize..5000, 5000usize..200_000, Just(16_383), Just(16_384)],
+            1..4,
+        ),
+        (version, tls) in prop::sample::select(&WAYS[..]),
+    ) {
+        let count = if version == Version::H1 { 1 } else { lengths.len() };
+        let requests: Vec<_> = lengths[..count].iter().map(|&length| post(&body(length))).collect();
+        let (mut stream, mut server) = open(version, tls);
+        let mut codec = Codec::H1(Box::new(h1::Connection::new(h1::Limits::default())));
+        let mut record = Record::default();
+        if version == Version::H2 {
+            let mut out = Vec::new();
+            let mut h2 = h2::Connection::new(h2::Config::default(), &mut out);
+            h2.receive(WINDOWS, &mut record, &mut out).unwrap();
+            codec = Codec::H2(Box::new(h2));
+            match &mut server {
+                Some(server) => {
+                    server.writer().write_all(WINDOWS).unwrap();
+                    carry(&mut stream, server, 1000, &mut record).unwrap();
+                    plaintext(server);
+                }
+                None => {
+                    give(&mut stream, WINDOWS, 1000, &mut record).unwrap();
+                    prop_assert!(output(&mut stream) == out);
+                }
+            }
+        }
+        for (slot, request) in requests.iter().enumerate() {
+            stream.send(request, slot as u32).unwrap();
+        }
+        let mut sent = Vec::new();
+        for &size in sizes.iter().cycle() {
+            let taken = take(&mut stream, size);
+            if taken.is_empty() {
+                break;
+            }
+            match &mut server {
+                None => sent.extend(taken),
+                Some(server) => {
+                    let mut rest = &taken[..];
+                    while !rest.is_empty() {
+                        server.read_tls(&mut rest).unwrap();
+                        server.process_new_packets().unwrap();
+                        sent.extend(plaintext(server));
+                    }
+                }
+            }
+        }
+        prop_assert!(sent == copied(&mut codec, &requests));
+        prop_assert!(!stream.has_output());
+    }
+}
+
+#[test]
+fn content_that_the_caller_writes_is_counted_as_it_leaves() {
+    for (version, tls) in WAYS {
+        let (mut stream, _server) = open(version, tls);
+        let encoding = match version {
+            Version::H1 => Encoding::H1,
+            _ => Encoding::H2,
+        };
+        let parts = OneOff {
+            method: "PUT",
+            scheme: "https",
+            authority: "localhost",
+            path: "/",
+            fields: &[],
+            // In chunks, where HTTP/1.1 has to.
+            content: Content::Streamed {
+                length: None,
+                raw: false,
+            },
+        };
+        let id = stream
+            .send(&Request::one_off(encoding, &parts).unwrap(), 0)
+            .unwrap();
+        assert_eq!(stream.write(id, &body(30_000)), 30_000);
+        stream.finish(id, &FieldList::new()).unwrap();
+        assert_eq!(stream.content_sent(), 0, "it waits for the socket");
+        take_all(&mut stream, 1000);
+        assert!((500..1000).contains(&stream.content_sent()));
+        take_all(&mut stream, usize::MAX);
+        assert_eq!(stream.content_sent(), 30_000);
+    }
+}
+
+#[test]
+fn a_large_body_is_not_copied() {
+    for version in [Version::H1, Version::H2] {
+        let mut stream = connected(plain(version));
+        let request = post(&body(60_000));
+        stream.send(&request, 0).unwrap();
+        let range = request.body().as_ptr_range();
+        let lies_there = |slice: &&[u8]| range.contains(&slice.as_ptr());
+        let slices = stream.transmit_slices().unwrap();
+        let shared: usize = slices.filter(lies_there).map(<[u8]>::len).sum();
+        // What is left over of the frames of 16 KiB.
+        assert!(shared >= 60_000 - 60_000 % 16_384, "{version:?}: {shared}");
     }
 }
 

@@ -236,7 +236,7 @@ impl Connection {
     /// Writes more of the pending body, when `out` has been written to the transport.
     pub fn produce(&mut self, out: &mut impl Output) {
         if let Some(Pending::Whole { body, sent }) = &mut self.pending {
-            *sent += upload::append(self.stream, &body[*sent..], out);
+            *sent += upload::append(self.stream, body, *sent, out);
             if *sent == body.len() {
                 self.pending = None;
             }

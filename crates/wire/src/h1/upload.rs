@@ -33,7 +33,7 @@ impl Pending {
             return Some(Self::Streamed(streamed));
         }
         let body = request.body();
-        let sent = append(stream, body, out);
+        let sent = append(stream, body, 0, out);
         (sent < body.len()).then(|| Self::Whole {
             body: Arc::clone(body),
             sent,
@@ -134,9 +134,15 @@ impl Connection {
     }
 }
 
-/// Appends the front of `body` to `out`, as much as keeps `out` small, and says how much it was.
-pub(super) fn append(stream: StreamId, body: &[u8], out: &mut impl Output) -> usize {
-    let taken = body.len().min(OUT_TARGET.saturating_sub(out.waiting()));
-    out.content(stream, &body[..taken]);
+/// Appends `body` from `start` on to `out`, as much as keeps `out` small, and says how much it was.
+pub(super) fn append(
+    stream: StreamId,
+    body: &Arc<[u8]>,
+    start: usize,
+    out: &mut impl Output,
+) -> usize {
+    let room = OUT_TARGET.saturating_sub(out.waiting());
+    let taken = (body.len() - start).min(room);
+    out.body(stream, body, start..start + taken);
     taken
 }

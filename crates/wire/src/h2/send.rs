@@ -115,10 +115,10 @@ impl Connection {
             let Some(body) = &mut stream.body else {
                 continue;
             };
-            let rest = &body.bytes[body.sent..];
+            let rest = body.bytes.len() - body.sent;
             let window = largest.min(self.send_window).min(stream.send_window);
-            let length = rest.len().min(usize::try_from(window).unwrap_or(0));
-            let last = length == rest.len();
+            let length = rest.min(usize::try_from(window).unwrap_or(0));
+            let last = length == rest;
             let flags = if last { flag::END_STREAM } else { 0 };
             let header = Header {
                 length: length as u32,
@@ -127,7 +127,8 @@ impl Connection {
                 stream: number,
             };
             out.framing().extend_from_slice(&header.bytes());
-            out.content(id, &rest[..length]);
+            let part = body.sent..body.sent + length;
+            out.body(id, &body.bytes, part);
             body.sent += length;
             self.send_window -= length as i64;
             stream.send_window -= length as i64;
