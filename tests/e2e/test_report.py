@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from hdrh.histogram import HdrHistogram
 
-from repository import DOCS
+from peers import embedded
+from repository import DOCS, native
 
 from .loading import check, load, load_text, validator
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
+    from conftest import Own
     from peers.running import Peers
 
 _QUANTILES = {"p50": 50, "p75": 75, "p90": 90, "p95": 95, "p99": 99, "p99_9": 99.9}
@@ -101,12 +104,41 @@ def test_cost_bytes_and_windows_are_measured(peers: Peers) -> None:
     assert starts == sorted({round(start * 10) / 10 for start in starts})
     assert starts[-1] >= 1.0
     assert {window["open"] for window in windows} == {4}
+    assert cost["server_cpu_us_per_request"] is None
+    assert {window["server_cpu_s"] for window in windows} == {None}
     assert sum(window["cpu_s"] for window in windows) == pytest.approx(
         cost["user_s"] + cost["system_s"], rel=0.1, abs=0.02
     )
     assert report["rate"]["requests_per_s"] == pytest.approx(
         report["requests"]["ok"] / report["rate"]["window_s"], rel=1e-6
     )
+
+
+def test_the_server_s_processor_time_is_told(own: Own) -> None:
+    peer = own(lambda folder: embedded.start(native(), folder))
+    watched = ["-n", "3000", "-c", "4", "-k", "--server-pid", str(peer.process.pid)]
+    report = load(*watched, peer.url("h1")).good
+    spent = [window["server_cpu_s"] for window in report["windows"]]
+    assert all(seconds >= 0 for seconds in spent)
+    told = report["cost"]["server_cpu_us_per_request"]
+    assert told * 3000 / 1e6 == pytest.approx(sum(spent), rel=0.2)
+    ticks = Path(f"/proc/{peer.process.pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    own_time = sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
+    assert 0 < sum(spent) <= own_time + 0.02
+    lines = load_text(*watched, peer.url("h1")).stdout.splitlines()
+    assert any(
+        line.startswith("Server cost  ") and "µs CPU per request" in line for line in lines
+    ), lines
+
+
+def test_a_process_that_is_not_there_is_named(peers: Peers) -> None:
+    url = peers["gonet"].url("h1")
+    gone = subprocess.run(["/bin/sh", "-c", "echo $$"], capture_output=True, check=True)
+    pid = gone.stdout.decode().strip()
+    run = load("-n", "1", "--server-pid", pid, url)
+    assert run.code == 2, run
+    assert f"--server-pid {pid}: no such process runs here" in run.stderr
+    assert load("-n", "1", "--server-pid", "0", url).code == 2
 
 
 def test_headers_compress_better_over_h2(peers: Peers) -> None:

@@ -154,6 +154,7 @@ def test_a_race_over_three_versions_follows_the_schema(
         for run in arm["runs"]:
             assert run["target"]["version"] == arm["version"]
             assert run["requests"]["ok"] > 0
+            assert all(window["server_cpu_s"] is not None for window in run["windows"])
         for sample in arm["samples"]:
             assert sample["server"]["cpu_us_per_request"] > 0
 

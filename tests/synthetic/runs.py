@@ -122,6 +122,7 @@ def run(
             "user_s": 0.5,
             "system_s": 0.9,
             "cpu_us_per_request": cpu_us,
+            "server_cpu_us_per_request": None,
             "context_switches": {"voluntary": 10, "involuntary": 3},
             "syscalls": 12_345,
             "peak_rss_bytes": 12_000_000,
@@ -137,6 +138,7 @@ def run(
                 "p99": p50 * 1.8,
                 "open": connections,
                 "cpu_s": 0.07,
+                "server_cpu_s": None,
             }
             for number in range(20)
         ],

@@ -131,6 +131,9 @@ pub(crate) struct LoadArgs {
     /// Processors for the worker threads, such as 0 or 0,2-3
     #[arg(long = "cpu", value_name = "LIST", value_parser = cpus, help_heading = CONNECTION)]
     cpus: Option<Cpus>,
+    /// Tell the processor time of a process of the server, which runs on this machine; repeatable
+    #[arg(long = "server-pid", value_name = "PID", help_heading = CONNECTION)]
+    server_pids: Vec<u32>,
 
     /// Exit with 3 when the condition holds: 'p99>10ms', 'rate<1000', 'failed>0', 'error_rate>1%'
     #[arg(long, value_name = "EXPR", value_parser = Gate::parse, help_heading = RESULT)]
@@ -273,6 +276,7 @@ impl LoadArgs {
             proxy: self.proxy.clone(),
             congestion_control: self.congestion_control.clone(),
             cpus: self.cpus.clone().map_or_else(Vec::new, |cpus| cpus.0),
+            server_pids: self.server_pids.clone(),
             stream_window: self.stream_window,
             connection_window: self.connection_window,
             ..Options::default()

@@ -359,7 +359,11 @@ fn cost(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
         busy.join(" "),
         cost.peak_rss_bytes
             .map_or_else(|| "–".to_owned(), |bytes| size(bytes as f64))
-    )
+    )?;
+    if let Some(us) = cost.server_cpu_us_per_request {
+        writeln!(out, "Server cost  {us:.2} µs CPU per request")?;
+    }
+    Ok(())
 }
 
 fn transfer(out: &mut String, outcome: &Outcome) -> std::fmt::Result {

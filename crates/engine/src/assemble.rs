@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::concurrency::Concurrency;
 use crate::connections::{Connections, ConnectionsOut};
 use crate::context::Learned;
-use crate::cost::{self, ThreadUse};
+use crate::cost::{self, Spent};
 use crate::grpc::CallPlan;
 use crate::latency::Durations;
 use crate::outcome::{
@@ -34,6 +34,7 @@ impl WindowOut {
             p99: window.service.quantile(0.99),
             open: window.open,
             cpu_s: window.cpu_s,
+            server_cpu_s: window.server_cpu_s,
         }
     }
 }
@@ -62,11 +63,11 @@ impl Outcome {
         let mut concurrency = Concurrency::default();
         let mut learned = Learned::default();
         let mut first = FirstResponse::default();
-        let mut used = ThreadUse::default();
+        let mut used = Spent::default();
         let mut busy = Vec::with_capacity(reports.len());
         let (mut measured, mut unsent, mut cut_short) = (0u64, 0, None);
         for report in reports {
-            let cpu_s = report.used.cpu_s() + report.used.run_delay_s;
+            let cpu_s = report.used.worker.cpu_s() + report.used.worker.run_delay_s;
             busy.push(
                 ratio(cpu_s, report.measured as f64 / 1e9)
                     .unwrap_or(0.0)
@@ -85,6 +86,10 @@ impl Outcome {
             cut_short = cut_short.or(report.cut_short);
             recorder.merge(report.recorder);
         }
+        let Spent {
+            worker: used,
+            server_s,
+        } = used;
         let version = obtained(plan, &learned);
         let window_s = measured as f64 / 1e9;
         let failed = recorder.failures.total();
@@ -151,6 +156,8 @@ impl Outcome {
                 user_s: used.user_s,
                 system_s: used.system_s,
                 cpu_us_per_request: ratio(used.cpu_s() * 1e6, recorder.ok as f64),
+                server_cpu_us_per_request: server_s
+                    .and_then(|seconds| ratio(seconds * 1e6, recorder.ok as f64)),
                 context_switches: json!({
                     "voluntary": used.voluntary,
                     "involuntary": used.involuntary,

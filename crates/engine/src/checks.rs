@@ -9,6 +9,7 @@ use trilane_wire::field::is_connection_specific;
 use trilane_wire::{h2, h3};
 use url::Url;
 
+use crate::cost::ServerClocks;
 use crate::options::{Options, Version};
 use crate::plan::{Origin, PlanError, Transport, usage};
 use crate::route::Route;
@@ -153,6 +154,15 @@ pub(crate) fn check_fields(options: &Options, version: Option<Version>) -> Resul
         )),
         None => Ok(()),
     }
+}
+
+/// The clocks of the server's processes.
+pub(crate) fn server_clocks(pids: &[u32]) -> Result<ServerClocks, PlanError> {
+    ServerClocks::new(pids).or_else(|pid| {
+        usage(format!(
+            "--server-pid {pid}: no such process runs here: type the number that ps or `trilane serve` tells"
+        ))
+    })
 }
 
 /// The controller of QUIC connections: the kernel has those of TCP, and refuses what it does not have.

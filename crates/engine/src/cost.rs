@@ -1,7 +1,11 @@
-//! What a thread, the process and the machine spent.
+//! What a thread, the process, the server and the machine spent.
+
+use std::time::Duration;
 
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike as _;
+use nix::time::ClockId;
+use nix::unistd::Pid;
 
 /// What one thread has used since it began.
 #[derive(Clone, Copy, Debug, Default)]
@@ -53,6 +57,65 @@ impl ThreadUse {
 
     pub(crate) fn cpu_s(self) -> f64 {
         self.user_s + self.system_s
+    }
+}
+
+/// The processor time of the server's processes, by the kernel's clock of each
+/// (`clock_getcpuclockid(3)`): all threads, ended ones included.
+#[derive(Clone, Debug)]
+pub(crate) struct ServerClocks(Vec<ClockId>);
+
+impl ServerClocks {
+    /// The clocks of `pids`; the first that is no process is the error.
+    pub(crate) fn new(pids: &[u32]) -> Result<Self, u32> {
+        let clock = |&pid: &u32| {
+            let id = i32::try_from(pid).ok().filter(|&id| id > 0).ok_or(pid)?;
+            let clock = ClockId::pid_cpu_clock_id(Pid::from_raw(id)).map_err(|_| pid)?;
+            clock.now().map(|_| clock).map_err(|_| pid)
+        };
+        pids.iter().map(clock).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// Seconds since they began; `None` where there are none, or one has ended.
+    fn now(&self) -> Option<f64> {
+        let times = self.0.iter().map(|clock| {
+            let time = clock.now().ok()?;
+            Some(Duration::from(time).as_secs_f64())
+        });
+        times.sum::<Option<f64>>().filter(|_| !self.0.is_empty())
+    }
+}
+
+/// What a worker and the server have used.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Spent {
+    pub(crate) worker: ThreadUse,
+    /// Processor time of the server's processes, in seconds, where they are known.
+    pub(crate) server_s: Option<f64>,
+}
+
+impl Spent {
+    /// Reads the counters of the calling thread, and the server's clocks.
+    pub(crate) fn now(server: Option<&ServerClocks>) -> Self {
+        Self {
+            worker: ThreadUse::now(),
+            server_s: server.and_then(ServerClocks::now),
+        }
+    }
+
+    /// What was used since `earlier`.
+    pub(crate) fn since(self, earlier: Self) -> Self {
+        let server = self.server_s.zip(earlier.server_s);
+        Self {
+            worker: self.worker.since(earlier.worker),
+            server_s: server.map(|(now, before)| now - before),
+        }
+    }
+
+    /// Adds what another worker has used: one of them at most watches the server.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.worker.add(other.worker);
+        self.server_s = self.server_s.or(other.server_s);
     }
 }
 
@@ -118,5 +181,35 @@ mod tests {
         }
         assert!(ThreadUse::now().since(before).cpu_s() >= 0.01);
         assert!(peak_rss_bytes().unwrap() > 1 << 20);
+    }
+
+    #[test]
+    fn the_clocks_of_processes_are_added_up_until_one_has_ended() {
+        let own = std::process::id();
+        let twice = ServerClocks::new(&[own, own]).unwrap();
+        let once = ServerClocks::new(&[own]).unwrap();
+        let before = Spent::now(Some(&twice));
+        let mut sum = 0u64;
+        while ThreadUse::now().since(before.worker).cpu_s() < 0.02 {
+            sum = std::hint::black_box(sum.wrapping_add(1));
+        }
+        let spent = Spent::now(Some(&twice)).since(before);
+        assert!(spent.server_s.unwrap() >= 0.04, "{spent:?}");
+        assert!(once.now().unwrap() < twice.now().unwrap());
+
+        let mut child = std::process::Command::new("cat")
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let both = ServerClocks::new(&[own, child.id()]).unwrap();
+        assert!(both.now().is_some());
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        assert_eq!(both.now(), None, "one has ended");
+        assert_eq!(Spent::now(Some(&both)).since(before).server_s, None);
+        let gone = child.id();
+        assert_eq!(ServerClocks::new(&[own, gone]).unwrap_err(), gone);
+        assert_eq!(ServerClocks::new(&[0]).unwrap_err(), 0);
+        assert_eq!(ServerClocks::new(&[]).unwrap().now(), None);
     }
 }

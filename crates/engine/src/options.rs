@@ -105,6 +105,8 @@ pub struct Options {
     pub congestion_control: Option<String>,
     /// Processors for the workers, in turn.
     pub cpus: Vec<usize>,
+    /// Processes of the server, on this machine, whose processor time is told.
+    pub server_pids: Vec<u32>,
     /// What each stream may receive before we grant more, in bytes.
     pub stream_window: u32,
     /// What each connection may receive before we grant more, in bytes.
@@ -144,6 +146,7 @@ impl Default for Options {
             proxy: None,
             congestion_control: None,
             cpus: Vec::new(),
+            server_pids: Vec::new(),
             stream_window: 16 << 20,
             connection_window: 64 << 20,
         }

@@ -271,6 +271,8 @@ pub struct Cost {
     pub system_s: f64,
     /// CPU microseconds per ok request.
     pub cpu_us_per_request: Option<f64>,
+    /// CPU microseconds of the server's processes per ok request, where they are known.
+    pub server_cpu_us_per_request: Option<f64>,
     /// Of the workers: voluntary and involuntary.
     pub context_switches: Value,
     /// Made by the workers, as far as they count: sockets and epoll.
@@ -300,4 +302,6 @@ pub struct WindowOut {
     pub open: u64,
     /// Processor time of the workers in it, in seconds.
     pub cpu_s: f64,
+    /// Processor time of the server's processes in it, in seconds, where they are known.
+    pub server_cpu_s: Option<f64>,
 }

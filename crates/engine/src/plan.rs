@@ -10,8 +10,9 @@ use trilane_wire::{Refused, Request};
 use crate::asked::Asked;
 use crate::checks::{
     check_call_version, check_fields, check_numbers, check_version, congestion, parse_url,
-    transport,
+    server_clocks, transport,
 };
+use crate::cost::ServerClocks;
 use crate::grpc::CallPlan;
 pub(crate) use crate::options::{Options, Version};
 use crate::prepare;
@@ -90,6 +91,7 @@ pub struct Plan {
     pub(crate) transport: Transport,
     pub(crate) congestion_control: Option<String>,
     pub(crate) cpus: Vec<usize>,
+    pub(crate) server: ServerClocks,
     pub(crate) stream_window: u32,
     pub(crate) connection_window: u32,
 }
@@ -188,6 +190,7 @@ impl Plan {
                 _ => options.congestion_control.clone(),
             },
             cpus: options.cpus.clone(),
+            server: server_clocks(&options.server_pids)?,
             stream_window: options.stream_window,
             connection_window: options.connection_window,
         })

@@ -129,6 +129,8 @@ pub(crate) struct Window {
     pub(crate) open: u64,
     /// Processor time of the worker in it, in seconds.
     pub(crate) cpu_s: f64,
+    /// Processor time of the server in it, in seconds, where the worker watches it.
+    pub(crate) server_cpu_s: Option<f64>,
 }
 
 impl Window {
@@ -141,6 +143,7 @@ impl Window {
             service: Durations::new(),
             open: 0,
             cpu_s: 0.0,
+            server_cpu_s: None,
         }
     }
 }

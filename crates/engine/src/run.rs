@@ -133,6 +133,7 @@ fn gather_windows(receiver: &mpsc::Receiver<Window>, workers: usize) -> Vec<Wind
                 sum.service.merge(&window.service);
                 sum.open += window.open;
                 sum.cpu_s += window.cpu_s;
+                sum.server_cpu_s = sum.server_cpu_s.or(window.server_cpu_s);
                 *count += 1;
             }
             None => open.push((window, 1)),

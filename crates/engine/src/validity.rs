@@ -348,6 +348,7 @@ mod tests {
             p99: None,
             open: 1,
             cpu_s: 0.0,
+            server_cpu_s: None,
         };
         let repeated = rates
             .iter()

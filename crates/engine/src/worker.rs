@@ -11,7 +11,7 @@ use crate::concurrency::Concurrency;
 use crate::connections::Connections;
 use crate::context::{Clock, Context, Gone, Learned};
 use crate::control::Control;
-use crate::cost::ThreadUse;
+use crate::cost::Spent;
 use crate::deadlines::Deadlines;
 use crate::failure::Kind;
 use crate::link::Link;
@@ -41,7 +41,7 @@ pub(crate) struct Report {
     pub(crate) concurrency: Concurrency,
     pub(crate) learned: Learned,
     pub(crate) first: FirstResponse,
-    pub(crate) used: ThreadUse,
+    pub(crate) used: Spent,
     /// Length of the measured window, in nanoseconds.
     pub(crate) measured: u64,
     /// Requests that were due in the open model and never sent.
@@ -66,9 +66,9 @@ pub(crate) struct Worker<'p> {
     /// When a handshake or a request has taken too long.
     limits: Deadlines,
     stage: Stage,
-    used_before: ThreadUse,
+    used_before: Spent,
     /// As the present window began.
-    used_in_window: ThreadUse,
+    used_in_window: Spent,
     traffic_before: Traffic,
     published: (u64, u64),
     standstill: Option<Standstill>,
@@ -110,8 +110,8 @@ impl<'p> Worker<'p> {
             timers: Deadlines::new(connections),
             limits: Deadlines::new(connections),
             stage: Stage::new(plan),
-            used_before: ThreadUse::default(),
-            used_in_window: ThreadUse::default(),
+            used_before: Spent::default(),
+            used_in_window: Spent::default(),
             traffic_before: Traffic::default(),
             published: (0, 0),
             standstill: Standstill::new(plan, now),
@@ -215,9 +215,11 @@ impl<'p> Worker<'p> {
 
     fn hand_over_window(&mut self, length_ns: u64) {
         let mut window = self.context.tally.recorder.finish_window(length_ns);
-        let used = ThreadUse::now();
+        let used = self.spent();
+        let in_window = used.since(self.used_in_window);
         window.open = self.pool.open() as u64;
-        window.cpu_s = used.since(self.used_in_window).cpu_s();
+        window.cpu_s = in_window.worker.cpu_s();
+        window.server_cpu_s = in_window.server_s;
         self.used_in_window = used;
         // The reader lives as long as any worker: an error cannot lose more than a row.
         let _ = self.windows.send(window);
@@ -226,9 +228,14 @@ impl<'p> Worker<'p> {
     /// Reads every counter that the measured window subtracts.
     fn begin_measuring_resources(&mut self) {
         self.count_links();
-        self.used_before = ThreadUse::now();
+        self.used_before = self.spent();
         self.used_in_window = self.used_before;
         self.traffic_before = self.context.tally.recorder.traffic;
+    }
+
+    /// What has been used up to now; the first worker watches the server for all.
+    fn spent(&self) -> Spent {
+        Spent::now((self.index == 0).then_some(&self.plan.server))
     }
 
     fn count_links(&mut self) {
@@ -506,7 +513,7 @@ impl<'p> Worker<'p> {
     fn finish(mut self, now: u64, cut_short: Option<String>) -> Report {
         self.context.stopping = true;
         self.count_links();
-        let used = ThreadUse::now().since(self.used_before);
+        let used = self.spent().since(self.used_before);
         self.publish();
         let (measured, window) = self.stage.measured(now).unwrap_or_else(|| {
             // Interrupted during the warm-up: nothing was measured, the requests are told apart.

@@ -139,6 +139,7 @@ class Bench:
             congestion_control=self.congestion_control,
             body_file=self._body_file(form.workload),
             call=_call(arm),
+            server_pids=target.pids,
         )
 
     def _in_process(self, arm: ArmSpec) -> Setting:

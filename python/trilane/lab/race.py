@@ -123,6 +123,7 @@ def _run(
             threads=wanted.threads,
             cpus=pinning.client,
             congestion_control=wanted.congestion_control or _like_quic(arms),
+            server_pids=target.server_pids,
             program=wanted.load_program,
         )
         watcher.say(f"asking {target.url} which versions it serves")
@@ -156,6 +157,7 @@ class _Target:
     flags: Sequence[str]
     meter: runner.ServerMeter | None
     facts: Json | None
+    server_pids: Sequence[int] = ()
 
 
 def _arms(wanted: Wanted) -> list[Arm]:
@@ -234,6 +236,7 @@ def _target(wanted: Wanted, pinning: _Pinning, watcher: Watcher) -> Iterator[_Ta
                 () if clear else ("--cacert", server.cacert),
                 meter,
                 dict(server.facts),
+                (server.pid,),
             )
     except servers.ServerFailed as error:
         raise CannotRace(f"{error}\ntry: trilane serve, or race a URL: trilane race URL") from error

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from trilane.lab.analysis.comparison import Sample
 from trilane.lab.analysis.measures import Json
 from trilane.lab.arms import Arm
-from trilane.lab.process import told
+from trilane.lab.process import server_flags, told
 
 PROGRAM = (sys.executable, "-m", "trilane", "load")
 # Exit codes of `trilane load` that come with a result: ok, gate breached, measurement invalid.
@@ -67,6 +67,8 @@ class Load:
     cpus: str | None = None
     congestion_control: str | None = None
     """For the sockets of the TCP arms; QUIC brings its own."""
+    server_pids: Sequence[int] = ()
+    """Processes of the server, where it runs on this machine."""
     program: Sequence[str] = PROGRAM
 
     def command(self, arm: Arm, file: Path) -> list[str]:
@@ -77,6 +79,7 @@ class Load:
             *("-d", f"{self.duration_s:g}s", "--warmup", f"{self.warmup_s:g}s"),
             *("--timeout", f"{self.timeout_s:g}s"),
             *(("--cpu", self.cpus) if self.cpus else ()),
+            *server_flags(self.server_pids),
             *("--format", "json", "-o", str(file)),
         ]
 

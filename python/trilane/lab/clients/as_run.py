@@ -114,6 +114,7 @@ def run_of(asked: Asked, delivered: Delivered) -> Json:
             **_cpu_split(delivered),
             # As in the engine: what failed was paid for by what was got.
             "cpu_us_per_request": 1e6 * delivered.cpu_s / ok if ok else None,
+            "server_cpu_us_per_request": None,
             "context_switches": delivered.ending.process(
                 delivered.begin, delivered.peak_rss, delivered.started
             )["context_switches"],

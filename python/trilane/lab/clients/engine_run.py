@@ -18,7 +18,7 @@ from trilane.lab.clients.observe import LOOPBACK, Instant, Watch, interface_byte
 from trilane.lab.clients.plan import header_fields
 from trilane.lab.design import places
 from trilane.lab.design.workload import ArmSpec, Workload
-from trilane.lab.process import told
+from trilane.lab.process import server_flags, told
 from trilane.lab.serving.calls import Call
 
 PROGRAM = (sys.executable, "-m", "trilane", "load")
@@ -44,6 +44,8 @@ class EnginePlan:
     body_file: Path | None = None
     call: Call | None = None
     """What a workload of kind `call` asks of the arm's server."""
+    server_pids: Sequence[int] = ()
+    """Processes of the server."""
     program: Sequence[str] = PROGRAM
 
     @property
@@ -82,6 +84,7 @@ class EnginePlan:
             *(word for field in fields for word in ("-H", field)),
             *(("--cacert", self.cacert) if self.cacert else ()),
             *(("--cpu", ",".join(map(str, self.cpus))) if self.cpus else ()),
+            *server_flags(self.server_pids),
             *(
                 ("--congestion-control", self.congestion_control)
                 if self.congestion_control and arm.version != "h3"

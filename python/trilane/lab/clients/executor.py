@@ -52,6 +52,8 @@ class Setting:
     """How the server is asked, for a workload of kind `call`."""
     benchmark: tuple[Module, Path] | None = None
     """The module of the arm's benchmark, and the test binary that has it."""
+    server_pids: Sequence[int] = ()
+    """Processes of the server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +185,7 @@ class Executor:
             congestion_control=setting.congestion_control,
             body_file=setting.body_file,
             call=setting.call,
+            server_pids=setting.server_pids,
         )
 
     def _syscalls(self) -> Json | None:

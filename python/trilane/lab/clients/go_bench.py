@@ -275,6 +275,7 @@ def _run_of(
             "user_s": process["user_s"],
             "system_s": process["system_s"],
             "cpu_us_per_request": None,
+            "server_cpu_us_per_request": None,
             "context_switches": process["context_switches"],
             "syscalls": None,
             "peak_rss_bytes": peak,
