@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use bytes::BytesMut;
 use trilane_transport::quic::{self, H3Session, Transmit};
-use trilane_wire::h3::Streams as _;
+use trilane_wire::h3::QuicStreams as _;
 use trilane_wire::{Events, FieldList, Refused, Request, StreamId, Unfinished, Upload, h3};
 
 /// Streamed content is handed to QUIC in pieces of this size, in bytes.

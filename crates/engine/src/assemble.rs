@@ -9,6 +9,7 @@ use crate::concurrency::Concurrency;
 use crate::connections::{Connections, ConnectionsOut};
 use crate::context::Learned;
 use crate::cost::{self, Spent};
+use crate::exchanges::FirstResponse;
 use crate::grpc::CallPlan;
 use crate::latency::Durations;
 use crate::outcome::{
@@ -18,7 +19,6 @@ use crate::outcome::{
 use crate::plan::{Model, Plan, Version};
 use crate::record::{Phases, Recorder, Window};
 use crate::stage::WINDOW;
-use crate::streams::FirstResponse;
 use crate::validity::{Circumstances, Validity, Verdict, judge};
 use crate::worker::Report;
 

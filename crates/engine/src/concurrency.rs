@@ -1,6 +1,6 @@
 //! How many requests are in flight at one time, and how many the servers allow.
 
-use crate::streams::Streams;
+use crate::exchanges::Exchanges;
 
 /// The requests in flight on all connections of one worker.
 #[derive(Clone, Copy, Debug, Default)]
@@ -23,9 +23,9 @@ impl InFlight {
     /// Counts the requests in flight on a connection, whose server allows so many at one time as far
     /// as it has told.
     #[inline]
-    pub(crate) fn count(&mut self, streams: &mut Streams, allowed: Option<u64>) {
-        let in_flight = streams.in_flight();
-        let share = &mut streams.share;
+    pub(crate) fn count(&mut self, exchanges: &mut Exchanges, allowed: Option<u64>) {
+        let in_flight = exchanges.in_flight();
+        let share = &mut exchanges.share;
         self.now = self.now - share.in_flight + in_flight;
         self.at_most = self.at_most.max(self.now);
         share.in_flight = in_flight;
@@ -83,9 +83,9 @@ fn fewest(one: Option<u64>, other: Option<u64>) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exchanges::Pending;
     use crate::options::Options;
     use crate::plan::{Plan, Version};
-    use crate::streams::Pending;
 
     fn plan() -> Plan {
         Plan::new(&Options {
@@ -98,11 +98,11 @@ mod tests {
     }
 
     /// So many more requests are sent.
-    fn send(streams: &mut Streams, count: u64) {
+    fn send(exchanges: &mut Exchanges, count: u64) {
         for _ in 0..count {
             let id = trilane_wire::StreamId {
                 number: 1,
-                slot: streams.next_slot().unwrap(),
+                slot: exchanges.next_slot().unwrap(),
             };
             let pending = Pending {
                 request: 0,
@@ -110,33 +110,33 @@ mod tests {
                 intended: 0,
                 start: 0,
             };
-            streams.open(id, pending, 1);
+            exchanges.open(id, pending, 1);
         }
     }
 
-    fn end_all(streams: &mut Streams) {
-        let live: Vec<_> = streams.overdue(u64::MAX).collect();
+    fn end_all(exchanges: &mut Exchanges) {
+        let live: Vec<_> = exchanges.overdue(u64::MAX).collect();
         for id in live {
-            streams.close(id);
+            exchanges.close(id);
         }
     }
 
-    fn total(in_flight: InFlight, all: &[Streams]) -> Concurrency {
+    fn total(in_flight: InFlight, all: &[Exchanges]) -> Concurrency {
         Concurrency::new(in_flight, all.iter().map(|each| each.share), 100)
     }
 
     #[test]
     fn what_meets_is_counted_and_what_does_not_is_not() {
         let plan = plan();
-        let mut all = [Streams::new(&plan), Streams::new(&plan)];
+        let mut all = [Exchanges::new(&plan), Exchanges::new(&plan)];
         let mut in_flight = InFlight::default();
         send(&mut all[0], 7);
         in_flight.count(&mut all[0], None);
         end_all(&mut all[0]);
         in_flight.count(&mut all[0], None);
-        for streams in &mut all {
-            send(streams, 4);
-            in_flight.count(streams, None);
+        for exchanges in &mut all {
+            send(exchanges, 4);
+            in_flight.count(exchanges, None);
         }
         let mut sum = total(in_flight, &all);
         assert_eq!((sum.at_most, sum.allowed), (8, None));
@@ -148,14 +148,14 @@ mod tests {
     #[test]
     fn what_is_sent_before_the_limit_is_told_was_not_in_flight_beyond_it() {
         let plan = plan();
-        let mut all = [Streams::new(&plan), Streams::new(&plan)];
+        let mut all = [Exchanges::new(&plan), Exchanges::new(&plan)];
         let mut in_flight = InFlight::default();
-        for streams in &mut all {
-            send(streams, 100);
-            in_flight.count(streams, None);
+        for exchanges in &mut all {
+            send(exchanges, 100);
+            in_flight.count(exchanges, None);
         }
-        for streams in &mut all {
-            in_flight.count(streams, Some(1));
+        for exchanges in &mut all {
+            in_flight.count(exchanges, Some(1));
         }
         let sum = total(in_flight, &all);
         assert_eq!((sum.at_most, sum.allowed), (2, Some(1)));
@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn a_limit_that_shrinks_is_what_it_was_and_one_that_is_wide_is_none() {
         let plan = plan();
-        let mut all = [Streams::new(&plan), Streams::new(&plan)];
+        let mut all = [Exchanges::new(&plan), Exchanges::new(&plan)];
         let mut in_flight = InFlight::default();
         in_flight.count(&mut all[0], Some(128));
         in_flight.count(&mut all[0], Some(0));

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::concurrency::Concurrency;
-use crate::failure::Kind;
+use crate::failure::FailureKind;
 
-const KINDS: usize = Kind::ALL.len();
+const KINDS: usize = FailureKind::ALL.len();
 
 /// The connections of one worker, over the whole run.
 #[derive(Clone, Debug, Default)]
@@ -41,7 +41,7 @@ impl Connections {
     }
 
     /// An attempt has failed, or an open connection has ended.
-    pub(crate) fn end(&mut self, was_open: bool, kind: Kind) {
+    pub(crate) fn end(&mut self, was_open: bool, kind: FailureKind) {
         if was_open {
             self.open -= 1;
             self.lost[kind as usize] += 1;
@@ -116,7 +116,7 @@ pub struct ConnectionsOut {
 impl ConnectionsOut {
     pub(crate) fn new(counts: &Connections, concurrency: &Concurrency) -> Self {
         let by_kind = |counts: &[u64; KINDS]| {
-            let named = Kind::ALL.iter().map(|kind| kind.name()).zip(*counts);
+            let named = FailureKind::ALL.iter().map(|kind| kind.name()).zip(*counts);
             named.filter(|&(_, count)| count > 0).collect()
         };
         Self {
@@ -147,9 +147,9 @@ mod tests {
         }
         counts.establish();
         counts.establish();
-        counts.end(false, Kind::Refused);
+        counts.end(false, FailureKind::Refused);
         counts.begin_measuring();
-        counts.end(true, Kind::Goaway);
+        counts.end(true, FailureKind::Goaway);
         let mut all = Connections::default();
         all.merge(&counts);
         all.merge(&counts);

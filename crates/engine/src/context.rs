@@ -10,11 +10,11 @@ use trilane_transport::tls;
 use trilane_wire::{Refused, StreamId, h2, h3};
 
 use crate::concurrency::InFlight;
-use crate::failure::Kind;
+use crate::exchanges::{Exchanges, Pending, Tally};
+use crate::failure::FailureKind;
 use crate::plan::{Plan, Version};
 use crate::record::{Instants, Phases, Wait};
 use crate::schedule::Schedule;
-use crate::streams::{Pending, Streams, Tally};
 use crate::system::System;
 
 /// Nanoseconds since the run began.
@@ -52,7 +52,7 @@ pub(crate) struct Learned {
 /// The end of a connection that none of the run's requests can be sent on.
 pub(crate) fn misfit(peer: &dyn fmt::Display, refused: Refused, setting: &str) -> Gone {
     let message = format!("{peer} takes none of the requests: {refused} ({setting})");
-    Gone::Failed(Kind::Limit, message)
+    Gone::Failed(FailureKind::Limit, message)
 }
 
 /// The end of a connection whose socket could not be made, from `source` where that was asked for.
@@ -67,7 +67,7 @@ pub(crate) fn unmade(unmade: Unmade, source: Option<SocketAddr>) -> Gone {
         Some(Errno::ADDRNOTAVAIL) if source.is_none() => {
             "no local port is free: lower -c, give more addresses by --bind or widen net.ipv4.ip_local_port_range"
         }
-        _ => return Gone::Failed(Kind::Connect, format!("{what}: {error}")),
+        _ => return Gone::Failed(FailureKind::Connect, format!("{what}: {error}")),
     };
     Gone::Exhausted(format!("{what}: {error}: {way_out}"))
 }
@@ -92,11 +92,11 @@ impl Learned {
 #[derive(Debug)]
 pub(crate) enum Gone {
     /// It never became ready.
-    Failed(Kind, String),
+    Failed(FailureKind, String),
     /// This machine, or what it allows the process, had no file descriptor or local port left for it.
     Exhausted(String),
     /// It was ready and has ended, for this reason; its requests have been accounted for.
-    Closed(Kind),
+    Closed(FailureKind),
 }
 
 /// What the connections of one worker share.
@@ -175,9 +175,9 @@ impl<'p> Context<'p> {
 
     /// A request that has been sent is a call.
     #[inline]
-    pub(crate) fn open_call(&mut self, id: StreamId, streams: &mut Streams, now: u64) {
+    pub(crate) fn open_call(&mut self, id: StreamId, exchanges: &mut Exchanges, now: u64) {
         if let Some(plan) = &self.plan.call {
-            streams.calls.open(plan, id, now);
+            exchanges.calls.open(plan, id, now);
             if !plan.is_streamed() {
                 self.tally.recorder.calls().sent += plan.count as u64;
             }
@@ -194,12 +194,12 @@ impl<'p> Context<'p> {
         self.count_start(pending, now);
         self.tally
             .recorder
-            .failed(Kind::Limit, now, None, || refused.to_string());
+            .failed(FailureKind::Limit, now, None, || refused.to_string());
         true
     }
 
     /// A connection could not be made: one request, where one was due, fails with it.
-    pub(crate) fn fail_one(&mut self, kind: Kind, now: u64, message: &str) {
+    pub(crate) fn fail_one(&mut self, kind: FailureKind, now: u64, message: &str) {
         if let Some(pending) = self.next_request(now) {
             self.count_start(pending, now);
             let at = (pending.start != 0).then_some(Instants {

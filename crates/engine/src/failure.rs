@@ -4,7 +4,7 @@ use trilane_wire::ErrorKind;
 
 /// Why a request failed. A connection attempt that fails counts as one failed request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum FailureKind {
     /// The name did not resolve.
     Dns,
     /// The connection could not be made.
@@ -33,59 +33,59 @@ pub enum Kind {
     Limit,
 }
 
-impl Kind {
+impl FailureKind {
     /// Every kind, in the order of reports.
-    pub const ALL: [Kind; 13] = [
-        Kind::Dns,
-        Kind::Connect,
-        Kind::Refused,
-        Kind::Tls,
-        Kind::HandshakeTimeout,
-        Kind::Timeout,
-        Kind::Closed,
-        Kind::Reset,
-        Kind::Goaway,
-        Kind::Protocol,
-        Kind::Status,
-        Kind::Body,
-        Kind::Limit,
+    pub const ALL: [FailureKind; 13] = [
+        FailureKind::Dns,
+        FailureKind::Connect,
+        FailureKind::Refused,
+        FailureKind::Tls,
+        FailureKind::HandshakeTimeout,
+        FailureKind::Timeout,
+        FailureKind::Closed,
+        FailureKind::Reset,
+        FailureKind::Goaway,
+        FailureKind::Protocol,
+        FailureKind::Status,
+        FailureKind::Body,
+        FailureKind::Limit,
     ];
 
     /// The name in reports and JSON.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Dns => "dns",
-            Kind::Connect => "connect",
-            Kind::Refused => "refused",
-            Kind::Tls => "tls",
-            Kind::HandshakeTimeout => "handshake_timeout",
-            Kind::Timeout => "timeout",
-            Kind::Closed => "closed",
-            Kind::Reset => "reset",
-            Kind::Goaway => "goaway",
-            Kind::Protocol => "protocol",
-            Kind::Status => "status",
-            Kind::Body => "body",
-            Kind::Limit => "limit",
+            FailureKind::Dns => "dns",
+            FailureKind::Connect => "connect",
+            FailureKind::Refused => "refused",
+            FailureKind::Tls => "tls",
+            FailureKind::HandshakeTimeout => "handshake_timeout",
+            FailureKind::Timeout => "timeout",
+            FailureKind::Closed => "closed",
+            FailureKind::Reset => "reset",
+            FailureKind::Goaway => "goaway",
+            FailureKind::Protocol => "protocol",
+            FailureKind::Status => "status",
+            FailureKind::Body => "body",
+            FailureKind::Limit => "limit",
         }
     }
 
     /// Whether the response time is only known to be longer than what was observed. A reset or a wrong
     /// status ends a request at its own time, which says nothing of how long a response takes.
     pub(crate) fn is_censored(self) -> bool {
-        self == Kind::Timeout
+        self == FailureKind::Timeout
     }
 }
 
-impl From<ErrorKind> for Kind {
+impl From<ErrorKind> for FailureKind {
     fn from(kind: ErrorKind) -> Self {
         match kind {
-            ErrorKind::Closed => Kind::Closed,
-            ErrorKind::Reset => Kind::Reset,
-            ErrorKind::Goaway => Kind::Goaway,
-            ErrorKind::Protocol => Kind::Protocol,
-            ErrorKind::Body => Kind::Body,
-            ErrorKind::Limit => Kind::Limit,
+            ErrorKind::Closed => FailureKind::Closed,
+            ErrorKind::Reset => FailureKind::Reset,
+            ErrorKind::Goaway => FailureKind::Goaway,
+            ErrorKind::Protocol => FailureKind::Protocol,
+            ErrorKind::Body => FailureKind::Body,
+            ErrorKind::Limit => FailureKind::Limit,
         }
     }
 }
@@ -93,12 +93,12 @@ impl From<ErrorKind> for Kind {
 /// A count and one example message for each kind.
 #[derive(Clone, Debug, Default)]
 pub struct Failures {
-    counts: [u64; Kind::ALL.len()],
-    examples: [Option<String>; Kind::ALL.len()],
+    counts: [u64; FailureKind::ALL.len()],
+    examples: [Option<String>; FailureKind::ALL.len()],
 }
 
 impl Failures {
-    pub(crate) fn add(&mut self, kind: Kind, example: impl FnOnce() -> String) {
+    pub(crate) fn add(&mut self, kind: FailureKind, example: impl FnOnce() -> String) {
         let index = kind as usize;
         self.counts[index] += 1;
         if self.examples[index].is_none() {
@@ -126,9 +126,9 @@ impl Failures {
         self.counts.iter().sum()
     }
 
-    /// Kind, count and example of each kind that occurred.
-    pub fn iter(&self) -> impl Iterator<Item = (Kind, u64, &str)> {
-        Kind::ALL.into_iter().filter_map(|kind| {
+    /// FailureKind, count and example of each kind that occurred.
+    pub fn iter(&self) -> impl Iterator<Item = (FailureKind, u64, &str)> {
+        FailureKind::ALL.into_iter().filter_map(|kind| {
             let count = self.counts[kind as usize];
             let example = self.examples[kind as usize].as_deref().unwrap_or_default();
             (count > 0).then_some((kind, count, example))

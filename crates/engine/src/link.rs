@@ -3,10 +3,10 @@
 use std::net::SocketAddr;
 
 use crate::context::{Clock, Context, Gone};
-use crate::failure::Kind;
+use crate::exchanges::Exchanges;
+use crate::failure::FailureKind;
 use crate::plan::{Plan, Transport};
 use crate::route::Address;
-use crate::streams::Streams;
 use crate::system::Completion;
 use crate::tcp::Tcp;
 use crate::udp::Udp;
@@ -29,7 +29,7 @@ pub(crate) struct Link {
     /// Its number among the worker's places.
     place: u32,
     io: Io,
-    pub(crate) streams: Streams,
+    pub(crate) exchanges: Exchanges,
     /// Whether the link stands in the queue of those with room.
     pub(crate) waiting: bool,
     /// Whether the present connection has been counted as ready.
@@ -45,7 +45,7 @@ impl Link {
         Self {
             place,
             io: Io::None,
-            streams: Streams::new(plan),
+            exchanges: Exchanges::new(plan),
             waiting: false,
             established: false,
             limits_requests: false,
@@ -85,7 +85,7 @@ impl Link {
 
     /// Whether any response has come on the present connection.
     fn has_served(&self) -> bool {
-        self.streams.completed() > self.completed_before
+        self.exchanges.completed() > self.completed_before
     }
 
     /// Begins a connection to `peer`.
@@ -97,8 +97,8 @@ impl Link {
     ) -> Result<(), Gone> {
         self.established = false;
         self.limits_requests = false;
-        self.completed_before = self.streams.completed();
-        self.streams.calls.begin_connection();
+        self.completed_before = self.exchanges.completed();
+        self.exchanges.calls.begin_connection();
         let plan = context.plan;
         // Opening many takes time of its own: each has its own beginning.
         let (place, now) = (self.place, context.system.now());
@@ -127,8 +127,8 @@ impl Link {
     ) -> Result<(), Gone> {
         match &mut self.io {
             Io::None => Ok(()),
-            Io::Tcp(tcp) => tcp.on_completion(completion, &mut self.streams, context),
-            Io::Quic(quic) => quic.on_completion(completion, &mut self.streams, context),
+            Io::Tcp(tcp) => tcp.on_completion(completion, &mut self.exchanges, context),
+            Io::Quic(quic) => quic.on_completion(completion, &mut self.exchanges, context),
         }
     }
 
@@ -136,14 +136,14 @@ impl Link {
     pub(crate) fn pump(&mut self, now: u64, context: &mut Context<'_>) -> Result<(), Gone> {
         match &mut self.io {
             Io::None => Ok(()),
-            Io::Tcp(tcp) => tcp.pump(now, &mut self.streams, context),
-            Io::Quic(quic) => quic.pump(now, &mut self.streams, context),
+            Io::Tcp(tcp) => tcp.pump(now, &mut self.exchanges, context),
+            Io::Quic(quic) => quic.pump(now, &mut self.exchanges, context),
         }
     }
 
     /// Whether a request could be sent now.
     pub(crate) fn has_room(&self, plan: &Plan) -> bool {
-        self.streams.next_slot().is_some()
+        self.exchanges.next_slot().is_some()
             && !self.is_misfit(plan)
             && match &self.io {
                 Io::None => false,
@@ -163,7 +163,7 @@ impl Link {
     /// The time of [`Self::timer`] has come.
     pub(crate) fn on_timer(&mut self, now: u64, context: &mut Context<'_>) -> Result<(), Gone> {
         match &mut self.io {
-            Io::Quic(quic) => quic.on_timer(now, &mut self.streams, context),
+            Io::Quic(quic) => quic.on_timer(now, &mut self.exchanges, context),
             Io::None | Io::Tcp(_) => Ok(()),
         }
     }
@@ -178,7 +178,7 @@ impl Link {
         if let Some(deadline) = deadline {
             return Some(clock.at(deadline));
         }
-        let oldest = self.streams.oldest()?;
+        let oldest = self.exchanges.oldest()?;
         Some(oldest.saturating_add(plan.patience().as_nanos() as u64))
     }
 
@@ -199,23 +199,23 @@ impl Link {
         now: u64,
         context: &mut Context<'_>,
     ) -> Result<bool, Gone> {
-        let overdue: Vec<_> = self.streams.overdue(deadline).collect();
+        let overdue: Vec<_> = self.exchanges.overdue(deadline).collect();
         let mut outcome = Ok(!overdue.is_empty());
         for id in overdue {
-            let at = self.streams.close(id);
+            let at = self.exchanges.close(id);
             let recorder = &mut context.tally.recorder;
             match context.plan.deadline() {
                 Some(deadline) => recorder.deadline_exceeded(now, at, deadline),
                 None => {
                     let timeout = context.plan.timeout;
-                    recorder.failed(Kind::Timeout, now, Some(at), || {
+                    recorder.failed(FailureKind::Timeout, now, Some(at), || {
                         format!("no complete response within {timeout:?}")
                     });
                 }
             }
             let cancelled = match &mut self.io {
                 Io::None => Ok(()),
-                Io::Tcp(tcp) => tcp.cancel(id, &mut self.streams, context),
+                Io::Tcp(tcp) => tcp.cancel(id, &mut self.exchanges, context),
                 Io::Quic(quic) => {
                     quic.cancel(id, context);
                     Ok(())
@@ -247,18 +247,18 @@ impl Link {
         context.system.close(self.place, last_words);
         self.io = Io::None;
         // Usually the codec has failed them already, with a better reason.
-        let left: Vec<_> = self.streams.overdue(u64::MAX).collect();
+        let left: Vec<_> = self.exchanges.overdue(u64::MAX).collect();
         for id in left {
-            let at = self.streams.close(id);
+            let at = self.exchanges.close(id);
             let now = context.now();
             context
                 .tally
                 .recorder
-                .failed(Kind::Closed, now, Some(at), || {
+                .failed(FailureKind::Closed, now, Some(at), || {
                     "the connection was given up with the request on it".to_owned()
                 });
         }
-        context.in_flight.count(&mut self.streams, None);
+        context.in_flight.count(&mut self.exchanges, None);
         self.has_served()
     }
 

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::connections::Connections;
 use crate::deadlines::Deadlines;
-use crate::failure::Kind;
+use crate::failure::FailureKind;
 use crate::ramp::Ramp;
 use crate::route::Address;
 
@@ -142,7 +142,7 @@ impl<'p> Pool<'p> {
 
     /// An attempt has failed, or a connection has ended. One that `served` is replaced at once; one
     /// that did not waits, so that a server which accepts and closes is not stormed.
-    pub(crate) fn ended(&mut self, index: u32, kind: Kind, served: bool, now: u64) {
+    pub(crate) fn ended(&mut self, index: u32, kind: FailureKind, served: bool, now: u64) {
         let place = &mut self.places[index as usize];
         match place.state {
             State::Waiting => return,
@@ -224,7 +224,7 @@ mod tests {
         assert_eq!((due(&mut pool, 0), pool.next_due()), (vec![], None));
         pool.opened(1, 1);
         assert_eq!(due(&mut pool, 1), [2]);
-        pool.ended(0, Kind::Timeout, false, 2);
+        pool.ended(0, FailureKind::Timeout, false, 2);
         assert_eq!(due(&mut pool, 2), [3]);
         pool.opened(2, 3);
         pool.opened(3, 3);
@@ -238,12 +238,12 @@ mod tests {
         let mut pool = Pool::new(&addresses, 1, Ramp::new(None, 0));
         assert_eq!(due(&mut pool, 0), [0]);
         pool.opened(0, 1);
-        pool.ended(0, Kind::Closed, true, 2);
+        pool.ended(0, FailureKind::Closed, true, 2);
         assert_eq!((pool.next_due(), due(&mut pool, 2)), (Some(0), vec![0]));
         let mut now = 2;
         let mut waits = Vec::new();
         for _ in 0..7 {
-            pool.ended(0, Kind::Refused, false, now);
+            pool.ended(0, FailureKind::Refused, false, now);
             let next = pool.next_due().unwrap();
             assert!(due(&mut pool, next - 1).is_empty());
             waits.push((next - now) / MS);
@@ -260,17 +260,17 @@ mod tests {
         assert_eq!(due(&mut pool, 0), [0, 1, 2]);
         for index in 0..3 {
             assert_eq!(pool.address(index), &addresses[0]);
-            pool.ended(index, Kind::Refused, false, 1);
+            pool.ended(index, FailureKind::Refused, false, 1);
             assert!(pool.tries_another_address(index));
         }
         assert_eq!(due(&mut pool, 1), [0, 1, 2]);
-        pool.ended(2, Kind::Refused, false, 2);
+        pool.ended(2, FailureKind::Refused, false, 2);
         assert!(pool.tries_another_address(2));
         assert_eq!(pool.connect(2), Some((2, &addresses[2])));
-        pool.ended(2, Kind::Refused, false, 3);
+        pool.ended(2, FailureKind::Refused, false, 3);
         assert!(!pool.tries_another_address(2), "there is no other");
         assert!(!pool.is_hopeless());
-        pool.ended(0, Kind::Refused, false, 3);
+        pool.ended(0, FailureKind::Refused, false, 3);
         assert!(pool.tries_another_address(0), "it had gone to the second");
     }
 
@@ -280,7 +280,7 @@ mod tests {
         let mut pool = Pool::new(&addresses, 100, Ramp::new(Some(4), 0));
         for index in due(&mut pool, 0) {
             assert!(!pool.is_hopeless());
-            pool.ended(index, Kind::HandshakeTimeout, false, 5);
+            pool.ended(index, FailureKind::HandshakeTimeout, false, 5);
         }
         assert!(pool.is_hopeless());
     }
@@ -291,7 +291,7 @@ mod tests {
         let mut pool = Pool::new(&addresses, 3, Ramp::new(None, 0));
         assert_eq!(due(&mut pool, 0), [0, 1, 2]);
         assert_eq!(pool.ready_at(), u64::MAX, "no connection is open");
-        pool.ended(0, Kind::Refused, false, MS);
+        pool.ended(0, FailureKind::Refused, false, MS);
         assert_eq!(pool.ready_at(), u64::MAX);
         pool.opened(1, 100 * MS);
         // Three times as long as the fastest.
@@ -299,7 +299,7 @@ mod tests {
         pool.opened(2, 120 * MS);
         assert_eq!(pool.ready_at(), 0);
         // Those that replace them are waited for no more.
-        pool.ended(2, Kind::Closed, true, 130 * MS);
+        pool.ended(2, FailureKind::Closed, true, 130 * MS);
         assert_eq!(pool.ready_at(), 0);
         let paced = Pool::new(&addresses, 3, Ramp::new(None, MS));
         assert_eq!(paced.ready_at(), 0);

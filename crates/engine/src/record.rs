@@ -5,7 +5,7 @@ use std::time::Duration;
 use trilane_grpc::status::Code;
 use trilane_socket::Moved;
 
-use crate::failure::{Failures, Kind};
+use crate::failure::{FailureKind, Failures};
 use crate::grpc::Counts;
 use crate::latency::Durations;
 
@@ -257,7 +257,7 @@ impl Recorder {
     /// A request that did not; `at` where it had been sent.
     pub(crate) fn failed(
         &mut self,
-        kind: Kind,
+        kind: FailureKind,
         now: u64,
         at: Option<Instants>,
         example: impl FnOnce() -> String,
@@ -275,7 +275,7 @@ impl Recorder {
     pub(crate) fn deadline_exceeded(&mut self, now: u64, at: Instants, deadline: Duration) {
         let code = Code::DeadlineExceeded;
         self.calls().ended(code);
-        self.failed(Kind::Status, now, None, || {
+        self.failed(FailureKind::Status, now, None, || {
             let (number, name) = (code as u32, code.name());
             format!("grpc-status {number} {name}: no complete response within the deadline of {deadline:?}")
         });
@@ -412,16 +412,16 @@ mod tests {
             recorder.ok(10_000_000, at(0));
         }
         for kind in [
-            Kind::Reset,
-            Kind::Closed,
-            Kind::Goaway,
-            Kind::Status,
-            Kind::Body,
+            FailureKind::Reset,
+            FailureKind::Closed,
+            FailureKind::Goaway,
+            FailureKind::Status,
+            FailureKind::Body,
         ] {
             recorder.failed(kind, 50_000, Some(at(0)), String::new);
         }
         // How long it takes is not known, but longer than this.
-        recorder.failed(Kind::Timeout, 30_000_000, Some(at(0)), String::new);
+        recorder.failed(FailureKind::Timeout, 30_000_000, Some(at(0)), String::new);
         recorder.finish_window(1);
         let counts = |durations: &Durations| (durations.count(), durations.summary().min);
         assert_eq!(counts(&recorder.service).0, 96);

@@ -4,8 +4,8 @@ use trilane_connection::{Quic, Stream, Version};
 use trilane_wire::{Refused, Request, StreamId};
 
 use crate::context::Context;
+use crate::exchanges::Exchanges;
 use crate::grpc::Writer;
-use crate::streams::Streams;
 
 /// Requests are added to what is sent at once up to here, in bytes.
 const WRITE_BATCH: usize = 64 * 1024;
@@ -97,13 +97,13 @@ impl Channel for Quic {
 pub(crate) fn refill(
     channel: &mut impl Channel,
     now: u64,
-    streams: &mut Streams,
+    exchanges: &mut Exchanges,
     context: &mut Context<'_>,
 ) -> bool {
-    let more = send_requests(channel, now, streams, context);
+    let more = send_requests(channel, now, exchanges, context);
     if let Some(plan) = &context.plan.call {
         let recorder = &mut context.tally.recorder;
-        streams.calls.advance(plan, channel, recorder, now);
+        exchanges.calls.advance(plan, channel, recorder, now);
     }
     more
 }
@@ -111,7 +111,7 @@ pub(crate) fn refill(
 fn send_requests(
     channel: &mut impl Channel,
     now: u64,
-    streams: &mut Streams,
+    exchanges: &mut Exchanges,
     context: &mut Context<'_>,
 ) -> bool {
     // One that fits ends each round of refusals below: they are no endless loop.
@@ -120,7 +120,7 @@ fn send_requests(
     }
     while channel.gathered() < WRITE_BATCH {
         let room = channel.capacity() > 0;
-        let Some(slot) = streams.next_slot().filter(|_| room) else {
+        let Some(slot) = exchanges.next_slot().filter(|_| room) else {
             return false;
         };
         let Some(pending) = context.next_request(now) else {
@@ -130,8 +130,8 @@ fn send_requests(
         match channel.send(request, slot) {
             Ok((id, Encoded { encoded, decoded })) => {
                 context.count_start(pending, now);
-                streams.open(id, pending, now);
-                context.open_call(id, streams, now);
+                exchanges.open(id, pending, now);
+                context.open_call(id, exchanges, now);
                 let traffic = &mut context.tally.recorder.traffic;
                 traffic.fields_sent_encoded += encoded;
                 traffic.fields_sent_decoded += decoded;
@@ -151,13 +151,13 @@ mod tests {
 
     use super::*;
     use crate::context::Clock;
-    use crate::failure::Kind;
+    use crate::exchanges::{Sink, Tally};
+    use crate::failure::FailureKind;
     use crate::options::{Options, Version};
     use crate::plan::{Plan, Transport};
     use crate::record::Recorder;
     use crate::schedule::Schedule;
     use crate::simulation::Simulation;
-    use crate::streams::{Sink, Tally};
 
     const NOW: u64 = 1_000_000;
 
@@ -191,22 +191,27 @@ mod tests {
     }
 
     /// A connection whose peer has sent `settings`.
-    fn connection(settings: &[u8], streams: &mut Streams, context: &mut Context<'_>) -> Stream {
+    fn connection(settings: &[u8], exchanges: &mut Exchanges, context: &mut Context<'_>) -> Stream {
         let Transport::Stream(config) = &context.plan.transport else {
             panic!("HTTP/2 is spoken on a byte stream")
         };
         let now = Instant::now();
         let mut stream = Stream::new(Arc::clone(config), now);
         stream.connected(now).unwrap();
-        give(&mut stream, settings, streams, context);
+        give(&mut stream, settings, exchanges, context);
         stream
     }
 
     /// The peer sends `bytes`.
-    fn give(stream: &mut Stream, bytes: &[u8], streams: &mut Streams, context: &mut Context<'_>) {
+    fn give(
+        stream: &mut Stream,
+        bytes: &[u8],
+        exchanges: &mut Exchanges,
+        context: &mut Context<'_>,
+    ) {
         let mut sink = Sink::<true> {
             now: NOW,
-            streams,
+            exchanges,
             tally: &mut context.tally,
             cause: None,
         };
@@ -223,10 +228,10 @@ mod tests {
     fn a_peer_that_accepts_none_of_the_requests_is_sent_none() {
         let plan = plan(&["/", "/longer"]);
         let smallest = plan.prepared[0].section_size();
-        let (mut streams, mut context) = (Streams::new(&plan), context(&plan));
+        let (mut exchanges, mut context) = (Exchanges::new(&plan), context(&plan));
         let limit = smallest as u32 - 1;
-        let mut stream = connection(&settings(limit), &mut streams, &mut context);
-        let more = refill(&mut stream, NOW, &mut streams, &mut context);
+        let mut stream = connection(&settings(limit), &mut exchanges, &mut context);
+        let more = refill(&mut stream, NOW, &mut exchanges, &mut context);
         assert!(!more, "nothing would end a loop of refusals");
         assert!(!context.schedule.is_exhausted());
         assert_eq!(context.tally.recorder.started, 0);
@@ -243,12 +248,12 @@ mod tests {
         let [smaller, larger] = &plan.prepared[..] else {
             panic!("two requests")
         };
-        let (mut streams, mut context) = (Streams::new(&plan), context(&plan));
+        let (mut exchanges, mut context) = (Exchanges::new(&plan), context(&plan));
         let limit = smaller.section_size() as u32;
-        let mut stream = connection(&settings(limit), &mut streams, &mut context);
+        let mut stream = connection(&settings(limit), &mut exchanges, &mut context);
         assert_eq!(plan.misfit(stream.largest_section()), None);
-        assert!(!refill(&mut stream, NOW, &mut streams, &mut context));
-        assert_eq!(streams.in_flight(), 4);
+        assert!(!refill(&mut stream, NOW, &mut exchanges, &mut context));
+        assert_eq!(exchanges.in_flight(), 4);
         let recorder = &context.tally.recorder;
         // Between the four that were sent.
         assert_eq!((recorder.started, recorder.failures.total()), (7, 3));
@@ -257,18 +262,18 @@ mod tests {
             larger.section_size()
         );
         let failures: Vec<_> = recorder.failures.iter().collect();
-        assert_eq!(failures, [(Kind::Limit, 3, message.as_str())]);
+        assert_eq!(failures, [(FailureKind::Limit, 3, message.as_str())]);
     }
 
     #[test]
     fn a_peer_that_changes_its_limit_is_believed() {
         let plan = plan(&["/"]);
-        let (mut streams, mut context) = (Streams::new(&plan), context(&plan));
-        let mut stream = connection(&settings(10), &mut streams, &mut context);
+        let (mut exchanges, mut context) = (Exchanges::new(&plan), context(&plan));
+        let mut stream = connection(&settings(10), &mut exchanges, &mut context);
         assert!(plan.misfit(stream.largest_section()).is_some());
-        give(&mut stream, &settings(1000), &mut streams, &mut context);
+        give(&mut stream, &settings(1000), &mut exchanges, &mut context);
         assert_eq!(plan.misfit(stream.largest_section()), None);
-        refill(&mut stream, NOW, &mut streams, &mut context);
-        assert_eq!(streams.in_flight(), 4);
+        refill(&mut stream, NOW, &mut exchanges, &mut context);
+        assert_eq!(exchanges.in_flight(), 4);
     }
 }

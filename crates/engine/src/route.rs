@@ -13,7 +13,7 @@ use percent_encoding::percent_decode_str;
 use trilane_connection::Tunnel;
 use url::Url;
 
-use crate::failure::Kind;
+use crate::failure::FailureKind;
 use crate::options::{Options, Version};
 use crate::plan::{PlanError, usage};
 use crate::run::RunError;
@@ -148,7 +148,7 @@ impl Route {
                 Some(IpAddr::V6(_)) => " of IPv6, as --bind wants it",
             };
             let message = format!("the name {host:?} has no address{family}");
-            return Err(RunError::from_connection(Kind::Dns, message));
+            return Err(RunError::from_connection(FailureKind::Dns, message));
         }
         Ok(found.into_iter().map(Address::Ip).collect())
     }
@@ -178,7 +178,7 @@ fn ask(host: &str, port: u16, patience: Duration) -> Result<Vec<SocketAddr>, Run
             .map(Iterator::collect::<Vec<_>>);
         let _ = sender.send(found);
     });
-    let dns = |message| Err(RunError::from_connection(Kind::Dns, message));
+    let dns = |message| Err(RunError::from_connection(FailureKind::Dns, message));
     match receiver.recv_timeout(patience) {
         Ok(Ok(addresses)) => Ok(addresses),
         Ok(Err(error)) => {

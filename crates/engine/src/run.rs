@@ -12,7 +12,7 @@ use crate::context::Clock;
 use crate::control::Control;
 use crate::cost::MachineTime;
 use crate::epoll::Epoll;
-use crate::failure::Kind;
+use crate::failure::FailureKind;
 use crate::outcome::{Outcome, WindowOut};
 use crate::plan::Plan;
 use crate::record::Window;
@@ -22,7 +22,7 @@ use crate::worker::{Report, Worker, places};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunError {
     /// The kind of failure, where it was one of the network's.
-    pub kind: Option<Kind>,
+    pub kind: Option<FailureKind>,
     message: String,
 }
 
@@ -34,7 +34,7 @@ impl RunError {
         }
     }
 
-    pub(crate) fn from_connection(kind: Kind, message: String) -> Self {
+    pub(crate) fn from_connection(kind: FailureKind, message: String) -> Self {
         Self {
             kind: Some(kind),
             message,

@@ -14,11 +14,11 @@ use trilane_socket::stream::{Flushed, Options};
 use trilane_wire::{ConnectionError, End, Refused, StreamId};
 
 use crate::context::{Context, Gone, misfit, unmade};
-use crate::failure::Kind;
+use crate::exchanges::{Exchanges, with_sink};
+use crate::failure::FailureKind;
 use crate::plan::{Plan, Version};
 use crate::refill::{Channel, refill};
 use crate::route::Address;
-use crate::streams::{Streams, with_sink};
 use crate::sys::TcpInfo;
 use crate::system::{Completion, System};
 
@@ -110,37 +110,41 @@ impl Tcp {
     pub(crate) fn on_completion(
         &mut self,
         completion: Completion,
-        streams: &mut Streams,
+        exchanges: &mut Exchanges,
         context: &mut Context<'_>,
     ) -> Result<(), Gone> {
         match completion {
-            Completion::Received(_) => self.receive(streams, context),
+            Completion::Received(_) => self.receive(exchanges, context),
             Completion::Connected(outcome) => {
                 outcome.map_err(|error| connect_failure(&self.peer, &error.into()))?;
-                self.connected(streams, context)
+                self.connected(exchanges, context)
             }
             Completion::Room => {
                 self.blocked = false;
                 let now = context.now();
-                self.pump(now, streams, context)
+                self.pump(now, exchanges, context)
             }
-            Completion::End => Err(self.eof(None, streams, context)),
-            Completion::Failed(error) => Err(self.eof(Some(error), streams, context)),
+            Completion::End => Err(self.eof(None, exchanges, context)),
+            Completion::Failed(error) => Err(self.eof(Some(error), exchanges, context)),
             Completion::Datagrams(_) | Completion::Unreachable | Completion::NoDatagrams(_) => {
                 Ok(())
             }
         }
     }
 
-    fn connected(&mut self, streams: &mut Streams, context: &mut Context<'_>) -> Result<(), Gone> {
+    fn connected(
+        &mut self,
+        exchanges: &mut Exchanges,
+        context: &mut Context<'_>,
+    ) -> Result<(), Gone> {
         let now = context.now();
         let since = context.clock.at(self.stream.since());
         context.phases.connect.record(now - since);
         let instant = context.clock.instant(now);
         let progress = self.stream.connected(instant);
-        let progress = progress.map_err(|over| self.over(over, None, streams, context))?;
+        let progress = progress.map_err(|over| self.over(over, None, exchanges, context))?;
         self.settle(progress, since, now, context);
-        self.pump(now, streams, context)
+        self.pump(now, exchanges, context)
     }
 
     /// Keeps the books of a connection that is open since `now`; its last phase began at `since`.
@@ -170,7 +174,11 @@ impl Tcp {
         context.opened(now);
     }
 
-    fn receive(&mut self, streams: &mut Streams, context: &mut Context<'_>) -> Result<(), Gone> {
+    fn receive(
+        &mut self,
+        exchanges: &mut Exchanges,
+        context: &mut Context<'_>,
+    ) -> Result<(), Gone> {
         let instant = context.system.now();
         let now = context.clock.at(instant);
         let since = self.stream.since();
@@ -178,27 +186,27 @@ impl Tcp {
         let buffer = context.system.received();
         let begin = stream.restore(buffer, HEADROOM);
         let bytes = &mut buffer[begin..];
-        let progress = with_sink!(context, streams, now, None, sink => {
+        let progress = with_sink!(context, exchanges, now, None, sink => {
             stream.receive(instant, bytes, sink)
         });
         match progress {
             Ok(Progress::Same) => (),
             Ok(opened) => self.settle(opened, context.clock.at(since), now, context),
-            Err(over) => return Err(self.over(over, None, streams, context)),
+            Err(over) => return Err(self.over(over, None, exchanges, context)),
         }
-        self.pump(now, streams, context)?;
+        self.pump(now, exchanges, context)?;
         if self.stream.is_finished() {
-            return Err(self.finished(streams, context));
+            return Err(self.finished(exchanges, context));
         }
         Ok(())
     }
 
     /// Nothing more can happen on the connection.
-    fn finished(&mut self, streams: &mut Streams, context: &mut Context<'_>) -> Gone {
+    fn finished(&mut self, exchanges: &mut Exchanges, context: &mut Context<'_>) -> Gone {
         let drained = self.stream.h2().is_some_and(|h2| h2.is_closing());
-        match self.eof(None, streams, context) {
+        match self.eof(None, exchanges, context) {
             // It said so before.
-            Gone::Closed(_) if drained => Gone::Closed(Kind::Goaway),
+            Gone::Closed(_) if drained => Gone::Closed(FailureKind::Goaway),
             gone => gone,
         }
     }
@@ -207,7 +215,7 @@ impl Tcp {
     fn eof(
         &mut self,
         error: Option<Errno>,
-        streams: &mut Streams,
+        exchanges: &mut Exchanges,
         context: &mut Context<'_>,
     ) -> Gone {
         let cause = error.map_or_else(
@@ -215,10 +223,10 @@ impl Tcp {
             |error| error.to_string(),
         );
         let (now, stream) = (context.now(), &mut self.stream);
-        let over = with_sink!(context, streams, now, Some(cause.as_str()), sink => {
+        let over = with_sink!(context, exchanges, now, Some(cause.as_str()), sink => {
             stream.eof(error.is_some(), sink)
         });
-        self.over(over, error, streams, context)
+        self.over(over, error, exchanges, context)
     }
 
     /// The connection is over: sends what the protocol asks for at the end, and says why. `error` is
@@ -227,7 +235,7 @@ impl Tcp {
         &mut self,
         over: Over,
         error: Option<Errno>,
-        streams: &mut Streams,
+        exchanges: &mut Exchanges,
         context: &mut Context<'_>,
     ) -> Gone {
         // A courtesy: the connection is lost whether or not it leaves.
@@ -238,28 +246,28 @@ impl Tcp {
         }
         let _ = self.flush(context);
         match over {
-            Over::Ended(End::Clean | End::Truncated) => Gone::Closed(Kind::Closed),
-            Over::Ended(End::Reset) => Gone::Closed(Kind::Reset),
+            Over::Ended(End::Clean | End::Truncated) => Gone::Closed(FailureKind::Closed),
+            Over::Ended(End::Reset) => Gone::Closed(FailureKind::Reset),
             Over::Tls(error) if self.is_open() => {
                 let (now, stream, cause) = (context.now(), &mut self.stream, error.0);
-                with_sink!(context, streams, now, Some(cause.as_str()), sink => {
+                with_sink!(context, exchanges, now, Some(cause.as_str()), sink => {
                     stream.abandon(End::Reset, sink);
                 });
-                Gone::Closed(Kind::Tls)
+                Gone::Closed(FailureKind::Tls)
             }
-            Over::Tls(error) => Gone::Failed(Kind::Tls, error.to_string()),
+            Over::Tls(error) => Gone::Failed(FailureKind::Tls, error.to_string()),
             Over::Protocol(error) if self.is_ready() => Gone::Closed(error.kind.into()),
             Over::Protocol(error) => self.not_http_2(error, context.plan),
             Over::Version(obtained) => wrong_version(obtained, context.plan.version),
             Over::Tunnel(status, reason) => {
                 let status = status.map_or_else(String::new, |status| format!("{status} "));
                 let message = format!("the proxy {} made no tunnel: {status}{reason}", self.peer);
-                Gone::Failed(Kind::Connect, message)
+                Gone::Failed(FailureKind::Connect, message)
             }
             Over::Early(Phase::Handshaking) => {
                 let error = error.unwrap_or(Errno::CONNRESET);
                 let message = format!("{} ended in the TLS handshake: {error}", self.peer);
-                Gone::Failed(Kind::Tls, message)
+                Gone::Failed(FailureKind::Tls, message)
             }
             Over::Early(_) => {
                 connect_failure(&self.peer, &error.unwrap_or(Errno::CONNRESET).into())
@@ -274,7 +282,7 @@ impl Tcp {
             None => "; type --h1 for HTTP/1.1",
         };
         Gone::Failed(
-            Kind::Protocol,
+            FailureKind::Protocol,
             format!("{} does not speak HTTP/2: {error}{hint}", self.peer),
         )
     }
@@ -283,20 +291,20 @@ impl Tcp {
     pub(crate) fn pump(
         &mut self,
         now: u64,
-        streams: &mut Streams,
+        exchanges: &mut Exchanges,
         context: &mut Context<'_>,
     ) -> Result<(), Gone> {
         while !self.blocked {
             self.stream.produce();
-            let more = self.is_open() && refill(&mut self.stream, now, streams, context);
-            self.write(streams, context)?;
+            let more = self.is_open() && refill(&mut self.stream, now, exchanges, context);
+            self.write(exchanges, context)?;
             if !more {
                 break;
             }
         }
-        context.in_flight.count(streams, self.streams_allowed());
+        context.in_flight.count(exchanges, self.streams_allowed());
         match self.misfit(context.plan) {
-            Some(refused) if streams.in_flight() == 0 => {
+            Some(refused) if exchanges.in_flight() == 0 => {
                 Err(misfit(&self.peer, refused, "SETTINGS_MAX_HEADER_LIST_SIZE"))
             }
             _ => Ok(()),
@@ -304,7 +312,7 @@ impl Tcp {
     }
 
     /// Writes as much as the socket takes.
-    fn write(&mut self, streams: &mut Streams, context: &mut Context<'_>) -> Result<(), Gone> {
+    fn write(&mut self, exchanges: &mut Exchanges, context: &mut Context<'_>) -> Result<(), Gone> {
         match self.flush(context) {
             Ok(flushed) => {
                 self.blocked = flushed == Flushed::Full;
@@ -316,7 +324,7 @@ impl Tcp {
                 }
                 Ok(())
             }
-            Err(over) => Err(self.over(over, None, streams, context)),
+            Err(over) => Err(self.over(over, None, exchanges, context)),
         }
     }
 
@@ -347,16 +355,16 @@ impl Tcp {
     pub(crate) fn cancel(
         &mut self,
         id: StreamId,
-        streams: &mut Streams,
+        exchanges: &mut Exchanges,
         context: &mut Context<'_>,
     ) -> Result<(), Gone> {
         if !self.stream.cancel(id) {
-            return Err(Gone::Closed(Kind::Timeout));
+            return Err(Gone::Closed(FailureKind::Timeout));
         }
         if self.blocked {
             return Ok(());
         }
-        self.write(streams, context)
+        self.write(exchanges, context)
     }
 
     /// Adds what kernel and connection counted since the last reading, and what is known of the peer.
@@ -396,7 +404,7 @@ impl Tcp {
 fn connect_failure(peer: &Address, error: &io::Error) -> Gone {
     match error.kind() {
         io::ErrorKind::ConnectionRefused => Gone::Failed(
-            Kind::Refused,
+            FailureKind::Refused,
             match peer {
                 Address::Ip(_) => {
                     format!("{peer} refused the connection: is the server running on that port?")
@@ -408,9 +416,12 @@ fn connect_failure(peer: &Address, error: &io::Error) -> Gone {
         ),
         // The reset of a connection that was made may overtake the news that it was.
         io::ErrorKind::ConnectionReset => {
-            Gone::Failed(Kind::Reset, format!("{peer} reset the connection"))
+            Gone::Failed(FailureKind::Reset, format!("{peer} reset the connection"))
         }
-        _ => Gone::Failed(Kind::Connect, format!("cannot connect to {peer}: {error}")),
+        _ => Gone::Failed(
+            FailureKind::Connect,
+            format!("cannot connect to {peer}: {error}"),
+        ),
     }
 }
 
@@ -418,7 +429,7 @@ fn connect_failure(peer: &Address, error: &io::Error) -> Gone {
 fn wrong_version(obtained: connection::Version, asked: Option<Version>) -> Gone {
     let asked = asked.unwrap_or(Version::H2).title();
     Gone::Failed(
-        Kind::Tls,
+        FailureKind::Tls,
         format!(
             "the server does not speak {asked}: it agreed on no ALPN protocol; type --{} instead, or another server",
             obtained.name()
@@ -437,8 +448,8 @@ mod tests {
             Gone::Failed(kind, _) => Some(kind),
             Gone::Closed(_) | Gone::Exhausted(_) => None,
         };
-        assert_eq!(kind(Errno::CONNRESET), Some(Kind::Reset));
-        assert_eq!(kind(Errno::CONNREFUSED), Some(Kind::Refused));
-        assert_eq!(kind(Errno::NETUNREACH), Some(Kind::Connect));
+        assert_eq!(kind(Errno::CONNRESET), Some(FailureKind::Reset));
+        assert_eq!(kind(Errno::CONNREFUSED), Some(FailureKind::Refused));
+        assert_eq!(kind(Errno::NETUNREACH), Some(FailureKind::Connect));
     }
 }

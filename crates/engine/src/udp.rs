@@ -9,11 +9,11 @@ use trilane_transport::quic;
 use trilane_wire::{Refused, StreamId};
 
 use crate::context::{Context, Gone, misfit, unmade};
-use crate::failure::Kind;
+use crate::exchanges::{Exchanges, with_sink};
+use crate::failure::FailureKind;
 use crate::plan::{Plan, Version};
 use crate::refill::{Channel, refill};
 use crate::route::Address;
-use crate::streams::{Streams, with_sink};
 use crate::system::{Completion, System};
 
 /// One QUIC connection.
@@ -43,7 +43,7 @@ impl Udp {
     ) -> Result<Self, Gone> {
         let &Address::Ip(peer) = peer else {
             let message = format!("HTTP/3 does not go to {peer}");
-            return Err(Gone::Failed(Kind::Connect, message));
+            return Err(Gone::Failed(FailureKind::Connect, message));
         };
         let opened = system.open_datagrams(place, peer, source);
         opened.map_err(|failed| unmade(failed, source))?;
@@ -102,22 +102,22 @@ impl Udp {
     pub(crate) fn on_completion(
         &mut self,
         completion: Completion,
-        streams: &mut Streams,
+        exchanges: &mut Exchanges,
         context: &mut Context<'_>,
     ) -> Result<(), Gone> {
         let instant = context.system.now();
         let now = context.clock.at(instant);
         let quic = &mut self.quic;
         match completion {
-            Completion::Datagrams(batch) => with_sink!(context, streams, now, None, sink => {
+            Completion::Datagrams(batch) => with_sink!(context, exchanges, now, None, sink => {
                 quic.receive(instant, batch, sink);
             }),
-            Completion::Unreachable => with_sink!(context, streams, now, None, sink => {
+            Completion::Unreachable => with_sink!(context, exchanges, now, None, sink => {
                 quic.unreachable(instant, sink);
             }),
             Completion::NoDatagrams(error) => {
                 let message = format!("receiving from {} failed: {error}", quic.peer());
-                return Err(Gone::Failed(Kind::Connect, message));
+                return Err(Gone::Failed(FailureKind::Connect, message));
             }
             Completion::Room
             | Completion::Connected(_)
@@ -125,42 +125,42 @@ impl Udp {
             | Completion::End
             | Completion::Failed(_) => (),
         }
-        self.pump(now, streams, context)
+        self.pump(now, exchanges, context)
     }
 
     /// The time of [`Self::timer`] has come.
     pub(crate) fn on_timer(
         &mut self,
         now: u64,
-        streams: &mut Streams,
+        exchanges: &mut Exchanges,
         context: &mut Context<'_>,
     ) -> Result<(), Gone> {
         let (instant, quic) = (context.clock.instant(now), &mut self.quic);
-        with_sink!(context, streams, now, None, sink => quic.handle_timeout(instant, sink));
-        self.pump(now, streams, context)
+        with_sink!(context, exchanges, now, None, sink => quic.handle_timeout(instant, sink));
+        self.pump(now, exchanges, context)
     }
 
     /// Sends requests while there is room, and every datagram that is due.
     pub(crate) fn pump(
         &mut self,
         now: u64,
-        streams: &mut Streams,
+        exchanges: &mut Exchanges,
         context: &mut Context<'_>,
     ) -> Result<(), Gone> {
         if !self.open && self.quic.is_connected() {
             self.opened(now, context);
         }
         loop {
-            let more = !self.quic.is_blocked() && refill(&mut self.quic, now, streams, context);
+            let more = !self.quic.is_blocked() && refill(&mut self.quic, now, exchanges, context);
             if self.transmit(now, context) {
                 let (instant, quic) = (context.clock.instant(now), &mut self.quic);
-                with_sink!(context, streams, now, None, sink => quic.unreachable(instant, sink));
+                with_sink!(context, exchanges, now, None, sink => quic.unreachable(instant, sink));
             }
             if !more {
                 break;
             }
         }
-        context.in_flight.count(streams, self.streams_allowed());
+        context.in_flight.count(exchanges, self.streams_allowed());
         self.timer = self.quic.timeout().map(|at| context.clock.at(at));
         let peer = self.quic.peer();
         if let Some(error) = self.quic.error() {
@@ -170,16 +170,16 @@ impl Udp {
                 gone => gone,
             };
             let quic = &mut self.quic;
-            with_sink!(context, streams, now, Some(cause.as_str()), sink => quic.abandon(sink));
+            with_sink!(context, exchanges, now, Some(cause.as_str()), sink => quic.abandon(sink));
             return Err(gone);
         }
         if self.quic.is_finished() {
             // Else the server would keep it until it has been idle for too long.
             self.say_goodbye(context);
-            return Err(Gone::Closed(Kind::Goaway));
+            return Err(Gone::Closed(FailureKind::Goaway));
         }
         match self.misfit(context.plan) {
-            Some(refused) if streams.in_flight() == 0 => {
+            Some(refused) if exchanges.in_flight() == 0 => {
                 self.say_goodbye(context);
                 Err(misfit(&peer, refused, "SETTINGS_MAX_FIELD_SECTION_SIZE"))
             }
@@ -264,15 +264,15 @@ impl Udp {
 
 fn failure(error: &quic::Error, peer: SocketAddr) -> Gone {
     let kind = match error.kind {
-        quic::ErrorKind::Options => Kind::Connect,
-        quic::ErrorKind::HandshakeTimeout => Kind::HandshakeTimeout,
-        quic::ErrorKind::Refused => Kind::Refused,
-        quic::ErrorKind::Tls | quic::ErrorKind::Version => Kind::Tls,
-        quic::ErrorKind::IdleTimeout => Kind::Timeout,
-        quic::ErrorKind::Closed => Kind::Closed,
-        quic::ErrorKind::Reset => Kind::Reset,
-        quic::ErrorKind::Protocol => Kind::Protocol,
-        quic::ErrorKind::Limit => Kind::Limit,
+        quic::ErrorKind::Options => FailureKind::Connect,
+        quic::ErrorKind::HandshakeTimeout => FailureKind::HandshakeTimeout,
+        quic::ErrorKind::Refused => FailureKind::Refused,
+        quic::ErrorKind::Tls | quic::ErrorKind::Version => FailureKind::Tls,
+        quic::ErrorKind::IdleTimeout => FailureKind::Timeout,
+        quic::ErrorKind::Closed => FailureKind::Closed,
+        quic::ErrorKind::Reset => FailureKind::Reset,
+        quic::ErrorKind::Protocol => FailureKind::Protocol,
+        quic::ErrorKind::Limit => FailureKind::Limit,
     };
     Gone::Failed(kind, format!("{peer} over UDP: {error}"))
 }

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use serde::Serialize;
 
 use crate::concurrency::Concurrency;
-use crate::failure::Kind;
+use crate::failure::FailureKind;
 use crate::outcome::{Distribution, Outcome, WindowOut};
 
 /// How far a run may be believed.
@@ -216,7 +216,7 @@ pub(crate) fn judge(outcome: &Outcome, around: &Circumstances<'_>) -> Validity {
         ));
     }
     let lost = &outcome.connections.lost;
-    let broken: u64 = [Kind::Protocol, Kind::Limit]
+    let broken: u64 = [FailureKind::Protocol, FailureKind::Limit]
         .iter()
         .filter_map(|kind| lost.get(kind.name()))
         .sum();

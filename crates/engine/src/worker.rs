@@ -1,54 +1,40 @@
 //! One thread: its connections, its schedule, its counts. Nothing is shared with other workers but
 //! a few counters that are touched ten times a second.
 
+mod report;
+#[cfg(test)]
+mod tests;
+
 use std::collections::VecDeque;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use trilane_socket::Moved;
 
-use crate::concurrency::Concurrency;
-use crate::connections::Connections;
-use crate::context::{Clock, Context, Gone, Learned};
+use crate::context::{Clock, Context, Gone};
 use crate::control::Control;
 use crate::cost::Spent;
 use crate::deadlines::Deadlines;
-use crate::failure::Kind;
+use crate::exchanges::Tally;
+use crate::failure::FailureKind;
 use crate::link::Link;
 use crate::plan::{Model, Plan};
 use crate::pool::Pool;
 use crate::ramp::Ramp;
-use crate::record::{Phases, Recorder, Traffic, Window};
+use crate::record::{Recorder, Traffic, Window};
 use crate::route::Address;
 use crate::run::RunError;
 use crate::schedule::Schedule;
 use crate::stage::{Change, Stage};
 use crate::standstill::Standstill;
-use crate::streams::{FirstResponse, Tally};
 use crate::system::{Completion, System};
+
+pub(crate) use report::Report;
 
 /// How often reconnections and the stop signal are looked at.
 const TICK: u64 = 20_000_000;
 /// How often the counts for the live display are published.
 const PUBLISH: u64 = 100_000_000;
-
-/// What a worker brings home.
-#[derive(Debug)]
-pub(crate) struct Report {
-    pub(crate) recorder: Recorder,
-    pub(crate) phases: Phases,
-    pub(crate) connections: Connections,
-    pub(crate) concurrency: Concurrency,
-    pub(crate) learned: Learned,
-    pub(crate) first: FirstResponse,
-    pub(crate) used: Spent,
-    /// Length of the measured window, in nanoseconds.
-    pub(crate) measured: u64,
-    /// Requests that were due in the open model and never sent.
-    pub(crate) unsent: u64,
-    /// Why the run ended before its time.
-    pub(crate) cut_short: Option<String>,
-}
 
 pub(crate) struct Worker<'p> {
     /// Which of the run's workers it is.
@@ -213,39 +199,12 @@ impl<'p> Worker<'p> {
             .map(Some))
     }
 
-    fn hand_over_window(&mut self, length_ns: u64) {
-        let mut window = self.context.tally.recorder.finish_window(length_ns);
-        let used = self.spent();
-        let in_window = used.since(self.used_in_window);
-        window.open = self.pool.open() as u64;
-        window.cpu_s = in_window.worker.cpu_s();
-        window.server_cpu_s = in_window.server_s;
-        self.used_in_window = used;
-        // The reader lives as long as any worker: an error cannot lose more than a row.
-        let _ = self.windows.send(window);
-    }
-
-    /// Reads every counter that the measured window subtracts.
-    fn begin_measuring_resources(&mut self) {
-        self.count_links();
-        self.used_before = self.spent();
-        self.used_in_window = self.used_before;
-        self.traffic_before = self.context.tally.recorder.traffic;
-    }
-
-    /// What has been used up to now; the first worker watches the server for all.
-    fn spent(&self) -> Spent {
-        Spent::now((self.index == 0).then_some(&self.plan.server))
-    }
-
-    fn count_links(&mut self) {
-        for link in &mut self.links {
-            link.count(&mut self.context);
-        }
-    }
-
     fn in_flight(&self) -> u64 {
-        let sent: u64 = self.links.iter().map(|link| link.streams.in_flight()).sum();
+        let sent: u64 = self
+            .links
+            .iter()
+            .map(|link| link.exchanges.in_flight())
+            .sum();
         sent + self
             .context
             .tally
@@ -334,7 +293,7 @@ impl<'p> Worker<'p> {
         let link = &mut self.links[index as usize];
         let kind = match &gone {
             Gone::Failed(kind, _) | Gone::Closed(kind) => *kind,
-            Gone::Exhausted(_) => Kind::Connect,
+            Gone::Exhausted(_) => FailureKind::Connect,
         };
         if link.is_open() {
             // Perhaps it came and goes within one turn.
@@ -364,13 +323,18 @@ impl<'p> Worker<'p> {
     }
 
     /// No connection of the run has been ready yet: another address, patience, or the end.
-    fn never_connected(&mut self, index: u32, kind: Kind, message: String) -> Result<(), RunError> {
+    fn never_connected(
+        &mut self,
+        index: u32,
+        kind: FailureKind,
+        message: String,
+    ) -> Result<(), RunError> {
         if self.pool.tries_another_address(index) {
             return Ok(());
         }
         let definite = matches!(
             kind,
-            Kind::Refused | Kind::Tls | Kind::Protocol | Kind::Limit
+            FailureKind::Refused | FailureKind::Tls | FailureKind::Protocol | FailureKind::Limit
         );
         if definite || self.pool.is_hopeless() {
             return Err(self.control.fail(RunError::from_connection(kind, message)));
@@ -445,7 +409,7 @@ impl<'p> Worker<'p> {
                     self.pool.address(index),
                     show(self.plan.connect_timeout)
                 );
-                self.gone(index, Gone::Failed(Kind::HandshakeTimeout, message))?;
+                self.gone(index, Gone::Failed(FailureKind::HandshakeTimeout, message))?;
                 continue;
             }
             let Some(deadline) = now.checked_sub(request_limit) else {
@@ -493,61 +457,11 @@ impl<'p> Worker<'p> {
         Ok(())
     }
 
-    fn publish(&mut self) {
-        let recorder = &self.context.tally.recorder;
-        let ok = recorder.warmup.ok + recorder.ok;
-        let failed = recorder.warmup.failed + recorder.failures.total();
-        self.control
-            .publish(ok - self.published.0, failed - self.published.1);
-        self.published = (ok, failed);
-    }
-
     fn say_goodbye(&mut self) {
         for link in &mut self.links {
             link.say_goodbye(&mut self.context);
         }
         self.context.system.finish();
-    }
-
-    /// Stops sending, closes everything and adds up.
-    fn finish(mut self, now: u64, cut_short: Option<String>) -> Report {
-        self.context.stopping = true;
-        self.count_links();
-        let used = self.spent().since(self.used_before);
-        self.publish();
-        let (measured, window) = self.stage.measured(now).unwrap_or_else(|| {
-            // Interrupted during the warm-up: nothing was measured, the requests are told apart.
-            let in_flight = self.in_flight();
-            self.context.tally.recorder.finish_warmup(in_flight);
-            (0, 0)
-        });
-        let in_flight = self.in_flight();
-        let recorder = &self.context.tally.recorder;
-        debug_assert_eq!(
-            recorder.started,
-            recorder.ok + recorder.failures.total() + in_flight,
-            "every request started is ok, failed or in flight"
-        );
-        let unsent = self.context.schedule.overdue(now);
-        self.hand_over_window(window);
-        let shares = self.links.iter().map(|link| link.streams.share);
-        let in_flight = self.context.in_flight;
-        let concurrency = Concurrency::new(in_flight, shares, self.plan.streams);
-        self.say_goodbye();
-        let mut recorder = self.context.tally.recorder;
-        recorder.traffic.subtract(&self.traffic_before);
-        Report {
-            recorder,
-            phases: self.context.phases,
-            connections: self.pool.counts,
-            concurrency,
-            learned: self.context.learned,
-            first: self.context.tally.first,
-            used,
-            measured,
-            unsent,
-            cut_short,
-        }
     }
 }
 
@@ -565,6 +479,3 @@ pub(crate) fn places(plan: &Plan, index: usize) -> usize {
 fn show(duration: Duration) -> String {
     format!("{duration:?}")
 }
-
-#[cfg(test)]
-mod tests;

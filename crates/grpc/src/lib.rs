@@ -22,6 +22,6 @@ pub mod status;
 pub mod timeout;
 
 pub use json::JsonError;
-pub use method::{DecodeError, Kind, Method};
+pub use method::{DecodeError, Method, RpcKind};
 pub use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor};
 pub use schema::{Schema, SchemaError};

@@ -8,7 +8,7 @@ use crate::{JsonError, json};
 
 /// Who sends how many messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum RpcKind {
     /// One each.
     Unary,
     /// One request, any number of responses.
@@ -19,25 +19,25 @@ pub enum Kind {
     Bidirectional,
 }
 
-impl Kind {
+impl RpcKind {
     /// The name in results.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Unary => "unary",
-            Kind::ServerStreaming => "server_streaming",
-            Kind::ClientStreaming => "client_streaming",
-            Kind::Bidirectional => "bidi_streaming",
+            RpcKind::Unary => "unary",
+            RpcKind::ServerStreaming => "server_streaming",
+            RpcKind::ClientStreaming => "client_streaming",
+            RpcKind::Bidirectional => "bidi_streaming",
         }
     }
 
     /// Whether the caller sends a stream.
     pub fn streams_requests(self) -> bool {
-        matches!(self, Kind::ClientStreaming | Kind::Bidirectional)
+        matches!(self, RpcKind::ClientStreaming | RpcKind::Bidirectional)
     }
 
     /// Whether the server sends a stream.
     pub fn streams_responses(self) -> bool {
-        matches!(self, Kind::ServerStreaming | Kind::Bidirectional)
+        matches!(self, RpcKind::ServerStreaming | RpcKind::Bidirectional)
     }
 }
 
@@ -83,15 +83,15 @@ impl Method {
     }
 
     /// Who sends how many messages.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> RpcKind {
         match (
             self.descriptor.is_client_streaming(),
             self.descriptor.is_server_streaming(),
         ) {
-            (false, false) => Kind::Unary,
-            (false, true) => Kind::ServerStreaming,
-            (true, false) => Kind::ClientStreaming,
-            (true, true) => Kind::Bidirectional,
+            (false, false) => RpcKind::Unary,
+            (false, true) => RpcKind::ServerStreaming,
+            (true, false) => RpcKind::ClientStreaming,
+            (true, true) => RpcKind::Bidirectional,
         }
     }
 

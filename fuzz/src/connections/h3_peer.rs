@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use arbitrary::Arbitrary;
-use trilane_wire::h3::Streams;
+use trilane_wire::h3::QuicStreams;
 use trilane_wire::qpack;
 
 use super::fields::{self, Field, Status};
@@ -191,7 +191,7 @@ impl Quic {
     }
 }
 
-impl Streams for Quic {
+impl QuicStreams for Quic {
     fn open_bi(&mut self) -> Option<u64> {
         self.bi = self.bi.checked_sub(1)?;
         self.next_bi += 4;

@@ -1,6 +1,6 @@
 //! A server's streams, as an interleaving of pieces, ends and resets.
 
-use trilane_wire::h3::{Config, Connection, Streams};
+use trilane_wire::h3::{Config, Connection, QuicStreams};
 use trilane_wire::{Encoding, FieldList, StreamId};
 
 use crate::checker::Checker;
@@ -14,7 +14,7 @@ struct Sink {
     transmitted: u64,
 }
 
-impl Streams for Sink {
+impl QuicStreams for Sink {
     fn open_bi(&mut self) -> Option<u64> {
         self.bi += 4;
         Some(self.bi - 4)

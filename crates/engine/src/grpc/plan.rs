@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use prost_reflect::DynamicMessage;
 use prost_reflect::prost::Message as _;
-use trilane_grpc::{Kind, Method, frame, gzip, timeout};
+use trilane_grpc::{Method, RpcKind, frame, gzip, timeout};
 
 use crate::plan::PlanError;
 
@@ -126,7 +126,7 @@ impl CallPlan {
 
     /// Whether a message waits for the answer to the one before.
     pub(crate) fn answers_each(&self) -> bool {
-        self.call.method.kind() == Kind::Bidirectional
+        self.call.method.kind() == RpcKind::Bidirectional
     }
 
     /// Whether messages are encoded and decoded in each call.
@@ -138,7 +138,7 @@ impl CallPlan {
     pub(crate) fn receives_stream(&self) -> bool {
         matches!(
             self.call.method.kind(),
-            Kind::ServerStreaming | Kind::Bidirectional
+            RpcKind::ServerStreaming | RpcKind::Bidirectional
         )
     }
 
@@ -170,8 +170,8 @@ impl CallPlan {
     }
 }
 
-fn sends_stream(kind: Kind) -> bool {
-    matches!(kind, Kind::ClientStreaming | Kind::Bidirectional)
+fn sends_stream(kind: RpcKind) -> bool {
+    matches!(kind, RpcKind::ClientStreaming | RpcKind::Bidirectional)
 }
 
 /// Encodes and frames a message; `scratch` saves an allocation.

@@ -7,8 +7,8 @@ use trilane_wire::{ErrorKind, Events, Fields, Head, StreamError, StreamId};
 
 use super::plan::CallPlan;
 use super::state::State;
-use crate::failure::Kind;
-use crate::streams::{Streams, Tally, server_name};
+use crate::exchanges::{Exchanges, Tally, server_name};
+use crate::failure::FailureKind;
 
 /// The largest message that comes out of compression, in bytes.
 const LARGEST_INFLATED: usize = 64 << 20;
@@ -17,7 +17,7 @@ const LARGEST_INFLATED: usize = 64 << 20;
 pub(crate) struct CallSink<'a, 'p> {
     pub(crate) now: u64,
     pub(crate) plan: &'p CallPlan,
-    pub(crate) streams: &'a mut Streams,
+    pub(crate) exchanges: &'a mut Exchanges,
     pub(crate) tally: &'a mut Tally<'p>,
     /// What the transport said when it failed, for messages.
     pub(crate) cause: Option<&'a str>,
@@ -25,7 +25,7 @@ pub(crate) struct CallSink<'a, 'p> {
 
 impl CallSink<'_, '_> {
     fn state(&mut self, id: StreamId) -> &mut State {
-        &mut self.streams.calls.slots[id.slot as usize]
+        &mut self.exchanges.calls.slots[id.slot as usize]
     }
 }
 
@@ -34,7 +34,7 @@ impl Events for CallSink<'_, '_> {
     const FIELDS: bool = true;
 
     fn head(&mut self, id: StreamId, head: Head<'_>) {
-        self.streams.head(id, self.now, &head, self.tally);
+        self.exchanges.head(id, self.now, &head, self.tally);
         if self.tally.first.server.is_none() {
             self.tally.first.server = Some(server_name(head.fields));
         }
@@ -47,22 +47,22 @@ impl Events for CallSink<'_, '_> {
         if head.status != 200 {
             let code = status::of_http(head.status).name();
             let text = format!("HTTP status {}, which is {code} in gRPC", head.status);
-            state.break_off(Kind::Status, || text);
+            state.break_off(FailureKind::Status, || text);
             return;
         }
         let kind = head.fields.first(b"content-type").unwrap_or_default();
         if !is_grpc(kind) {
             let kind = shown(kind);
-            state.break_off(Kind::Protocol, || {
+            state.break_off(FailureKind::Protocol, || {
                 format!("the content-type of the response is {kind:?}, not application/grpc")
             });
         }
     }
 
     fn data(&mut self, id: StreamId, bytes: &[u8]) {
-        self.streams.data(id, bytes.len(), self.tally);
+        self.exchanges.data(id, bytes.len(), self.tally);
         let (plan, now) = (self.plan, self.now);
-        let state = &mut self.streams.calls.slots[id.slot as usize];
+        let state = &mut self.exchanges.calls.slots[id.slot as usize];
         if state.broken.is_some() {
             return;
         }
@@ -81,16 +81,16 @@ impl Events for CallSink<'_, '_> {
             }
         }
         if plan.answers_each() && state.upload.is_open {
-            self.streams.calls.due.push(id);
+            self.exchanges.calls.due.push(id);
         }
     }
 
     fn unsent(&mut self, id: StreamId, bytes: u64) {
-        self.streams.unsent(id, bytes);
+        self.exchanges.unsent(id, bytes);
     }
 
     fn end(&mut self, id: StreamId, trailers: Option<Fields<'_>>) {
-        let (at, mut unsent) = self.streams.complete(id);
+        let (at, mut unsent) = self.exchanges.complete(id);
         let plan = self.plan;
         let state = self.state(id);
         if let Some(trailers) = trailers {
@@ -101,7 +101,7 @@ impl Events for CallSink<'_, '_> {
         let written = state.upload.content_bytes;
         if state.upload.is_open {
             // To give up what is left of the content.
-            self.streams.calls.due.push(id);
+            self.exchanges.calls.due.push(id);
         }
         let recorder = &mut self.tally.recorder;
         if plan.is_streamed() {
@@ -121,17 +121,17 @@ impl Events for CallSink<'_, '_> {
 
     fn fail(&mut self, id: StreamId, error: StreamError) {
         // Servers that see the deadline pass may reset the stream instead of answering.
-        let since = self.now.saturating_sub(self.streams.started(id));
+        let since = self.now.saturating_sub(self.exchanges.started(id));
         if let Some(deadline) = self.tally.plan.deadline()
             && error.kind == ErrorKind::Reset
             && u128::from(since) >= deadline.as_nanos()
         {
-            let at = self.streams.close(id);
+            let at = self.exchanges.close(id);
             let recorder = &mut self.tally.recorder;
             recorder.deadline_exceeded(self.now, at, deadline);
             return;
         }
-        self.streams
+        self.exchanges
             .fail(id, error, self.now, self.cause, self.tally);
     }
 }
@@ -147,14 +147,14 @@ impl State {
         };
         if let Some(other) = values.find(|other| *other != value) {
             let (one, other) = (shown(value), shown(other));
-            self.break_off(Kind::Protocol, || {
+            self.break_off(FailureKind::Protocol, || {
                 format!("grpc-status came twice, as {one:?} and as {other:?}")
             });
             return;
         }
         let Some(code) = status::parse(value) else {
             let value = shown(value);
-            self.break_off(Kind::Protocol, || {
+            self.break_off(FailureKind::Protocol, || {
                 format!("grpc-status is {value:?}, not a number from 0 to 16")
             });
             return;
@@ -168,7 +168,7 @@ impl State {
 
     /// Notes the first thing that is wrong.
     #[cold]
-    fn break_off(&mut self, kind: Kind, text: impl FnOnce() -> String) {
+    fn break_off(&mut self, kind: FailureKind, text: impl FnOnce() -> String) {
         if self.broken.is_none() {
             self.broken = Some((kind, text()));
         }
@@ -202,10 +202,10 @@ impl State {
         };
         self.received = received;
         if let Err(error) = cut {
-            self.break_off(Kind::Protocol, || error.to_string());
+            self.break_off(FailureKind::Protocol, || error.to_string());
         }
         if let Some(error) = undecodable {
-            self.break_off(Kind::Body, || error);
+            self.break_off(FailureKind::Body, || error);
         }
     }
 
@@ -217,11 +217,11 @@ impl State {
     }
 
     /// How a call that has come to its end went.
-    fn verdict(&mut self, plan: &CallPlan) -> Result<(), (Kind, String)> {
+    fn verdict(&mut self, plan: &CallPlan) -> Result<(), (FailureKind, String)> {
         match &self.status {
             // Whatever else there is to say of an answer, the status is what the server meant.
             Some((code, text)) if *code != status::Code::Ok => {
-                return Err((Kind::Status, text.clone()));
+                return Err((FailureKind::Status, text.clone()));
             }
             _ => (),
         }
@@ -231,22 +231,22 @@ impl State {
         if !self.is_at_boundary() {
             let whole = self.received;
             return Err((
-                Kind::Body,
+                FailureKind::Body,
                 format!("the response ends within a message, after {whole} whole ones"),
             ));
         }
         if self.status.is_none() {
             let text = "the response has no grpc-status, neither in its head nor in trailers";
-            return Err((Kind::Protocol, text.to_owned()));
+            return Err((FailureKind::Protocol, text.to_owned()));
         }
         if self.saw_compressed && !self.has_encoding {
             let text = "a message is marked as compressed, and no grpc-encoding says how";
-            return Err((Kind::Protocol, text.to_owned()));
+            return Err((FailureKind::Protocol, text.to_owned()));
         }
         if !plan.receives_stream() && self.received != 1 {
             let received = self.received;
             let text = format!("{received} messages came with status OK where one belongs");
-            return Err((Kind::Body, text));
+            return Err((FailureKind::Body, text));
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use trilane_grpc::status::Code;
 use trilane_wire::StreamId;
 
 use super::plan::CallPlan;
-use crate::failure::Kind;
+use crate::failure::FailureKind;
 
 /// The largest message that is decoded, in bytes.
 const LARGEST_MESSAGE: usize = 64 << 20;
@@ -27,7 +27,7 @@ pub(crate) struct State {
     pub(super) has_encoding: bool,
     pub(super) saw_compressed: bool,
     /// The first thing that was wrong with the response.
-    pub(super) broken: Option<(Kind, String)>,
+    pub(super) broken: Option<(FailureKind, String)>,
     pub(super) received: usize,
     /// When the last message left or came, in nanoseconds since the run began.
     pub(super) last: u64,

@@ -10,11 +10,11 @@ use trilane_wire::{
 
 use super::upload::Writer;
 use super::{Call, CallMode, CallSink};
-use crate::failure::Kind;
+use crate::exchanges::{Exchanges, Pending, Tally};
+use crate::failure::FailureKind;
 use crate::options::Options;
 use crate::plan::{Plan, PlanError};
 use crate::record::{Early, Recorder};
-use crate::streams::{Pending, Streams, Tally};
 
 const MILLISECOND: u64 = 1_000_000;
 
@@ -145,25 +145,25 @@ const ID: StreamId = StreamId { number: 1, slot: 0 };
 /// One call in flight on a connection.
 struct Flight<'p> {
     plan: &'p Plan,
-    streams: Streams,
+    exchanges: Exchanges,
     tally: Tally<'p>,
     now: u64,
 }
 
 impl<'p> Flight<'p> {
     fn new(plan: &'p Plan) -> Self {
-        let mut streams = Streams::new(plan);
+        let mut exchanges = Exchanges::new(plan);
         let pending = Pending {
             request: 0,
             attempts: 0,
             intended: 1,
             start: 0,
         };
-        streams.open(ID, pending, 1);
-        streams.calls.open(plan.call.as_ref().unwrap(), ID, 1);
+        exchanges.open(ID, pending, 1);
+        exchanges.calls.open(plan.call.as_ref().unwrap(), ID, 1);
         Self {
             plan,
-            streams,
+            exchanges,
             tally: Tally::new(plan, Recorder::new(false)),
             now: MILLISECOND,
         }
@@ -173,7 +173,7 @@ impl<'p> Flight<'p> {
         CallSink {
             now: self.now,
             plan: self.plan.call.as_ref().unwrap(),
-            streams: &mut self.streams,
+            exchanges: &mut self.exchanges,
             tally: &mut self.tally,
             cause: None,
         }
@@ -214,11 +214,13 @@ impl<'p> Flight<'p> {
     fn advance(&mut self, writer: &mut Slow) {
         let plan = self.plan.call.as_ref().unwrap();
         let recorder = &mut self.tally.recorder;
-        self.streams.calls.advance(plan, writer, recorder, self.now);
+        self.exchanges
+            .calls
+            .advance(plan, writer, recorder, self.now);
     }
 
     /// The one failure, and what it says.
-    fn failure(&self) -> (Kind, String) {
+    fn failure(&self) -> (FailureKind, String) {
         let recorder = &self.tally.recorder;
         assert_eq!((recorder.ok, recorder.failures.total()), (0, 1));
         let (kind, _, text) = recorder.failures.iter().next().unwrap();
@@ -329,12 +331,12 @@ fn messages_are_encoded_in_each_call_where_asked() {
     flight.message(b"\x0a\x05ab");
     flight.end(Some(&[("grpc-status", "0")]));
     let (kind, text) = flight.failure();
-    assert_eq!(kind, Kind::Body);
+    assert_eq!(kind, FailureKind::Body);
     assert!(text.contains("trilane.library.v1.Book"), "{text}");
 }
 
 /// How a unary call ends.
-fn unary(script: impl FnOnce(&mut Flight<'_>)) -> (Kind, String) {
+fn unary(script: impl FnOnce(&mut Flight<'_>)) -> (FailureKind, String) {
     let plan = plan(call("GetBook", "{}"), |_| ()).unwrap();
     let mut flight = Flight::new(&plan);
     script(&mut flight);
@@ -344,10 +346,10 @@ fn unary(script: impl FnOnce(&mut Flight<'_>)) -> (Kind, String) {
 #[test]
 fn a_call_that_failed_is_counted_by_what_was_wrong() {
     let grpc = ("content-type", "application/grpc");
-    type Case<'a> = (Kind, &'a str, &'a dyn Fn(&mut Flight<'_>));
+    type Case<'a> = (FailureKind, &'a str, &'a dyn Fn(&mut Flight<'_>));
     let cases: [Case<'_>; 12] = [
         (
-            Kind::Status,
+            FailureKind::Status,
             "grpc-status 13 INTERNAL: all is lost",
             &|flight| {
                 flight.head(
@@ -361,12 +363,12 @@ fn a_call_that_failed_is_counted_by_what_was_wrong() {
                 flight.end(None);
             },
         ),
-        (Kind::Status, "grpc-status 5 NOT_FOUND", &|flight| {
+        (FailureKind::Status, "grpc-status 5 NOT_FOUND", &|flight| {
             flight.ok_head();
             flight.end(Some(&[("grpc-status", "5")]));
         }),
         (
-            Kind::Status,
+            FailureKind::Status,
             "HTTP status 503, which is UNAVAILABLE",
             &|flight| {
                 flight.head(503, &[("content-type", "text/html")]);
@@ -374,51 +376,55 @@ fn a_call_that_failed_is_counted_by_what_was_wrong() {
             },
         ),
         (
-            Kind::Protocol,
+            FailureKind::Protocol,
             "\"text/html\", not application/grpc",
             &|flight| {
                 flight.head(200, &[("content-type", "text/html")]);
                 flight.end(None);
             },
         ),
-        (Kind::Protocol, "no grpc-status", &|flight| {
+        (FailureKind::Protocol, "no grpc-status", &|flight| {
             flight.ok_head();
             flight.message(b"");
             flight.end(None);
         }),
-        (Kind::Protocol, "grpc-status is \"x\"", &|flight| {
+        (FailureKind::Protocol, "grpc-status is \"x\"", &|flight| {
             flight.ok_head();
             flight.message(b"");
             flight.end(Some(&[("grpc-status", "x")]));
         }),
-        (Kind::Body, "within a message", &|flight| {
+        (FailureKind::Body, "within a message", &|flight| {
             flight.ok_head();
             flight.sink().data(ID, &[0, 0, 0, 0, 9, 1]);
             flight.end(Some(&[("grpc-status", "0")]));
         }),
-        (Kind::Body, "0 messages came with status OK", &|flight| {
-            flight.ok_head();
-            flight.end(Some(&[("grpc-status", "0")]));
-        }),
         (
-            Kind::Status,
+            FailureKind::Body,
+            "0 messages came with status OK",
+            &|flight| {
+                flight.ok_head();
+                flight.end(Some(&[("grpc-status", "0")]));
+            },
+        ),
+        (
+            FailureKind::Status,
             "grpc-status 99, which counts as UNKNOWN",
             &|flight| {
                 flight.ok_head();
                 flight.end(Some(&[("grpc-status", "99")]));
             },
         ),
-        (Kind::Protocol, "as \"0\" and as \"13\"", &|flight| {
+        (FailureKind::Protocol, "as \"0\" and as \"13\"", &|flight| {
             flight.ok_head();
             flight.message(b"");
             flight.end(Some(&[("grpc-status", "0"), ("grpc-status", "13")]));
         }),
-        (Kind::Protocol, "no grpc-encoding", &|flight| {
+        (FailureKind::Protocol, "no grpc-encoding", &|flight| {
             flight.ok_head();
             flight.sink().data(ID, &[1, 0, 0, 0, 0]);
             flight.end(Some(&[("grpc-status", "0")]));
         }),
-        (Kind::Protocol, "7", &|flight| {
+        (FailureKind::Protocol, "7", &|flight| {
             flight.ok_head();
             flight.sink().data(ID, &[7, 0, 0, 0, 0]);
             flight.end(Some(&[("grpc-status", "0")]));
@@ -444,7 +450,7 @@ fn a_reset_after_the_deadline_is_the_deadline() {
         code: Some(8),
         reason: "reset",
     };
-    for (after, kind, censored) in [(20, Kind::Reset, 0), (51, Kind::Status, 1)] {
+    for (after, kind, censored) in [(20, FailureKind::Reset, 0), (51, FailureKind::Status, 1)] {
         let mut flight = Flight::new(&plan);
         flight.now = after * MILLISECOND;
         flight.sink().fail(ID, reset);

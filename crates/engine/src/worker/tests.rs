@@ -60,7 +60,7 @@ fn a_host_without_a_listener_is_refused() {
         &addresses(2),
         vec![Story::Refuse],
     );
-    assert_eq!(report.unwrap_err().kind, Some(Kind::Refused));
+    assert_eq!(report.unwrap_err().kind, Some(FailureKind::Refused));
     assert!(seen.connects >= 2);
 }
 
@@ -98,7 +98,7 @@ fn requests_that_no_server_takes_end_a_run_by_time() {
     };
     let (report, seen) = run(&options, &addresses(1), vec![Story::Serve(serve)]);
     let error = report.unwrap_err();
-    assert_eq!(error.kind, Some(Kind::Limit), "{error}");
+    assert_eq!(error.kind, Some(FailureKind::Limit), "{error}");
     assert_eq!(seen.taken, 0);
 }
 

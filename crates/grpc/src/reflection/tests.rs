@@ -8,7 +8,7 @@ use super::messages::{Answer, Failure, Files, Question, Request, Response, Servi
 use super::*;
 use crate::schema::Imports;
 use crate::status::Code;
-use crate::{Kind, Schema};
+use crate::{RpcKind, Schema};
 
 const LIBRARY: &str = "trilane.library.v1.Library";
 
@@ -164,7 +164,7 @@ fn check(schema: &Schema) {
     let method = schema
         .method("trilane.library.v1.Library/WatchBooks")
         .unwrap();
-    assert_eq!(method.kind(), Kind::ServerStreaming);
+    assert_eq!(method.kind(), RpcKind::ServerStreaming);
     assert!(method.requests(r#"{"interval": "1s"}"#).is_ok());
     let rule = schema
         .pool()

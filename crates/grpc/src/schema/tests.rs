@@ -1,5 +1,5 @@
 use super::*;
-use crate::Kind;
+use crate::RpcKind;
 
 fn proto() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../proto")
@@ -40,10 +40,10 @@ fn check(schema: &Schema) {
     assert_eq!(
         kinds,
         [
-            Kind::Unary,
-            Kind::ServerStreaming,
-            Kind::ClientStreaming,
-            Kind::Bidirectional
+            RpcKind::Unary,
+            RpcKind::ServerStreaming,
+            RpcKind::ClientStreaming,
+            RpcKind::Bidirectional
         ]
     );
     // The rules of transcoding are options of the methods.

@@ -32,8 +32,8 @@ pub(super) const SMALL: usize = 800;
 pub(super) const FLUSH: Bytes = Bytes::new();
 
 type Opened<T> = Pin<Box<dyn Future<Output = Result<T, ConnectionError>> + Send>>;
-type Streams = (quinn::SendStream, quinn::RecvStream);
-type Accepted = Result<Streams, ConnectionError>;
+type StreamPair = (quinn::SendStream, quinn::RecvStream);
+type Accepted = Result<StreamPair, ConnectionError>;
 
 /// One QUIC connection.
 pub(super) struct Connection {
@@ -128,7 +128,7 @@ impl quic::OpenStreams<Bytes> for Connection {
 /// Opens our own streams: three or four per connection.
 pub(super) struct Opener {
     quinn: quinn::Connection,
-    bidirectional: Option<Opened<Streams>>,
+    bidirectional: Option<Opened<StreamPair>>,
     unidirectional: Option<Opened<quinn::SendStream>>,
 }
 

@@ -10,7 +10,7 @@ use quinn_proto::{
     ConnectionError, ConnectionHandle, DatagramEvent, Dir, EcnCodepoint, Endpoint, ReadError,
     StreamEvent, StreamId, VarInt,
 };
-use trilane_wire::h3::Streams;
+use trilane_wire::h3::QuicStreams;
 use trilane_wire::request::REPEATED;
 
 use super::crypto::HandshakeData;
@@ -375,7 +375,7 @@ impl fmt::Debug for Connection {
     }
 }
 
-impl Streams for Connection {
+impl QuicStreams for Connection {
     fn open_bi(&mut self) -> Option<u64> {
         self.inner.streams().open(Dir::Bi).map(u64::from)
     }

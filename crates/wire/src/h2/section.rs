@@ -1,7 +1,7 @@
 //! The field section of a response, as the protocol sees it.
 
 use crate::field::FieldList;
-use crate::hpack::{Decoder, ENTRY_OVERHEAD, Error, Kind};
+use crate::hpack::{Decoder, ENTRY_OVERHEAD, Error, Role};
 
 /// What the fields of one block say.
 #[derive(Clone, Copy, Debug, Default)]
@@ -27,11 +27,11 @@ impl Section {
         mut fields: Option<&mut FieldList>,
     ) -> Result<Self, Error> {
         let mut section = Self::default();
-        decoder.decode(block, |name, value, kind| {
-            section.add(name, value, kind);
+        decoder.decode(block, |name, value, role| {
+            section.add(name, value, role);
             if let Some(fields) = &mut fields
                 && section.list_size <= limit
-                && !matches!(kind, Kind::Status(_))
+                && !matches!(role, Role::Status(_))
             {
                 fields.push(name, value);
             }
@@ -40,27 +40,27 @@ impl Section {
     }
 
     #[inline]
-    fn add(&mut self, name: &[u8], value: &[u8], kind: Kind) {
+    fn add(&mut self, name: &[u8], value: &[u8], role: Role) {
         let bytes = name.len() + value.len();
         self.decoded_bytes = self.decoded_bytes.saturating_add(bytes + 4);
         self.list_size = self.list_size.saturating_add(bytes + ENTRY_OVERHEAD);
-        match kind {
-            Kind::Plain => self.regular = true,
-            Kind::Status(_) if self.status.is_some() => {
+        match role {
+            Role::Plain => self.regular = true,
+            Role::Status(_) if self.status.is_some() => {
                 self.fault = Some("a response has two :status fields");
             }
-            Kind::Status(_) if self.regular => {
+            Role::Status(_) if self.regular => {
                 self.fault = Some("a pseudo-field stands behind a field");
             }
-            Kind::Status(status) => self.status = Some(status),
-            Kind::Length(length) => {
+            Role::Status(status) => self.status = Some(status),
+            Role::Length(length) => {
                 self.regular = true;
                 if self.content_length.is_some_and(|other| other != length) {
                     self.fault = Some("a response has two different content-length fields");
                 }
                 self.content_length = Some(length);
             }
-            Kind::Malformed(reason) => self.fault = Some(reason),
+            Role::Malformed(reason) => self.fault = Some(reason),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Our control stream (RFC 9114 §6.2.1).
 
-use super::{Streams, frame};
+use super::{QuicStreams, frame};
 
 /// Opened at once where the peer grants it, which RFC 9114 §6.2 tells it to.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ impl ControlStream {
     }
 
     /// Opens the stream and writes what it takes.
-    pub(super) fn advance(&mut self, quic: &mut impl Streams) {
+    pub(super) fn advance(&mut self, quic: &mut impl QuicStreams) {
         if self.sent == self.bytes.len() {
             return;
         }

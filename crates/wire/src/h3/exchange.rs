@@ -3,7 +3,7 @@
 use super::frame::{self, HeaderReader};
 use super::section::{self, Fault, Sections};
 use super::sending::Sending;
-use super::{Streams, code};
+use super::{QuicStreams, code};
 use crate::{ErrorKind, Events, FieldList, StreamId};
 
 /// Informational responses before the final one: as many as any honest server sends, many times over.
@@ -43,7 +43,7 @@ enum Frame {
 /// tell.
 #[derive(Debug, Default)]
 pub(super) struct Carried {
-    /// [`Streams::transmitted`].
+    /// [`QuicStreams::transmitted`].
     pub(super) transmitted: u64,
     /// Content of exchanges that have ended, in bytes.
     content: u64,
@@ -72,7 +72,7 @@ pub(super) struct Exchange {
     taken: u64,
     /// Content that the peer did not want any more, in bytes.
     unwanted: u64,
-    /// [`Streams::transmitted`] as the exchange began.
+    /// [`QuicStreams::transmitted`] as the exchange began.
     pub(super) transmitted_before: u64,
 }
 
@@ -154,7 +154,7 @@ impl Exchange {
 
     /// Goes on with our body, and says whether that was the end of it. Adds the content that QUIC has
     /// taken to `total`.
-    pub(super) fn advance(&mut self, quic: &mut impl Streams, total: &mut u64) -> bool {
+    pub(super) fn advance(&mut self, quic: &mut impl QuicStreams, total: &mut u64) -> bool {
         let Some(sending) = &mut self.sending else {
             return false;
         };
@@ -174,7 +174,7 @@ impl Exchange {
     pub(super) fn write(
         &mut self,
         bytes: &[u8],
-        quic: &mut impl Streams,
+        quic: &mut impl QuicStreams,
         total: &mut u64,
     ) -> usize {
         let Some(sending) = &mut self.sending else {

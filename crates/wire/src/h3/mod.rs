@@ -1,4 +1,4 @@
-//! HTTP/3 (RFC 9114) over any QUIC that offers [`Streams`].
+//! HTTP/3 (RFC 9114) over any QUIC that offers [`QuicStreams`].
 //!
 //! **The invariant**: hand every byte, end, reset and stop of the peer's streams to the
 //! [`Connection`] in the order of each stream, and [`Connection::writable`] when QUIC says so; then
@@ -27,7 +27,7 @@ use sending::Sending;
 use table::Table;
 
 /// The streams of a QUIC connection, as HTTP/3 needs them. `transport::quic` implements it.
-pub trait Streams {
+pub trait QuicStreams {
     /// Opens a bidirectional stream, `None` when the peer grants no more now.
     fn open_bi(&mut self) -> Option<u64>;
     /// Opens a unidirectional stream, `None` when the peer grants no more now.
@@ -102,7 +102,7 @@ pub struct Connection {
 impl Connection {
     /// Opens the control stream (SETTINGS, a reserved setting and frame). Call when the handshake is
     /// done.
-    pub fn new(config: Config, quic: &mut impl Streams) -> Self {
+    pub fn new(config: Config, quic: &mut impl QuicStreams) -> Self {
         let mut connection = Self {
             max_streams: config.max_streams as usize,
             peer: PeerSettings::default(),
@@ -128,7 +128,7 @@ impl Connection {
         &mut self,
         request: &Request,
         slot: u32,
-        quic: &mut impl Streams,
+        quic: &mut impl QuicStreams,
     ) -> Result<StreamId, Refused> {
         if self.closing {
             return Err(Refused::Draining);
@@ -174,7 +174,7 @@ impl Connection {
         bytes: &[u8],
         fin: bool,
         events: &mut E,
-        quic: &mut impl Streams,
+        quic: &mut impl QuicStreams,
     ) -> Result<(), ConnectionError> {
         if self.failed {
             return Ok(());
@@ -201,7 +201,7 @@ impl Connection {
         stream: u64,
         code: u64,
         events: &mut E,
-        quic: &mut impl Streams,
+        quic: &mut impl QuicStreams,
     ) -> Result<(), ConnectionError> {
         if self.failed {
             return Ok(());
@@ -246,7 +246,7 @@ impl Connection {
         stream: u64,
         code: u64,
         events: &mut E,
-        quic: &mut impl Streams,
+        quic: &mut impl QuicStreams,
     ) -> Result<(), ConnectionError> {
         if self.failed {
             return Ok(());
@@ -271,12 +271,12 @@ impl Connection {
     }
 
     /// The peer grants unidirectional streams.
-    pub fn grant_uni(&mut self, quic: &mut impl Streams) {
+    pub fn grant_uni(&mut self, quic: &mut impl QuicStreams) {
         self.control.advance(quic);
     }
 
     /// QUIC can take more bytes of a stream that could not take all.
-    pub fn writable(&mut self, stream: u64, quic: &mut impl Streams) {
+    pub fn writable(&mut self, stream: u64, quic: &mut impl QuicStreams) {
         if self.control.id == Some(stream) {
             self.control.advance(quic);
             return;
@@ -311,7 +311,7 @@ impl Connection {
     }
 
     /// Cancels a request (H3_REQUEST_CANCELLED both ways); nothing more is reported for it.
-    pub fn cancel(&mut self, stream: StreamId, quic: &mut impl Streams) {
+    pub fn cancel(&mut self, stream: StreamId, quic: &mut impl QuicStreams) {
         if let Some(exchange) = self.exchanges.get_mut(stream.number) {
             if !exchange.has_ended() {
                 self.outstanding -= 1;
@@ -363,7 +363,7 @@ impl Connection {
         bytes: &[u8],
         fin: bool,
         events: &mut E,
-        quic: &mut impl Streams,
+        quic: &mut impl QuicStreams,
     ) -> Result<(), ConnectionError> {
         let Some(exchange) = self.exchanges.get_mut(stream).filter(|e| !e.has_ended()) else {
             // Cancelled or failed: what was on its way when we stopped the stream.
@@ -392,7 +392,7 @@ impl Connection {
         mut bytes: &[u8],
         fin: bool,
         events: &mut E,
-        quic: &mut impl Streams,
+        quic: &mut impl QuicStreams,
     ) -> Result<(), ConnectionError> {
         loop {
             match self.peer_streams.receive(stream, &mut bytes, fin, quic) {
@@ -404,7 +404,7 @@ impl Connection {
         }
     }
 
-    fn goaway<E: Events>(&mut self, id: u64, events: &mut E, quic: &mut impl Streams) {
+    fn goaway<E: Events>(&mut self, id: u64, events: &mut E, quic: &mut impl QuicStreams) {
         self.closing = true;
         let error = StreamError {
             kind: ErrorKind::Goaway,
@@ -438,7 +438,7 @@ impl Connection {
         error: StreamError,
         code: u64,
         events: &mut E,
-        quic: &mut impl Streams,
+        quic: &mut impl QuicStreams,
     ) {
         quic.reset(stream, code);
         if let Some(exchange) = self.exchanges.get_mut(stream).filter(|e| !e.has_ended()) {

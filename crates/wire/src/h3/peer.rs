@@ -2,7 +2,7 @@
 //! our business.
 
 use super::frame::{self, HeaderReader, VarintReader};
-use super::{PeerSettings, Streams, code};
+use super::{PeerSettings, QuicStreams, code};
 use crate::qpack::{DecoderStream, EncoderStream};
 use crate::{ConnectionError, ErrorKind};
 
@@ -27,7 +27,7 @@ pub(super) enum Control {
 }
 
 #[derive(Debug)]
-enum Kind {
+enum StreamType {
     /// The type has not arrived in full.
     Unknown(VarintReader),
     Control(ControlReader),
@@ -39,7 +39,7 @@ enum Kind {
 
 #[derive(Debug, Default)]
 pub(super) struct PeerStreams {
-    streams: Vec<(u64, Kind)>,
+    streams: Vec<(u64, StreamType)>,
     /// Which of the types 0 to 3 have appeared.
     seen: [bool; 4],
     idle: u64,
@@ -52,7 +52,7 @@ impl PeerStreams {
         stream: u64,
         bytes: &mut &[u8],
         fin: bool,
-        quic: &mut impl Streams,
+        quic: &mut impl QuicStreams,
     ) -> Result<Option<Control>, ConnectionError> {
         let at = match self.streams.iter().position(|&(id, _)| id == stream) {
             Some(at) => at,
@@ -61,7 +61,7 @@ impl PeerStreams {
             }
             None => {
                 self.streams
-                    .push((stream, Kind::Unknown(VarintReader::default())));
+                    .push((stream, StreamType::Unknown(VarintReader::default())));
                 self.streams.len() - 1
             }
         };
@@ -70,30 +70,30 @@ impl PeerStreams {
             seen,
             idle,
         } = self;
-        let kind = &mut streams[at].1;
-        if let Kind::Unknown(reader) = kind
+        let stream_type = &mut streams[at].1;
+        if let StreamType::Unknown(reader) = stream_type
             && let Some(value) = reader.read(bytes)
         {
-            *kind = classify(value, seen)?;
-            if matches!(kind, Kind::Ignored) && !fin {
+            *stream_type = classify(value, seen)?;
+            if matches!(stream_type, StreamType::Ignored) && !fin {
                 quic.stop(stream, code::STREAM_CREATION_ERROR);
             }
         }
-        let said = match kind {
-            Kind::Control(reader) => reader.receive(bytes, idle)?,
-            Kind::Encoder(reader) => {
+        let said = match stream_type {
+            StreamType::Control(reader) => reader.receive(bytes, idle)?,
+            StreamType::Encoder(reader) => {
                 *idle += bytes.len() as u64;
                 let result = reader.receive(std::mem::take(bytes));
                 result.or_else(|e| fail(code::QPACK_ENCODER_STREAM_ERROR, e.0))?;
                 None
             }
-            Kind::Decoder(reader) => {
+            StreamType::Decoder(reader) => {
                 *idle += bytes.len() as u64;
                 let result = reader.receive(std::mem::take(bytes));
                 result.or_else(|e| fail(code::QPACK_DECODER_STREAM_ERROR, e.0))?;
                 None
             }
-            Kind::Unknown(_) | Kind::Ignored => {
+            StreamType::Unknown(_) | StreamType::Ignored => {
                 *bytes = &[];
                 None
             }
@@ -112,20 +112,20 @@ impl PeerStreams {
 
     /// The stream ended or was reset, which the critical ones may not (RFC 9114 §6.2.1).
     pub(super) fn closed(&mut self, stream: u64) -> Result<(), ConnectionError> {
-        let Some((_, kind)) = self.streams.iter_mut().find(|(id, _)| *id == stream) else {
+        let Some((_, stream_type)) = self.streams.iter_mut().find(|(id, _)| *id == stream) else {
             return Ok(());
         };
-        match kind {
-            Kind::Control(_) => fail(
+        match stream_type {
+            StreamType::Control(_) => fail(
                 code::CLOSED_CRITICAL_STREAM,
                 "the peer closed its control stream",
             ),
-            Kind::Encoder(_) | Kind::Decoder(_) => fail(
+            StreamType::Encoder(_) | StreamType::Decoder(_) => fail(
                 code::CLOSED_CRITICAL_STREAM,
                 "the peer closed a QPACK stream",
             ),
-            Kind::Unknown(_) | Kind::Ignored => {
-                *kind = Kind::Ignored;
+            StreamType::Unknown(_) | StreamType::Ignored => {
+                *stream_type = StreamType::Ignored;
                 Ok(())
             }
         }
@@ -141,14 +141,14 @@ fn fail<T>(code: u64, reason: &'static str) -> Result<T, ConnectionError> {
     Err(ConnectionError { kind, code, reason })
 }
 
-fn classify(value: u64, seen: &mut [bool; 4]) -> Result<Kind, ConnectionError> {
-    let kind = match value {
-        0 => Kind::Control(ControlReader::default()),
+fn classify(value: u64, seen: &mut [bool; 4]) -> Result<StreamType, ConnectionError> {
+    let stream_type = match value {
+        0 => StreamType::Control(ControlReader::default()),
         // RFC 9114 §4.6: only within the push ids that a client permits, and we permit none.
         1 => return fail(code::ID_ERROR, "a push stream, which was not permitted"),
-        2 => Kind::Encoder(EncoderStream::default()),
-        3 => Kind::Decoder(DecoderStream::default()),
-        _ => return Ok(Kind::Ignored),
+        2 => StreamType::Encoder(EncoderStream::default()),
+        3 => StreamType::Decoder(DecoderStream::default()),
+        _ => return Ok(StreamType::Ignored),
     };
     if std::mem::replace(&mut seen[value as usize], true) {
         return fail(
@@ -156,7 +156,7 @@ fn classify(value: u64, seen: &mut [bool; 4]) -> Result<Kind, ConnectionError> {
             "a second control or QPACK stream",
         );
     }
-    Ok(kind)
+    Ok(stream_type)
 }
 
 /// What the next bytes of the control stream are.

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{Streams, frame};
+use super::{QuicStreams, frame};
 use crate::upload::LARGEST_WRITE;
 use crate::{Request, Unfinished};
 
@@ -105,7 +105,7 @@ impl Sending {
     }
 
     /// Writes what the stream takes, ends the stream after the last byte, and says whether it did.
-    pub(super) fn advance(&mut self, stream: u64, quic: &mut impl Streams) -> bool {
+    pub(super) fn advance(&mut self, stream: u64, quic: &mut impl QuicStreams) -> bool {
         let written = write_all(stream, &self.held, &mut self.held_sent, quic)
             && write_all(stream, &self.body, &mut self.body_sent, quic);
         let done = written && !self.is_open();
@@ -118,7 +118,12 @@ impl Sending {
     /// Writes the front of `bytes` as a DATA frame, and says how many were taken. The length of a
     /// frame comes before its payload, so what the stream does not take of a frame that has begun
     /// is held.
-    pub(super) fn write(&mut self, stream: u64, bytes: &[u8], quic: &mut impl Streams) -> usize {
+    pub(super) fn write(
+        &mut self,
+        stream: u64,
+        bytes: &[u8],
+        quic: &mut impl QuicStreams,
+    ) -> usize {
         let Some(Announced(left)) = self.upload else {
             return 0;
         };
@@ -164,7 +169,7 @@ impl Sending {
 
 /// Writes until the stream takes no more: QUIC says that a stream is writable again only after it
 /// has refused a write.
-fn write_all(stream: u64, bytes: &[u8], sent: &mut usize, quic: &mut impl Streams) -> bool {
+fn write_all(stream: u64, bytes: &[u8], sent: &mut usize, quic: &mut impl QuicStreams) -> bool {
     while *sent < bytes.len() {
         let written = quic.write(stream, &bytes[*sent..]);
         if written == 0 {

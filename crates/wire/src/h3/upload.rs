@@ -1,6 +1,6 @@
 //! Content that the caller writes.
 
-use super::{Connection, Streams, frame};
+use super::{Connection, QuicStreams, frame};
 use crate::request::Indexing;
 use crate::upload;
 use crate::{FieldList, StreamId, Unfinished, Upload, qpack};
@@ -10,7 +10,7 @@ impl Connection {
     /// many of `bytes` were taken: as much as flow control allows now and what is left of one frame,
     /// 64 KiB at most, no more than was announced, and none unless [`Self::upload`] is open. After
     /// [`Self::writable`] more may be taken.
-    pub fn write(&mut self, stream: StreamId, bytes: &[u8], quic: &mut impl Streams) -> usize {
+    pub fn write(&mut self, stream: StreamId, bytes: &[u8], quic: &mut impl QuicStreams) -> usize {
         self.exchanges.get_mut(stream.number).map_or(0, |exchange| {
             exchange.write(bytes, quic, &mut self.content_taken)
         })
@@ -24,7 +24,7 @@ impl Connection {
         &mut self,
         stream: StreamId,
         trailers: &FieldList,
-        quic: &mut impl Streams,
+        quic: &mut impl QuicStreams,
     ) -> Result<(), Unfinished> {
         let Some(exchange) = self.exchanges.get_mut(stream.number) else {
             return Ok(());

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::kind::Kind;
+use super::role::Role;
 use super::static_table::STATIC;
 use super::table::Table;
 use super::{DEFAULT_TABLE_SIZE, integer};
@@ -61,7 +61,7 @@ impl Decoder {
     pub fn decode(
         &mut self,
         block: &[u8],
-        mut field: impl FnMut(&[u8], &[u8], Kind),
+        mut field: impl FnMut(&[u8], &[u8], Role),
     ) -> Result<(), Error> {
         let mut input = block;
         let mut at_start = true;
@@ -81,8 +81,8 @@ impl Decoder {
             at_start = false;
             if first & 0x80 != 0 {
                 let index = integer::decode(&mut input, 7).ok_or(Error::Integer)?;
-                let (name, value, kind) = entry(&self.table, index)?;
-                field(name, value, kind);
+                let (name, value, role) = entry(&self.table, index)?;
+                field(name, value, role);
             } else {
                 let insert = first & 0x40 != 0;
                 let index = integer::decode(&mut input, if insert { 6 } else { 4 });
@@ -98,11 +98,11 @@ impl Decoder {
                     &self.name
                 };
                 let value = string(&mut input, &mut self.value)?;
-                let kind = Kind::of(name, value);
+                let role = Role::of(name, value);
                 if insert {
-                    self.table.insert(name, value, kind);
+                    self.table.insert(name, value, role);
                 }
-                field(name, value, kind);
+                field(name, value, role);
             }
         }
         Ok(())
@@ -116,10 +116,10 @@ impl Decoder {
 }
 
 #[inline]
-fn entry(table: &Table, index: usize) -> Result<(&[u8], &[u8], Kind), Error> {
+fn entry(table: &Table, index: usize) -> Result<(&[u8], &[u8], Role), Error> {
     let position = index.checked_sub(1).ok_or(Error::Index)?;
     match STATIC.get(position) {
-        Some((name, value)) => Ok((name, value, Kind::of_static(position))),
+        Some((name, value)) => Ok((name, value, Role::of_static(position))),
         None => table.get(position - STATIC.len()).ok_or(Error::Index),
     }
 }

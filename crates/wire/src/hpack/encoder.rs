@@ -1,6 +1,6 @@
 //! From fields to blocks.
 
-use super::kind::Kind;
+use super::role::Role;
 use super::static_table::{self, Found, STATIC};
 use super::table::Table;
 use super::{DEFAULT_TABLE_SIZE, ENTRY_OVERHEAD, integer};
@@ -87,7 +87,7 @@ impl Encoder {
         };
         literal(named, name, value, prefix, pattern, out);
         if insert {
-            self.table.insert(name, value, Kind::Plain);
+            self.table.insert(name, value, Role::Plain);
         }
     }
 

@@ -7,14 +7,14 @@
 mod decoder;
 mod encoder;
 mod integer;
-mod kind;
+mod role;
 mod static_table;
 mod table;
 
 pub use decoder::{Decoder, Error};
 pub use encoder::Encoder;
 pub(crate) use encoder::encode_without_table;
-pub use kind::Kind;
+pub use role::Role;
 
 /// SETTINGS_HEADER_TABLE_SIZE before anybody has announced another (RFC 9113 §6.5.2), in bytes.
 pub const DEFAULT_TABLE_SIZE: u32 = 4096;

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::ENTRY_OVERHEAD;
-use super::kind::Kind;
+use super::role::Role;
 
 /// Names and values of all entries in one buffer, oldest first. Evicted bytes stay at its front
 /// until the buffer is full and then are moved over, so that a table in use allocates nothing.
@@ -21,7 +21,7 @@ struct Entry {
     start: usize,
     name_len: usize,
     value_len: usize,
-    kind: Kind,
+    role: Role,
 }
 
 impl Table {
@@ -44,7 +44,7 @@ impl Table {
 
     /// Adds an entry and evicts what no longer fits. An entry larger than the table empties it
     /// (RFC 7541 §4.4).
-    pub(super) fn insert(&mut self, name: &[u8], value: &[u8], kind: Kind) {
+    pub(super) fn insert(&mut self, name: &[u8], value: &[u8], role: Role) {
         self.generation += 1;
         let bytes = name.len() + value.len();
         let size = bytes + ENTRY_OVERHEAD;
@@ -62,7 +62,7 @@ impl Table {
             start,
             name_len: name.len(),
             value_len: value.len(),
-            kind,
+            role,
         });
         self.size += size;
     }
@@ -79,10 +79,10 @@ impl Table {
 
     /// The entry `age`, 0 being the newest.
     #[inline]
-    pub(super) fn get(&self, age: usize) -> Option<(&[u8], &[u8], Kind)> {
+    pub(super) fn get(&self, age: usize) -> Option<(&[u8], &[u8], Role)> {
         let entry = self.entries.get(self.entries.len().checked_sub(age + 1)?)?;
         let (name, value) = self.pair(entry);
-        Some((name, value, entry.kind))
+        Some((name, value, entry.role))
     }
 
     /// Name and value of each entry, newest first.
@@ -128,7 +128,7 @@ mod tests {
     fn the_oldest_entries_leave_first() {
         let mut table = Table::new(3 * (ENTRY_OVERHEAD + 2));
         for value in [b"1", b"2", b"3", b"4"] {
-            table.insert(b"n", value, Kind::Plain);
+            table.insert(b"n", value, Role::Plain);
         }
         let values: Vec<_> = table.iter().map(|(_, value)| value[0]).collect();
         assert_eq!(values, b"432");
@@ -140,8 +140,8 @@ mod tests {
     #[test]
     fn an_entry_larger_than_the_table_empties_it() {
         let mut table = Table::new(64);
-        table.insert(b"a", b"b", Kind::Plain);
-        table.insert(&[b'a'; 33], b"", Kind::Plain);
+        table.insert(b"a", b"b", Role::Plain);
+        table.insert(&[b'a'; 33], b"", Role::Plain);
         assert!(table.get(0).is_none());
         assert_eq!(table.size, 0);
     }
@@ -151,7 +151,7 @@ mod tests {
         let mut table = Table::new(4096);
         let mut capacity = 0;
         for round in 0..100_000u32 {
-            table.insert(b"date", &round.to_be_bytes(), Kind::Plain);
+            table.insert(b"date", &round.to_be_bytes(), Role::Plain);
             if round == 10_000 {
                 capacity = table.bytes.capacity();
             }

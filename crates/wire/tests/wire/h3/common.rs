@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use trilane_wire::h3::{Config, Connection, Streams};
+use trilane_wire::h3::{Config, Connection, QuicStreams};
 use trilane_wire::request::Indexing;
 use trilane_wire::{
     ConnectionError, Events, Fields, Head, Request, RequestParts, StreamError, StreamId, qpack,
@@ -45,7 +45,7 @@ impl Default for Mock {
     }
 }
 
-impl Streams for Mock {
+impl QuicStreams for Mock {
     fn open_bi(&mut self) -> Option<u64> {
         self.bi = self.bi.checked_sub(1)?;
         self.next_bi += 4;

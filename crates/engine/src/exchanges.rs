@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 use trilane_wire::{Events, Fields, Head, StreamError, StreamId, Unprocessed};
 
 use crate::concurrency::Share;
-use crate::failure::Kind;
+use crate::failure::FailureKind;
 use crate::grpc::Calls;
 use crate::plan::Plan;
 use crate::record::{Instants, Recorder};
@@ -57,7 +57,7 @@ struct Stream {
 
 /// The requests in flight on one connection, by slot.
 #[derive(Debug, Default)]
-pub(crate) struct Streams {
+pub(crate) struct Exchanges {
     slots: Vec<Stream>,
     free: Vec<u32>,
     completed: u64,
@@ -65,7 +65,7 @@ pub(crate) struct Streams {
     pub(crate) calls: Calls,
 }
 
-impl Streams {
+impl Exchanges {
     pub(crate) fn new(plan: &Plan) -> Self {
         let count = plan.streams;
         let empty = Stream {
@@ -316,7 +316,7 @@ impl<'p> Tally<'p> {
 /// The sink of one call of `receive`. With `FULL` fields are decoded and bodies summed.
 pub(crate) struct Sink<'a, 'p, const FULL: bool> {
     pub(crate) now: u64,
-    pub(crate) streams: &'a mut Streams,
+    pub(crate) exchanges: &'a mut Exchanges,
     pub(crate) tally: &'a mut Tally<'p>,
     /// What the transport said when it failed, for messages.
     pub(crate) cause: Option<&'a str>,
@@ -327,7 +327,7 @@ impl<const FULL: bool> Events for Sink<'_, '_, FULL> {
 
     #[inline]
     fn head(&mut self, id: StreamId, head: Head<'_>) {
-        self.streams.head(id, self.now, &head, self.tally);
+        self.exchanges.head(id, self.now, &head, self.tally);
         if FULL && self.tally.first.server.is_none() {
             self.tally.first.server = Some(server_name(head.fields));
         }
@@ -335,9 +335,9 @@ impl<const FULL: bool> Events for Sink<'_, '_, FULL> {
 
     #[inline]
     fn data(&mut self, id: StreamId, bytes: &[u8]) {
-        self.streams.data(id, bytes.len(), self.tally);
+        self.exchanges.data(id, bytes.len(), self.tally);
         if FULL {
-            let stream = &mut self.streams.slots[id.slot as usize];
+            let stream = &mut self.exchanges.slots[id.slot as usize];
             let mut crc = crc32fast::Hasher::new_with_initial(stream.crc);
             crc.update(bytes);
             stream.crc = crc.finalize();
@@ -345,13 +345,13 @@ impl<const FULL: bool> Events for Sink<'_, '_, FULL> {
     }
 
     fn unsent(&mut self, id: StreamId, bytes: u64) {
-        self.streams.unsent(id, bytes);
+        self.exchanges.unsent(id, bytes);
     }
 
     #[inline]
     fn end(&mut self, id: StreamId, _trailers: Option<Fields<'_>>) {
-        let stream = self.streams.slots[id.slot as usize];
-        let (_, unsent) = self.streams.complete(id);
+        let stream = self.exchanges.slots[id.slot as usize];
+        let (_, unsent) = self.exchanges.complete(id);
         if unsent > 0 {
             let body = self.tally.plan.prepared[stream.request as usize].body();
             self.tally.recorder.early.add(body.len() as u64, unsent);
@@ -361,7 +361,7 @@ impl<const FULL: bool> Events for Sink<'_, '_, FULL> {
             self.tally.no_body(stream.request);
             self.tally
                 .recorder
-                .failed(Kind::Status, self.now, Some(stream.at), || {
+                .failed(FailureKind::Status, self.now, Some(stream.at), || {
                     format!("the server answered with status {status}")
                 });
             return;
@@ -374,7 +374,7 @@ impl<const FULL: bool> Events for Sink<'_, '_, FULL> {
             match self.tally.first.bodies[stream.request as usize] {
                 None => self.tally.know_body(stream.request, sum),
                 Some(expected) if self.tally.plan.check_body && expected != sum => {
-                    self.tally.recorder.failed(Kind::Body, self.now, Some(stream.at), || {
+                    self.tally.recorder.failed(FailureKind::Body, self.now, Some(stream.at), || {
                         format!(
                             "a body of {} bytes with CRC-32 {:08x} differs from the first, {} bytes with {:08x}",
                             sum.bytes, sum.crc32, expected.bytes, expected.crc32
@@ -389,7 +389,7 @@ impl<const FULL: bool> Events for Sink<'_, '_, FULL> {
     }
 
     fn fail(&mut self, id: StreamId, error: StreamError) {
-        self.streams
+        self.exchanges
             .fail(id, error, self.now, self.cause, self.tally);
     }
 }
@@ -397,30 +397,30 @@ impl<const FULL: bool> Events for Sink<'_, '_, FULL> {
 /// Evaluates `$call` with the sink that fits the run: for calls, with bodies summed, or counting
 /// alone. `$cause` is what the transport said when it failed, for messages.
 macro_rules! with_sink {
-    ($context:expr, $streams:expr, $now:expr, $cause:expr, $sink:ident => $call:expr) => {{
-        let (now, streams, cause) = ($now, &mut *$streams, $cause);
+    ($context:expr, $exchanges:expr, $now:expr, $cause:expr, $sink:ident => $call:expr) => {{
+        let (now, exchanges, cause) = ($now, &mut *$exchanges, $cause);
         let tally = &mut $context.tally;
         if let Some(plan) = &tally.plan.call {
             let $sink = &mut $crate::grpc::CallSink {
                 now,
                 plan,
-                streams,
+                exchanges,
                 tally,
                 cause,
             };
             $call
         } else if tally.sums_bodies() {
-            let $sink = &mut $crate::streams::Sink::<true> {
+            let $sink = &mut $crate::exchanges::Sink::<true> {
                 now,
-                streams,
+                exchanges,
                 tally,
                 cause,
             };
             $call
         } else {
-            let $sink = &mut $crate::streams::Sink::<false> {
+            let $sink = &mut $crate::exchanges::Sink::<false> {
                 now,
-                streams,
+                exchanges,
                 tally,
                 cause,
             };
@@ -443,14 +443,14 @@ mod tests {
             ..Options::default()
         })
         .unwrap();
-        let mut streams = Streams::new(&plan);
+        let mut exchanges = Exchanges::new(&plan);
         let mut tally = Tally::new(&plan, Recorder::new(false));
         for turn in 0..u64::from(FRUITLESS) {
             assert!(tally.sums_bodies(), "after {turn}");
             for (request, status) in [(0, 200), (1, 404)] {
                 let id = StreamId {
                     number: 2 * turn + u64::from(request),
-                    slot: streams.next_slot().unwrap(),
+                    slot: exchanges.next_slot().unwrap(),
                 };
                 let pending = Pending {
                     request,
@@ -458,11 +458,11 @@ mod tests {
                     intended: 0,
                     start: 0,
                 };
-                streams.open(id, pending, 1);
-                streams.slots[id.slot as usize].status = status;
+                exchanges.open(id, pending, 1);
+                exchanges.slots[id.slot as usize].status = status;
                 let mut sink = Sink::<true> {
                     now: 2,
-                    streams: &mut streams,
+                    exchanges: &mut exchanges,
                     tally: &mut tally,
                     cause: None,
                 };

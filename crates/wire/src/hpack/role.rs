@@ -5,7 +5,7 @@ use crate::field;
 
 /// The part that a field of a response plays for the protocol itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum Role {
     /// None.
     Plain,
     /// `:status`.
@@ -16,7 +16,7 @@ pub enum Kind {
     Malformed(&'static str),
 }
 
-impl Kind {
+impl Role {
     /// The part that a field plays.
     pub fn of(name: &[u8], value: &[u8]) -> Self {
         if name.first() == Some(&b':') {
@@ -87,8 +87,8 @@ mod tests {
     fn the_static_shortcut_agrees_with_the_rule() {
         for (position, (name, value)) in STATIC.iter().enumerate() {
             assert_eq!(
-                Kind::of_static(position),
-                Kind::of(name, value),
+                Role::of_static(position),
+                Role::of(name, value),
                 "{position}"
             );
         }
@@ -96,9 +96,9 @@ mod tests {
 
     #[test]
     fn fields_are_told_apart() {
-        assert_eq!(Kind::of(b":status", b"418"), Kind::Status(418));
-        assert_eq!(Kind::of(b"content-length", b"11"), Kind::Length(11));
-        assert_eq!(Kind::of(b"x", b"a b\xff"), Kind::Plain);
+        assert_eq!(Role::of(b":status", b"418"), Role::Status(418));
+        assert_eq!(Role::of(b"content-length", b"11"), Role::Length(11));
+        assert_eq!(Role::of(b"x", b"a b\xff"), Role::Plain);
         let malformed: [(&[u8], &[u8]); 13] = [
             (b":status", b"99"),
             (b":status", b"099"),
@@ -116,7 +116,7 @@ mod tests {
         ];
         for (name, value) in malformed {
             assert!(
-                matches!(Kind::of(name, value), Kind::Malformed(_)),
+                matches!(Role::of(name, value), Role::Malformed(_)),
                 "{name:?}: {value:?}"
             );
         }

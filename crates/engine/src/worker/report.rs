@@ -1,0 +1,113 @@
+//! What a worker counts and reads for its report: windows, resources, the sum at the end.
+
+use crate::concurrency::Concurrency;
+use crate::connections::Connections;
+use crate::context::Learned;
+use crate::cost::Spent;
+use crate::exchanges::FirstResponse;
+use crate::record::{Phases, Recorder};
+
+use super::Worker;
+
+/// What a worker brings home.
+#[derive(Debug)]
+pub(crate) struct Report {
+    pub(crate) recorder: Recorder,
+    pub(crate) phases: Phases,
+    pub(crate) connections: Connections,
+    pub(crate) concurrency: Concurrency,
+    pub(crate) learned: Learned,
+    pub(crate) first: FirstResponse,
+    pub(crate) used: Spent,
+    /// Length of the measured window, in nanoseconds.
+    pub(crate) measured: u64,
+    /// Requests that were due in the open model and never sent.
+    pub(crate) unsent: u64,
+    /// Why the run ended before its time.
+    pub(crate) cut_short: Option<String>,
+}
+
+impl Worker<'_> {
+    /// The window that ends goes to whoever adds up those of all workers.
+    pub(super) fn hand_over_window(&mut self, length_ns: u64) {
+        let mut window = self.context.tally.recorder.finish_window(length_ns);
+        let used = self.spent();
+        let in_window = used.since(self.used_in_window);
+        window.open = self.pool.open() as u64;
+        window.cpu_s = in_window.worker.cpu_s();
+        window.server_cpu_s = in_window.server_s;
+        self.used_in_window = used;
+        // The reader lives as long as any worker: an error cannot lose more than a row.
+        let _ = self.windows.send(window);
+    }
+
+    /// Reads every counter that the measured window subtracts.
+    pub(super) fn begin_measuring_resources(&mut self) {
+        self.count_links();
+        self.used_before = self.spent();
+        self.used_in_window = self.used_before;
+        self.traffic_before = self.context.tally.recorder.traffic;
+    }
+
+    /// What has been used up to now; the first worker watches the server for all.
+    fn spent(&self) -> Spent {
+        Spent::now((self.index == 0).then_some(&self.plan.server))
+    }
+
+    fn count_links(&mut self) {
+        for link in &mut self.links {
+            link.count(&mut self.context);
+        }
+    }
+
+    /// For the live display.
+    pub(super) fn publish(&mut self) {
+        let recorder = &self.context.tally.recorder;
+        let ok = recorder.warmup.ok + recorder.ok;
+        let failed = recorder.warmup.failed + recorder.failures.total();
+        self.control
+            .publish(ok - self.published.0, failed - self.published.1);
+        self.published = (ok, failed);
+    }
+
+    /// Stops sending, closes everything and adds up.
+    pub(super) fn finish(mut self, now: u64, cut_short: Option<String>) -> Report {
+        self.context.stopping = true;
+        self.count_links();
+        let used = self.spent().since(self.used_before);
+        self.publish();
+        let (measured, window) = self.stage.measured(now).unwrap_or_else(|| {
+            // Interrupted during the warm-up: nothing was measured, the requests are told apart.
+            let in_flight = self.in_flight();
+            self.context.tally.recorder.finish_warmup(in_flight);
+            (0, 0)
+        });
+        let in_flight = self.in_flight();
+        let recorder = &self.context.tally.recorder;
+        debug_assert_eq!(
+            recorder.started,
+            recorder.ok + recorder.failures.total() + in_flight,
+            "every request started is ok, failed or in flight"
+        );
+        let unsent = self.context.schedule.overdue(now);
+        self.hand_over_window(window);
+        let shares = self.links.iter().map(|link| link.exchanges.share);
+        let in_flight = self.context.in_flight;
+        let concurrency = Concurrency::new(in_flight, shares, self.plan.streams);
+        self.say_goodbye();
+        let mut recorder = self.context.tally.recorder;
+        recorder.traffic.subtract(&self.traffic_before);
+        Report {
+            recorder,
+            phases: self.context.phases,
+            connections: self.pool.counts,
+            concurrency,
+            learned: self.context.learned,
+            first: self.context.tally.first,
+            used,
+            measured,
+            unsent,
+            cut_short,
+        }
+    }
+}
