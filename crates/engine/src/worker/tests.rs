@@ -35,9 +35,18 @@ fn run(
 }
 
 fn counted(requests: u64, version: Version) -> Options {
+    let is_quic = version == Version::H3;
     Options {
-        urls: vec!["http://a.example/".into()],
+        urls: vec![
+            if is_quic {
+                "https://a.example/"
+            } else {
+                "http://a.example/"
+            }
+            .into(),
+        ],
         version: Some(version),
+        insecure: is_quic,
         connections: 8,
         streams: if version == Version::H1 { 1 } else { 4 },
         requests: Some(requests),
@@ -47,21 +56,21 @@ fn counted(requests: u64, version: Version) -> Options {
 
 #[test]
 fn every_address_of_a_host_is_tried() {
-    let stories = vec![Story::Listen(3, Serve::well())];
-    let (report, _) = run(&counted(40, Version::H1), &addresses(3), stories);
-    let recorder = report.unwrap().recorder;
-    assert_eq!((recorder.ok, recorder.failures.total()), (40, 0));
+    for version in [Version::H1, Version::H3] {
+        let stories = vec![Story::Listen(3, Serve::well())];
+        let (report, _) = run(&counted(40, version), &addresses(3), stories);
+        let recorder = report.unwrap().recorder;
+        assert_eq!((recorder.ok, recorder.failures.total()), (40, 0));
+    }
 }
 
 #[test]
 fn a_host_without_a_listener_is_refused() {
-    let (report, seen) = run(
-        &counted(40, Version::H1),
-        &addresses(2),
-        vec![Story::Refuse],
-    );
-    assert_eq!(report.unwrap_err().kind, Some(FailureKind::Refused));
-    assert!(seen.connects >= 2);
+    for version in [Version::H1, Version::H3] {
+        let (report, seen) = run(&counted(40, version), &addresses(2), vec![Story::Refuse]);
+        assert_eq!(report.unwrap_err().kind, Some(FailureKind::Refused));
+        assert!(seen.connects >= 2);
+    }
 }
 
 #[test]
@@ -72,15 +81,18 @@ fn no_request_is_overtaken_for_ever_by_those_that_are_sent_again() {
         ending: Ending::Goaway,
         ..Serve::well()
     };
-    let options = Options {
-        connections: 1,
-        streams: 128,
-        ..counted(3000, Version::H2c)
-    };
-    let (report, seen) = run(&options, &addresses(1), vec![Story::Serve(serve)]);
-    let recorder = report.unwrap().recorder;
-    assert_eq!((recorder.ok, recorder.failures.total()), (3000, 0));
-    assert_eq!(seen.taken, 3000);
+    for (requests, version) in [(3000, Version::H2c), (500, Version::H3)] {
+        let options = Options {
+            connections: 1,
+            streams: 128,
+            ..counted(requests, version)
+        };
+        let stories = vec![Story::Serve(serve.clone())];
+        let (report, seen) = run(&options, &addresses(1), stories);
+        let recorder = report.unwrap().recorder;
+        assert_eq!((recorder.ok, recorder.failures.total()), (requests, 0));
+        assert_eq!(seen.taken, requests);
+    }
 }
 
 #[test]
@@ -90,16 +102,19 @@ fn requests_that_no_server_takes_end_a_run_by_time() {
         section: Some(10),
         ..Serve::well()
     };
-    let options = Options {
-        requests: None,
-        duration: Some(Duration::from_secs(2)),
-        connect_timeout: Duration::from_secs(1),
-        ..counted(0, Version::H2c)
-    };
-    let (report, seen) = run(&options, &addresses(1), vec![Story::Serve(serve)]);
-    let error = report.unwrap_err();
-    assert_eq!(error.kind, Some(FailureKind::Limit), "{error}");
-    assert_eq!(seen.taken, 0);
+    for version in [Version::H2c, Version::H3] {
+        let options = Options {
+            requests: None,
+            duration: Some(Duration::from_secs(2)),
+            connect_timeout: Duration::from_secs(1),
+            ..counted(0, version)
+        };
+        let stories = vec![Story::Serve(serve.clone())];
+        let (report, seen) = run(&options, &addresses(1), stories);
+        let error = report.unwrap_err();
+        assert_eq!(error.kind, Some(FailureKind::Limit), "{error}");
+        assert_eq!(seen.taken, 0);
+    }
 }
 
 #[test]
@@ -109,15 +124,14 @@ fn a_server_that_allows_no_streams_ends_a_counted_run() {
         streams: Some(0),
         ..Serve::well()
     };
-    let (report, seen) = run(
-        &counted(10, Version::H2c),
-        &addresses(1),
-        vec![Story::Serve(serve)],
-    );
-    let report = report.unwrap();
-    let reason = report.cut_short.unwrap();
-    assert!(reason.contains("the server allows no streams"), "{reason}");
-    assert_eq!((report.recorder.started, seen.taken), (0, 0));
+    for version in [Version::H2c, Version::H3] {
+        let stories = vec![Story::Serve(serve.clone())];
+        let (report, seen) = run(&counted(10, version), &addresses(1), stories);
+        let report = report.unwrap();
+        let reason = report.cut_short.unwrap();
+        assert!(reason.contains("the server allows no streams"), "{reason}");
+        assert_eq!((report.recorder.started, seen.taken), (0, 0));
+    }
 }
 
 fn ending() -> impl Strategy<Value = Ending> {
@@ -171,7 +185,7 @@ fn options() -> impl Strategy<Value = Options> {
         (1..500_u64).prop_map(|millis| (None, Some(Duration::from_millis(millis)))),
     ];
     (
-        any::<bool>(),
+        prop::sample::select(&[Version::H1, Version::H2c, Version::H3]),
         1..6_usize,
         1..9_usize,
         length,
@@ -179,16 +193,16 @@ fn options() -> impl Strategy<Value = Options> {
         prop::option::weighted(0.3, 1.0..2000.0),
     )
         .prop_map(
-            |(is_h2, connections, streams, (requests, duration), warmup, rate)| Options {
+            |(version, connections, streams, (requests, duration), warmup, rate)| Options {
                 connections,
-                streams: if is_h2 { streams } else { 1 },
+                streams: if version == Version::H1 { 1 } else { streams },
                 requests,
                 duration,
                 warmup: Some(Duration::from_millis(warmup)),
                 rate,
                 timeout: Duration::from_secs(2),
                 connect_timeout: Duration::from_secs(1),
-                ..counted(0, if is_h2 { Version::H2c } else { Version::H1 })
+                ..counted(0, version)
             },
         )
 }

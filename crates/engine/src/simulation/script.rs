@@ -1,0 +1,84 @@
+//! What scripted servers do, and what they have seen.
+
+use std::time::Duration;
+
+/// How a server's end of a connection ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// It sends its last byte.
+    Close,
+    /// It resets the connection; over QUIC, it closes it with H3_INTERNAL_ERROR.
+    Reset,
+    /// It says nothing more, and keeps the connection.
+    Silence,
+    /// It sends GOAWAY, which tells the last request that was answered, and closes. HTTP/1.1: as
+    /// `Close`.
+    Goaway,
+    /// It sends what breaks the rules.
+    Nonsense,
+}
+
+/// What a server does with one connection.
+#[derive(Clone, Debug)]
+pub(crate) enum Story {
+    /// Nobody listens.
+    Refuse,
+    /// Nothing is ever answered.
+    Deaf,
+    /// It answers requests.
+    Serve(Serve),
+    /// It answers requests on this port, and nobody listens on others.
+    Listen(u16, Serve),
+}
+
+/// How a server answers.
+#[derive(Clone, Debug)]
+pub(crate) struct Serve {
+    /// How long each answer takes.
+    pub(crate) delay: Duration,
+    /// How many requests it answers before the ending.
+    pub(crate) answers: usize,
+    pub(crate) ending: Ending,
+    /// Bytes that it sends at once; not over QUIC.
+    pub(crate) pieces: usize,
+    /// Bytes that the socket takes at once; it has room again after a millisecond. Not over QUIC.
+    pub(crate) room: usize,
+    /// HTTP/2: SETTINGS_MAX_CONCURRENT_STREAMS. HTTP/3: the streams that QUIC allows at one time.
+    pub(crate) streams: Option<u32>,
+    /// HTTP/2: SETTINGS_MAX_HEADER_LIST_SIZE. HTTP/3: SETTINGS_MAX_FIELD_SECTION_SIZE.
+    pub(crate) section: Option<u32>,
+    /// Every so-manieth request is refused by a proof that nothing was done for it; not in HTTP/1.1.
+    pub(crate) refuses: Option<usize>,
+}
+
+impl Serve {
+    /// A server that answers everything at once.
+    pub(crate) fn well() -> Self {
+        Self {
+            delay: Duration::from_millis(1),
+            answers: usize::MAX,
+            ending: Ending::Close,
+            pieces: usize::MAX,
+            room: usize::MAX,
+            streams: None,
+            section: None,
+            refuses: None,
+        }
+    }
+
+    /// Whether the last of so many requests is refused.
+    pub(super) fn refuses(&self, requests: usize) -> bool {
+        self.refuses
+            .is_some_and(|every| requests.is_multiple_of(every))
+    }
+}
+
+/// What the servers have seen.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    pub(crate) connects: u64,
+    /// Requests that came and were not refused by a proof that nothing was done for them.
+    pub(crate) taken: u64,
+    /// Complete responses that the client has been handed; over QUIC, that were given to QUIC.
+    pub(crate) answered: u64,
+}

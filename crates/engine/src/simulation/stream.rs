@@ -1,0 +1,197 @@
+//! A scripted server's end of one byte stream, speaking HTTP/1.1 or HTTP/2.
+
+use std::time::Duration;
+
+use super::Happening;
+use super::script::{Ending, Seen, Serve};
+
+/// What happens after which time.
+type Planned = Vec<(Duration, Happening)>;
+
+/// The server's end of one connection.
+#[derive(Debug)]
+pub(super) struct StreamServer {
+    serve: Serve,
+    is_h2: bool,
+    received: Vec<u8>,
+    /// HTTP/2: whether the preface has come.
+    greeted: bool,
+    requests: usize,
+    answered: usize,
+    last_answered: u32,
+    over: bool,
+    room: usize,
+    /// What the client does not read, it has not been handed.
+    pub(super) held: bool,
+}
+
+/// What the client wants of the server.
+enum Asked {
+    Nothing,
+    Greeting,
+    Answer(Vec<u8>),
+    /// A request, with its stream in HTTP/2.
+    Request(u32),
+}
+
+/// A frame of HTTP/2.
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let mut frame = (payload.len() as u32).to_be_bytes()[1..].to_vec();
+    frame.extend_from_slice(&[kind, flags]);
+    frame.extend_from_slice(&stream.to_be_bytes());
+    frame.extend_from_slice(payload);
+    frame
+}
+
+impl StreamServer {
+    pub(super) fn new(serve: Serve, is_h2: bool) -> Self {
+        Self {
+            room: serve.room,
+            serve,
+            is_h2,
+            received: Vec::new(),
+            greeted: false,
+            requests: 0,
+            answered: 0,
+            last_answered: 0,
+            over: false,
+            held: false,
+        }
+    }
+
+    /// Takes what the socket has room for, and says how much that was. A full socket has room again
+    /// when its client is told so.
+    pub(super) fn take(&mut self, bytes: &[u8]) -> usize {
+        let taken = bytes.len().min(self.room);
+        self.room -= taken;
+        self.received.extend_from_slice(&bytes[..taken]);
+        taken
+    }
+
+    /// Whether the socket takes nothing more now; asked once, it has room again.
+    pub(super) fn is_full(&mut self) -> bool {
+        let full = self.room == 0;
+        if full {
+            self.room = self.serve.room;
+        }
+        full
+    }
+
+    /// Reads what the client has sent.
+    pub(super) fn read(&mut self, seen: &mut Seen) -> Planned {
+        let mut planned = Vec::new();
+        while !self.over {
+            let asked = if self.is_h2 {
+                self.next_frame()
+            } else {
+                self.next_h1()
+            };
+            match asked {
+                None => break,
+                Some(Asked::Nothing) => (),
+                Some(Asked::Greeting) => {
+                    let settings = self.settings();
+                    self.say(Duration::ZERO, &settings, 0, &mut planned);
+                }
+                Some(Asked::Answer(frame)) => self.say(Duration::ZERO, &frame, 0, &mut planned),
+                Some(Asked::Request(id)) => self.respond(id, seen, &mut planned),
+            }
+        }
+        planned
+    }
+
+    /// Sends in pieces; the last completes so many responses.
+    fn say(&self, after: Duration, bytes: &[u8], responses: u64, planned: &mut Planned) {
+        let pieces: Vec<_> = bytes.chunks(self.serve.pieces.max(1)).collect();
+        let last = pieces.len() - 1;
+        for (index, piece) in pieces.into_iter().enumerate() {
+            let complete = if index == last { responses } else { 0 };
+            planned.push((after, Happening::Bytes(piece.to_vec(), complete)));
+        }
+    }
+
+    fn respond(&mut self, id: u32, seen: &mut Seen, planned: &mut Planned) {
+        self.requests += 1;
+        let delay = self.serve.delay;
+        if self.is_h2 && self.serve.refuses(self.requests) {
+            return self.say(delay, &frame(3, 0, id, &7u32.to_be_bytes()), 0, planned);
+        }
+        if self.answered < self.serve.answers {
+            self.answered += 1;
+            self.last_answered = id;
+            seen.taken += 1;
+            let response = if self.is_h2 {
+                // `:status: 200` is entry 8 of the static table (RFC 7541, Appendix A).
+                frame(1, 0x5, id, &[0x88])
+            } else {
+                b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok".to_vec()
+            };
+            return self.say(delay, &response, 1, planned);
+        }
+        self.over = true;
+        let goaway = self.serve.ending == Ending::Goaway && self.is_h2;
+        if !goaway {
+            seen.taken += 1;
+        }
+        match self.serve.ending {
+            Ending::Silence => (),
+            Ending::Reset => planned.push((delay, Happening::Reset)),
+            Ending::Nonsense => self.say(delay, b"no HTTP at all\r\n\r\n", 0, planned),
+            Ending::Close | Ending::Goaway => {
+                if goaway {
+                    let mut payload = self.last_answered.to_be_bytes().to_vec();
+                    payload.extend_from_slice(&[0; 4]);
+                    self.say(delay, &frame(7, 0, 0, &payload), 0, planned);
+                }
+                planned.push((delay, Happening::End));
+            }
+        }
+    }
+
+    /// Takes a request of HTTP/1.1 that has no content.
+    fn next_h1(&mut self) -> Option<Asked> {
+        let end = self
+            .received
+            .windows(4)
+            .position(|four| four == b"\r\n\r\n")?;
+        self.received.drain(..end + 4);
+        Some(Asked::Request(0))
+    }
+
+    /// Takes the preface, or a frame.
+    fn next_frame(&mut self) -> Option<Asked> {
+        const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+        if !self.greeted {
+            self.received.starts_with(PREFACE).then(|| {
+                self.received.drain(..PREFACE.len());
+                self.greeted = true;
+                Asked::Greeting
+            })
+        } else {
+            let header: [u8; 9] = *self.received.first_chunk()?;
+            let length = u32::from_be_bytes([0, header[0], header[1], header[2]]) as usize;
+            let stream = u32::from_be_bytes([header[5], header[6], header[7], header[8]]);
+            if self.received.len() < 9 + length {
+                return None;
+            }
+            let payload: Vec<u8> = self.received.drain(..9 + length).skip(9).collect();
+            Some(match (header[3], header[4] & 1) {
+                (1, _) => Asked::Request(stream),
+                (4, 0) => Asked::Answer(frame(4, 1, 0, &[])),
+                (6, 0) => Asked::Answer(frame(6, 1, 0, &payload)),
+                _ => Asked::Nothing,
+            })
+        }
+    }
+
+    fn settings(&self) -> Vec<u8> {
+        let mut payload = Vec::new();
+        for (id, value) in [(3u16, self.serve.streams), (6, self.serve.section)] {
+            if let Some(value) = value {
+                payload.extend_from_slice(&id.to_be_bytes());
+                payload.extend_from_slice(&value.to_be_bytes());
+            }
+        }
+        frame(4, 0, 0, &payload)
+    }
+}
