@@ -8,7 +8,7 @@ use bytes::{Bytes, BytesMut};
 use quinn_proto::crypto::rustls::QuicServerConfig;
 use quinn_proto::{
     Connection, ConnectionHandle, DatagramEvent, Dir, Endpoint, EndpointConfig, Event,
-    ServerConfig, StreamEvent, StreamId, TransportConfig, VarInt,
+    ServerConfig, StreamEvent, StreamId, TransportConfig,
 };
 use rustls::pki_types::PrivatePkcs8KeyDer;
 
@@ -207,7 +207,7 @@ impl QuicServer {
         }
         if self.answered < self.serve.answers {
             self.answered += 1;
-            self.next_request = u64::from(VarInt::from(id)) + 4;
+            self.next_request = u64::from(id) + 4;
             seen.taken += 1;
             return Some(Reply::Answer(id));
         }
