@@ -148,9 +148,9 @@ def _interval(value: Value, factor: float) -> str:
 
 def page(history: History) -> str:
     """The whole page: everything that a run said is escaped."""
-    import altair as alt  # noqa: PLC0415 - takes a second; the tables do without
-    import jinja2  # noqa: PLC0415
-    import vl_convert  # noqa: PLC0415
+    import jinja2  # noqa: PLC0415 - with Altair it takes a second; the tables do without
+
+    from trilane.report import scripts  # noqa: PLC0415
 
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("trilane.report"),
@@ -159,9 +159,7 @@ def page(history: History) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template(
-        "history.html.jinja"
-    ).render(
+    return environment.get_template("history.html.jinja").render(
         history=history,
         panels=[
             {
@@ -173,10 +171,7 @@ def page(history: History) -> str:
             }
             for panel in panels(history)
         ],
-        # "v6.1.0" -> "v6.1": the name vl-convert knows a Vega-Lite release by.
-        vega=vl_convert.javascript_bundle(  # type: ignore[call-arg]
-            vl_version=".".join(alt.SCHEMA_VERSION.split(".")[:2])
-        ),
+        vega=scripts.vega(),
     )
 
 

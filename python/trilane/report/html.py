@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import altair as alt
 import jinja2
-import vl_convert
 
 from trilane.lab.analysis.measures import Json
 from trilane.lab.analysis.verdict import bound_text
-from trilane.report import charts, grids, ledgers, numbers, pairs, strip, text, view
+from trilane.report import charts, grids, ledgers, numbers, pairs, scripts, strip, text, view
 from trilane.report.labels import gate_word, published_labels, ratio_label
 from trilane.report.view import Point
 
@@ -54,10 +52,7 @@ def render(result: Json) -> str:
             published=_published(lab),
             expected=_expected(lab),
             machine=view.machine_line(lab),
-            # "v6.1.0" -> "v6.1": the name vl-convert knows a Vega-Lite release by.
-            vega=vl_convert.javascript_bundle(  # type: ignore[call-arg]
-                vl_version=".".join(alt.SCHEMA_VERSION.split(".")[:2])
-            ),
+            vega=scripts.vega(),
         )
     )
 

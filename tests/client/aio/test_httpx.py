@@ -16,6 +16,7 @@ from peers.peer import Peer
 from repository import ROOT
 from trilane.client import httpx as ours
 from trilane.lab.clients import environments
+from trilane.lab.keeping import store
 
 from . import httpx_checks
 
@@ -80,7 +81,7 @@ def run_suite(folder: Path) -> Outcomes:
     script = HERE / "httpx_suite.py"
     python = interpreter(script)
     report = folder / "outcomes.json"
-    cache = environments.cache_folder() / "httpx"
+    cache = store.cache_folder() / "httpx"
     done = subprocess.run(
         [python, script, "--cache", cache, "--outcomes", report],
         env=os.environ | {"PYTHONPATH": str(ROOT / "python")},

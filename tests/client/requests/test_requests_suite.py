@@ -14,6 +14,7 @@ import pytest
 
 from repository import ROOT
 from trilane.lab.clients import environments
+from trilane.lab.keeping import store
 
 HERE = Path(__file__).resolve().parent
 # The environment may have to be made first.
@@ -47,7 +48,7 @@ def test_what_differs_under_requests_is_in_the_table(tmp_path: Path) -> None:
         if os.environ.get("CI") == "true":
             pytest.fail(str(error))
         pytest.skip(str(error))
-    cache = environments.cache_folder() / "requests"
+    cache = store.cache_folder() / "requests"
 
     def run(version: str) -> Outcome:
         report = tmp_path / f"{version}.json"

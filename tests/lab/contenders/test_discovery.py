@@ -251,11 +251,6 @@ def test_what_uv_is_told_already_wins(environ: Mapping[str, str], kept: str) -> 
     assert kept not in environments.uv_settings(environ, pip)
 
 
-def test_the_cache_is_where_xdg_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
-    assert environments.cache_folder() == Path.home() / ".cache" / "trilane"
-
-
 def test_our_scripts_do_not_name_this_machine() -> None:
     for path in (ROOT / "contenders").glob("*/contender.*"):
         text = path.read_text(encoding="utf-8")

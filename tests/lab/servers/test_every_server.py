@@ -14,8 +14,9 @@ import pytest
 from peers.process import MissingProgramError, listens, wait_until
 from peers.running import absent
 from peers.shipped import require
-from trilane.lab.clients import call_reference, environments
+from trilane.lab.clients import call_reference
 from trilane.lab.clients.reference import NoReference
+from trilane.lab.keeping import store
 from trilane.lab.serving import target_content, targets
 from trilane.lab.serving.target_config import ServerConfig
 
@@ -36,7 +37,7 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def content(state: Path) -> target_content.Content:
-    return target_content.prepare(state, environments.cache_folder())
+    return target_content.prepare(state, store.cache_folder())
 
 
 @dataclass

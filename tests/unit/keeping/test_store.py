@@ -1,4 +1,4 @@
-"""Files are written whole, with the mode that every new file has."""
+"""Folders are where XDG says; files are written whole, with the mode that every new file has."""
 
 from __future__ import annotations
 
@@ -8,6 +8,13 @@ from pathlib import Path
 import pytest
 
 from trilane.lab.keeping import store
+
+
+def test_the_cache_is_where_xdg_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert store.cache_folder() == tmp_path / "trilane"
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    assert store.cache_folder() == Path.home() / ".cache" / "trilane"
 
 
 def test_a_file_has_the_mode_of_new_files_without_a_change_for_other_threads(

@@ -9,8 +9,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from trilane.lab.clients.environments import cache_folder
-from trilane.lab.keeping.store import locked
+from trilane.lab.keeping.store import cache_folder, locked
 from trilane.lab.process import told
 
 _BUILD_S = 900.0

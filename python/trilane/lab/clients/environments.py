@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from trilane.lab.keeping.store import locked, write_json
+from trilane.lab.keeping.store import cache_folder, locked, write_json
 
 _BLOCK = re.compile(r"(?m)^# /// script$\s(?P<content>(^#(| .*)$\s)+)^# ///$")
 _SYNC_S = 900.0
@@ -133,15 +133,6 @@ def parse_pip_config(text: str) -> dict[str, str]:
         if rank >= found.get(option, (-1, ""))[0]:
             found[option] = rank, str(ast.literal_eval(value))
     return {option: value for option, (_, value) in found.items()}
-
-
-def cache_folder() -> Path:
-    """Where what can be made again is kept: `$XDG_CACHE_HOME/trilane`."""
-    base = os.environ.get("XDG_CACHE_HOME")
-    # The XDG specification: a relative path here is to be ignored.
-    if base and Path(base).is_absolute():
-        return Path(base) / "trilane"
-    return Path.home() / ".cache" / "trilane"
 
 
 def _uv(script: Path, limit_s: float, uv: Path, *arguments: str) -> str:

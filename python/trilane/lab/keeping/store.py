@@ -24,6 +24,15 @@ def state_folder(override: Path | None = None) -> Path:
     return Path.home() / ".local" / "state" / "trilane"
 
 
+def cache_folder() -> Path:
+    """Where what can be made again is kept: `$XDG_CACHE_HOME/trilane`."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    # The XDG specification: a relative path here is to be ignored.
+    if base and Path(base).is_absolute():
+        return Path(base) / "trilane"
+    return Path.home() / ".cache" / "trilane"
+
+
 def now() -> str:
     """This second in UTC, as ISO 8601."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -261,7 +261,7 @@ def _values(config: ServerConfig, machine: _Machine) -> dict[str, str]:
     if config.uses("state"):
         values["state"] = str(store.state_folder(machine.state))
     if config.uses("cert", "key", "cacert", "books", "www") or _is_secure(config):
-        content = target_content.prepare(machine.state, environments.cache_folder())
+        content = target_content.prepare(machine.state, store.cache_folder())
         for name in ("cert", "key", "cacert", "books", "www"):
             values[name] = str(getattr(content, name))
     return values | prepare(config)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from altair.utils.schemapi import debug_mode
+
 from trilane.lab.analysis.measures import Json
 from trilane.report import palette, view
 from trilane.report.charts.bars import at_point, bars
@@ -14,6 +16,10 @@ from trilane.report.charts.ratios import forests
 from trilane.report.charts.runs import paired, windows
 from trilane.report.charts.sweeps import sweeps
 from trilane.report.view import Point
+
+# Altair would check each part of a chart as it is made, a third of the time that a report takes;
+# the tests check every kind of chart.
+_unchecked = debug_mode(False)
 
 __all__ = ["Chart", "Figures", "charts", "of_point", "of_sweep", "published"]
 
@@ -29,6 +35,7 @@ class Figures:
     """What the folded charts are."""
 
 
+@_unchecked
 def of_point(point: Point) -> list[Figures]:
     """The figures that this point has data for."""
     ratios = forests(point)
@@ -43,6 +50,7 @@ def of_point(point: Point) -> list[Figures]:
     return [each for each in figures if each.shown]
 
 
+@_unchecked
 def of_sweep(lab: Json) -> Figures | None:
     """The figures over all points; None without a sweep."""
     found = sweeps(lab)
