@@ -99,43 +99,6 @@ def test_a_server_that_stops_and_goes_on(own: Own, listener: str) -> None:
     assert set(failures) <= {"timeout", "handshake_timeout", "closed", "reset", "goaway"}, failures
 
 
-def test_a_server_that_is_killed_over_quic(own: Own) -> None:
-    """Over TCP it is in test_mid_run: there the kernel tells of each connection's end."""
-    peer = own(lambda folder: embedded.start(native(), folder))
-    patience = ["--timeout", "1s", "--connect-timeout", "1s"]
-    arguments = ["-c", "4", "-m", "8", "-n", "1000000000", "-k", *patience]
-    running = Watched("--h3", *arguments, peer.url("h3"))
-    running.until_ok()
-    peer.process.kill()
-    run = running.wait()
-    assert run.code == 4, run
-    requests = run.checked["requests"]
-    assert requests["ok"] > 0
-    assert set(requests["failures"]) <= {"refused", "closed", "reset", "timeout"}, requests
-    assert "refused" in requests["failures"], requests
-    reasons = run.checked["validity"]["reasons"]
-    assert any("no connection could be made for 1s" in reason for reason in reasons), reasons
-
-
-def test_a_server_that_is_restarted_over_quic(own: Own) -> None:
-    ports = (free_port(), free_port())
-    first = own(lambda folder: embedded.start(native(), folder, ports=ports))
-    arguments = ["-c", "4", "-m", "8", "-d", "1h", "--warmup", "0s", "-k"]
-    running = Watched("--h3", *arguments, first.url("h3"))
-    running.until_ok()
-    first.process.kill()
-    running.until(lambda counts: counts.failed > 0)
-    own(lambda folder: embedded.start(native(), folder, ports=ports))
-    ended = running.until(lambda _: True)
-    again = running.until_ok(ended.ok)
-    running.until_ok(again.ok)
-    running.interrupt()
-    run = running.wait()
-    assert run.code == 130, run
-    assert run.checked["requests"]["ok"] > again.ok
-    assert run.checked["requests"]["failed"] == again.failed > 0
-
-
 def test_a_result_for_a_full_device(peers: Peers) -> None:
     url = peers["nginx"].url("h1")
     run = load("-n", "50", "-c", "2", "-o", "/dev/full", url)

@@ -125,7 +125,7 @@ def test_the_server_s_processor_time_is_told(own: Own) -> None:
     ticks = Path(f"/proc/{peer.process.pid}/stat").read_text().rpartition(")")[2].split()[11:13]
     own_time = sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
     assert 0 < sum(spent) <= own_time + 0.02
-    lines = load_text(*watched, peer.url("h1")).stdout.splitlines()
+    lines = load_text(*watched, peer.url("h1")).out.splitlines()
     assert any(
         line.startswith("Server cost  ") and "µs CPU per request" in line for line in lines
     ), lines
@@ -137,7 +137,7 @@ def test_a_process_that_is_not_there_is_named(peers: Peers) -> None:
     pid = gone.stdout.decode().strip()
     run = load("-n", "1", "--server-pid", pid, url)
     assert run.code == 2, run
-    assert f"--server-pid {pid}: no such process runs here" in run.stderr
+    assert f"--server-pid {pid}: no such process runs here" in run.err
     assert load("-n", "1", "--server-pid", "0", url).code == 2
 
 
