@@ -176,8 +176,11 @@ impl<'p> Pool<'p> {
             return false;
         }
         self.places[index as usize].failures = 0;
-        self.later.disarm(index);
-        self.queue.push_back(index);
+        // One that served is queued already.
+        if self.later.is_armed(index) {
+            self.later.disarm(index);
+            self.queue.push_back(index);
+        }
         true
     }
 
@@ -272,6 +275,18 @@ mod tests {
         assert!(!pool.is_hopeless());
         pool.ended(0, FailureKind::Refused, false, 3);
         assert!(pool.tries_another_address(0), "it had gone to the second");
+    }
+
+    #[test]
+    fn a_place_that_served_and_tries_another_address_connects_once() {
+        let addresses = addresses(2);
+        let mut pool = Pool::new(&addresses, 1, Ramp::new(None, 0));
+        assert_eq!(due(&mut pool, 0), [0]);
+        pool.opened(0, 1);
+        pool.ended(0, FailureKind::Limit, true, 2);
+        assert!(pool.tries_another_address(0));
+        assert_eq!(due(&mut pool, 2), [0]);
+        assert_eq!(pool.address(0), &addresses[1]);
     }
 
     #[test]

@@ -199,19 +199,16 @@ impl<'p> Worker<'p> {
             .map(Some))
     }
 
+    /// Requests that are on a connection.
+    fn sent(&self) -> u64 {
+        let each = self.links.iter().map(|link| link.exchanges.in_flight());
+        each.sum()
+    }
+
+    /// Requests that have been started and have not ended: those that wait to be sent again, too.
     fn in_flight(&self) -> u64 {
-        let sent: u64 = self
-            .links
-            .iter()
-            .map(|link| link.exchanges.in_flight())
-            .sum();
-        sent + self
-            .context
-            .tally
-            .retries
-            .iter()
-            .filter(|pending| pending.start != 0)
-            .count() as u64
+        let retries = self.context.tally.retries.iter();
+        self.sent() + retries.filter(|pending| pending.start != 0).count() as u64
     }
 
     /// When something has to be done though no event comes.
@@ -386,7 +383,7 @@ impl<'p> Worker<'p> {
     /// Whether requests are due, and no connection has taken any.
     fn is_starved(&self, now: u64) -> bool {
         let due = self.context.schedule.is_due(now) || !self.context.tally.retries.is_empty();
-        due && self.in_flight() == 0
+        due && self.sent() == 0
     }
 
     /// Ends requests and handshakes that took too long.
