@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import socket
 import ssl
 
 import pytest
 
 from peers import chaos, h2_chaos
 from peers.authority import Authority
+from peers.process import HOST
 
 from .loading import Run, load
 
@@ -237,3 +240,16 @@ def test_a_handshake_that_stalls_is_the_reason_whatever_the_timeout(authority: A
         run = load("--cacert", str(authority.ca), *patience, "-c", "2", "-n", "4", url)
     assert run.code == 1, run
     assert "the TLS handshake" in run.message
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_connections_that_come_as_the_server_stops_are_closed(
+    scheme: str, authority: Authority
+) -> None:
+    """What the scripted server leaves unclosed warns, and warnings are errors."""
+    security = secured(authority, "h1") if scheme == "https" else None
+    for _ in range(60):
+        with chaos.serve(chaos.silent, security) as server:
+            for _ in range(8):
+                socket.create_connection((HOST, server.port)).close()
+    gc.collect()

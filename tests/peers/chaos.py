@@ -22,6 +22,8 @@ Script = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 _HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n"
 _BODY = b"hello world"
 _BLOCK = b"x" * 16384
+# Seconds that a TLS handshake may take; the limit only ends a hang.
+_HANDSHAKE_S = 10.0
 
 
 class Chaos:
@@ -57,18 +59,32 @@ class Chaos:
         self._loop.close()
 
     async def _run(self) -> None:
-        server = await asyncio.start_server(self._accept, HOST, 0, ssl=self._security, backlog=1024)
+        limit = None if self._security is None else _HANDSHAKE_S
+        server = await asyncio.start_server(
+            self._accept,
+            HOST,
+            0,
+            ssl=self._security,
+            ssl_handshake_timeout=limit,
+            backlog=1024,
+        )
         self.port = server.sockets[0].getsockname()[1]
         self._started.set()
         await self._done.wait()
-        server.close()
-        # Connections that are being accepted have tasks too, and sockets to be closed: a task that
-        # is cancelled before its first step closes none.
-        await asyncio.sleep(0)
-        tasks = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in tasks:
+        # The server accepts no more, but closes last: asyncio leaves a connection unclosed that it
+        # accepted in the turn of the loop in which the server closes.
+        for listening in server.sockets:
+            self._loop.remove_reader(listening)
+        scripts = list(self._tasks)
+        for task in scripts:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*scripts, return_exceptions=True)
+        # Connections that are being accepted have tasks of asyncio's, which close nothing when they
+        # are cancelled before their first step or before the handshake has begun. So they end by
+        # themselves: each connection is made, and dropped below, or its client has gone.
+        accepting = asyncio.all_tasks() - {asyncio.current_task()}
+        await asyncio.gather(*accepting, return_exceptions=True)
+        server.close()
         # A transport closes its socket one turn of the loop after it was told to.
         for writer in self._writers:
             writer.transport.abort()
@@ -80,6 +96,8 @@ class Chaos:
         # Not a coroutine: one that is cancelled before its first step could not close anything.
         self.connections += 1
         self._writers.add(writer)
+        if self._done.is_set():
+            return
         # The loop keeps no reference: a task that waits for ever is a cycle, and is collected.
         task = self._loop.create_task(self._guarded(reader, writer))
         self._tasks.add(task)
