@@ -126,7 +126,7 @@ impl Failures {
         self.counts.iter().sum()
     }
 
-    /// FailureKind, count and example of each kind that occurred.
+    /// Kind, count and example of each kind that occurred.
     pub fn iter(&self) -> impl Iterator<Item = (FailureKind, u64, &str)> {
         FailureKind::ALL.into_iter().filter_map(|kind| {
             let count = self.counts[kind as usize];

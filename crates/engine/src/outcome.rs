@@ -129,7 +129,7 @@ pub struct Requests {
     pub censored: u64,
     /// Complete responses that came before the request's content had left.
     pub early_responses: EarlyResponses,
-    /// FailureKind → count and example.
+    /// Kind → count and example.
     pub failures: BTreeMap<&'static str, Value>,
     /// Those that ended before the measurement.
     pub warmup: Value,

@@ -157,13 +157,26 @@ pub(crate) fn carry(
 }
 
 pub(crate) fn get(version: Encoding) -> Request {
+    request(version, "GET", Content::Whole([].into()))
+}
+
+/// A PUT whose content follows by `write`, in chunks where HTTP/1.1 has to.
+pub(crate) fn put(version: Encoding) -> Request {
+    let content = Content::Streamed {
+        length: None,
+        raw: false,
+    };
+    request(version, "PUT", content)
+}
+
+pub(crate) fn request(version: Encoding, method: &str, content: Content) -> Request {
     let parts = OneOff {
-        method: "GET",
+        method,
         scheme: "https",
         authority: "localhost",
         path: "/",
         fields: &[],
-        content: Content::Whole([].into()),
+        content,
     };
     Request::one_off(version, &parts).unwrap()
 }

@@ -7,27 +7,12 @@ use std::time::{Duration, Instant};
 use proptest::prelude::*;
 use rustls::ServerConnection;
 use trilane_connection::{Over, Phase, Progress, Stream, StreamConfig, Tunnel, Version};
-use trilane_wire::{Content, Encoding, End, ErrorKind, OneOff, Refused, Request};
+use trilane_wire::{Content, Encoding, End, ErrorKind, Refused};
 
 use crate::common::{
-    HELLO, Record, carry, connected, get, give, output, plain, plaintext, sealed, tls_server,
+    HELLO, Record, carry, connected, get, give, output, plain, plaintext, put, request, sealed,
+    tls_server,
 };
-
-/// Content follows by `write`.
-fn put() -> Request {
-    let parts = OneOff {
-        method: "PUT",
-        scheme: "https",
-        authority: "localhost",
-        path: "/",
-        fields: &[],
-        content: Content::Streamed {
-            length: None,
-            raw: false,
-        },
-    };
-    Request::one_off(Encoding::H1, &parts).unwrap()
-}
 
 #[test]
 fn without_tls_http_begins_with_the_connection() {
@@ -203,7 +188,7 @@ fn nothing_is_added_for_a_socket_that_broke() {
     assert_eq!(stream.transmit(), Ok(&b""[..]));
 
     let mut stream = connected(plain(Version::H1));
-    let id = stream.send(&put(), 0).unwrap();
+    let id = stream.send(&put(Encoding::H1), 0).unwrap();
     stream.broke();
     stream.write(id, b"content");
     assert_eq!(stream.transmit(), Ok(&b""[..]));
@@ -214,7 +199,7 @@ fn nothing_is_added_for_a_socket_that_broke() {
 fn what_waits_for_tls_holds_up_reading_as_well() {
     let (mut stream, mut server, mut record) = answered(HELLO);
     carry(&mut stream, &mut server, 1000, &mut record).unwrap();
-    let id = stream.send(&put(), 0).unwrap();
+    let id = stream.send(&put(Encoding::H1), 0).unwrap();
     while stream.gathered() <= 1 << 20 {
         assert!(stream.may_read());
         stream.write(id, &[0; 64 * 1024]);
@@ -348,14 +333,7 @@ proptest! {
     #[test]
     fn what_a_socket_takes_at_once_changes_nothing(sizes in prop::collection::vec(1usize..3000, 1..40)) {
         let body: Vec<u8> = (0..20_000u32).map(|n| (n / 7) as u8).collect();
-        let request = Request::one_off(Encoding::H1, &OneOff {
-            method: "POST",
-            scheme: "http",
-            authority: "localhost",
-            path: "/",
-            fields: &[],
-            content: Content::Whole(body.clone().into()),
-        }).unwrap();
+        let request = request(Encoding::H1, "POST", Content::Whole(body.clone().into()));
         let mut stream = connected(plain(Version::H1));
         stream.send(&request, 0).unwrap();
         let mut sent = Vec::new();

@@ -6,9 +6,11 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use rustls::ServerConnection;
 use trilane_connection::{Stream, Version};
-use trilane_wire::{Content, Encoding, FieldList, OneOff, Request, RequestParts, h1, h2};
+use trilane_wire::{Encoding, FieldList, Request, RequestParts, h1, h2};
 
-use crate::common::{Record, carry, connected, give, output, plain, plaintext, sealed, tls_server};
+use crate::common::{
+    Record, carry, connected, give, output, plain, plaintext, put, sealed, tls_server,
+};
 
 /// A connection that speaks `version`, and the other end of TLS where it is `tls`.
 fn open(version: Version, tls: bool) -> (Stream, Option<ServerConnection>) {
@@ -275,21 +277,7 @@ fn content_that_the_caller_writes_is_counted_as_it_leaves() {
             Version::H1 => Encoding::H1,
             _ => Encoding::H2,
         };
-        let parts = OneOff {
-            method: "PUT",
-            scheme: "https",
-            authority: "localhost",
-            path: "/",
-            fields: &[],
-            // In chunks, where HTTP/1.1 has to.
-            content: Content::Streamed {
-                length: None,
-                raw: false,
-            },
-        };
-        let id = stream
-            .send(&Request::one_off(encoding, &parts).unwrap(), 0)
-            .unwrap();
+        let id = stream.send(&put(encoding), 0).unwrap();
         assert_eq!(stream.write(id, &body(30_000)), 30_000);
         stream.finish(id, &FieldList::new()).unwrap();
         assert_eq!(stream.content_sent(), 0, "it waits for the socket");
