@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 HELLO = b"hello world"
-SIZES = (1024, 16 * 1024, 128 * 1024)
+SIZES = (1024, 16 * 1024, 128 * 1024, 1024 * 1024)
 
 
 @dataclass

@@ -18,46 +18,47 @@ from .memory import descriptors, little_memory, resident_kib
 from .opening import WAIT_S, Opener, fetch, get, in_threads
 
 SHARED = [("gonet", "h2"), ("nghttpd", "h2"), ("caddy", "h3")]
-LARGE = 8 << 20
+# Bytes of content. A small response comes to its end though nobody reads it, a large one does not.
+SMALL, LARGE = 128 << 10, 1 << 20
 
 
-def _at_once(connection: _core.Connection) -> _core.Exchange:
-    return get(connection, "/bytes/131072")
+def _at_once(connection: _core.Connection, size: int = SMALL) -> _core.Exchange:
+    return get(connection, f"/bytes/{size}")
 
 
-def _after_head(connection: _core.Connection) -> _core.Exchange:
-    exchange = get(connection, "/bytes/131072")
+def _after_head(connection: _core.Connection, size: int = SMALL) -> _core.Exchange:
+    exchange = get(connection, f"/bytes/{size}")
     assert exchange.head(WAIT_S) == 200
     return exchange
 
 
-def _in_content(connection: _core.Connection) -> _core.Exchange:
-    exchange = _after_head(connection)
+def _in_content(connection: _core.Connection, size: int = SMALL) -> _core.Exchange:
+    exchange = _after_head(connection, size)
     assert exchange.read(1000, WAIT_S)
     return exchange
 
 
-def _complete(connection: _core.Connection) -> _core.Exchange:
-    exchange = _after_head(connection)
-    assert len(exchange.read(timeout=WAIT_S)) == 131072
+def _complete(connection: _core.Connection, size: int = SMALL) -> _core.Exchange:
+    exchange = _after_head(connection, size)
+    assert len(exchange.read(timeout=WAIT_S)) == size
     return exchange
 
 
-def _uploading(connection: _core.Connection) -> _core.Exchange:
+def _uploading(connection: _core.Connection, size: int = SMALL) -> _core.Exchange:
     exchange = connection.submit("POST", "/hello", [], streaming=True)
     exchange.write(bytes(300_000), WAIT_S)
     return exchange
 
 
-def _upload_not_begun(connection: _core.Connection) -> _core.Exchange:
+def _upload_not_begun(connection: _core.Connection, size: int = SMALL) -> _core.Exchange:
     return connection.submit("POST", "/hello", [], streaming=True)
 
 
-def _not_flushed(connection: _core.Connection) -> _core.Exchange:
-    return connection.submit("GET", "/bytes/131072", [], flush=False)
+def _not_flushed(connection: _core.Connection, size: int = SMALL) -> _core.Exchange:
+    return connection.submit("GET", f"/bytes/{size}", [], flush=False)
 
 
-STATES: list[Callable[[_core.Connection], _core.Exchange]] = [
+STATES: list[Callable[..., _core.Exchange]] = [
     _at_once,
     _after_head,
     _in_content,
@@ -75,7 +76,7 @@ def test_one_stream_is_cancelled(
     opener: Opener,
     name: str,
     listener: str,
-    state: Callable[[_core.Connection], _core.Exchange],
+    state: Callable[..., _core.Exchange],
 ) -> None:
     connection = opener.peer(peers[name], listener)
     other = get(connection, "/bytes/131072")
@@ -84,11 +85,11 @@ def test_one_stream_is_cancelled(
         ended = exchange.complete
         exchange.cancel()
         # The response may have come meanwhile; after that nothing changes.
-        cancelled = exchange.complete
-        assert cancelled or not ended
+        complete = exchange.complete
+        assert complete or not ended
         exchange.cancel()
-        assert exchange.complete == cancelled
-        if not ended:
+        assert exchange.complete == complete
+        if not complete:
             with pytest.raises(errors.LocalError) as caught:
                 exchange.read1(timeout=WAIT_S) if not exchange.unread else exchange.read()
             assert caught.value.stream_id == exchange.stream_id
@@ -108,11 +109,11 @@ def test_one_stream_is_cancelled(
 def test_http_1_closes_to_cancel(
     peers: Peers,
     opener: Opener,
-    state: Callable[[_core.Connection], _core.Exchange],
+    state: Callable[..., _core.Exchange],
     drop: bool,
 ) -> None:
     connection = opener.peer(peers["nginx"], "h1s")
-    exchange = state(connection)
+    exchange = state(connection, LARGE)
     ended = exchange.complete
     if drop:
         del exchange
