@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -86,12 +87,30 @@ def test_a_damaged_line_is_named(journal: Journal) -> None:
         journal.lines()
 
 
-def test_two_writers_do_not_mix(journal: Journal) -> None:
+def test_two_writers_do_not_mix(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trilane.lab.keeping.journal._MOMENT_S", 0)
     other = Journal(journal.folder)
     with journal.locked(), pytest.raises(Busy, match="--new"), other.locked():
         pass
     with other.locked():
         pass
+
+
+def test_a_lock_that_outlives_its_process_for_a_moment_is_waited_for(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The child of a process that was killed has its files until it has become another program."""
+    first = journal.locked()
+    first.__enter__()
+    waits: list[float] = []
+
+    def wait(seconds: float) -> None:
+        waits.append(seconds)
+        first.__exit__(None, None, None)
+
+    monkeypatch.setattr(time, "sleep", wait)
+    with Journal(journal.folder).locked():
+        assert len(waits) == 1
 
 
 def test_a_manifest_of_something_else_is_refused(journal: Journal) -> None:

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from trilane.lab.analysis.comparison import Sample
 from trilane.lab.analysis.measures import Json
@@ -27,6 +28,8 @@ MANIFEST = "manifest.json"
 JOURNAL = "samples.jsonl"
 SCHEMA = "trilane.manifest/1"
 _LOCK = ".lock"
+_MOMENT_S = 5.0
+_AGAIN_S = 0.05
 
 
 class Busy(RuntimeError):
@@ -135,15 +138,30 @@ class Journal:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep others from writing here; the lock ends with the process."""
-        import fcntl  # noqa: PLC0415 - not on every system that can read a report
+        """Keep others from writing here; the lock ends with the process.
 
+        Raises `Busy` where another process has it for longer than a moment.
+        """
         with (self.folder / _LOCK).open("w", encoding="ascii") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                raise Busy(
-                    f"{self.folder} is being written by another `trilane lab run`; wait for it, "
-                    "or type --new to start one beside it"
-                ) from error
+            # A child of a process that was killed has the lock, too, until it has become the
+            # program that it was to start.
+            end = time.monotonic() + _MOMENT_S
+            while not _locks(file):
+                if time.monotonic() > end:
+                    raise Busy(
+                        f"{self.folder} is being written by another `trilane lab run`; wait for "
+                        "it, or type --new to start one beside it"
+                    )
+                time.sleep(_AGAIN_S)
             yield
+
+
+def _locks(file: IO[str]) -> bool:
+    """Lock a file, unless another has."""
+    import fcntl  # noqa: PLC0415 - not on every system that can read a report
+
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
