@@ -151,7 +151,8 @@ def test_fewer_descriptors_than_connections(peers: Peers, listener: str) -> None
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard == resource.RLIM_INFINITY or hard > 4096:
         raised = in_shell('ulimit -S -n 256 && exec "$@"', *arguments)
-        assert raised.good["connections"]["open_at_most"] == 1000
+        # A connection that is early may serve two requests: not all need to be made.
+        assert raised.good["connections"]["open_at_most"] > 256
 
 
 @pytest.mark.parametrize("listener", ["h1", "h3"])
