@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+PATIENCE_S = 120.0
+"""Seconds that any one wait may take on a machine of any speed; only a hang takes as many."""
 _LOOKS = 10
 _BETWEEN_S = 0.005
 

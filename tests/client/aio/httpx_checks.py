@@ -41,7 +41,7 @@ def blocking(library: Any, ours: Any, base: str, ca: str, version: str) -> None:
     """A client of the library over one version."""
     transport = ours.Transport(ca, versions=(version,), alternatives="off")
     assert isinstance(transport, library.BaseTransport)
-    with library.Client(transport=transport, timeout=20.0) as client:
+    with library.Client(transport=transport, timeout=120.0) as client:
         for number in range(3):
             response = client.get(f"{base}/hello")
             assert response.text == "hello world"
@@ -84,7 +84,7 @@ async def asynchronous(library: Any, ours: Any, base: str, ca: str, version: str
     limits = library.Limits(max_connections=20, keepalive_expiry=None)
     transport = ours.AsyncTransport(ca, versions=(version,), alternatives="off", limits=limits)
     assert isinstance(transport, library.AsyncBaseTransport)
-    async with library.AsyncClient(transport=transport, timeout=20.0) as client:
+    async with library.AsyncClient(transport=transport, timeout=120.0) as client:
         response = await client.get(f"{base}/hello")
         assert response.text == "hello world"
         assert response.http_version == _NAMES[version]
@@ -152,7 +152,7 @@ def failures(library: Any, ours: Any, base: str, ca: str) -> None:
         (library.ConnectError, base, {"proxy": unused}),
     ):
         with (
-            library.Client(transport=ours.Transport(**options), timeout=20.0) as client,
+            library.Client(transport=ours.Transport(**options), timeout=120.0) as client,
             raises(wanted),
         ):
             client.get(url)
@@ -204,7 +204,7 @@ def proxied(library: Any, ours: Any, base: str, ca: str) -> None:
         for given in (place, library.Proxy(server.base, auth=("user", "secret"))):
             transport = ours.Transport(ca, proxy=given)
             mounts = {"https://": transport}
-            with library.Client(mounts=mounts, timeout=20.0) as client:
+            with library.Client(mounts=mounts, timeout=120.0) as client:
                 response = client.get(f"{base}/hello")
                 assert response.http_version == "HTTP/2"
                 assert response.text == "hello world"

@@ -197,7 +197,7 @@ def test_the_interpreter_exits_while_a_thread_waits(leave: str) -> None:
         import os, sys, threading
         from client.waits import asleep
         from trilane._core import connect
-        connection = connect("127.0.0.1", int(sys.argv[1]), scheme="http", timeout=20)
+        connection = connect("127.0.0.1", int(sys.argv[1]), scheme="http", timeout=120)
         exchange = connection.submit("GET", "/", [])
         thread = threading.Thread(target=exchange.head, daemon=True)
         thread.start()
@@ -222,17 +222,17 @@ def test_a_fork_leaves_the_connection_to_the_parent(server: Peer) -> None:
         port = int(sys.argv[1])
         opened = [connect("localhost", port, versions=[v], tls=tls) for v in ("h1", "h2", "h3")]
         for connection in opened:
-            assert connection.submit("GET", "/hello", []).read(timeout=20) == b"hello world"
+            assert connection.submit("GET", "/hello", []).read(timeout=120) == b"hello world"
         child = os.fork()
         if child == 0:
             # Its own works, and what it drops of the parent's says no goodbye.
             own = connect("localhost", port, versions=["h2"], tls=tls)
-            assert own.submit("GET", "/hello", []).read(timeout=20) == b"hello world"
+            assert own.submit("GET", "/hello", []).read(timeout=120) == b"hello world"
             sys.exit(0)
         assert os.waitpid(child, 0)[1] == 0
         for connection in opened:
             assert connection.is_alive()
-            assert connection.submit("GET", "/hello", []).read(timeout=20) == b"hello world"
+            assert connection.submit("GET", "/hello", []).read(timeout=120) == b"hello world"
     """
     port = urlsplit(server.bases["h2"]).port
     argv = [sys.executable, "-c", textwrap.dedent(program), str(port)]

@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 
 from client.face import AnyClient, Each, LoopClient, LoopThread, MakeClient
+from client.waits import PATIENCE_S
 from peers.peer import Peer
 from peers.running import Peers
 from trilane.client.pool import Client
 
-# Generous: a limit that is not the test's subject must not fire on a busy machine.
-PATIENCE_S = 60.0
 VERSIONS = ("h1", "h1s", "h2c", "h2", "h3")
 
 

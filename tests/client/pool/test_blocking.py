@@ -16,7 +16,7 @@ import threading
 import pytest
 
 from client.face import MakeClient
-from client.waits import asleep
+from client.waits import PATIENCE_S, asleep
 from client.wire.memory import descriptors
 from peers import chaos
 from peers.peer import Peer
@@ -93,7 +93,7 @@ def test_a_response_may_be_dropped_in_the_middle_of_a_decision(
     server: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The garbage collector does this, in whatever thread it runs.
-    with Client(max_connections=2, timeout=10.0) as client:
+    with Client(max_connections=2, timeout=PATIENCE_S) as client:
         url = server.url("h1")
         held = [client.send("GET", url)]
         router = client._pool._router
@@ -138,7 +138,7 @@ def test_a_forked_child_begins_with_an_empty_pool(server: Peer, listener: str) -
     script = f"""
 import os, sys
 from trilane.client.pool import Client
-client = Client(versions=({listener!r},), verify={str(server.ca)!r}, timeout=20.0)
+client = Client(versions=({listener!r},), verify={str(server.ca)!r}, timeout=120.0)
 url = {server.url(listener)!r}
 first = client.get(url)
 held = client.send("GET", {server.url(listener, "/bytes/5m")!r})

@@ -8,13 +8,11 @@ import socket
 import pytest
 
 from client.face import AnyClient, MakeClient
-from client.waits import until
+from client.waits import PATIENCE_S, until
 from peers import chaos
 from peers.peer import cleartext
 from trilane.client import errors
 from trilane.client.timeouts import Timeouts
-
-from .conftest import PATIENCE_S
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\nhello world"
 

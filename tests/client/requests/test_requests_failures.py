@@ -15,9 +15,9 @@ from requests import exceptions
 from urllib3 import Retry
 from urllib3.exceptions import InsecureRequestWarning
 
+from client.waits import PATIENCE_S
 from trilane.lab.serving.servers import Server, embedded
 
-PATIENCE_S = 20.0
 MakeSession = Callable[..., requests.Session]
 
 

@@ -14,11 +14,11 @@ import pytest
 import requests
 from requests import exceptions
 
+from client.waits import PATIENCE_S
 from trilane.lab.serving.servers import Server, embedded
 
 MakeSession = Callable[..., requests.Session]
 
-PATIENCE_S = 20.0
 SECRET = "Basic " + base64.b64encode(b"user:pass word").decode()
 
 

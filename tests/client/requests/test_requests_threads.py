@@ -10,13 +10,13 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import requests
 
+from client.waits import PATIENCE_S
 from trilane.lab.serving.servers import Server
 
 MakeSession = Callable[..., requests.Session]
 
 THREADS = 32
 EACH = 25
-PATIENCE_S = 60
 
 
 def together(work: Callable[[int], set[str]], threads: int) -> list[set[str]]:

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from client.waits import PATIENCE_S
 from peers.running import Peers
 from trilane.client.http import HTTPConnection
 
@@ -27,7 +28,7 @@ def connect(peers: Peers) -> Iterator[Connect]:
             "secure": url.scheme == "https",
             "versions": (VERSIONS[listener],),
             "ca": str(peer.ca),
-            "timeout": 20,
+            "timeout": PATIENCE_S,
             **options,
         }
         made.append(HTTPConnection(url.hostname or "", url.port, **options))

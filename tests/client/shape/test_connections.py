@@ -19,7 +19,7 @@ import pytest
 
 import trilane.client.http as client
 from client.shape.conftest import VERSIONS, Connect
-from client.waits import until, when_asleep
+from client.waits import PATIENCE_S, until, when_asleep
 from peers import chaos
 from peers.proxy import proxy
 from peers.running import Peers
@@ -31,7 +31,7 @@ HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n"
 
 
 def at(server: chaos.Chaos) -> HTTPConnection:
-    return HTTPConnection("127.0.0.1", server.port, timeout=20)
+    return HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE_S)
 
 
 def accepted(server: chaos.Chaos) -> None:
@@ -47,7 +47,7 @@ def test_a_tunnel(listener: str, peers: Peers) -> None:
         connection = HTTPConnection(
             there.hostname or "",
             there.port,
-            timeout=20,
+            timeout=PATIENCE_S,
             secure=url.scheme == "https",
             versions=("h3", VERSIONS[listener]),
             ca=str(peer.ca),
@@ -64,7 +64,7 @@ def test_a_tunnel(listener: str, peers: Peers) -> None:
 def test_a_proxy_that_refuses() -> None:
     with proxy(refuse=403) as seen:
         there = urlsplit(seen.address)
-        with HTTPSConnection(there.hostname or "", there.port, timeout=20) as connection:
+        with HTTPSConnection(there.hostname or "", there.port, timeout=PATIENCE_S) as connection:
             connection.set_tunnel("example.com")
             with pytest.raises(OSError, match="403"):
                 connection.request("GET", "/")
@@ -272,5 +272,5 @@ def test_ctrl_c_ends_a_wait(which: int) -> None:
             assert process.stdout is not None
             assert process.stdout.readline() == "waiting\n"
             process.send_signal(signal.SIGINT)
-            _, said = process.communicate(timeout=20)
+            _, said = process.communicate(timeout=PATIENCE_S)
         assert said.strip().endswith("KeyboardInterrupt")

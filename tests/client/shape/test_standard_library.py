@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from client.shape.conftest import Connect
+from client.waits import PATIENCE_S
 from peers.peer import Peer
 from peers.running import Peers
 from trilane.client.http import HTTPConnection, HTTPSConnection
@@ -49,7 +50,7 @@ def opener(peer: Peer) -> urllib.request.OpenerDirector:
 
 @pytest.mark.parametrize("listener", ["h1", "h3"])
 def test_urllib_opens(listener: str, peer: Peer) -> None:
-    with opener(peer).open(peer.url(listener), timeout=20) as response:
+    with opener(peer).open(peer.url(listener), timeout=PATIENCE_S) as response:
         assert response.status == 200
         assert response.geturl() == peer.url(listener)
         assert response.read() == b"hello world"
@@ -59,13 +60,13 @@ def test_urllib_opens(listener: str, peer: Peer) -> None:
 def test_urllib_posts_what_has_no_length(listener: str, peer: Peer) -> None:
     url = peer.url(listener, "/echo")
     request = urllib.request.Request(url, data=iter([b"a", b"b"]))  # noqa: S310 - ours
-    with opener(peer).open(request, timeout=20) as response:
+    with opener(peer).open(request, timeout=PATIENCE_S) as response:
         assert response.read() == b"ab"
 
 
 def test_urllib_raises_for_a_status(peer: Peer) -> None:
     with pytest.raises(urllib.error.HTTPError) as caught:
-        opener(peer).open(peer.url("h2", "/status/404"), timeout=20)
+        opener(peer).open(peer.url("h2", "/status/404"), timeout=PATIENCE_S)
     assert caught.value.code == 404
     caught.value.close()
 
@@ -74,7 +75,7 @@ class Transport(xmlrpc.client.Transport):
     def make_connection(self, host: Any) -> Any:
         kept: Any = self._connection
         if kept is None or host != kept[0]:
-            kept = host, HTTPConnection(host, timeout=20)
+            kept = host, HTTPConnection(host, timeout=PATIENCE_S)
             self._connection = kept
         return kept[1]
 
@@ -137,7 +138,7 @@ def test_a_socket_that_ssl_wrapped(
     url = urlsplit(peer.bases["h2"])
     context = ssl.create_default_context(cafile=str(peer.ca))
     context.set_alpn_protocols([protocol])
-    sock = socket.create_connection((url.hostname or "", url.port or 0), timeout=20)
+    sock = socket.create_connection((url.hostname or "", url.port or 0), timeout=PATIENCE_S)
     connection = connect("embedded", "h2")
     connection.sock = context.wrap_socket(sock, server_hostname=url.hostname)
     ids = [connection.request("POST", "/echo", bytes([number]) * 100_000) for number in range(3)]
@@ -151,6 +152,6 @@ def test_a_context_that_asks_for_no_name(peer: Peer) -> None:
     url = urlsplit(peer.bases["h2"])
     context = ssl.create_default_context(cafile=str(peer.ca))
     context.check_hostname = False
-    with HTTPSConnection("127.0.0.1", url.port, context=context, timeout=20) as connection:
+    with HTTPSConnection("127.0.0.1", url.port, context=context, timeout=PATIENCE_S) as connection:
         connection.request("GET", "/hello")
         assert connection.getresponse().read() == b"hello world"

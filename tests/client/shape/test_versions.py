@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from client.shape.conftest import VERSIONS, Connect
+from client.waits import PATIENCE_S
 from trilane.client import errors
 from trilane.client.http import HTTPConnection
 
@@ -188,7 +189,7 @@ def test_a_head_that_comes_late_can_be_waited_for_again(embedded: HTTPConnection
     ident = embedded.request("GET", "/delay/1s")
     with pytest.raises(TimeoutError):
         embedded.get_response(ident)
-    embedded.sock.settimeout(20)
+    embedded.sock.settimeout(PATIENCE_S)
     assert embedded.get_response(ident).status == 200
 
 
@@ -197,7 +198,7 @@ def test_the_socket_is_shown(embedded: HTTPConnection) -> None:
     sock: Any = embedded.sock
     assert sock.getpeername()[1] == embedded.port
     assert sock.getsockname()[1] > 0
-    assert sock.gettimeout() == 20
+    assert sock.gettimeout() == PATIENCE_S
     assert sock.fileno() > 0
     if embedded.secure:
         assert sock.version() == "TLSv1.3"
