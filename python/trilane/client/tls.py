@@ -189,10 +189,9 @@ def _digest(items: object) -> bytes:
 
 
 def _of_context(context: ssl.SSLContext) -> tuple[tuple[str, bytes], ...]:
-    return tuple(
-        (f"certificate {number} of the SSLContext", ssl.DER_cert_to_PEM_cert(der).encode())
-        for number, der in enumerate(context.get_ca_certs(binary_form=True), 1)
-    )
+    # One bundle: of a file's certificates some may have expired, as some of a platform's have.
+    bundle = "".join(map(ssl.DER_cert_to_PEM_cert, context.get_ca_certs(binary_form=True)))
+    return (("the SSLContext", bundle.encode()),) if bundle else ()
 
 
 def _of_path(path: Path) -> tuple[tuple[str, bytes], ...]:

@@ -10,7 +10,7 @@ import pytest
 from trilane.client.errors import TLSError
 from trilane.client.opening import needs_openssl
 from trilane.client.tls import tls_of
-from unit.client.certificates import CURRENT, PINNED
+from unit.client.certificates import CURRENT, EXPIRED, PINNED
 
 # Python would rather have versions excluded by `minimum_version`, and says so.
 pytestmark = pytest.mark.filterwarnings("ignore:ssl.OP_NO_:DeprecationWarning")
@@ -144,3 +144,10 @@ def test_a_certificate_that_is_no_authority_is_not_replaced_by_the_platforms() -
     context.load_verify_locations(cadata=PINNED)
     with pytest.raises(TLSError, match=r"1 certificate.*of no authority.*HTTPSConnection"):
         tls_of(context)
+
+
+def test_an_authority_that_expired_is_only_one_of_a_contexts() -> None:
+    """Platforms have some: `ssl.create_default_context()` holds them too."""
+    tls_of(ssl.create_default_context(cadata=EXPIRED + CURRENT))
+    with pytest.raises(TLSError, match="the SSLContext expired on 2020-01-31"):
+        tls_of(ssl.create_default_context(cadata=EXPIRED))
