@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from .errors import DecodingError, LimitExceeded
+from .errors import DecodingError, LimitExceeded, LocalError
 
 if TYPE_CHECKING:
     from trilane._core import Exchange
@@ -60,6 +61,19 @@ class Bounds(NamedTuple):
         none = exchange.complete or method == "HEAD" or status in _WITHOUT_CONTENT
         if self.whole is not None and not none and (exchange.content_length or 0) > self.whole:
             raise self.refuse(url, exchange.stream_id)
+
+
+def pieces(content: bytes, size: int) -> Iterator[bytes]:
+    """Content that was put together, in pieces of `size` bytes but for the last."""
+    return (content[at : at + size] for at in range(0, len(content), size))
+
+
+def not_kept(url: str) -> LocalError:
+    """The error for content that is wanted as it was sent, after it was decoded as a whole."""
+    return LocalError(
+        f"the content of {url} has been decoded, and is not kept as it was sent: read it from"
+        " stream(), or send the request with decode=False"
+    )
 
 
 class Whole:
