@@ -18,6 +18,7 @@ from .whole import Whole, not_kept, pieces
 if TYPE_CHECKING:
     from trilane._core import Decoder, Exchange
 
+    from .early import Early
     from .sending import Sent
 
 CODINGS: Final = frozenset({"gzip", "x-gzip", "deflate", "br", "zstd"})
@@ -74,7 +75,7 @@ class Response:
         """Id of the stream, or the number of the request on its HTTP/1.1 connection."""
         # None at the end of the content: whoever keeps responses keeps no connections.
         self._sent: Sent | None = sent
-        self._exchange: Exchange | None = exchange
+        self._exchange: Exchange | Early | None = exchange
         self._decodes = self._how.decodes
         self._decoder: Decoder | None = None
         # Of content without coding, what may still come.

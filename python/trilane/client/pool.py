@@ -91,7 +91,7 @@ class Client:
         max_content: bytes of content that are put together in memory, by `content`, `text`, `json`
             and `read()`: a server may send without end. The default of 1 GiB is more than anything
             that is used as one object; what is larger is read in pieces, by `stream`, to which no
-            limit applies. None: no limit.
+            limit applies but to what comes while content is still being sent. None: no limit.
         max_decoded: bytes that content may have once it is decoded, coded or not, also in pieces;
             expansion beyond 1000-fold never passes.
         source: local address to connect from. unix: path of a socket for every connection.

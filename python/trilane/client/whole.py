@@ -11,6 +11,8 @@ from .errors import DecodingError, LimitExceeded, LocalError
 if TYPE_CHECKING:
     from trilane._core import Exchange
 
+    from .early import Early
+
 MOST_CONTENT: Final = 1 << 30
 """1 GiB: more than any document that is used as one object, and less than the memory of a machine.
 
@@ -55,7 +57,7 @@ class Bounds(NamedTuple):
             stream_id=stream_id,
         )
 
-    def look_ahead(self, exchange: Exchange, method: str, status: int, url: str) -> None:
+    def look_ahead(self, exchange: Exchange | Early, method: str, status: int, url: str) -> None:
         """Raise where the head of a response announces more than may be put together."""
         # RFC 9110 §8.6: these tell how much it would be.
         none = exchange.complete or method == "HEAD" or status in _WITHOUT_CONTENT
