@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from .errors import Error, IncompleteBody
 from .fields import Headers
-from .whole import Whole
+from .whole import Whole, not_kept, pieces
 
 if TYPE_CHECKING:
     from trilane._core import Decoder, Exchange
 
+    from .early import Early
     from .sending import Sent
 
 CODINGS: Final = frozenset({"gzip", "x-gzip", "deflate", "br", "zstd"})
@@ -34,10 +35,14 @@ class Response:
 
     Its connection is free for others when the content has been read to its end, or on `close()`.
     Content is decoded (gzip, deflate, br, zstd) unless the request was sent with `decode=False`.
+    Content that was read as a whole is kept: it can be iterated any number of times, and read as a
+    file. What was given in pieces is not.
     """
 
     __slots__ = (
         "_address",
+        "_at",
+        "_begun",
         "_content",
         "_decoder",
         "_decodes",
@@ -70,7 +75,7 @@ class Response:
         """Id of the stream, or the number of the request on its HTTP/1.1 connection."""
         # None at the end of the content: whoever keeps responses keeps no connections.
         self._sent: Sent | None = sent
-        self._exchange: Exchange | None = exchange
+        self._exchange: Exchange | Early | None = exchange
         self._decodes = self._how.decodes
         self._decoder: Decoder | None = None
         # Of content without coding, what may still come.
@@ -78,6 +83,10 @@ class Response:
         self._fields = fields
         self._headers: Headers | None = None
         self._content: bytes | None = None
+        # Where `read` stands in it.
+        self._at = 0
+        # Whether some of it was given in pieces before it was whole.
+        self._begun = False
         self._reason = ""
         self._informational: list[tuple[int, list[tuple[str, str]]]] = []
         self._trailers: list[tuple[str, str]] = []
@@ -180,25 +189,31 @@ class Response:
     def read(self, amount: int = -1) -> bytes:
         """Up to `amount` bytes, fewer only at the end; -1: all that follows.
 
+        The first `read()` keeps what it gives for `content` and for iterations.
+
         Errors: ReadTimeout, IncompleteBody, StreamReset, ConnectionClosed, DecodingError; and
         LimitExceeded where all that follows is more than `max_content`.
         """
+        if amount < 0 and not self._begun:
+            self.load()
         if self._content is not None:
-            return b""
+            return self._again(amount)
         if amount < 0:
             return self._read_all()
-        pieces: list[bytes] = []
+        found: list[bytes] = []
         left = amount
         while left:
             piece = self.read1(left)
             if not piece:
                 break
-            pieces.append(piece)
+            found.append(piece)
             left -= len(piece)
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        return found[0] if len(found) == 1 else b"".join(found)
 
     def read1(self, amount: int = -1) -> bytes:
         """What is there, up to `amount` bytes; waits for the first byte only. b"" at the end."""
+        if self._content is not None:
+            return self._again(amount)
         if not self._decodes:
             return self._counted(self._raw(amount))
         decoder = self._decoder
@@ -224,13 +239,15 @@ class Response:
     def readinto(self, buffer: bytearray | memoryview) -> int:
         """Fill the buffer with what is there, at least a byte unless at the end; how many."""
         view = memoryview(buffer).cast("B")
-        if self._decodes and (self._decoder is not None or self._begin_decoding() is not None):
+        coded = self._decodes and self._begin_decoding() is not None
+        if coded or self._content is not None:
             piece = self.read1(view.nbytes)
             view[: len(piece)] = piece
             return len(piece)
         exchange = self._exchange
         if exchange is None or not view.nbytes:
             return 0
+        self._begun = True
         try:
             count = exchange.readinto(view, self._how.limits.read)
         except BaseException:
@@ -245,11 +262,22 @@ class Response:
         """The content in pieces as they come, or of `size` bytes each but for the last."""
         if size is not None and size < 1:
             raise ValueError(f"iter_bytes(size={size}): give at least 1")
+        if self._content is not None:
+            yield from pieces(self._content, size or PIECE)
+            return
         while piece := (self.read1() if size is None else self.read(size)):
             yield piece
 
     def iter_raw(self, size: int = PIECE) -> Iterator[bytes]:
-        """The content as it was sent, not decoded, in pieces of up to `size` bytes."""
+        """The content as it was sent, not decoded, in pieces of up to `size` bytes.
+
+        Errors: LocalError where it was decoded before; else those of `read`.
+        """
+        if self._content is not None:
+            if self._decoder is not None:
+                raise not_kept(self.url)
+            yield from pieces(self._content, size)
+            return
         while piece := self._raw(size):
             yield piece
 
@@ -304,6 +332,12 @@ class Response:
     def __repr__(self) -> str:
         return f"<Response {self.status} {self.version} {self.method} {self.url}>"
 
+    def _again(self, amount: int) -> bytes:
+        """Of content that was put together what follows, up to `amount` bytes; -1: all."""
+        content, at = self._content or b"", self._at
+        self._at = len(content) if amount < 0 else min(at + amount, len(content))
+        return content[at : self._at]
+
     def _read_all(self) -> bytes:
         most = self._how.bounds.whole
         if not self._decodes or self._begin_decoding() is None:
@@ -345,6 +379,7 @@ class Response:
         exchange = self._exchange
         if exchange is None or not amount:
             return b""
+        self._begun = True
         try:
             piece = exchange.read1(amount, self._how.limits.read)
         except BaseException:

@@ -82,7 +82,8 @@ class HTTPConnection(Parts):
             secure: TLS or not. None: TLS when the port is 443.
             versions: of HTTP, in any order: `h3`, `h2`, `h1`. Without TLS `h1` is spoken, and `h2`
                 when it is named alone (prior knowledge, RFC 9113 §3.3).
-            context: certificate authorities and verification as in this context of `ssl`.
+            context: certificate authorities and verification as in this context of `ssl`; what
+                rustls would not obey goes over Python's `ssl`, without HTTP/3.
             ca: a file or a folder of certificate authorities to trust.
             verify: the same as `ca` or `context`; False: trust any server.
             cert: client certificate: a PEM file with its key, or certificate and key apart.
@@ -182,7 +183,9 @@ class HTTPConnection(Parts):
             self.source_address,
             self._tunnel(),
         )
-        if self._create_connection is not None or opening.needs_openssl(self._verify):
+        if self._create_connection is not None or opening.needs_openssl(
+            self._verify, self.versions
+        ):
             made = opening.over_python_socket(
                 to,
                 seconds,

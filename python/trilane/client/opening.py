@@ -100,13 +100,20 @@ def native(to: Destination, timeout: float | None) -> _core.Connection:
     )
 
 
-def needs_openssl(verify: Verify) -> bool:
+def needs_openssl(verify: Verify, versions: Sequence[str]) -> bool:
     """Whether a context asks for what only Python's `ssl` does.
 
-    That is a chain without a name, or authorities that it does not show: those of a folder, which
-    OpenSSL reads when it needs them, and certificates that are trusted though no authority's.
+    That is a setting that rustls does not obey, a chain without a name, or authorities that it does
+    not show: those of a folder, which OpenSSL reads when it needs them, and certificates that are
+    trusted though no authority's. HTTP/3 alone cannot be had from it: the setting is an error then.
     """
-    if not isinstance(verify, ssl.SSLContext) or verify.verify_mode == ssl.CERT_NONE:
+    if not isinstance(verify, ssl.SSLContext):
+        return False
+    from trilane.client.tls import not_obeyed  # noqa: PLC0415 - only with TLS
+
+    if not_obeyed(verify) and tuple(versions) != ("h3",):
+        return True
+    if verify.verify_mode == ssl.CERT_NONE:
         return False
     stored = verify.cert_store_stats()
     return not verify.check_hostname or not 0 < stored["x509"] == stored["x509_ca"]

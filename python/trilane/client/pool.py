@@ -7,7 +7,7 @@ import json as json_codec
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any, Final, Self, TypedDict, Unpack
+from typing import Any, Final, Never, Self, TypeAlias
 
 from trilane._core import Tls
 from trilane._core import version as _version
@@ -15,6 +15,7 @@ from trilane._core import version as _version
 from .altsvc import Scope
 from .answer import Response
 from .content import Content
+from .keywords import refusal
 from .lanes import VERSIONS, Policy, Proxy, Route
 from .leasing import Pool
 from .origins import Address, Origin, parse
@@ -26,7 +27,7 @@ from .timeouts import TimeoutGiven, Timeouts, timeouts
 from .tls import Certificate, Verify, tls_of
 from .whole import MOST_CONTENT, Bounds
 
-__all__ = ["Client", "Options", "Proxy", "Response", "Timeouts"]
+__all__ = ["Client", "Proxy", "Response", "Timeouts"]
 
 USER_AGENT: Final = f"trilane/{_version}"
 ACCEPT_ENCODING: Final = "gzip, deflate, br, zstd"
@@ -37,19 +38,11 @@ _DEFAULTS: Final[tuple[Field, ...]] = (
 )
 
 
-class Options(TypedDict, total=False):
-    """What a request may have beside method, URL, fields and content."""
-
-    timeout: TimeoutGiven
-    """`Timeouts`, seconds for each of its four, or (connect, read)."""
-    trailers: Sequence[tuple[str, str]]
-    """Fields that follow the content."""
-    expect_continue: bool
-    """Whether content waits, up to a second, for `100 Continue`."""
-    on_informational: OnInformational
-    """Called with status and fields of each 1xx response as it comes."""
-    decode: bool
-    """False leaves gzip and others as they are."""
+_Options: TypeAlias = tuple[
+    TimeoutGiven, Sequence[tuple[str, str]], bool, OnInformational | None, bool
+]
+"""Of a request: timeout, trailers, expect_continue, on_informational, decode."""
+_NO_OPTIONS: Final[_Options] = (..., (), False, None, True)
 
 
 class Client:
@@ -79,6 +72,7 @@ class Client:
         max_decoded: int | None = None,
         source: tuple[str, int] | None = None,
         unix: str | None = None,
+        **unknown: Never,
     ) -> None:
         """Nothing is opened or read before the first request, but for `proxies`.
 
@@ -97,13 +91,16 @@ class Client:
         max_content: bytes of content that are put together in memory, by `content`, `text`, `json`
             and `read()`: a server may send without end. The default of 1 GiB is more than anything
             that is used as one object; what is larger is read in pieces, by `stream`, to which no
-            limit applies. None: no limit.
+            limit applies but to what comes while content is still being sent. None: no limit.
         max_decoded: bytes that content may have once it is decoded, coded or not, also in pieces;
             expansion beyond 1000-fold never passes.
         source: local address to connect from. unix: path of a socket for every connection.
 
-        Errors: ValueError for settings out of range; InvalidRequest for a proxy of another kind.
+        Errors: ValueError for settings out of range; InvalidRequest for a proxy of another kind;
+        TypeError for other settings, with what to write instead.
         """
+        if unknown:
+            raise refusal(Client, "__init__", unknown)
         self._timeouts = timeouts(timeout, Timeouts())
         self._fields = with_defaults(_DEFAULTS, pairs(headers))
         self._believes = not OF_SENDING.isdisjoint(lower(name) for name, _ in self._fields)
@@ -134,7 +131,7 @@ class Client:
 
         return sending
 
-    def request(
+    def request(  # noqa: PLR0913 - each is an option of its own, by name
         self,
         method: str,
         url: str,
@@ -142,22 +139,35 @@ class Client:
         headers: Fields | None = None,
         content: Content = None,
         json: Any = None,
-        **options: Unpack[Options],
+        timeout: TimeoutGiven = ...,
+        trailers: Sequence[tuple[str, str]] = (),
+        expect_continue: bool = False,
+        on_informational: OnInformational | None = None,
+        decode: bool = True,
+        **unknown: Never,
     ) -> Response:
         """Send a request and read its response, content and all.
 
         content: bytes, str (in UTF-8), a file, or an iterable of bytes, which is sent as it comes.
         json: sent instead of `content`, with its content-type.
-        options: see `Options`.
+        timeout: `Timeouts`, seconds for each of its four, or (connect, read); else the client's.
+        trailers: fields that follow the content.
+        expect_continue: whether content waits, up to a second, for `100 Continue`.
+        on_informational: called with status and fields of each 1xx response as it comes.
+        decode: False leaves gzip and others as they are.
 
-        Errors: every one of `trilane.client.errors`; exceptions of the content's own pass through.
+        Errors: every one of `trilane.client.errors`; exceptions of the content's own pass through;
+        TypeError for other keywords, with what to write instead.
         """
-        response = self._begin(method, url, headers, content, json, options)
+        if unknown:
+            raise refusal(Client, "request", unknown)
+        options = timeout, trailers, expect_continue, on_informational, decode
+        response = send(self._prepare(method, url, pairs(headers), content, json, options))
         response.load_at_once()
         return response
 
     @contextmanager
-    def stream(
+    def stream(  # noqa: PLR0913 - as `request`
         self,
         method: str,
         url: str,
@@ -165,16 +175,24 @@ class Client:
         headers: Fields | None = None,
         content: Content = None,
         json: Any = None,
-        **options: Unpack[Options],
+        timeout: TimeoutGiven = ...,
+        trailers: Sequence[tuple[str, str]] = (),
+        expect_continue: bool = False,
+        on_informational: OnInformational | None = None,
+        decode: bool = True,
+        **unknown: Never,
     ) -> Iterator[Response]:
         """A context with a response whose content has not been read; it ends with the context.
 
         Arguments and errors are those of `request`.
         """
-        with self._begin(method, url, headers, content, json, options) as response:
+        if unknown:
+            raise refusal(Client, "stream", unknown)
+        options = timeout, trailers, expect_continue, on_informational, decode
+        with send(self._prepare(method, url, pairs(headers), content, json, options)) as response:
             yield response
 
-    def send(
+    def send(  # noqa: PLR0913 - as `request`
         self,
         method: str,
         url: str,
@@ -182,25 +200,40 @@ class Client:
         content: Content = None,
         *,
         target: str | None = None,
-        **options: Unpack[Options],
+        timeout: TimeoutGiven = ...,
+        trailers: Sequence[tuple[str, str]] = (),
+        expect_continue: bool = False,
+        on_informational: OnInformational | None = None,
+        decode: bool = False,
+        **unknown: Never,
     ) -> Response:
         """For adapters: send exactly these fields, and leave the content unread and undecoded.
 
         Nothing is added to the fields but what frames the message, and what the proxy is to be
         told. `target` replaces path and query of the URL, which go out as `origins.parse` has them.
         """
+        if unknown:
+            raise refusal(Client, "send", unknown)
         address = parse(url)
         request = Request(method, address.target, address.authority, fields, content)
         if fields:
             request.believe()
-        options.setdefault("decode", False)
+        options = timeout, trailers, expect_continue, on_informational, decode
         call = self._complete(request, address, options)
         if target is not None:
             request.target = target
         return send(call)
 
     def get_all(
-        self, urls: Iterable[str], *, ahead: int = 100, **options: Unpack[_WithHeaders]
+        self,
+        urls: Iterable[str],
+        *,
+        ahead: int = 100,
+        headers: Fields | None = None,
+        timeout: TimeoutGiven = ...,
+        on_informational: OnInformational | None = None,
+        decode: bool = True,
+        **unknown: Never,
     ) -> Iterator[Response]:
         """GET many URLs from one thread: their responses in order, content and all.
 
@@ -211,39 +244,192 @@ class Client:
 
         Errors: those of `request`; ValueError where `ahead` is less than 1.
         """
+        if unknown:
+            raise refusal(Client, "get_all", unknown)
         if ahead < 1:
             raise ValueError(f"get_all(ahead={ahead}): give at least 1")
-        headers = pairs(options.pop("headers", None))
-        made = (self._prepare("GET", url, headers, None, None, options) for url in urls)
+        given = pairs(headers)
+        options: _Options = timeout, (), False, on_informational, decode
+        made = (self._prepare("GET", url, given, None, None, options) for url in urls)
         return send_all(made, ahead)
 
-    def get(self, url: str, **options: Unpack[_WithHeaders]) -> Response:
+    def get(
+        self,
+        url: str,
+        *,
+        headers: Fields | None = None,
+        timeout: TimeoutGiven = ...,
+        on_informational: OnInformational | None = None,
+        decode: bool = True,
+        **unknown: Never,
+    ) -> Response:
         """`request("GET", url)`."""
-        return self.request("GET", url, **options)
+        if unknown:
+            raise refusal(Client, "get", unknown)
+        return self.request(
+            "GET",
+            url,
+            headers=headers,
+            timeout=timeout,
+            on_informational=on_informational,
+            decode=decode,
+        )
 
-    def head(self, url: str, **options: Unpack[_WithHeaders]) -> Response:
+    def head(
+        self,
+        url: str,
+        *,
+        headers: Fields | None = None,
+        timeout: TimeoutGiven = ...,
+        on_informational: OnInformational | None = None,
+        decode: bool = True,
+        **unknown: Never,
+    ) -> Response:
         """`request("HEAD", url)`."""
-        return self.request("HEAD", url, **options)
+        if unknown:
+            raise refusal(Client, "head", unknown)
+        return self.request(
+            "HEAD",
+            url,
+            headers=headers,
+            timeout=timeout,
+            on_informational=on_informational,
+            decode=decode,
+        )
 
-    def options(self, url: str, **options: Unpack[_WithHeaders]) -> Response:
+    def options(
+        self,
+        url: str,
+        *,
+        headers: Fields | None = None,
+        timeout: TimeoutGiven = ...,
+        on_informational: OnInformational | None = None,
+        decode: bool = True,
+        **unknown: Never,
+    ) -> Response:
         """`request("OPTIONS", url)`."""
-        return self.request("OPTIONS", url, **options)
+        if unknown:
+            raise refusal(Client, "options", unknown)
+        return self.request(
+            "OPTIONS",
+            url,
+            headers=headers,
+            timeout=timeout,
+            on_informational=on_informational,
+            decode=decode,
+        )
 
-    def delete(self, url: str, **options: Unpack[_WithHeaders]) -> Response:
+    def delete(
+        self,
+        url: str,
+        *,
+        headers: Fields | None = None,
+        timeout: TimeoutGiven = ...,
+        on_informational: OnInformational | None = None,
+        decode: bool = True,
+        **unknown: Never,
+    ) -> Response:
         """`request("DELETE", url)`."""
-        return self.request("DELETE", url, **options)
+        if unknown:
+            raise refusal(Client, "delete", unknown)
+        return self.request(
+            "DELETE",
+            url,
+            headers=headers,
+            timeout=timeout,
+            on_informational=on_informational,
+            decode=decode,
+        )
 
-    def post(self, url: str, content: Content = None, **options: Unpack[_WithJson]) -> Response:
+    def post(  # noqa: PLR0913 - as `request`
+        self,
+        url: str,
+        content: Content = None,
+        *,
+        headers: Fields | None = None,
+        json: Any = None,
+        timeout: TimeoutGiven = ...,
+        trailers: Sequence[tuple[str, str]] = (),
+        expect_continue: bool = False,
+        on_informational: OnInformational | None = None,
+        decode: bool = True,
+        **unknown: Never,
+    ) -> Response:
         """`request("POST", url)`."""
-        return self.request("POST", url, content=content, **options)
+        if unknown:
+            raise refusal(Client, "post", unknown)
+        return self.request(
+            "POST",
+            url,
+            headers=headers,
+            content=content,
+            json=json,
+            timeout=timeout,
+            trailers=trailers,
+            expect_continue=expect_continue,
+            on_informational=on_informational,
+            decode=decode,
+        )
 
-    def put(self, url: str, content: Content = None, **options: Unpack[_WithJson]) -> Response:
+    def put(  # noqa: PLR0913 - as `request`
+        self,
+        url: str,
+        content: Content = None,
+        *,
+        headers: Fields | None = None,
+        json: Any = None,
+        timeout: TimeoutGiven = ...,
+        trailers: Sequence[tuple[str, str]] = (),
+        expect_continue: bool = False,
+        on_informational: OnInformational | None = None,
+        decode: bool = True,
+        **unknown: Never,
+    ) -> Response:
         """`request("PUT", url)`."""
-        return self.request("PUT", url, content=content, **options)
+        if unknown:
+            raise refusal(Client, "put", unknown)
+        return self.request(
+            "PUT",
+            url,
+            headers=headers,
+            content=content,
+            json=json,
+            timeout=timeout,
+            trailers=trailers,
+            expect_continue=expect_continue,
+            on_informational=on_informational,
+            decode=decode,
+        )
 
-    def patch(self, url: str, content: Content = None, **options: Unpack[_WithJson]) -> Response:
+    def patch(  # noqa: PLR0913 - as `request`
+        self,
+        url: str,
+        content: Content = None,
+        *,
+        headers: Fields | None = None,
+        json: Any = None,
+        timeout: TimeoutGiven = ...,
+        trailers: Sequence[tuple[str, str]] = (),
+        expect_continue: bool = False,
+        on_informational: OnInformational | None = None,
+        decode: bool = True,
+        **unknown: Never,
+    ) -> Response:
         """`request("PATCH", url)`."""
-        return self.request("PATCH", url, content=content, **options)
+        if unknown:
+            raise refusal(Client, "patch", unknown)
+        return self.request(
+            "PATCH",
+            url,
+            headers=headers,
+            content=content,
+            json=json,
+            timeout=timeout,
+            trailers=trailers,
+            expect_continue=expect_continue,
+            on_informational=on_informational,
+            decode=decode,
+        )
 
     @property
     def connections(self) -> list[tuple[str, str]]:
@@ -273,17 +459,6 @@ class Client:
     ) -> None:
         self.close()
 
-    def _begin(
-        self,
-        method: str,
-        url: str,
-        headers: Fields | None,
-        content: Content,
-        json: Any,
-        options: Options,
-    ) -> Response:
-        return send(self._prepare(method, url, pairs(headers), content, json, options))
-
     def _prepare(
         self,
         method: str,
@@ -291,7 +466,7 @@ class Client:
         given: list[Field],
         content: Content,
         json: Any,
-        options: Options,
+        options: _Options,
     ) -> Call:
         address = parse(url)
         fields = self._fields
@@ -307,28 +482,18 @@ class Client:
             request.believe()
         return self._complete(request, address, options)
 
-    def _complete(self, request: Request, address: Address, options: Options) -> Call:
+    def _complete(self, request: Request, address: Address, options: _Options) -> Call:
         """Fill in what depends on the route and the options."""
         how = self._how(address.origin)
         if how.route.forwards and how.route.proxy is not None:
             request.target = address.url
             request.add(how.route.proxy.fields)
-        if not options:
+        if options == _NO_OPTIONS:
             return Call(request, address, how)
-        if options.get("expect_continue"):
+        timeout, trailers, expect_continue, on_informational, decode = options
+        if expect_continue:
             request.expect_continue()
-        request.follow(options.get("trailers", ()))
-        how = how._replace(
-            limits=timeouts(options.get("timeout", ...), self._timeouts),
-            decodes=options.get("decode", True),
-            on_informational=options.get("on_informational"),
-        )
+        request.follow(trailers)
+        limits = timeouts(timeout, self._timeouts)
+        how = how._replace(limits=limits, decodes=decode, on_informational=on_informational)
         return Call(request, address, how)
-
-
-class _WithHeaders(Options, total=False):
-    headers: Fields | None
-
-
-class _WithJson(_WithHeaders, total=False):
-    json: Any

@@ -70,7 +70,8 @@ class TrilaneAdapter(HTTPAdapter):
         """Make the pools anew. To be overridden, as in `HTTPAdapter`, by who adds `pool_kwargs`.
 
         Of those `ssl_context` (its authorities and whether it verifies) and `source_address` are
-        understood. Where another would change whom to trust, the first request raises ValueError.
+        understood. Where another would change whom to trust, the first request raises ValueError,
+        and SSLError where the context forbids what would be done.
         """
         self._pools = Pools(self.versions)
         super().init_poolmanager(connections, maxsize, block, **pool_kwargs)

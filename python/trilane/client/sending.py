@@ -12,6 +12,7 @@ from trilane._core import Connection, Exchange
 
 from .answer import Response
 from .content import Block
+from .early import Early
 from .errors import (
     ConnectionClosed,
     Error,
@@ -65,7 +66,7 @@ class Sent:
     __slots__ = ("call", "complete", "entry", "exchange")
 
     def __init__(
-        self, call: Call, entry: Entry[Connection], exchange: Exchange, *, complete: bool
+        self, call: Call, entry: Entry[Connection], exchange: Exchange | Early, *, complete: bool
     ) -> None:
         self.call = call
         self.entry = entry
@@ -202,11 +203,14 @@ def _sent(call: Call, entry: Entry[Connection], exchange: Exchange) -> Sent:
     streaming = request.is_streaming
     sent = Sent(call, entry, exchange, complete=not streaming)
     if streaming:
+        early = Early(exchange, call.address.url, call.how.bounds.whole)
         try:
-            sent.complete = _upload(exchange, request, call.how.limits)
+            sent.complete = _upload(early, request, call.how.limits)
         except BaseException:
             sent.end()
             raise
+        if early.holds:
+            sent.exchange = early
     return sent
 
 
@@ -223,7 +227,7 @@ def _answer(sent: Sent) -> Response:
     return Response(sent, status, fields)
 
 
-def _upload(exchange: Exchange, request: Request, limits: Timeouts) -> bool:
+def _upload(exchange: Early, request: Request, limits: Timeouts) -> bool:
     """Send the content. False: the peer answered, or stopped taking it, before its end."""
     if request.expects and not _is_wanted(exchange):
         return False
@@ -243,6 +247,8 @@ def _upload(exchange: Exchange, request: Request, limits: Timeouts) -> bool:
             return False
         exchange.finish(request.trailers, limits.write)
     except (RemoteError, WriteTimeout) as error:
+        if exchange.is_over:
+            raise
         # A server may answer, 413 perhaps, and then close or take no more: that is the response.
         with suppress(Error):
             exchange.head(0)
@@ -263,7 +269,7 @@ def _rest(left: int | None, block: Block) -> int | None:
     return rest
 
 
-def _is_wanted(exchange: Exchange) -> bool:
+def _is_wanted(exchange: Early) -> bool:
     """Whether the server wants the content (RFC 9110 §10.1.1)."""
     deadline = time.monotonic() + CONTINUE_S
     try:
@@ -278,7 +284,7 @@ def _is_wanted(exchange: Exchange) -> bool:
     return True
 
 
-def _tell(exchange: Exchange, told: OnInformational, timeout: float | None) -> None:
+def _tell(exchange: Exchange | Early, told: OnInformational, timeout: float | None) -> None:
     known = 0
     while True:
         more = exchange.wait_informational(timeout)
@@ -290,7 +296,9 @@ def _tell(exchange: Exchange, told: OnInformational, timeout: float | None) -> N
             return
 
 
-def _learn(exchange: Exchange, entry: Entry[Connection], how: Sending) -> list[tuple[str, str]]:
+def _learn(
+    exchange: Exchange | Early, entry: Entry[Connection], how: Sending
+) -> list[tuple[str, str]]:
     """The response's fields; `alt-svc` among them is remembered (RFC 7838 §3)."""
     fields = exchange.fields()
     values = [value for name, value in fields if len(name) == 7 and name.lower() == "alt-svc"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import ssl
@@ -23,6 +24,27 @@ _BEGINS: Final = b"-----BEGIN"
 # Where rustls-native-certs looks first; two values mean two sets of roots.
 _ENVIRONMENT: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 
+# What rustls offers, by OpenSSL's names.
+_CIPHERS: Final = frozenset(
+    {
+        "TLS_AES_128_GCM_SHA256",
+        "TLS_AES_256_GCM_SHA384",
+        "TLS_CHACHA20_POLY1305_SHA256",
+        "ECDHE-ECDSA-AES128-GCM-SHA256",
+        "ECDHE-ECDSA-AES256-GCM-SHA384",
+        "ECDHE-ECDSA-CHACHA20-POLY1305",
+        "ECDHE-RSA-AES128-GCM-SHA256",
+        "ECDHE-RSA-AES256-GCM-SHA384",
+        "ECDHE-RSA-CHACHA20-POLY1305",
+    }
+)
+# STRICT is RFC 5280, by which rustls' verifier goes; trusted certificates end a chain there.
+_FLAGS: Final = (
+    ssl.VERIFY_X509_STRICT | ssl.VERIFY_X509_TRUSTED_FIRST | ssl.VERIFY_X509_PARTIAL_CHAIN
+)
+_LEVEL: Final = 2
+"""The security level of OpenSSL that rustls' least keys have: RSA of 2048 bits."""
+
 _lock = threading.Lock()
 _made: OrderedDict[tuple[object, ...], Tls] = OrderedDict()
 
@@ -39,11 +61,18 @@ def tls_of(verify: Verify = True, cert: Certificate = None) -> Tls:
 
     `cert`: a PEM file with certificate chain and private key, or two files; the key not encrypted.
 
-    Errors: TLSError names the file that cannot be read or holds no certificate.
+    Errors: TLSError names the file that cannot be read or holds no certificate, or the setting of
+    the context that cannot be obeyed.
     """
     authorities: tuple[tuple[str, bytes], ...] = ()
     platform, insecure = False, False
     if isinstance(verify, ssl.SSLContext):
+        forbidden = not_obeyed(verify)
+        if forbidden:
+            raise TLSError(
+                f"the SSLContext has {'; and '.join(forbidden)}: leave that out, or use"
+                " HTTPSConnection of trilane.client.http, which hands it to Python's ssl"
+            )
         insecure = verify.verify_mode == ssl.CERT_NONE
         if not insecure:
             authorities = _of_context(verify)
@@ -82,6 +111,64 @@ def tls_of(verify: Verify = True, cert: Certificate = None) -> Tls:
     return made
 
 
+def not_obeyed(context: ssl.SSLContext) -> list[str]:
+    """What the context forbids and rustls would do: each setting, with its value.
+
+    Versions of TLS, ciphers, the security level, and where certificates are verified also
+    revocation lists, other rules for chains, and trust in certificates of no authority. Not among
+    them is what concerns nobody's security: tickets, ALPN, and the log of keys.
+    """
+    found = _versions_not_obeyed(context)
+    usual, usual_level = _usual()
+    forbidden = usual - _ciphers(context)
+    if forbidden:
+        found.append(f"set_ciphers() without {', '.join(sorted(forbidden))}, which are offered")
+    level = context.security_level
+    if level > max(_LEVEL, usual_level):
+        found.append(f"security_level={level}, and keys of level {_LEVEL} would be accepted")
+    if context.verify_mode == ssl.CERT_NONE:
+        return found
+    flags = ssl.VerifyFlags(context.verify_flags & ~_FLAGS)
+    if flags:
+        found.append(f"verify_flags with {flags.name}, which are not looked at")
+    stored = context.cert_store_stats()
+    if stored["x509"] and not stored["x509_ca"]:
+        # Without authorities the platform's would be trusted in its place.
+        found.append(f"trust in {stored['x509']} certificate(s) of no authority")
+    return found
+
+
+def _versions_not_obeyed(context: ssl.SSLContext) -> list[str]:
+    found = []
+    if context.protocol not in {ssl.PROTOCOL_TLS_CLIENT, ssl.PROTOCOL_TLS}:
+        found.append(f"protocol={context.protocol.name}, and TLS 1.2 and TLS 1.3 would be spoken")
+    least, most = context.minimum_version, context.maximum_version
+    if least > ssl.TLSVersion.TLSv1_2:
+        found.append(f"minimum_version={least.name}, and TLS 1.2 would be accepted")
+    # The constant for "no limit" is a small number.
+    if ssl.TLSVersion.MAXIMUM_SUPPORTED != most < ssl.TLSVersion.TLSv1_3:
+        found.append(f"maximum_version={most.name}, and TLS 1.3 would be offered")
+    if context.options & ssl.OP_NO_TLSv1_2:
+        found.append("options with OP_NO_TLSv1_2, and TLS 1.2 would be accepted")
+    if context.options & ssl.OP_NO_TLSv1_3:
+        found.append("options with OP_NO_TLSv1_3, and TLS 1.3 would be offered")
+    return found
+
+
+@functools.cache
+def _usual() -> tuple[frozenset[str], int]:
+    """Of the ciphers of rustls those that this machine's OpenSSL allows, and its security level.
+
+    A policy of the machine may forbid some to OpenSSL; then every context would be refused.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    return _ciphers(context), context.security_level
+
+
+def _ciphers(context: ssl.SSLContext) -> frozenset[str]:
+    return _CIPHERS.intersection(cipher["name"] for cipher in context.get_ciphers())
+
+
 def _after_fork() -> None:
     """Load anew: another thread of the parent may have had the lock, or that of a session cache."""
     global _lock  # noqa: PLW0603 - the parent's
@@ -102,10 +189,9 @@ def _digest(items: object) -> bytes:
 
 
 def _of_context(context: ssl.SSLContext) -> tuple[tuple[str, bytes], ...]:
-    return tuple(
-        (f"certificate {number} of the SSLContext", ssl.DER_cert_to_PEM_cert(der).encode())
-        for number, der in enumerate(context.get_ca_certs(binary_form=True), 1)
-    )
+    # One bundle: of a file's certificates some may have expired, as some of a platform's have.
+    bundle = "".join(map(ssl.DER_cert_to_PEM_cert, context.get_ca_certs(binary_form=True)))
+    return (("the SSLContext", bundle.encode()),) if bundle else ()
 
 
 def _of_path(path: Path) -> tuple[tuple[str, bytes], ...]:

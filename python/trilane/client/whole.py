@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from .errors import DecodingError, LimitExceeded
+from .errors import DecodingError, LimitExceeded, LocalError
 
 if TYPE_CHECKING:
     from trilane._core import Exchange
+
+    from .early import Early
 
 MOST_CONTENT: Final = 1 << 30
 """1 GiB: more than any document that is used as one object, and less than the memory of a machine.
@@ -54,12 +57,25 @@ class Bounds(NamedTuple):
             stream_id=stream_id,
         )
 
-    def look_ahead(self, exchange: Exchange, method: str, status: int, url: str) -> None:
+    def look_ahead(self, exchange: Exchange | Early, method: str, status: int, url: str) -> None:
         """Raise where the head of a response announces more than may be put together."""
         # RFC 9110 §8.6: these tell how much it would be.
         none = exchange.complete or method == "HEAD" or status in _WITHOUT_CONTENT
         if self.whole is not None and not none and (exchange.content_length or 0) > self.whole:
             raise self.refuse(url, exchange.stream_id)
+
+
+def pieces(content: bytes, size: int) -> Iterator[bytes]:
+    """Content that was put together, in pieces of `size` bytes but for the last."""
+    return (content[at : at + size] for at in range(0, len(content), size))
+
+
+def not_kept(url: str) -> LocalError:
+    """The error for content that is wanted as it was sent, after it was decoded as a whole."""
+    return LocalError(
+        f"the content of {url} has been decoded, and is not kept as it was sent: read it from"
+        " stream(), or send the request with decode=False"
+    )
 
 
 class Whole:

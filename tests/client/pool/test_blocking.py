@@ -12,6 +12,8 @@ import signal
 import subprocess
 import sys
 import threading
+import zlib
+from collections.abc import Iterator
 
 import pytest
 
@@ -21,11 +23,12 @@ from client.wire.memory import descriptors
 from peers import chaos
 from peers.peer import Peer
 from trilane.client.answer import Response
-from trilane.client.errors import ClientClosed, LocalError
+from trilane.client.errors import ClientClosed, LimitExceeded, LocalError
 from trilane.client.pool import Client
 from trilane.client.routing import Route
 
 Each = tuple[Client, str, str]
+MIB = 1 << 20
 
 
 @pytest.fixture
@@ -250,3 +253,44 @@ except KeyboardInterrupt:
                 assert child.wait() == 0
             finally:
                 child.kill()
+
+
+# More than the native part keeps for a thread that sends.
+MANY_MIB = 80
+
+
+@pytest.mark.parametrize("listener", ["h1", "h2", "h3"])
+def test_an_upload_is_not_held_up_by_its_own_answer(
+    make_client: MakeClient, server: Peer, listener: str
+) -> None:
+    client = make_client(versions=(listener,), verify=str(server.ca))
+    sent = found = 0
+
+    def blocks() -> Iterator[bytes]:
+        nonlocal sent
+        for number in range(MANY_MIB):
+            block = bytes([number]) * MIB
+            sent = zlib.crc32(block, sent)
+            yield block
+
+    with client.stream("POST", server.url(listener, "/echo"), content=blocks()) as response:
+        for piece in response:
+            found = zlib.crc32(piece, found)
+    assert found == sent
+
+
+def test_an_early_answer_has_a_limit(make_client: MakeClient) -> None:
+    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await chaos.request(reader)
+        size = MANY_MIB * MIB // 2
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size)
+        # What the kernel does not hold has been taken when this ends; so has not the upload.
+        writer.write(bytes(size))
+        await writer.drain()
+        while await reader.read(MIB):
+            pass
+
+    with chaos.serve(script) as server:
+        client = make_client(max_content=MIB)
+        with pytest.raises(LimitExceeded, match="before all of the request's content was sent"):
+            client.post(server.base, (bytes(MIB) for _ in range(MANY_MIB)))

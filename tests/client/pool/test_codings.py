@@ -50,6 +50,14 @@ def test_content_is_decoded(one: AnyClient, coding: str) -> None:
         assert server.connections == 1
 
 
+def test_content_that_was_decoded_is_given_again_decoded(one: AnyClient) -> None:
+    with chaos.serve(_coded("gzip", gzip.compress(TEXT))) as server:
+        response = one.get(server.base)
+        assert b"".join(response.iter_bytes(100)) == b"".join(response) == TEXT
+        with pytest.raises(errors.LocalError, match=r"decode=False"):
+            list(response.iter_raw())
+
+
 def test_content_in_a_broken_coding(one: AnyClient) -> None:
     for content in (b"no gzip", gzip.compress(TEXT)[:-10]):
         with chaos.serve(_coded("gzip", content)) as server, pytest.raises(errors.DecodingError):

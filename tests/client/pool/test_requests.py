@@ -146,6 +146,61 @@ def test_content_is_read_in_pieces(each: Each) -> None:
     assert len(client.connections) == 1
 
 
+@pytest.mark.parametrize("path", ["/bytes/200k", "/bytes/0"])
+def test_content_that_was_read_is_given_again(each: Each, path: str) -> None:
+    client, _, base = each
+    response = client.get(f"{base}{path}")
+    whole = response.content
+    for _ in range(2):
+        assert b"".join(response) == whole
+        assert b"".join(response.iter_raw(30_000)) == whole
+        pieces = list(response.iter_bytes(30_000))
+        assert b"".join(pieces) == whole
+        assert {len(piece) for piece in pieces[:-1]} <= {30_000}
+
+
+def test_content_that_was_read_is_a_file(each: Each) -> None:
+    client, _, base = each
+    response = client.get(f"{base}/bytes/100k")
+    whole = response.content
+    assert response.read(10) == whole[:10]
+    assert response.read(0) == b""
+    assert response.read1(7) == whole[10:17]
+    assert response.read() == whole[17:]
+    assert response.read() == response.read(10) == response.read1() == b""
+    # Where it stands is nothing to those who iterate.
+    assert b"".join(response) == response.content == whole
+
+
+def test_reading_all_of_it_is_reading_the_content(each: Each) -> None:
+    """However much of it has arrived before: what `read` gives does not depend on the network."""
+    client, _, base = each
+    for size in (100, LARGE):
+        with client.stream("GET", f"{base}/bytes/{size}") as response:
+            whole = response.read()
+            assert len(whole) == size
+            assert response.read() == b""
+            assert response.content == b"".join(response) == whole
+
+
+def test_lines_are_read_twice(each: Each) -> None:
+    client, _, base = each
+    response = client.post(f"{base}/echo", "one\ntwo")
+    assert list(response.iter_lines()) == list(response.iter_lines()) == ["one", "two"]
+
+
+def test_what_was_given_in_pieces_is_not_kept(each: Each) -> None:
+    client, _, base = each
+    with client.stream("GET", f"{base}/bytes/100k") as response:
+        assert sum(len(piece) for piece in response) == 102_400
+        assert b"".join(response) == response.read() == b""
+    with client.stream("GET", f"{base}/bytes/100k") as response:
+        first = response.read(10)
+        rest = response.read()
+        assert len(first + rest) == 102_400
+        assert b"".join(response) == b""
+
+
 def test_a_large_download(each: Each) -> None:
     client, _, base = each
     assert len(client.get(f"{base}/bytes/{LARGE}").content) == LARGE

@@ -11,7 +11,7 @@ import pytest
 from client.face import MakeClient
 from client.wire.memory import descriptors
 from conftest import Own
-from peers import nginx
+from peers import chaos, nginx
 from peers.authority import Authority, Leaf
 from peers.peer import Peer
 from trilane.client import errors
@@ -54,6 +54,15 @@ def test_a_context_of_the_ssl_module(make_client: MakeClient, server: Peer) -> N
     trusting.check_hostname = False
     trusting.verify_mode = ssl.CERT_NONE
     assert make_client(verify=trusting).get(url).status == 200
+
+
+def test_a_context_that_cannot_be_obeyed(make_client: MakeClient, security: ssl.SSLContext) -> None:
+    context = ssl.create_default_context()
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    with chaos.serve(chaos.silent, security) as server:
+        with pytest.raises(errors.TLSError, match="minimum_version=TLSv1_3"):
+            make_client(verify=context).get(server.base)
+        assert server.connections == 0
 
 
 def test_a_name_that_the_certificate_lacks(

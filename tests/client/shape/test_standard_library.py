@@ -18,9 +18,13 @@ import pytest
 
 from client.shape.conftest import Connect
 from client.waits import PATIENCE_S
+from peers import chaos
+from peers.authority import Leaf
 from peers.peer import Peer
 from peers.running import Peers
 from trilane.client.http import HTTPConnection, HTTPSConnection
+
+HELLO = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 
 
 class Plain(urllib.request.HTTPHandler):
@@ -155,3 +159,24 @@ def test_a_context_that_asks_for_no_name(peer: Peer) -> None:
     with HTTPSConnection("127.0.0.1", url.port, context=context, timeout=PATIENCE_S) as connection:
         connection.request("GET", "/hello")
         assert connection.getresponse().read() == b"hello world"
+
+
+def test_a_context_with_what_only_openssl_does(leaf: Leaf) -> None:
+    old = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    old.load_cert_chain(leaf.cert, leaf.key)
+    old.maximum_version = ssl.TLSVersion.TLSv1_2
+    context = ssl.create_default_context(cafile=str(leaf.ca))
+    with chaos.serve(chaos.answer(HELLO), old) as server:
+        with HTTPSConnection(
+            "localhost", server.port, context=context, timeout=PATIENCE_S
+        ) as connection:
+            connection.request("GET", "/")
+            assert connection.getresponse().read() == b"hello"
+        context.minimum_version = ssl.TLSVersion.TLSv1_3
+        with (
+            HTTPSConnection(
+                "localhost", server.port, context=context, timeout=PATIENCE_S
+            ) as connection,
+            pytest.raises(ssl.SSLError),
+        ):
+            connection.request("GET", "/")

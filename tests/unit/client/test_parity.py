@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from trilane.client.aio.client import AsyncClient, AsyncOptions
+from trilane.client.aio.client import AsyncClient
 from trilane.client.aio.response import AsyncResponse
 from trilane.client.answer import Response
-from trilane.client.pool import Client, Options
+from trilane.client.pool import Client
 
 # What asyncio calls otherwise, or has in its own way.
 RENAMED = {
@@ -39,10 +39,13 @@ ONLY_ASYNCHRONOUS = {
     "local",
     "tls_info",
 }
-# Tasks under way can be awaited before `close`, so an `AsyncClient` always aborts them.
-PARAMETERS_ONLY_BLOCKING = {("close", "abort")}
-# 1xx responses are told as they come where a thread waits for them; else `informational` has them.
-OPTIONS_ONLY_BLOCKING = {"on_informational"}
+PARAMETERS_ONLY_BLOCKING = {
+    # Tasks under way can be awaited before `close`, so an `AsyncClient` always aborts them.
+    "abort",
+    # 1xx responses are told as they come where a thread waits for them; else `informational` has
+    # them.
+    "on_informational",
+}
 PAIRS = [(Client, AsyncClient), (Response, AsyncResponse)]
 
 
@@ -71,20 +74,13 @@ def test_the_same_parameters(blocking: type, asynchronous: type) -> None:
     for name, member in _face(blocking).items():
         if not inspect.isfunction(member) or name in ONLY_BLOCKING:
             continue
-        missing = {given for method, given in PARAMETERS_ONLY_BLOCKING if method == name}
-        wanted = {key: each for key, each in _parameters(member).items() if key not in missing}
+        given = _parameters(member)
+        wanted = {key: given[key] for key in given if key not in PARAMETERS_ONLY_BLOCKING}
         assert wanted == _parameters(other[name]), name
 
 
 def test_the_same_settings() -> None:
     assert _parameters(Client.__init__) == _parameters(AsyncClient.__init__)
-
-
-def test_the_same_options() -> None:
-    assert Options.__annotations__.keys() - AsyncOptions.__annotations__.keys() == (
-        OPTIONS_ONLY_BLOCKING
-    )
-    assert AsyncOptions.__annotations__.keys() <= Options.__annotations__.keys()
 
 
 def _parameters(function: Any) -> Mapping[str, tuple[object, object]]:

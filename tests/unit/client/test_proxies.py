@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from repository import DOCS
 from trilane.client.origins import Origin, parse
 from trilane.client.proxies import Proxies
 from trilane.client.routing import Proxy
+from trilane.client.tls import _ENVIRONMENT
 
 
 def test_which_proxy_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -23,3 +27,10 @@ def test_which_proxy_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Proxies.of({"all": own, "https": ""}).choose(https) is own
     assert not Proxies.of(None)
     assert Proxies.of({"https": "http://p:1"}).choose(http) is None
+
+
+def test_the_documents_say_what_is_read_of_the_environment() -> None:
+    document = (DOCS / "client" / "migration.md").read_text(encoding="utf-8")
+    row = next(line for line in document.splitlines() if line.startswith("| `trust_env`"))
+    named = set(re.findall(r"[A-Z]+_[A-Z_]+", row))
+    assert named >= {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", *_ENVIRONMENT}

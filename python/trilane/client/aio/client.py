@@ -8,11 +8,12 @@ import json as json_codec
 from collections.abc import AsyncIterable, AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from types import TracebackType
-from typing import Any, Self, TypedDict, Unpack
+from typing import Any, Final, Never, Self, TypeAlias
 
 from trilane._core import Tls
 from trilane.client.altsvc import Scope
 from trilane.client.errors import ClientClosed, LocalError
+from trilane.client.keywords import refusal
 from trilane.client.origins import Address, Origin, parse
 from trilane.client.pool import _DEFAULTS
 from trilane.client.proxies import Proxies
@@ -27,18 +28,9 @@ from .response import AsyncResponse
 from .sending import send
 from .uploading import AsyncContent, AsyncUpload
 
-
-class AsyncOptions(TypedDict, total=False):
-    """What a request may have beside method, URL, fields and content."""
-
-    timeout: TimeoutGiven
-    """`Timeouts`, seconds for each of its four, or (connect, read)."""
-    trailers: Sequence[tuple[str, str]]
-    """Fields that follow the content."""
-    expect_continue: bool
-    """Whether content waits, up to a second, for `100 Continue`."""
-    decode: bool
-    """False leaves gzip and others as they are."""
+_Options: TypeAlias = tuple[TimeoutGiven, Sequence[tuple[str, str]], bool, bool]
+"""Of a request: timeout, trailers, expect_continue, decode."""
+_NO_OPTIONS: Final[_Options] = (..., (), False, True)
 
 
 class AsyncClient:
@@ -70,14 +62,18 @@ class AsyncClient:
         max_decoded: int | None = None,
         source: tuple[str, int] | None = None,
         unix: str | None = None,
+        **unknown: Never,
     ) -> None:
         """May be called outside of a loop; the first request decides which loop it is for.
 
         The settings are those of `trilane.client.Client`. With `max_per_origin=1` all tasks share
         one connection, and wait for its streams where the server allows fewer than there are tasks.
 
-        Errors: ValueError for settings out of range; InvalidRequest for a proxy of another kind.
+        Errors: ValueError for settings out of range; InvalidRequest for a proxy of another kind;
+        TypeError for other settings, with what to write instead.
         """
+        if unknown:
+            raise refusal(AsyncClient, "__init__", unknown)
         self._timeouts = timeouts(timeout, Timeouts())
         self._fields = with_defaults(_DEFAULTS, pairs(headers))
         self._believes = headers is not None
@@ -99,7 +95,7 @@ class AsyncClient:
         self._pool: Pool | None = None
         self._closed = False
 
-    async def request(
+    async def request(  # noqa: PLR0913 - each is an option of its own, by name
         self,
         method: str,
         url: str,
@@ -107,25 +103,36 @@ class AsyncClient:
         headers: Fields | None = None,
         content: AsyncContent = None,
         json: Any = None,
-        **options: Unpack[AsyncOptions],
+        timeout: TimeoutGiven = ...,  # noqa: ASYNC109 - for each wait, not for all
+        trailers: Sequence[tuple[str, str]] = (),
+        expect_continue: bool = False,
+        decode: bool = True,
+        **unknown: Never,
     ) -> AsyncResponse:
         """Send a request and read its response, content and all.
 
         content: bytes, str (in UTF-8), a file, or an iterable of bytes, asynchronous or not, which
             is sent as it comes. Files are read in threads; an ordinary iterable runs on the loop.
         json: sent instead of `content`, with its content-type.
-        options: see `AsyncOptions`.
+        timeout: `Timeouts`, seconds for each of its four, or (connect, read); else the client's.
+        trailers: fields that follow the content.
+        expect_continue: whether content waits, up to a second, for `100 Continue`.
+        decode: False leaves gzip and others as they are.
 
-        Errors: every one of `trilane.client.errors`; exceptions of the content's own pass through.
+        Errors: every one of `trilane.client.errors`; exceptions of the content's own pass through;
+        TypeError for other keywords, with what to write instead.
         """
+        if unknown:
+            raise refusal(AsyncClient, "request", unknown)
         address = parse(url)
         request = self._prepare(method, address, headers, content, json)
+        options = timeout, trailers, expect_continue, decode
         response = await self._send(request, address, None, options, whole=True)
         await response.load_at_once()
         return response
 
     @asynccontextmanager
-    async def stream(
+    async def stream(  # noqa: PLR0913 - as `request`
         self,
         method: str,
         url: str,
@@ -133,20 +140,26 @@ class AsyncClient:
         headers: Fields | None = None,
         content: AsyncContent = None,
         json: Any = None,
-        **options: Unpack[AsyncOptions],
+        timeout: TimeoutGiven = ...,  # noqa: ASYNC109 - for each wait, not for all
+        trailers: Sequence[tuple[str, str]] = (),
+        expect_continue: bool = False,
+        decode: bool = True,
+        **unknown: Never,
     ) -> AsyncIterator[AsyncResponse]:
         """A context with a response whose content has not been read; it ends with the context.
 
         Content of the request that is still being sent goes on meanwhile, so both directions can
         stream at once. Arguments and errors are those of `request`.
         """
+        if unknown:
+            raise refusal(AsyncClient, "stream", unknown)
         address = parse(url)
         request = self._prepare(method, address, headers, content, json)
-        response = await self._send(request, address, None, options)
-        async with response:
+        options = timeout, trailers, expect_continue, decode
+        async with await self._send(request, address, None, options) as response:
             yield response
 
-    async def send(
+    async def send(  # noqa: PLR0913 - as `request`
         self,
         method: str,
         url: str,
@@ -154,7 +167,11 @@ class AsyncClient:
         content: AsyncContent = None,
         *,
         target: str | None = None,
-        **options: Unpack[AsyncOptions],
+        timeout: TimeoutGiven = ...,  # noqa: ASYNC109 - for each wait, not for all
+        trailers: Sequence[tuple[str, str]] = (),
+        expect_continue: bool = False,
+        decode: bool = False,
+        **unknown: Never,
     ) -> AsyncResponse:
         """For adapters: send exactly these fields, and leave the content unread and undecoded.
 
@@ -162,49 +179,153 @@ class AsyncClient:
         told. `target` replaces path and query of the URL, which go out as `origins.parse` has them.
         The caller awaits `aclose()` of the response.
         """
+        if unknown:
+            raise refusal(AsyncClient, "send", unknown)
         address = parse(url)
         request = _request(method, address, fields, content)
         request.believe()
-        options.setdefault("decode", False)
+        options = timeout, trailers, expect_continue, decode
         return await self._send(request, address, target, options)
 
-    def get(self, url: str, **options: Unpack[_WithHeaders]) -> Coroutine[Any, Any, AsyncResponse]:
+    def get(
+        self,
+        url: str,
+        *,
+        headers: Fields | None = None,
+        timeout: TimeoutGiven = ...,
+        decode: bool = True,
+        **unknown: Never,
+    ) -> Coroutine[Any, Any, AsyncResponse]:
         """`request("GET", url)`."""
-        return self.request("GET", url, **options)
+        if unknown:
+            raise refusal(AsyncClient, "get", unknown)
+        return self.request("GET", url, headers=headers, timeout=timeout, decode=decode)
 
-    def head(self, url: str, **options: Unpack[_WithHeaders]) -> Coroutine[Any, Any, AsyncResponse]:
+    def head(
+        self,
+        url: str,
+        *,
+        headers: Fields | None = None,
+        timeout: TimeoutGiven = ...,
+        decode: bool = True,
+        **unknown: Never,
+    ) -> Coroutine[Any, Any, AsyncResponse]:
         """`request("HEAD", url)`."""
-        return self.request("HEAD", url, **options)
+        if unknown:
+            raise refusal(AsyncClient, "head", unknown)
+        return self.request("HEAD", url, headers=headers, timeout=timeout, decode=decode)
 
     def options(
-        self, url: str, **options: Unpack[_WithHeaders]
+        self,
+        url: str,
+        *,
+        headers: Fields | None = None,
+        timeout: TimeoutGiven = ...,
+        decode: bool = True,
+        **unknown: Never,
     ) -> Coroutine[Any, Any, AsyncResponse]:
         """`request("OPTIONS", url)`."""
-        return self.request("OPTIONS", url, **options)
+        if unknown:
+            raise refusal(AsyncClient, "options", unknown)
+        return self.request("OPTIONS", url, headers=headers, timeout=timeout, decode=decode)
 
     def delete(
-        self, url: str, **options: Unpack[_WithHeaders]
+        self,
+        url: str,
+        *,
+        headers: Fields | None = None,
+        timeout: TimeoutGiven = ...,
+        decode: bool = True,
+        **unknown: Never,
     ) -> Coroutine[Any, Any, AsyncResponse]:
         """`request("DELETE", url)`."""
-        return self.request("DELETE", url, **options)
+        if unknown:
+            raise refusal(AsyncClient, "delete", unknown)
+        return self.request("DELETE", url, headers=headers, timeout=timeout, decode=decode)
 
     def post(
-        self, url: str, content: AsyncContent = None, **options: Unpack[_WithJson]
+        self,
+        url: str,
+        content: AsyncContent = None,
+        *,
+        headers: Fields | None = None,
+        json: Any = None,
+        timeout: TimeoutGiven = ...,
+        trailers: Sequence[tuple[str, str]] = (),
+        expect_continue: bool = False,
+        decode: bool = True,
+        **unknown: Never,
     ) -> Coroutine[Any, Any, AsyncResponse]:
         """`request("POST", url)`."""
-        return self.request("POST", url, content=content, **options)
+        if unknown:
+            raise refusal(AsyncClient, "post", unknown)
+        return self.request(
+            "POST",
+            url,
+            headers=headers,
+            content=content,
+            json=json,
+            timeout=timeout,
+            trailers=trailers,
+            expect_continue=expect_continue,
+            decode=decode,
+        )
 
     def put(
-        self, url: str, content: AsyncContent = None, **options: Unpack[_WithJson]
+        self,
+        url: str,
+        content: AsyncContent = None,
+        *,
+        headers: Fields | None = None,
+        json: Any = None,
+        timeout: TimeoutGiven = ...,
+        trailers: Sequence[tuple[str, str]] = (),
+        expect_continue: bool = False,
+        decode: bool = True,
+        **unknown: Never,
     ) -> Coroutine[Any, Any, AsyncResponse]:
         """`request("PUT", url)`."""
-        return self.request("PUT", url, content=content, **options)
+        if unknown:
+            raise refusal(AsyncClient, "put", unknown)
+        return self.request(
+            "PUT",
+            url,
+            headers=headers,
+            content=content,
+            json=json,
+            timeout=timeout,
+            trailers=trailers,
+            expect_continue=expect_continue,
+            decode=decode,
+        )
 
     def patch(
-        self, url: str, content: AsyncContent = None, **options: Unpack[_WithJson]
+        self,
+        url: str,
+        content: AsyncContent = None,
+        *,
+        headers: Fields | None = None,
+        json: Any = None,
+        timeout: TimeoutGiven = ...,
+        trailers: Sequence[tuple[str, str]] = (),
+        expect_continue: bool = False,
+        decode: bool = True,
+        **unknown: Never,
     ) -> Coroutine[Any, Any, AsyncResponse]:
         """`request("PATCH", url)`."""
-        return self.request("PATCH", url, content=content, **options)
+        if unknown:
+            raise refusal(AsyncClient, "patch", unknown)
+        return self.request(
+            "PATCH",
+            url,
+            headers=headers,
+            content=content,
+            json=json,
+            timeout=timeout,
+            trailers=trailers,
+            expect_continue=expect_continue,
+            decode=decode,
+        )
 
     @property
     def connections(self) -> list[tuple[str, str]]:
@@ -272,7 +393,7 @@ class AsyncClient:
         request: Request,
         address: Address,
         target: str | None,
-        options: AsyncOptions,
+        options: _Options,
         *,
         whole: bool = False,
     ) -> AsyncResponse:
@@ -287,12 +408,12 @@ class AsyncClient:
             request.add(route.proxy.fields)
         limits = self._timeouts
         decodes = True
-        if options:
-            if options.get("expect_continue"):
+        if options != _NO_OPTIONS:
+            timeout, trailers, expect_continue, decodes = options
+            if expect_continue:
                 request.expect_continue()
-            request.follow(options.get("trailers", ()))
-            limits = timeouts(options.get("timeout", ...), limits)
-            decodes = options.get("decode", True)
+            request.follow(trailers)
+            limits = timeouts(timeout, limits)
         learns = self._learns and origin.scheme == "https" and route.proxy is None
         call, status = await send(pool, route, request, limits, learns=learns, whole=whole)
         return AsyncResponse(call, status, address=address, decodes=decodes, bounds=self._bounds)
@@ -334,11 +455,3 @@ def _request(
     request = Request(method, address.target, address.authority, fields)
     request.body, request.upload = None, AsyncUpload(content)
     return request
-
-
-class _WithHeaders(AsyncOptions, total=False):
-    headers: Fields | None
-
-
-class _WithJson(_WithHeaders, total=False):
-    json: Any

@@ -13,7 +13,7 @@ from trilane.client.answer import CODINGS, PIECE
 from trilane.client.errors import ClientClosed, Error, IncompleteBody, LocalError, ReadTimeout
 from trilane.client.fields import Headers
 from trilane.client.origins import Address
-from trilane.client.whole import Bounds, Whole
+from trilane.client.whole import Bounds, Whole, not_kept, pieces
 
 from .call import Call
 
@@ -26,10 +26,14 @@ class AsyncResponse:
 
     Its connection is free for others when the content has been read to its end, or on `aclose()`.
     Content is decoded (gzip, deflate, br, zstd) unless the request was sent with `decode=False`.
+    Content that was read as a whole is kept: it can be iterated any number of times, and read as a
+    file. What was given in pieces is not.
     """
 
     __slots__ = (
         "_address",
+        "_at",
+        "_begun",
         "_bounds",
         "_call",
         "_content",
@@ -69,6 +73,10 @@ class AsyncResponse:
         self._left: int | None = None
         self._decoder: Decoder | None = None
         self._content: bytes | None = None
+        # Where `read` stands in it.
+        self._at = 0
+        # Whether some of it was given in pieces before it was whole.
+        self._begun = False
         self._ended = False
 
     @property
@@ -184,7 +192,7 @@ class AsyncResponse:
         Errors: those of `read`.
         """
         if not self.load():
-            self._content = await self.read()
+            self._content = await self._rest(-1)
         return self.content
 
     async def load_at_once(self) -> None:
@@ -221,13 +229,18 @@ class AsyncResponse:
     async def read(self, amount: int = -1) -> bytes:
         """Up to `amount` bytes, fewer only at the end; -1: all that follows.
 
+        The first `read()` keeps what it gives for `content` and for iterations.
+
         Errors: ReadTimeout, IncompleteBody, StreamReset, ConnectionClosed, DecodingError; and
         LimitExceeded where all that follows is more than `max_content`.
         """
+        if amount < 0 and not self._begun:
+            await self.aread()
         if self._content is not None:
-            return b""
-        if amount < 0 and self.load():
-            return self.content
+            return self._again(amount)
+        return await self._rest(amount)
+
+    async def _rest(self, amount: int) -> bytes:
         whole = Whole(self._bounds.whole if amount < 0 else None)
         left = amount
         try:
@@ -247,6 +260,8 @@ class AsyncResponse:
 
     async def read1(self, amount: int = -1) -> bytes:
         """What is there, up to `amount` bytes; waits for the first byte only. b"" at the end."""
+        if self._content is not None:
+            return self._again(amount)
         decoder = self._begin_decoding() if self._decodes else None
         if decoder is None:
             return self._counted(await self._raw(amount))
@@ -269,11 +284,24 @@ class AsyncResponse:
         """The content in pieces as they come, or of `size` bytes each but for the last."""
         if size is not None and size < 1:
             raise ValueError(f"aiter_bytes(size={size}): give at least 1")
+        if self._content is not None:
+            for piece in pieces(self._content, size or PIECE):
+                yield piece
+            return
         while piece := await (self.read1() if size is None else self.read(size)):
             yield piece
 
     async def aiter_raw(self, size: int = PIECE) -> AsyncIterator[bytes]:
-        """The content as it was sent, not decoded, in pieces of up to `size` bytes."""
+        """The content as it was sent, not decoded, in pieces of up to `size` bytes.
+
+        Errors: LocalError where it was decoded before; else those of `read`.
+        """
+        if self._content is not None:
+            if self._decoder is not None:
+                raise not_kept(self.url)
+            for piece in pieces(self._content, size):
+                yield piece
+            return
         while piece := await self._raw(size):
             yield piece
 
@@ -320,9 +348,16 @@ class AsyncResponse:
     def __repr__(self) -> str:
         return f"<AsyncResponse {self.status} {self.version} {self.method} {self.url}>"
 
+    def _again(self, amount: int) -> bytes:
+        """Of content that was put together what follows, up to `amount` bytes; -1: all."""
+        content, at = self._content or b"", self._at
+        self._at = len(content) if amount < 0 else min(at + amount, len(content))
+        return content[at : self._at]
+
     async def _raw(self, amount: int) -> bytes:
         if self._ended or not amount:
             return b""
+        self._begun = True
         call, exchange = self._call, self._exchange
         try:
             while (future := self._link.expect(exchange, DATA)) is not None:

@@ -1,0 +1,146 @@
+"""Keywords: methods have them by name, and what they do not have is an error with the way out."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import pytest
+
+from trilane.client.aio.client import AsyncClient
+from trilane.client.pool import Client
+
+URL = "http://localhost/"
+BARE = ("get", "head", "options", "delete")
+"""Methods whose requests have no content."""
+FILLED = ("post", "put", "patch")
+ALL = ("request", "stream", "send", *BARE, *FILLED)
+
+Ask: TypeAlias = Callable[..., None]
+"""Asks a client by the name of a method, with keywords."""
+
+
+def _blocking(name: str, **given: Any) -> None:
+    # Nobody listens there: what is not refused before is ConnectFailed.
+    with Client(unix="/nowhere", proxies=None) as client:
+        method = getattr(client, name)
+        if name == "get_all":
+            method([URL], **given)
+        elif name == "stream":
+            with method("GET", URL, **given):
+                pass
+        elif name in {"request", "send"}:
+            method("GET", URL, **given)
+        else:
+            method(URL, **given)
+
+
+def _asyncio(name: str, **given: Any) -> None:
+    async def asking() -> None:
+        async with AsyncClient(unix="/nowhere", proxies=None) as client:
+            method = getattr(client, name)
+            if name == "stream":
+                async with method("GET", URL, **given):
+                    pass
+            elif name in {"request", "send"}:
+                await method("GET", URL, **given)
+            else:
+                await method(URL, **given)
+
+    asyncio.run(asking())
+
+
+EACH = [(_blocking, "Client", name) for name in (*ALL, "get_all")] + [
+    (_asyncio, "AsyncClient", name) for name in ALL
+]
+
+
+@pytest.mark.parametrize(("ask", "kind", "name"), EACH)
+def test_a_keyword_that_is_not_there_is_named(ask: Ask, kind: str, name: str) -> None:
+    with pytest.raises(TypeError, match=rf"^{kind}\.{name}\(\) takes no tiemout=: use timeout=$"):
+        ask(name, tiemout=3)
+    with pytest.raises(TypeError, match=rf"{kind}\.{name}\(\) takes no xyzzy=: .*timeout="):
+        ask(name, xyzzy=1)
+
+
+@pytest.mark.parametrize("ask", [_blocking, _asyncio])
+@pytest.mark.parametrize("name", ["get", "post"])
+@pytest.mark.parametrize(
+    ("keyword", "way_out"),
+    [
+        ("data", r"content=.*json=.*urlencode"),
+        ("params", r"URL.*urlencode"),
+        ("files", r"content=.*trilane\.client\.requests"),
+        ("auth", r"https://user:password@.*authorization"),
+        ("cookies", r"cookie.*headers=.*trilane\.client\.requests"),
+        ("follow_redirects", r"trilane\.client\.requests.*trilane\.client\.httpx"),
+        ("allow_redirects", r"trilane\.client\.requests.*trilane\.client\.httpx"),
+    ],
+)
+def test_keywords_of_other_libraries_have_a_way_out(
+    ask: Ask, name: str, keyword: str, way_out: str
+) -> None:
+    with pytest.raises(TypeError, match=rf"{name}\(\) takes no {keyword}=: .*{way_out}"):
+        ask(name, **{keyword: {"a": "1"}})
+
+
+@pytest.mark.parametrize(("ask", "kind", "name"), EACH)
+def test_a_setting_of_the_client_is_known_as_one(ask: Ask, kind: str, name: str) -> None:
+    with pytest.raises(TypeError, match=rf"takes no verify=: .*{kind}\(verify=\.\.\.\)"):
+        ask(name, verify=False)
+
+
+@pytest.mark.parametrize("ask", [_blocking, _asyncio])
+@pytest.mark.parametrize("name", BARE)
+@pytest.mark.parametrize("keyword", ["content", "json", "trailers", "expect_continue"])
+def test_content_of_any_method_goes_by_request(ask: Ask, name: str, keyword: str) -> None:
+    way_out = rf'takes no {keyword}=: .*request\("{name.upper()}", url, {keyword}=\.\.\.\)'
+    with pytest.raises(TypeError, match=way_out):
+        ask(name, **{keyword: b"1"})
+
+
+def test_several_keywords_are_named_at_once() -> None:
+    with pytest.raises(TypeError, match=r"takes no data=: .*; no tiemout=: use timeout=$"):
+        _blocking("post", data={}, tiemout=3)
+
+
+def test_what_only_the_blocking_client_has() -> None:
+    with pytest.raises(TypeError, match=r"takes no on_informational=: .*response\.informational"):
+        _asyncio("get", on_informational=print)
+
+
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+@pytest.mark.parametrize(
+    ("keyword", "way_out"),
+    [
+        ("tiemout", "use timeout=$"),
+        ("http2", r"Client\(versions="),
+        ("proxy", r"Client\(proxies="),
+        ("trust_env", r"Client\(proxies=None"),
+        ("base_url", r"whole URL"),
+        ("limits", r"max_connections=.*idle_timeout="),
+        ("decode", r"each request"),
+        ("follow_redirects", r"trilane\.client\.requests"),
+    ],
+)
+def test_settings_that_are_not_there(kind: Any, keyword: str, way_out: str) -> None:
+    way_out = way_out.replace("Client", kind.__name__)
+    with pytest.raises(TypeError, match=rf"^{kind.__name__}\(\) takes no {keyword}=: .*{way_out}"):
+        kind(**{keyword: True})
+
+
+@pytest.mark.parametrize("client", [Client, AsyncClient])
+def test_signatures_say_what_there_is(client: type) -> None:
+    for name in ALL:
+        given = inspect.signature(getattr(client, name)).parameters
+        wanted = {"timeout", "decode"} | ({"headers"} if name != "send" else {"target"})
+        if name not in BARE:
+            wanted |= {"content", "trailers", "expect_continue"}
+        if client is Client:
+            wanted.add("on_informational")
+        assert wanted <= given.keys(), name
+        rest = [each for each in given.values() if each.kind is inspect.Parameter.VAR_KEYWORD]
+        # A checker of types refuses what would end there.
+        assert [(each.name, each.annotation) for each in rest] == [("unknown", "Never")], name
