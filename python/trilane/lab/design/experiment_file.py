@@ -16,7 +16,14 @@ from trilane.lab.design.matrix import expand
 from trilane.lab.design.toml_table import Table
 from trilane.lab.design.vocabulary import SWEEPS
 from trilane.lab.design.words import meant
-from trilane.lab.design.workload import ArmOptions, ArmSpec, Headers, Workload, body_of
+from trilane.lab.design.workload import (
+    ArmOptions,
+    ArmSpec,
+    Headers,
+    Workload,
+    body_of,
+    told_apart,
+)
 
 _AT = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 
@@ -321,7 +328,7 @@ def _arms(
         options["server"] = defaults["server"]
         for arm in expand(row, workload, options):
             keep(arm, row)
-    return tuple(arms)
+    return told_apart(arms)
 
 
 def _options(row: Table, defaults: ArmOptions, workload: Workload, in_seconds: bool) -> ArmOptions:
