@@ -30,7 +30,7 @@ from trilane.lab.clients import syscalls
 from trilane.lab.clients.contender_run import RunFailed
 from trilane.lab.clients.contenders import BadContender
 from trilane.lab.clients.executor import Executor, first_path
-from trilane.lab.clock import Clock
+from trilane.lab.clock import Clock, expected_s
 from trilane.lab.design.experiment import Experiment
 from trilane.lab.design.form import Form
 from trilane.lab.design.workload import ArmSpec
@@ -352,7 +352,11 @@ def _make_runs(
     """Make every run that is not done yet; whether Ctrl-C ended it."""
     made = {_key(line) for line in done}
     points = [point for _, point in form.points()]
-    clock = Clock(planned, made)
+    clock = Clock(
+        planned,
+        made,
+        lambda entry: expected_s(points[entry.point].arm(entry.arm), points[entry.point].workload),
+    )
     watcher.begin(len(planned), len(made))
     failed_in_a_row = 0
     try:
