@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from trilane.lab.analysis.measures import Json
@@ -34,9 +34,13 @@ def accounts(comparison: Json) -> list[Account]:
     return [_account(arm) for arm in view.listed(comparison)]
 
 
-def total(rows: Iterable[Account]) -> str:
-    """All requests of the arms in one line."""
-    rows = list(rows)
+def total_of(comparison: Json) -> str:
+    """All requests of all arms in one line."""
+    return total(accounts(comparison))
+
+
+def total(rows: Sequence[Account]) -> str:
+    """All requests of these arms in one line."""
     started, ok, failed, abandoned = (
         sum(counts)
         for counts in zip(*((r.started, r.ok, r.failed, r.abandoned) for r in rows), strict=True)

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from synthetic import labs, races
 from trilane.lab.analysis import comparison
-from trilane.report import accounts, html, terminal
+from trilane.report import accounts, html, tables, terminal
 
 
 def race() -> dict[str, Any]:
@@ -79,6 +79,12 @@ def test_the_page_has_them_too() -> None:
     assert '<td data-name="round trip">50.0 µs</td><td data-name="path">direct</td>' in whole
     assert "Closed model, direct path, 64 requests in flight" in whole
     assert accounts.total(accounts.accounts(made)) in whole
+
+
+def test_markdown_has_their_sum() -> None:
+    made = race()
+    said = tables.markdown(made)
+    assert f"Closed model, direct path, {accounts.total(accounts.accounts(made))}." in said
 
 
 def test_a_client_that_tells_no_round_trip_has_none() -> None:
