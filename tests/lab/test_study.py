@@ -222,8 +222,9 @@ def test_without_its_baseline_nothing_runs_and_nothing_is_left(tmp_path: Path) -
 
 @pytest.mark.parametrize("part", ["client", "server"])
 def test_a_name_that_nobody_has_ends_it_before_anything_runs(tmp_path: Path, part: str) -> None:
-    first, *others = experiment().forms["fair"].arms
-    arms = (first, *(replace(arm, **{part: "no-such-name"}) for arm in others))
+    first, second = experiment().forms["fair"].arms
+    wrong: dict[str, Any] = {part: "no-such-name"}
+    arms = (first, replace(second, **wrong))
     with pytest.raises(BadExperiment, match=rf"arms\[1\].{part}: 'no-such-name' is not a {part}"):
         made_of(wanted(experiment(arms=arms), tmp_path))
     assert not (tmp_path / "runs").exists()
