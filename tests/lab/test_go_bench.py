@@ -223,5 +223,7 @@ def test_without_its_module_an_arm_is_left_out_with_the_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(CannotRun, match="baseline one cannot run here: there is no folder tiny"):
+    monkeypatch.setattr(launch, "find_program", lambda _name: "/bin/true")
+    (tmp_path / "servers" / "tiny").mkdir(parents=True)
+    with pytest.raises(CannotRun, match="baseline one cannot run here: tiny is no Go module"):
         made_of(experiment("BenchmarkMake"), tmp_path / "state")

@@ -166,6 +166,8 @@ def test_a_breached_expectation_is_exit_code_3(made: tuple[Path, Any, str]) -> N
         (("small", "--form", "published"), "fair, other"),
         (("small", "--form", "fair", "-t", "alone"), "--form other"),
         (("small", "-t", "nobody"), "sync, engine"),
+        (("small", "-t", "engin"), "did you mean engine?"),
+        (("small", "--form", "fare"), "--form fare: small has no such form: did you mean fair?"),
         (("small", "-n", "0"), "-n"),
         (("small", "--blocks", "x"), "--blocks"),
         (("small", "--quick", "--publish"), "contradict"),
@@ -181,6 +183,24 @@ def test_wrong_usage_names_the_way_out(
     assert told in done.stderr
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
+
+
+def test_a_client_that_is_nowhere_is_wrong_usage_before_anything_runs(
+    made: tuple[Path, Any, str],
+) -> None:
+    folder, _, _ = made
+    text = FILE.replace('name = "small"', 'name = "astray"')
+    text = text.replace('client = "http-client"', 'client = "htpp-client"')
+    (folder / "experiments" / "astray.toml").write_text(text)
+    done = trilane("lab", "run", "astray", "--state", "astray", folder=folder)
+    assert done.returncode == 2
+    line = text.splitlines().index('client = "htpp-client"') + 1
+    assert (
+        f"experiments/astray.toml:{line}: forms.fair.arms[0].client: "
+        "'htpp-client' is not a client: did you mean http-client?"
+    ) in done.stderr
+    assert done.stdout == ""
+    assert not (folder / "astray").exists()
 
 
 def test_a_replay_of_nothing_is_wrong_usage(made: tuple[Path, Any, str]) -> None:

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 from synthetic.experiments import edited, written
 from trilane.lab import Experiment
 
 
-def trilane(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+def trilane(*arguments: str, folder: Path, width: int = 100) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "trilane", *arguments],
         capture_output=True,
         text=True,
         timeout=120,
         cwd=folder,
-        env={**os.environ, "NO_COLOR": "1", "COLUMNS": "100"},
+        env={**os.environ, "NO_COLOR": "1", "COLUMNS": str(width)},
         check=False,
     )
 
@@ -78,6 +81,19 @@ def test_show_tells_calls_and_benchmarks_by_what_they_are(tmp_path: Path) -> Non
         "grpc-go-h2c-grpc-codec",
     ):
         assert part in said, part
+
+
+@pytest.mark.parametrize("width", [60, 80])
+@pytest.mark.parametrize("name", ["strategies", "bookstore", "transcoding"])
+def test_no_name_is_cut_where_the_terminal_is_narrow(tmp_path: Path, name: str, width: int) -> None:
+    done = trilane("lab", "show", name, folder=tmp_path, width=width)
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert max(map(len, lines)) <= width
+    words = set(re.split(r"[\s,;]+", done.stdout))
+    for form in Experiment.load(name).forms.values():
+        for arm in form.arms:
+            assert {arm.name, arm.client, arm.version, arm.strategy} <= words
 
 
 def test_show_as_json_is_the_experiment(tmp_path: Path) -> None:

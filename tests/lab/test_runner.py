@@ -212,7 +212,11 @@ def test_ctrl_c_during_a_run_leaves_no_process_behind(
 def test_the_embedded_server_is_raced_and_stopped(wanted: Make, said: Said) -> None:
     made = race.run(wanted(url=None), said.watcher()).comparison
     assert made["url"] == "https://127.0.0.1:8443/hello"
-    assert made["ledger"]["server"]["software"] == "trilane serve"
+    ledger = made["ledger"]
+    assert ledger["server"]["software"] == "trilane serve"
+    # Both ends are told: what the client's sockets got is in a row of its own.
+    controller = Path("/proc/sys/net/ipv4/tcp_congestion_control").read_text().strip()
+    assert ledger["server"]["tcp_congestion_control"] == controller
     assert made["arms"][0]["samples"][0]["server"] is not None
     assert any("embedded server" in line for line in said.lines)
 

@@ -21,6 +21,7 @@ from peers.process import wait_until
 from peers.running import absent
 from trilane.lab import study
 from trilane.lab.clients import syscalls
+from trilane.lab.design.bad_experiment import BadExperiment
 from trilane.lab.design.experiment import Experiment
 from trilane.lab.design.form import Expect, Form, Published, Stats, Sweep
 from trilane.lab.design.workload import Workload
@@ -185,32 +186,48 @@ def test_kill_9_loses_at_most_the_run_in_flight(tmp_path: Path) -> None:
 
 
 def test_an_arm_that_cannot_run_is_skipped_with_its_reason(tmp_path: Path) -> None:
+    installed_nowhere(tmp_path)
     arms = (
         WORKLOAD.arm("http-client", "h1", name="python"),
-        WORKLOAD.arm("nobody", "h1", name="absent"),
+        WORKLOAD.arm("nowhere", "h1", name="absent"),
         WORKLOAD.arm("trilane", "h1", name="engine"),
         WORKLOAD.arm("http-client", "h2", name="too-new"),
     )
     done, _ = made_of(wanted(experiment(arms=arms), tmp_path))
     skipped = {row["arm"]: row["reason"] for row in done.result["skipped"]}
     assert skipped.keys() == {"absent", "too-new"}
-    assert "there is no contender nobody" in skipped["absent"]
+    assert "no-such-program is not installed" in skipped["absent"]
     assert "does not speak h2" in skipped["too-new"]
 
 
+def installed_nowhere(folder: Path) -> None:
+    """A client `nowhere` of the folder whose program no machine has."""
+    own = folder / "contenders" / "nowhere"
+    own.mkdir(parents=True)
+    (own / "contender.toml").write_text(
+        'command = ["no-such-program"]\nrequires = ["no-such-program"]\n'
+        'versions = ["h1"]\nstrategies = ["serial"]\n'
+    )
+
+
 def test_without_its_baseline_nothing_runs_and_nothing_is_left(tmp_path: Path) -> None:
+    installed_nowhere(tmp_path)
     made = experiment(
-        arms=(WORKLOAD.arm("nobody", "h1", name="python"), *experiment().forms["fair"].arms[1:])
+        arms=(WORKLOAD.arm("nowhere", "h1", name="python"), *experiment().forms["fair"].arms[1:])
     )
     with pytest.raises(CannotRun, match="baseline python cannot run"):
         made_of(wanted(made, tmp_path))
     assert list((tmp_path / "runs").iterdir()) == []
 
 
-def test_a_server_that_is_not_there_is_an_error_that_names_it(tmp_path: Path) -> None:
-    arms = tuple(replace(arm, server="no-such-server") for arm in experiment().forms["fair"].arms)
-    with pytest.raises(CannotRun, match="no-such-server"):
+@pytest.mark.parametrize("part", ["client", "server"])
+def test_a_name_that_nobody_has_ends_it_before_anything_runs(tmp_path: Path, part: str) -> None:
+    first, second = experiment().forms["fair"].arms
+    wrong: dict[str, Any] = {part: "no-such-name"}
+    arms = (first, replace(second, **wrong))
+    with pytest.raises(BadExperiment, match=rf"arms\[1\].{part}: 'no-such-name' is not a {part}"):
         made_of(wanted(experiment(arms=arms), tmp_path))
+    assert not (tmp_path / "runs").exists()
 
 
 def test_a_sweep_is_judged_point_by_point_with_the_claims_of_each(tmp_path: Path) -> None:

@@ -20,6 +20,16 @@ DESCRIPTIONS = sorted(
     if path.is_file()
 )
 
+# What comments cite, and how: `METHOD §2`, `DESIGN section 5`.
+CITED = {"METHOD": DOCS / "method.md", "DESIGN": DOCS / "design.md"}
+CITES = re.compile(r"\b(METHOD|DESIGN)(?:\.md)?(?: §| section )(\d+)")
+SOURCES = sorted(
+    path
+    for folder in ("python/trilane", "crates", "tests", "fuzz/src")
+    for ending in ("py", "rs", "jinja")
+    for path in (ROOT / folder).rglob(f"*.{ending}")
+)
+
 
 def tables(text: str) -> list[list[str]]:
     """Blocks of lines that begin as rows of a table do, outside of code."""
@@ -60,3 +70,23 @@ def test_modules_that_comments_name_are_there(path: Path) -> None:
         for name in re.findall(r"(?<!tool\.)\btrilane(?:\.[a-z_]+)+", line)
     }
     assert [name for name in named if importlib.util.find_spec(name) is None] == []
+
+
+def cites() -> dict[tuple[str, str], list[str]]:
+    """Files by the document and the section that they cite."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for path in SOURCES:
+        for document, section in CITES.findall(path.read_text(encoding="utf-8")):
+            found.setdefault((document, section), []).append(str(path.relative_to(ROOT)))
+    return found
+
+
+@pytest.mark.parametrize(("document", "section"), sorted(cites()))
+def test_what_code_cites_is_there(document: str, section: str) -> None:
+    text = CITED[document].read_text(encoding="utf-8")
+    headings = re.findall(r"^## (\d+)\. \S", text, re.MULTILINE)
+    assert section in headings, cites()[document, section]
+
+
+def test_both_documents_are_cited() -> None:
+    assert {document for document, _ in cites()} == set(CITED)

@@ -72,7 +72,7 @@ def _options(
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run the command; the exit code of DESIGN section 5."""
+    """Run the command; the exit code of DESIGN §5."""
     # A polite kill ends a race as Ctrl-C does: with the report of what was measured.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if not arguments:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from trilane.lab.design.form import Form
 
 OK, FAILED = 0, 1
+# Columns that are not broken, and what lies between two columns.
+_WHOLE = frozenset({"arm", "strategy"})
+_GAP = 2
 
 HELP = """Run experiments: clients, versions and strategies against servers.
 
@@ -156,15 +160,39 @@ def _print_form(form: Form, console: Console) -> None:
     for line in (form.note, describe.workload(form), describe.statistics(form), every):
         if line:
             console.print(Text(line), highlight=False)
-    arms = _table(*columns)
-    for cells in rows:
-        _row(arms, *cells)
-    console.print(arms, highlight=False)
+    if _fit(columns, rows, console.width):
+        arms = _table(*columns)
+        for cells in rows:
+            _row(arms, *cells)
+        console.print(arms, highlight=False)
+    else:
+        _print_below(columns, rows, console)
     if form.published:
         published = _table(*describe.PUBLISHED_COLUMNS)
         for row in form.published:
             _row(published, *describe.published_cells(row))
         console.print(published, highlight=False)
+
+
+def _fit(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> bool:
+    """Whether the table has room without a word cut in two."""
+    needed = 0
+    for number, column in enumerate(columns):
+        cells = [row[number] for row in rows]
+        kept = cells if column in _WHOLE else [word for cell in cells for word in cell.split()]
+        needed += max(map(len, [*column.split(), *kept])) + _GAP
+    return needed <= width
+
+
+def _print_below(columns: Sequence[str], rows: Sequence[Sequence[str]], console: Console) -> None:
+    """What a table has no room for: the first cell of each row, and the others named below it."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    for first, *others in rows:
+        told = (f"{name} {cell}" for name, cell in zip(columns[1:], others, strict=True) if cell)
+        console.print(Text(first), highlight=False, soft_wrap=True)
+        console.print(Padding(Text(", ".join(told), "dim"), (0, 0, 0, 2)), highlight=False)
 
 
 def _table(*columns: str) -> Table:
@@ -174,7 +202,7 @@ def _table(*columns: str) -> Table:
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
     for column in columns:
         # Names are to be typed again: they are not broken where something else can be.
-        table.add_column(column, overflow="fold", no_wrap=column in {"arm", "strategy"})
+        table.add_column(column, overflow="fold", no_wrap=column in _WHOLE)
     return table
 
 

@@ -135,6 +135,7 @@ def replay(
 def _run(wanted: study.Wanted, report: Path | None, output: str) -> int:
     from trilane.lab import study
     from trilane.lab.bench import Unavailable
+    from trilane.lab.design.bad_experiment import BadExperiment
     from trilane.lab.keeping.journal import BadJournal, Busy
 
     if report is not None and (report.is_dir() or not report.absolute().parent.is_dir()):
@@ -142,6 +143,8 @@ def _run(wanted: study.Wanted, report: Path | None, output: str) -> int:
     try:
         with _watcher(Console(stderr=True)) as watcher:
             made = study.run(wanted, watcher)
+    except BadExperiment as error:
+        raise Usage(str(error)) from error
     except (study.CannotRun, Unavailable, Busy, BadJournal) as error:
         sys.stderr.write(f"trilane lab: error: {error}\n")
         return FAILED
@@ -178,6 +181,8 @@ def _exit_code(result: Json) -> int:
 
 def _form(experiment: Experiment, name: str | None, arms: Sequence[str]) -> str:
     """The form that was named, else the one that has the arms, else the fair one."""
+    from trilane.lab.design.words import meant
+
     if name is None:
         forms = sorted(experiment.forms, key=lambda form: form != "fair")
         having = [
@@ -185,12 +190,14 @@ def _form(experiment: Experiment, name: str | None, arms: Sequence[str]) -> str:
         ]
         return (having or forms)[0]
     if name not in experiment.forms:
-        known = ", ".join(experiment.forms)
-        raise Usage(f"{experiment.name} has no form {name!r}: choose from {known}")
+        near = meant(name, experiment.forms)
+        raise Usage(f"--form {name}: {experiment.name} has no such form{near}")
     return name
 
 
 def _check_arms(wanted: study.Wanted) -> None:
+    from trilane.lab.design.words import meant
+
     known = {arm.name: form.name for form in wanted.experiment.forms.values() for arm in form.arms}
     mine = [arm.name for arm in wanted.experiment.forms[wanted.form].arms]
     for arm in wanted.arms:
@@ -198,9 +205,7 @@ def _check_arms(wanted: study.Wanted) -> None:
             continue
         if arm in known:
             raise Usage(f"-t {arm} is an arm of --form {known[arm]}, not of {wanted.form}")
-        raise Usage(
-            f"-t {arm}: {wanted.experiment.name} has no such arm: choose from {', '.join(mine)}"
-        )
+        raise Usage(f"-t {arm}: {wanted.experiment.name} has no such arm{meant(arm, mine)}")
 
 
 def _needs_lab() -> None:

@@ -65,7 +65,10 @@ class Bench:
     def opened(
         cls, form: Form, state: Path | None, journal: Journal, say: Callable[[str], None]
     ) -> Iterator[Bench]:
-        """The bench for a form; arms that cannot run here are skipped, each with its reason."""
+        """The bench for a form whose clients and servers there are (`names.check`).
+
+        Arms that cannot run here are skipped, each with its reason.
+        """
         journal.logs.mkdir(exist_ok=True)
         server_cpus, client_cpus, pinning = _pinning(form)
         versions: dict[str, set[str]] = {}
@@ -214,16 +217,16 @@ class Bench:
         others = {a.client for a in form.arms if not is_engine(a) and not is_benchmark(a)}
         for name in sorted(others):
             arms = [arm for arm in form.arms if arm.client == name]
-            client = self._clients.get(name)
-            reason = f"there is no contender {name}" if client is None else client.missing()
-            if client is not None and reason is None:
+            client = self._clients[name]
+            reason = client.missing()
+            if reason is None:
                 say(f"making {name} ready")
                 try:
                     client.command()
                 except ContenderFailed as error:
                     reason = str(error)
             for arm in arms:
-                lacking = reason or (client and client.lacks(arm.version, arm.strategy))
+                lacking = reason or client.lacks(arm.version, arm.strategy)
                 if lacking:
                     self.skip(arm.name, lacking)
 
@@ -239,11 +242,9 @@ class Bench:
 
     def _module(self, name: str) -> Module:
         if name not in self._modules:
-            folders = [place / name for place in places.servers() if (place / name).is_dir()]
-            if not folders:
-                raise Unavailable(f"there is no folder {name} in servers/")
+            folders = (place / name for place in places.servers())
             try:
-                self._modules[name] = go_bench.ready(name, folders[0])
+                self._modules[name] = go_bench.ready(name, next(filter(Path.is_dir, folders)))
             except go_bench.NotReady as error:
                 raise Unavailable(str(error)) from error
         return self._modules[name]

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable
+import math
+from collections.abc import Callable, Collection, Hashable
 from typing import Protocol
 
-_FIRST_GUESS_S = 2.0
+from trilane.lab.design.workload import ArmSpec, Workload
+
+# The start of a client, its end, and a look at what it left.
+_AROUND_S = 2.0
+# Of a request on a connection of its own: TCP, TLS, the request.
+_TRIPS = 3
 
 
 class Planned(Protocol):
@@ -25,22 +31,48 @@ class Planned(Protocol):
 
 
 class Clock:
-    """Seconds left, from what runs of the same arm at the same point took."""
+    """Seconds left: as runs of the same arm at the same point took, before there are any a guess.
 
-    def __init__(self, planned: Collection[Planned], made: Collection[Hashable]) -> None:
+    `guess` tells the seconds of a run that nothing like has been made of; it is set right by how
+    long those took that were made.
+    """
+
+    def __init__(
+        self,
+        planned: Collection[Planned],
+        made: Collection[Hashable],
+        guess: Callable[[Planned], float],
+    ) -> None:
         self._open = [entry for entry in planned if entry.key not in made]
         self._seen: dict[tuple[int, str], list[float]] = {}
+        self._guess = guess
+        self._guessed = 0.0
+        self._took = 0.0
 
     def took(self, entry: Planned, seconds: float) -> None:
         """A run is made."""
         self._open.remove(entry)
         self._seen.setdefault((entry.point, entry.arm), []).append(seconds)
+        self._guessed += self._guess(entry)
+        self._took += seconds
 
     def left_s(self) -> float:
         """What the others will take."""
-        known = [seconds for some in self._seen.values() for seconds in some]
-        default = sum(known) / len(known) if known else _FIRST_GUESS_S
+        right = self._took / self._guessed if self._guessed else 1.0
         return sum(
-            sum(some) / len(some) if (some := self._seen.get((entry.point, entry.arm))) else default
+            sum(some) / len(some)
+            if (some := self._seen.get((entry.point, entry.arm)))
+            else right * self._guess(entry)
             for entry in self._open
         )
+
+
+def expected_s(arm: ArmSpec, workload: Workload) -> float:
+    """A guess at the seconds of a run: its duration, or what it waits for the network at least."""
+    if workload.duration_s is not None:
+        return _AROUND_S + workload.warmup_s + workload.duration_s
+    at_once = arm.in_flight * (arm.processes or 1 if arm.strategy == "processes_asyncio" else 1)
+    rounds = math.ceil((workload.count or 1) / at_once)
+    trips = rounds * (1 if arm.session else _TRIPS)
+    together = max(1, min(workload.repeat, workload.repeat_processes))
+    return _AROUND_S + trips * arm.delay_s * workload.repeat / together

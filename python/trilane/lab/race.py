@@ -28,7 +28,7 @@ from trilane.lab.machine.meter import Meter
 from trilane.lab.serving import servers
 
 QUESTION = "Which HTTP version is fastest here, and what does each cost?"
-# METHOD: quick comparisons take six blocks, or more where fewer could never show a difference.
+# METHOD §3: more where so few could never show a difference.
 MIN_BLOCKS = 6
 PATH = "/hello"
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from trilane.lab import names
 from trilane.lab.analysis import findings, stats
 from trilane.lab.analysis.comparison import MAX_RANKED, Observed, Sample
 from trilane.lab.analysis.findings import Findings, Point
@@ -27,8 +28,9 @@ from trilane.lab.arms import Arm
 from trilane.lab.bench import Bench, Unavailable
 from trilane.lab.clients import syscalls
 from trilane.lab.clients.contender_run import RunFailed
+from trilane.lab.clients.contenders import BadContender
 from trilane.lab.clients.executor import Executor, first_path
-from trilane.lab.clock import Clock
+from trilane.lab.clock import Clock, expected_s
 from trilane.lab.design.experiment import Experiment
 from trilane.lab.design.form import Form
 from trilane.lab.design.workload import ArmSpec
@@ -143,8 +145,16 @@ def fingerprint(experiment: Experiment, form: Form) -> str:
 
 
 def run(wanted: Wanted, watcher: Watcher) -> Result:
-    """Run an experiment, or go on with it."""
+    """Run an experiment, or go on with it.
+
+    Raises `BadExperiment` where it names a client or a server that is nowhere, `CannotRun` and
+    `Unavailable` where nothing can be measured.
+    """
     form = chosen(wanted)
+    try:
+        names.check(wanted.experiment, wanted.form, [arm.name for arm in form.arms])
+    except BadContender as error:
+        raise CannotRun(str(error)) from error
     state = store.state_folder(wanted.state)
     print_of_plan = fingerprint(wanted.experiment, form)
     earlier = None if wanted.fresh else _interrupted(state, print_of_plan, wanted.seed)
@@ -342,7 +352,11 @@ def _make_runs(
     """Make every run that is not done yet; whether Ctrl-C ended it."""
     made = {_key(line) for line in done}
     points = [point for _, point in form.points()]
-    clock = Clock(planned, made)
+    clock = Clock(
+        planned,
+        made,
+        lambda entry: expected_s(points[entry.point].arm(entry.arm), points[entry.point].workload),
+    )
     watcher.begin(len(planned), len(made))
     failed_in_a_row = 0
     try:

@@ -14,7 +14,7 @@ from trilane.lab.analysis.measures import Json
 # Evenly spaced on the scale of 1 / (1 - q), where tails are readable.
 _POINTS = 64
 _DECADES = 4
-# METHOD: a quantile needs at least 10 / (1 - q) samples.
+# METHOD §2: a quantile needs at least 10 / (1 - q) samples.
 _SAMPLES = 10
 # What a run without a histogram may carry.
 _NAMED = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -11,6 +12,7 @@ from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -25,6 +27,13 @@ _HUES = (
     *("#8f7a1c", "#7b79d8", "#cf5a3c", "#6f8f3a"),
 )
 _STATUS_STYLE = {"complete": "green", "running": "cyan", BROKEN: "red"}
+# Between two columns, and the least for a verdict: narrower it is a column of single words.
+_GAP = 2
+_ROOM = 24
+# Characters of a line of a head.
+_HEAD = 16
+# Characters of a time, and of a terminal with room for more in its column.
+_WHEN, _WIDE = 21, 120
 _VALIDITY_STYLE = {"valid": "green", "suspect": "yellow", "invalid": "bold red"}
 
 
@@ -39,28 +48,43 @@ class Panel:
 
 def show(history: History, console: Console) -> None:
     """Print a history."""
-    console.print(render(history), highlight=False)
+    console.print(render(history, width=console.width), highlight=False)
 
 
 def show_runs(rows: Sequence[Row], console: Console) -> None:
-    """Print all runs."""
+    """Print all runs: where a verdict has no room beside its run, it stands below."""
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
     for name in ("run", "status", "machine"):
         table.add_column(name, no_wrap=True)
-    table.add_column("verdict", ratio=1)
-    for row in rows:
-        style = _STATUS_STYLE.get(row.status, "yellow")
-        table.add_row(
-            row.folder + (" (quick)" if row.quick else ""),
-            Text(row.status, style=style),
-            row.machine or text.NONE,
-            Text(row.verdict or row.problem or row.way_on or text.NONE),
-        )
-    console.print(table, highlight=False)
+    shown = [_run(row) for row in rows]
+    before = sum(
+        max(cell.cell_len for cell in column) + _GAP for column in zip(*shown, strict=True)
+    )
+    beside = console.width - before >= _ROOM
+    if beside:
+        table.add_column("verdict", ratio=1)
+    for row, cells in zip(rows, shown, strict=True):
+        verdict = row.verdict or row.problem or row.way_on or text.NONE
+        if beside:
+            table.add_row(*cells, Text(verdict))
+        else:
+            console.print(Text("  ").join(cells), highlight=False)
+            console.print(Padding(Text(verdict), (0, 0, 0, 2)), highlight=False)
+    if beside:
+        console.print(table, highlight=False)
 
 
-def render(history: History) -> RenderableType:
-    """A history as something rich can print."""
+def _run(row: Row) -> tuple[Text, Text, Text]:
+    """Folder, status and machine."""
+    return (
+        Text(row.folder + (" (quick)" if row.quick else "")),
+        Text(row.status, style=_STATUS_STYLE.get(row.status, "yellow")),
+        Text(row.machine or text.NONE),
+    )
+
+
+def render(history: History, *, width: int = 80) -> RenderableType:
+    """A history as something rich can print in `width` columns."""
     parts: list[RenderableType] = [
         Text.assemble(
             (f"{history.label} of {history.experiment}", "bold"),
@@ -69,7 +93,7 @@ def render(history: History) -> RenderableType:
     ]
     for panel in panels(history):
         parts.append(Text.assemble((panel.title, "bold"), "\n", (panel.machine, "dim")))
-        parts.append(_table(panel, history))
+        parts.append(_table(panel, history, width))
         parts.append(Text(""))
     return Group(*parts)
 
@@ -99,13 +123,19 @@ def _machine(facts: Json) -> str:
     return ", ".join(str(fact) for fact in told if fact)
 
 
-def _table(panel: Panel, history: History) -> Table:
+def _table(panel: Panel, history: History, width: int) -> Table:
     medians = [value.median for series in panel.series for value in series.values]
     factor, unit = text.scale(medians, history.unit)
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
-    # The rows of an arm's name are long: they wrap, so that the software stays readable.
-    table.add_column("started (UTC)", min_width=21, overflow="fold")
-    table.add_column(_headed(history, unit), justify="right", no_wrap=True)
+    # The rows of an arm's name are long: they wrap, so that the others stay readable.
+    table.add_column(
+        "started (UTC)",
+        min_width=_WHEN,
+        width=_WHEN if width < _WIDE else None,
+        overflow="fold",
+    )
+    head = "\n".join(textwrap.wrap(_headed(history, unit), _HEAD))
+    table.add_column(head, justify="right", no_wrap=True)
     table.add_column("95 % interval", no_wrap=True)
     table.add_column("software", min_width=12, overflow="fold")
     table.add_column("validity", no_wrap=True)

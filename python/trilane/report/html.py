@@ -8,7 +8,18 @@ import jinja2
 
 from trilane.lab.analysis.measures import Json
 from trilane.lab.analysis.verdict import bound_text
-from trilane.report import charts, grids, ledgers, numbers, pairs, scripts, strip, text, view
+from trilane.report import (
+    accounts,
+    charts,
+    grids,
+    ledgers,
+    numbers,
+    pairs,
+    scripts,
+    strip,
+    text,
+    view,
+)
 from trilane.report.labels import gate_word, published_labels, ratio_label
 from trilane.report.view import Point
 
@@ -24,6 +35,7 @@ class _Section:
     grids: list[grids.Grid]
     pairs: list[pairs.Row]
     strip: list[strip.Row]
+    accounts: list[accounts.Account]
     figures: list[charts.Figures]
     facts: list[ledgers.Fact]
 
@@ -86,6 +98,8 @@ def _environment() -> jinja2.Environment:
         bound_text=bound_text,
         said=ledgers.said,
         runs_said=strip.said,
+        setting=accounts.setting,
+        total=accounts.total,
         titles=view.titles,
     )
     return environment
@@ -102,6 +116,7 @@ def _section(point: Point, *, figures: bool = True) -> _Section:
         grids.grids(comparison),
         pairs.rows(comparison, grids.SHOWN),
         strip.rows(comparison),
+        accounts.accounts(comparison),
         charts.of_point(point) if figures else [],
         ledgers.facts(comparison),
     )

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from trilane.lab.analysis.measures import Json
-from trilane.report import text, view
+from trilane.report import text
+
+UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,21 +17,42 @@ class Fact:
 
     name: str
     equal: bool
+    """Whether the arms that tell it have the same; what the others have is unknown."""
+    each: list[str]
+    """The value of every arm, in the order of the arms."""
     values: list[tuple[str, list[str]]]
     """Each value with the titles of the arms that have it, in the order of the arms."""
+
+    @property
+    def shared(self) -> bool:
+        """Whether one value stands for all arms: never for one of which it is unknown."""
+        return len(self.values) == 1
 
 
 def facts(comparison: Json) -> list[Fact]:
     """What must be equal between arms, or be printed because it is not."""
-    named = view.titles(comparison)
+    arms = comparison["arms"]
+    silent = {arm["name"] for arm in arms if not _tells(arm)}
     made = []
     for row in comparison["ledger"]["rows"]:
         groups: dict[str, list[str]] = {}
-        for arm in comparison["arms"]:
-            value = said(row["values"].get(arm["name"]))
-            groups.setdefault(value, []).append(named[arm["name"]])
-        made.append(Fact(row["name"], row["equal"], list(groups.items())))
+        each = []
+        for arm in arms:
+            value = row["values"].get(arm["name"])
+            unknown = value is None and arm["name"] in silent
+            each.append(UNKNOWN if unknown else said(value))
+            groups.setdefault(each[-1], []).append(arm["title"])
+        made.append(Fact(row["name"], row["equal"], each, list(groups.items())))
     return made
+
+
+def _tells(arm: Json) -> bool:
+    """Whether nothing told by the arm's client means that there is none.
+
+    The engine tells all that it knows of its connections, their phases first. Other clients under
+    test tell what they did, and of their connections nothing.
+    """
+    return any(run["phases"] is not None for run in arm["runs"])
 
 
 def said(value: Any) -> str:

@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 
 from trilane.lab.analysis.measures import Json
-from trilane.report import grids, numbers, pairs, text, view
+from trilane.report import accounts, grids, numbers, pairs, text, view
 from trilane.report.labels import gate_word, published_labels, ratio_label
 from trilane.report.view import Point
 
@@ -95,6 +95,8 @@ def markdown(result: Json) -> str:
         if view.measures(point.comparison):
             parts += filter(None, [pairs_table(point)])
             parts += grid_tables(point) or [point_table(point)]
+        said = ", ".join([*accounts.setting(point.comparison), accounts.total_of(point.comparison)])
+        parts.append(escaped(said[:1].upper() + said[1:]) + ".")
     parts += [f"- {escaped(row['text'])}" for row in lab["crossings"]]
     if lab["published"]:
         parts.append(published_table(lab))

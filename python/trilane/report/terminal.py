@@ -13,7 +13,7 @@ from rich.text import Text
 
 from trilane.lab.analysis.measures import Json
 from trilane.lab.analysis.verdict import bound_text
-from trilane.report import grids, ledgers, numbers, pairs, text, view
+from trilane.report import accounts, grids, ledgers, numbers, pairs, text, view
 from trilane.report.labels import gate_word, published_labels, ratio_label
 from trilane.report.view import Point
 
@@ -61,6 +61,7 @@ def render(comparison: Json, *, width: int = 80) -> RenderableType:
             (_shape(comparison), "dim"),
         ),
         Padding(_table(comparison, width), (1, 0)),
+        *_accounts(comparison),
         _notes(comparison, _legend(comparison, named[comparison["baseline"]])),
     )
 
@@ -107,13 +108,18 @@ def _point(point: Point, width: int, *, alone: bool) -> list[RenderableType]:
     if not alone:
         head = Text.assemble("\n", (point.label, "bold"), (f": {_shape(comparison)}", "dim"))
     said = [] if alone else [Text(comparison["verdict"])]
-    return [head, *said, Padding(_table(comparison, width), (1, 0)), *_pairs(comparison)]
+    return [
+        head,
+        *said,
+        Padding(_table(comparison, width), (1, 0)),
+        *_pairs(comparison),
+        *_accounts(comparison),
+    ]
 
 
 def _shape(comparison: Json) -> str:
     plan = comparison["plan"]
-    strategies = {arm["strategy"] for arm in comparison["arms"]}
-    parts = ["closed model"] if strategies == {"closed"} else []
+    parts = accounts.setting(comparison)
     if plan["in_flight"] is not None:
         parts.append(f"{text.counted(plan['in_flight'], 'request')} in flight")
     runs = "runs"
@@ -167,6 +173,36 @@ def _grids(comparison: Json) -> RenderableType | None:
             table.add_row(Text(server), Text(line.message), *cells)
         parts += [Text(""), table] if parts else [table]
     return Group(*parts) if parts else None
+
+
+def _accounts(comparison: Json) -> list[RenderableType]:
+    """What became of the requests: of few arms a table, of many the sum and where some failed."""
+    rows = accounts.accounts(comparison)
+    if len(rows) > view.FEW:
+        failed = [
+            Text(f"{row.title}: {row.failed:,} of {row.started:,} failed ({row.kinds})", "yellow")
+            for row in rows
+            if row.failed
+        ]
+        return [Text("\n").join([Text(accounts.total(rows), "dim"), *failed, Text("")])]
+    apart = len({row.network for row in rows}) > 1
+    table = _new_table()
+    table.add_column("requests")
+    heads = ["started", "ok", "failed", "abandoned", "round trip", *(["path"] if apart else [])]
+    for head in heads:
+        table.add_column(head, justify="right", no_wrap=head != "path")
+    for row in rows:
+        failed_style = "bold red" if row.failed else ""
+        table.add_row(
+            Text(row.title),
+            f"{row.started:,}",
+            f"{row.ok:,}",
+            Text(f"{row.failed:,}", failed_style),
+            f"{row.abandoned:,}",
+            row.round_trip,
+            *([row.network] if apart else []),
+        )
+    return [table, Text("")]
 
 
 def _pairs(comparison: Json) -> list[RenderableType]:

@@ -15,6 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import IO, Any
 
+from trilane.lab.clients import contender_run
+
 SCHEMA = "trilane.contender/1"
 # A hang ends before the test runner ends it: with what the contender said.
 LIMIT_S = 240.0
@@ -81,6 +83,7 @@ def converse(command: Sequence[str], wanted: dict[str, Any], limit_s: float = LI
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         process_group=0,
+        env=contender_run.environment(),
     )
     watchdog = threading.Timer(limit_s, _kill, [process])
     watchdog.start()

@@ -34,6 +34,17 @@ def test_an_experiment_is_built_in_code() -> None:
     assert form.points() == ((None, form),)
 
 
+def test_arms_without_a_title_of_their_own_are_told_apart_by_their_names(tmp_path: Path) -> None:
+    near = '[[forms.fair.arms]]\nname = "near"\nclient = "requests"\nversion = "h1"\n'
+    arm = '[[forms.fair.arms]]\nname = "some"'
+    form = sample(tmp_path, (arm, f'{near}\n{near.replace("near", "far")}delay = "1s"\n{arm}'))
+    titles = {arm.name: arm.title for arm in form.forms["fair"].arms}
+    assert titles["near"] == "requests, HTTP/1.1, serial (near)"
+    assert titles["far"] == "requests, HTTP/1.1, serial (far)"
+    assert titles["plain"] == "Plain"
+    assert len(set(titles.values())) == len(titles)
+
+
 def test_an_experiment_built_in_code_is_checked() -> None:
     with pytest.raises(BadExperiment, match=r"^forms\.fair\.baseline: 'x' is no arm") as caught:
         small(baseline="x")

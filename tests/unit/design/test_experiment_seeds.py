@@ -119,8 +119,10 @@ def _run_s(arm: ArmSpec, work: Workload) -> float:
         ("bookstore", "hyper-h2", "system_s", None, 0.04 / 0.15),
         ("bookstore", "hyper-h2", "cpu_percent", None, 41 / 72),
         ("versions", "h2", "requests_per_s", None, 81153 / 55760),
+        ("versions", "h2-one", "requests_per_s", None, 81153 / 55760),
         ("versions", "h3", "requests_per_s", None, 38434 / 55760),
         ("versions", "h2", "mean_s", None, 2.46 / 3.59),
+        ("versions", "h2-one", "mean_s", None, 2.46 / 3.59),
         ("versions", "h3", "mean_s", None, 5.20 / 3.59),
         ("versions", "wrk", "requests_per_s", None, 53141.88 / 55426),
         # The post gives two tables, before and after it rewrote its gRPC.
@@ -211,6 +213,15 @@ def test_transcoding_compares_every_version_format_and_server_there_is() -> None
     for _, point in form.points():
         names = {arm.name for arm in point.arms}
         assert {"vanguard-h1-plain-json", "vanguard-h2c-json", "vanguard-h2c-grpc"} <= names
+
+
+def test_both_readings_of_the_200_connections_over_http_2_are_run() -> None:
+    """The post says 200 connections; its client shares one over HTTP/2 unless told otherwise."""
+    whole = form_of("versions", "published")
+    for form in (whole, whole.quickened()):
+        shapes = {(arm.connections, arm.streams) for arm in form.arms if arm.version == "h2"}
+        assert shapes == {(200, 1), (1, 200)}
+        assert {arm.in_flight for arm in form.arms} == {200}
 
 
 def test_every_measure_there_is_can_be_asked_for() -> None:

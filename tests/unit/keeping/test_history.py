@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from synthetic import folders
 from trilane.cli import run as command
 from trilane.lab.keeping import history, index
 from trilane.lab.keeping.history import NoHistory
+from trilane.lab.keeping.index import Row
+from trilane.report import history as report
 
 FACTORS = {"h1": 1.0, "h2": 1.5}
 Trilane = Callable[..., tuple[int, str, str]]
@@ -149,3 +153,57 @@ def test_a_page_escapes_what_runs_say(state: Path, tmp_path: Path) -> None:
     page = shown.page(read(tmp_path, "race"))
     assert "<script>alert(1)" not in page
     assert "&lt;script&gt;alert(1)" in page
+
+
+def row(folder: str, *, quick: bool, verdict: str) -> Row:
+    return Row(
+        folder=folder,
+        kind="lab",
+        experiment="x",
+        form="fair",
+        quick=quick,
+        status="complete",
+        problem=None,
+        started_at="2026-11-20T10:00:00Z",
+        command="trilane lab run x",
+        way_on=None,
+        machine="0123abcd",
+        measure="elapsed_s",
+        validity="valid",
+        verdict=verdict,
+    )
+
+
+def printed(show: Callable[[Console], None], width: int) -> str:
+    stream = io.StringIO()
+    show(Console(file=stream, width=width, color_system=None))
+    return stream.getvalue()
+
+
+VERDICT = "Native engine, HTTP/2, 4 × 50 won: 1.09× native engine, HTTP/1.1, 200 × 1."
+
+
+@pytest.mark.parametrize("width", [80, 100, 160])
+def test_the_list_of_runs_breaks_no_word_and_no_name(width: int) -> None:
+    rows = [
+        row("20261120-100000-race", quick=False, verdict=VERDICT),
+        row("20261120-110000-clients-multiplexed-published", quick=True, verdict=VERDICT),
+    ]
+    shown = printed(lambda console: report.show_runs(rows, console), width)
+    assert max(map(len, shown.splitlines())) <= width
+    assert "…" not in shown
+    assert set(VERDICT.split()) <= set(shown.split())
+    for each in rows:
+        name = each.folder + (" (quick)" if each.quick else "")
+        assert any(line.startswith(f"{name} ") for line in shown.splitlines())
+
+
+@pytest.mark.parametrize("width", [80, 100, 160])
+def test_a_table_of_a_history_has_all_its_columns(width: int, state: Path) -> None:
+    found = read(state, "race", measure="client_cpu_us_per_request")
+    shown = printed(lambda console: report.show(found, console), width)
+    assert max(map(len, shown.splitlines())) <= width
+    assert "…" not in shown
+    lines = shown.splitlines()
+    assert any(re.search(r"started \(UTC\) .*95 % interval +software +validity", x) for x in lines)
+    assert [line.split()[-1] for line in lines if re.match(r"  2026-", line)] == ["valid"] * 6

@@ -15,7 +15,7 @@ from trilane.lab.clients.observe import LOOPBACK
 from trilane.lab.clients.plan import header_fields
 from trilane.lab.design.workload import ArmSpec, Workload
 
-# METHOD section 5: more failures than this make a run invalid.
+# METHOD §5: more failures than this make a run invalid.
 _MAX_FAILED = 0.001
 _QUANTILES = (
     ("p50", 0.5),
@@ -314,5 +314,5 @@ def histogram_summary(blob: str) -> Json:
 
 
 def enough(count: int, quantile: float) -> bool:
-    """METHOD section 2: a quantile needs at least 10 / (1 - q) samples."""
+    """METHOD §2: a quantile needs at least 10 / (1 - q) samples."""
     return count * (1 - quantile) >= 10 - 1e-9

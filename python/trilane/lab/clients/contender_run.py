@@ -16,6 +16,7 @@ from typing import Any
 
 from trilane.lab.analysis.measures import Json
 from trilane.lab.clients.observe import Ending, Instant, Watch
+from trilane.lab.design import places
 from trilane.lab.process import told
 
 # Python and its libraries on a cold disk; the first start of a Go or Node program.
@@ -84,6 +85,7 @@ def run(
             stdout=subprocess.PIPE,
             stderr=errors,
             process_group=0,
+            env=environment(),
         )
         if cpus:
             os.sched_setaffinity(process.pid, cpus)
@@ -94,6 +96,14 @@ def run(
             raise RunFailed(_last_words(log, "ended before it was asked")) from error
         finally:
             stop_group(process)
+
+
+def environment() -> dict[str, str]:
+    """Variables of a contender: ours, and the harness where its Python looks for modules."""
+    modules = [str(places.shipped("contenders") / "harness")]
+    if ours := os.environ.get("PYTHONPATH"):
+        modules.append(ours)
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(modules)}
 
 
 def _converse(

@@ -6,6 +6,7 @@ import re
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from trilane.lab.design import places, toml_lines
 from trilane.lab.design.bad_experiment import BadExperiment, Key
@@ -15,7 +16,14 @@ from trilane.lab.design.matrix import expand
 from trilane.lab.design.toml_table import Table
 from trilane.lab.design.vocabulary import SWEEPS
 from trilane.lab.design.words import meant
-from trilane.lab.design.workload import ArmOptions, ArmSpec, Headers, Workload, body_of
+from trilane.lab.design.workload import (
+    ArmOptions,
+    ArmSpec,
+    Headers,
+    Workload,
+    body_of,
+    told_apart,
+)
 
 _AT = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 
@@ -64,6 +72,40 @@ def find(name: str, folders: Sequence[Path] | None) -> Experiment:
         where = ", ".join(map(str, folders)) or "any folder named experiments"
         raise BadExperiment(f"there is no experiment in {where}")
     raise BadExperiment(f"there is no experiment {name!r}{meant(name, known)}")
+
+
+def placed(problem: str, key: Key, value: str, experiment: Experiment) -> BadExperiment:
+    """The error on a key of an experiment, with file and line where it is still what its file says.
+
+    `value` is what is wrong, for keys such as the `client` of a matrix, which has several.
+    """
+    unplaced = BadExperiment(problem, key)
+    origins: dict[Key, Key] = {}
+    if experiment.path is None:
+        return unplaced
+    try:
+        text = experiment.path.read_bytes().decode()
+        document = tomllib.loads(text)
+        if _experiment(Table(document, ()), experiment.path, origins) != experiment:
+            return unplaced
+    except (OSError, ValueError):
+        return unplaced
+    lines = toml_lines.lines(text)
+    key = _in_file(key, origins, lines)
+    found = _value(document, key)
+    if isinstance(found, list) and value in found:
+        key = (*key, found.index(value))
+    return BadExperiment(problem, key, f"{_shown(experiment.path)}:{_line(key, lines)}")
+
+
+def _value(document: Any, key: Key) -> Any:
+    """What the document has at the key; None where it has nothing there."""
+    for part in key:
+        try:
+            document = document[part]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return document
 
 
 def _shown(path: Path) -> Path:
@@ -286,7 +328,7 @@ def _arms(
         options["server"] = defaults["server"]
         for arm in expand(row, workload, options):
             keep(arm, row)
-    return tuple(arms)
+    return told_apart(arms)
 
 
 def _options(row: Table, defaults: ArmOptions, workload: Workload, in_seconds: bool) -> ArmOptions:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import random
 import string
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias, TypedDict, Unpack
@@ -168,6 +170,15 @@ class Workload:
         if self.body_file:
             return replace(self, file_bytes=size)
         return replace(self, body=body_of(size, self.content_type))
+
+
+def told_apart(arms: Sequence[ArmSpec]) -> tuple[ArmSpec, ...]:
+    """The arms; of those with one title, which does not tell what differs, each with its name."""
+    shared = Counter(arm.title for arm in arms)
+    return tuple(
+        replace(arm, title=f"{arm.title} ({arm.name})") if shared[arm.title] > 1 else arm
+        for arm in arms
+    )
 
 
 def _called(client: str, version: str, strategy: str, options: ArmOptions) -> tuple[str, str]:

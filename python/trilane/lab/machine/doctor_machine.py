@@ -17,7 +17,7 @@ _UDP_BUFFER = 8 * _MIB
 _DESCRIPTORS = 65_536
 _PORTS = 28_000
 _LOW_MEMORY = 1 << 30
-# METHOD: CPU steal above 2 % makes a run suspect.
+# METHOD §5: CPU steal above 2 % makes a run suspect.
 _STEAL = 0.02
 _LOADED = 0.25
 _GOOD_CLOCKS = ("tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter", "xen")

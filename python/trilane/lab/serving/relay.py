@@ -27,11 +27,11 @@ from trilane.lab.process import told
 from trilane.lab.serving import launch
 
 LATE_S = 1e-3
-"""METHOD: an emulator later than this at the 99th percentile makes a run suspect."""
+"""METHOD §5: an emulator later than this at the 99th percentile makes a run suspect."""
 LOST = 1e-3
 """Share of datagrams whose loss makes a run invalid."""
 BUSY = 0.8
-"""METHOD: a worker busier than this makes a run suspect."""
+"""METHOD §5: a worker busier than this makes a run suspect."""
 _LONGEST_S = 60.0
 _ANSWER_S = 20.0
 _STOP_S = 5.0

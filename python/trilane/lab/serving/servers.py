@@ -17,6 +17,7 @@ from typing import IO, Any
 
 from trilane import _core
 from trilane.lab.analysis.measures import Json
+from trilane.lab.machine import facts as machine
 from trilane.lab.process import told
 
 PROGRAM = (sys.executable, "-m", "trilane", "serve")
@@ -81,6 +82,8 @@ def embedded(
                 "cpus": cpus,
                 "max_concurrent_streams": _STREAMS,
                 "keepalive_requests": None,
+                # Its sockets ask for none.
+                "tcp_congestion_control": machine.tcp_congestion_control(),
             },
         )
 

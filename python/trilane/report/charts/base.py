@@ -17,6 +17,9 @@ from trilane.report import palette, text
 GREY = "#8a8f98"
 _LABEL = 27
 _LINE = 14
+# With a precision of its own: on a linear axis d3 else takes as few digits as tell the ticks
+# apart, and writes 250 as 3e+2.
+PLAIN = ",.9~g"
 # Pixels of a letter, and of a symbol with its gaps, in a legend.
 _LETTER = 7
 _SYMBOL = 30

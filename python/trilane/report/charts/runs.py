@@ -8,7 +8,7 @@ import altair as alt
 
 from trilane.lab.analysis.measures import Json
 from trilane.report import palette, text, view
-from trilane.report.charts.base import GREY, Chart, Look, log_axis, row_height, scaled, spec
+from trilane.report.charts.base import GREY, PLAIN, Chart, Look, log_axis, row_height, scaled, spec
 from trilane.report.view import Point
 
 _POINTS = 40
@@ -110,7 +110,7 @@ def windows(point: Point) -> Chart | None:
                 "middle:Q",
                 title="time within the run (s)",
                 scale=alt.Scale(domain=[0, last], nice=False),
-                axis=alt.Axis(format="~g"),
+                axis=alt.Axis(format=PLAIN),
             ),
             alt.Y("rate:Q", title="requests/s", axis=alt.Axis(format="~s")),
             color=look.colour(),

@@ -8,7 +8,17 @@ import altair as alt
 
 from trilane.lab.analysis.measures import Json
 from trilane.report import palette, text, view
-from trilane.report.charts.base import GREY, Chart, Look, heading, log_ticks, plain, scaled, spec
+from trilane.report.charts.base import (
+    GREY,
+    PLAIN,
+    Chart,
+    Look,
+    heading,
+    log_ticks,
+    plain,
+    scaled,
+    spec,
+)
 from trilane.report.view import Shown
 
 _WIDE = 8
@@ -83,7 +93,7 @@ def _sweep(lab: Json, measure: Shown, arms: Sequence[Json], title: str) -> Chart
         scale=alt.Scale(type="log", nice=False, padding=16)
         if wide
         else alt.Scale(zero=False, nice=False, padding=16),
-        axis=alt.Axis(values=values, format=",~g", labelOverlap=True, grid=False),
+        axis=alt.Axis(values=values, format=PLAIN, labelOverlap=True, grid=False),
     )
     ends = [row[end] for row in rows for end in ("median", "low", "high") if row[end] is not None]
     tall = min(ends) > 0 and max(ends) / min(ends) >= _WIDE

@@ -1,0 +1,47 @@
+"""Clients and servers that an experiment names: whether there are such, before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from trilane.lab.arms import ENGINE
+from trilane.lab.clients import contenders
+from trilane.lab.design import experiment_file, places
+from trilane.lab.design.experiment import Experiment
+from trilane.lab.design.vocabulary import GO_BENCH
+from trilane.lab.design.words import is_not
+from trilane.lab.design.workload import ArmSpec
+from trilane.lab.serving import targets
+
+
+def check(experiment: Experiment, form: str, arms: Collection[str]) -> None:
+    """Refuse clients and servers of these arms of a form that are nowhere.
+
+    Raises `BadExperiment` with the key, in a file with its line, and the nearest right name; and
+    `BadContender`. What there is and cannot run here is no matter of its name: such an arm is
+    skipped.
+    """
+    clients = [ENGINE, GO_BENCH, *contenders.discover(places.contenders())]
+    servers = targets.names()
+    for index, arm in enumerate(experiment.forms[form].arms):
+        if arm.name not in arms:
+            continue
+        for part, value, known in (
+            ("client", arm.client, clients),
+            ("server", arm.server, _servers(arm, servers)),
+        ):
+            if value not in known:
+                problem = is_not(part, value, known)
+                key = ("forms", form, "arms", index, part)
+                raise experiment_file.placed(problem, key, value, experiment)
+
+
+def _servers(arm: ArmSpec, servers: list[str]) -> list[str]:
+    """What the arm may name as its server."""
+    if "://" in arm.server:
+        return [arm.server]
+    if arm.client != GO_BENCH:
+        return servers
+    # The module of a benchmark need not be a server.
+    folders = [folder for place in places.servers() for folder in place.iterdir()]
+    return sorted({folder.name for folder in folders if folder.is_dir()})

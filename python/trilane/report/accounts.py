@@ -1,0 +1,91 @@
+"""What became of the requests of each arm, over which path and in which model."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from trilane.lab.analysis.measures import Json
+from trilane.report import text, view
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """The requests of one arm, all its runs together: `started` = `ok` + `failed` + `abandoned`."""
+
+    title: str
+    started: int
+    ok: int
+    failed: int
+    kinds: str
+    """Failed ones by kind, such as `timeout 3, reset 1`; empty where none failed."""
+    abandoned: int
+    """In flight as a run ended."""
+    round_trip: str
+    """As the kernel or QUIC measured it, median over the runs; unknown where the client is mute."""
+    network: str
+    """`direct`, or the emulated network."""
+
+
+def accounts(comparison: Json) -> list[Account]:
+    """One for each arm, in the order of lists."""
+    return [_account(arm) for arm in view.listed(comparison)]
+
+
+def total_of(comparison: Json) -> str:
+    """All requests of all arms in one line."""
+    return total(accounts(comparison))
+
+
+def total(rows: Sequence[Account]) -> str:
+    """All requests of these arms in one line."""
+    started, ok, failed, abandoned = (
+        sum(counts)
+        for counts in zip(*((r.started, r.ok, r.failed, r.abandoned) for r in rows), strict=True)
+    )
+    return f"{started:,} requests started = {ok:,} ok + {failed:,} failed + {abandoned:,} abandoned"
+
+
+def setting(comparison: Json) -> list[str]:
+    """Model and path of all arms; `paths differ` where they do, as does `models`."""
+    arms = comparison["arms"]
+    models = {run["plan"]["model"] for arm in arms for run in arm["runs"]}
+    networks = {arm["network"] for arm in arms}
+    return [
+        *_one((f"{model} model" for model in models), "models differ"),
+        *_one(map(path, networks), "paths differ"),
+    ]
+
+
+def path(network: str) -> str:
+    """The path between client and server for people."""
+    return "direct path" if network == "direct" else network
+
+
+def _one(values: Iterable[str], several: str) -> list[str]:
+    values = list(values)
+    return values if len(values) <= 1 else [several]
+
+
+def _account(arm: Json) -> Account:
+    requests = [run["requests"] for run in arm["runs"]]
+    kinds: Counter[str] = Counter()
+    for each in requests:
+        kinds.update({kind: told["count"] for kind, told in each["failures"].items()})
+    trips = [
+        run["bytes"]["rtt_s"]
+        for run in arm["runs"]
+        if run["bytes"] is not None and run["bytes"]["rtt_s"] is not None
+    ]
+    return Account(
+        title=arm["title"],
+        **{
+            part: sum(each[part] for each in requests)
+            for part in ("started", "ok", "failed", "abandoned")
+        },
+        kinds=", ".join(f"{kind} {count:,}" for kind, count in kinds.most_common()),
+        round_trip=text.quantity(statistics.median(trips) if trips else None, "s"),
+        network=arm["network"],
+    )

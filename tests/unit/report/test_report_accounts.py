@@ -1,0 +1,145 @@
+"""What a report says of the requests and of how they were sent: METHOD §1 and §2."""
+
+from __future__ import annotations
+
+import copy
+import io
+import re
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from synthetic import labs, races
+from trilane.lab.analysis import comparison
+from trilane.report import accounts, html, tables, terminal
+
+
+def race() -> dict[str, Any]:
+    """Three versions; the first arm's second run has three failures."""
+    seen = races.race({"h1": 1.0, "h2": 1.5, "h3": 0.6}, histogram=True, blocks=2)
+    run = next(sample.run for sample in seen.samples if sample.arm == "h1")
+    assert run is not None
+    run["requests"]["ok"] -= 3
+    run["requests"]["failed"] += 3
+    run["requests"]["failures"] = {
+        "reset": {"count": 1, "example": "reset by the peer"},
+        "timeout": {"count": 2, "example": "no complete response within 30s"},
+    }
+    return comparison.compare(seen)
+
+
+def printed(made: dict[str, Any], width: int = 80) -> str:
+    stream = io.StringIO()
+    show = terminal.show_lab if "points" in made else terminal.show
+    show(made, Console(file=stream, width=width, color_system=None))
+    return stream.getvalue()
+
+
+def page(made: dict[str, Any]) -> str:
+    return re.sub(r"\s+", " ", html.render(made))
+
+
+def test_the_three_ends_of_requests_add_up_in_every_arm() -> None:
+    rows = accounts.accounts(race())
+    assert [row.title for row in rows] == ["HTTP/1.1", "HTTP/2", "HTTP/3"]
+    for row in rows:
+        assert row.started == row.ok + row.failed + row.abandoned > 0
+    assert [(row.failed, row.kinds) for row in rows] == [
+        (3, "timeout 2, reset 1"),
+        (0, ""),
+        (0, ""),
+    ]
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_the_terminal_has_them_with_round_trip_path_and_model(width: int) -> None:
+    made = race()
+    shown = printed(made, width)
+    for row in accounts.accounts(made):
+        line = next(
+            line
+            for line in shown.splitlines()
+            if line.startswith(row.title) and f" {row.started:,} " in line
+        )
+        assert line.removeprefix(row.title).split() == [
+            *(f"{count:,}" for count in (row.started, row.ok, row.failed, row.abandoned)),
+            *("50.0", "µs"),
+        ]
+    assert "closed model, direct path, 64 requests in flight" in shown
+    assert max(map(len, shown.splitlines())) <= width
+
+
+def test_the_page_has_them_too() -> None:
+    made = race()
+    whole = page(made)
+    first = accounts.accounts(made)[0]
+    assert f'<td data-name="started">{first.started:,}</td>' in whole
+    assert '<td data-name="failed" class="bad">3 (timeout 2, reset 1)</td>' in whole
+    assert '<td data-name="round trip">50.0 µs</td><td data-name="path">direct</td>' in whole
+    assert "Closed model, direct path, 64 requests in flight" in whole
+    assert accounts.total(accounts.accounts(made)) in whole
+
+
+def test_markdown_has_their_sum() -> None:
+    made = race()
+    said = tables.markdown(made)
+    assert f"Closed model, direct path, {accounts.total(accounts.accounts(made))}." in said
+
+
+def test_a_client_that_tells_no_round_trip_has_none() -> None:
+    made = labs.strategies()
+    rows = accounts.accounts(made["points"][0]["comparison"])
+    assert {row.round_trip for row in rows} == {"–"}
+
+
+def test_many_arms_are_told_in_one_line_and_those_with_failures_by_name() -> None:
+    made = copy.deepcopy(labs.bookstore(12))
+    seen = made["points"][0]["comparison"]
+    arm = seen["arms"][2]
+    arm["runs"][0]["requests"].update(
+        ok=2998, failed=2, failures={"body": {"count": 2, "example": "cut"}}
+    )
+    # Two runs of the baseline in each of seven blocks, and one of each other arm.
+    runs = 7 * 13
+    assert (
+        f"{3000 * runs:,} requests started = {3000 * runs - 2:,} ok + 2 failed + 0 abandoned"
+        in printed(made, 120)
+    )
+    assert f"{arm['title']}: 2 of 21,000 failed (body 2)" in printed(made, 120)
+
+
+def test_paths_are_told_apart_where_they_differ() -> None:
+    made = race()
+    made["arms"][1]["network"] = "20 ms round trip, emulated"
+    shown = " ".join(printed(made, 100).split())
+    assert "closed model, paths differ" in shown
+    assert "20 ms round trip, emulated" in shown
+    assert '<td data-name="path">20 ms round trip, emulated</td>' in page(made)
+    for arm in made["arms"]:
+        arm["network"] = "20 ms round trip, emulated"
+    assert "closed model, 20 ms round trip, emulated, 64 requests" in printed(made)
+
+
+def test_the_model_is_that_of_the_runs() -> None:
+    made = race()
+    for run in made["arms"][0]["runs"]:
+        run["plan"]["model"] = "open"
+    assert "models differ, direct path" in printed(made)
+    for arm in made["arms"]:
+        for run in arm["runs"]:
+            run["plan"]["model"] = "open"
+    assert "open model, direct path" in printed(made)
+    assert "Open model, direct path" in page(made)
+
+
+def test_every_point_of_a_sweep_has_its_own() -> None:
+    shown = printed(labs.strategies(), 120)
+    assert len(re.findall(r"requests started = [\d,]+ ok", shown)) == 3
+    assert shown.count("closed model, direct path") == 3
+    assert page(labs.strategies()).count(">Requests</h3>") == 3
+
+
+def test_without_a_run_nothing_is_invented() -> None:
+    assert accounts.setting(labs.empty()["points"][0]["comparison"]) == ["direct path"]
+    assert "–" in printed(labs.empty())

@@ -1,0 +1,71 @@
+"""How long an experiment will still take, before and while its runs are made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from trilane.lab.clock import Clock, expected_s
+from trilane.lab.design.workload import Workload
+
+
+@dataclass(frozen=True)
+class Entry:
+    arm: str
+    block: int
+    point: int = 0
+
+    @property
+    def key(self) -> tuple[int, int, str]:
+        return self.point, self.block, self.arm
+
+
+PLANNED = [Entry(arm, block) for block in range(3) for arm in ("short", "long")]
+GUESSES = {"short": 3.0, "long": 12.0}
+
+
+def clock(*made: Entry) -> Clock:
+    return Clock(PLANNED, {entry.key for entry in made}, lambda entry: GUESSES[entry.arm])
+
+
+def test_before_a_run_is_made_each_arm_has_its_own_guess() -> None:
+    assert clock().left_s() == 3 * 3 + 3 * 12
+
+
+def test_what_was_made_before_is_not_waited_for() -> None:
+    assert clock(*PLANNED[:2]).left_s() == 2 * 3 + 2 * 12
+
+
+def test_a_run_tells_of_its_own_arm_and_sets_the_guess_of_the_others_right() -> None:
+    made = clock()
+    made.took(PLANNED[0], 6.0)
+    assert made.left_s() == pytest.approx(2 * 6 + 3 * 24)
+    made.took(PLANNED[1], 10.0)
+    assert made.left_s() == pytest.approx(2 * 6 + 2 * 10)
+
+
+def test_an_arm_at_another_point_is_another() -> None:
+    planned = [Entry("short", 0), Entry("short", 0, point=1)]
+    made = Clock(planned, (), lambda _entry: 5.0)
+    made.took(planned[0], 2.0)
+    assert made.left_s() == pytest.approx(2.0)
+
+
+def test_a_run_by_time_is_as_long_as_that() -> None:
+    work = Workload(duration_s=20.0, warmup_s=0.5)
+    short = Workload(duration_s=1.0, warmup_s=0.5)
+    arm = work.arm("trilane", "h1", "load")
+    assert expected_s(arm, work) - expected_s(arm, short) == pytest.approx(19.0)
+
+
+def test_a_run_by_count_waits_for_the_network_as_its_arm_does() -> None:
+    work = Workload(count=1000)
+    serial = work.arm("requests", "h1", delay_s=0.04)
+    pooled = work.arm("requests", "h1", "threads", threads=10, delay_s=0.04)
+    alone = work.arm("requests", "h1", delay_s=0.04, session=False)
+    near = work.arm("requests", "h1")
+    waits = {arm.title: expected_s(arm, work) - expected_s(near, work) for arm in (serial, pooled)}
+    assert waits[serial.title] == pytest.approx(40.0)
+    assert waits[pooled.title] == pytest.approx(4.0)
+    assert expected_s(alone, work) > 2 * expected_s(serial, work)
