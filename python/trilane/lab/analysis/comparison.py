@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from trilane.lab.analysis import ledger, stats, verdict
+from trilane.lab.analysis import bodies, ledger, stats, verdict
 from trilane.lab.analysis.measures import RACE, RATE, Json, Measure
 from trilane.lab.analysis.stats import Comparison, Floats
 from trilane.lab.arms import Arm
@@ -101,10 +101,9 @@ def compare(observed: Observed) -> Json:
             measure,
             [(arm.name, baseline) for arm in observed.arms if arm.name != baseline],
             floors[measure.name],
-            invalid,
         )
     ]
-    pairs = table.family(rank, _ranked_pairs(observed), floors[rank.name], invalid)
+    pairs = table.family(rank, _ranked_pairs(observed), floors[rank.name])
     arms = [_arm(observed, table, arm, invalid[arm.name]) for arm in observed.arms]
     result: Json = {
         "schema": SCHEMA,
@@ -148,10 +147,11 @@ def compare(observed: Observed) -> Json:
         result["pairs"] = [
             row
             for measure in observed.measures
-            for row in table.family(measure, observed.pairs, floors[measure.name], invalid)
+            for row in table.family(measure, observed.pairs, floors[measure.name])
         ]
-    result["validity"] = verdict.validity(result)
-    result["verdict"] = verdict.sentence(result)
+    different = table.different_bodies()
+    result["validity"] = verdict.validity(result, different)
+    result["verdict"] = verdict.sentence(result, different)
     return result
 
 
@@ -195,6 +195,7 @@ class Table:
             for block in range(observed.blocks)
             if all((name, block, slot) in self._cells for name, slot in wanted)
         ]
+        self._groups = bodies.groups(observed.arms, self._runs())
 
     @property
     def blocks(self) -> int:
@@ -209,6 +210,15 @@ class Table:
         """Why the arm must not be ranked; empty when it may."""
         samples = self.samples(arm)
         return verdict.merged([r for sample in samples for r in sample.invalid], len(samples))
+
+    def comparable(self, arm: str, other: str) -> bool:
+        """Whether both may be ranked, and read the same bodies."""
+        together = any({arm, other} <= {one.name for one in group} for group in self._groups)
+        return together and not self.problems(arm) and not self.problems(other)
+
+    def different_bodies(self) -> str | None:
+        """Which arms read different bodies; None where none are known to."""
+        return bodies.reason(self._groups, self._runs())
 
     def values(self, arm: str, measure: Measure) -> Floats:
         """One value per block; the baseline's two runs are joined by their geometric mean."""
@@ -232,7 +242,6 @@ class Table:
         measure: Measure,
         pairs: Sequence[tuple[str, str]],
         floor: stats.Interval | None,
-        invalid: Mapping[str, list[str]],
     ) -> list[Json]:
         """One row per (arm, other) pair, adjusted together."""
         compared = stats.compare(
@@ -243,12 +252,18 @@ class Table:
             floor=floor,
             margin=self._observed.margin,
             seed=self._observed.seed,
-            valid=[not invalid[arm] and not invalid[other] for arm, other in pairs],
+            valid=[self.comparable(arm, other) for arm, other in pairs],
         )
         return [
             {"measure": measure.name, "arm": arm, "to": other, **_row(found)}
             for (arm, other), found in zip(pairs, compared, strict=True)
         ]
+
+    def _runs(self) -> dict[str, list[Json]]:
+        return {
+            arm.name: [s.run for s in self.samples(arm.name) if s.run is not None]
+            for arm in self._observed.arms
+        }
 
     def _slot(self, arm: str, slot: int, measure: Measure) -> Floats:
         return np.array(

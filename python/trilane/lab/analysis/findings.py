@@ -122,7 +122,7 @@ def _crossings(found: Findings) -> list[Json]:
 
 def _log_ratios(observed: Observed, arm: str, to: str, measure: Measure) -> Floats:
     table = comparison.Table(observed)
-    if any(table.problems(name) for name in (arm, to)):
+    if not table.comparable(arm, to):
         return np.empty(0)
     return stats.log_ratios(table.values(arm, measure), table.values(to, measure))
 

@@ -78,14 +78,20 @@ def winner(
     return None
 
 
-def validity(comparison: Json) -> Json:
-    """Verdict on the whole comparison; each reason names its arm."""
+def validity(comparison: Json, different_bodies: str | None) -> Json:
+    """Verdict on the whole comparison; each reason names its arm.
+
+    `different_bodies` says which arms read different bodies; None where none did.
+    """
     reasons = [
         f"{arm['title']}: {reason}"
         for arm in comparison["arms"]
         for reason in arm["validity"]["reasons"]
     ]
     verdicts = {arm["validity"]["verdict"] for arm in comparison["arms"]}
+    if different_bodies is not None:
+        reasons.insert(0, different_bodies)
+        verdicts.add("invalid")
     floor = comparison["noise_floor"][comparison["ranking"]["measure"]]
     told = comparison["plan"]["blocks_done"] >= stats.blocks_needed(1)
     if floor and told and not floor["low"] <= 1 <= floor["high"]:
@@ -101,7 +107,7 @@ def validity(comparison: Json) -> Json:
     return {"verdict": next((v for v in order if v in verdicts), "valid"), "reasons": reasons}
 
 
-def sentence(comparison: Json) -> str:
+def sentence(comparison: Json, different_bodies: str | None) -> str:
     """The verdict: who won, by how much, with what interval, at what cost."""
     arms = {arm["name"]: arm for arm in comparison["arms"]}
     if len(arms) == 1:
@@ -109,11 +115,11 @@ def sentence(comparison: Json) -> str:
     if comparison["plan"]["blocks_done"] == 0:
         return "No verdict: no block was completed."
     if not comparison["ranking"]["pairs"]:
-        return _against_baseline(comparison)
+        return _against_baseline(comparison, different_bodies)
     broken = [arm["title"] for arm in arms.values() if arm["validity"]["verdict"] == "invalid"]
     best = comparison["ranking"]["winner"]
     if best is None:
-        return _no_winner(comparison, broken)
+        return _no_winner(comparison, broken, different_bodies)
     margins = " and ".join(_advantage(comparison, best, p) for p in _pairs_of(comparison, best))
     bounds = {arm["load"]["bound"] for arm in arms.values()}
     lead = f"{arms[best]['title']} won"
@@ -148,22 +154,23 @@ def _alone(comparison: Json, arm: Json) -> str:
     return f"{title}: {measure.label} {_short(value)} {measure.unit}; {why}."
 
 
-def _against_baseline(comparison: Json) -> str:
+def _against_baseline(comparison: Json, different_bodies: str | None) -> str:
     """Many arms: what each is against the baseline, the best and the worst told."""
     named, measure = titles(comparison), _measure(comparison)
     rows = [r for r in comparison["ratios"] if r["measure"] == measure.name and r["ratio"]]
     better = [r for r in rows if r["finding"] == measure.better]
     worse = [r for r in rows if r["finding"] in ("higher", "lower") and r not in better]
     base = named[comparison["baseline"]]
+    also = "" if different_bodies is None else f"; {different_bodies}"
     if not better and not worse:
         needed = stats.blocks_needed(len(comparison["arms"]) - 1)
         done = comparison["plan"]["blocks_done"]
         if done < needed:
             return (
                 f"No difference shown to {base} in {measure.label}: {_blocks(done)} cannot show "
-                f"one, {len(comparison['arms'])} arms need {needed}."
+                f"one, {len(comparison['arms'])} arms need {needed}{also}."
             )
-        return f"No difference shown: no arm differs from {base} in {measure.label}."
+        return f"No difference shown: no arm differs from {base} in {measure.label}{also}."
     direction = measure.better == "higher"
     best = sorted(better, key=lambda row: row["ratio"], reverse=direction)
     worst = sorted(worse, key=lambda row: row["ratio"], reverse=not direction)
@@ -173,10 +180,10 @@ def _against_baseline(comparison: Json) -> str:
         for some, verb, most in ((best, "beat", "most"), (worst, "trail", "furthest"))
         if some
     ]
-    return "; ".join(parts) + "."
+    return "; ".join(parts) + also + "."
 
 
-def _no_winner(comparison: Json, broken: Sequence[str]) -> str:
+def _no_winner(comparison: Json, broken: Sequence[str], different_bodies: str | None) -> str:
     plan, named = comparison["plan"], titles(comparison)
     decided = _decided(comparison)
     if len(comparison["arms"]) > _ALL_PAIRS_TOLD:
@@ -184,6 +191,8 @@ def _no_winner(comparison: Json, broken: Sequence[str]) -> str:
     parts = [_loses(named, pair) for pair in decided]
     if broken:
         head = f"No winner: {' and '.join(broken)} ran invalid and cannot be ranked"
+    elif different_bodies is not None:
+        head = f"No winner: {different_bodies}"
     else:
         pairs = comparison["ranking"]["pairs"]
         needed = stats.blocks_needed(len(pairs))
