@@ -129,7 +129,7 @@ def _run(
         watcher.say(f"asking {target.url} which versions it serves")
         present, absent = _present(load, arms, probes)
         race = _plan(wanted, present, absent, target, pinning)
-        planned = runner.order(present, race.baseline, race.blocks, race.seed)
+        planned = runner.order(present, race.blocks, race.seed)
         race = replace(race, order=[[entry.arm.name for entry in block] for block in planned])
         _write_manifest(folder, race, "running")
         each = wanted.warmup_s + wanted.duration_s

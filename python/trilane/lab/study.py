@@ -25,6 +25,7 @@ from trilane.lab.analysis.findings import Findings, Point
 from trilane.lab.analysis.measures import BY_NAME, SYSCALLS, Json
 from trilane.lab.arms import Arm
 from trilane.lab.bench import Bench, Unavailable
+from trilane.lab.blocks import shuffled
 from trilane.lab.clients import syscalls
 from trilane.lab.clients.contender_run import RunFailed
 from trilane.lab.clients.executor import Executor, first_path
@@ -125,10 +126,8 @@ def order(form: Form, seed: int) -> list[Entry]:
     planned = []
     for number, (_, point) in enumerate(form.points()):
         for block in range(point.stats.blocks):
-            places = [(arm.name, 0) for arm in point.arms]
-            if len(point.arms) > 1 and point.stats.aa:
-                places.append((point.baseline, 1))
-            chance.shuffle(places)
+            names = [arm.name for arm in point.arms]
+            places = shuffled(names, block, chance, aa=point.stats.aa)
             planned += [
                 Entry(number, block, position, arm, slot)
                 for position, (arm, slot) in enumerate(places)
@@ -442,7 +441,6 @@ def _points(
                     if name != SYSCALLS.name or syscalls.available()
                 ],
                 rank=BY_NAME[form.rank],
-                aa=form.stats.aa,
                 pairs=point.pairs,
             ),
         )

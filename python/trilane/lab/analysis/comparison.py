@@ -28,7 +28,7 @@ class Sample:
     arm: str
     block: int
     slot: int
-    """0, or 1 for the second run of the baseline in a block (A/A)."""
+    """0, or 1 for the second run of the arm in its block (A/A)."""
     position: int
     run: Json | None
     """The `trilane.run/1`, or None when the process left none."""
@@ -82,8 +82,6 @@ class Observed:
     measures: Sequence[Measure] = RACE
     rank: Measure = RATE
     """The measure that decides."""
-    aa: bool = True
-    """Whether the baseline runs twice in every block."""
     pairs: Sequence[tuple[str, str]] = field(default_factory=tuple)
     """Arms that are compared with each other, beside all with the baseline."""
 
@@ -100,10 +98,9 @@ def compare(observed: Observed) -> Json:
         for row in table.family(
             measure,
             [(arm.name, baseline) for arm in observed.arms if arm.name != baseline],
-            floors[measure.name],
         )
     ]
-    pairs = table.family(rank, _ranked_pairs(observed), floors[rank.name])
+    pairs = table.family(rank, _ranked_pairs(observed))
     arms = [_arm(observed, table, arm, invalid[arm.name]) for arm in observed.arms]
     result: Json = {
         "schema": SCHEMA,
@@ -145,9 +142,7 @@ def compare(observed: Observed) -> Json:
     if observed.pairs:
         # A family of its own: these questions were asked before anything was measured.
         result["pairs"] = [
-            row
-            for measure in observed.measures
-            for row in table.family(measure, observed.pairs, floors[measure.name])
+            row for measure in observed.measures for row in table.family(measure, observed.pairs)
         ]
     different = table.different_bodies()
     result["validity"] = verdict.validity(result, different)
@@ -186,14 +181,15 @@ class Table:
     def __init__(self, observed: Observed) -> None:
         self._observed = observed
         self._cells = {(s.arm, s.block, s.slot): s for s in observed.samples}
-        wanted = [(arm.name, 0) for arm in observed.arms]
-        if len(observed.arms) > 1 and observed.aa:
-            wanted.append((observed.baseline, 1))
         # An interrupted block has not met every arm with the same machine: it is left out.
         self._complete = [
             block
             for block in range(observed.blocks)
-            if all((name, block, slot) in self._cells for name, slot in wanted)
+            if all(
+                (arm.name, block, slot) in self._cells
+                for arm in observed.arms
+                for slot in range(self._planned(arm.name, block))
+            )
         ]
         self._groups = bodies.groups(observed.arms, self._runs())
 
@@ -221,35 +217,36 @@ class Table:
         return bodies.reason(self._groups, self._runs())
 
     def values(self, arm: str, measure: Measure) -> Floats:
-        """One value per block; the baseline's two runs are joined by their geometric mean."""
+        """One value per block; two runs of one block are joined by their geometric mean."""
         first = self._slot(arm, 0, measure)
         second = self._slot(arm, 1, measure)
-        if np.isnan(second).all():
-            return first
-        return np.asarray(np.sqrt(first * second), dtype=np.float64)
+        return np.where(np.isnan(second), first, np.sqrt(first * second))
 
-    def floor(self, measure: Measure) -> stats.Interval | None:
-        """Ratio of the baseline to itself (A/A); None where it did not run twice."""
-        baseline = self._observed.baseline
-        return stats.noise_floor(
-            self._slot(baseline, 0, measure),
-            self._slot(baseline, 1, measure),
-            self._observed.seed,
+    def repeated(self, arms: Sequence[str], measure: Measure) -> Floats:
+        """Log-ratios of the second to the first run of these arms, of the blocks with both."""
+        return np.concatenate(
+            [
+                stats.log_ratios(self._slot(arm, 1, measure), self._slot(arm, 0, measure))
+                for arm in arms
+            ]
         )
 
-    def family(
-        self,
-        measure: Measure,
-        pairs: Sequence[tuple[str, str]],
-        floor: stats.Interval | None,
-    ) -> list[Json]:
+    def floor(self, measure: Measure) -> stats.Interval | None:
+        """Ratio of a second run to the first of the same arm and block (A/A), over all arms.
+
+        None where fewer than two blocks have both.
+        """
+        arms = [arm.name for arm in self._observed.arms]
+        return stats.noise_floor(self.repeated(arms, measure), self._observed.seed)
+
+    def family(self, measure: Measure, pairs: Sequence[tuple[str, str]]) -> list[Json]:
         """One row per (arm, other) pair, adjusted together."""
         compared = stats.compare(
             [
                 stats.log_ratios(self.values(arm, measure), self.values(other, measure))
                 for arm, other in pairs
             ],
-            floor=floor,
+            repeated=[self.repeated(pair, measure) for pair in pairs],
             margin=self._observed.margin,
             seed=self._observed.seed,
             valid=[self.comparable(arm, other) for arm, other in pairs],
@@ -258,6 +255,11 @@ class Table:
             {"measure": measure.name, "arm": arm, "to": other, **_row(found)}
             for (arm, other), found in zip(pairs, compared, strict=True)
         ]
+
+    def _planned(self, arm: str, block: int) -> int:
+        """How many runs of the arm the block was to have."""
+        order = self._observed.order
+        return max(1, list(order[block]).count(arm)) if block < len(order) else 1
 
     def _runs(self) -> dict[str, list[Json]]:
         return {
@@ -284,6 +286,8 @@ _UNKNOWN = {
     "p_tost": None,
     "finding": "undecided",
     "blocks": 0,
+    "aa": None,
+    "vetoed": False,
 }
 
 

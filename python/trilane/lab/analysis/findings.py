@@ -176,7 +176,6 @@ def _ratio(point: Point, made: Json, measure: str, arm: str, to: str) -> Json | 
             baseline=to,
             measures=(BY_NAME[measure],),
             rank=BY_NAME[measure],
-            aa=point.observed.aa and to == point.observed.baseline,
             pairs=(),
         )
         rows = [r for r in comparison.compare(observed)["ratios"] if r["arm"] == arm]

@@ -14,6 +14,10 @@ Test
     out. Holm's step-down over the comparisons of one measure.
 No difference
     Two one-sided signed-rank tests against a margin (TOST), Holm over the same family.
+Beside itself (A/A)
+    Where an arm ran twice in a block, the log-ratio of its second run to its first: what order and
+    machine make of no difference. A ratio that its centre reaches is not claimed (METHOD section
+    3). Only the centre vetoes: the noise around it is in the interval and the test already.
 
 The smallest two-sided p that n blocks can give is 2 / 2**n. Six blocks give 0.031: enough for one
 comparison, never for two (Holm doubles it). `blocks_needed` says how many a family needs; a race of
@@ -40,6 +44,8 @@ Alternative: TypeAlias = Literal["two-sided", "less", "greater"]
 Statistic: TypeAlias = Callable[[Floats], Floats]
 
 ALPHA = 0.05
+# Fewer log-ratios of arms to themselves than this have no centre to speak of.
+LEAST_REPEATED = 4
 RESAMPLES = 9_999
 
 
@@ -64,6 +70,10 @@ class Comparison:
     p_tost: float
     finding: Finding
     blocks: int
+    aa: float | None
+    """Centre of the ratios of both arms to themselves; None where too few blocks have one."""
+    vetoed: bool
+    """The test and the interval show a difference, which `aa` reaches: nothing is claimed."""
 
 
 def blocks_needed(comparisons: int, alpha: float = ALPHA) -> int:
@@ -146,25 +156,33 @@ def log_ratios(numerator: Floats, denominator: Floats) -> Floats:
     return np.asarray(np.log(numerator[usable] / denominator[usable]), dtype=np.float64)
 
 
-def noise_floor(first: Floats, second: Floats, seed: int) -> Interval | None:
-    """Ratio of the baseline to itself (A/A): no claim may be smaller than what it shows."""
-    interval = bootstrap(log_ratios(first, second), hodges_lehmann, seed)
+def noise_floor(repeated: Floats, seed: int) -> Interval | None:
+    """Ratio of arms to themselves (A/A), from log-ratios of two runs; None below two."""
+    interval = bootstrap(repeated, hodges_lehmann, seed)
     return interval and exponential(interval)
+
+
+def centre(repeated: Floats) -> float | None:
+    """Centre of ratios of arms to themselves, from log-ratios; None for fewer than four."""
+    if len(repeated) < LEAST_REPEATED:
+        return None
+    return math.exp(float(hodges_lehmann(repeated)))
 
 
 def compare(
     pairs: Sequence[Floats],
     *,
-    floor: Interval | None,
+    repeated: Sequence[Floats],
     margin: float,
     seed: int,
     valid: Sequence[bool],
 ) -> list[Comparison | None]:
     """Judge a family of comparisons on one measure.
 
-    `pairs` holds the log-ratios of each comparison; `valid` says whether all its runs are valid.
-    A difference is named only when the interval excludes 1, the p survives Holm over the family and
-    the centre lies beyond the noise floor. None stands for a comparison with fewer than two blocks.
+    `pairs` holds the log-ratios of each comparison, `repeated` those of its own two arms to
+    themselves; `valid` says whether all its runs are valid. A difference is named only when the
+    interval excludes 1, the p survives Holm over the family and the ratio lies beyond the centre of
+    `repeated`. None stands for a comparison with fewer than two blocks.
     """
     judged = [index for index, samples in enumerate(pairs) if len(samples) >= 2]
     two_sided = [signed_rank(pairs[index], "two-sided") for index in judged]
@@ -179,9 +197,10 @@ def compare(
             continue
         interval = exponential(log_interval)
         p, p_holm = adjusted[index]
+        aa = centre(repeated[index])
         finding: Finding = "invalid"
         if valid[index]:
-            finding = judge(interval, p_holm, equal[index], floor)
+            finding = judge(interval, p_holm, equal[index], aa)
         found.append(
             Comparison(
                 ratio=interval.centre,
@@ -192,25 +211,33 @@ def compare(
                 p_tost=equal[index],
                 finding=finding,
                 blocks=len(samples),
+                aa=aa,
+                vetoed=finding == "undecided" and side(interval, p_holm) is not None,
             )
         )
     return found
 
 
-def judge(interval: Interval, p_holm: float, p_tost: float, floor: Interval | None) -> Finding:
-    """What one comparison of valid runs shows; `interval` and `floor` are ratios."""
-    noise = reach(floor) if floor else 0.0
-    significant = p_holm <= ALPHA and abs(math.log(interval.centre)) > noise
-    if significant and interval.low > 1:
-        return "higher"
-    if significant and interval.high < 1:
-        return "lower"
+def judge(interval: Interval, p_holm: float, p_tost: float, aa: float | None) -> Finding:
+    """What one comparison of valid runs shows; `interval` and `aa` are ratios."""
+    shown = side(interval, p_holm)
+    if shown is not None and beyond(interval.centre, aa):
+        return shown
     return "no_difference" if p_tost <= ALPHA else "undecided"
 
 
-def reach(floor: Interval) -> float:
-    """How far the logarithm of a ratio's interval reaches from zero."""
-    return max(abs(math.log(floor.low)), abs(math.log(floor.high)))
+def side(interval: Interval, p_holm: float) -> Literal["higher", "lower"] | None:
+    """On which side of 1 the test and the interval place a ratio; None on neither."""
+    if p_holm <= ALPHA and interval.low > 1:
+        return "higher"
+    if p_holm <= ALPHA and interval.high < 1:
+        return "lower"
+    return None
+
+
+def beyond(ratio: float, aa: float | None) -> bool:
+    """Whether a ratio is farther from 1 than the centre of A/A; yes where that is unknown."""
+    return aa is None or abs(math.log(ratio)) > abs(math.log(aa))
 
 
 def exponential(interval: Interval) -> Interval:

@@ -19,6 +19,8 @@ CLIENT_SATURATED = 0.95
 SERVER_SATURATED = 0.90
 # Of more arms the ratios to the baseline are told: the pairs are more than a sentence holds.
 _ALL_PAIRS_TOLD = 3
+# Of many arms so many are told whose difference lies within that to themselves.
+_VETOES = 2
 _NUMBER = re.compile(r"[-+]?\d[\d.,]*")
 
 
@@ -93,18 +95,24 @@ def validity(comparison: Json, different_bodies: str | None) -> Json:
         reasons.insert(0, different_bodies)
         verdicts.add("invalid")
     floor = comparison["noise_floor"][comparison["ranking"]["measure"]]
-    told = comparison["plan"]["blocks_done"] >= stats.blocks_needed(1)
-    if floor and told and not floor["low"] <= 1 <= floor["high"]:
+    plan = comparison["plan"]
+    if plan["blocks_done"] >= stats.blocks_needed(1) and floor and _biased(floor, plan["margin"]):
         reasons.append(
-            f"the baseline differed from itself: {floor['low']:.3f} to {floor['high']:.3f} times"
+            "arms differed from themselves: their second run in a block was at "
+            f"{floor['low']:.3f} to {floor['high']:.3f} times their first"
         )
         verdicts.add("suspect")
     if comparison["interrupted"]:
-        plan = comparison["plan"]
         reasons.append(f"interrupted after {plan['blocks_done']} of {plan['blocks']} blocks")
         verdicts.add("suspect")
     order = ("invalid", "suspect", "valid")
     return {"verdict": next((v for v in order if v in verdicts), "valid"), "reasons": reasons}
+
+
+def _biased(floor: Json, margin: float) -> bool:
+    """Whether A/A shows a difference, and one that the comparison would not call none."""
+    shown = not floor["low"] <= 1 <= floor["high"]
+    return shown and stats.beyond(floor["ratio"], 1 + margin)
 
 
 def sentence(comparison: Json, different_bodies: str | None) -> str:
@@ -161,7 +169,8 @@ def _against_baseline(comparison: Json, different_bodies: str | None) -> str:
     better = [r for r in rows if r["finding"] == measure.better]
     worse = [r for r in rows if r["finding"] in ("higher", "lower") and r not in better]
     base = named[comparison["baseline"]]
-    also = "" if different_bodies is None else f"; {different_bodies}"
+    vetoed = [_within_noise(named, row) for row in rows if row["vetoed"]]
+    also = "".join(f"; {why}" for why in [*filter(None, [different_bodies]), *vetoed[:_VETOES]])
     if not better and not worse:
         needed = stats.blocks_needed(len(comparison["arms"]) - 1)
         done = comparison["plan"]["blocks_done"]
@@ -210,9 +219,10 @@ def _no_winner(comparison: Json, broken: Sequence[str], different_bodies: str | 
             )
         else:
             open_pairs = [pair for pair in pairs if pair["finding"] == "undecided"]
-            head = "No winner: undecided " + " and ".join(_against(named, p) for p in open_pairs)
-            if not open_pairs:
-                head = "No winner: the best arms do not differ"
+            undecided = [_against(named, pair) for pair in open_pairs if not pair["vetoed"]]
+            heads = [f"undecided {' and '.join(undecided)}"] if undecided else []
+            heads += [_within_noise(named, pair) for pair in open_pairs if pair["vetoed"]]
+            head = f"No winner: {'; '.join(heads) or 'the best arms do not differ'}"
     return "; ".join([head, *parts]) + "."
 
 
@@ -222,6 +232,14 @@ def _blocks(count: int) -> str:
 
 def _against(named: Mapping[str, str], pair: Json) -> str:
     return f"whether {named[pair['arm']]} differs from {named[pair['to']]} ({_range(pair)})"
+
+
+def _within_noise(named: Mapping[str, str], pair: Json) -> str:
+    """Why a difference that the test shows is not claimed."""
+    return (
+        f"{named[pair['arm']]} at {_interval(pair)} of {named[pair['to']]} is no farther from it "
+        f"than the second run of these arms was from their first ({pair['aa']:.2f}×)"
+    )
 
 
 def _range(pair: Json) -> str:

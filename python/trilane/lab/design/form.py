@@ -19,7 +19,7 @@ class Stats:
     publish_blocks: int = 20
     """Blocks of `--publish`."""
     aa: bool = True
-    """The baseline runs twice in every block, which shows the noise."""
+    """One arm runs twice in every block, the arms in turn, which shows the noise."""
 
 
 @dataclass(frozen=True, slots=True)
