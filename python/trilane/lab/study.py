@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from trilane.lab.analysis import findings, stats
-from trilane.lab.analysis.comparison import MAX_RANKED, Observed, Sample
+from trilane.lab.analysis.comparison import Observed, Sample, comparisons
 from trilane.lab.analysis.findings import Findings, Point
 from trilane.lab.analysis.measures import BY_NAME, SYSCALLS, Json
 from trilane.lab.arms import Arm
@@ -115,8 +115,7 @@ def chosen(wanted: Wanted) -> Form:
     blocks = form.stats.publish_blocks if wanted.publish else form.stats.blocks
     most = max(len(point.arms) for _, point in form.points())
     # Fewer could never show a difference, whatever the file says.
-    pairs = most * (most - 1) // 2 if most <= MAX_RANKED else most - 1
-    blocks = wanted.blocks or max(blocks, stats.blocks_needed(pairs))
+    blocks = wanted.blocks or max(blocks, stats.blocks_needed(comparisons(most)))
     return replace(form, stats=replace(form.stats, blocks=blocks))
 
 

@@ -73,6 +73,24 @@ def test_too_few_blocks_name_no_winner_and_say_how_many_would() -> None:
     assert "6 blocks cannot show one, 3 arms need 7" in made["verdict"]
 
 
+def test_the_table_and_the_headline_are_one_family() -> None:
+    for seed in range(12):
+        race = races.race({"h1": 1.0, "h2": 1.03, "h3": 1.0}, seed=seed, noise=0.015)
+        made = comparison.compare(race)
+        pairs = {(row["arm"], row["to"]): row for row in made["ranking"]["pairs"]}
+        table = [row for row in made["ratios"] if row["measure"] == "requests_per_s"]
+        assert table == [pairs[row["arm"], row["to"]] for row in table]
+
+
+def test_what_is_undecided_says_how_many_more_blocks_would_decide() -> None:
+    made = comparison.compare(races.race({"h1": 1.0, "h2": 1.04}, blocks=8, seed=3, noise=0.06))
+    [pair] = made["ranking"]["pairs"]
+    assert pair["finding"] == "undecided"
+    more = pair["more_blocks"]
+    assert more > 1
+    assert f"about {more:,} more blocks would decide" in made["verdict"]
+
+
 def test_a_saturated_client_is_never_sold_as_a_property_of_the_server() -> None:
     made = comparison.compare(races.race(THREE, busy=0.99))
     assert made["verdict"].startswith("Client-bound: ")

@@ -174,6 +174,36 @@ def test_no_difference_is_found_and_not_only_not_denied() -> None:
     assert judge(floats(0.3, -0.3, 0.2, -0.2, 0.1, -0.1, 0.05)).finding == "undecided"
 
 
+def test_more_blocks_are_those_that_a_planned_test_needs() -> None:
+    chance = np.random.default_rng(3)
+    found = judge(chance.normal(0.02, 0.04, 10))
+    assert found.finding == "undecided"
+    more = found.more_blocks
+    assert more is not None
+    # With so many more blocks like these, about four of five comparisons are decided.
+    spread, centre = 0.04, math.log(found.ratio)
+    decided = 0
+    for _ in range(100):
+        samples = chance.normal(centre, spread, 10 + more)
+        decided += judge(samples).finding != "undecided"
+    assert decided >= 60
+
+
+def test_more_blocks_grow_with_the_noise_and_the_family() -> None:
+    def more(spread: float, family: int) -> int:
+        interval = stats.Interval(0.02, 0.02 - spread, 0.02 + spread)
+        return stats.more_blocks(interval, 10, 0.05, family)
+
+    assert more(0.03, 1) < more(0.06, 1) < more(0.06, 3)
+    # A tenth of the way to the margin, equality takes fewer than a difference would.
+    assert stats.more_blocks(stats.Interval(0.005, -0.055, 0.065), 10, 0.05, 1) < 200
+
+
+def test_what_is_decided_or_vetoed_needs_no_more_blocks() -> None:
+    assert judge(STEADY).more_blocks is None
+    assert judge(STEADY, repeated=[floats(0.31, 0.32, 0.33, 0.30)]).more_blocks is None
+
+
 def test_six_blocks_decide_one_comparison_but_never_two() -> None:
     six = STEADY[:6]
     options = {"margin": 0.05, "seed": 1}

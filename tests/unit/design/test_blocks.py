@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pytest
 
-from trilane.lab import blocks, race, runner
+from trilane.lab import blocks, runner
+from trilane.lab.analysis import comparison, stats
 from trilane.lab.arms import arms_for
 
 
@@ -36,6 +38,16 @@ def test_the_order_follows_the_seed() -> None:
     assert runner.order(arms, 9, 5) != runner.order(arms, 9, 6)
 
 
-@pytest.mark.parametrize(("arms", "enough"), [(1, 6), (2, 6), (3, 7)])
-def test_the_default_blocks_can_separate_every_pair(arms: int, enough: int) -> None:
-    assert race.default_blocks(arms) == enough
+@pytest.mark.parametrize(("arms", "enough"), [(1, 10), (3, 10), (4, 10), (27, 11), (60, 12)])
+def test_ten_blocks_or_as_many_as_the_arms_need(arms: int, enough: int) -> None:
+    assert blocks.enough(arms) == enough
+    assert comparison.comparisons(arms) * 2 / 2**enough <= stats.ALPHA
+
+
+def test_three_arms_are_told_apart_although_one_block_disagrees() -> None:
+    chance = np.random.default_rng(4)
+    agree = chance.normal(0.05, 0.01, blocks.enough(3))
+    # The smallest difference of all, on the other side.
+    agree[3] = -0.001
+    assert 3 * stats.signed_rank(agree, "two-sided") <= stats.ALPHA
+    assert 3 * stats.signed_rank(agree[:7], "two-sided") > stats.ALPHA

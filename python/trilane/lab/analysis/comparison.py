@@ -92,15 +92,18 @@ def compare(observed: Observed) -> Json:
     rank, baseline = observed.rank, observed.baseline
     invalid = {arm.name: table.problems(arm.name) for arm in observed.arms}
     floors = {measure.name: table.floor(measure) for measure in observed.measures}
+    judged = {
+        measure.name: table.family(measure, _judged_pairs(observed))
+        for measure in dict.fromkeys([*observed.measures, rank])
+    }
     ratios = [
         row
         for measure in observed.measures
-        for row in table.family(
-            measure,
-            [(arm.name, baseline) for arm in observed.arms if arm.name != baseline],
-        )
+        for row in judged[measure.name]
+        if row["to"] == baseline
     ]
-    pairs = table.family(rank, _ranked_pairs(observed))
+    # The same rows: what names the winner and what the table shows never contradict each other.
+    pairs = judged[rank.name] if len(observed.arms) <= MAX_RANKED else []
     arms = [_arm(observed, table, arm, invalid[arm.name]) for arm in observed.arms]
     result: Json = {
         "schema": SCHEMA,
@@ -150,15 +153,21 @@ def compare(observed: Observed) -> Json:
     return result
 
 
-def _ranked_pairs(observed: Observed) -> list[tuple[str, str]]:
-    """Naming one winner of a few takes every pair, not only those with the baseline.
+def comparisons(arms: int) -> int:
+    """How many comparisons of one measure so many arms make: the size of their family."""
+    return arms * (arms - 1) // 2 if arms <= MAX_RANKED else arms - 1
 
-    Pairs grow with the square of the arms, and Holm with the pairs: with many arms none could ever
-    be told apart, so that each is compared with the baseline only and no winner is named.
+
+def _judged_pairs(observed: Observed) -> list[tuple[str, str]]:
+    """The pairs that are judged, and adjusted together, on every measure.
+
+    Naming one winner of a few takes every pair, not only those with the baseline. Pairs grow with
+    the square of the arms, and Holm with the pairs: with many arms none could ever be told apart,
+    so that each is compared with the baseline only and no winner is named.
     """
     baseline = observed.baseline
     if len(observed.arms) > MAX_RANKED:
-        return []
+        return [(arm.name, baseline) for arm in observed.arms if arm.name != baseline]
     return [
         (second.name, first.name) if second.name != baseline else (first.name, second.name)
         for first, second in combinations(observed.arms, 2)
@@ -288,6 +297,7 @@ _UNKNOWN = {
     "blocks": 0,
     "aa": None,
     "vetoed": False,
+    "more_blocks": None,
 }
 
 

@@ -179,6 +179,12 @@ def _against_baseline(comparison: Json, different_bodies: str | None) -> str:
                 f"No difference shown to {base} in {measure.label}: {_blocks(done)} cannot show "
                 f"one, {len(comparison['arms'])} arms need {needed}{also}."
             )
+        more = sorted(row["more_blocks"] for row in rows if row["more_blocks"])
+        if more:
+            also += (
+                f"; about {more[0]:,} more {_noun(more[0])} would decide the first of "
+                f"{len(more)} undecided arms, about {more[-1]:,} all"
+            )
         return f"No difference shown: no arm differs from {base} in {measure.label}{also}."
     direction = measure.better == "higher"
     best = sorted(better, key=lambda row: row["ratio"], reverse=direction)
@@ -227,11 +233,23 @@ def _no_winner(comparison: Json, broken: Sequence[str], different_bodies: str | 
 
 
 def _blocks(count: int) -> str:
-    return "1 block" if count == 1 else f"{count} blocks"
+    return f"{count} {_noun(count)}"
+
+
+def _noun(count: int) -> str:
+    return "block" if count == 1 else "blocks"
 
 
 def _against(named: Mapping[str, str], pair: Json) -> str:
-    return f"whether {named[pair['arm']]} differs from {named[pair['to']]} ({_range(pair)})"
+    return (
+        f"whether {named[pair['arm']]} differs from {named[pair['to']]} "
+        f"({_range(pair)}{_more(pair)})"
+    )
+
+
+def _more(pair: Json) -> str:
+    more = pair["more_blocks"]
+    return f"; about {more:,} more {_noun(more)} would decide" if more else ""
 
 
 def _within_noise(named: Mapping[str, str], pair: Json) -> str:

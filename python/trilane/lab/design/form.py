@@ -15,7 +15,7 @@ from trilane.lab.design.workload import ArmSpec, Workload
 class Stats:
     """How often the arms run."""
 
-    blocks: int = 6
+    blocks: int = 10
     publish_blocks: int = 20
     """Blocks of `--publish`."""
     aa: bool = True
