@@ -1,15 +1,18 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
 from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
+from rich.console import Console
 
-from synthetic import races, runs
+from synthetic import labs, races, runs
 from trilane.lab.analysis import comparison
 from trilane.lab.analysis.comparison import Observed
+from trilane.report import html, terminal
 
 THREE = {"h1": 1.0, "h2": 1.5, "h3": 0.6}
 
@@ -233,3 +236,33 @@ def test_a_busy_machine_makes_a_race_suspect() -> None:
         "reasons": ["other programs took 40 % of this machine's CPU (1 of 9 runs)"],
     }
     assert made["ranking"]["winner"] == "h2"
+    assert made["verdict"].startswith("HTTP/2 won, but suspect: 1.5")
+    assert made["verdict"].endswith(
+        "; suspect because of HTTP/2: other programs took 40 % of this machine's CPU (1 of 9 runs)."
+    )
+
+
+def suspected(seen: Observed) -> Observed:
+    """`seen`, every run of which met a stolen processor."""
+    for sample in seen.samples:
+        assert sample.run is not None
+        sample.run["validity"] = {"verdict": "suspect", "reasons": ["steal"], "bound": None}
+    return seen
+
+
+def test_a_suspect_comparison_of_many_arms_says_so_in_its_sentence() -> None:
+    arms = labs.matrix(6)
+    times = {arm.name: 1.0 + place for place, arm in enumerate(arms)}
+    verdict = comparison.compare(suspected(labs.observed(arms, times, blocks=8)))["verdict"]
+    assert "5 of 5 arms trail" in verdict
+    assert verdict.endswith(
+        "; suspect because of requests, HTTP/1.1, serial: steal (10 of 10 runs) and 5 more reasons."
+    )
+
+
+def test_a_suspect_winner_is_called_suspect_wherever_the_sentence_is_shown() -> None:
+    made = comparison.compare(suspected(races.race(THREE, histogram=True)))
+    console = Console(width=200, record=True, file=io.StringIO())
+    terminal.show(made, console)
+    assert "HTTP/2 won, but suspect: " in console.export_text()
+    assert "<h1>HTTP/2 won, but suspect: " in html.render(made)

@@ -116,7 +116,21 @@ def _biased(floor: Json, margin: float) -> bool:
 
 
 def sentence(comparison: Json, different_bodies: str | None) -> str:
-    """The verdict: who won, by how much, with what interval, at what cost."""
+    """The verdict: who won, by how much, with what interval, at what cost, and what is suspect."""
+    said = _judged(comparison, different_bodies)
+    reasons = comparison["validity"]["reasons"]
+    if not _is_suspect(comparison) or comparison["plan"]["blocks_done"] == 0:
+        return said
+    more = len(reasons) - 1
+    others = f" and {more} more {'reason' if more == 1 else 'reasons'}" if more else ""
+    return f"{said.removesuffix('.')}; suspect because of {reasons[0]}{others}."
+
+
+def _is_suspect(comparison: Json) -> bool:
+    return bool(comparison["validity"]["verdict"] == "suspect")
+
+
+def _judged(comparison: Json, different_bodies: str | None) -> str:
     arms = {arm["name"]: arm for arm in comparison["arms"]}
     if len(arms) == 1:
         return _alone(comparison, next(iter(arms.values())))
@@ -134,6 +148,9 @@ def sentence(comparison: Json, different_bodies: str | None) -> str:
     if _measure(comparison) is RATE and bounds & {"client", "client+server"}:
         # A saturated client ranks itself: never sold as a property of the server.
         lead = f"Client-bound: this client got most requests/s over {arms[best]['title']}"
+    if _is_suspect(comparison):
+        # METHOD section 3: whoever reads the name alone reads this too.
+        lead += ", but suspect"
     return f"{lead}: {margins}{_cost(comparison, arms, best)}."
 
 
