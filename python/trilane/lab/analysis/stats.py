@@ -99,13 +99,15 @@ def hodges_lehmann(samples: Floats) -> Floats:
     return median((samples[..., first] + samples[..., second]) / 2)
 
 
-def bootstrap(samples: Floats, statistic: Statistic, seed: int) -> Interval | None:
+def bootstrap(
+    samples: Floats, statistic: Statistic, seed: int, resamples: int = RESAMPLES
+) -> Interval | None:
     """`statistic` of `samples` with its 95 % bootstrap interval; None below two blocks."""
     blocks = len(samples)
     if blocks < 2:
         return None
     rng = np.random.default_rng(seed)
-    drawn = statistic(samples[rng.integers(0, blocks, size=(RESAMPLES, blocks))])
+    drawn = statistic(samples[rng.integers(0, blocks, size=(resamples, blocks))])
     tail = _widened_tail(blocks)
     low, high = np.quantile(drawn, [tail, 1 - tail])
     return Interval(float(statistic(samples)), float(low), float(high))
