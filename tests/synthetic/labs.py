@@ -16,6 +16,7 @@ from synthetic.runs import run
 from trilane.lab.analysis import comparison, measures
 from trilane.lab.analysis.comparison import Observed, Sample
 from trilane.lab.arms import TITLES, Arm
+from trilane.lab.blocks import shuffled
 
 MACHINE = {"cpu": "Test CPU @ 3 GHz", "cpus_usable": 2, "kernel": "Linux 6.1", "pinning": None}
 MEASURES = (
@@ -134,12 +135,13 @@ def observed(
 ) -> Observed:
     """Arms that take `times` seconds, with log-normal noise and drift per block."""
     chance = random.Random(seed)
+    named = {each.name: each for each in arms}
     samples = []
     order = []
     for block in range(blocks):
         drift = math.exp(chance.gauss(0, 0.05))
-        entries = [(each, 0) for each in arms] + [(arms[0], 1)]
-        chance.shuffle(entries)
+        places = shuffled([each.name for each in arms], block, chance, aa=True)
+        entries = [(named[name], slot) for name, slot in places]
         order.append([each.name for each, _ in entries])
         for position, (each, slot) in enumerate(entries):
             elapsed = times[each.name] * drift * math.exp(chance.gauss(0, noise))

@@ -9,6 +9,7 @@ from typing import Any
 from synthetic.runs import run
 from trilane.lab.analysis.comparison import Observed, Sample
 from trilane.lab.arms import Arm, arms_for
+from trilane.lab.blocks import shuffled
 
 
 def race(
@@ -25,13 +26,14 @@ def race(
     chance = random.Random(seed)
     scheme = "http" if "h2c" in factors else "https"
     arms = [arm for arm in arms_for(scheme) if arm.name in factors]
+    named = {arm.name: arm for arm in arms}
     baseline = arms[0].name
     samples = []
     order = []
     for block in range(blocks):
         drift = math.exp(chance.gauss(0, 0.05))
-        entries = [(arm, 0) for arm in arms] + ([(arms[0], 1)] if len(arms) > 1 else [])
-        chance.shuffle(entries)
+        places = shuffled([arm.name for arm in arms], block, chance, aa=True)
+        entries = [(named[name], slot) for name, slot in places]
         order.append([arm.name for arm, _ in entries])
         for position, (arm, slot) in enumerate(entries):
             speed = factors[arm.name] * drift * math.exp(chance.gauss(0, noise))

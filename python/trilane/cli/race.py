@@ -30,9 +30,9 @@ Without a URL the embedded server is started, raced and stopped. With https:// t
 h2 and h3, with http:// they are h1 and h2c; --h1 --h2 --h2c --h3 choose among them. Every arm
 keeps the same number of requests in flight: h1 on as many connections, h2 and h3 on 4.
 
-Each block runs every arm once, in random order, the baseline twice: its difference from itself is
-the noise floor. Six blocks can separate two arms (smallest p 2/2^6 = 0.031); three arms make three
-comparisons, and Holm's correction then needs seven, so that is the default for three.
+Each block runs every arm once and one of them twice, in random order: what arms differ from
+themselves is the noise floor. Of three arms, ten blocks can show a difference with one block that
+disagrees; with seven, the fewest for three comparisons after Holm's correction, all must agree.
 
 Exit codes: 0 done, 1 could not run, 2 wrong usage, 4 the measurement is invalid, 130 interrupted
 (what was measured is still reported)."""
@@ -62,11 +62,11 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
     ] = None,
     blocks: Annotated[
         str | None,
-        typer.Option(metavar="N", help="Blocks. [default: 6 for two arms, 7 for three]"),
+        typer.Option(metavar="N", help="Blocks. [default: 10]"),
     ] = None,
     duration: Annotated[
         str, typer.Option("-d", "--duration", "-z", "-D", metavar="TIME", help="Length of a run.")
-    ] = "2s",
+    ] = "1s",
     warmup: Annotated[str, typer.Option(metavar="TIME", help="Warm-up of a run.")] = "1s",
     timeout: Annotated[str, typer.Option(metavar="TIME", help="Limit of one request.")] = "30s",
     baseline: Annotated[

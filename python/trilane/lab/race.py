@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
-from trilane.lab import runner
-from trilane.lab.analysis import comparison, stats
+from trilane.lab import blocks, runner
+from trilane.lab.analysis import comparison
 from trilane.lab.analysis.measures import Json
 from trilane.lab.arms import Arm, BadArms, arms_for
 from trilane.lab.keeping import store
@@ -28,8 +28,6 @@ from trilane.lab.machine.meter import Meter
 from trilane.lab.serving import servers
 
 QUESTION = "Which HTTP version is fastest here, and what does each cost?"
-# METHOD §3: more where so few could never show a difference.
-MIN_BLOCKS = 6
 PATH = "/hello"
 
 
@@ -48,7 +46,7 @@ class Wanted:
     streams: int | None = None
     baseline: str | None = None
     blocks: int | None = None
-    duration_s: float = 2.0
+    duration_s: float = 1.0
     warmup_s: float = 1.0
     timeout_s: float = 30.0
     seed: int | None = None
@@ -82,12 +80,6 @@ class Result:
 
     comparison: Json
     folder: Path
-
-
-def default_blocks(arms: int) -> int:
-    """Six blocks, or as many as every pair of arms needs to be told apart."""
-    pairs = arms * (arms - 1) // 2
-    return max(MIN_BLOCKS, stats.blocks_needed(pairs))
 
 
 def run(wanted: Wanted, watcher: Watcher) -> Result:
@@ -129,7 +121,7 @@ def _run(
         watcher.say(f"asking {target.url} which versions it serves")
         present, absent = _present(load, arms, probes)
         race = _plan(wanted, present, absent, target, pinning)
-        planned = runner.order(present, race.baseline, race.blocks, race.seed)
+        planned = runner.order(present, race.blocks, race.seed)
         race = replace(race, order=[[entry.arm.name for entry in block] for block in planned])
         _write_manifest(folder, race, "running")
         each = wanted.warmup_s + wanted.duration_s
@@ -286,7 +278,7 @@ def _plan(
         arms=present,
         baseline=str(baseline),
         samples=(),
-        blocks=wanted.blocks or default_blocks(len(present)),
+        blocks=wanted.blocks or blocks.enough(len(present)),
         seed=seed,
         margin=wanted.margin,
         duration_s=wanted.duration_s,

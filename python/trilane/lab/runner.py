@@ -17,6 +17,7 @@ from typing import Any, Protocol
 from trilane.lab.analysis.comparison import Sample
 from trilane.lab.analysis.measures import Json
 from trilane.lab.arms import Arm
+from trilane.lab.blocks import shuffled
 from trilane.lab.process import server_flags, told
 
 PROGRAM = (sys.executable, "-m", "trilane", "load")
@@ -114,19 +115,17 @@ class Outcome:
     """Why the blocks ended early without being interrupted."""
 
 
-def order(arms: Sequence[Arm], baseline: str, blocks: int, seed: int) -> list[list[Entry]]:
-    """Every arm once per block, the baseline twice (A/A), shuffled by `seed`."""
+def order(arms: Sequence[Arm], blocks: int, seed: int) -> list[list[Entry]]:
+    """Every arm once per block, one of them twice (A/A), shuffled by `seed`."""
     chance = random.Random(seed)  # noqa: S311 - reproducible, not secret
-    planned = []
-    for block in range(blocks):
-        places = [(arm, 0) for arm in arms]
-        if len(arms) > 1:
-            places += [(arm, 1) for arm in arms if arm.name == baseline]
-        chance.shuffle(places)
-        planned.append(
-            [Entry(arm, block, slot, position) for position, (arm, slot) in enumerate(places)]
-        )
-    return planned
+    named = {arm.name: arm for arm in arms}
+    return [
+        [
+            Entry(named[name], block, slot, position)
+            for position, (name, slot) in enumerate(shuffled(list(named), block, chance, aa=True))
+        ]
+        for block in range(blocks)
+    ]
 
 
 def probe(load: Load, arm: Arm, folder: Path) -> str | None:

@@ -21,11 +21,12 @@ from typing import Any
 
 from trilane.lab import names
 from trilane.lab.analysis import findings, stats
-from trilane.lab.analysis.comparison import MAX_RANKED, Observed, Sample
+from trilane.lab.analysis.comparison import Observed, Sample, comparisons
 from trilane.lab.analysis.findings import Findings, Point
 from trilane.lab.analysis.measures import BY_NAME, SYSCALLS, Json
 from trilane.lab.arms import Arm
 from trilane.lab.bench import Bench, Unavailable
+from trilane.lab.blocks import shuffled
 from trilane.lab.clients import syscalls
 from trilane.lab.clients.contender_run import RunFailed
 from trilane.lab.clients.contenders import BadContender
@@ -116,8 +117,7 @@ def chosen(wanted: Wanted) -> Form:
     blocks = form.stats.publish_blocks if wanted.publish else form.stats.blocks
     most = max(len(point.arms) for _, point in form.points())
     # Fewer could never show a difference, whatever the file says.
-    pairs = most * (most - 1) // 2 if most <= MAX_RANKED else most - 1
-    blocks = wanted.blocks or max(blocks, stats.blocks_needed(pairs))
+    blocks = wanted.blocks or max(blocks, stats.blocks_needed(comparisons(most)))
     return replace(form, stats=replace(form.stats, blocks=blocks))
 
 
@@ -127,10 +127,8 @@ def order(form: Form, seed: int) -> list[Entry]:
     planned = []
     for number, (_, point) in enumerate(form.points()):
         for block in range(point.stats.blocks):
-            places = [(arm.name, 0) for arm in point.arms]
-            if len(point.arms) > 1 and point.stats.aa:
-                places.append((point.baseline, 1))
-            chance.shuffle(places)
+            names = [arm.name for arm in point.arms]
+            places = shuffled(names, block, chance, aa=point.stats.aa)
             planned += [
                 Entry(number, block, position, arm, slot)
                 for position, (arm, slot) in enumerate(places)
@@ -456,7 +454,6 @@ def _points(
                     if name != SYSCALLS.name or syscalls.available()
                 ],
                 rank=BY_NAME[form.rank],
-                aa=form.stats.aa,
                 pairs=point.pairs,
             ),
         )

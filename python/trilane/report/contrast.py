@@ -131,7 +131,7 @@ def _notes(document: Json) -> Text:
         Text(
             f"medians over {document['unit']}s; ratio: Hodges-Lehmann, bootstrap interval; "
             "p: Mann-Whitney, Holm over the arms of a measure; "
-            "noise floor: the wider of what the two baselines showed against themselves",
+            "noise floor: a second run of an arm against its first, in A or B",
             style="dim",
         ),
         Text(""),

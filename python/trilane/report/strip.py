@@ -25,7 +25,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """All runs of one arm; each block may hold several (the baseline twice)."""
+    """All runs of one arm; each block may hold several (that of an arm that ran twice)."""
 
     title: str
     blocks: list[list[Cell]]

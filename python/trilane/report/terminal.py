@@ -139,7 +139,10 @@ def _legend(comparison: Json, baseline: str) -> list[Text]:
             f"? undecided ✗ invalid: ratio to {baseline} within blocks, 95 % interval",
             style="dim",
         ),
-        Text(f"noise floor: {baseline} against itself, 95 % interval", style="dim"),
+        Text(
+            "noise floor: a second run of an arm against its first in a block, 95 % interval",
+            style="dim",
+        ),
     ]
 
 

@@ -139,10 +139,10 @@ def test_a_gate_respects_the_noise_floor(state: Path) -> None:
     gate = gates.parse("h2:requests_per_s>1.1")
     assert gates.judge([gate], found)[0]["breached"]
     for row in found.document["ratios"]:
-        row["noise_floor"] = {"low": 0.8, "high": 1.0}
+        row["noise_floor"] = {"ratio": 0.85, "low": 0.8, "high": 0.9}
     outcome = gates.judge([gate], found)[0]
     assert not outcome["breached"]
-    assert "differed from itself" in outcome["rows"][0]["reason"]
+    assert "a second run of an arm differed from its first (0.85×)" in outcome["rows"][0]["reason"]
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,18 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
 from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
+from rich.console import Console
 
-from synthetic import races, runs
+from synthetic import labs, races, runs
 from trilane.lab.analysis import comparison
 from trilane.lab.analysis.comparison import Observed
+from trilane.report import html, terminal
 
 THREE = {"h1": 1.0, "h2": 1.5, "h3": 0.6}
 
@@ -62,7 +65,7 @@ def test_two_equal_leaders_share_no_prize() -> None:
 
 
 def test_equal_arms_are_called_equal() -> None:
-    made = comparison.compare(races.race({"h1": 1.0, "h2": 1.0, "h3": 1.0}))
+    made = comparison.compare(races.race({"h1": 1.0, "h2": 1.0, "h3": 1.0}, seed=2))
     assert made["ranking"]["winner"] is None
     assert made["verdict"].startswith("No difference beyond 5 %")
 
@@ -71,6 +74,24 @@ def test_too_few_blocks_name_no_winner_and_say_how_many_would() -> None:
     made = comparison.compare(races.race(THREE, blocks=6))
     assert made["ranking"]["winner"] is None
     assert "6 blocks cannot show one, 3 arms need 7" in made["verdict"]
+
+
+def test_the_table_and_the_headline_are_one_family() -> None:
+    for seed in range(12):
+        race = races.race({"h1": 1.0, "h2": 1.03, "h3": 1.0}, seed=seed, noise=0.015)
+        made = comparison.compare(race)
+        pairs = {(row["arm"], row["to"]): row for row in made["ranking"]["pairs"]}
+        table = [row for row in made["ratios"] if row["measure"] == "requests_per_s"]
+        assert table == [pairs[row["arm"], row["to"]] for row in table]
+
+
+def test_what_is_undecided_says_how_many_more_blocks_would_decide() -> None:
+    made = comparison.compare(races.race({"h1": 1.0, "h2": 1.04}, blocks=8, seed=3, noise=0.06))
+    [pair] = made["ranking"]["pairs"]
+    assert pair["finding"] == "undecided"
+    more = pair["more_blocks"]
+    assert more > 1
+    assert f"about {more:,} more blocks would decide" in made["verdict"]
 
 
 def test_a_saturated_client_is_never_sold_as_a_property_of_the_server() -> None:
@@ -87,7 +108,7 @@ def test_one_invalid_run_takes_its_arm_out_of_the_ranking() -> None:
     assert made["ranking"]["winner"] is None
     assert {r["finding"] for r in made["ratios"] if r["arm"] == "h2"} == {"invalid"}
     assert made["validity"]["verdict"] == "invalid"
-    assert made["validity"]["reasons"] == ["HTTP/2: 3.1 % of responses failed (1 of 7 runs)"]
+    assert made["validity"]["reasons"] == ["HTTP/2: 3.1 % of responses failed (1 of 9 runs)"]
     assert "HTTP/2 ran invalid" in made["verdict"]
     assert made["arms"][1]["summary"]["requests_per_s"]["median"] is not None
 
@@ -96,7 +117,7 @@ def test_a_run_without_result_makes_its_arm_invalid() -> None:
     race = with_run(races.race(THREE), "h3", run=None, problem="stopped", server=None)
     made = comparison.compare(race)
     assert made["arms"][2]["validity"]["verdict"] == "invalid"
-    assert len(made["arms"][2]["runs"]) == 6
+    assert len(made["arms"][2]["runs"]) == 8
 
 
 def test_reasons_that_differ_in_numbers_are_told_once() -> None:
@@ -152,15 +173,58 @@ def test_the_ledger_marks_what_differs() -> None:
     assert rows["ALPN"]["values"] == {"h1": "http/1.1", "h2": "h2", "h3": "h3"}
 
 
-def test_noise_larger_than_the_effect_forbids_the_claim() -> None:
-    race = races.race({"h1": 1.0, "h2": 1.04, "h3": 1.05})
+def slowed(race: Observed, factor: float, *arms: str) -> Observed:
+    """`race`, in which the second run of these arms in a block reaches `factor` of its rate."""
     for sample in race.samples:
-        if sample.arm == "h1" and sample.slot == 1:
+        if sample.arm in arms and sample.slot == 1:
             assert sample.run is not None
-            sample.run["rate"]["requests_per_s"] *= 1.3
+            sample.run["rate"]["requests_per_s"] *= factor
+    return race
+
+
+def test_a_difference_that_arms_have_to_themselves_is_not_claimed() -> None:
+    race = slowed(races.race({"h1": 1.0, "h2": 1.1}, blocks=10, noise=0.002), 0.85, "h1", "h2")
     made = comparison.compare(race)
     assert made["ranking"]["winner"] is None
-    assert any("the baseline differed from itself" in r for r in made["validity"]["reasons"])
+    assert made["ranking"]["pairs"][0]["vetoed"]
+    assert made["verdict"].startswith("No winner: HTTP/2 at 1.1")
+    assert (
+        "no farther from it than the second run of these arms was from their first (0.85×)"
+        in (made["verdict"])
+    )
+    assert any(r.startswith("arms differed from themselves") for r in made["validity"]["reasons"])
+
+
+def test_the_noise_of_one_arm_vetoes_no_pair_of_others() -> None:
+    race = slowed(races.race({"h1": 1.0, "h2": 1.0, "h3": 1.3}, blocks=12), 0.3, "h1")
+    made = comparison.compare(race)
+    found = {(p["arm"], p["to"]): p for p in made["ranking"]["pairs"]}
+    assert found["h3", "h2"]["finding"] == "higher"
+    assert abs(found["h3", "h2"]["aa"] - 1) < 0.02
+    assert found["h2", "h1"]["aa"] < 0.9
+
+
+def test_one_slow_run_vetoes_nothing() -> None:
+    race = races.race({"h1": 1.0, "h2": 1.2}, blocks=10)
+    slow = next(s for s in race.samples if s.arm == "h1" and s.slot == 1)
+    assert slow.run is not None
+    slow.run["rate"]["requests_per_s"] /= 1.4
+    assert comparison.compare(race)["ranking"]["winner"] == "h2"
+
+
+def test_two_runs_of_a_block_are_one_value_and_the_rest_stand_alone() -> None:
+    race = races.race({"h1": 1.0, "h2": 1.2}, blocks=4)
+    table = comparison.Table(race)
+    rates = {(s.arm, s.block, s.slot): s.value(race.rank) for s in race.samples}
+    assert table.values("h1", race.rank) == pytest.approx(
+        [
+            (rates["h1", 0, 0] * rates["h1", 0, 1]) ** 0.5,
+            rates["h1", 1, 0],
+            (rates["h1", 2, 0] * rates["h1", 2, 1]) ** 0.5,
+            rates["h1", 3, 0],
+        ]
+    )
+    assert len(table.repeated(["h1"], race.rank)) == len(table.repeated(["h2"], race.rank)) == 2
 
 
 def test_a_busy_machine_makes_a_race_suspect() -> None:
@@ -169,6 +233,36 @@ def test_a_busy_machine_makes_a_race_suspect() -> None:
     made = comparison.compare(with_run(race, "h2", server=server))
     assert made["arms"][1]["validity"] == {
         "verdict": "suspect",
-        "reasons": ["other programs took 40 % of this machine's CPU (1 of 7 runs)"],
+        "reasons": ["other programs took 40 % of this machine's CPU (1 of 9 runs)"],
     }
     assert made["ranking"]["winner"] == "h2"
+    assert made["verdict"].startswith("HTTP/2 won, but suspect: 1.5")
+    assert made["verdict"].endswith(
+        "; suspect because of HTTP/2: other programs took 40 % of this machine's CPU (1 of 9 runs)."
+    )
+
+
+def suspected(seen: Observed) -> Observed:
+    """`seen`, every run of which met a stolen processor."""
+    for sample in seen.samples:
+        assert sample.run is not None
+        sample.run["validity"] = {"verdict": "suspect", "reasons": ["steal"], "bound": None}
+    return seen
+
+
+def test_a_suspect_comparison_of_many_arms_says_so_in_its_sentence() -> None:
+    arms = labs.matrix(6)
+    times = {arm.name: 1.0 + place for place, arm in enumerate(arms)}
+    verdict = comparison.compare(suspected(labs.observed(arms, times, blocks=8)))["verdict"]
+    assert "5 of 5 arms trail" in verdict
+    assert verdict.endswith(
+        "; suspect because of requests, HTTP/1.1, serial: steal (10 of 10 runs) and 5 more reasons."
+    )
+
+
+def test_a_suspect_winner_is_called_suspect_wherever_the_sentence_is_shown() -> None:
+    made = comparison.compare(suspected(races.race(THREE, histogram=True)))
+    console = Console(width=200, record=True, file=io.StringIO())
+    terminal.show(made, console)
+    assert "HTTP/2 won, but suspect: " in console.export_text()
+    assert "<h1>HTTP/2 won, but suspect: " in html.render(made)

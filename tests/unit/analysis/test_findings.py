@@ -60,6 +60,18 @@ def test_the_posts_ratio_stands_beside_ours() -> None:
     assert second["ours"]["low"] < 0.4 < second["ours"]["high"]
 
 
+def test_a_ratio_beside_the_posts_is_the_one_that_was_judged() -> None:
+    made = result(THREE, published=(Published("requests_per_s", "h2", "h3", (2.0, 1.0)),))
+    pairs = made["points"][0]["comparison"]["ranking"]["pairs"]
+    judged = next(row for row in pairs if (row["arm"], row["to"]) == ("h3", "h2"))
+    ours = made["published"][0]["ours"]
+    assert judged["finding"] == "lower"
+    assert ours["finding"] == "higher"
+    assert (ours["ratio"], ours["low"], ours["high"]) == pytest.approx(
+        (1 / judged["ratio"], 1 / judged["high"], 1 / judged["low"])
+    )
+
+
 @pytest.mark.parametrize(
     ("low", "high", "met"), [(1.4, 1.6, True), (2.0, 3.0, False), (0.5, 1.0, False)]
 )

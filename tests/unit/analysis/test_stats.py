@@ -122,7 +122,7 @@ def test_equivalence_is_shown_inside_the_margin_only() -> None:
 
 def judge(samples: stats.Floats, **changes: object) -> stats.Comparison:
     options: dict[str, object] = {
-        "floor": stats.Interval(1.0, 0.99, 1.01),
+        "repeated": [floats(0.001, -0.001, 0.002, -0.002)],
         "margin": 0.05,
         "seed": 1,
         "valid": [True],
@@ -141,8 +141,28 @@ def test_a_clear_difference_is_named() -> None:
     assert judge(STEADY).ratio == pytest.approx(math.exp(0.3), rel=0.01)
 
 
-def test_a_difference_inside_the_noise_floor_is_not_named() -> None:
-    assert judge(STEADY, floor=stats.Interval(1.0, 0.6, 1.1)).finding == "undecided"
+def test_a_difference_that_the_arms_have_to_themselves_is_not_named() -> None:
+    found = judge(STEADY, repeated=[floats(0.31, 0.32, 0.33, 0.30)])
+    assert (found.finding, found.vetoed) == ("undecided", True)
+    assert found.aa == pytest.approx(math.exp(0.315))
+    # On the other side of 1 as well: order alone would make such a difference.
+    assert judge(STEADY, repeated=[floats(-0.31, -0.32, -0.33, -0.30)]).vetoed
+
+
+def test_noise_around_the_centre_of_aa_vetoes_nothing() -> None:
+    wide = floats(0.6, -0.6, 0.5, -0.5, 0.01)
+    found = judge(STEADY, repeated=[wide])
+    assert (found.finding, found.vetoed) == ("higher", False)
+
+
+def test_one_slow_run_of_an_arm_beside_itself_vetoes_nothing() -> None:
+    slow = floats(0.001, -0.002, 0.002, 0.28, -0.001)
+    assert judge(STEADY * 0.1, repeated=[slow]).finding == "higher"
+
+
+def test_a_few_ratios_of_arms_to_themselves_have_no_centre() -> None:
+    found = judge(STEADY, repeated=[floats(0.5, 0.5, 0.5)])
+    assert (found.finding, found.aa) == ("higher", None)
 
 
 def test_an_invalid_run_forbids_any_finding() -> None:
@@ -154,17 +174,50 @@ def test_no_difference_is_found_and_not_only_not_denied() -> None:
     assert judge(floats(0.3, -0.3, 0.2, -0.2, 0.1, -0.1, 0.05)).finding == "undecided"
 
 
+def test_more_blocks_are_those_that_a_planned_test_needs() -> None:
+    chance = np.random.default_rng(3)
+    found = judge(chance.normal(0.02, 0.04, 10))
+    assert found.finding == "undecided"
+    more = found.more_blocks
+    assert more is not None
+    # With so many more blocks like these, about four of five comparisons are decided.
+    spread, centre = 0.04, math.log(found.ratio)
+    decided = 0
+    for _ in range(100):
+        samples = chance.normal(centre, spread, 10 + more)
+        decided += judge(samples).finding != "undecided"
+    assert decided >= 60
+
+
+def test_more_blocks_grow_with_the_noise_and_the_family() -> None:
+    def more(spread: float, family: int) -> int:
+        interval = stats.Interval(0.02, 0.02 - spread, 0.02 + spread)
+        return stats.more_blocks(interval, 10, 0.05, family)
+
+    assert more(0.03, 1) < more(0.06, 1) < more(0.06, 3)
+    # A tenth of the way to the margin, equality takes fewer than a difference would.
+    assert stats.more_blocks(stats.Interval(0.005, -0.055, 0.065), 10, 0.05, 1) < 200
+
+
+def test_what_is_decided_or_vetoed_needs_no_more_blocks() -> None:
+    assert judge(STEADY).more_blocks is None
+    assert judge(STEADY, repeated=[floats(0.31, 0.32, 0.33, 0.30)]).more_blocks is None
+
+
 def test_six_blocks_decide_one_comparison_but_never_two() -> None:
     six = STEADY[:6]
-    [alone] = stats.compare([six], floor=None, margin=0.05, seed=1, valid=[True])
-    pair = stats.compare([six, six], floor=None, margin=0.05, seed=1, valid=[True, True])
+    options = {"margin": 0.05, "seed": 1}
+    [alone] = stats.compare([six], repeated=[floats()], valid=[True], **options)
+    pair = stats.compare([six] * 2, repeated=[floats()] * 2, valid=[True] * 2, **options)
     assert alone is not None
     assert alone.finding == "higher"
     assert [found and found.finding for found in pair] == ["undecided", "undecided"]
 
 
 def test_comparisons_without_enough_blocks_are_left_open() -> None:
-    found = stats.compare([floats(), STEADY], floor=None, margin=0.05, seed=1, valid=[True, True])
+    found = stats.compare(
+        [floats(), STEADY], repeated=[floats()] * 2, margin=0.05, seed=1, valid=[True, True]
+    )
     assert found[0] is None
     assert found[1] is not None
     assert found[1].p_holm == found[1].p
@@ -175,11 +228,10 @@ def test_identical_arms_are_told_apart_no_more_often_than_alpha() -> None:
     races = 300
     wrong = 0
     for _ in range(races):
-        base = rng.normal(0, 0.02, (2, 7))
-        centre = base.mean(axis=0)
-        pairs = [rng.normal(0, 0.02, 7) - centre for _ in range(2)]
-        floor = stats.noise_floor(np.exp(base[0]), np.exp(base[1]), 1)
-        found = stats.compare(pairs, floor=floor, margin=0.05, seed=1, valid=[True, True])
+        base, *others = rng.normal(0, 0.02, (3, 7))
+        pairs = [other - base for other in others]
+        repeated = [rng.normal(0, 0.03, 5) for _ in others]
+        found = stats.compare(pairs, repeated=repeated, margin=0.05, seed=1, valid=[True, True])
         wrong += any(f is not None and f.finding in ("higher", "lower") for f in found)
     # Binomial(300, 0.05) exceeds 24 with probability 0.02; the seed makes the count a constant.
     assert wrong <= 24
@@ -207,7 +259,8 @@ def test_log_ratios_know_no_scale_and_change_their_sign_with_the_sides(
 @settings(max_examples=30)
 def test_the_sides_of_comparisons_may_be_swapped(many: list[list[float]], margin: float) -> None:
     pairs = [np.log(floats(*values)) for values in many]
-    options = {"floor": None, "margin": margin, "seed": 1, "valid": [True] * len(pairs)}
+    alone = [floats()] * len(pairs)
+    options = {"repeated": alone, "margin": margin, "seed": 1, "valid": [True] * len(pairs)}
     forth = stats.compare(pairs, **options)  # type: ignore[arg-type]
     back = stats.compare([-pair for pair in pairs], **options)  # type: ignore[arg-type]
     turned = {"higher": "lower", "lower": "higher"}

@@ -2,32 +2,52 @@
 
 from __future__ import annotations
 
+import random
+
+import numpy as np
 import pytest
 
-from trilane.lab import race, runner
+from trilane.lab import blocks, runner
+from trilane.lab.analysis import comparison, stats
 from trilane.lab.arms import arms_for
 
 
-def test_every_block_holds_every_arm_and_the_baseline_twice() -> None:
-    arms = arms_for("https")
-    planned = runner.order(arms, "h2", 20, seed=3)
-    for block in planned:
-        assert sorted((e.arm.name, e.slot) for e in block) == [
-            ("h1", 0),
-            ("h2", 0),
-            ("h2", 1),
-            ("h3", 0),
-        ]
+def test_every_block_holds_every_arm_and_one_of_them_twice_in_turn() -> None:
+    planned = runner.order(arms_for("https"), 20, seed=3)
+    for number, block in enumerate(planned):
+        twice = ("h1", "h2", "h3")[number % 3]
+        assert sorted((e.arm.name, e.slot) for e in block) == sorted(
+            [("h1", 0), ("h2", 0), ("h3", 0), (twice, 1)]
+        )
         assert [entry.position for entry in block] == [0, 1, 2, 3]
+        # The second run of an arm comes after its first.
+        first, second = (e for e in block if e.arm.name == twice)
+        assert (first.slot, second.slot) == (0, 1)
     assert len({tuple(e.arm.name for e in block) for block in planned}) > 5
+
+
+def test_without_a_second_run_every_block_holds_every_arm_once() -> None:
+    chance = random.Random(1)
+    assert sorted(blocks.shuffled(["a", "b"], 0, chance, aa=False)) == [("a", 0), ("b", 0)]
+    assert blocks.shuffled(["a"], 0, chance, aa=True) == [("a", 0)]
 
 
 def test_the_order_follows_the_seed() -> None:
     arms = arms_for("https")
-    assert runner.order(arms, "h1", 9, 5) == runner.order(arms, "h1", 9, 5)
-    assert runner.order(arms, "h1", 9, 5) != runner.order(arms, "h1", 9, 6)
+    assert runner.order(arms, 9, 5) == runner.order(arms, 9, 5)
+    assert runner.order(arms, 9, 5) != runner.order(arms, 9, 6)
 
 
-@pytest.mark.parametrize(("arms", "blocks"), [(1, 6), (2, 6), (3, 7)])
-def test_the_default_blocks_can_separate_every_pair(arms: int, blocks: int) -> None:
-    assert race.default_blocks(arms) == blocks
+@pytest.mark.parametrize(("arms", "enough"), [(1, 10), (3, 10), (4, 10), (27, 11), (60, 12)])
+def test_ten_blocks_or_as_many_as_the_arms_need(arms: int, enough: int) -> None:
+    assert blocks.enough(arms) == enough
+    assert comparison.comparisons(arms) * 2 / 2**enough <= stats.ALPHA
+
+
+def test_three_arms_are_told_apart_although_one_block_disagrees() -> None:
+    chance = np.random.default_rng(4)
+    agree = chance.normal(0.05, 0.01, blocks.enough(3))
+    # The smallest difference of all, on the other side.
+    agree[3] = -0.001
+    assert 3 * stats.signed_rank(agree, "two-sided") <= stats.ALPHA
+    assert 3 * stats.signed_rank(agree[:7], "two-sided") > stats.ALPHA

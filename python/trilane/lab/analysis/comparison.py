@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from trilane.lab.analysis import ledger, stats, verdict
+from trilane.lab.analysis import bodies, ledger, stats, verdict
 from trilane.lab.analysis.measures import RACE, RATE, Json, Measure
 from trilane.lab.analysis.stats import Comparison, Floats
 from trilane.lab.arms import Arm
@@ -28,7 +28,7 @@ class Sample:
     arm: str
     block: int
     slot: int
-    """0, or 1 for the second run of the baseline in a block (A/A)."""
+    """0, or 1 for the second run of the arm in its block (A/A)."""
     position: int
     run: Json | None
     """The `trilane.run/1`, or None when the process left none."""
@@ -82,8 +82,6 @@ class Observed:
     measures: Sequence[Measure] = RACE
     rank: Measure = RATE
     """The measure that decides."""
-    aa: bool = True
-    """Whether the baseline runs twice in every block."""
     pairs: Sequence[tuple[str, str]] = field(default_factory=tuple)
     """Arms that are compared with each other, beside all with the baseline."""
 
@@ -94,17 +92,18 @@ def compare(observed: Observed) -> Json:
     rank, baseline = observed.rank, observed.baseline
     invalid = {arm.name: table.problems(arm.name) for arm in observed.arms}
     floors = {measure.name: table.floor(measure) for measure in observed.measures}
+    judged = {
+        measure.name: table.family(measure, _judged_pairs(observed))
+        for measure in dict.fromkeys([*observed.measures, rank])
+    }
     ratios = [
         row
         for measure in observed.measures
-        for row in table.family(
-            measure,
-            [(arm.name, baseline) for arm in observed.arms if arm.name != baseline],
-            floors[measure.name],
-            invalid,
-        )
+        for row in judged[measure.name]
+        if row["to"] == baseline
     ]
-    pairs = table.family(rank, _ranked_pairs(observed), floors[rank.name], invalid)
+    # The same rows: what names the winner and what the table shows never contradict each other.
+    pairs = judged[rank.name] if len(observed.arms) <= MAX_RANKED else []
     arms = [_arm(observed, table, arm, invalid[arm.name]) for arm in observed.arms]
     result: Json = {
         "schema": SCHEMA,
@@ -146,24 +145,29 @@ def compare(observed: Observed) -> Json:
     if observed.pairs:
         # A family of its own: these questions were asked before anything was measured.
         result["pairs"] = [
-            row
-            for measure in observed.measures
-            for row in table.family(measure, observed.pairs, floors[measure.name], invalid)
+            row for measure in observed.measures for row in table.family(measure, observed.pairs)
         ]
-    result["validity"] = verdict.validity(result)
-    result["verdict"] = verdict.sentence(result)
+    different = table.different_bodies()
+    result["validity"] = verdict.validity(result, different)
+    result["verdict"] = verdict.sentence(result, different)
     return result
 
 
-def _ranked_pairs(observed: Observed) -> list[tuple[str, str]]:
-    """Naming one winner of a few takes every pair, not only those with the baseline.
+def comparisons(arms: int) -> int:
+    """How many comparisons of one measure so many arms make: the size of their family."""
+    return arms * (arms - 1) // 2 if arms <= MAX_RANKED else arms - 1
 
-    Pairs grow with the square of the arms, and Holm with the pairs: with many arms none could ever
-    be told apart, so that each is compared with the baseline only and no winner is named.
+
+def _judged_pairs(observed: Observed) -> list[tuple[str, str]]:
+    """The pairs that are judged, and adjusted together, on every measure.
+
+    Naming one winner of a few takes every pair, not only those with the baseline. Pairs grow with
+    the square of the arms, and Holm with the pairs: with many arms none could ever be told apart,
+    so that each is compared with the baseline only and no winner is named.
     """
     baseline = observed.baseline
     if len(observed.arms) > MAX_RANKED:
-        return []
+        return [(arm.name, baseline) for arm in observed.arms if arm.name != baseline]
     return [
         (second.name, first.name) if second.name != baseline else (first.name, second.name)
         for first, second in combinations(observed.arms, 2)
@@ -186,15 +190,17 @@ class Table:
     def __init__(self, observed: Observed) -> None:
         self._observed = observed
         self._cells = {(s.arm, s.block, s.slot): s for s in observed.samples}
-        wanted = [(arm.name, 0) for arm in observed.arms]
-        if len(observed.arms) > 1 and observed.aa:
-            wanted.append((observed.baseline, 1))
         # An interrupted block has not met every arm with the same machine: it is left out.
         self._complete = [
             block
             for block in range(observed.blocks)
-            if all((name, block, slot) in self._cells for name, slot in wanted)
+            if all(
+                (arm.name, block, slot) in self._cells
+                for arm in observed.arms
+                for slot in range(self._planned(arm.name, block))
+            )
         ]
+        self._groups = bodies.groups(observed.arms, self._runs())
 
     @property
     def blocks(self) -> int:
@@ -210,45 +216,65 @@ class Table:
         samples = self.samples(arm)
         return verdict.merged([r for sample in samples for r in sample.invalid], len(samples))
 
+    def comparable(self, arm: str, other: str) -> bool:
+        """Whether both may be ranked, and read the same bodies."""
+        together = any({arm, other} <= {one.name for one in group} for group in self._groups)
+        return together and not self.problems(arm) and not self.problems(other)
+
+    def different_bodies(self) -> str | None:
+        """Which arms read different bodies; None where none are known to."""
+        return bodies.reason(self._groups, self._runs())
+
     def values(self, arm: str, measure: Measure) -> Floats:
-        """One value per block; the baseline's two runs are joined by their geometric mean."""
+        """One value per block; two runs of one block are joined by their geometric mean."""
         first = self._slot(arm, 0, measure)
         second = self._slot(arm, 1, measure)
-        if np.isnan(second).all():
-            return first
-        return np.asarray(np.sqrt(first * second), dtype=np.float64)
+        return np.where(np.isnan(second), first, np.sqrt(first * second))
 
-    def floor(self, measure: Measure) -> stats.Interval | None:
-        """Ratio of the baseline to itself (A/A); None where it did not run twice."""
-        baseline = self._observed.baseline
-        return stats.noise_floor(
-            self._slot(baseline, 0, measure),
-            self._slot(baseline, 1, measure),
-            self._observed.seed,
+    def repeated(self, arms: Sequence[str], measure: Measure) -> Floats:
+        """Log-ratios of the second to the first run of these arms, of the blocks with both."""
+        return np.concatenate(
+            [
+                stats.log_ratios(self._slot(arm, 1, measure), self._slot(arm, 0, measure))
+                for arm in arms
+            ]
         )
 
-    def family(
-        self,
-        measure: Measure,
-        pairs: Sequence[tuple[str, str]],
-        floor: stats.Interval | None,
-        invalid: Mapping[str, list[str]],
-    ) -> list[Json]:
+    def floor(self, measure: Measure) -> stats.Interval | None:
+        """Ratio of a second run to the first of the same arm and block (A/A), over all arms.
+
+        None where fewer than two blocks have both.
+        """
+        arms = [arm.name for arm in self._observed.arms]
+        return stats.noise_floor(self.repeated(arms, measure), self._observed.seed)
+
+    def family(self, measure: Measure, pairs: Sequence[tuple[str, str]]) -> list[Json]:
         """One row per (arm, other) pair, adjusted together."""
         compared = stats.compare(
             [
                 stats.log_ratios(self.values(arm, measure), self.values(other, measure))
                 for arm, other in pairs
             ],
-            floor=floor,
+            repeated=[self.repeated(pair, measure) for pair in pairs],
             margin=self._observed.margin,
             seed=self._observed.seed,
-            valid=[not invalid[arm] and not invalid[other] for arm, other in pairs],
+            valid=[self.comparable(arm, other) for arm, other in pairs],
         )
         return [
             {"measure": measure.name, "arm": arm, "to": other, **_row(found)}
             for (arm, other), found in zip(pairs, compared, strict=True)
         ]
+
+    def _planned(self, arm: str, block: int) -> int:
+        """How many runs of the arm the block was to have."""
+        order = self._observed.order
+        return max(1, list(order[block]).count(arm)) if block < len(order) else 1
+
+    def _runs(self) -> dict[str, list[Json]]:
+        return {
+            arm.name: [s.run for s in self.samples(arm.name) if s.run is not None]
+            for arm in self._observed.arms
+        }
 
     def _slot(self, arm: str, slot: int, measure: Measure) -> Floats:
         return np.array(
@@ -269,6 +295,9 @@ _UNKNOWN = {
     "p_tost": None,
     "finding": "undecided",
     "blocks": 0,
+    "aa": None,
+    "vetoed": False,
+    "more_blocks": None,
 }
 
 

@@ -2,7 +2,7 @@
 
 Arms of the same name are compared, B to A, at every point of the sweep that both have, with the
 statistics of `unpaired`. Holm's correction spans the arms and points of one measure. A difference
-must also lie beyond the noise floor, the A/A interval, of both runs.
+must also lie beyond the noise floor, the centre of A/A, of both runs.
 
 Two runs met the machine at different times: what changed on it in between is part of every
 difference found here. `control` names an arm that was not touched; every value is divided by that
@@ -233,13 +233,13 @@ _UNKNOWN: Json = {
 
 
 def _floor(a: Side, b: Side, point: float | None, measure: str) -> Interval | None:
-    """The wider of the two runs' A/A intervals."""
+    """Of the two runs' A/A intervals that whose centre is farther from 1."""
     floors = [side.floors[point, measure] for side in (a, b) if (point, measure) in side.floors]
-    return max(floors, key=stats.reach, default=None)
+    return max(floors, key=lambda floor: abs(math.log(floor.centre)), default=None)
 
 
 def _told(floor: Interval | None) -> Json | None:
-    return None if floor is None else {"low": floor.low, "high": floor.high}
+    return None if floor is None else {"ratio": floor.centre, "low": floor.low, "high": floor.high}
 
 
 def _summary(values: Floats, measure: Measure, seed: int, control: str | None) -> Json:

@@ -17,6 +17,7 @@ from trilane.lab.design.form import Expect, Form, Published
 from trilane.lab.keeping import store
 
 SCHEMA = "trilane.lab/1"
+_TURNED = {"higher": "lower", "lower": "higher"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +123,7 @@ def _crossings(found: Findings) -> list[Json]:
 
 def _log_ratios(observed: Observed, arm: str, to: str, measure: Measure) -> Floats:
     table = comparison.Table(observed)
-    if any(table.problems(name) for name in (arm, to)):
+    if not table.comparable(arm, to):
         return np.empty(0)
     return stats.log_ratios(table.values(arm, measure), table.values(to, measure))
 
@@ -163,12 +164,12 @@ def _expected(row: Expect, point: Point, made: Json) -> Json:
 
 
 def _ratio(point: Point, made: Json, measure: str, arm: str, to: str) -> Json | None:
-    """Ratio of two arms with its interval, computed anew where neither is the baseline."""
+    """Ratio of two arms with its interval, computed anew where the comparison does not have it."""
     names = {one.name for one in point.observed.arms}
     if not {arm, to} <= names:
         return None
-    rows = [r for r in made["ratios"] if r["measure"] == measure and r["arm"] == arm]
-    if to != made["baseline"] or not rows:
+    row = _judged(made, measure, arm, to)
+    if row is None:
         observed = replace(
             point.observed,
             arms=[one for one in point.observed.arms if one.name in (arm, to)],
@@ -176,14 +177,28 @@ def _ratio(point: Point, made: Json, measure: str, arm: str, to: str) -> Json | 
             baseline=to,
             measures=(BY_NAME[measure],),
             rank=BY_NAME[measure],
-            aa=point.observed.aa and to == point.observed.baseline,
             pairs=(),
         )
-        rows = [r for r in comparison.compare(observed)["ratios"] if r["arm"] == arm]
-    row = rows[0]
+        row = comparison.compare(observed)["ratios"][0]
     if row["ratio"] is None:
         return None
     return {key: row[key] for key in ("ratio", "low", "high", "finding")}
+
+
+def _judged(made: Json, measure: str, arm: str, to: str) -> Json | None:
+    """The row of a comparison, so that no claim is made twice with two results."""
+    for row in [*made["ratios"], *made["ranking"]["pairs"], *made.get("pairs", ())]:
+        if row["measure"] == measure and (row["arm"], row["to"]) == (arm, to):
+            return dict(row)
+        if row["measure"] == measure and (row["to"], row["arm"]) == (arm, to) and row["ratio"]:
+            return {
+                **row,
+                "ratio": 1 / row["ratio"],
+                "low": 1 / row["high"],
+                "high": 1 / row["low"],
+                "finding": _TURNED.get(row["finding"], row["finding"]),
+            }
+    return None
 
 
 def _validity(made: Json) -> Json:

@@ -8,7 +8,7 @@ understood; its limits are values with a unit, these are ratios.
 A gate is breached when the data show that the ratio lies beyond its limit, not when the estimate
 alone does. The whole 95 % interval must lie there; a one-sided Mann-Whitney test against the limit,
 adjusted by Holm over everything that the gates of the command look at, must agree (p at most 0.05);
-and the estimate must be farther from the limit than the noise floor reaches. So noise does not
+and the estimate must be farther from the limit than the centre of A/A is from 1. So noise does not
 break a build, however many arms and gates it has. The reverse holds as well: a gate that the number
 of values could never breach would be no gate, and counts as breached, with what is needed.
 """
@@ -152,8 +152,8 @@ def _outcome(case: _Case, p_holm: float | None, family: int) -> Json:
     if whole and p_holm <= stats.ALPHA and _within_noise(row, gate.limit):
         floor = row["noise_floor"]
         return outcome | {
-            "reason": f"{interval(row)} lies {side} {_x(gate)}, but not by more than the baseline "
-            f"differed from itself ({floor['low']:.2f}–{floor['high']:.2f}×)",
+            "reason": f"{interval(row)} lies {side} {_x(gate)}, but not by more than "
+            f"a second run of an arm differed from its first ({floor['ratio']:.2f}×)",
         }
     if whole and p_holm <= stats.ALPHA:
         return outcome | {"breached": True, "reason": f"{interval(row)} lies {side} {_x(gate)}"}
@@ -167,10 +167,7 @@ def _outcome(case: _Case, p_holm: float | None, family: int) -> Json:
 
 def _within_noise(row: Json, limit: float) -> bool:
     floor = row["noise_floor"]
-    if floor is None:
-        return False
-    noise = stats.reach(stats.Interval(1.0, floor["low"], floor["high"]))
-    return abs(math.log(row["ratio"] / limit)) <= noise
+    return floor is not None and not stats.beyond(row["ratio"] / limit, floor["ratio"])
 
 
 def _needed(family: int) -> int:

@@ -4,7 +4,7 @@ A side is one run folder, several run folders, or several `trilane.run/1` files 
 separated by commas. What counts as one value differs:
 
 one folder
-    A block: one value per block and arm, the baseline's two joined by their geometric mean.
+    A block: one value per block and arm, two of one block joined by their geometric mean.
 several folders
     A folder: the median over its blocks. What changes from one session to the next (memory layout,
     neighbours, temperature) is then inside the interval, where it belongs.
@@ -62,7 +62,7 @@ class Side:
     """Name of the measure that decides."""
     points: dict[float | None, dict[str, Cell]]
     floors: dict[tuple[float | None, str], Interval]
-    """By point and measure: the widest A/A interval of the folders."""
+    """By point and measure: of the folders' A/A intervals that whose centre is farthest from 1."""
     margin: float
     machine: str | None
     """Machine id; None when it is unknown or not one."""
@@ -176,16 +176,16 @@ def block_values(arm: Json, measure: Measure) -> Floats:
 
 
 def _floors(comparisons: Sequence[Json]) -> dict[str, Interval]:
-    """Of each measure the A/A interval that reaches farthest from 1."""
-    widest: dict[str, Interval] = {}
+    """Of each measure the A/A interval whose centre is farthest from 1."""
+    farthest: dict[str, Interval] = {}
     for told in comparisons:
         for name, floor in told["noise_floor"].items():
             if not floor or min(floor["low"], floor["high"]) <= 0:
                 continue
             interval = Interval(floor["ratio"], floor["low"], floor["high"])
-            if name not in widest or stats.reach(interval) > stats.reach(widest[name]):
-                widest[name] = interval
-    return widest
+            if name not in farthest or stats.beyond(interval.centre, farthest[name].centre):
+                farthest[name] = interval
+    return farthest
 
 
 def _of_files(label: str, paths: Sequence[Path], files: Sequence[Json]) -> Side:

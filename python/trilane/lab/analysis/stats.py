@@ -14,10 +14,14 @@ Test
     out. Holm's step-down over the comparisons of one measure.
 No difference
     Two one-sided signed-rank tests against a margin (TOST), Holm over the same family.
+Beside itself (A/A)
+    Where an arm ran twice in a block, the log-ratio of its second run to its first: what order and
+    machine make of no difference. A ratio that its centre reaches is not claimed (METHOD section
+    3). Only the centre vetoes: the noise around it is in the interval and the test already.
 
 The smallest two-sided p that n blocks can give is 2 / 2**n. Six blocks give 0.031: enough for one
-comparison, never for two (Holm doubles it). `blocks_needed` says how many a family needs; a race of
-three arms therefore runs seven blocks unless told otherwise.
+comparison, never for two (Holm doubles it). `blocks_needed` says how many a family needs at least,
+and then all blocks must agree: with ten, three arms are told apart although one block disagrees.
 """
 
 from __future__ import annotations
@@ -40,6 +44,9 @@ Alternative: TypeAlias = Literal["two-sided", "less", "greater"]
 Statistic: TypeAlias = Callable[[Floats], Floats]
 
 ALPHA = 0.05
+POWER = 0.8
+# Fewer log-ratios of arms to themselves than this have no centre to speak of.
+LEAST_REPEATED = 4
 RESAMPLES = 9_999
 
 
@@ -64,6 +71,12 @@ class Comparison:
     p_tost: float
     finding: Finding
     blocks: int
+    aa: float | None
+    """Centre of the ratios of both arms to themselves; None where too few blocks have one."""
+    vetoed: bool
+    """The test and the interval show a difference, which `aa` reaches: nothing is claimed."""
+    more_blocks: int | None
+    """How many more blocks would decide, were they like these; None where none are missing."""
 
 
 def blocks_needed(comparisons: int, alpha: float = ALPHA) -> int:
@@ -86,13 +99,15 @@ def hodges_lehmann(samples: Floats) -> Floats:
     return median((samples[..., first] + samples[..., second]) / 2)
 
 
-def bootstrap(samples: Floats, statistic: Statistic, seed: int) -> Interval | None:
+def bootstrap(
+    samples: Floats, statistic: Statistic, seed: int, resamples: int = RESAMPLES
+) -> Interval | None:
     """`statistic` of `samples` with its 95 % bootstrap interval; None below two blocks."""
     blocks = len(samples)
     if blocks < 2:
         return None
     rng = np.random.default_rng(seed)
-    drawn = statistic(samples[rng.integers(0, blocks, size=(RESAMPLES, blocks))])
+    drawn = statistic(samples[rng.integers(0, blocks, size=(resamples, blocks))])
     tail = _widened_tail(blocks)
     low, high = np.quantile(drawn, [tail, 1 - tail])
     return Interval(float(statistic(samples)), float(low), float(high))
@@ -146,25 +161,33 @@ def log_ratios(numerator: Floats, denominator: Floats) -> Floats:
     return np.asarray(np.log(numerator[usable] / denominator[usable]), dtype=np.float64)
 
 
-def noise_floor(first: Floats, second: Floats, seed: int) -> Interval | None:
-    """Ratio of the baseline to itself (A/A): no claim may be smaller than what it shows."""
-    interval = bootstrap(log_ratios(first, second), hodges_lehmann, seed)
+def noise_floor(repeated: Floats, seed: int) -> Interval | None:
+    """Ratio of arms to themselves (A/A), from log-ratios of two runs; None below two."""
+    interval = bootstrap(repeated, hodges_lehmann, seed)
     return interval and exponential(interval)
+
+
+def centre(repeated: Floats) -> float | None:
+    """Centre of ratios of arms to themselves, from log-ratios; None for fewer than four."""
+    if len(repeated) < LEAST_REPEATED:
+        return None
+    return math.exp(float(hodges_lehmann(repeated)))
 
 
 def compare(
     pairs: Sequence[Floats],
     *,
-    floor: Interval | None,
+    repeated: Sequence[Floats],
     margin: float,
     seed: int,
     valid: Sequence[bool],
 ) -> list[Comparison | None]:
     """Judge a family of comparisons on one measure.
 
-    `pairs` holds the log-ratios of each comparison; `valid` says whether all its runs are valid.
-    A difference is named only when the interval excludes 1, the p survives Holm over the family and
-    the centre lies beyond the noise floor. None stands for a comparison with fewer than two blocks.
+    `pairs` holds the log-ratios of each comparison, `repeated` those of its own two arms to
+    themselves; `valid` says whether all its runs are valid. A difference is named only when the
+    interval excludes 1, the p survives Holm over the family and the ratio lies beyond the centre of
+    `repeated`. None stands for a comparison with fewer than two blocks.
     """
     judged = [index for index, samples in enumerate(pairs) if len(samples) >= 2]
     two_sided = [signed_rank(pairs[index], "two-sided") for index in judged]
@@ -179,9 +202,11 @@ def compare(
             continue
         interval = exponential(log_interval)
         p, p_holm = adjusted[index]
+        aa = centre(repeated[index])
         finding: Finding = "invalid"
         if valid[index]:
-            finding = judge(interval, p_holm, equal[index], floor)
+            finding = judge(interval, p_holm, equal[index], aa)
+        vetoed = finding == "undecided" and side(interval, p_holm) is not None
         found.append(
             Comparison(
                 ratio=interval.centre,
@@ -192,25 +217,64 @@ def compare(
                 p_tost=equal[index],
                 finding=finding,
                 blocks=len(samples),
+                aa=aa,
+                vetoed=vetoed,
+                more_blocks=more_blocks(log_interval, len(samples), margin, len(judged))
+                if finding == "undecided" and not vetoed
+                else None,
             )
         )
     return found
 
 
-def judge(interval: Interval, p_holm: float, p_tost: float, floor: Interval | None) -> Finding:
-    """What one comparison of valid runs shows; `interval` and `floor` are ratios."""
-    noise = reach(floor) if floor else 0.0
-    significant = p_holm <= ALPHA and abs(math.log(interval.centre)) > noise
-    if significant and interval.low > 1:
-        return "higher"
-    if significant and interval.high < 1:
-        return "lower"
+def judge(interval: Interval, p_holm: float, p_tost: float, aa: float | None) -> Finding:
+    """What one comparison of valid runs shows; `interval` and `aa` are ratios."""
+    shown = side(interval, p_holm)
+    if shown is not None and beyond(interval.centre, aa):
+        return shown
     return "no_difference" if p_tost <= ALPHA else "undecided"
 
 
-def reach(floor: Interval) -> float:
-    """How far the logarithm of a ratio's interval reaches from zero."""
-    return max(abs(math.log(floor.low)), abs(math.log(floor.high)))
+def more_blocks(log_interval: Interval, blocks: int, margin: float, family: int) -> int:
+    """About how many more blocks would show a difference, or that there is none.
+
+    Were they like the `blocks` behind this interval of the log-ratio: as many as let a normal test
+    of one of `family` comparisons succeed in four of five times. An estimate to plan with: nobody
+    may go on until a result pleases.
+    """
+    spread = math.sqrt(blocks) * (log_interval.high - log_interval.low) / 2
+    spread /= -float(scipy.stats.t.ppf(ALPHA / 2, blocks - 1))
+    missing = abs(log_interval.centre)
+    # Two sides for a difference, one for each of the two tests of no difference.
+    targets = [(missing, ALPHA / 2), (math.log1p(margin) - missing, ALPHA)]
+    needed = min(
+        (
+            (spread * _standard_errors(alpha / family) / distance) ** 2
+            for distance, alpha in targets
+            if distance > 0
+        ),
+        default=0.0,
+    )
+    return max(1, math.ceil(needed) - blocks, blocks_needed(family) - blocks)
+
+
+def _standard_errors(alpha: float) -> float:
+    """How far a mean must lie from a limit for a test at `alpha` to succeed with `POWER`."""
+    return float(scipy.stats.norm.ppf(1 - alpha) + scipy.stats.norm.ppf(POWER))
+
+
+def side(interval: Interval, p_holm: float) -> Literal["higher", "lower"] | None:
+    """On which side of 1 the test and the interval place a ratio; None on neither."""
+    if p_holm <= ALPHA and interval.low > 1:
+        return "higher"
+    if p_holm <= ALPHA and interval.high < 1:
+        return "lower"
+    return None
+
+
+def beyond(ratio: float, aa: float | None) -> bool:
+    """Whether a ratio is farther from 1 than the centre of A/A; yes where that is unknown."""
+    return aa is None or abs(math.log(ratio)) > abs(math.log(aa))
 
 
 def exponential(interval: Interval) -> Interval:

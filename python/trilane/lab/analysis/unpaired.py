@@ -139,9 +139,10 @@ def compare(
 ) -> list[Contrast | None]:
     """Judge a family of comparisons on one measure.
 
-    `pairs` holds the logarithms of the values of A and of B for each comparison, `floors` the wider
-    noise floor of the two runs, `valid` whether the runs of both sides are. A difference is named
-    under the three conditions of `stats.compare`. None stands for fewer than two values on a side.
+    `pairs` holds the logarithms of the values of A and of B for each comparison, `floors` what arms
+    were to themselves in the two runs, `valid` whether the runs of both sides are. A difference is
+    named under the three conditions of `stats.compare`. None stands for fewer than two values on a
+    side.
     """
     judged = [index for index, (a, b) in enumerate(pairs) if min(len(a), len(b)) >= 2]
     two_sided = {index: rank_sum(*pairs[index], "two-sided", seed) for index in judged}
@@ -157,7 +158,8 @@ def compare(
         ratios = stats.exponential(logs)
         finding: Finding = "invalid"
         if valid[index]:
-            finding = stats.judge(ratios, adjusted[index], equal[index], floors[index])
+            floor = floors[index]
+            finding = stats.judge(ratios, adjusted[index], equal[index], floor and floor.centre)
         found.append(
             Contrast(
                 ratio=ratios.centre,

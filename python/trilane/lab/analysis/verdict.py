@@ -19,6 +19,8 @@ CLIENT_SATURATED = 0.95
 SERVER_SATURATED = 0.90
 # Of more arms the ratios to the baseline are told: the pairs are more than a sentence holds.
 _ALL_PAIRS_TOLD = 3
+# Of many arms so many are told whose difference lies within that to themselves.
+_VETOES = 2
 _NUMBER = re.compile(r"[-+]?\d[\d.,]*")
 
 
@@ -78,48 +80,77 @@ def winner(
     return None
 
 
-def validity(comparison: Json) -> Json:
-    """Verdict on the whole comparison; each reason names its arm."""
+def validity(comparison: Json, different_bodies: str | None) -> Json:
+    """Verdict on the whole comparison; each reason names its arm.
+
+    `different_bodies` says which arms read different bodies; None where none did.
+    """
     reasons = [
         f"{arm['title']}: {reason}"
         for arm in comparison["arms"]
         for reason in arm["validity"]["reasons"]
     ]
     verdicts = {arm["validity"]["verdict"] for arm in comparison["arms"]}
+    if different_bodies is not None:
+        reasons.insert(0, different_bodies)
+        verdicts.add("invalid")
     floor = comparison["noise_floor"][comparison["ranking"]["measure"]]
-    told = comparison["plan"]["blocks_done"] >= stats.blocks_needed(1)
-    if floor and told and not floor["low"] <= 1 <= floor["high"]:
+    plan = comparison["plan"]
+    if plan["blocks_done"] >= stats.blocks_needed(1) and floor and _biased(floor, plan["margin"]):
         reasons.append(
-            f"the baseline differed from itself: {floor['low']:.3f} to {floor['high']:.3f} times"
+            "arms differed from themselves: their second run in a block was at "
+            f"{floor['low']:.3f} to {floor['high']:.3f} times their first"
         )
         verdicts.add("suspect")
     if comparison["interrupted"]:
-        plan = comparison["plan"]
         reasons.append(f"interrupted after {plan['blocks_done']} of {plan['blocks']} blocks")
         verdicts.add("suspect")
     order = ("invalid", "suspect", "valid")
     return {"verdict": next((v for v in order if v in verdicts), "valid"), "reasons": reasons}
 
 
-def sentence(comparison: Json) -> str:
-    """The verdict: who won, by how much, with what interval, at what cost."""
+def _biased(floor: Json, margin: float) -> bool:
+    """Whether A/A shows a difference, and one that the comparison would not call none."""
+    shown = not floor["low"] <= 1 <= floor["high"]
+    return shown and stats.beyond(floor["ratio"], 1 + margin)
+
+
+def sentence(comparison: Json, different_bodies: str | None) -> str:
+    """The verdict: who won, by how much, with what interval, at what cost, and what is suspect."""
+    said = _judged(comparison, different_bodies)
+    reasons = comparison["validity"]["reasons"]
+    if not _is_suspect(comparison) or comparison["plan"]["blocks_done"] == 0:
+        return said
+    more = len(reasons) - 1
+    others = f" and {more} more {'reason' if more == 1 else 'reasons'}" if more else ""
+    return f"{said.removesuffix('.')}; suspect because of {reasons[0]}{others}."
+
+
+def _is_suspect(comparison: Json) -> bool:
+    return bool(comparison["validity"]["verdict"] == "suspect")
+
+
+def _judged(comparison: Json, different_bodies: str | None) -> str:
     arms = {arm["name"]: arm for arm in comparison["arms"]}
     if len(arms) == 1:
         return _alone(comparison, next(iter(arms.values())))
     if comparison["plan"]["blocks_done"] == 0:
         return "No verdict: no block was completed."
     if not comparison["ranking"]["pairs"]:
-        return _against_baseline(comparison)
+        return _against_baseline(comparison, different_bodies)
     broken = [arm["title"] for arm in arms.values() if arm["validity"]["verdict"] == "invalid"]
     best = comparison["ranking"]["winner"]
     if best is None:
-        return _no_winner(comparison, broken)
+        return _no_winner(comparison, broken, different_bodies)
     margins = " and ".join(_advantage(comparison, best, p) for p in _pairs_of(comparison, best))
     bounds = {arm["load"]["bound"] for arm in arms.values()}
     lead = f"{arms[best]['title']} won"
     if _measure(comparison) is RATE and bounds & {"client", "client+server"}:
         # A saturated client ranks itself: never sold as a property of the server.
         lead = f"Client-bound: this client got most requests/s over {arms[best]['title']}"
+    if _is_suspect(comparison):
+        # METHOD section 3: whoever reads the name alone reads this too.
+        lead += ", but suspect"
     return f"{lead}: {margins}{_cost(comparison, arms, best)}."
 
 
@@ -148,22 +179,30 @@ def _alone(comparison: Json, arm: Json) -> str:
     return f"{title}: {measure.label} {_short(value)} {measure.unit}; {why}."
 
 
-def _against_baseline(comparison: Json) -> str:
+def _against_baseline(comparison: Json, different_bodies: str | None) -> str:
     """Many arms: what each is against the baseline, the best and the worst told."""
     named, measure = titles(comparison), _measure(comparison)
     rows = [r for r in comparison["ratios"] if r["measure"] == measure.name and r["ratio"]]
     better = [r for r in rows if r["finding"] == measure.better]
     worse = [r for r in rows if r["finding"] in ("higher", "lower") and r not in better]
     base = named[comparison["baseline"]]
+    vetoed = [_within_noise(named, row) for row in rows if row["vetoed"]]
+    also = "".join(f"; {why}" for why in [*filter(None, [different_bodies]), *vetoed[:_VETOES]])
     if not better and not worse:
         needed = stats.blocks_needed(len(comparison["arms"]) - 1)
         done = comparison["plan"]["blocks_done"]
         if done < needed:
             return (
                 f"No difference shown to {base} in {measure.label}: {_blocks(done)} cannot show "
-                f"one, {len(comparison['arms'])} arms need {needed}."
+                f"one, {len(comparison['arms'])} arms need {needed}{also}."
             )
-        return f"No difference shown: no arm differs from {base} in {measure.label}."
+        more = sorted(row["more_blocks"] for row in rows if row["more_blocks"])
+        if more:
+            also += (
+                f"; about {more[0]:,} more {_noun(more[0])} would decide the first of "
+                f"{len(more)} undecided arms, about {more[-1]:,} all"
+            )
+        return f"No difference shown: no arm differs from {base} in {measure.label}{also}."
     direction = measure.better == "higher"
     best = sorted(better, key=lambda row: row["ratio"], reverse=direction)
     worst = sorted(worse, key=lambda row: row["ratio"], reverse=not direction)
@@ -173,10 +212,10 @@ def _against_baseline(comparison: Json) -> str:
         for some, verb, most in ((best, "beat", "most"), (worst, "trail", "furthest"))
         if some
     ]
-    return "; ".join(parts) + "."
+    return "; ".join(parts) + also + "."
 
 
-def _no_winner(comparison: Json, broken: Sequence[str]) -> str:
+def _no_winner(comparison: Json, broken: Sequence[str], different_bodies: str | None) -> str:
     plan, named = comparison["plan"], titles(comparison)
     decided = _decided(comparison)
     if len(comparison["arms"]) > _ALL_PAIRS_TOLD:
@@ -184,6 +223,8 @@ def _no_winner(comparison: Json, broken: Sequence[str]) -> str:
     parts = [_loses(named, pair) for pair in decided]
     if broken:
         head = f"No winner: {' and '.join(broken)} ran invalid and cannot be ranked"
+    elif different_bodies is not None:
+        head = f"No winner: {different_bodies}"
     else:
         pairs = comparison["ranking"]["pairs"]
         needed = stats.blocks_needed(len(pairs))
@@ -201,18 +242,39 @@ def _no_winner(comparison: Json, broken: Sequence[str]) -> str:
             )
         else:
             open_pairs = [pair for pair in pairs if pair["finding"] == "undecided"]
-            head = "No winner: undecided " + " and ".join(_against(named, p) for p in open_pairs)
-            if not open_pairs:
-                head = "No winner: the best arms do not differ"
+            undecided = [_against(named, pair) for pair in open_pairs if not pair["vetoed"]]
+            heads = [f"undecided {' and '.join(undecided)}"] if undecided else []
+            heads += [_within_noise(named, pair) for pair in open_pairs if pair["vetoed"]]
+            head = f"No winner: {'; '.join(heads) or 'the best arms do not differ'}"
     return "; ".join([head, *parts]) + "."
 
 
 def _blocks(count: int) -> str:
-    return "1 block" if count == 1 else f"{count} blocks"
+    return f"{count} {_noun(count)}"
+
+
+def _noun(count: int) -> str:
+    return "block" if count == 1 else "blocks"
 
 
 def _against(named: Mapping[str, str], pair: Json) -> str:
-    return f"whether {named[pair['arm']]} differs from {named[pair['to']]} ({_range(pair)})"
+    return (
+        f"whether {named[pair['arm']]} differs from {named[pair['to']]} "
+        f"({_range(pair)}{_more(pair)})"
+    )
+
+
+def _more(pair: Json) -> str:
+    more = pair["more_blocks"]
+    return f"; about {more:,} more {_noun(more)} would decide" if more else ""
+
+
+def _within_noise(named: Mapping[str, str], pair: Json) -> str:
+    """Why a difference that the test shows is not claimed."""
+    return (
+        f"{named[pair['arm']]} at {_interval(pair)} of {named[pair['to']]} is no farther from it "
+        f"than the second run of these arms was from their first ({pair['aa']:.2f}×)"
+    )
 
 
 def _range(pair: Json) -> str:

@@ -84,7 +84,7 @@ def workload(form: Form) -> str:
 
 def statistics(form: Form) -> str:
     """How often the arms run, and what decides."""
-    twice = ", the baseline twice in each" if form.stats.aa else ""
+    twice = ", one arm twice in each" if form.stats.aa else ""
     pinned = ", client and server on CPUs of their own" if form.pin else ""
     pairs = f", {len(form.pairs)} pairs with each other" if form.pairs else ""
     return (

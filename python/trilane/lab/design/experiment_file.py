@@ -222,7 +222,7 @@ def _stats(table: Table | None) -> Stats:
     if table is None:
         return Stats()
     stats = Stats(
-        blocks=table.whole("blocks", 6),
+        blocks=table.whole("blocks", 10),
         publish_blocks=table.whole("publish_blocks", 20),
         aa=table.flag("aa", default=True),
     )

@@ -15,11 +15,11 @@ from trilane.lab.design.workload import ArmSpec, Workload
 class Stats:
     """How often the arms run."""
 
-    blocks: int = 6
+    blocks: int = 10
     publish_blocks: int = 20
     """Blocks of `--publish`."""
     aa: bool = True
-    """The baseline runs twice in every block, which shows the noise."""
+    """One arm runs twice in every block, the arms in turn, which shows the noise."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,8 @@ from trilane.report.charts.base import (
 from trilane.report.view import Point, Shown
 
 _NOTE = (
-    "Point: centre over blocks; line: 95 % interval; grey: noise floor, the baseline against "
-    "itself. Log scale."
+    "Point: centre over blocks; line: 95 % interval; grey: noise floor, a second run of an "
+    "arm against its first in the same block. Log scale."
 )
 _TOOLTIP = (("title:N", "arm"), ("measure:N", "measure"), ("finding:N", "finding"))
 

@@ -39,7 +39,7 @@ def paired(point: Point) -> Chart | None:
                 **look.fields(arm["name"]),
                 "place": place,
                 "block": block + 1,
-                # The baseline's two runs of a block stand for one, as in the statistics.
+                # Two runs of one block stand for one, as in the statistics.
                 "value": statistics.geometric_mean(values),
             }
             for block, values in blocks.items()

@@ -1,0 +1,238 @@
+"""What the rule of `stats` claims where the truth is known: simulated races, judged as real ones.
+
+    python -m trilane.lab.analysis.simulation [--tables N] [--seed N] [--recorded FILE …]
+
+prints how often a race whose arms do not differ claims that they do, in its whole table and in the
+measure that decides, and how often a difference of 5 % and of 10 % is found, beside the test alone:
+the signed-rank test with Holm's correction, without interval and veto. `docs/method-simulation.md`
+has a print and what it means (METHOD section 3).
+
+The noise is that of a model, or of the runs of recorded races (`comparison.json`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import random
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+
+from trilane.lab import blocks as order
+from trilane.lab.analysis import stats
+from trilane.lab.analysis.measures import RACE, Json
+from trilane.lab.analysis.stats import Floats
+
+Draw: TypeAlias = Callable[[np.random.Generator, int], Floats]
+"""So many runs: their deviations, logarithms, one row per run and one column per measure."""
+
+RESAMPLES = 499
+DRIFT = 0.05
+"""What a block of the model differs from the next, standard deviation of the logarithm."""
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """What runs of equal arms differ by."""
+
+    name: str
+    draw: Draw
+    trend: float = 0.0
+    """Added to the logarithm of a run for each run before it in its block."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """What was claimed, as shares of all simulated tables, 0 to 1."""
+
+    table: float
+    """Any claim in any measure about arms that do not differ."""
+    deciding: float
+    """Any such claim in the first measure, the one that decides."""
+    found: float
+    """The difference between the second arm and the first, in the first measure."""
+    alone: float
+    """The same, by the test alone."""
+
+
+def modelled(spread: float, slow: float) -> Draw:
+    """The model: six measures of a race, of which most follow one deviation of the run.
+
+    `spread` is the standard deviation of the rate (its logarithm); a share of `slow` of the runs is
+    slower besides, by an exponential deviation of five times `spread`. p50 is what the rate leaves
+    of it in a closed model (Little); p99 has twice its noise besides; CPU per request follows the
+    rate by half and has half its noise of its own; bytes hardly vary.
+    """
+    follows = np.array([-1.0, 1.0, 1.0, 0.5, 0.5, 0.0])
+    own = spread * np.array([0.0, 0.2, 2.0, 0.5, 0.5, 0.03])
+
+    def draw(chance: np.random.Generator, runs: int) -> Floats:
+        shared = chance.normal(0, spread, runs)
+        shared += chance.exponential(5 * spread, runs) * (chance.random(runs) < slow)
+        return shared[:, None] * follows + chance.normal(0, 1, (runs, len(own))) * own
+
+    return draw
+
+
+SHAPES = ((3, 10), (3, 7), (2, 10))
+"""Arms and blocks."""
+MODELS = (
+    Noise("model, 1 %", modelled(0.01, 0.0)),
+    Noise("model, 3 %", modelled(0.03, 0.0)),
+    Noise("model, 3 %, 1 run of 14 slow", modelled(0.03, 1 / 14)),
+    Noise("model, 3 %, slower by 2 % a run in a block", modelled(0.03, 0.0), trend=0.02),
+)
+
+
+def recorded(comparison: Json) -> Draw:
+    """The deviations of the runs of a `trilane.comparison/1`, drawn again with replacement.
+
+    They are what is left of the logarithms without the mean of the arm and that of the block, and
+    enlarged by what taking these two away makes them smaller. A run keeps its measures together.
+    """
+    rows = [
+        (number, sample["block"], [measure.read(run, sample["server"]) for measure in RACE])
+        for number, arm in enumerate(comparison["arms"])
+        for sample, run in _runs(arm)
+    ]
+    known = [
+        column
+        for column in range(len(RACE))
+        if all(values[column] is not None and values[column] > 0 for _, _, values in rows)
+    ]
+    if not known or RACE[known[0]] is not RACE[0]:
+        raise ValueError(f"a run has no {RACE[0].label}: name the comparison.json of a whole race")
+    arms = np.array([arm for arm, _, _ in rows])
+    blocks = np.array([block for _, block, _ in rows])
+    left = np.log([[values[column] for column in known] for _, _, values in rows])
+    # An arm that ran twice weighs twice in its block: a few rounds settle that.
+    for _ in range(10):
+        for groups in (arms, blocks):
+            for group in np.unique(groups):
+                left[groups == group] -= left[groups == group].mean(axis=0)
+    free = len(rows) - len(np.unique(arms)) - len(np.unique(blocks)) + 1
+    left *= math.sqrt(len(rows) / max(free, 1))
+    return lambda chance, runs: left[chance.integers(0, len(left), runs)]
+
+
+def _runs(arm: Json) -> list[tuple[Json, Json]]:
+    made = iter(arm["runs"])
+    return [(sample, next(made)) for sample in arm["samples"] if sample["problem"] is None]
+
+
+def simulate(
+    noise: Noise, *, arms: int, blocks: int, effect: float, tables: int, seed: int
+) -> Rates:
+    """Judge so many races in which the second arm lies `effect` above the others (0: none does)."""
+    chance = np.random.default_rng(seed)
+    shuffle = random.Random(seed)  # noqa: S311 - reproducible, not secret
+    pairs = list(combinations(range(arms), 2))
+    counts = np.zeros(4)
+    for number in range(tables):
+        first, second = _table(noise, chance, shuffle, arms, blocks)
+        if effect:
+            # Of a difference the measure that decides tells enough.
+            first, second = first[..., :1], second[..., :1]
+            first[1] += math.log1p(effect)
+            second[1] += math.log1p(effect)
+        claims, alone = judged(first, second, pairs, number)
+        equal = [effect == 0 or 1 not in pair for pair in pairs]
+        counts += (
+            bool(claims[:, equal].any()),
+            bool(claims[0, equal].any()),
+            claims[0, 0],
+            alone[0, 0],
+        )
+    return Rates(*(float(share) for share in counts / tables))
+
+
+def _table(
+    noise: Noise, chance: np.random.Generator, shuffle: random.Random, arms: int, blocks: int
+) -> tuple[Floats, Floats]:
+    """Logarithms of the first and of the second runs, by arm, block and measure; NaN: none."""
+    names = [str(arm) for arm in range(arms)]
+    deviations = noise.draw(chance, blocks * (arms + 1))
+    slots = np.full((2, arms, blocks, deviations.shape[1]), np.nan)
+    runs = iter(deviations)
+    for block in range(blocks):
+        drift = chance.normal(0, DRIFT)
+        for position, (arm, slot) in enumerate(order.shuffled(names, block, shuffle, aa=True)):
+            slots[slot, int(arm), block] = next(runs) + drift + noise.trend * position
+    return slots[0], slots[1]
+
+
+def judged(
+    first: Floats, second: Floats, pairs: Sequence[tuple[int, int]], seed: int
+) -> tuple[np.typing.NDArray[np.bool_], np.typing.NDArray[np.bool_]]:
+    """What is claimed of each measure and pair, by the whole rule and by the test alone.
+
+    The rule is that of `stats.compare`; an interval is only drawn where the test is significant,
+    and from fewer resamples, because drawing them would take most of the time.
+    """
+    values = np.where(np.isnan(second), first, (first + second) / 2)
+    repeated = second - first
+    claims = np.zeros((first.shape[2], len(pairs)), dtype=np.bool_)
+    alone = np.zeros_like(claims)
+    for measure in range(first.shape[2]):
+        ratios = [values[b, :, measure] - values[a, :, measure] for a, b in pairs]
+        adjusted = stats.holm([stats.signed_rank(each, "two-sided") for each in ratios])
+        for place, (pair, p_holm) in enumerate(zip(pairs, adjusted, strict=True)):
+            if p_holm > stats.ALPHA:
+                continue
+            alone[measure, place] = True
+            interval = stats.bootstrap(ratios[place], stats.hodges_lehmann, seed, RESAMPLES)
+            own = repeated[list(pair), :, measure]
+            aa = stats.centre(own[np.isfinite(own)])
+            finding = interval and stats.judge(stats.exponential(interval), p_holm, 1.0, aa)
+            claims[measure, place] = finding in {"higher", "lower"}
+    return claims, alone
+
+
+def report(
+    noises: Sequence[Noise], shapes: Sequence[tuple[int, int]], tables: int, seed: int
+) -> Iterator[str]:
+    """The lines of the table that the command prints, as Markdown; `shapes`: arms and blocks."""
+    yield from (
+        "| noise | arms | blocks | false: table | false: deciding | 5 % | alone | 10 % | alone |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+    )
+    for noise in noises:
+        for arms, blocks in shapes:
+            none, five, ten = (
+                simulate(noise, arms=arms, blocks=blocks, effect=e, tables=tables, seed=seed)
+                for e in (0.0, 0.05, 0.10)
+            )
+            shares = (none.table, none.deciding, five.found, five.alone, ten.found, ten.alone)
+            cells = " | ".join(f"{100 * share:.1f} %" for share in shares)
+            yield f"| {noise.name} | {arms} | {blocks} | {cells} |"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command; the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m trilane.lab.analysis.simulation")
+    parser.add_argument("--tables", type=int, default=1000, help="simulated races of each kind")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--recorded", nargs="*", default=[], metavar="FILE", help="comparison.json of races"
+    )
+    asked = parser.parse_args(arguments)
+    files = [Path(name) for name in asked.recorded]
+    noises = [
+        Noise(str(file.parent.name), recorded(json.loads(file.read_text(encoding="utf-8"))))
+        for file in files
+    ]
+    for line in report(noises or MODELS, SHAPES, asked.tables, asked.seed):
+        sys.stdout.write(f"{line}\n")
+        sys.stdout.flush()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
