@@ -1,4 +1,4 @@
-"""Blocks: each holds every arm once, and one of them twice, in random order (METHOD section 3).
+"""Blocks: each holds every arm once, and one of them twice, in random order (METHOD §3).
 
 The arm that runs twice changes from block to block: so every arm is set beside itself (A/A), and no
 arm's noise stands for that of another.

@@ -129,7 +129,7 @@ def _log_ratios(observed: Observed, arm: str, to: str, measure: Measure) -> Floa
 
 
 def _published(row: Published, point: Point, made: Json) -> Json:
-    """The post's ratio beside ours: never as absolute times (METHOD section 6)."""
+    """The post's ratio beside ours: never as absolute times (METHOD §6)."""
     return {
         "measure": row.measure,
         "arm": row.arm,

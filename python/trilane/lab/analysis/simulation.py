@@ -5,7 +5,7 @@
 prints how often a race whose arms do not differ claims that they do, in its whole table and in the
 measure that decides, and how often a difference of 5 % and of 10 % is found, beside the test alone:
 the signed-rank test with Holm's correction, without interval and veto. `docs/method-simulation.md`
-has a print and what it means (METHOD section 3).
+has a print and what it means (METHOD §3).
 
 The noise is that of a model, or of the runs of recorded races (`comparison.json`).
 """

@@ -16,8 +16,8 @@ No difference
     Two one-sided signed-rank tests against a margin (TOST), Holm over the same family.
 Beside itself (A/A)
     Where an arm ran twice in a block, the log-ratio of its second run to its first: what order and
-    machine make of no difference. A ratio that its centre reaches is not claimed (METHOD section
-    3). Only the centre vetoes: the noise around it is in the interval and the test already.
+    machine make of no difference. A ratio that its centre reaches is not claimed (METHOD §3).
+    Only the centre vetoes: the noise around it is in the interval and the test already.
 
 The smallest two-sided p that n blocks can give is 2 / 2**n. Six blocks give 0.031: enough for one
 comparison, never for two (Holm doubles it). `blocks_needed` says how many a family needs at least,

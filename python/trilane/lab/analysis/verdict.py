@@ -149,7 +149,7 @@ def _judged(comparison: Json, different_bodies: str | None) -> str:
         # A saturated client ranks itself: never sold as a property of the server.
         lead = f"Client-bound: this client got most requests/s over {arms[best]['title']}"
     if _is_suspect(comparison):
-        # METHOD section 3: whoever reads the name alone reads this too.
+        # METHOD §3: whoever reads the name alone reads this too.
         lead += ", but suspect"
     return f"{lead}: {margins}{_cost(comparison, arms, best)}."
 
