@@ -206,9 +206,9 @@ def test_what_is_decided_or_vetoed_needs_no_more_blocks() -> None:
 
 def test_six_blocks_decide_one_comparison_but_never_two() -> None:
     six = STEADY[:6]
-    options = {"margin": 0.05, "seed": 1}
-    [alone] = stats.compare([six], repeated=[floats()], valid=[True], **options)
-    pair = stats.compare([six] * 2, repeated=[floats()] * 2, valid=[True] * 2, **options)
+    none = floats()
+    [alone] = stats.compare([six], repeated=[none], margin=0.05, seed=1, valid=[True])
+    pair = stats.compare([six] * 2, repeated=[none] * 2, margin=0.05, seed=1, valid=[True] * 2)
     assert alone is not None
     assert alone.finding == "higher"
     assert [found and found.finding for found in pair] == ["undecided", "undecided"]

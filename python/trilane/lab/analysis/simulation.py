@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from trilane.lab import blocks as order
 from trilane.lab.analysis import stats
@@ -170,7 +171,7 @@ def _table(
 
 def judged(
     first: Floats, second: Floats, pairs: Sequence[tuple[int, int]], seed: int
-) -> tuple[np.typing.NDArray[np.bool_], np.typing.NDArray[np.bool_]]:
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """What is claimed of each measure and pair, by the whole rule and by the test alone.
 
     The rule is that of `stats.compare`; an interval is only drawn where the test is significant,
