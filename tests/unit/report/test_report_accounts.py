@@ -100,13 +100,13 @@ def test_many_arms_are_told_in_one_line_and_those_with_failures_by_name() -> Non
     arm["runs"][0]["requests"].update(
         ok=2998, failed=2, failures={"body": {"count": 2, "example": "cut"}}
     )
-    # Two runs of the baseline in each of seven blocks, and one of each other arm.
+    # Each of seven blocks has a run of every arm, and a second one of an arm: of this arm once.
     runs = 7 * 13
     assert (
         f"{3000 * runs:,} requests started = {3000 * runs - 2:,} ok + 2 failed + 0 abandoned"
         in printed(made, 120)
     )
-    assert f"{arm['title']}: 2 of 21,000 failed (body 2)" in printed(made, 120)
+    assert f"{arm['title']}: 2 of 24,000 failed (body 2)" in printed(made, 120)
 
 
 def test_paths_are_told_apart_where_they_differ() -> None:

@@ -77,7 +77,8 @@ def modelled(spread: float, slow: float) -> Draw:
     def draw(chance: np.random.Generator, runs: int) -> Floats:
         shared = chance.normal(0, spread, runs)
         shared += chance.exponential(5 * spread, runs) * (chance.random(runs) < slow)
-        return shared[:, None] * follows + chance.normal(0, 1, (runs, len(own))) * own
+        noise: Floats = shared[:, None] * follows + chance.normal(0, 1, (runs, len(own))) * own
+        return noise
 
     return draw
 
@@ -103,16 +104,14 @@ def recorded(comparison: Json) -> Draw:
         for number, arm in enumerate(comparison["arms"])
         for sample, run in _runs(arm)
     ]
-    known = [
-        column
-        for column in range(len(RACE))
-        if all(values[column] is not None and values[column] > 0 for _, _, values in rows)
-    ]
+    # NaN where a run does not tell the measure, and NaN is above nothing.
+    told = np.array([values for _, _, values in rows], dtype=float)
+    known = [column for column in range(len(RACE)) if bool((told[:, column] > 0).all())]
     if not known or RACE[known[0]] is not RACE[0]:
         raise ValueError(f"a run has no {RACE[0].label}: name the comparison.json of a whole race")
     arms = np.array([arm for arm, _, _ in rows])
     blocks = np.array([block for _, block, _ in rows])
-    left = np.log([[values[column] for column in known] for _, _, values in rows])
+    left = np.log(told[:, known])
     # An arm that ran twice weighs twice in its block: a few rounds settle that.
     for _ in range(10):
         for groups in (arms, blocks):

@@ -159,7 +159,8 @@ def compare(
         finding: Finding = "invalid"
         if valid[index]:
             floor = floors[index]
-            finding = stats.judge(ratios, adjusted[index], equal[index], floor and floor.centre)
+            centre = None if floor is None else floor.centre
+            finding = stats.judge(ratios, adjusted[index], equal[index], centre)
         found.append(
             Contrast(
                 ratio=ratios.centre,
