@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -111,3 +112,28 @@ def test_the_print_is_the_same_for_the_same_seed() -> None:
     assert first == again
     assert first[0].startswith("| noise | arms | blocks | false: table |")
     assert first[2].startswith("| rate alone | 2 | 6 | ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--recorded", "nowhere.json"], "nowhere.json: No such file"),
+        (["--recorded", "other.json"], "other.json: not a trilane.comparison/1"),
+        (["--recorded", "text.json"], "text.json: "),
+        (["--tables", "0"], "--tables 0: at least one race"),
+    ],
+)
+def test_wrong_usage_is_named(
+    arguments: list[str],
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("other.json").write_text("{}")
+    Path("text.json").write_text("not JSON")
+    with pytest.raises(SystemExit) as ended:
+        simulation.main(arguments)
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err

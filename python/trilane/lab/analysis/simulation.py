@@ -214,6 +214,25 @@ def report(
             yield f"| {noise.name} | {arms} | {blocks} | {cells} |"
 
 
+class BadRecord(ValueError):
+    """A file that holds no recorded race; the message names it."""
+
+
+def _of_file(file: Path) -> Noise:
+    """The noise of a `comparison.json`, named by its folder.
+
+    Raises `BadRecord` where the file cannot be read, or is something else.
+    """
+    try:
+        return Noise(file.parent.name, recorded(json.loads(file.read_text(encoding="utf-8"))))
+    except OSError as error:
+        raise BadRecord(f"{file}: {error.strerror}") from error
+    except (KeyError, TypeError) as error:
+        raise BadRecord(f"{file}: not a trilane.comparison/1; name comparison.json") from error
+    except ValueError as error:
+        raise BadRecord(f"{file}: {error}") from error
+
+
 def main(arguments: Sequence[str]) -> int:
     """Run the command; the exit code."""
     parser = argparse.ArgumentParser(prog="python -m trilane.lab.analysis.simulation")
@@ -223,11 +242,12 @@ def main(arguments: Sequence[str]) -> int:
         "--recorded", nargs="*", default=[], metavar="FILE", help="comparison.json of races"
     )
     asked = parser.parse_args(arguments)
-    files = [Path(name) for name in asked.recorded]
-    noises = [
-        Noise(str(file.parent.name), recorded(json.loads(file.read_text(encoding="utf-8"))))
-        for file in files
-    ]
+    if asked.tables < 1:
+        parser.error(f"--tables {asked.tables}: at least one race is simulated")
+    try:
+        noises = [_of_file(Path(name)) for name in asked.recorded]
+    except BadRecord as error:
+        parser.error(f"--recorded {error}")
     for line in report(noises or MODELS, SHAPES, asked.tables, asked.seed):
         sys.stdout.write(f"{line}\n")
         sys.stdout.flush()
