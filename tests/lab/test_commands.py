@@ -35,7 +35,7 @@ def test_importing_the_lab_reads_no_experiment_code() -> None:
 def test_the_doctor_works_where_the_packages_of_the_lab_are_missing(tmp_path: Path) -> None:
     program = (
         "import sys\n"
-        "for name in ('numpy', 'scipy', 'altair', 'jinja2', 'vl_convert', 'hdrh'):\n"
+        "for name in ('numpy', 'scipy', 'altair', 'jinja2', 'msgspec', 'vl_convert', 'hdrh'):\n"
         "    sys.modules[name] = None\n"
         "from trilane.cli import run\n"
         "sys.exit(run(['doctor', '--state', sys.argv[1]]))"
