@@ -10,7 +10,7 @@ Failures are exceptions of `trilane.client.errors`; timeouts are seconds, and No
 
 from collections.abc import Sequence
 from os import PathLike
-from typing import Final, final
+from typing import Final, Literal, final
 
 from typing_extensions import Buffer
 
@@ -37,7 +37,7 @@ version: Final[str]
 revision: Final[str]
 """Git revision that it was built from; empty when it was built outside a checkout."""
 
-build_profile: Final[str]
+build_profile: Final[Literal["release", "debug"]]
 """`release` or `debug`; a benchmark of a debug build says nothing."""
 
 def main(argv: Sequence[str]) -> int:

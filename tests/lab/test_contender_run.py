@@ -1,11 +1,11 @@
 from __future__ import annotations
 
+import json
 import sys
 import time
 import zlib
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,6 +15,8 @@ from trilane.lab.clients import as_run, contender_run
 from trilane.lab.clients.contender_run import Declined, Delivered, RunFailed
 from trilane.lab.clients.plan import contender_plan
 from trilane.lab.design.workload import Workload
+from trilane.lab.model.contender import Content
+from trilane.lab.model.run import Run, Validity
 
 SCRIPT = Path(__file__).parent / "fake_contender" / "contender.py"
 # The kernel tells the end of a process in microseconds.
@@ -29,7 +31,7 @@ def run(tmp_path: Path, limit_s: float = 120.0) -> Delivered:
     return contender_run.run(command, plan, log=tmp_path / "log", limit_s=limit_s)
 
 
-def judged(delivered: Delivered, expected: int | None = None) -> dict[str, Any]:
+def judged(delivered: Delivered, expected: int | None = None) -> Run:
     asked = as_run.Asked("fake_contender", ARM, WORKLOAD, "http://x/", "now", None, expected)
     return as_run.run_of(asked, delivered)
 
@@ -39,30 +41,33 @@ def test_cpu_is_that_of_the_workload_and_not_of_the_start(tmp_path: Path) -> Non
     delivered = run(tmp_path)
     took = time.monotonic() - began
     # What the fake spends between `start` and `done` is counted, what it spent before is not.
-    result, usage = delivered.result, delivered.ending.usage
+    own, usage = json.loads((tmp_path / "log").read_text()), delivered.ending.usage
     all_of_it = usage.ru_utime + usage.ru_stime
-    assert result["spent_s"] <= delivered.cpu_s <= all_of_it - result["before_s"] + CLOCK_S
+    assert own["spent_s"] <= delivered.cpu_s <= all_of_it - own["before_s"] + CLOCK_S
     made = judged(delivered)
     # It did nothing but compute; a busy machine may have let it wait.
-    assert 0 < made["cost"]["busy"][0] <= 1
-    process = made["process"]
-    assert 0 < process["startup_s"] < process["wall_s"] <= took
-    assert 0 < process["cpu_percent"] <= 110
-    assert process["peak_rss_bytes"] > 5_000_000
+    assert 0 < made.cost.busy[0] <= 1
+    process = made.process
+    assert process is not None
+    assert 0 < process.startup_s < process.wall_s <= took
+    assert process.cpu_percent is not None
+    assert 0 < process.cpu_percent <= 110
+    assert process.peak_rss_bytes is not None
+    assert process.peak_rss_bytes > 5_000_000
 
 
 def test_cpu_is_per_request_that_was_ok(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_CONTENDER", "half fails")
     delivered = run(tmp_path)
     made = judged(delivered)
-    assert (made["requests"]["ok"], made["requests"]["failed"]) == (10, 10)
-    assert made["cost"]["cpu_us_per_request"] == pytest.approx(1e6 * delivered.cpu_s / 10)
-    received = made["content"]["bytes"]
+    assert (made.requests.ok, made.requests.failed) == (10, 10)
+    assert made.cost.cpu_us_per_request == pytest.approx(1e6 * delivered.cpu_s / 10)
+    assert made.content is not None
     assert measures.CPU_PER_GIB.read(made, None) == pytest.approx(
-        delivered.cpu_s / received * (1 << 30)
+        delivered.cpu_s / made.content.bytes * (1 << 30)
     )
     monkeypatch.setenv("FAKE_CONTENDER", "fails")
-    assert judged(run(tmp_path))["cost"]["cpu_us_per_request"] is None
+    assert judged(run(tmp_path)).cost.cpu_us_per_request is None
 
 
 def test_a_contender_that_declines_is_told_from_one_that_fails(
@@ -78,6 +83,8 @@ def test_a_contender_that_declines_is_told_from_one_that_fails(
     [
         ("dies", "it broke: no such thing"),
         ("talks", "hello, world"),
+        ("forgets", "its 'result' is wrong: Object missing required field `ok`"),
+        ("invents", "its 'result' is wrong: Invalid enum value 'tired'"),
     ],
 )
 def test_what_a_broken_contender_said_is_told(
@@ -119,8 +126,8 @@ def test_a_claim_that_does_not_hold_makes_the_run_invalid(
     monkeypatch.setenv("FAKE_CONTENDER", fault)
     expected = 20 * zlib.crc32(b"hello world")
     made = judged(run(tmp_path), expected)
-    assert made["validity"]["verdict"] == "invalid"
-    assert any(reason in told for told in made["validity"]["reasons"])
+    assert made.validity.verdict == "invalid"
+    assert any(reason in told for told in made.validity.reasons)
 
 
 @pytest.mark.parametrize(("read", "verdict"), [(220, "valid"), (219, "invalid")])
@@ -135,13 +142,13 @@ def test_bodies_that_were_thrown_away_are_judged_by_their_length(
         "fake_contender", ARM, workload, "http://x/", "now", None, None, expected_bytes=read
     )
     made = as_run.run_of(asked, delivered)
-    assert made["content"] == {"bytes": 220, "digest": None, "expected": None}
-    assert made["validity"]["verdict"] == verdict
+    assert made.content == Content(bytes=220, digest=None, expected=None)
+    assert made.validity.verdict == verdict
     per_gib = measures.CPU_PER_GIB.read(made, None)
     assert per_gib == pytest.approx(delivered.cpu_s / 220 * (1 << 30))
 
 
 def test_a_run_that_keeps_its_word_is_valid(tmp_path: Path) -> None:
     made = judged(run(tmp_path), 20 * zlib.crc32(b"hello world"))
-    assert made["validity"] == {"verdict": "valid", "reasons": [], "bound": None}
-    assert made["requests"]["started"] == made["requests"]["ok"] == 20
+    assert made.validity == Validity(verdict="valid", reasons=[], bound=None)
+    assert made.requests.started == made.requests.ok == 20

@@ -7,8 +7,8 @@ import os
 import stat
 import sys
 from pathlib import Path
-from typing import Any
 
+import msgspec
 import pytest
 from jsonschema import Draft202012Validator
 
@@ -23,6 +23,7 @@ from trilane.lab.clients.go_bench import Module, NotReady
 from trilane.lab.design.experiment import Experiment
 from trilane.lab.design.form import Form, Stats
 from trilane.lab.keeping import benchmarks
+from trilane.lab.model.run import Run
 from trilane.lab.serving import launch
 from trilane.lab.study import CannotRun, Wanted
 
@@ -63,7 +64,7 @@ def fake(folder: Path) -> Module:
     return Module("tiny", folder, (program,), "go1.26.0")
 
 
-def run(folder: Path, limit_s: float = 30.0) -> dict[str, Any]:
+def run(folder: Path, limit_s: float = 30.0) -> Run:
     module = fake(folder)
     path = go_bench.binary(module, ARM.benchmark or "")
     return go_bench.run(module, path, ARM, WORKLOAD, log=folder / "log", limit_s=limit_s)
@@ -79,7 +80,7 @@ def test_a_run_keeps_what_was_printed_and_what_was_seen(tmp_path: Path) -> None:
     schema = json.loads((DOCS / "run.schema.json").read_text())
     problems = [
         f"{error.json_path}: {error.message}"
-        for error in Draft202012Validator(schema).iter_errors(made)
+        for error in Draft202012Validator(schema).iter_errors(msgspec.to_builtins(made))
     ]
     assert problems == []
     values = {
@@ -97,7 +98,8 @@ def test_a_run_keeps_what_was_printed_and_what_was_seen(tmp_path: Path) -> None:
     # Of one process on at most every CPU for as long as an operation took.
     assert cpu is not None
     assert 0 < cpu <= 36.98 * (os.cpu_count() or 1)
-    assert made["client"]["library_version"] == "go1.26.0"
+    assert made.client is not None
+    assert made.client.library_version == "go1.26.0"
     asked = (tmp_path / "asked").read_text()
     assert "-test.bench ^BenchmarkGRPC$/^GRPC_GetBook$ -test.benchmem -test.count 1" in asked
     assert "-test.run ^$" in asked

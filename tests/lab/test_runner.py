@@ -14,6 +14,8 @@ from jsonschema import Draft202012Validator
 
 from lab.conftest import HERE, Said
 from peers.process import children
+from synthetic import records
+from synthetic.records import altered
 from trilane.lab import race, runner
 from trilane.lab.arms import BadArms
 from trilane.lab.machine.meter import Meter
@@ -244,10 +246,15 @@ def test_a_server_that_does_not_come_up_says_why(
 
 def test_the_meter_counts_the_cpu_of_a_process() -> None:
     meter = Meter(os.getpid(), 1)
-    run = {
-        "requests": {"started": 900, "warmup": {"started": 100}},
-        "plan": {"duration_s": 0.3, "warmup_s": 0.0},
-    }
+    run = altered(
+        records.run(),
+        {
+            "requests.started": 900,
+            "requests.warmup.started": 100,
+            "plan.duration_s": 0.3,
+            "plan.warmup_s": 0.0,
+        },
+    )
     before = time.process_time()
     meter.start()
     until = time.thread_time() + 0.3
@@ -257,17 +264,17 @@ def test_the_meter_counts_the_cpu_of_a_process() -> None:
     after = time.process_time()
     assert spent is not None
     # The kernel brings a running thread's counter up to date at its ticks.
-    assert 0.28 < spent["cpu_s"] < after - before + 0.02
-    assert spent["requests"] == 1000
-    assert spent["cpu_us_per_request"] == pytest.approx(1e6 * spent["cpu_s"] / 1000)
-    assert spent["busy"] == 1.0
-    assert 0 <= spent["others_busy"] <= 1
+    assert 0.28 < spent.cpu_s < after - before + 0.02
+    assert spent.requests == 1000
+    assert spent.cpu_us_per_request == pytest.approx(1e6 * spent.cpu_s / 1000)
+    assert spent.busy == 1.0
+    assert 0 <= spent.others_busy <= 1
 
 
 def test_the_meter_of_a_process_that_is_gone_knows_nothing() -> None:
     meter = Meter(2**22 + 1, 1)
     meter.start()
-    assert meter.stop({}) is None
+    assert meter.stop(records.run()) is None
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,8 @@ def wanted(made: Experiment, state: Path, **changes: Any) -> Wanted:
 
 
 def run_folder(folder: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (folder / "samples.jsonl").read_text().splitlines()]
+    lines = (folder / "samples.jsonl").read_text().splitlines()
+    return [json.loads(line)["sample"] for line in lines]
 
 
 def test_an_experiment_leaves_every_run_and_a_result(

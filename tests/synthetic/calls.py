@@ -8,15 +8,16 @@ import random
 from typing import Any
 
 from repository import ROOT
-from synthetic.runs import run
+from synthetic.records import altered, run, server
 from trilane.lab import Experiment, study
 from trilane.lab.analysis import findings
-from trilane.lab.analysis.comparison import Observed, Sample
+from trilane.lab.analysis.comparison import Observed
 from trilane.lab.analysis.findings import Findings, Point
 from trilane.lab.analysis.measures import BY_NAME
 from trilane.lab.arms import Arm
 from trilane.lab.design.form import Form
 from trilane.lab.design.workload import ArmSpec
+from trilane.lab.model.sample import Sample
 
 MACHINE = {"cpu": "Test CPU", "cpus_usable": 2, "kernel": "Linux 6.1.0", "pinning": "client 1"}
 _FACTORS: dict[str, float] = {
@@ -72,7 +73,7 @@ def _observed(form: Form, in_flight: float, blocks: int) -> Observed:
         for position, (arm, slot) in enumerate(entries):
             mean = 30e-6 * in_flight**0.7 * _factor(arm) * math.exp(chance.gauss(0, 0.02))
             made = run(arm.version, rate=in_flight / mean, p50=mean, cpu_us=mean * 3e5)
-            made["latency"]["service"]["hdr"] = None
+            made = altered(made, {"latency.service.hdr": None})
             samples.append(
                 Sample(
                     arm=arm.name,
@@ -81,12 +82,7 @@ def _observed(form: Form, in_flight: float, blocks: int) -> Observed:
                     position=position,
                     run=made,
                     file=f"runs/{block}-{arm.name}-{slot}.json",
-                    server={
-                        "cpu_us_per_request": mean * 5e5,
-                        "busy": 0.6,
-                        "cpu_s": 0.9,
-                        "others_busy": 0.01,
-                    },
+                    server=server(mean * 5e5),
                 )
             )
     return Observed(

@@ -12,11 +12,17 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from synthetic.runs import run
+from msgspec.structs import replace
+
+from synthetic.records import run, server, with_runs
 from trilane.lab.analysis import comparison, measures
-from trilane.lab.analysis.comparison import Observed, Sample
+from trilane.lab.analysis.comparison import Observed
 from trilane.lab.arms import TITLES, Arm
 from trilane.lab.blocks import shuffled
+from trilane.lab.model.contender import Client, ContextSwitches, Process, Wire
+from trilane.lab.model.run import Requests, Run
+from trilane.lab.model.sample import Sample
+from trilane.lab.model.traffic import Latency
 
 MACHINE = {"cpu": "Test CPU @ 3 GHz", "cpus_usable": 2, "kernel": "Linux 6.1", "pinning": None}
 MEASURES = (
@@ -72,55 +78,55 @@ def matrix(count: int) -> list[Arm]:
 
 def contender_run(
     of: Arm, elapsed_s: float, *, count: int = 3000, latency: str = "histogram"
-) -> dict[str, Any]:
+) -> Run:
     """A run of a client under test; `latency` is histogram, quantiles or none."""
     rate = count / elapsed_s
     p50 = elapsed_s / count * (1 if of.strategy == "serial" else 100)
     made = run(of.version, rate=rate, p50=p50, cpu_us=elapsed_s / count * 7e5, histogram=True)
-    if latency == "quantiles":
-        made["latency"]["service"]["hdr"] = None
-    elif latency == "none":
-        made["latency"]["service"] = None
-    made["latency"]["ttfb"] = None
-    made["phases"] = None
-    made["bytes"] = None
-    made["windows"] = []
-    made["rate"]["window_s"] = elapsed_s
-    made["elapsed_s"] = elapsed_s
-    made["requests"].update(ok=count, started=count, abandoned=0)
-    made["plan"].update(
-        connections=None,
-        streams=None,
-        threads=None,
-        duration_s=None,
-        requests=count,
-        strategy=of.strategy,
-        session=True,
-        in_flight=100,
+    assert made.latency.service is not None
+    service = {
+        "histogram": made.latency.service,
+        "quantiles": replace(made.latency.service, hdr=None),
+        "none": None,
+    }[latency]
+    return replace(
+        made,
+        latency=Latency.of_client(service),
+        phases=None,
+        bytes=None,
+        windows=[],
+        rate=replace(made.rate, window_s=elapsed_s),
+        elapsed_s=elapsed_s,
+        requests=Requests.of_client(count, count, 0, {}),
+        plan=replace(
+            made.plan,
+            connections=None,
+            streams=None,
+            threads=None,
+            duration_s=None,
+            requests=count,
+            strategy=of.strategy,
+            session=True,
+            in_flight=100,
+        ),
+        cost=replace(made.cost, busy=[]),
+        client=Client(
+            name=of.client,
+            library=of.client,
+            library_version="2.32.5",
+            runtime="CPython 3.11.7",
+        ),
+        process=Process(
+            wall_s=elapsed_s + 0.4,
+            startup_s=0.3,
+            user_s=elapsed_s * 0.6,
+            system_s=elapsed_s * 0.1,
+            cpu_percent=70.0,
+            context_switches=ContextSwitches(voluntary=3000, involuntary=40),
+            peak_rss_bytes=48_000_000,
+        ),
+        wire=Wire(bytes=800 * count, requests=count, interface="lo", passes=2),
     )
-    made["cost"]["busy"] = []
-    made["client"] = {
-        "name": of.client,
-        "library": of.client,
-        "library_version": "2.32.5",
-        "runtime": "CPython 3.11.7",
-    }
-    made["process"] = {
-        "wall_s": elapsed_s + 0.4,
-        "startup_s": 0.3,
-        "user_s": elapsed_s * 0.6,
-        "system_s": elapsed_s * 0.1,
-        "cpu_percent": 70.0,
-        "context_switches": {"voluntary": 3000, "involuntary": 40},
-        "peak_rss_bytes": 48_000_000,
-    }
-    made["wire"] = {
-        "bytes": 800 * count,
-        "requests": count,
-        "interface": "lo",
-        "passes": 2,
-    }
-    return made
 
 
 def observed(
@@ -154,12 +160,7 @@ def observed(
                     position=position,
                     run=contender_run(each, elapsed, count=count, latency=kind),
                     file=f"runs/{block + 1:02}-{position + 1}-{each.name}.json",
-                    server={
-                        "cpu_us_per_request": 300.0,
-                        "busy": 0.4,
-                        "cpu_s": 0.9,
-                        "others_busy": 0.01,
-                    },
+                    server=server(300.0, busy=0.4),
                 )
             )
     made = Observed(
@@ -235,7 +236,7 @@ def bookstore(arms: int = 30, seed: int = 1, blocks: int = 7) -> dict[str, Any]:
     shape = {"serial": 6.0, "chunks": 2.2, "multiplexed": 1.6}
     times = {each.name: shape[each.strategy] * math.exp(chance.gauss(0, 0.4)) for each in chosen}
     seen = observed(chosen, times, seed=seed, blocks=blocks)
-    _spoil(seen, chosen[-1].name)
+    seen = _spoilt(seen, chosen[-1].name)
     made = lab((None, seen))
     ratios = made["points"][0]["comparison"]["ratios"]
     return {
@@ -357,18 +358,14 @@ def versions() -> dict[str, Any]:
         for version in ("h1", "h2", "h3")
     ]
     seen = observed(arms, {"h1": 2.0, "h2": 1.5, "h3": 3.0})
-    for sample in seen.samples:
+
+    def as_engine(sample: Sample) -> dict[str, object]:
         assert sample.run is not None
-        elapsed = sample.run["rate"]["window_s"]
-        sample.run.update(
-            {
-                key: value
-                for key, value in run(
-                    sample.run["target"]["version"], rate=3000 / elapsed, histogram=True
-                ).items()
-                if key in ("phases", "bytes", "windows", "plan")
-            }
-        )
+        rate = 3000 / sample.run.rate.window_s
+        made = run(sample.run.target.version, rate=rate, histogram=True)
+        return {name: getattr(made, name) for name in ("phases", "bytes", "windows", "plan")}
+
+    seen = with_runs(seen, as_engine)
     changed = {name: getattr(seen, name) for name in seen.__slots__}
     return lab((None, Observed(**{**changed, "rank": measures.RATE})))
 
@@ -382,22 +379,18 @@ def empty() -> dict[str, Any]:
     return lab((None, Observed(**{**changed, "samples": [], "interrupted": True})))
 
 
-def _spoil(seen: Observed, name: str) -> None:
-    """Make one run of this arm invalid, and one of every block's last arm suspect."""
-    for sample in seen.samples:
-        assert sample.run is not None
+def _spoilt(seen: Observed, name: str) -> Observed:
+    """With one run of this arm invalid, and one of every block's last arm suspect."""
+
+    def change(sample: Sample) -> dict[str, object]:
+        verdict, reason = "valid", ""
         if sample.arm == name and sample.block == 1:
-            sample.run["validity"] = {
-                "verdict": "invalid",
-                "reasons": ["3 of 3000 requests failed: closed"],
-                "bound": None,
-            }
+            verdict, reason = "invalid", "3 of 3000 requests failed: closed"
         if sample.position == 0 and sample.block == 2:
-            sample.run["validity"] = {
-                "verdict": "suspect",
-                "reasons": ["steal above 2 %"],
-                "bound": None,
-            }
+            verdict, reason = "suspect", "steal above 2 %"
+        return {"validity.verdict": verdict, "validity.reasons": [reason]} if reason else {}
+
+    return with_runs(seen, change)
 
 
 def with_string(result: dict[str, Any], evil: str) -> dict[str, Any]:

@@ -6,10 +6,11 @@ import math
 import random
 from typing import Any
 
-from synthetic.runs import run
-from trilane.lab.analysis.comparison import Observed, Sample
+from synthetic.records import run, server
+from trilane.lab.analysis.comparison import Observed
 from trilane.lab.arms import Arm, arms_for
 from trilane.lab.blocks import shuffled
+from trilane.lab.model.sample import Sample
 
 
 def race(
@@ -76,5 +77,5 @@ def _sample(
             histogram=histogram,
         ),
         file=f"runs/{block + 1:02}-{position + 1}-{arm.name}.json",
-        server={"cpu_us_per_request": 9.0 / speed, "busy": 0.6, "cpu_s": 0.9, "others_busy": 0.01},
+        server=server(9.0 / speed),
     )

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import random
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
-from trilane.lab.analysis.comparison import Sample
-from trilane.lab.analysis.measures import Json
+import msgspec
+
 from trilane.lab.arms import Arm
 from trilane.lab.blocks import shuffled
+from trilane.lab.model.run import Run
+from trilane.lab.model.sample import Sample, ServerCost
 from trilane.lab.process import server_flags, told
 
 PROGRAM = (sys.executable, "-m", "trilane", "load")
@@ -50,7 +51,7 @@ class ServerMeter(Protocol):
     def start(self) -> None:
         """A run begins."""
 
-    def stop(self, run: Json | None) -> Mapping[str, Any] | None:
+    def stop(self, run: Run | None) -> ServerCost | None:
         """The run has ended: what the server spent on it."""
 
 
@@ -135,14 +136,13 @@ def probe(load: Load, arm: Arm, folder: Path) -> str | None:
     run, problem = _execute(load.probe_command(arm, file), file, limit)
     if run is None:
         return problem
-    requests = run["requests"]
-    if requests["ok"] > 0:
+    if run.requests.ok > 0:
         return None
-    for kind, failure in requests["failures"].items():
+    for kind, failure in run.requests.failures.items():
         hint = "; if that is what you want, type --expect-status CODE" if kind == "status" else ""
-        return f"{failure['example']}{hint}"
-    reasons = run["validity"]["reasons"]
-    return str(reasons[0]) if reasons else "no request succeeded"
+        return f"{failure.example}{hint}"
+    reasons = run.validity.reasons
+    return reasons[0] if reasons else "no request succeeded"
 
 
 def run_blocks(
@@ -187,7 +187,7 @@ def _measure(load: Load, entry: Entry, folder: Path, meter: ServerMeter | None) 
     )
 
 
-def _execute(command: Sequence[str], file: Path, limit_s: float) -> tuple[Json | None, str | None]:
+def _execute(command: Sequence[str], file: Path, limit_s: float) -> tuple[Run | None, str | None]:
     """The result that the process wrote, or why there is none."""
     # Its own process group: Ctrl-C at the terminal reaches us, and we end the run in order.
     with _stopping(
@@ -208,12 +208,9 @@ def _execute(command: Sequence[str], file: Path, limit_s: float) -> tuple[Json |
     if process.returncode not in _WITH_RESULT:
         return None, _message(errors, process.returncode)
     try:
-        run: Json = json.loads(file.read_text(encoding="utf-8"))
+        return msgspec.json.decode(file.read_bytes(), type=Run), None
     except (OSError, ValueError) as error:
         return None, f"the run left no readable result: {error}"
-    if run.get("schema") != "trilane.run/1":
-        return None, f"the run's result has schema {run.get('schema')!r}, not trilane.run/1"
-    return run, None
 
 
 def _message(errors: bytes, code: int) -> str:

@@ -14,14 +14,13 @@ import random
 import shlex
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from trilane.lab import names
 from trilane.lab.analysis import findings, stats
-from trilane.lab.analysis.comparison import Observed, Sample, comparisons
+from trilane.lab.analysis.comparison import Observed, comparisons
 from trilane.lab.analysis.findings import Findings, Point
 from trilane.lab.analysis.measures import BY_NAME, SYSCALLS, Json
 from trilane.lab.arms import Arm
@@ -38,6 +37,8 @@ from trilane.lab.design.workload import ArmSpec
 from trilane.lab.keeping import benchmarks, store
 from trilane.lab.keeping.journal import Journal, Line
 from trilane.lab.machine import facts as machine
+from trilane.lab.model.run import Run
+from trilane.lab.model.sample import Sample, ServerCost
 from trilane.lab.serving.relay import RelayFailed
 
 _MILLISECONDS = 1e3
@@ -380,14 +381,15 @@ def _make_runs(
 
 def _measure(study: _Study, point: Form, arm: ArmSpec, entry: Entry, bench: Bench) -> Sample:
     name = f"{entry.point + 1}-{entry.block + 1:02}-{entry.position + 1}-{arm.name}"
-    run: Json | None = None
-    server: Mapping[str, Any] | None = None
+    run: Run | None = None
+    server: ServerCost | None = None
     problem = None
     try:
         executor = _executor(point, arm, bench, study.journal)
         bench.begin_run(arm)
         run, server = executor.run(name)
-        _judge_network(run, *bench.network_problems(arm))
+        invalid, suspect = bench.network_problems(arm)
+        run = run.doubted(invalid=invalid, suspect=suspect)
     except (RunFailed, RelayFailed) as error:
         problem = str(error)
     return Sample(
@@ -400,15 +402,6 @@ def _measure(study: _Study, point: Form, arm: ArmSpec, entry: Entry, bench: Benc
         file=f"runs/{name}.json" if run is not None else None,
         server=server,
     )
-
-
-def _judge_network(run: Json, invalid: str | None, suspect: str | None) -> None:
-    validity = run["validity"]
-    validity["reasons"] = [*validity["reasons"], *filter(None, (invalid, suspect))]
-    if invalid:
-        validity["verdict"] = "invalid"
-    elif suspect and validity["verdict"] == "valid":
-        validity["verdict"] = "suspect"
 
 
 def _key(line: Line) -> tuple[int, int, str, int]:

@@ -51,7 +51,7 @@ def total(rows: Sequence[Account]) -> str:
 def setting(comparison: Json) -> list[str]:
     """Model and path of all arms; `paths differ` where they do, as does `models`."""
     arms = comparison["arms"]
-    models = {run["plan"]["model"] for arm in arms for run in arm["runs"]}
+    models = {run.plan.model for arm in arms for run in view.runs(arm)}
     networks = {arm["network"] for arm in arms}
     return [
         *_one((f"{model} model" for model in models), "models differ"),
@@ -70,21 +70,20 @@ def _one(values: Iterable[str], several: str) -> list[str]:
 
 
 def _account(arm: Json) -> Account:
-    requests = [run["requests"] for run in arm["runs"]]
+    runs = view.runs(arm)
+    requests = [run.requests for run in runs]
     kinds: Counter[str] = Counter()
     for each in requests:
-        kinds.update({kind: told["count"] for kind, told in each["failures"].items()})
+        kinds.update({kind: told.count for kind, told in each.failures.items()})
     trips = [
-        run["bytes"]["rtt_s"]
-        for run in arm["runs"]
-        if run["bytes"] is not None and run["bytes"]["rtt_s"] is not None
+        run.bytes.rtt_s for run in runs if run.bytes is not None and run.bytes.rtt_s is not None
     ]
     return Account(
         title=arm["title"],
-        **{
-            part: sum(each[part] for each in requests)
-            for part in ("started", "ok", "failed", "abandoned")
-        },
+        started=sum(each.started for each in requests),
+        ok=sum(each.ok for each in requests),
+        failed=sum(each.failed for each in requests),
+        abandoned=sum(each.abandoned for each in requests),
         kinds=", ".join(f"{kind} {count:,}" for kind, count in kinds.most_common()),
         round_trip=text.quantity(statistics.median(trips) if trips else None, "s"),
         network=arm["network"],

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from hdrh.histogram import HdrHistogram
 
-from trilane.lab.analysis.measures import Json
+from trilane.lab.analysis.measures import counted
+from trilane.lab.model.run import Run
 
 # Evenly spaced on the scale of 1 / (1 - q), where tails are readable.
 _POINTS = 64
@@ -40,27 +41,20 @@ class Band:
     """From histograms; else from the few quantiles that a client reports."""
 
 
-def _kept(run: Json) -> Json | None:
-    """Response times (open model) or service times (closed model) of a run."""
-    latency = run["latency"]
-    kept: Json | None = latency["response" if run["plan"]["model"] == "open" else "service"]
-    return kept or None
-
-
-def decode(run: Json) -> HdrHistogram | None:
+def decode(run: Run) -> HdrHistogram | None:
     """Histogram of a run's response times (open model) or service times (closed model)."""
-    kept = _kept(run)
-    if not kept or not kept.get("hdr") or not kept["count"]:
+    kept = counted(run)
+    if kept is None or not kept.hdr or not kept.count:
         return None
-    return HdrHistogram.decode(kept["hdr"])
+    return HdrHistogram.decode(kept.hdr)
 
 
-def bands_of(runs: Sequence[Json]) -> list[Band]:
+def bands_of(runs: Sequence[Run]) -> list[Band]:
     """Quantiles of an arm: from histograms where runs have them, else as reported."""
     return quantile_bands(runs) or _reported(runs)
 
 
-def quantile_bands(runs: Sequence[Json]) -> list[Band]:
+def quantile_bands(runs: Sequence[Run]) -> list[Band]:
     """Quantiles over runs; percentiles are never averaged: each run gives one number."""
     histograms = [histogram for run in runs if (histogram := decode(run)) is not None]
     if not histograms:
@@ -90,11 +84,11 @@ def _at(histogram: HdrHistogram, percentiles: Sequence[float]) -> list[int]:
     ]
 
 
-def _reported(runs: Sequence[Json]) -> list[Band]:
-    kept = [latency for run in runs if (latency := _kept(run)) is not None]
+def _reported(runs: Sequence[Run]) -> list[Band]:
+    kept = [latency for run in runs if (latency := counted(run)) is not None]
     bands = []
     for name, q in _NAMED.items():
-        values = [latency[name] for latency in kept if latency.get(name) is not None]
+        values = [value for latency in kept if (value := getattr(latency, name)) is not None]
         if values:
             bands.append(Band(q, statistics.median(values), min(values), max(values), exact=False))
     return bands

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trilane.lab.analysis.measures import Json
-from trilane.report import text
+from trilane.report import text, view
 
 UNKNOWN = "unknown"
 
@@ -52,7 +52,7 @@ def _tells(arm: Json) -> bool:
     The engine tells all that it knows of its connections, their phases first. Other clients under
     test tell what they did, and of their connections nothing.
     """
-    return any(run["phases"] is not None for run in arm["runs"])
+    return any(run.phases is not None for run in view.runs(arm))
 
 
 def said(value: Any) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from trilane.lab.analysis.comparison import OTHERS_BUSY
 from trilane.lab.analysis.measures import Json
+from trilane.lab.model.sample import Sample, of_arm
 from trilane.report import text, view
 
 SYMBOLS = {"valid": "", "suspect": "?", "invalid": "✗"}
@@ -45,19 +46,19 @@ def said(comparison: Json) -> str:
 
 def _row(arm: Json, count: int) -> Row:
     blocks: list[list[Cell]] = [[] for _ in range(count)]
-    for sample, run in view.runs(arm):
-        blocks[sample["block"]].append(_cell(sample, run))
+    for sample in of_arm(arm):
+        blocks[sample.block].append(_cell(sample))
     return Row(arm["title"], blocks)
 
 
-def _cell(sample: Json, run: Json | None) -> Cell:
-    state, reasons = view.run_validity(sample, run)
-    server = sample["server"]
-    if server and server["others_busy"] > OTHERS_BUSY:
+def _cell(sample: Sample) -> Cell:
+    state, reasons = view.run_validity(sample)
+    server = sample.server
+    if server and server.others_busy > OTHERS_BUSY:
         state = "invalid" if state == "invalid" else "suspect"
         reasons = [
             *reasons,
-            f"other programs took {text.percent(server['others_busy'])} of this machine's CPU",
+            f"other programs took {text.percent(server.others_busy)} of this machine's CPU",
         ]
-    where = f"block {sample['block'] + 1}, position {sample['position'] + 1}: {state}"
+    where = f"block {sample.block + 1}, position {sample.position + 1}: {state}"
     return Cell(state, SYMBOLS[state], f"{where} ({'; '.join(reasons)})" if reasons else where)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from trilane.lab.analysis.measures import BY_NAME, Json
+from trilane.lab.analysis.measures import Json
 from trilane.lab.arms import TITLES
+from trilane.lab.model.record import Verdict
+from trilane.lab.model.run import Run
+from trilane.lab.model.sample import Sample, of_arm
 from trilane.report import text
 
 LAB = "trilane.lab/1"
@@ -161,27 +163,16 @@ def ratios(comparison: Json) -> dict[tuple[str, str], Json]:
     return {(row["measure"], row["arm"]): row for row in comparison["ratios"]}
 
 
-def runs(arm: Json) -> Iterator[tuple[Json, Json | None]]:
-    """Every sample of an arm with its run, or None where the process left none."""
-    kept = iter(arm["runs"])
-    for sample in arm["samples"]:
-        yield sample, next(kept, None) if sample["problem"] is None else None
+def runs(arm: Json) -> list[Run]:
+    """The runs of an arm, without those that left no result."""
+    return [sample.run for sample in of_arm(arm) if sample.run is not None]
 
 
-def value(measure: str, sample: Mapping[str, Any], run: Json | None) -> float | None:
-    """A measure in one run; None where unknown."""
-    known = BY_NAME.get(measure)
-    if known is None or run is None:
-        return None
-    return known.read(run, sample["server"])
-
-
-def run_validity(sample: Mapping[str, Any], run: Json | None) -> tuple[str, list[str]]:
+def run_validity(sample: Sample) -> tuple[Verdict, list[str]]:
     """Verdict and reasons of one run; a run that left no result is invalid."""
-    if run is None:
-        return "invalid", [sample["problem"] or "the run left no result"]
-    validity = run["validity"]
-    return validity["verdict"], list(validity["reasons"])
+    if sample.run is None:
+        return "invalid", [sample.problem or "the run left no result"]
+    return sample.run.validity.verdict, sample.run.validity.reasons
 
 
 def clients(arms: Sequence[Json]) -> dict[str, list[Json]]:

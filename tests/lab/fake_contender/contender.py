@@ -50,15 +50,23 @@ def main() -> None:
         sys.stdout.write('{"event": "done"}\n')
     else:
         say(event="done")
+    # For the test, which finds it in the log.
+    sys.stderr.write(json.dumps({"before_s": before_s, "spent_s": spent_s}) + "\n")
     count = int(plan["workload"]["count"] or 1)
     wrong = count if fault == "wrong version" else 0
-    failed = {"fails": count, "half fails": count // 2}.get(fault, 0)
+    lost = {"fails": count, "half fails": count // 2}.get(fault, 0)
+    failed = {"status": lost} if lost else {}
+    if fault == "forgets":
+        say(event="result", started=count)
+        return
+    if fault == "invents":
+        failed = {"tired": 1}
     say(
         event="result",
         started=count + (fault == "loses"),
-        ok=count - failed,
-        failed={"status": failed} if failed else {},
-        examples={"status": "503 for /hello"} if failed else {},
+        ok=count - lost,
+        failed=failed,
+        examples={"status": "503 for /hello"} if lost else {},
         abandoned=0,
         status={"200": count},
         versions={"h2": wrong} if wrong else {"h1": count},
@@ -72,8 +80,6 @@ def main() -> None:
         elapsed_s=0.05,
         repetitions_s=[],
         latency=None,
-        before_s=before_s,
-        spent_s=spent_s,
     )
     if fault == "stays":
         time.sleep(60)

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
-from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
 
-from synthetic import labs, races, runs
+from synthetic import labs, races, records
+from synthetic.records import altered, with_runs
 from trilane.lab.analysis import bodies, comparison
 from trilane.lab.analysis.bodies import Body
 from trilane.lab.analysis.comparison import Observed
+from trilane.lab.model import run
+from trilane.lab.model.contender import Content
+from trilane.lab.model.sample import Sample
 
 THREE = {"h1": 1.0, "h2": 1.5, "h3": 0.6}
 SMALL, LARGE = Body(100, "0000000a"), Body(2000, "0000000b")
@@ -20,11 +24,16 @@ SMALL, LARGE = Body(100, "0000000a"), Body(2000, "0000000b")
 
 def reading(race: Observed, **read: Body) -> Observed:
     """`race` with these bodies in the runs of these arms."""
-    for sample in race.samples:
-        assert sample.run is not None
-        if sample.arm in read:
-            sample.run["target"]["body"] = dataclasses.asdict(read[sample.arm])
-    return race
+    return with_runs(
+        race,
+        lambda sample: {"target.body": told(read[sample.arm])} if sample.arm in read else {},
+    )
+
+
+def told(body: Body) -> run.Body:
+    """As the engine tells it."""
+    assert body.crc32 is not None
+    return run.Body(bytes=body.bytes, crc32=body.crc32)
 
 
 def test_a_race_over_different_bodies_has_no_winner_and_is_invalid(
@@ -56,19 +65,21 @@ def test_among_many_arms_the_different_ones_are_named() -> None:
     arms = labs.matrix(6)
     seen = labs.observed(arms, dict.fromkeys([arm.name for arm in arms], 2.0), blocks=8)
     odd = arms[-1].name
-    for sample in seen.samples:
-        assert sample.run is not None
-        sample.run["target"]["body"] = dataclasses.asdict(LARGE if sample.arm == odd else SMALL)
-    made = comparison.compare(seen)
+    made = comparison.compare(
+        with_runs(seen, lambda s: {"target.body": told(LARGE if s.arm == odd else SMALL)})
+    )
     assert {r["finding"] for r in made["ratios"] if r["arm"] == odd} == {"invalid"}
     assert "different bodies are never ranked" in made["verdict"]
 
 
 def test_a_page_that_changes_with_every_request_can_be_raced() -> None:
-    race = races.race(THREE)
-    for number, sample in enumerate(race.samples):
-        assert sample.run is not None
-        sample.run["target"]["body"] = {"bytes": 500 + number % 3, "crc32": f"{number:08x}"}
+    numbers = itertools.count()
+
+    def another(_: Sample) -> dict[str, object]:
+        number = next(numbers)
+        return {"target.body": told(Body(500 + number % 3, f"{number:08x}"))}
+
+    race = with_runs(races.race(THREE), another)
     assert comparison.compare(race)["ranking"]["winner"] == "h2"
 
 
@@ -94,12 +105,10 @@ def test_when_two_arms_read_different_bodies(
     assert bodies.differ(second, first) is different
 
 
-def contender(**content: Any) -> dict[str, Any]:
-    made = runs.run("h1")
-    made["target"]["body"] = None
-    made["requests"]["ok"] = 10
-    made["content"] = {"bytes": 1000, "digest": 10 * 0xA, "expected": None, **content}
-    return made
+def contender(digest: int | None = 10 * 0xA) -> run.Run:
+    content = Content(bytes=1000, digest=digest, expected=None)
+    changes = {"target.body": None, "requests.ok": 10, "content": content}
+    return altered(records.run("h1"), changes)
 
 
 def test_the_body_of_a_client_under_test_is_that_of_the_engine() -> None:
@@ -107,9 +116,7 @@ def test_the_body_of_a_client_under_test_is_that_of_the_engine() -> None:
     assert bodies.of_run(contender(digest=None)) == Body(100, None)
     # Ten bodies that are not all the same have no one sum.
     assert bodies.of_run(contender(digest=101)) is None
-    coded = contender()
-    coded["plan"]["request"]["coding"] = "gzip"
-    assert bodies.of_run(coded) is None
+    assert bodies.of_run(altered(contender(), {"plan.request.coding": "gzip"})) is None
 
 
 def test_answers_of_a_service_in_different_formats_are_compared() -> None:

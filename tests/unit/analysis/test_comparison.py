@@ -7,11 +7,14 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
+from msgspec import structs
 from rich.console import Console
 
-from synthetic import labs, races, runs
+from synthetic import labs, races, records
+from synthetic.records import altered, with_runs
 from trilane.lab.analysis import comparison
 from trilane.lab.analysis.comparison import Observed
+from trilane.lab.model.sample import Sample
 from trilane.report import html, terminal
 
 THREE = {"h1": 1.0, "h2": 1.5, "h3": 0.6}
@@ -21,7 +24,7 @@ def with_run(race: Observed, arm: str, **changes: Any) -> Observed:
     """`race` with the first run of `arm` changed."""
     index = next(i for i, sample in enumerate(race.samples) if sample.arm == arm)
     samples = list(race.samples)
-    samples[index] = dataclasses.replace(samples[index], **changes)
+    samples[index] = structs.replace(samples[index], **changes)
     return dataclasses.replace(race, samples=samples)
 
 
@@ -103,7 +106,7 @@ def test_a_saturated_client_is_never_sold_as_a_property_of_the_server() -> None:
 
 def test_one_invalid_run_takes_its_arm_out_of_the_ranking() -> None:
     race = races.race(THREE)
-    bad = runs.run("h2", verdict="invalid", reasons=("3.1 % of responses failed",))
+    bad = records.run("h2", verdict="invalid", reasons=("3.1 % of responses failed",))
     made = comparison.compare(with_run(race, "h2", run=bad))
     assert made["ranking"]["winner"] is None
     assert {r["finding"] for r in made["ratios"] if r["arm"] == "h2"} == {"invalid"}
@@ -123,9 +126,9 @@ def test_a_run_without_result_makes_its_arm_invalid() -> None:
 def test_reasons_that_differ_in_numbers_are_told_once() -> None:
     race = races.race(THREE)
     samples = [
-        dataclasses.replace(
+        structs.replace(
             s,
-            run=runs.run(s.arm, verdict="suspect", reasons=(f"a worker was {80 + i} % busy",)),
+            run=records.run(s.arm, verdict="suspect", reasons=(f"a worker was {80 + i} % busy",)),
         )
         for i, s in enumerate(race.samples)
     ]
@@ -156,10 +159,7 @@ def test_a_single_arm_is_reported_without_comparison() -> None:
 
 
 def test_a_missing_quantile_leaves_its_cells_empty() -> None:
-    race = races.race(THREE)
-    for sample in race.samples:
-        assert sample.run is not None
-        sample.run["latency"]["service"]["p99"] = None
+    race = with_runs(races.race(THREE), lambda _: {"latency.service.p99": None})
     made = comparison.compare(race)
     assert made["arms"][0]["summary"]["p99"]["median"] is None
     assert [r["ratio"] for r in made["ratios"] if r["measure"] == "p99"] == [None, None]
@@ -175,11 +175,13 @@ def test_the_ledger_marks_what_differs() -> None:
 
 def slowed(race: Observed, factor: float, *arms: str) -> Observed:
     """`race`, in which the second run of these arms in a block reaches `factor` of its rate."""
-    for sample in race.samples:
-        if sample.arm in arms and sample.slot == 1:
-            assert sample.run is not None
-            sample.run["rate"]["requests_per_s"] *= factor
-    return race
+
+    def change(sample: Sample) -> dict[str, object]:
+        if sample.run is None or sample.arm not in arms or sample.slot != 1:
+            return {}
+        return {"rate.requests_per_s": sample.run.rate.requests_per_s * factor}
+
+    return with_runs(race, change)
 
 
 def test_a_difference_that_arms_have_to_themselves_is_not_claimed() -> None:
@@ -208,14 +210,15 @@ def test_one_slow_run_vetoes_nothing() -> None:
     race = races.race({"h1": 1.0, "h2": 1.2}, blocks=10)
     slow = next(s for s in race.samples if s.arm == "h1" and s.slot == 1)
     assert slow.run is not None
-    slow.run["rate"]["requests_per_s"] /= 1.4
+    rate = slow.run.rate.requests_per_s / 1.4
+    race = with_runs(race, lambda s: {"rate.requests_per_s": rate} if s is slow else {})
     assert comparison.compare(race)["ranking"]["winner"] == "h2"
 
 
 def test_two_runs_of_a_block_are_one_value_and_the_rest_stand_alone() -> None:
     race = races.race({"h1": 1.0, "h2": 1.2}, blocks=4)
     table = comparison.Table(race)
-    rates = {(s.arm, s.block, s.slot): s.value(race.rank) for s in race.samples}
+    rates = {(s.arm, s.block, s.slot): comparison.value(s, race.rank) for s in race.samples}
     assert table.values("h1", race.rank) == pytest.approx(
         [
             (rates["h1", 0, 0] * rates["h1", 0, 1]) ** 0.5,
@@ -229,7 +232,7 @@ def test_two_runs_of_a_block_are_one_value_and_the_rest_stand_alone() -> None:
 
 def test_a_busy_machine_makes_a_race_suspect() -> None:
     race = races.race(THREE)
-    server = {"cpu_us_per_request": 9.0, "busy": 0.6, "cpu_s": 0.9, "others_busy": 0.4}
+    server = altered(records.server(), {"others_busy": 0.4})
     made = comparison.compare(with_run(race, "h2", server=server))
     assert made["arms"][1]["validity"] == {
         "verdict": "suspect",
@@ -244,10 +247,7 @@ def test_a_busy_machine_makes_a_race_suspect() -> None:
 
 def suspected(seen: Observed) -> Observed:
     """`seen`, every run of which met a stolen processor."""
-    for sample in seen.samples:
-        assert sample.run is not None
-        sample.run["validity"] = {"verdict": "suspect", "reasons": ["steal"], "bound": None}
-    return seen
+    return with_runs(seen, lambda _: {"validity.verdict": "suspect", "validity.reasons": ["steal"]})
 
 
 def test_a_suspect_comparison_of_many_arms_says_so_in_its_sentence() -> None:

@@ -10,18 +10,18 @@ from synthetic import folders
 from trilane.lab.analysis import conditions
 from trilane.lab.analysis.measures import Json
 from trilane.lab.keeping import runs
-from trilane.lab.keeping.runs import Run
+from trilane.lab.keeping.runs import RunFolder
 
 FACTORS = {"h1": 1.0, "h2": 1.5}
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+def run(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
     return runs.load(folders.race(tmp_path_factory.mktemp("state"), "20261120-100000", FACTORS))
 
 
 @pytest.fixture
-def comparison(run: Run) -> Json:
+def comparison(run: RunFolder) -> Json:
     return dict(run.points[0].comparison)
 
 
@@ -62,13 +62,13 @@ def test_the_port_of_our_own_server_is_no_difference(
     assert conditions.target(comparison, "h1") == target
 
 
-def test_the_facts_of_one_of_several_servers_are_its_own(run: Run, comparison: Json) -> None:
+def test_the_facts_of_one_of_several_servers_are_its_own(run: RunFolder, comparison: Json) -> None:
     server = {"trilane": {"threads": 3}, "nginx": {"threads": 9}}
     comparison |= {"ledger": {**comparison["ledger"], "server": server}}
     assert conditions.software(run, comparison, "h1")["server threads"] == 3
 
 
-def test_every_fact_has_one_place(run: Run, comparison: Json) -> None:
+def test_every_fact_has_one_place(run: RunFolder, comparison: Json) -> None:
     places = [
         conditions.workload(run, comparison, "h2"),
         conditions.machine(run, comparison, "h2"),
@@ -80,7 +80,7 @@ def test_every_fact_has_one_place(run: Run, comparison: Json) -> None:
     assert told - set(names) == {"peer"}
 
 
-def test_the_fingerprint_follows_the_workload_only(run: Run, comparison: Json) -> None:
+def test_the_fingerprint_follows_the_workload_only(run: RunFolder, comparison: Json) -> None:
     before = conditions.fingerprint(conditions.workload(run, comparison, "h2"))
     comparison |= {"seed": 5, "started_at": "later"}
     assert conditions.fingerprint(conditions.workload(run, comparison, "h2")) == before

@@ -4,6 +4,7 @@ import dataclasses
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from synthetic import races
 from trilane.lab.analysis import comparison, findings
@@ -100,9 +101,7 @@ def test_many_arms_are_compared_with_the_baseline_and_no_winner_is_named() -> No
     for number in range(3):
         extra = dataclasses.replace(arms[1], name=f"more-{number}", title=f"more {number}")
         arms.append(extra)
-        samples += [
-            dataclasses.replace(s, arm=extra.name) for s in observed.samples if s.arm == "h2"
-        ]
+        samples += [structs.replace(s, arm=extra.name) for s in observed.samples if s.arm == "h2"]
     many = dataclasses.replace(observed, arms=arms, samples=samples)
     made = comparison.compare(many)
     assert made["ranking"]["pairs"] == []
@@ -117,7 +116,7 @@ def test_of_four_arms_without_a_winner_the_ratios_to_the_baseline_are_told() -> 
     twin = dataclasses.replace(observed.arms[1], name="twin", title="a twin")
     samples = [
         *observed.samples,
-        *(dataclasses.replace(s, arm="twin") for s in observed.samples if s.arm == "h2"),
+        *(structs.replace(s, arm="twin") for s in observed.samples if s.arm == "h2"),
     ]
     made = comparison.compare(
         dataclasses.replace(observed, arms=[*observed.arms, twin], samples=samples)

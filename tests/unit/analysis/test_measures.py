@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
+from synthetic import records
+from synthetic.records import altered
 from trilane.lab.analysis import measures
 from trilane.lab.clients import syscalls
 from trilane.lab.clients.contender_run import RunFailed
+from trilane.lab.model.contender import Content
 
 
 def test_cpu_per_gib_counts_what_was_sent_and_received() -> None:
-    run: dict[str, Any] = {
-        "bytes": {"sent": 5, "received": 1 << 29},
-        "cost": {"cpu_us_per_request": 1_000_000.0},
-        "plan": {"request": {"body_bytes": 1 << 29}},
-        "requests": {"ok": 1, "failed": 0},
-    }
+    run = altered(
+        records.run(cpu_us=1_000_000.0),
+        {"bytes.received": 1 << 29, "plan.request.body_bytes": 1 << 29, "requests.ok": 1},
+    )
     assert measures.CPU_PER_GIB.read(run, None) == pytest.approx(1.0)
-    run["content"] = {"bytes": 0}
+    run = altered(run, {"content": Content(bytes=0, digest=None, expected=None)})
     assert measures.CPU_PER_GIB.read(run, None) == pytest.approx(2.0)
-    run["plan"]["request"]["body_bytes"] = 0
+    run = altered(run, {"plan.request.body_bytes": 0})
     assert measures.CPU_PER_GIB.read(run, None) is None
 
 

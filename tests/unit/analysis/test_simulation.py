@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from synthetic import races
-from trilane.lab.analysis import simulation, stats
+from trilane.lab.analysis import comparison, simulation, stats
 from trilane.lab.analysis.simulation import Noise, Rates
 
 MODEL = simulation.modelled(0.03, 1 / 14)
@@ -74,21 +74,7 @@ def test_the_simulation_judges_as_a_comparison_does(monkeypatch: pytest.MonkeyPa
 
 
 def kept(factors: dict[str, float], blocks: int) -> dict[str, Any]:
-    """Of a `trilane.comparison/1` what tells the noise."""
-    race = races.race(factors, blocks=blocks, noise=0.03)
-    return {
-        "arms": [
-            {
-                "runs": [s.run for s in race.samples if s.arm == arm.name],
-                "samples": [
-                    {"block": s.block, "problem": None, "server": s.server}
-                    for s in race.samples
-                    if s.arm == arm.name
-                ],
-            }
-            for arm in race.arms
-        ]
-    }
+    return comparison.compare(races.race(factors, blocks=blocks, noise=0.03))
 
 
 def test_recorded_noise_is_that_of_the_runs() -> None:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from synthetic import runs
+from synthetic import records
 from synthetic.books import ENCODED, as_json
 from trilane.lab import bench
 from trilane.lab.clients import call_reference, executor, library_book
@@ -193,10 +193,10 @@ def test_the_engine_calls_the_other_formats_by_method_path_and_body() -> None:
 
 def test_an_answer_other_than_the_checked_one_makes_a_run_invalid() -> None:
     for crc, verdict in (("0d4a1185", "valid"), ("00000001", "invalid")):
-        run = runs.run("h2c")
-        executor.judge_body(run, Reference((("/x", int(crc, 16)),), (11,), complete=False))
-        assert run["validity"]["verdict"] == verdict
-    assert "11 bytes with CRC-32 0d4a1185, but when it was checked" in run["validity"]["reasons"][0]
+        checked = Reference((("/x", int(crc, 16)),), (11,), complete=False)
+        run = executor.judge_body(records.run("h2c"), checked)
+        assert run.validity.verdict == verdict
+    assert "11 bytes with CRC-32 0d4a1185, but when it was checked" in run.validity.reasons[0]
 
 
 SERVER = """\

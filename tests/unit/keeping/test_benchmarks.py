@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from synthetic import records
 from synthetic.benchmarks import HEAD, ROW, WORKLOAD
+from synthetic.records import altered
 from trilane.lab.clients import go_bench
 from trilane.lab.clients.contender_run import RunFailed
 from trilane.lab.keeping import benchmarks
+from trilane.lab.model.contender import Benchmark
+from trilane.lab.model.run import Run
 
 
 def test_a_row_is_read_as_go_prints_it() -> None:
@@ -59,11 +62,21 @@ def test_one_benchmark_is_asked_for_by_its_whole_name() -> None:
 
 
 def test_the_file_repeats_what_changes_between_runs(tmp_path: Path) -> None:
-    def kept(cpu: str, line: str) -> dict[str, Any]:
-        return {"benchmark": {"lines": ["goos: linux", f"cpu: {cpu}", line]}}
+    def kept(cpu: str, line: str) -> Run:
+        benchmark = Benchmark(
+            name="A",
+            iterations=1,
+            gomaxprocs=1,
+            ns_per_op=1,
+            alloc_bytes_per_op=None,
+            allocs_per_op=None,
+            cpu_us_per_op=1,
+            lines=["goos: linux", f"cpu: {cpu}", line],
+        )
+        return altered(records.run(), {"benchmark": benchmark})
 
     runs = [kept("one", "BenchmarkA 1 1 ns/op"), kept("one", "BenchmarkA 1 2 ns/op")]
-    runs += [{"no": "benchmark"}, kept("two", "BenchmarkA 1 3 ns/op")]
+    runs += [records.run(), kept("two", "BenchmarkA 1 3 ns/op")]
     file = benchmarks.write(tmp_path, runs)
     assert file is not None
     assert file.read_text().splitlines() == [
@@ -74,4 +87,4 @@ def test_the_file_repeats_what_changes_between_runs(tmp_path: Path) -> None:
         "cpu: two",
         "BenchmarkA 1 3 ns/op",
     ]
-    assert benchmarks.write(tmp_path, [{"no": "benchmark"}]) is None
+    assert benchmarks.write(tmp_path, [records.run()]) is None

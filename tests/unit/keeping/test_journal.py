@@ -1,16 +1,16 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from synthetic import runs
-from trilane.lab.analysis.comparison import Sample
+from synthetic import records
 from trilane.lab.keeping.journal import BadJournal, Busy, Journal, Line
+from trilane.lab.model.sample import Sample
 
 
 def line(block: int, run: bool = True) -> Line:
@@ -21,10 +21,10 @@ def line(block: int, run: bool = True) -> Line:
             block=block,
             slot=0,
             position=0,
-            run=runs.run("h1") if run else None,
+            run=records.run("h1") if run else None,
             problem=None if run else "it died",
             file=f"runs/{block}.json" if run else None,
-            server={"cpu_s": 0.1},
+            server=records.server(),
         ),
     )
 

@@ -8,9 +8,12 @@ from typing import Any
 
 import pytest
 import vl_convert
+from msgspec.structs import replace
 
 from synthetic import labs, races
+from synthetic.records import with_runs
 from trilane.lab.analysis import comparison
+from trilane.lab.model.sample import Sample
 from trilane.report import charts
 
 
@@ -43,13 +46,14 @@ def test_values_of_a_sweep_are_written_out(values: tuple[int, ...], ticks: list[
 )
 def test_the_time_within_a_run_is_written_out(seconds: float, last: str) -> None:
     seen = races.race({"h1": 1.0, "h2": 1.5}, blocks=2, histogram=True)
-    for sample in seen.samples:
+
+    def longer(sample: Sample) -> dict[str, object]:
         assert sample.run is not None
-        row = sample.run["windows"][0]
-        sample.run["windows"] = [
-            {**row, "start_s": number / 10} for number in range(round(10 * seconds))
-        ]
-    found = texts(named(comparison.compare(seen), "windows"))
+        row = sample.run.windows[0]
+        rows = [replace(row, start_s=number / 10) for number in range(round(10 * seconds))]
+        return {"windows": rows}
+
+    found = texts(named(comparison.compare(with_runs(seen, longer)), "windows"))
     ticks = found[: found.index("time within the run (s)")]
     assert ticks[0] == "0"
     assert ticks[-1] == last

@@ -14,6 +14,7 @@ import pytest
 from jsonschema import ValidationError
 
 from synthetic import labs, races
+from synthetic.records import with_runs
 from trilane.lab.analysis import comparison
 from trilane.report import charts, palette
 from trilane.report.charts.base import plain, wrapped
@@ -123,11 +124,8 @@ def test_a_race_has_its_charts() -> None:
 
 
 def test_charts_without_data_are_left_out() -> None:
-    alone = races.race({"h1": 1.0}, blocks=1)
-    for sample in alone.samples:
-        assert sample.run is not None
-        sample.run["windows"] = []
-        sample.run["latency"]["service"] = None
+    nothing: dict[str, object] = {"windows": [], "latency.service": None}
+    alone = with_runs(races.race({"h1": 1.0}, blocks=1), lambda _: nothing)
     names = [chart.name for chart in charts.charts(comparison.compare(alone))]
     assert names == ["rate", "cpu", "bytes"]
     assert charts.charts(labs.empty()) == []

@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from synthetic import races, runs
+from synthetic import races, records
+from synthetic.records import altered, with_runs
 from trilane.lab.analysis import comparison
 from trilane.lab.arms import arms_for
+from trilane.lab.model.run import Validity
 from trilane.report import distribution, html, terminal, text
 
 THREE = {"h1": 1.0, "h2": 1.5, "h3": 0.6}
@@ -30,12 +32,11 @@ def three() -> dict[str, Any]:
 
 
 def evil() -> dict[str, Any]:
-    race = races.race(THREE, histogram=True)
-    for sample in race.samples:
-        assert sample.run is not None
-        sample.run["target"]["server"] = EVIL
-        sample.run["validity"] = {"verdict": "suspect", "reasons": [EVIL], "bound": "client"}
-    return comparison.compare(race)
+    changes = {
+        "target.server": EVIL,
+        "validity": Validity(verdict="suspect", reasons=[EVIL], bound="client"),
+    }
+    return comparison.compare(with_runs(races.race(THREE, histogram=True), lambda _: changes))
 
 
 def test_the_terminal_shows_the_verdict_first(three: dict[str, Any]) -> None:
@@ -110,14 +111,14 @@ def test_a_page_of_one_arm_and_no_block_is_still_a_page() -> None:
 
 
 def test_quantiles_stop_where_samples_run_out() -> None:
-    bands = distribution.quantile_bands([runs.run("h1", p50=0.001, histogram=True)])
+    bands = distribution.quantile_bands([records.run("h1", p50=0.001, histogram=True)])
     assert max(band.q for band in bands) <= 1 - 10 / 2_000 + 1e-9
     middle = min(bands, key=lambda band: abs(band.q - 0.5))
     assert middle.median == pytest.approx(0.001, rel=0.05)
 
 
 def test_quantiles_are_those_of_the_histogram_itself() -> None:
-    run = runs.run("h1", p50=0.001, histogram=True)
+    run = records.run("h1", p50=0.001, histogram=True)
     itself = distribution.decode(run)
     assert itself is not None
     for band in distribution.quantile_bands([run]):
@@ -125,19 +126,18 @@ def test_quantiles_are_those_of_the_histogram_itself() -> None:
 
 
 def test_bands_hold_the_lowest_and_highest_run() -> None:
-    three = [runs.run("h1", p50=p50, histogram=True) for p50 in (0.001, 0.002, 0.004)]
+    three = [records.run("h1", p50=p50, histogram=True) for p50 in (0.001, 0.002, 0.004)]
     for band in distribution.quantile_bands(three):
         assert band.low <= band.median <= band.high
         assert band.high / band.low > 2
 
 
 def test_a_client_that_reports_quantiles_only_gives_these() -> None:
-    run = runs.run("h1", p50=0.001)
-    run["latency"]["service"]["hdr"] = None
+    run = altered(records.run("h1", p50=0.001), {"latency.service.hdr": None})
     bands = distribution.bands_of([run])
     assert [band.q for band in bands] == [0.5, 0.75, 0.9, 0.95, 0.99, 0.999]
     assert not any(band.exact for band in bands)
-    run["latency"]["service"] = None
+    run = altered(run, {"latency.service": None})
     assert distribution.bands_of([run]) == []
 
 

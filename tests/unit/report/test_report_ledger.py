@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 from synthetic import races
+from synthetic.records import with_runs
 from trilane.lab.analysis import comparison
 from trilane.report import html, ledgers
 from trilane.report.ledgers import Fact
@@ -17,12 +18,9 @@ UNTOLD = ("tls", "congestion_control", "alpn", "peer", "mtu")
 def with_a_client_that_is_mute(**told: Any) -> dict[str, Any]:
     """Three arms, the last of which is run by a client that tells nothing of its connections."""
     seen = races.race({"h1": 1.0, "h2": 1.5, "h3": 0.6}, histogram=True, blocks=2)
-    for sample in seen.samples:
-        assert sample.run is not None
-        if sample.arm == "h3":
-            sample.run["phases"] = None
-            sample.run["target"].update(dict.fromkeys(UNTOLD), **told)
-    return comparison.compare(seen)
+    changes = {f"target.{name}": value for name, value in (dict.fromkeys(UNTOLD) | told).items()}
+    mute = {"phases": None, **changes}
+    return comparison.compare(with_runs(seen, lambda s: mute if s.arm == "h3" else {}))
 
 
 def fact(made: dict[str, Any], name: str) -> Fact:
@@ -66,7 +64,7 @@ def test_what_the_engine_has_not_is_not_unknown() -> None:
 
 def test_an_arm_without_a_run_tells_nothing() -> None:
     made = copy.deepcopy(with_a_client_that_is_mute(congestion_control="cubic"))
-    made["arms"][2]["runs"] = []
+    made["arms"][2].update(runs=[], samples=[])
     for each in made["ledger"]["rows"]:
         each["values"]["h3"] = None
     assert fact(made, "request method").each == ["GET", "GET", "unknown"]

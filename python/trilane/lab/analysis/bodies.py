@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from trilane.lab.analysis.measures import Json
 from trilane.lab.arms import Arm
+from trilane.lab.model.run import Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,20 +34,19 @@ class Body:
         )
 
 
-def of_run(run: Json) -> Body | None:
-    """The one body of a `trilane.run/1`; None where the run does not tell it."""
-    told = run["target"]["body"]
+def of_run(run: Run) -> Body | None:
+    """The one body that a run read; None where the run does not tell it."""
+    told = run.target.body
     if told is not None:
-        return Body(int(told["bytes"]), str(told["crc32"]))
-    content, request = run.get("content"), run["plan"]["request"]
-    ok = int(run["requests"]["ok"])
+        return Body(told.bytes, told.crc32)
+    content, request, ok = run.content, run.plan.request, run.requests.ok
     # What was sent with a coding is told decoded here and as it came by the engine.
-    if content is None or ok == 0 or request["urls"] != 1 or request.get("coding"):
+    if content is None or ok == 0 or request.urls != 1 or request.coding:
         return None
-    size, rest = divmod(int(content["bytes"]), ok)
-    if content["digest"] is None:
+    size, rest = divmod(content.bytes, ok)
+    if content.digest is None:
         return None if rest else Body(size, None)
-    crc, left = divmod(int(content["digest"]), ok)
+    crc, left = divmod(content.digest, ok)
     # Bodies that differ among each other have no one sum.
     return None if rest or left else Body(size, f"{crc:08x}")
 
@@ -66,7 +65,7 @@ def differ(first: Sequence[Body], second: Sequence[Body]) -> bool:
     return all(len(bodies) > 1 and len(set(bodies)) == 1 for bodies in (first, second))
 
 
-def groups(arms: Sequence[Arm], runs: Mapping[str, Sequence[Json]]) -> list[list[Arm]]:
+def groups(arms: Sequence[Arm], runs: Mapping[str, Sequence[Run]]) -> list[list[Arm]]:
     """The arms by body, in their order; one group where no two are known to differ.
 
     `runs` holds the runs of each arm by its name.
@@ -83,7 +82,7 @@ def groups(arms: Sequence[Arm], runs: Mapping[str, Sequence[Json]]) -> list[list
     return found
 
 
-def reason(found: Sequence[Sequence[Arm]], runs: Mapping[str, Sequence[Json]]) -> str | None:
+def reason(found: Sequence[Sequence[Arm]], runs: Mapping[str, Sequence[Run]]) -> str | None:
     """Why arms of different `groups` are not ranked; None where there is one group."""
     if len(found) < 2:
         return None
@@ -95,7 +94,7 @@ def reason(found: Sequence[Sequence[Arm]], runs: Mapping[str, Sequence[Json]]) -
     return f"different bodies are never ranked: {', '.join(told)}"
 
 
-def _read(arm: Arm, runs: Sequence[Json]) -> list[Body]:
+def _read(arm: Arm, runs: Sequence[Run]) -> list[Body]:
     if arm.message is not None:
         return []
     return [body for run in runs if (body := of_run(run)) is not None]

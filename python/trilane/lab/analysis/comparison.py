@@ -7,50 +7,21 @@ from dataclasses import asdict, dataclass, field
 from itertools import combinations
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from trilane.lab.analysis import bodies, ledger, stats, verdict
 from trilane.lab.analysis.measures import RACE, RATE, Json, Measure
 from trilane.lab.analysis.stats import Comparison, Floats
 from trilane.lab.arms import Arm
+from trilane.lab.model.run import Run
+from trilane.lab.model.sample import Sample
 
 SCHEMA = "trilane.comparison/1"
 # More arms than this are compared with the baseline only.
 MAX_RANKED = 4
 # Share of all CPUs that other programs may take before a run is suspect.
 OTHERS_BUSY = 0.05
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """One run of one arm: where it stood in the order, and what came of it."""
-
-    arm: str
-    block: int
-    slot: int
-    """0, or 1 for the second run of the arm in its block (A/A)."""
-    position: int
-    run: Json | None
-    """The `trilane.run/1`, or None when the process left none."""
-    problem: str | None = None
-    """Why `run` is missing."""
-    file: str | None = None
-    server: Mapping[str, Any] | None = None
-    """Cost of our server during this run."""
-
-    def value(self, measure: Measure) -> float:
-        """The measure in this run; NaN where unknown."""
-        value = None if self.run is None else measure.read(self.run, self.server)
-        return float("nan") if value is None else value
-
-    @property
-    def invalid(self) -> list[str]:
-        """Why this run must not be ranked; empty when it may."""
-        if self.run is None:
-            return [self.problem or "the run left no result"]
-        if self.run["validity"]["verdict"] != "invalid":
-            return []
-        return [str(reason) for reason in self.run["validity"]["reasons"]] or ["invalid run"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +185,7 @@ class Table:
     def problems(self, arm: str) -> list[str]:
         """Why the arm must not be ranked; empty when it may."""
         samples = self.samples(arm)
-        return verdict.merged([r for sample in samples for r in sample.invalid], len(samples))
+        return verdict.merged([r for sample in samples for r in _invalid(sample)], len(samples))
 
     def comparable(self, arm: str, other: str) -> bool:
         """Whether both may be ranked, and read the same bodies."""
@@ -270,7 +241,7 @@ class Table:
         order = self._observed.order
         return max(1, list(order[block]).count(arm)) if block < len(order) else 1
 
-    def _runs(self) -> dict[str, list[Json]]:
+    def _runs(self) -> dict[str, list[Run]]:
         return {
             arm.name: [s.run for s in self.samples(arm.name) if s.run is not None]
             for arm in self._observed.arms
@@ -279,11 +250,26 @@ class Table:
     def _slot(self, arm: str, slot: int, measure: Measure) -> Floats:
         return np.array(
             [
-                cell.value(measure) if (cell := self._cells.get((arm, block, slot))) else np.nan
+                value(cell, measure) if (cell := self._cells.get((arm, block, slot))) else np.nan
                 for block in self._complete
             ],
             dtype=np.float64,
         )
+
+
+def value(sample: Sample, measure: Measure) -> float:
+    """The measure in a run; NaN where unknown."""
+    read = None if sample.run is None else measure.read(sample.run, sample.server)
+    return float("nan") if read is None else read
+
+
+def _invalid(sample: Sample) -> list[str]:
+    """Why a run must not be ranked; empty when it may."""
+    if sample.run is None:
+        return [sample.problem or "the run left no result"]
+    if sample.run.validity.verdict != "invalid":
+        return []
+    return sample.run.validity.reasons or ["invalid run"]
 
 
 _UNKNOWN = {
@@ -319,15 +305,15 @@ def _arm(observed: Observed, table: Table, arm: Arm, problems: list[str]) -> Jso
             "unit": measure.unit,
         }
     suspect = [
-        str(reason)
+        reason
         for sample in samples
-        if sample.run and sample.run["validity"]["verdict"] == "suspect"
-        for reason in sample.run["validity"]["reasons"]
+        if sample.run and sample.run.validity.verdict == "suspect"
+        for reason in sample.run.validity.reasons
     ]
     suspect += [
-        f"other programs took {100 * sample.server['others_busy']:.0f} % of this machine's CPU"
+        f"other programs took {100 * sample.server.others_busy:.0f} % of this machine's CPU"
         for sample in samples
-        if sample.server and sample.server["others_busy"] > OTHERS_BUSY
+        if sample.server and sample.server.others_busy > OTHERS_BUSY
     ]
     return {
         "name": arm.name,
@@ -338,14 +324,14 @@ def _arm(observed: Observed, table: Table, arm: Arm, problems: list[str]) -> Jso
         "in_flight": arm.in_flight,
         "client": arm.client,
         "library_version": _common_text(
-            [(s.run.get("client") or {}).get("library_version") for s in samples if s.run]
+            [s.run.client.library_version for s in samples if s.run and s.run.client]
         ),
         "server": arm.server or ("trilane" if observed.server else None),
         "strategy": arm.strategy,
         "session": arm.session,
         "network": arm.network,
         **({"message": arm.message, "mode": arm.mode, "tls": arm.tls} if arm.message else {}),
-        "runs": [sample.run for sample in samples if sample.run is not None],
+        "runs": [msgspec.to_builtins(sample.run) for sample in samples if sample.run is not None],
         "samples": [
             {
                 "block": sample.block,
@@ -353,7 +339,7 @@ def _arm(observed: Observed, table: Table, arm: Arm, problems: list[str]) -> Jso
                 "position": sample.position,
                 "file": sample.file,
                 "problem": sample.problem,
-                "server": dict(sample.server) if sample.server else None,
+                "server": msgspec.to_builtins(sample.server),
             }
             for sample in samples
         ],

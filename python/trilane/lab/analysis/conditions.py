@@ -20,7 +20,7 @@ from typing import Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from trilane.lab.analysis.measures import Json
-from trilane.lab.keeping.runs import Run
+from trilane.lab.keeping.runs import RunFolder
 
 Facts: TypeAlias = dict[str, Any]
 Scope: TypeAlias = Literal["workload", "machine", "software"]
@@ -65,7 +65,7 @@ def machine_id(facts: Mapping[str, Any]) -> str:
     return _digest(parts)
 
 
-def workload(run: Run, comparison: Json, arm: str) -> Facts:
+def workload(run: RunFolder, comparison: Json, arm: str) -> Facts:
     """Everything that makes two measurements answers to the same question."""
     facts: Facts = {"target": target(comparison, arm)}
     asked = _experiment_workload(run.manifest)
@@ -87,14 +87,14 @@ def fingerprint(facts: Facts) -> str:
     return _digest(sorted(facts.items()))
 
 
-def machine(run: Run, comparison: Json, arm: str) -> Facts:
+def machine(run: RunFolder, comparison: Json, arm: str) -> Facts:
     """Where it ran."""
     facts = {key.replace("_", " "): value for key, value in run.machine.items()}
     facts.update((name, value) for name, value in _rows(comparison, arm) if name in _MACHINE_ROWS)
     return facts
 
 
-def software(run: Run, comparison: Json, arm: str) -> Facts:
+def software(run: RunFolder, comparison: Json, arm: str) -> Facts:
     """Which programs it ran, and what they agreed on."""
     told = next(each for each in comparison["arms"] if each["name"] == arm)
     facts: Facts = {

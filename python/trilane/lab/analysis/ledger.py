@@ -2,81 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from trilane.lab.analysis.measures import Json
+from trilane.lab.model.run import Run, Settings
 
 if TYPE_CHECKING:
     from trilane.lab.analysis.comparison import Observed
 
 
-def _of(*path: str) -> Callable[[Json], Any]:
-    def read(run: Json) -> Any:
-        value: Any = run
-        for key in path:
-            value = value.get(key) if isinstance(value, Mapping) else None
-        return value
-
-    return read
-
-
-def _settings(side: str) -> Callable[[Json], Any]:
-    read = _of("target", side)
-
-    def text(run: Json) -> str | None:
-        settings = read(run)
-        if not isinstance(settings, Mapping) or not settings:
-            return None
-        return ", ".join(f"{key} {value}" for key, value in settings.items())
-
-    return text
-
-
-def _validated(run: Json) -> str | None:
-    if run["phases"] is None:
+def _settings(settings: Settings | None) -> str | None:
+    if not settings:
         return None
-    handshakes = run["phases"]["handshakes"]
-    return f"resumed {'yes' if handshakes.get('resumed') else 'no'}"
+    return ", ".join(f"{key} {value}" for key, value in settings.items())
 
 
-_ROWS: tuple[tuple[str, Callable[[Json], Any]], ...] = (
-    ("version obtained", _of("target", "version")),
-    ("ALPN", _of("target", "alpn")),
-    ("TLS version", _of("target", "tls", "version")),
-    ("TLS cipher", _of("target", "tls", "cipher")),
-    ("key exchange group", _of("target", "tls", "group")),
+def _validated(run: Run) -> str | None:
+    if run.phases is None:
+        return None
+    return f"resumed {'yes' if run.phases.handshakes.resumed else 'no'}"
+
+
+_ROWS: tuple[tuple[str, Callable[[Run], object]], ...] = (
+    ("version obtained", lambda run: run.target.version),
+    ("ALPN", lambda run: run.target.alpn),
+    ("TLS version", lambda run: run.target.tls.version if run.target.tls else None),
+    ("TLS cipher", lambda run: run.target.tls.cipher if run.target.tls else None),
+    ("key exchange group", lambda run: run.target.tls.group if run.target.tls else None),
     ("TLS sessions", _validated),
-    ("peer", _of("target", "peer")),
-    ("server software", _of("target", "server")),
-    ("client congestion control", _of("target", "congestion_control")),
-    ("MTU (bytes)", _of("target", "mtu")),
-    ("server settings", _settings("server_settings")),
-    ("client settings", _settings("client_settings")),
-    ("response body (bytes)", _of("target", "body", "bytes")),
-    ("response body CRC-32", _of("target", "body", "crc32")),
-    ("request method", _of("plan", "request", "method")),
-    ("request header fields", _of("plan", "request", "header_fields")),
-    ("request header (bytes)", _of("plan", "request", "header_bytes")),
-    ("request body (bytes)", _of("plan", "request", "body_bytes")),
-    ("connections", _of("plan", "connections")),
-    ("streams per connection", _of("plan", "streams")),
-    ("client threads", _of("plan", "threads")),
-    ("client CPUs", _of("plan", "cpus")),
-    ("model", _of("plan", "model")),
-    ("client library", _of("client", "library")),
-    ("client library version", _of("client", "library_version")),
-    ("client runtime", _of("client", "runtime")),
-    ("strategy", _of("plan", "strategy")),
-    ("session kept", _of("plan", "session")),
-    ("requests", _of("plan", "requests")),
-    ("most requests in flight", _of("plan", "in_flight")),
-    ("connections opened", _of("target", "connections")),
-    ("workload", _of("plan", "workload")),
-    ("response coding asked for", _of("plan", "request", "coding")),
-    ("client version", _of("trilane", "version")),
-    ("client revision", _of("trilane", "revision")),
-    ("client build profile", _of("trilane", "profile")),
+    ("peer", lambda run: run.target.peer),
+    ("server software", lambda run: run.target.server),
+    ("client congestion control", lambda run: run.target.congestion_control),
+    ("MTU (bytes)", lambda run: run.target.mtu),
+    ("server settings", lambda run: _settings(run.target.server_settings)),
+    ("client settings", lambda run: _settings(run.target.client_settings)),
+    ("response body (bytes)", lambda run: run.target.body.bytes if run.target.body else None),
+    ("response body CRC-32", lambda run: run.target.body.crc32 if run.target.body else None),
+    ("request method", lambda run: run.plan.request.method),
+    ("request header fields", lambda run: run.plan.request.header_fields),
+    ("request header (bytes)", lambda run: run.plan.request.header_bytes),
+    ("request body (bytes)", lambda run: run.plan.request.body_bytes),
+    ("connections", lambda run: run.plan.connections),
+    ("streams per connection", lambda run: run.plan.streams),
+    ("client threads", lambda run: run.plan.threads),
+    ("client CPUs", lambda run: run.plan.cpus),
+    ("model", lambda run: run.plan.model),
+    ("client library", lambda run: run.client.library if run.client else None),
+    ("client library version", lambda run: run.client.library_version if run.client else None),
+    ("client runtime", lambda run: run.client.runtime if run.client else None),
+    ("strategy", lambda run: run.plan.strategy),
+    ("session kept", lambda run: run.plan.session),
+    ("requests", lambda run: run.plan.requests),
+    ("most requests in flight", lambda run: run.plan.in_flight),
+    ("connections opened", lambda run: run.target.connections),
+    ("workload", lambda run: run.plan.workload),
+    ("response coding asked for", lambda run: run.plan.request.coding),
+    ("client version", lambda run: run.trilane.version),
+    ("client revision", lambda run: run.trilane.revision),
+    ("client build profile", lambda run: run.trilane.profile),
 )
 
 
@@ -86,7 +70,7 @@ def build(observed: Observed) -> Json:
         arm.name: [s.run for s in observed.samples if s.arm == arm.name and s.run is not None]
         for arm in observed.arms
     }
-    telling = {arm for arm, seen in runs.items() if any(run["phases"] for run in seen)}
+    telling = {arm for arm, seen in runs.items() if any(run.phases for run in seen)}
     rows = []
     for name, read in _ROWS:
         values = {arm: _joined([read(run) for run in seen]) for arm, seen in runs.items()}
@@ -98,7 +82,7 @@ def build(observed: Observed) -> Json:
     return {"rows": rows, "machine": dict(observed.machine), "server": dict(observed.server or {})}
 
 
-def _joined(values: list[Any]) -> Any:
+def _joined(values: list[object]) -> object:
     """The one value of all runs of an arm, or all of them when they differ."""
     seen = list({repr(value): value for value in values}.values())
     if len(seen) <= 1:
@@ -106,7 +90,7 @@ def _joined(values: list[Any]) -> Any:
     return " | ".join(str(_plain(value)) for value in seen)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     if isinstance(value, list):
         return ",".join(str(item) for item in value)
     return value

@@ -20,18 +20,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+import msgspec
 import numpy as np
 
 from trilane.lab.analysis import conditions, stats
+from trilane.lab.analysis.comparison import value as value_in
 from trilane.lab.analysis.conditions import Facts, Scope
 from trilane.lab.analysis.measures import ELAPSED, MEASURES, RATE, Json, Measure
 from trilane.lab.analysis.stats import Floats, Interval
 from trilane.lab.arms import TITLES
 from trilane.lab.keeping import runs
-from trilane.lab.keeping.runs import BadRun, Run
+from trilane.lab.keeping.runs import BadRun, RunFolder
+from trilane.lab.model.run import SCHEMA, Run
+from trilane.lab.model.sample import Sample, of_arm
 
 Unit: TypeAlias = Literal["block", "run", "file"]
-RUN_SCHEMA = "trilane.run/1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +101,7 @@ def load(text: str, state: Path) -> Side:
     return _of_folders(text, found)
 
 
-def _of_folders(label: str, found: Sequence[Run]) -> Side:
+def _of_folders(label: str, found: Sequence[RunFolder]) -> Side:
     for run in found:
         if not run.points:
             raise BadRun(f"{run.name} has no point with a result")
@@ -139,32 +142,29 @@ def _of_folders(label: str, found: Sequence[Run]) -> Side:
     )
 
 
-def _cell(name: str, group: Sequence[tuple[Run, Json]]) -> Cell:
+def _cell(name: str, group: Sequence[tuple[RunFolder, Json]]) -> Cell:
     arms = [next(arm for arm in told["arms"] if arm["name"] == name) for _, told in group]
     facts: dict[Scope, Facts] = {
         "workload": _joined([conditions.workload(run, told, name) for run, told in group]),
         "machine": _joined([conditions.machine(run, told, name) for run, told in group]),
         "software": _joined([conditions.software(run, told, name) for run, told in group]),
     }
+    samples = [of_arm(arm) for arm in arms]
     return Cell(
         name=name,
         title=str(arms[0]["title"]),
         invalid=_reasons(arms, "invalid"),
         suspect=_reasons(arms, "suspect"),
         facts=facts,
-        read=lambda measure: [block_values(arm, measure) for arm in arms],
+        read=lambda measure: [_block_values(arm, measure) for arm in samples],
     )
 
 
-def block_values(arm: Json, measure: Measure) -> Floats:
-    """One value per block of an arm of a `trilane.comparison/1`; NaN where unknown."""
-    made = iter(arm["runs"])
+def _block_values(samples: Sequence[Sample], measure: Measure) -> Floats:
+    """One value per block of an arm; NaN where unknown."""
     blocks: dict[int, list[float]] = {}
-    for sample in arm["samples"]:
-        # `runs` holds the runs of the samples that left one, in the same order.
-        run = next(made) if sample["problem"] is None else None
-        value = None if run is None else measure.read(run, sample["server"])
-        blocks.setdefault(sample["block"], []).append(float("nan") if value is None else value)
+    for sample in samples:
+        blocks.setdefault(sample.block, []).append(value_in(sample, measure))
     return np.array(
         [
             # A rate or a time of zero has no logarithm; like an unknown one it gives no value.
@@ -188,7 +188,7 @@ def _floors(comparisons: Sequence[Json]) -> dict[str, Interval]:
     return farthest
 
 
-def _of_files(label: str, paths: Sequence[Path], files: Sequence[Json]) -> Side:
+def _of_files(label: str, paths: Sequence[Path], files: Sequence[Run]) -> Side:
     if len(files) < 2:
         raise BadRun(
             f"{label} is one run of `trilane load`: a single run has no interval, so nothing can "
@@ -198,7 +198,7 @@ def _of_files(label: str, paths: Sequence[Path], files: Sequence[Json]) -> Side:
         )
     if len({path.resolve() for path in paths}) < len(paths):
         raise BadRun(f"{label} names a file twice")
-    kinds = {str(run["target"]["version"]) for run in files}
+    kinds = {str(run.target.version) for run in files}
     if len(kinds) > 1:
         raise BadRun(
             f"{label} mixes runs over {' and '.join(sorted(kinds))}: one side is one kind of run"
@@ -225,14 +225,14 @@ def _of_files(label: str, paths: Sequence[Path], files: Sequence[Json]) -> Side:
         label=label,
         unit="file",
         sources=[
-            {"name": path.name, "path": str(path), "kind": "load", "started_at": run["started_at"]}
+            {"name": path.name, "path": str(path), "kind": "load", "started_at": run.started_at}
             for path, run in zip(paths, files, strict=True)
         ],
         measures=[
             measure.to_json()
             for measure in MEASURES
             # How long a run of a given length took says nothing.
-            if measure is not ELAPSED or all(run["plan"]["duration_s"] is None for run in files)
+            if measure is not ELAPSED or all(run.plan.duration_s is None for run in files)
         ],
         rank=RATE.name,
         points={None: {cell.name: cell}},
@@ -244,7 +244,7 @@ def _of_files(label: str, paths: Sequence[Path], files: Sequence[Json]) -> Side:
     )
 
 
-def _run_file(path: Path) -> Json | None:
+def _run_file(path: Path) -> Run | None:
     """The `trilane.run/1` in a file; None when it is something else."""
     if not path.is_file() or (path.parent / runs.MANIFEST).is_file():
         return None
@@ -255,33 +255,47 @@ def _run_file(path: Path) -> Json | None:
     except ValueError as error:
         raise BadRun(f"{path} is no JSON file: {error}") from error
     schema = document.get("schema") if isinstance(document, dict) else None
-    if schema != RUN_SCHEMA:
-        raise BadRun(f"{path} has schema {schema!r}; a run folder or {RUN_SCHEMA} is needed")
-    return dict(document)
+    if schema != SCHEMA:
+        raise BadRun(f"{path} has schema {schema!r}; a run folder or {SCHEMA} is needed")
+    try:
+        return msgspec.convert(document, Run)
+    except msgspec.ValidationError as error:
+        raise BadRun(f"{path} is not a {SCHEMA}: {error}") from error
 
 
-def _file_workload(run: Json) -> Facts:
-    plan, request = run["plan"], run["plan"]["request"]
-    facts: Facts = {"target": run["target"]["url"], "version": run["target"]["version"]}
-    for key in ("model", "connections", "streams", "threads", "rate_per_s", "requests"):
-        facts[key.replace("_", " ")] = plan[key]
-    facts["duration s"] = plan["duration_s"]
-    for key in ("method", "header_fields", "body_bytes"):
-        facts[f"request {key.replace('_', ' ')}"] = request[key]
+def _file_workload(run: Run) -> Facts:
+    plan, request = run.plan, run.plan.request
+    return {
+        "target": run.target.url,
+        "version": run.target.version,
+        "model": plan.model,
+        "connections": plan.connections,
+        "streams": plan.streams,
+        "threads": plan.threads,
+        "rate per s": plan.rate_per_s,
+        "requests": plan.requests,
+        "duration s": plan.duration_s,
+        "request method": request.method,
+        "request header fields": request.header_fields,
+        "request body bytes": request.body_bytes,
+    }
+
+
+def _file_software(run: Run) -> Facts:
+    engine, target, tls = run.trilane, run.target, run.target.tls
+    facts: Facts = {
+        "client version": engine.version,
+        "client revision": engine.revision,
+        "client profile": engine.profile,
+        "server software": target.server,
+        "client congestion control": target.congestion_control,
+    }
+    if tls is not None:
+        facts |= {"TLS version": tls.version, "TLS cipher": tls.cipher, "TLS group": tls.group}
     return facts
 
 
-def _file_software(run: Json) -> Facts:
-    engine, target = run["trilane"], run["target"]
-    facts: Facts = {f"client {key}": engine.get(key) for key in ("version", "revision", "profile")}
-    facts["server software"] = target.get("server")
-    facts["client congestion control"] = target.get("congestion_control")
-    for key, value in (target.get("tls") or {}).items():
-        facts[f"TLS {key}"] = value
-    return facts
-
-
-def _source(run: Run) -> Json:
+def _source(run: RunFolder) -> Json:
     blocks = [point.comparison["plan"]["blocks_done"] for point in run.points]
     return {
         "name": run.name,
@@ -297,7 +311,7 @@ def _source(run: Run) -> Json:
     }
 
 
-def _cautions(found: Sequence[Run]) -> list[str]:
+def _cautions(found: Sequence[RunFolder]) -> list[str]:
     cautions = [
         f"{run.name} is {run.status}: only its complete blocks count"
         for run in found
@@ -326,10 +340,10 @@ def _reasons(arms: Sequence[Json], verdict: str) -> list[str]:
     ]
 
 
-def _run_reasons(files: Sequence[Json], verdict: str) -> list[str]:
+def _run_reasons(files: Sequence[Run], verdict: str) -> list[str]:
     return [
-        str(reason)
+        reason
         for run in files
-        if run["validity"]["verdict"] == verdict
-        for reason in run["validity"]["reasons"] or [verdict]
+        if run.validity.verdict == verdict
+        for reason in run.validity.reasons or [verdict]
     ]

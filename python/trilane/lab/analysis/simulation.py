@@ -30,6 +30,7 @@ from trilane.lab import blocks as order
 from trilane.lab.analysis import stats
 from trilane.lab.analysis.measures import RACE, Json
 from trilane.lab.analysis.stats import Floats
+from trilane.lab.model.sample import of_arm
 
 Draw: TypeAlias = Callable[[np.random.Generator, int], Floats]
 """So many runs: their deviations, logarithms, one row per run and one column per measure."""
@@ -100,9 +101,10 @@ def recorded(comparison: Json) -> Draw:
     enlarged by what taking these two away makes them smaller. A run keeps its measures together.
     """
     rows = [
-        (number, sample["block"], [measure.read(run, sample["server"]) for measure in RACE])
+        (number, sample.block, [measure.read(sample.run, sample.server) for measure in RACE])
         for number, arm in enumerate(comparison["arms"])
-        for sample, run in _runs(arm)
+        for sample in of_arm(arm)
+        if sample.run is not None
     ]
     # NaN where a run does not tell the measure, and NaN is above nothing.
     told = np.array([values for _, _, values in rows], dtype=float)
@@ -120,11 +122,6 @@ def recorded(comparison: Json) -> Draw:
     free = len(rows) - len(np.unique(arms)) - len(np.unique(blocks)) + 1
     left *= math.sqrt(len(rows) / max(free, 1))
     return lambda chance, runs: left[chance.integers(0, len(left), runs)]
-
-
-def _runs(arm: Json) -> list[tuple[Json, Json]]:
-    made = iter(arm["runs"])
-    return [(sample, next(made)) for sample in arm["samples"] if sample["problem"] is None]
 
 
 def simulate(

@@ -11,7 +11,7 @@ from trilane.lab.analysis import stats
 from trilane.lab.analysis.measures import BY_NAME, CLIENT_CPU, RATE, Json, Measure
 
 if TYPE_CHECKING:
-    from trilane.lab.analysis.comparison import Sample
+    from trilane.lab.model.sample import Sample
 
 # METHOD: a worker above 95 % busy is saturated. A server thread shares its core with the kernel's
 # network work, some of it not charged to it, so it counts as saturated a little earlier.
@@ -26,8 +26,8 @@ _NUMBER = re.compile(r"[-+]?\d[\d.,]*")
 
 def bound(samples: Sequence[Sample]) -> Json:
     """Who set the rate of an arm, from the CPU of both ends (medians over its runs)."""
-    client = [max(s.run["cost"]["busy"]) for s in samples if s.run and s.run["cost"]["busy"]]
-    server = [s.server["busy"] for s in samples if s.server and s.server.get("busy") is not None]
+    client = [max(s.run.cost.busy) for s in samples if s.run and s.run.cost.busy]
+    server = [s.server.busy for s in samples if s.server and s.server.busy is not None]
     client_busy = statistics.median(client) if client else None
     server_busy = statistics.median(server) if server else None
     limits = []

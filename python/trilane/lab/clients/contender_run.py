@@ -12,9 +12,12 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+import msgspec
 
 from trilane.lab.analysis.measures import Json
+from trilane.lab.clients.contender_messages import Ready, Result
 from trilane.lab.clients.observe import Ending, Instant, Watch
 from trilane.lab.design import places
 from trilane.lab.process import told
@@ -24,6 +27,9 @@ READY_S = 60.0
 _REPORT_S = 60.0
 _POLITE_S = 3.0
 _LINE_LIMIT = 64 * 1024 * 1024
+
+
+_Message = TypeVar("_Message")
 
 
 class RunFailed(RuntimeError):
@@ -38,8 +44,8 @@ class Declined(RunFailed):
 class Delivered:
     """What a contender told, and what was seen of it."""
 
-    ready: Json
-    result: Json
+    ready: Ready
+    result: Result
     ending: Ending
     started: float
     begin: Instant
@@ -118,7 +124,7 @@ def _converse(
     lines = _Lines(process, log)
     many = bool(plan["processes"] or plan["repeat_processes"])
     lines.write(json.dumps(plan))
-    ready = lines.event("ready", READY_S + limit_s * bool(plan["warmup"]))
+    ready = lines.told("ready", Ready, READY_S + limit_s * bool(plan["warmup"]))
     if many:
         watch.follow_memory()
     if stopwatch:
@@ -130,7 +136,7 @@ def _converse(
     if stopwatch:
         stopwatch.end()
     peak = watch.peak()
-    result = lines.event("result", _REPORT_S)
+    result = lines.told("result", Result, _REPORT_S)
     lines.close()
     ending = lines.wait(watch, _REPORT_S)
     if ending.code != 0:
@@ -176,6 +182,14 @@ class _Lines:
                 _last_words(self._log, f"said {event.get('event')!r} instead of {name!r}")
             )
         return event
+
+    def told(self, name: str, message: type[_Message], limit_s: float) -> _Message:
+        """The next event, which must be `name` and hold what `message` wants."""
+        event = self.event(name, limit_s)
+        try:
+            return msgspec.convert(event, message)
+        except msgspec.ValidationError as error:
+            raise RunFailed(f"its {name!r} is wrong: {error}") from error
 
     def wait(self, watch: Watch, limit_s: float) -> Ending:
         """The end of the process."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import tempfile
@@ -12,12 +11,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from trilane.lab.analysis.measures import Json
+import msgspec
+from msgspec.structs import replace
+
+from trilane.lab.arms import ENGINE
 from trilane.lab.clients.contender_run import RunFailed, stop_group
 from trilane.lab.clients.observe import LOOPBACK, Instant, Watch, interface_bytes
 from trilane.lab.clients.plan import header_fields
 from trilane.lab.design import places
 from trilane.lab.design.workload import ArmSpec, Workload
+from trilane.lab.model.contender import Client, Wire
+from trilane.lab.model.run import Run
+from trilane.lab.model.traffic import Phases
 from trilane.lab.process import server_flags, told
 from trilane.lab.serving.calls import Call
 
@@ -145,7 +150,7 @@ def prepared(plan: EnginePlan, requests: int | None = None) -> Iterator[tuple[li
         yield plan.command(file, body, requests), file
 
 
-def run(plan: EnginePlan, *, log: Path, limit_s: float, passes: int = 1) -> Json:
+def run(plan: EnginePlan, *, log: Path, limit_s: float, passes: int = 1) -> Run:
     """Run the engine once; raises `RunFailed` when it leaves no result."""
     with prepared(plan) as (command, file):
         return _run(plan, command, file, log, limit_s, passes)
@@ -153,7 +158,7 @@ def run(plan: EnginePlan, *, log: Path, limit_s: float, passes: int = 1) -> Json
 
 def _run(
     plan: EnginePlan, command: list[str], file: Path, log: Path, limit_s: float, passes: int
-) -> Json:
+) -> Run:
     started = time.monotonic()
     wire = interface_bytes()
     with log.open("wb") as errors:
@@ -179,40 +184,42 @@ def _run(
     if ending.code not in _WITH_RESULT:
         words = told(log.read_bytes())
         raise RunFailed(words or f"the run ended with exit code {ending.code}")
+    after = interface_bytes()
     try:
-        run: Json = json.loads(file.read_text(encoding="utf-8"))
+        run = msgspec.json.decode(file.read_bytes(), type=Run)
     except (OSError, ValueError) as error:
         raise RunFailed(f"the run left no readable result: {error}") from error
-    run["process"] = ending.process(Instant.zero(started), peak, started)
-    after = interface_bytes()
-    requests = run["requests"]
+    requests, program = run.requests, run.trilane
+    crossed = None
     if wire is not None and after is not None:
-        run["wire"] = {
-            "bytes": (after - wire) // passes,
-            "requests": requests["ok"] + requests["failed"] + requests["warmup"]["started"],
-            "interface": LOOPBACK,
-            "passes": passes,
-        }
-    run["elapsed_s"] = run["rate"]["window_s"] + _setup_s(run["phases"])
-    run["client"] = {
-        "name": "trilane",
-        "library": "trilane",
-        "library_version": run["trilane"]["version"],
-        "runtime": f"native, {run['trilane']['profile']}",
-    }
-    run["plan"]["strategy"] = plan.arm.strategy
-    run["plan"]["in_flight"] = plan.arm.in_flight
-    return run
+        crossed = Wire(
+            bytes=(after - wire) // passes,
+            requests=requests.ok + requests.failed + requests.warmup.started,
+            interface=LOOPBACK,
+            passes=passes,
+        )
+    return replace(
+        run,
+        process=ending.process(Instant.zero(started), peak, started),
+        wire=crossed,
+        elapsed_s=run.rate.window_s + _setup_s(run.phases),
+        client=Client(
+            name=ENGINE,
+            library=ENGINE,
+            library_version=program.version,
+            runtime=f"native, {program.profile}",
+        ),
+        plan=replace(run.plan, strategy=plan.arm.strategy, in_flight=plan.arm.in_flight),
+    )
 
 
-def _setup_s(phases: Json) -> float:
+def _setup_s(phases: Phases | None) -> float:
     """What the slowest connection took to be ready.
 
     The engine begins to count when its connections are; a client under test makes them within its
     elapsed time.
     """
-    return sum(
-        float(phases[phase]["max"] or 0.0)
-        for phase in ("dns", "connect", "tls", "quic")
-        if phases[phase] is not None
-    )
+    if phases is None:
+        return 0.0
+    steps = (phases.dns, phases.connect, phases.tls, phases.quic)
+    return sum(step.max or 0.0 for step in steps if step is not None)

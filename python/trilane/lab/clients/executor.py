@@ -6,9 +6,10 @@ import subprocess
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from trilane.lab.analysis.measures import P99, SYSCALLS, Json
+from msgspec import structs
+
+from trilane.lab.analysis.measures import P99, SYSCALLS
 from trilane.lab.arms import ENGINE
 from trilane.lab.clients import as_run, contender_run, engine_run, go_bench, syscalls
 from trilane.lab.clients.contender_run import RunFailed
@@ -21,6 +22,9 @@ from trilane.lab.design.vocabulary import GO_BENCH
 from trilane.lab.design.workload import ArmSpec
 from trilane.lab.keeping import store
 from trilane.lab.machine.meter import Meter
+from trilane.lab.model.contender import Syscalls
+from trilane.lab.model.run import Run
+from trilane.lab.model.sample import ServerCost
 from trilane.lab.serving.calls import Call
 
 # What a run may take beyond its own work: start-up, handshakes, report.
@@ -83,12 +87,12 @@ class Executor:
             run, _ = replace(short, setting=setting).run(f"probe-{self.arm.name}")
         except RunFailed as error:
             return str(error)
-        reasons = run["validity"]["reasons"]
-        broken = run["validity"]["verdict"] == "invalid" and not run["requests"]["ok"]
-        examples = [str(f["example"]) for f in run["requests"]["failures"].values()]
-        return "; ".join(examples or map(str, reasons)) if broken else None
+        if run.validity.verdict != "invalid" or run.requests.ok:
+            return None
+        examples = [failure.example for failure in run.requests.failures.values()]
+        return "; ".join(examples or run.validity.reasons)
 
-    def run(self, name: str) -> tuple[Json, Json | None]:
+    def run(self, name: str) -> tuple[Run, ServerCost | None]:
         """One run, and what the server spent on it; raises `RunFailed`."""
         if self.setting.benchmark is not None:
             run, server = self._benchmark(name, *self.setting.benchmark)
@@ -97,7 +101,7 @@ class Executor:
         else:
             run, server = self._contender(name, self.command())
         if SYSCALLS.name in self.form.measures and self.setting.benchmark is None:
-            run["syscalls"] = self._syscalls()
+            run = structs.replace(run, syscalls=self._syscalls())
         return run, server
 
     @property
@@ -109,7 +113,7 @@ class Executor:
             return _SLACK_S + own * (_TRIES if self.setting.benchmark is not None else 1)
         return _LONGEST_S
 
-    def _benchmark(self, name: str, module: Module, binary: Path) -> tuple[Json, Json | None]:
+    def _benchmark(self, name: str, module: Module, binary: Path) -> tuple[Run, ServerCost | None]:
         meter = self.setting.meter
         if meter:
             meter.start()
@@ -123,10 +127,9 @@ class Executor:
         )
         cost = None if meter is None else meter.stop(run)
         # The server is a part of the process that was measured.
-        unknown = {"cpu_us_per_request": None, "busy": None}
-        return run, None if cost is None else {**cost, **unknown}
+        return run, cost and structs.replace(cost, cpu_us_per_request=None, busy=None)
 
-    def _contender(self, name: str, command: Sequence[str]) -> tuple[Json, Json | None]:
+    def _contender(self, name: str, command: Sequence[str]) -> tuple[Run, ServerCost | None]:
         arm, workload, setting = self.arm, self.form.workload, self.setting
         meter = setting.meter
         started_at = store.now()
@@ -150,9 +153,9 @@ class Executor:
             passes=setting.passes,
         )
         run = as_run.run_of(asked, delivered)
-        return run, None if meter is None else _plain(meter.stop(run, delivered.cpu_s))
+        return run, meter.stop(run, delivered.cpu_s) if meter else None
 
-    def _engine(self, name: str) -> tuple[Json, Json | None]:
+    def _engine(self, name: str) -> tuple[Run, ServerCost | None]:
         setting, meter = self.setting, self.setting.meter
         if meter:
             meter.start()
@@ -162,10 +165,11 @@ class Executor:
             limit_s=self._limit_s,
             passes=setting.passes,
         )
-        judge_samples(run, self.form.measures)
+        server = meter.stop(run) if meter else None
+        run = judge_samples(run, self.form.measures)
         if setting.call is not None:
-            judge_body(run, setting.reference)
-        return run, None if meter is None else _plain(meter.stop(run))
+            run = judge_body(run, setting.reference)
+        return run, server
 
     def _engine_plan(self) -> EnginePlan:
         setting = self.setting
@@ -186,7 +190,7 @@ class Executor:
             server_pids=setting.server_pids,
         )
 
-    def _syscalls(self) -> Json | None:
+    def _syscalls(self) -> Syscalls | None:
         """System calls per request, counted in two runs of their own."""
 
         def count(requests: int) -> int:
@@ -251,32 +255,29 @@ def _finish(command: Sequence[str], log: Path, limit_s: float) -> None:
             raise RunFailed(f"the run did not end within {limit_s:g} s") from error
 
 
-def judge_samples(run: Json, measures: Collection[str]) -> None:
-    """Too few responses for a p99 make a run of the engine suspect only where one is compared.
+def judge_samples(run: Run, measures: Collection[str]) -> Run:
+    """The run, which too few responses for a p99 make suspect only where one is compared.
 
     The engine gives that reason to every run whose p99 it does not know. Alone, it is the one that
     there is; beside others the run is suspect or invalid all the same, and all stay.
     """
-    validity = run["validity"]
-    few = run["requests"]["ok"] > 0 and run["latency"]["service"]["p99"] is None
-    alone = validity["verdict"] == "suspect" and len(validity["reasons"]) == 1
+    validity, service = run.validity, run.latency.service
+    few = run.requests.ok > 0 and (service is None or service.p99 is None)
+    alone = validity.verdict == "suspect" and len(validity.reasons) == 1
     if few and alone and P99.name not in measures:
-        validity["verdict"], validity["reasons"] = "valid", []
+        return structs.replace(run, validity=structs.replace(validity, verdict="valid", reasons=[]))
+    return run
 
 
-def judge_body(run: Json, reference: Reference) -> None:
-    """Invalid where the engine read another answer than the clients that checked it."""
-    body = run["target"]["body"]
-    if body is None or not reference.digests or not run["requests"]["ok"]:
-        return
+def judge_body(run: Run, reference: Reference) -> Run:
+    """The run, invalid where the engine read another answer than the clients that checked it."""
+    body = run.target.body
+    if body is None or not reference.digests or not run.requests.ok:
+        return run
     (_, crc), size = reference.digests[0], reference.sizes[0]
-    if (body["bytes"], body["crc32"]) != (size, f"{crc:08x}"):
-        run["validity"]["verdict"] = "invalid"
-        run["validity"]["reasons"].append(
-            f"the answer had {body['bytes']} bytes with CRC-32 {body['crc32']}, but when it was "
-            f"checked {size} bytes with {crc:08x}"
-        )
-
-
-def _plain(cost: Any) -> Json | None:
-    return None if cost is None else dict(cost)
+    if (body.bytes, body.crc32) == (size, f"{crc:08x}"):
+        return run
+    return run.doubted(
+        invalid=f"the answer had {body.bytes} bytes with CRC-32 {body.crc32}, but when it was "
+        f"checked {size} bytes with {crc:08x}"
+    )

@@ -17,15 +17,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from trilane import __version__, build_profile, revision
-from trilane.lab.analysis.measures import Json
-from trilane.lab.clients import contender_build
+from trilane.lab.clients import as_run, contender_build
 from trilane.lab.clients.contender_build import BuildFailed
 from trilane.lab.clients.contender_run import RunFailed, stop_group
 from trilane.lab.clients.observe import Ending, Instant, Watch
 from trilane.lab.design.vocabulary import GO_BENCH
 from trilane.lab.design.workload import ArmSpec, Workload
 from trilane.lab.keeping import store
+from trilane.lab.model.contender import Benchmark, Client
+from trilane.lab.model.run import SCHEMA, Plan, Request, Requests, Run, Target, Validity
+from trilane.lab.model.traffic import Cost, Latency, Rate
 from trilane.lab.process import told
 from trilane.lab.serving import launch
 
@@ -152,8 +153,8 @@ def run(
     *,
     log: Path,
     limit_s: float,
-) -> Json:
-    """One run of the arm's benchmark as a `trilane.run/1`; raises `RunFailed`."""
+) -> Run:
+    """One run of the arm's benchmark; raises `RunFailed`."""
     benchmark = arm.benchmark or ""
     command = [
         str(path),
@@ -209,95 +210,75 @@ def _run_of(
     peak: int | None,
     started: float,
     started_at: str,
-) -> Json:
+) -> Run:
     ns = row.values["ns/op"]
     window_s = row.iterations * ns / _NS
     process = ending.process(Instant.zero(started), peak, started)
-    cpu_s = process["user_s"] + process["system_s"]
-    return {
-        "schema": "trilane.run/1",
-        "trilane": {
-            "version": __version__,
-            "revision": revision or "unknown",
-            "profile": build_profile,
-        },
-        "started_at": started_at,
-        "interrupted": False,
-        "client": {
-            "name": GO_BENCH,
-            "library": "testing",
-            "library_version": module.go,
-            "runtime": f"GOMAXPROCS {row.gomaxprocs}",
-        },
-        "target": {
-            "url": f"{module.name} {row.name}",
-            **dict.fromkeys(("version", "alpn", "tls", "peer", "congestion_control", "mtu")),
-            "versions": {},
-            **dict.fromkeys(("server", "server_settings", "client_settings", "body")),
-        },
-        "plan": {
-            **dict.fromkeys(("connections", "streams", "threads", "rate_per_s", "cpus")),
-            "model": "closed",
-            "requests": workload.count,
-            "duration_s": workload.duration_s,
-            "warmup_s": 0.0,
-            "timeout_s": workload.timeout_s,
-            "request": {
-                "method": "GET",
-                "urls": 1,
-                "header_fields": None,
-                "header_bytes": None,
-                "body_bytes": 0,
-            },
-            "strategy": arm.strategy,
-            "in_flight": arm.in_flight,
-            "workload": f"go test -bench {row.name} -benchtime {benchtime(workload)}",
-        },
-        "requests": {
-            "started": row.iterations,
-            "ok": row.iterations,
-            **dict.fromkeys(("failed", "abandoned", "unsent", "censored", "retried"), 0),
-            "early_responses": None,
-            "failures": {},
-            "warmup": {"started": 0, "ok": 0, "failed": 0},
-        },
-        "status": {},
-        "rate": {
-            "requests_per_s": _NS / ns,
-            "goodput_bytes_per_s": 0.0,
-            "window_s": window_s,
-        },
-        "latency": dict.fromkeys(("service", "response", "late", "queued", "ttfb", "failed")),
-        "connections": None,
-        "phases": None,
-        "bytes": None,
-        "cost": {
-            "user_s": process["user_s"],
-            "system_s": process["system_s"],
-            "cpu_us_per_request": None,
-            "server_cpu_us_per_request": None,
-            "context_switches": process["context_switches"],
-            "syscalls": None,
-            "peak_rss_bytes": peak,
-            "busy": [],
-        },
-        "elapsed_s": window_s,
-        "process": process,
-        "benchmark": {
-            "name": row.name,
-            "iterations": row.iterations,
-            "gomaxprocs": row.gomaxprocs,
-            "ns_per_op": ns,
-            "alloc_bytes_per_op": row.values.get("B/op"),
-            "allocs_per_op": row.values.get("allocs/op"),
+    cpu_s = process.user_s + process.system_s
+    return Run(
+        schema=SCHEMA,
+        trilane=as_run.program(),
+        started_at=started_at,
+        interrupted=False,
+        client=Client(
+            name=GO_BENCH,
+            library="testing",
+            library_version=module.go,
+            runtime=f"GOMAXPROCS {row.gomaxprocs}",
+        ),
+        target=Target.of_client(f"{module.name} {row.name}"),
+        plan=Plan(
+            connections=None,
+            streams=None,
+            threads=None,
+            model="closed",
+            rate_per_s=None,
+            requests=workload.count,
+            duration_s=workload.duration_s,
+            warmup_s=0.0,
+            timeout_s=workload.timeout_s,
+            cpus=None,
+            request=Request(
+                method="GET", urls=1, header_fields=None, header_bytes=None, body_bytes=0
+            ),
+            strategy=arm.strategy,
+            in_flight=arm.in_flight,
+            workload=f"go test -bench {row.name} -benchtime {benchtime(workload)}",
+        ),
+        requests=Requests.of_client(row.iterations, row.iterations, 0, {}),
+        status={},
+        rate=Rate(requests_per_s=_NS / ns, goodput_bytes_per_s=0.0, window_s=window_s),
+        latency=Latency.of_client(None),
+        connections=None,
+        phases=None,
+        bytes=None,
+        cost=Cost(
+            user_s=process.user_s,
+            system_s=process.system_s,
+            cpu_us_per_request=None,
+            server_cpu_us_per_request=None,
+            context_switches=process.context_switches,
+            syscalls=None,
+            peak_rss_bytes=peak,
+            busy=[],
+        ),
+        elapsed_s=window_s,
+        process=process,
+        benchmark=Benchmark(
+            name=row.name,
+            iterations=row.iterations,
+            gomaxprocs=row.gomaxprocs,
+            ns_per_op=ns,
+            alloc_bytes_per_op=row.values.get("B/op"),
+            allocs_per_op=row.values.get("allocs/op"),
             # Go tries smaller numbers of iterations first and does not say how many: so it is the
             # share of the process's life that was computed, times what an operation took.
-            "cpu_us_per_op": cpu_s / process["wall_s"] * ns / 1e3,
-            "lines": list(row.lines[-_KEPT_LINES:]),
-        },
-        "windows": [],
-        "validity": {"verdict": "valid", "reasons": [], "bound": None},
-    }
+            cpu_us_per_op=cpu_s / process.wall_s * ns / 1e3,
+            lines=list(row.lines[-_KEPT_LINES:]),
+        ),
+        windows=[],
+        validity=Validity(verdict="valid", reasons=[], bound=None),
+    )
 
 
 @functools.cache

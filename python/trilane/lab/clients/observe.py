@@ -25,7 +25,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from trilane.lab.analysis.measures import Json
+from trilane.lab.model.contender import ContextSwitches, Process
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PROC = Path("/proc")
@@ -128,21 +128,21 @@ class Ending:
         """CPU of the children that it waited for."""
         return max(0.0, self.usage.ru_utime + self.usage.ru_stime - self.own_s)
 
-    def process(self, ready: Instant, peak_rss: int | None, started: float) -> Json:
-        """The member `process` of a `trilane.run/1`."""
+    def process(self, ready: Instant, peak_rss: int | None, started: float) -> Process:
+        """What a run tells of its process."""
         user, system = self.usage.ru_utime, self.usage.ru_stime
-        return {
-            "wall_s": self.wall_s,
-            "startup_s": max(0.0, ready.at - started),
-            "user_s": user,
-            "system_s": system,
-            "cpu_percent": 100 * (user + system) / self.wall_s if self.wall_s else None,
-            "context_switches": {
-                "voluntary": max(0, self.usage.ru_nvcsw - ready.voluntary),
-                "involuntary": max(0, self.usage.ru_nivcsw - ready.involuntary),
-            },
-            "peak_rss_bytes": peak_rss,
-        }
+        return Process(
+            wall_s=self.wall_s,
+            startup_s=max(0.0, ready.at - started),
+            user_s=user,
+            system_s=system,
+            cpu_percent=100 * (user + system) / self.wall_s if self.wall_s else None,
+            context_switches=ContextSwitches(
+                voluntary=max(0, self.usage.ru_nvcsw - ready.voluntary),
+                involuntary=max(0, self.usage.ru_nivcsw - ready.involuntary),
+            ),
+            peak_rss_bytes=peak_rss,
+        )
 
 
 def interface_bytes(interface: str = LOOPBACK) -> int | None:

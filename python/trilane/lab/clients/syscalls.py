@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from trilane.lab.analysis.measures import Json
 from trilane.lab.clients.contender_run import RunFailed
+from trilane.lab.model.contender import Syscalls
 
 _MOST = 100
 
@@ -23,8 +23,8 @@ def available() -> bool:
     return shutil.which("strace") is not None
 
 
-def per_request(count: Callable[[int], int], requests: int | None) -> Json | None:
-    """The member `syscalls` of a run; None without strace.
+def per_request(count: Callable[[int], int], requests: int | None) -> Syscalls | None:
+    """What a run tells of system calls; None without strace.
 
     `count` runs the client with that many requests under strace and tells its system calls.
     """
@@ -32,7 +32,7 @@ def per_request(count: Callable[[int], int], requests: int | None) -> Json | Non
         return None
     few = min(requests or _MOST, _MOST)
     first, second = count(few), count(2 * few)
-    return {"per_request": max(0.0, (second - first) / few), "requests": few}
+    return Syscalls(per_request=max(0.0, (second - first) / few), requests=few)
 
 
 def count(run: Callable[[Sequence[str]], Any]) -> int:

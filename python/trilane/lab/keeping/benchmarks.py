@@ -6,8 +6,8 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from trilane.lab.analysis.measures import Json
 from trilane.lab.keeping import store
+from trilane.lab.model.run import Run
 from trilane.lab.serving import launch
 
 FILE = "benchmarks.txt"
@@ -15,7 +15,7 @@ _BENCHSTAT_S = 120.0
 _LONGEST = 16_384
 
 
-def write(folder: Path, runs: Sequence[Json]) -> Path | None:
+def write(folder: Path, runs: Sequence[Run]) -> Path | None:
     """Write what `go test` printed in all runs; the file, or None where no run is a benchmark.
 
     Lines on the machine stand once, and again where they change.
@@ -23,7 +23,7 @@ def write(folder: Path, runs: Sequence[Json]) -> Path | None:
     lines: list[str] = []
     settings: dict[str, str] = {}
     for run in runs:
-        for line in (run.get("benchmark") or {}).get("lines", ()):
+        for line in run.benchmark.lines if run.benchmark else ():
             key, colon, _ = line.partition(": ")
             if line.startswith("Benchmark") or not colon:
                 lines.append(line)

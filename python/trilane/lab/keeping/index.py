@@ -21,7 +21,7 @@ from typing import Any
 from trilane.lab.analysis import conditions
 from trilane.lab.analysis.measures import Json
 from trilane.lab.keeping import runs
-from trilane.lab.keeping.runs import BadRun, Run
+from trilane.lab.keeping.runs import BadRun, RunFolder
 
 FILE = "index.sqlite"
 # To be raised when the tables change, or what is derived for them (`conditions`, `_run_row`).
@@ -384,7 +384,7 @@ def _read(folder: Path, signature: str) -> _Read:
     return {**row, "folder": folder.name, "signature": signature}, values
 
 
-def _run_row(run: Run) -> Json:
+def _run_row(run: RunFolder) -> Json:
     manifest = run.manifest
     row: Json = {
         "kind": run.kind,
@@ -408,7 +408,7 @@ def _run_row(run: Run) -> Json:
     return row
 
 
-def _value_rows(run: Run) -> Iterator[Json]:
+def _value_rows(run: RunFolder) -> Iterator[Json]:
     for point in run.points:
         comparison = point.comparison
         shown = runs.measures(comparison)

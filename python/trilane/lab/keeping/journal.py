@@ -16,13 +16,17 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from trilane.lab.analysis.comparison import Sample
+import msgspec
+from msgspec.structs import replace
+
 from trilane.lab.analysis.measures import Json
 from trilane.lab.keeping import store
+from trilane.lab.model.record import Count, Record
+from trilane.lab.model.run import Run
+from trilane.lab.model.sample import Sample
 
 MANIFEST = "manifest.json"
 JOURNAL = "samples.jsonl"
@@ -40,26 +44,13 @@ class BadJournal(ValueError):
     """The folder cannot be continued; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Record, frozen=True):
     """One finished run, at one point of the sweep."""
 
-    point: int
+    point: Count
+    """Number of the point, from 0."""
     sample: Sample
-
-    def to_json(self) -> Json:
-        """As the journal keeps it: the run itself is in its own file."""
-        sample = self.sample
-        return {
-            "point": self.point,
-            "arm": sample.arm,
-            "block": sample.block,
-            "slot": sample.slot,
-            "position": sample.position,
-            "file": sample.file,
-            "problem": sample.problem,
-            "server": None if sample.server is None else dict(sample.server),
-        }
+    """In the journal without its run, which lies in its own file."""
 
 
 class Journal:
@@ -94,10 +85,10 @@ class Journal:
     def append(self, line: Line) -> None:
         """Keep one finished run: its file first, so that no line points nowhere."""
         if line.sample.run is not None and line.sample.file is not None:
-            store.write_json(self.folder / line.sample.file, line.sample.run)
-        text = json.dumps(line.to_json(), ensure_ascii=False) + "\n"
+            store.write_json(self.folder / line.sample.file, msgspec.to_builtins(line.sample.run))
+        kept = replace(line, sample=replace(line.sample, run=None))
         with (self.folder / JOURNAL).open("ab") as file:
-            file.write(text.encode())
+            file.write(msgspec.json.encode(kept) + b"\n")
             file.flush()
             os.fsync(file.fileno())
 
@@ -116,24 +107,14 @@ class Journal:
     def _parsed(self, path: Path, content: bytes) -> Iterator[Line]:
         for number, text in enumerate(content.splitlines(), 1):
             try:
-                kept = json.loads(text)
-                run = None
-                if kept["file"] is not None:
-                    run = json.loads((self.folder / kept["file"]).read_text(encoding="utf-8"))
-                yield Line(
-                    point=int(kept["point"]),
-                    sample=Sample(
-                        arm=str(kept["arm"]),
-                        block=int(kept["block"]),
-                        slot=int(kept["slot"]),
-                        position=int(kept["position"]),
-                        run=run,
-                        problem=kept["problem"],
-                        file=kept["file"],
-                        server=kept["server"],
-                    ),
-                )
-            except (OSError, ValueError, KeyError, TypeError) as error:
+                line = msgspec.json.decode(text, type=Line)
+                if line.sample.file is not None:
+                    run = msgspec.json.decode(
+                        (self.folder / line.sample.file).read_bytes(), type=Run
+                    )
+                    line = replace(line, sample=replace(line.sample, run=run))
+                yield line
+            except (OSError, ValueError) as error:
                 raise BadJournal(f"{path}:{number} cannot be read: {error!r}") from error
 
     @contextmanager

@@ -39,7 +39,7 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class RunFolder:
     """A run folder, read."""
 
     folder: Path
@@ -147,20 +147,20 @@ def find(text: str, state: Path) -> Path:
     return _of_experiment(text, known) or _by_prefix(text, known, state)
 
 
-def load(folder: Path) -> Run:
+def load(folder: Path) -> RunFolder:
     """Read a run folder; its result may be missing."""
     manifest = read_manifest(folder)
     name, schema = _RESULTS[manifest["kind"]]
     file = folder / name
     if not file.exists():
-        return Run(folder, manifest, None)
+        return RunFolder(folder, manifest, None)
     result = _read(file)
     if result.get("schema") != schema:
         raise BadRun(f"{file} has schema {result.get('schema')!r}, not {schema}")
-    return Run(folder, manifest, result)
+    return RunFolder(folder, manifest, result)
 
 
-def load_judged(folder: Path) -> Run:
+def load_judged(folder: Path) -> RunFolder:
     """Read a run folder that must have a result."""
     run = load(folder)
     if run.result is None:

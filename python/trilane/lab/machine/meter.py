@@ -18,9 +18,9 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from trilane.lab.analysis.measures import Json
+from trilane.lab.model.run import Run
+from trilane.lab.model.sample import ServerCost
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 # Shares of less are noise: the counters of a process step by 10 ms.
@@ -71,7 +71,7 @@ class Meter:
         """The run has ended, and its client may go on for a while."""
         self._after = self._read()
 
-    def stop(self, run: Json | None, client_s: float = 0.0) -> Mapping[str, Any] | None:
+    def stop(self, run: Run | None, client_s: float = 0.0) -> ServerCost | None:
         """What was spent from `start` to `end`, or to now where nobody called `end`.
 
         `client_s` is the CPU of a client that has not been waited for yet. None when the server is
@@ -94,12 +94,12 @@ class Meter:
         )
         mine = after.mine - before.mine + client_s
         others_s = after.machine - before.machine - cpu_s - mine
-        requests = run["requests"]["started"] + run["requests"]["warmup"]["started"]
-        return {
-            "cpu_s": cpu_s,
-            "requests": requests,
-            "cpu_us_per_request": 1e6 * cpu_s / requests if requests else None,
-            "busy": self._busy(
+        requests = run.requests.started + run.requests.warmup.started
+        return ServerCost(
+            cpu_s=cpu_s,
+            requests=requests,
+            cpu_us_per_request=1e6 * cpu_s / requests if requests else None,
+            busy=self._busy(
                 run,
                 wall,
                 # As for the client's workers: a thread kept from its CPU is busy, not idle.
@@ -109,14 +109,14 @@ class Meter:
                 ),
                 total=cpu_s,
             ),
-            "others_busy": min(1.0, max(0.0, others_s / (wall * (os.cpu_count() or 1)))),
-        }
+            others_busy=min(1.0, max(0.0, others_s / (wall * (os.cpu_count() or 1)))),
+        )
 
-    def _busy(self, run: Json, wall: float, *, busiest: float, total: float) -> float | None:
+    def _busy(self, run: Run, wall: float, *, busiest: float, total: float) -> float | None:
         """How near the server was to its limit: its busiest thread, or all of them on its CPUs."""
-        loaded = run["plan"]["duration_s"] or run["rate"]["window_s"]
+        loaded = run.plan.duration_s or run.rate.window_s
         # The client's start and end are no load; a run never lasts longer than the wall saw.
-        seconds = min(float(loaded + run["plan"]["warmup_s"]), wall)
+        seconds = min(loaded + run.plan.warmup_s, wall)
         if seconds < _SHORTEST_S:
             return None
         return min(1.0, max(busiest, total / self._cpus) / seconds)

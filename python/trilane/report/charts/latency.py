@@ -20,7 +20,7 @@ _ROW = (0.5, 0.9, 0.99, 0.999)
 def latency(point: Point) -> list[Chart]:
     """The chart of all arms, then, when they are many, one chart per client."""
     comparison, key = point.comparison, point.key
-    bands = {arm["name"]: bands_of(arm["runs"]) for arm in comparison["arms"]}
+    bands = {arm["name"]: bands_of(view.runs(arm)) for arm in comparison["arms"]}
     # One percentile alone is no distribution: a run of one request has nothing else.
     arms = [arm for arm in view.listed(comparison) if len(bands[arm["name"]]) > 1]
     if not arms:

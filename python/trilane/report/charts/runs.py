@@ -6,7 +6,10 @@ import statistics
 
 import altair as alt
 
-from trilane.lab.analysis.measures import Json
+from trilane.lab.analysis.comparison import value as value_in
+from trilane.lab.analysis.measures import BY_NAME
+from trilane.lab.model.run import Run
+from trilane.lab.model.sample import of_arm
 from trilane.report import palette, text, view
 from trilane.report.charts.base import GREY, PLAIN, Chart, Look, log_axis, row_height, scaled, spec
 from trilane.report.view import Point
@@ -23,17 +26,18 @@ def paired(point: Point) -> Chart | None:
         return None
     first = comparison["ranking"]["measure"]
     measure = next((m for m in view.measures(comparison) if m.name == first), None)
-    if measure is None:
+    known = BY_NAME.get(first)
+    if measure is None or known is None:
         return None
     arms = view.listed(comparison)
     look = Look(arms, among=point.everyone)
     raw = []
     for place, arm in enumerate(arms):
         blocks: dict[int, list[float]] = {}
-        for sample, run in view.runs(arm):
-            value = view.value(first, sample, run)
-            if value is not None and value > 0:
-                blocks.setdefault(sample["block"], []).append(value)
+        for sample in of_arm(arm):
+            value = value_in(sample, known)
+            if value > 0:
+                blocks.setdefault(sample.block, []).append(value)
         raw += [
             {
                 **look.fields(arm["name"]),
@@ -87,7 +91,7 @@ def paired(point: Point) -> Chart | None:
 
 def windows(point: Point) -> Chart | None:
     """Requests per second within the runs, for arms that record them."""
-    arms = [arm for arm in point.comparison["arms"] if any(_parts(run) for run in arm["runs"])]
+    arms = [arm for arm in point.comparison["arms"] if any(_parts(run) for run in view.runs(arm))]
     if not arms or len(arms) > palette.MANY:
         return None
     look = Look(arms, among=point.everyone)
@@ -98,7 +102,7 @@ def windows(point: Point) -> Chart | None:
             **part,
         }
         for arm in arms
-        for number, run in enumerate(arm["runs"])
+        for number, run in enumerate(view.runs(arm))
         for part in _parts(run)
     ]
     last = max(row["end"] for row in rows)
@@ -131,17 +135,17 @@ def windows(point: Point) -> Chart | None:
     )
 
 
-def _parts(run: Json) -> list[dict[str, float]]:
+def _parts(run: Run) -> list[dict[str, float]]:
     """The rate in parts of a run, each of as many windows; what is left over is not drawn."""
-    rows = run["windows"]
-    longest = max((row["length_s"] for row in rows), default=0.0)
+    rows = run.windows
+    longest = max((row.length_s for row in rows), default=0.0)
     # The rest of a run would look like a slump.
-    whole = [row for row in rows if row["length_s"] > 0.99 * longest]
+    whole = [row for row in rows if row.length_s > 0.99 * longest]
     size = max(1, -(-len(whole) // _POINTS))
     parts = []
     for at in range(0, len(whole) - size + 1, size):
         part = whole[at : at + size]
-        begin, end = part[0]["start_s"], part[-1]["start_s"] + part[-1]["length_s"]
-        rate = sum(row["ok"] for row in part) / sum(row["length_s"] for row in part)
+        begin, end = part[0].start_s, part[-1].start_s + part[-1].length_s
+        rate = sum(row.ok for row in part) / sum(row.length_s for row in part)
         parts.append({"begin": begin, "middle": (begin + end) / 2, "end": end, "rate": rate})
     return parts

@@ -1,0 +1,1 @@
+"""What the lab keeps and prints, as types: runs, comparisons, results."""

@@ -1,0 +1,463 @@
+"""One run, `trilane.run/1`: one process that executed one plan (docs/run.schema.json)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypeAlias
+
+from msgspec import Meta
+from msgspec.structs import replace
+
+from trilane.lab.model.contender import (
+    Benchmark,
+    Client,
+    Content,
+    Process,
+    Repetitions,
+    Syscalls,
+    Wire,
+)
+from trilane.lab.model.record import (
+    Amount,
+    Count,
+    Crc32,
+    Positive,
+    Record,
+    StatusCode,
+    Text,
+    Time,
+    Verdict,
+    Version,
+)
+from trilane.lab.model.traffic import (
+    Bytes,
+    Connections,
+    Cost,
+    Distribution,
+    ErrorKind,
+    Latency,
+    Phases,
+    Rate,
+    Window,
+)
+
+SCHEMA: Literal["trilane.run/1"] = "trilane.run/1"
+SettingName: TypeAlias = Annotated[str, Meta(pattern="^[a-z][a-z0-9_]*$")]
+Settings: TypeAlias = dict[SettingName, Count | None]
+"""Name of a setting, in lower case with underscores, to its value in the unit that its RFC gives;
+None where the peer set no limit.
+"""
+
+
+class Program(Record, frozen=True):
+    """The program that ran."""
+
+    version: str
+    """Version of the release."""
+    revision: str
+    """Git revision, short; `unknown` outside a checkout."""
+    profile: Literal["release", "debug"]
+    """Build profile: only `release` is worth measuring with."""
+
+
+class Tls(Record, frozen=True):
+    """A TLS session."""
+
+    version: Literal["TLSv1.2", "TLSv1.3"]
+    """TLSv1.2 or TLSv1.3."""
+    cipher: str
+    """Cipher suite."""
+    group: str | None
+    """Key exchange group; null where it is not known, as in a resumed session."""
+
+
+class Body(Record, frozen=True):
+    """A response body."""
+
+    bytes: Count
+    """Length, bytes."""
+    crc32: Crc32
+    """CRC-32 (ISO-HDLC), hexadecimal."""
+
+
+class Target(Record, frozen=True):
+    """What was aimed at, and what was obtained."""
+
+    url: str
+    """Address as asked; the first one where several were given."""
+    version: Version | None
+    """HTTP version obtained; where several were, that of most connections; null when none came
+    up.
+    """
+    versions: dict[Version, Positive]
+    """Connections established, by version."""
+    alpn: str | None
+    """Protocol agreed in the TLS handshake; null in cleartext or where the server chose none."""
+    tls: Tls | None
+    """Parameters of the TLS handshake; null in cleartext."""
+    peer: str | None
+    """Address and port connected to; null when no connection came up."""
+    congestion_control: str | None
+    """Algorithm of our side."""
+    mtu: Count | None
+    """Path MTU, bytes."""
+    server: str | None
+    """The response's Server field (RFC 9110 §10.2.4)."""
+    server_settings: Settings | None
+    """What the server announced in SETTINGS; empty for h1; null where a client under test does not
+    tell.
+    """
+    client_settings: Settings | None
+    """Windows that we granted, bytes; empty for h1; null where a client under test does not
+    tell.
+    """
+    body: Body | None
+    """The response body that later ones are compared with; null without a response."""
+    connections: Count | None = None
+    """Connections opened, where a client under test tells."""
+
+    @classmethod
+    def of_client(
+        cls,
+        url: str,
+        versions: dict[Version, int] | None = None,
+        connections: int | None = None,
+    ) -> Target:
+        """What a client under test tells: `versions` are its responses by HTTP version."""
+        versions = versions or {}
+        by_count: list[Version] = sorted(versions, key=versions.__getitem__)
+        return cls(
+            url=url,
+            version=by_count[-1] if by_count else None,
+            versions=versions,
+            alpn=None,
+            tls=None,
+            peer=None,
+            congestion_control=None,
+            mtu=None,
+            server=None,
+            server_settings=None,
+            client_settings=None,
+            body=None,
+            connections=connections,
+        )
+
+
+class Request(Record, frozen=True):
+    """The prepared request."""
+
+    method: str
+    """Method (RFC 9110 §9)."""
+    urls: Positive
+    """URLs that take turns; the counts here are of the first."""
+    header_fields: Count | None
+    """Fields, pseudo-fields not counted."""
+    header_bytes: Count | None
+    """Names and values before compression, bytes."""
+    body_bytes: Count
+    """Body, bytes."""
+    coding: str | None = None
+    """Content coding asked for, such as gzip."""
+
+
+class Asked(Record, frozen=True):
+    """What else it takes to repeat the run, in the words of the command line."""
+
+    urls: list[str]
+    """The first hundred URLs."""
+    version: Version | None
+    """Version asked for; null lets scheme and ALPN decide."""
+    header: list[str]
+    """`Name: value`, in order; the values of credentials and cookies are hidden."""
+    expect_status: list[tuple[int, int]]
+    """Ranges of status codes that count as ok; empty: 200 to 399."""
+    check_body: bool
+    """Whether each body had to equal the first."""
+    body_crc32: str | None
+    """CRC-32 of the request body, hexadecimal."""
+    connect_timeout_s: Amount
+    """Patience per connection, seconds."""
+    connect_parallel: Positive | None
+    """Most handshakes under way at a time."""
+    connect_rate_per_s: Amount | None
+    """Connections begun in a second."""
+    connect_to: str | None
+    """HOST:PORT or unix:PATH."""
+    resolve: list[str]
+    """Each HOST:PORT:ADDRESS,…"""
+    bind: str | None
+    """Local addresses."""
+    proxy: str | None
+    """URL of the proxy, without user and password."""
+    sni: str | None
+    """Name in the TLS handshake."""
+    insecure: bool
+    """Whether any certificate was accepted."""
+    resumption: bool
+    """Whether TLS sessions were resumed."""
+    congestion_control: str | None
+    """Congestion control asked for."""
+    stream_window: Count
+    """Bytes."""
+    connection_window: Count
+    """Bytes."""
+
+
+class Plan(Record, frozen=True):
+    """What was to be done."""
+
+    connections: Positive | None
+    """Connections, all threads together; null where the client decides."""
+    streams: Positive | None
+    """Requests in flight per connection; null where the client decides."""
+    threads: Positive | None
+    """Worker threads; null where the client decides."""
+    model: Literal["closed", "open"]
+    """`closed`: the next request follows a completion; `open`: requests arrive at a rate."""
+    rate_per_s: Amount | None
+    """Arrivals per second, all connections together; null in the closed model."""
+    requests: Count | None
+    """Requests to send; null when time ends the run."""
+    duration_s: Amount | None
+    """Measured window, seconds; null when a count of requests ends the run."""
+    warmup_s: Amount
+    """Time before the window, seconds."""
+    timeout_s: Amount
+    """Patience per request, seconds."""
+    cpus: list[Count] | None
+    """Cores the workers are pinned to, by worker; null when not pinned."""
+    request: Request
+    """The prepared request."""
+    strategy: str | None = None
+    """How a client under test keeps requests in flight; absent in runs of the engine alone."""
+    session: bool | None = None
+    """Whether the client keeps connections between requests."""
+    in_flight: Count | None = None
+    """Most requests under way at once."""
+    processes: Count | None = None
+    """Processes that the client may start."""
+    workload: str | None = None
+    """What was requested, for people."""
+    asked: Asked | None = None
+    """What else it takes to repeat the run, in the words of the command line; absent in runs of
+    other clients.
+    """
+
+
+class EarlyResponses(Record, frozen=True):
+    """Complete responses that came before the content of their requests had been sent."""
+
+    count: Count
+    """Responses."""
+    body_bytes: Count
+    """Content of their requests, bytes."""
+    body_sent: Count
+    """How much of it had been sent by then, bytes, counted as `bytes.body_sent`."""
+
+
+class Failure(Record, frozen=True):
+    """Requests that failed in one way."""
+
+    count: Positive
+    """Requests."""
+    example: Text
+    """Message of the first one."""
+
+
+class Warmup(Record, frozen=True):
+    """Requests before the window."""
+
+    started: Count
+    """Requests that began."""
+    ok: Count
+    """Responses that passed."""
+    failed: Count
+    """Requests that failed."""
+
+
+class Requests(Record, frozen=True):
+    """Accounts: `started` = `ok` + `failed` + `abandoned`."""
+
+    started: Count
+    """Requests that began in the window."""
+    ok: Count
+    """Complete responses that passed every check."""
+    failed: Count
+    """Requests that ended otherwise: the sum of `failures`."""
+    abandoned: Count
+    """In flight at the end."""
+    unsent: Count
+    """Open model: due and never sent; not in `started`."""
+    censored: Count
+    """Failed requests (timeout) that are in `latency` with the time they had lasted."""
+    retried: Count
+    """Sent again because the server provably had not processed them; not counted twice in
+    `started`.
+    """
+    early_responses: EarlyResponses | None
+    """Complete responses, ok or not, that came before the content of the request had been sent;
+    null for a client under test, which does not tell.
+    """
+    failures: dict[ErrorKind, Failure]
+    """Failed requests by kind; kinds that did not occur are left out."""
+    warmup: Warmup
+    """Requests before the window."""
+
+    @classmethod
+    def of_client(
+        cls, started: int, ok: int, abandoned: int, failures: dict[ErrorKind, Failure]
+    ) -> Requests:
+        """What a client under test tells."""
+        return cls(
+            started=started,
+            ok=ok,
+            failed=sum(failure.count for failure in failures.values()),
+            abandoned=abandoned,
+            unsent=0,
+            censored=failures["timeout"].count if "timeout" in failures else 0,
+            retried=0,
+            early_responses=None,
+            failures=failures,
+            warmup=Warmup(started=0, ok=0, failed=0),
+        )
+
+
+class Messages(Record, frozen=True):
+    """Messages of the measured window."""
+
+    sent: Count
+    """Begun to be sent."""
+    received: Count
+    """Received whole."""
+
+
+class Codec(Record, frozen=True):
+    """What encoding and decoding took, in microseconds of wall clock for a message."""
+
+    encode_us: Amount | None
+    """To encode one, with its compression."""
+    decode_us: Amount | None
+    """To decode one, with the reading of its frame and its decompression."""
+
+
+class Grpc(Record, frozen=True):
+    """What is known of gRPC calls."""
+
+    method: str
+    """As package.Service/Method."""
+    kind: Literal["unary", "server_streaming", "client_streaming", "bidi_streaming"]
+    """Which sides send streams of messages."""
+    mode: Literal["wire", "codec"]
+    """`wire`: requests encoded once, responses counted by their frames; `codec`: encoded and
+    decoded in each call.
+    """
+    schema: str
+    """Where the description of the method came from."""
+    compressed: bool
+    """Whether messages were sent compressed with gzip."""
+    deadline_s: Amount | None
+    """What the server was told by grpc-timeout."""
+    messages: Messages
+    """Messages of the measured window."""
+    status: dict[str, Positive]
+    """Calls by the name of their grpc-status."""
+    message_latency: Distribution | None
+    """Streams of messages from the server: from the message before, at first from the start of the
+    call, to the arrival of each; where each message is answered, from the request's; null for a
+    single response.
+    """
+    codec: Codec | None
+    """Mode `codec`: microseconds of wall clock for a message."""
+
+
+class Validity(Record, frozen=True):
+    """Whether the numbers may be believed."""
+
+    verdict: Verdict
+    """`suspect` and `invalid` come with reasons."""
+    reasons: list[Text]
+    """Empty when valid."""
+    bound: Literal["client", "server_or_network"] | None
+    """What limited the rate, as far as the client can tell; null for a client under test, whose own
+    speed is the subject.
+    """
+
+
+class Run(Record, frozen=True):
+    """The result of one run: one process that executed one plan.
+
+    Every time is in seconds and every size in bytes unless its name says otherwise.
+    """
+
+    schema: Literal["trilane.run/1"]
+    """Name and version of this format."""
+    trilane: Program
+    """The program that ran."""
+    started_at: Time
+    """Wall clock at the start, RFC 3339, UTC."""
+    interrupted: bool
+    """Whether Ctrl-C ended it: the report is then partial."""
+    target: Target
+    """What was aimed at, and what was obtained."""
+    plan: Plan
+    """What was to be done."""
+    requests: Requests
+    """Accounts: `started` = `ok` + `failed` + `abandoned`."""
+    status: dict[StatusCode, Count]
+    """Responses in the window by status code; codes that did not occur are left out."""
+    rate: Rate
+    """Speed over the window."""
+    latency: Latency
+    """Times of ok and censored requests; those of other failed ones apart."""
+    connections: Connections | None
+    """Connections over the whole run with its warm-up: established = lost + open_at_end; null for a
+    client under test, which does not tell.
+    """
+    phases: Phases | None
+    """Connection set-up, never part of a request's latency; null where a phase does not exist; null
+    for a client under test, which does not tell.
+    """
+    bytes: Bytes | None
+    """Traffic of the run on the level of TCP or UDP payload; null for a client under test, which
+    does not tell.
+    """
+    cost: Cost
+    """What the client's worker threads used over the window, and the server's processes where they
+    are known.
+    """
+    windows: list[Window]
+    """One row per tenth of a second of the measured part."""
+    validity: Validity
+    """Whether the numbers may be believed."""
+    grpc: Grpc | None = None
+    """What is known of gRPC calls; null or absent where the requests were none."""
+    client: Client | None = None
+    """The client under test; absent in runs of the engine alone."""
+    process: Process | None = None
+    """The client's process as seen from outside, start-up included, children included."""
+    wire: Wire | None = None
+    """Bytes through the network interface while the workload ran, everything on it included."""
+    syscalls: Syscalls | None = None
+    """System calls, from two runs of their own under strace, of which one sent twice as much."""
+    repetitions: Repetitions | None = None
+    """The whole workload, repeated."""
+    benchmark: Benchmark | None = None
+    """What `go test -bench` printed: client and server are one process."""
+    content: Content | None = None
+    """What the client under test read, and what it should have read."""
+    elapsed_s: Amount | None = None
+    """From the first connect to the last response; in runs of an experiment only."""
+
+    def doubted(self, *, invalid: str | None = None, suspect: str | None = None) -> Run:
+        """The run with further reasons not to believe it, where they are given."""
+        reasons = [reason for reason in (invalid, suspect) if reason]
+        if not reasons:
+            return self
+        verdict = self.validity.verdict
+        if invalid:
+            verdict = "invalid"
+        elif verdict == "valid":
+            verdict = "suspect"
+        validity = replace(
+            self.validity, verdict=verdict, reasons=[*self.validity.reasons, *reasons]
+        )
+        return replace(self, validity=validity)

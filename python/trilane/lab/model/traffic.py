@@ -1,0 +1,242 @@
+"""What was measured in a run: times, connections, bytes, cost."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from trilane.lab.model.contender import ContextSwitches
+from trilane.lab.model.record import Amount, Base64, Count, Positive, Record, Share
+
+ErrorKind: TypeAlias = Literal[
+    "dns",
+    "connect",
+    "refused",
+    "tls",
+    "handshake_timeout",
+    "timeout",
+    "closed",
+    "reset",
+    "goaway",
+    "protocol",
+    "status",
+    "body",
+    "limit",
+]
+
+
+class Statistics(Record, frozen=True):
+    """Statistics of durations, in seconds."""
+
+    count: Count
+    """Samples."""
+    min: Amount | None
+    """Smallest sample, seconds; null without samples."""
+    mean: Amount | None
+    """Arithmetic mean, seconds; null without samples."""
+    stdev: Amount | None
+    """Standard deviation, seconds; null without samples."""
+    p50: Amount | None
+    """Median, seconds; null when there are fewer samples than 10 ÷ (1 − q)."""
+    p75: Amount | None
+    """75th percentile, seconds; null when there are fewer samples than 10 ÷ (1 − q)."""
+    p90: Amount | None
+    """90th percentile, seconds; null when there are fewer samples than 10 ÷ (1 − q)."""
+    p95: Amount | None
+    """95th percentile, seconds; null when there are fewer samples than 10 ÷ (1 − q)."""
+    p99: Amount | None
+    """99th percentile, seconds; null when there are fewer samples than 10 ÷ (1 − q)."""
+    p99_9: Amount | None
+    """99.9th percentile, seconds; null when there are fewer samples than 10 ÷ (1 − q)."""
+    p99_99: Amount | None
+    """99.99th percentile, seconds; null when there are fewer samples than 10 ÷ (1 − q)."""
+    max: Amount | None
+    """Largest sample, seconds; null without samples."""
+
+
+class Distribution(Statistics, frozen=True):
+    """A distribution of durations: its statistics in seconds, and all of it."""
+
+    hdr: Base64 | None
+    """HdrHistogram V2, deflate, base64; values in nanoseconds, 3 significant digits."""
+
+
+class Rate(Record, frozen=True):
+    """Speed over the measured window."""
+
+    requests_per_s: Amount
+    """Ok requests per second."""
+    goodput_bytes_per_s: Amount
+    """Body bytes of ok responses per second."""
+    window_s: Amount
+    """Length of the window as it came to be, seconds."""
+
+
+class Latency(Record, frozen=True):
+    """Times of ok and censored requests; those of other failed ones apart."""
+
+    service: Distribution | None
+    """First byte sent to last byte of the response parsed; null where the client does not tell."""
+    response: Distribution | None
+    """From the intended start; null in the closed model."""
+    late: Distribution | None
+    """Of actual − intended start, what the client is to blame for: there was room for the request;
+    null in the closed model.
+    """
+    queued: Distribution | None
+    """The rest of actual − intended start: no stream, window or connection was free; null in the
+    closed model.
+    """
+    ttfb: Distribution | None
+    """First byte sent to the head of the response; null where the client does not tell."""
+    failed: Distribution | None
+    """First byte sent to the end of requests that failed otherwise than by a timeout; null where
+    none did, or the client does not tell.
+    """
+
+    @classmethod
+    def of_client(cls, service: Distribution | None) -> Latency:
+        """What a client under test tells."""
+        return cls(service=service, response=None, late=None, queued=None, ttfb=None, failed=None)
+
+
+class Connections(Record, frozen=True):
+    """Connections over the whole run with its warm-up: established = lost + open_at_end."""
+
+    attempted: Count
+    """Attempts."""
+    established: Count
+    """Attempts that came to where requests may be sent."""
+    failed: dict[ErrorKind, Positive]
+    """Attempts that did not, by kind."""
+    lost: dict[ErrorKind, Positive]
+    """Established ones that ended before the run did, by what ended them."""
+    exhausted: Count
+    """Of `failed`, those for which the client's machine had no file descriptor or local port
+    left.
+    """
+    open_at_start: Count
+    """Open when the measured part began."""
+    open_at_end: Count
+    """Open when it ended."""
+    open_at_most: Count
+    """Open at one time at most: the sum over the threads, which need not have met."""
+    handshakes_at_most: Count
+    """Attempts under way at one time at most: the sum over the threads."""
+    in_flight_at_most: Count
+    """Requests in flight at one time at most: the sum over the threads."""
+    streams_allowed: Count | None
+    """Fewest streams at one time that the server allowed on a connection:
+    SETTINGS_MAX_CONCURRENT_STREAMS (RFC 9113 §6.5.2); over HTTP/3, whose credit is for all
+    streams of a connection together (RFC 9000 §4.6), initial_max_streams_bidi or, where it was
+    more, the most that were open; null where no server set a limit.
+    """
+
+
+class Handshakes(Record, frozen=True):
+    """TLS handshakes, in TCP or QUIC."""
+
+    full: Count
+    """Full ones."""
+    resumed: Count
+    """Resumed ones."""
+    early_data: Count
+    """With 0-RTT data accepted."""
+
+
+class Phases(Record, frozen=True):
+    """Connection set-up, never part of a request's latency."""
+
+    dns: Statistics
+    """Name resolution, once per run."""
+    connect: Statistics | None
+    """TCP handshake."""
+    tls: Statistics | None
+    """TLS handshake over TCP."""
+    quic: Statistics | None
+    """QUIC handshake, TLS included."""
+    handshakes: Handshakes
+    """TLS handshakes, in TCP or QUIC."""
+
+
+class Bytes(Record, frozen=True):
+    """Traffic of the run on the level of TCP or UDP payload."""
+
+    sent: Count
+    """Payload sent, bytes."""
+    received: Count
+    """Payload received, bytes."""
+    header_sent_encoded: Count
+    """Field sections sent as on the wire, bytes."""
+    header_sent_decoded: Count
+    """Field sections sent before compression, bytes."""
+    header_received_encoded: Count
+    """Field sections received as on the wire, bytes."""
+    header_received_decoded: Count
+    """Field sections received after decompression, bytes."""
+    body_sent: Count
+    """Content of requests handed to the kernel, over TLS as the content of records, bytes; over
+    HTTP/3 what QUIC had taken, within the server's windows, as far as the datagrams sent can
+    carry it: some of it may have waited for the congestion control.
+    """
+    body_received: Count
+    """Response bodies, bytes."""
+    datagrams_sent: Count | None
+    """UDP datagrams; null for TCP."""
+    datagrams_received: Count | None
+    """UDP datagrams; null for TCP."""
+    segments_sent: Count | None
+    """TCP segments (TCP_INFO); null for QUIC."""
+    segments_received: Count | None
+    """TCP segments (TCP_INFO); null for QUIC."""
+    retransmits: Count
+    """TCP segments sent again, or QUIC packets declared lost."""
+    rtt_s: Amount | None
+    """Smoothed round-trip time of one connection at the end, seconds."""
+
+
+class Cost(Record, frozen=True):
+    """What the client used over the window, and the server where it is known."""
+
+    user_s: Amount
+    """CPU in user mode, seconds."""
+    system_s: Amount
+    """CPU in the kernel, seconds."""
+    cpu_us_per_request: Amount | None
+    """Both, per ok request, microseconds; null without one."""
+    server_cpu_us_per_request: Amount | None
+    """CPU of the server's processes per ok request, microseconds; null where --server-pid named
+    none, one has ended, or no request was ok.
+    """
+    context_switches: ContextSwitches
+    """Of the worker threads."""
+    syscalls: Count | None
+    """System calls of the workers; null where not known."""
+    peak_rss_bytes: Count | None
+    """Largest resident set of the process, bytes."""
+    busy: list[Share]
+    """One entry per worker."""
+
+
+class Window(Record, frozen=True):
+    """A tenth of a second of the measured part."""
+
+    start_s: Amount
+    """Offset from the start of the measured part, seconds."""
+    length_s: Amount
+    """Its length, seconds: less than 0.1 in the last row."""
+    ok: Count
+    """Ok requests that ended in it."""
+    failed: Count
+    """Failed requests that ended in it."""
+    p50: Amount | None
+    """Median service time, seconds."""
+    p99: Amount | None
+    """99th percentile of service time, seconds."""
+    open: Count
+    """Connections open at its end."""
+    cpu_s: Amount
+    """Processor time of the workers in it, seconds."""
+    server_cpu_s: Amount | None
+    """Processor time of the server's processes in it, seconds; null where --server-pid named none,
+    or one has ended.
+    """
