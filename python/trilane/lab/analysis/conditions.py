@@ -19,8 +19,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 
-from trilane.lab.analysis.measures import Json
 from trilane.lab.keeping.runs import RunFolder
+from trilane.lab.model.documents import Json
 
 Facts: TypeAlias = dict[str, Any]
 Scope: TypeAlias = Literal["workload", "machine", "software"]

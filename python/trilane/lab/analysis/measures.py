@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
+from trilane.lab.model.documents import Json as Json
 from trilane.lab.model.run import Run
 from trilane.lab.model.sample import ServerCost
 from trilane.lab.model.traffic import Distribution
 
-Json: TypeAlias = dict[str, Any]
 Reader: TypeAlias = Callable[[Run, ServerCost | None], float | None]
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from trilane.lab.analysis.measures import Json
 from trilane.lab.keeping.index import Index, Row, Value
+from trilane.lab.model.documents import Json
 
 SCHEMA = "trilane.history/1"
 

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from trilane.lab.analysis import conditions
-from trilane.lab.analysis.measures import Json
 from trilane.lab.keeping import runs
 from trilane.lab.keeping.runs import BadRun, RunFolder
+from trilane.lab.model.documents import Json
 
 FILE = "index.sqlite"
 # To be raised when the tables change, or what is derived for them (`conditions`, `_run_row`).

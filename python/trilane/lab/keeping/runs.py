@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trilane.lab.analysis.measures import Json
+from trilane.lab.model.documents import Json
 
 MANIFEST = "manifest.json"
 MANIFEST_SCHEMA = "trilane.manifest/1"

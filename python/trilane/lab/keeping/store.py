@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from trilane.lab.analysis.measures import Json
+from trilane.lab.model.documents import Json
 
 
 def state_folder(override: Path | None = None) -> Path:

@@ -17,13 +17,13 @@ from pathlib import Path
 
 from trilane import __version__, build_profile, revision
 from trilane.lab.analysis.conditions import machine_id
-from trilane.lab.analysis.measures import Json
 from trilane.lab.keeping import index, runs
 from trilane.lab.keeping.index import Row
 from trilane.lab.keeping.store import write_text
 from trilane.lab.machine import doctor_machine, doctor_tools
 from trilane.lab.machine.facts import facts
 from trilane.lab.machine.host import Check, Host
+from trilane.lab.model.documents import Json
 
 SCHEMA = "trilane.doctor/1"
 _GIB, _MIB = 1 << 30, 1 << 20

@@ -6,7 +6,7 @@ import os
 import platform
 from pathlib import Path
 
-from trilane.lab.analysis.measures import Json
+from trilane.lab.model.documents import Json
 
 _CPUS = Path("/sys/devices/system/cpu")
 _IPV4 = Path("/proc/sys/net/ipv4")
