@@ -1,0 +1,1 @@
+"""The records of the lab, and the JSON Schemas made of them."""
