@@ -79,15 +79,19 @@ def test_of_two_with_one_name_the_first_counts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("tool", "words"),
     [
-        ('versions = ["h4"]', "versions must be some of h1, h2, h2c, h3"),
-        ('versions = ["h1"]', "strategies must be some of"),
-        ('versions = ["h1"]\n# strategies = ["dance"]', "strategies must be some of"),
-        (f"{GOOD}\n# speed = 3", "unknown key 'speed'"),
-        (f"{GOOD}\n# title = 3", "title must be a string"),
+        ('versions = ["h4"]\n# strategies = []', ":6: tool.trilane.versions[0]: 'h4' is not a ver"),
+        ("versions = []\n# strategies = []", ":6: tool.trilane.versions: is empty: choose from"),
+        ('versions = ["h1"]', ":5: tool.trilane: strategies is missing: add strategies = "),
+        ('versions = ["h1"]\n# strategies = ["dance"]', ":7: tool.trilane.strategies[0]: 'dance'"),
+        ('versions = ["h1"]\n# strategies = "serial"', "strategies: is a table: put its keys"),
+        ('versions = ["h1"]\n# strategies.h2 = ["serial"]', "must name each of the versions"),
+        (f"{GOOD}\n# speed = 3", ":8: tool.trilane.speed: unknown key"),
+        (f"{GOOD}\n# title = 3", ":8: tool.trilane.title: takes text, not 3"),
         (f'{GOOD}\n# runtime = "ours"', 'runtime = "self" is all there is'),
-        (f'{GOOD}\n# requires = "go"', "requires must be a list of strings"),
-        (f'{GOOD}\n# command = ["x"]', "command belongs into contender.toml"),
-        ("versions = [", "not TOML"),
+        (f'{GOOD}\n# requires = "go"', ":8: tool.trilane.requires: takes a list, not 'go': put"),
+        (f'{GOOD}\n# command = ["x"]', "command: belongs into contender.toml"),
+        (f"{GOOD}\n# build = [[]]", ":8: tool.trilane.build[0]: is empty"),
+        ("versions = [", ":7: is not TOML"),
     ],
 )
 def test_a_bad_description_names_file_and_key(tmp_path: Path, tool: str, words: str) -> None:
@@ -96,6 +100,16 @@ def test_a_bad_description_names_file_and_key(tmp_path: Path, tool: str, words: 
         contenders.discover([tmp_path])
     assert str(path) in str(caught.value)
     assert words in str(caught.value)
+
+
+def test_a_bad_description_of_a_program_names_file_line_and_key(tmp_path: Path) -> None:
+    path = write(tmp_path / "one", "contender.toml", '\nversions = ["h1"]\nstrategies = [1]\n')
+    with pytest.raises(BadContender) as caught:
+        contenders.discover([tmp_path])
+    assert str(caught.value) == f"{path}:3: strategies[0]: takes text, not 1"
+    path.write_text('versions = ["h1"]\nstrategies = ["serial"]\n', encoding="utf-8")
+    with pytest.raises(BadContender, match="command is missing: add command = "):
+        contenders.discover([tmp_path])
 
 
 def test_a_script_without_a_table_says_so(tmp_path: Path) -> None:

@@ -60,6 +60,8 @@ SHAPE = [
     ('key = "count"', 'key = "requests" #!', f"{FORM}.sweep.key: 'requests' cannot be swept"),
     ("[10, 100]", "[10, 10] #!", f"{FORM}.sweep.values[1]: 10 is there already"),
     ("[10, 100]", "[10, 100.5] #!", f"{FORM}.sweep.values[1]: takes whole numbers"),
+    ("[10, 100]", '[10, "1s"] #!', f"{FORM}.sweep.values[1]: takes a number, not '1s'"),
+    ("[10, 100]", "[10, true] #!", f"{FORM}.sweep.values[1]: takes a number, or a time such as 40"),
     ("values = [10, 100]", "values = [] #!", f"{FORM}.sweep: values is missing or empty"),
     ('[["plain", "httpx-h2-serial"]]', '[["plain"]] #!', f"{FORM}.sweep.crossings[0]: takes pairs"),
     ('[["plain", "httpx-h2-serial"]]', '["plain"] #!', f"{FORM}.sweep.crossings: takes a list of"),
@@ -75,6 +77,7 @@ SHAPE = [
         f"{FORM}.matrix.version[1]: 'h4' is not a version: choose fro",
     ),
     ('client = "trilane"', 'client = "tri lane" #!', f"{FORM}.arms[2].client: 'tri lane' is not"),
+    ('["httpx", "niquests"]', "[] #!", f"{FORM}.matrix.client: is empty: then there is no arm"),
     (
         'version = ["h2", "h3"]',
         'version = "h2" #!',
@@ -158,6 +161,14 @@ MEANING = [
 ]
 
 
+# What JSON has no words for.
+ENDLESS = [
+    ("[10, 100]", "[10, inf] #!", f"{FORM}.sweep.values[1]: takes whole numbers, not inf"),
+    ("[10, 100]", "[nan, 100] #!", f"{FORM}.sweep.values[0]: takes whole numbers, not nan"),
+    ("[3.53, 5.84]", "[3.53, inf] #!", f"{FORM}.published[0].values: takes two numbers above 0"),
+]
+
+
 def refused(folder: Path, text: str) -> str:
     path = written(folder, text)
     with pytest.raises(BadExperiment) as caught:
@@ -165,7 +176,7 @@ def refused(folder: Path, text: str) -> str:
     return str(caught.value).removeprefix(str(path))
 
 
-@pytest.mark.parametrize(("old", "new", "told"), [*SHAPE, *MEANING])
+@pytest.mark.parametrize(("old", "new", "told"), [*SHAPE, *MEANING, *ENDLESS])
 def test_what_is_wrong_is_told_with_its_line_and_key(
     tmp_path: Path, old: str, new: str, told: str
 ) -> None:
@@ -200,13 +211,16 @@ def test_the_sample_passes_the_schema() -> None:
 
 
 def test_the_schema_knows_the_words() -> None:
-    definitions = SCHEMA["$defs"]
+    arm, workload, form, sweep = (
+        SCHEMA["$defs"][f"{name}Table"]["properties"]
+        for name in ("Arm", "Workload", "Form", "Sweep")
+    )
     words = {
-        "version": [each["const"] for each in definitions["version"]["oneOf"]],
-        "strategy": [each["const"] for each in definitions["strategy"]["oneOf"]],
-        "kind": [each["const"] for each in definitions["workload"]["properties"]["kind"]["oneOf"]],
-        "measure": definitions["measure"]["enum"],
-        "sweep": definitions["sweep"]["properties"]["key"]["enum"],
+        "version": [each["const"] for each in arm["version"]["oneOf"]],
+        "strategy": [each["const"] for each in arm["strategy"]["oneOf"]],
+        "kind": [each["const"] for each in workload["kind"]["oneOf"]],
+        "measure": form["rank"]["enum"],
+        "sweep": sweep["key"]["enum"],
     }
     assert words == {
         "version": list(vocabulary.VERSIONS),

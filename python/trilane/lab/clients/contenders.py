@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import shutil
-import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+
+from msgspec import Struct
 
 from trilane.lab.clients import environments
 from trilane.lab.clients.contender_build import BuildFailed, built
+from trilane.lab.design.bad_experiment import BadKey, Key, dotted
+from trilane.lab.design.toml_document import Document, UnreadableToml, convert
 from trilane.lab.design.vocabulary import MULTIPLEXED, STRATEGIES, VERSIONS
+from trilane.lab.design.words import is_not
 
 SCRIPT = "contender.py"
 DESCRIPTION = "contender.toml"
 
 
 class BadContender(ValueError):
-    """A contender's description is wrong; the message names the file and the key."""
+    """A contender's description is wrong; the message names file, line, key and the way out."""
 
 
 class ContenderFailed(RuntimeError):
@@ -105,111 +108,100 @@ def discover(folders: Iterable[Path]) -> dict[str, Contender]:
     return dict(sorted(found.items()))
 
 
+class _Table(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A description, key by key, as `Contender` says what they mean."""
+
+    name: str | None = None
+    title: str | None = None
+    library: str = ""
+    note: str = ""
+    runtime: str = ""
+    command: tuple[str, ...] = ()
+    build: tuple[tuple[str, ...], ...] = ()
+    requires: tuple[str, ...] = ()
+    versions: tuple[str, ...]
+    strategies: dict[str, tuple[str, ...]] | tuple[str, ...]
+
+
 def read(folder: Path) -> Contender | None:
     """The contender of one folder; none if the folder does not describe one."""
     script, description = folder / SCRIPT, folder / DESCRIPTION
     if description.is_file():
-        try:
-            given = tomllib.loads(description.read_text(encoding="utf-8"))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise BadContender(f"{description}: not TOML: {error}") from None
-        return _contender(description, given)
+        return _read(description, description.read_bytes(), ())
     if not script.is_file():
         return None
     try:
-        tool = environments.metadata(script).get("tool", {}).get("trilane")
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadContender(f"{script}: the script's metadata is not TOML: {error}") from None
-    if tool is None:
-        raise BadContender(f"{script}: the script's metadata has no table [tool.trilane]")
-    return _contender(script, tool)
+        content = environments.embedded(script).encode()
+    except UnicodeDecodeError as error:
+        raise BadContender(f"{script}: is not UTF-8: {error}") from None
+    return _read(script, content, ("tool", "trilane"))
 
 
-_KEYS = {
-    "build",
-    "command",
-    "library",
-    "name",
-    "note",
-    "requires",
-    "runtime",
-    "strategies",
-    "title",
-    "versions",
-}
+def _read(path: Path, content: bytes, key: Key) -> Contender:
+    """The contender of a file in which the description stands at `key`."""
+    try:
+        document = Document.parse(content)
+    except UnreadableToml as error:
+        raise BadContender(f"{path}:{error.line}: {error}") from None
+    values = document.at(key)
+    if values is None:
+        raise BadContender(f"{path}: the script's metadata has no table [{dotted(key)}]")
+    try:
+        return _contender(path, convert(values, _Table, key), key)
+    except BadKey as error:
+        raise BadContender(f"{path}:{document.line(error.key)}: {error}") from None
 
 
-def _contender(path: Path, given: Mapping[str, Any]) -> Contender:
-    if unknown := sorted(set(given) - _KEYS):
-        raise BadContender(f"{path}: unknown key {unknown[0]!r}; known are {_listed(_KEYS)}")
-    words = _strings(path, given, "command")
-    if bool(words) == (path.name == SCRIPT):
-        raise BadContender(f"{path}: command belongs into {DESCRIPTION}, and only there")
-    runtime = _text(path, given, "runtime", "")
-    if runtime not in {"", environments.SELF} or (runtime and words):
-        raise BadContender(
-            f'{path}: runtime = "{environments.SELF}" is all there is, and only for a {SCRIPT}'
-        )
-    versions = _strings(path, given, "versions")
-    if not versions or not set(versions) <= set(VERSIONS):
-        raise BadContender(f"{path}: versions must be some of {_listed(VERSIONS)}")
-    name = _text(path, given, "name", path.parent.name)
+def _contender(path: Path, table: _Table, key: Key) -> Contender:
+    if path.name == SCRIPT and table.command:
+        raise BadKey(f"belongs into {DESCRIPTION}, and only there", (*key, "command"))
+    if path.name != SCRIPT and not table.command:
+        raise BadKey("command is missing: add command = […]", key)
+    if table.runtime not in {"", environments.SELF} or (table.runtime and table.command):
+        problem = f'runtime = "{environments.SELF}" is all there is, and only for a {SCRIPT}'
+        raise BadKey(problem, (*key, "runtime"))
+    _check_words("version", table.versions, VERSIONS, (*key, "versions"))
+    for index, step in enumerate(table.build):
+        if not step:
+            raise BadKey("is empty: a command is a list of words", (*key, "build", index))
+    name = table.name or path.parent.name
     return Contender(
         name=name,
-        title=_text(path, given, "title", name),
-        library=_text(path, given, "library", "") or None,
+        title=table.title or name,
+        library=table.library or None,
         folder=path.parent.resolve(),
-        versions=versions,
-        strategies=_strategies(path, given.get("strategies"), versions),
-        note=_text(path, given, "note", ""),
-        requires=_strings(path, given, "requires"),
-        steps=_steps(path, given.get("build", [])),
-        words=words,
+        versions=table.versions,
+        strategies=_strategies(table, (*key, "strategies")),
+        note=table.note,
+        requires=table.requires,
+        steps=table.build,
+        words=table.command,
     )
 
 
-def _strategies(path: Path, given: Any, versions: Sequence[str]) -> dict[str, tuple[str, ...]]:
+def _strategies(table: _Table, key: Key) -> dict[str, tuple[str, ...]]:
     """By version. One list is for all versions; HTTP/1.1 takes of it what needs no streams."""
-    by_version = given if isinstance(given, dict) else dict.fromkeys(versions, given)
-    if set(by_version) != set(versions):
-        raise BadContender(f"{path}: strategies must name each of the versions, or be one list")
-    for names in by_version.values():
-        if not isinstance(names, list) or not names or not set(names) <= set(STRATEGIES):
-            raise BadContender(f"{path}: strategies must be some of {_listed(STRATEGIES)}")
+    given = table.strategies
+    by_version = given if isinstance(given, dict) else dict.fromkeys(table.versions, given)
+    if set(by_version) != set(table.versions):
+        raise BadKey("must name each of the versions, or be one list", key)
+    for version, names in by_version.items():
+        where = (*key, version) if by_version is given else key
+        _check_words("strategy", names, STRATEGIES, where)
     return {
         version: tuple(
             name for name in by_version[version] if version != "h1" or name not in MULTIPLEXED
         )
-        for version in versions
+        for version in table.versions
     }
 
 
-def _steps(path: Path, given: Any) -> tuple[tuple[str, ...], ...]:
-    valid = isinstance(given, list) and all(
-        isinstance(step, list) and step and all(isinstance(word, str) for word in step)
-        for step in given
-    )
-    if not valid:
-        raise BadContender(f"{path}: build must be a list of commands, each a list of words")
-    return tuple(tuple(step) for step in given)
-
-
-def _strings(path: Path, given: Mapping[str, Any], key: str) -> tuple[str, ...]:
-    value = given.get(key, [])
-    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
-        raise BadContender(f"{path}: {key} must be a list of strings")
-    return tuple(value)
-
-
-def _text(path: Path, given: Mapping[str, Any], key: str, default: str) -> str:
-    value = given.get(key, default)
-    if not isinstance(value, str):
-        raise BadContender(f"{path}: {key} must be a string")
-    return value
-
-
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(sorted(names))
+def _check_words(what: str, found: Sequence[str], known: Collection[str], key: Key) -> None:
+    if not found:
+        raise BadKey(f"is empty: choose from {', '.join(known)}", key)
+    for index, word in enumerate(found):
+        if word not in known:
+            raise BadKey(is_not(what, word, known), (*key, index))
 
 
 def _filled(word: str, places: Mapping[str, str]) -> str:

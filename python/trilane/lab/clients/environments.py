@@ -33,16 +33,24 @@ class EnvironmentFailed(RuntimeError):
     """An environment could not be made; the message says why, and the way out."""
 
 
-def metadata(script: Path) -> dict[str, Any]:
-    """The TOML in the `# /// script` comment of a script; empty if there is none.
+def embedded(script: Path) -> str:
+    """The TOML in the `# /// script` comment of a script, on the lines on which it stands there.
 
-    The expression is the one of the specification of inline script metadata.
+    It is empty if there is none. The expression is the one of the specification of inline script
+    metadata.
     """
-    match = _BLOCK.search(script.read_text(encoding="utf-8"))
+    content = script.read_text(encoding="utf-8")
+    match = _BLOCK.search(content)
     if match is None:
-        return {}
+        return ""
+    above = "\n" * content.count("\n", 0, match.start("content"))
     lines = match.group("content").splitlines(keepends=True)
-    return tomllib.loads("".join(line[2:] if line.startswith("# ") else line[1:] for line in lines))
+    return above + "".join(line[2:] if line.startswith("# ") else line[1:] for line in lines)
+
+
+def metadata(script: Path) -> dict[str, Any]:
+    """What that TOML says."""
+    return tomllib.loads(embedded(script))
 
 
 def is_ours(script: Path) -> bool:

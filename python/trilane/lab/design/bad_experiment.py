@@ -7,8 +7,8 @@ from typing import TypeAlias
 Key: TypeAlias = tuple[str | int, ...]
 
 
-class BadExperiment(ValueError):
-    """An experiment that cannot be run; the message names file, line, key and the way out."""
+class BadKey(ValueError):
+    """A key of a TOML file with a value that cannot be; the message names key and way out."""
 
     def __init__(self, problem: str, key: Key = (), where: str = "") -> None:
         """`key` leads to the value, such as ("forms", "fair", "arms", 2, "version")."""
@@ -17,6 +17,10 @@ class BadExperiment(ValueError):
         self.where = where
         """`file:line`, where it came from a file."""
         super().__init__(": ".join(part for part in (where, dotted(key), problem) if part))
+
+
+class BadExperiment(BadKey):
+    """An experiment that cannot be run; the message names file, line, key and the way out."""
 
 
 def dotted(key: Key) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
@@ -107,7 +108,7 @@ def _sweep(sweep: Sweep, key: Key) -> None:
         where = (*key, "values", index)
         if value in sweep.values[:index]:
             raise BadExperiment(f"{value:g} is there already", where)
-        if sweep.key != "delay" and value != int(value):
+        if sweep.key != "delay" and not float(value).is_integer():
             raise BadExperiment(f"takes whole numbers, not {value:g}", where)
         _at_least(value, 1 if sweep.key in {"count", "in_flight"} else 0, where)
 
@@ -144,7 +145,7 @@ def _claims(form: Form, key: Key) -> None:
     for index, row in enumerate(form.published):
         where = (*key, "published", index)
         _pair(form, row.measure, row.arm, row.to, where)
-        if min(row.values) <= 0:
+        if not all(0 < value < math.inf for value in row.values):
             raise BadExperiment("takes two numbers above 0", (*where, "values"))
         if form.sweep is not None and row.at is None:
             raise BadExperiment("at is missing: say at which value of the sweep", where)

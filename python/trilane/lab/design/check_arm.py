@@ -17,8 +17,8 @@ from trilane.lab.design.vocabulary import (
 from trilane.lab.design.words import is_not
 from trilane.lab.design.workload import ArmSpec
 
-_FOLDER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_URL = re.compile(r"https?://[^\s/]+(/\S*)?")
+FOLDER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+URL = re.compile(r"https?://[^\s/]+(/\S*)?")
 # What sets the number of requests in flight of these strategies.
 _SETS = {
     "threads": "threads",
@@ -36,20 +36,20 @@ _MAKES = {
 }
 
 
-_BENCHMARK = re.compile(r"Benchmark[^\s/]*(/[^\s/]+)*")
+BENCHMARK = re.compile(r"Benchmark[^\s/]*(/[^\s/]+)*")
 
 
 def check_arm(arm: ArmSpec, kind: str, values: tuple[float, ...] | None, key: Key) -> None:
     """Refuse what no client can do; `kind` is the workload's, `values` are those of the sweep."""
     if not arm.title.strip():
         raise BadExperiment("is empty", (*key, "title"))
-    if not _FOLDER.fullmatch(arm.client):
+    if not FOLDER.fullmatch(arm.client):
         raise BadExperiment(f"{arm.client!r} is not a name of a client", (*key, "client"))
     if arm.version not in VERSIONS:
         raise BadExperiment(is_not("version", arm.version, VERSIONS), (*key, "version"))
     if arm.strategy not in STRATEGIES:
         raise BadExperiment(is_not("strategy", arm.strategy, STRATEGIES), (*key, "strategy"))
-    if not _FOLDER.fullmatch(arm.server) and not _URL.fullmatch(arm.server):
+    if not FOLDER.fullmatch(arm.server) and not URL.fullmatch(arm.server):
         raise BadExperiment(
             f"{arm.server!r} is neither a name of a server nor a URL", (*key, "server")
         )
@@ -104,13 +104,13 @@ def _benchmark(arm: ArmSpec, kind: str, key: Key) -> None:
         return
     if arm.benchmark is None:
         raise BadExperiment('benchmark is missing: add benchmark = "BenchmarkGet/HTTP"', key)
-    if not _BENCHMARK.fullmatch(arm.benchmark):
+    if not BENCHMARK.fullmatch(arm.benchmark):
         problem = f"{arm.benchmark!r} is no benchmark: write BenchmarkGet, or BenchmarkGet/HTTP"
         raise BadExperiment(problem, (*key, "benchmark"))
     if arm.strategy != "serial" or arm.delay_s or not arm.session:
         part = "strategy" if arm.strategy != "serial" else "delay" if arm.delay_s else "session"
         raise BadExperiment("the benchmark decides that: leave it out", (*key, part))
-    if not _FOLDER.fullmatch(arm.server) or arm.server == "embedded":
+    if not FOLDER.fullmatch(arm.server) or arm.server == "embedded":
         problem = "is the folder of servers/ that is the Go module: write its name"
         raise BadExperiment(problem, (*key, "server"))
 

@@ -10,21 +10,18 @@ from trilane.lab.design.vocabulary import KINDS
 from trilane.lab.design.words import is_not
 from trilane.lab.design.workload import BODY_BYTES, Workload
 
-_METHOD = re.compile(r"[A-Z]+")
+METHOD = re.compile(r"[A-Z]+")
 # Keys that belong to one kind only.
-_OF_KIND = {"urls": ("paths",), "index": ("index", "item"), "crawl": ("start",)}
+OF_KIND = {"urls": ("paths",), "index": ("index", "item"), "crawl": ("start",)}
 # Kinds that a duration may end.
-_TIMED = frozenset({"urls", "call", "benchmark"})
-# What a call or a benchmark brings itself, with the value that says nothing.
-_BROUGHT = {
-    "method": "GET",
-    "body": None,
-    "body_file": False,
-    "content_type": None,
-    "discard": False,
-    "gzip": False,
-    "repeat": 1,
-}
+TIMED = frozenset({"urls", "call", "benchmark"})
+_BROUGHT = (
+    *("method", "body", "body_file", "content_type", "discard", "gzip"),
+    *("repeat", "repeat_processes"),
+)
+# What the calls and the benchmarks of the arms bring themselves.
+BROUGHT = {"call": _BROUGHT, "benchmark": (*_BROUGHT, "headers", "in_flight", "warmup")}
+_PLAIN = Workload()
 _SWEPT = {"call": ("count", "in_flight", "delay"), "benchmark": ("count",)}
 _EXAMPLES = {
     "paths": 'paths = ["/hello"]',
@@ -42,7 +39,7 @@ def check_workload(workload: Workload, sweep: Sweep | None, key: Key) -> None:
     _brought(workload, sweep, key)
     _length(workload, sweep, key)
     _bodies(workload, sweep, key)
-    if not _METHOD.fullmatch(workload.method):
+    if not METHOD.fullmatch(workload.method):
         raise BadExperiment(
             f"{workload.method!r} is not a method: write it in capitals", (*key, "method")
         )
@@ -65,10 +62,10 @@ def check_workload(workload: Workload, sweep: Sweep | None, key: Key) -> None:
 
 def _brought(workload: Workload, sweep: Sweep | None, key: Key) -> None:
     """Refuse what would not be sent, because the arms say what is."""
-    if workload.kind not in {"call", "benchmark"}:
+    if workload.kind not in BROUGHT:
         return
-    for part, nothing in _BROUGHT.items():
-        if getattr(workload, part) != nothing:
+    for part in _BROUGHT:
+        if getattr(workload, part) != getattr(_PLAIN, part):
             raise BadExperiment(
                 f"a workload of kind {workload.kind} brings its own: leave it out", (*key, part)
             )
@@ -96,7 +93,7 @@ def _bodies(workload: Workload, sweep: Sweep | None, key: Key) -> None:
 
 
 def _paths(workload: Workload, key: Key) -> None:
-    for kind, parts in _OF_KIND.items():
+    for kind, parts in OF_KIND.items():
         for part in parts:
             value = getattr(workload, part)
             if kind != workload.kind:
@@ -118,7 +115,7 @@ def _length(workload: Workload, sweep: Sweep | None, key: Key) -> None:
     swept = sweep is not None and sweep.key == "count"
     if workload.duration_s is not None:
         where = (*key, "duration")
-        if workload.kind not in _TIMED:
+        if workload.kind not in TIMED:
             raise BadExperiment(f"a workload of kind {workload.kind} ends by itself", where)
         if workload.count is not None or swept:
             raise BadExperiment("there is a count already: leave one of the two out", where)

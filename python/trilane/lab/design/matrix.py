@@ -5,70 +5,69 @@ What its rows of `exclude` name is left out.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from itertools import product
+from typing import Any
 
-from trilane.lab.design.toml_table import Table
+from trilane.lab.design.bad_experiment import BadExperiment, Key
+from trilane.lab.design.experiment_tables import MatrixTable
 from trilane.lab.design.vocabulary import MESSAGES, STRATEGIES, VERSIONS
 from trilane.lab.design.words import is_not
-from trilane.lab.design.workload import ArmOptions, ArmSpec, Workload
+from trilane.lab.design.workload import ArmSpec, Workload
+
+# What a matrix varies, with the words that there are for it.
+_WORDS: Mapping[str, Collection[str] | None] = {
+    "client": None,
+    "server": None,
+    "version": VERSIONS,
+    "strategy": STRATEGIES,
+    "session": None,
+    "message": MESSAGES,
+}
 
 
-def expand(table: Table, workload: Workload, options: ArmOptions) -> Iterator[ArmSpec]:
+def expand(
+    table: MatrixTable, options: Mapping[str, Any], workload: Workload, key: Key
+) -> Iterator[ArmSpec]:
     """Arms of a matrix, named `client-version-strategy`, the client varying slowest.
 
-    Those of calls are named `server-version-message`.
+    Those of calls are named `server-version-message`. `options` are what all of them are given, by
+    the names that an arm has for it, those of the matrix included. BadExperiment, with a key that
+    begins with `key`, tells what is wrong.
     """
-    clients = table.texts("client")
-    versions = _known(table, "version", VERSIONS)
-    strategies = _known(table, "strategy", STRATEGIES)
-    sessions = table.flags("session", (True,))
-    servers = table.text_or_texts("server") or (options["server"],)
-    messages = _known(table, "message", MESSAGES) if "message" in table else (None,)
-    excluded = [_Excluded(row) for row in table.tables("exclude")]
-    table.close()
-    axes = (clients, servers, versions, strategies, sessions, messages)
-    for client, server, version, strategy, session, message in product(*axes):
-        values = (client, server, version, strategy, session, message)
-        if any([row.matches(values) for row in excluded]):  # noqa: C419 - all are to be counted
-            continue
-        chosen = options.copy()
-        chosen["session"], chosen["server"] = session, server
-        if message is not None:
-            chosen["message"] = message
-        yield workload.arm(client, version, strategy, **chosen)
-    for row in excluded:
-        if not row.used:
-            raise row.table.bad(None, "excludes nothing: no arm of the matrix is like that")
+    for axis, words in _WORDS.items():
+        _check(axis, options.get(axis), words, key)
+    shared = {name: value for name, value in options.items() if name not in {*_WORDS, "exclude"}}
+    excluded = [{axis: _several(getattr(row, axis)) for axis in _WORDS} for row in table.exclude]
+    used: set[int] = set()
+    for values in product(*(_several(options.get(axis, (None,))) for axis in _WORDS)):
+        arm = dict(zip(_WORDS, values, strict=True))
+        left_out = {
+            index
+            for index, row in enumerate(excluded)
+            if all(not row[axis] or arm[axis] in row[axis] for axis in _WORDS)
+        }
+        used |= left_out
+        if not left_out:
+            said = {axis: value for axis, value in arm.items() if value is not None}
+            yield workload.arm(**shared, **said)
+    for index in range(len(excluded)):
+        if index not in used:
+            problem = "excludes nothing: no arm of the matrix is like that"
+            raise BadExperiment(problem, (*key, "exclude", index))
 
 
-def _known(table: Table, axis: str, words: Collection[str]) -> tuple[str, ...]:
-    """The values of an axis; before `exclude` complains that a misspelt one does not occur."""
-    values = table.texts(axis)
-    for index, value in enumerate(values):
-        if value not in words:
-            raise table.bad(axis, is_not(axis, value, words), index)
-    return values
+def _check(axis: str, values: Any, words: Collection[str] | None, key: Key) -> None:
+    """Refuse an unknown word, before `exclude` complains that a misspelt one does not occur."""
+    if values == ():
+        raise BadExperiment("is empty: then there is no arm", (*key, axis))
+    for index, value in enumerate(values or ()):
+        if words is not None and value not in words:
+            raise BadExperiment(is_not(axis, value, words), (*key, axis, index))
 
 
-class _Excluded:
-    """One row of `exclude`: the arms that have, for every key it has, one of its values."""
-
-    def __init__(self, table: Table) -> None:
-        self.table = table
-        self.used = False
-        session = table.flag("session", None)
-        self._wanted = (
-            *(table.text_or_texts(axis) for axis in ("client", "server", "version", "strategy")),
-            () if session is None else (session,),
-            table.text_or_texts("message"),
-        )
-        table.close()
-
-    def matches(self, values: tuple[str | bool | None, ...]) -> bool:
-        found = all(
-            not wanted or value in wanted
-            for wanted, value in zip(self._wanted, values, strict=True)
-        )
-        self.used = self.used or found
-        return found
+def _several(value: Any) -> tuple[Any, ...]:
+    """What one value or several are; none for None."""
+    if value is None:
+        return ()
+    return value if isinstance(value, tuple) else (value,)

@@ -1,1 +1,1 @@
-"""What the lab keeps and prints, as types: runs, comparisons, results."""
+"""What the lab keeps, reads and prints, as types; and the JSON Schemas made of them."""

@@ -7,22 +7,23 @@ A `server.toml` says it in its tables `[calls.json]`, `[calls.protobuf]`, `[call
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from msgspec import Struct
+
 from trilane.lab.clients import library_book
-from trilane.lab.design.toml_table import Table
+from trilane.lab.design.bad_experiment import BadKey, Key
+from trilane.lab.design.check_workload import METHOD as METHOD_NAME
+from trilane.lab.design.toml_document import Text
 from trilane.lab.design.vocabulary import MESSAGES
 from trilane.lab.design.words import is_not
 from trilane.lab.design.workload import Headers
+from trilane.lab.design.written import Header
 
 SERVICE = "trilane.library.v1.Library"
 METHOD = f"/{SERVICE}/GetBook"
 BOOK = str(library_book.BOOK["name"])
-
-_FIELD = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_METHOD = re.compile(r"[A-Z]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,52 +38,47 @@ class Call:
     """gRPC: the request as JSON, which the client encodes."""
 
 
-def read(table: Table | None) -> dict[str, Call]:
-    """The calls in the table `calls` of a server.toml, by format; BadExperiment names the key."""
-    if table is None:
-        return {}
-    return {name: _call(name, inner, table) for name, inner in table.named()}
+class CallTable(Struct, frozen=True, forbid_unknown_fields=True):
+    """The table of a call in a server.toml."""
+
+    path: Text
+    method: Text | None = None
+    body: Text | None = None
+    message: Text | None = None
+    headers: tuple[Header, ...] = ()
 
 
-def _call(name: str, table: Table, around: Table) -> Call:
-    if name not in MESSAGES:
-        raise around.bad(name, is_not("format of a call", name, MESSAGES))
-    path = table.text("path")
-    if not path.startswith("/"):
-        raise table.bad("path", f"starts with a slash, unlike {path!r}")
-    method = table.text("method", "POST" if name.startswith("grpc") else "GET")
-    if not _METHOD.fullmatch(method):
-        raise table.bad("method", f"{method!r} is not a method: write it in capitals")
-    body, message = table.text("body", None), table.text("message", None)
-    if (name == "grpc") != (message is not None):
+def read(tables: Mapping[str, CallTable], key: Key) -> dict[str, Call]:
+    """The calls by format, from the tables at this key; BadKey tells what is wrong."""
+    for name in tables:
+        if name not in MESSAGES:
+            raise BadKey(is_not("format of a call", name, MESSAGES), (*key, name))
+    return {name: _call(name, table, (*key, name)) for name, table in tables.items()}
+
+
+def _call(name: str, table: CallTable, key: Key) -> Call:
+    if not table.path.startswith("/"):
+        raise BadKey(f"starts with a slash, unlike {table.path!r}", (*key, "path"))
+    method = table.method or ("POST" if name.startswith("grpc") else "GET")
+    if not METHOD_NAME.fullmatch(method):
+        raise BadKey(f"{method!r} is not a method: write it in capitals", (*key, "method"))
+    if (name == "grpc") != (table.message is not None):
         problem = "is the request as JSON, which goes with [calls.grpc] and only there"
-        raise table.bad("message", problem)
-    if message is not None:
-        if body is not None:
-            raise table.bad("body", "there is a message already: leave one of the two out")
+        raise BadKey(problem, (*key, "message"))
+    if table.message is not None:
+        if table.body is not None:
+            raise BadKey("there is a message already: leave one of the two out", (*key, "body"))
         try:
-            json.loads(message)
+            json.loads(table.message)
         except ValueError as error:
-            raise table.bad("message", f"is no JSON: {error}") from None
-    call = Call(
-        path=path,
+            raise BadKey(f"is no JSON: {error}", (*key, "message")) from None
+    return Call(
+        path=table.path,
         method=method,
-        headers=_headers(table),
-        body=None if body is None else body.encode(),
-        message=message,
+        headers=table.headers,
+        body=None if table.body is None else table.body.encode(),
+        message=table.message,
     )
-    table.close()
-    return call
-
-
-def _headers(table: Table) -> Headers:
-    found = []
-    for index, line in enumerate(table.texts("headers", ())):
-        name, colon, value = line.partition(":")
-        if not colon or not _FIELD.fullmatch(name):
-            raise table.bad("headers", f"{line!r} is no header: write 'name: value'", index)
-        found.append((name, value.strip()))
-    return tuple(found)
 
 
 def frame(message: bytes) -> bytes:

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import signal
-import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from trilane.lab.design import toml_lines
-from trilane.lab.design.bad_experiment import BadExperiment, dotted
-from trilane.lab.design.toml_table import Table
+from msgspec import Struct, field
+
+from trilane.lab.design.bad_experiment import BadKey
+from trilane.lab.design.toml_document import Document, Text, UnreadableToml, convert
 from trilane.lab.design.vocabulary import VERSIONS
 from trilane.lab.design.words import meant
+from trilane.lab.design.written import Time
 from trilane.lab.serving import calls, grpc_health
-from trilane.lab.serving.calls import Call
+from trilane.lab.serving.calls import Call, CallTable
 
 FILE = "server.toml"
 PLACEHOLDERS = (
@@ -59,10 +61,10 @@ class ServerConfig:
     ready_timeout_s: float = 20.0
     paths: tuple[str, ...] = ()
     """What it serves; `{n}`, `{time}` and `{id}` stand for any value."""
-    environment: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
     files: tuple[str, ...] = ()
     """Files of the folder that are copied to `{work}` with their placeholders filled in."""
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     """Settings that matter to a measurement, for the ledger."""
     software: tuple[str, ...] = ()
     """Command whose first line of output is the name and version of the software."""
@@ -70,7 +72,7 @@ class ServerConfig:
     """PEM file of the authority of a server that is not ours."""
     stop: str = "SIGTERM"
     stop_timeout_s: float = 5.0
-    calls: Mapping[str, Call] = field(default_factory=dict)
+    calls: Mapping[str, Call] = dataclasses.field(default_factory=dict)
     """How the one call of a workload of kind `call` is asked here, by format."""
 
     @property
@@ -98,155 +100,150 @@ def at_url(url: str) -> ServerConfig:
     return ServerConfig(name=url, folder=Path(), title=url, versions=_versions_at(origin))
 
 
+class _ReadyTable(Struct, frozen=True, forbid_unknown_fields=True):
+    """When it is ready."""
+
+    path: Text | None = None
+    grpc: Text | None = None
+    timeout_s: Time = field(default=Time(20.0), name="timeout")
+
+
+class _ServerTable(Struct, frozen=True, forbid_unknown_fields=True):
+    """A server.toml, key by key, as `ServerConfig` says what they mean."""
+
+    title: Text | None = None
+    url: Text | None = None
+    command: tuple[str, ...] = ()
+    ready: _ReadyTable | None = None
+    versions: dict[str, Text] | tuple[str, ...] | None = None
+    script: Text | None = None
+    build: tuple[tuple[str, ...], ...] = ()
+    sources: Text | None = None
+    requires: tuple[str, ...] = ()
+    install: Text | None = None
+    paths: tuple[str, ...] = ()
+    environment: dict[str, Text] = field(default_factory=dict)
+    files: tuple[str, ...] = ()
+    facts: dict[str, Any] = field(default_factory=dict)
+    software: tuple[str, ...] = ()
+    cacert: Text | None = None
+    stop: Text = "SIGTERM"
+    stop_timeout_s: Time = field(default=Time(5.0), name="stop_timeout")
+    calls: dict[str, CallTable] = field(default_factory=dict)
+
+
 def load(folder: Path) -> ServerConfig:
     """Read `folder/server.toml`; raises BadServer."""
     path = folder / FILE
     try:
-        text = path.read_text(encoding="utf-8")
-        document = tomllib.loads(text)
+        document = Document.parse(path.read_bytes())
     except OSError as error:
         raise BadServer(f"{path}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadServer(f"{path}: is not TOML: {error}") from error
+    except UnreadableToml as error:
+        raise BadServer(f"{path}:{error.line}: {error}") from error
     try:
-        return _config(folder, document)
-    except BadExperiment as error:
-        line = toml_lines.lines(text).get(error.key, 1)
-        where = ": ".join(part for part in (f"{path}:{line}", dotted(error.key)) if part)
-        raise BadServer(f"{where}: {error.problem}") from error
+        return _config(folder, convert(document.values, _ServerTable))
+    except BadKey as error:
+        raise BadServer(f"{path}:{document.line(error.key)}: {error}") from error
 
 
-def _config(folder: Path, document: Mapping[str, Any]) -> ServerConfig:
-    table = Table(document, ())
-    title = table.text("title", folder.name)
-    url = table.text("url", None)
-    command = table.texts("command", ())
-    if (url is None) == (not command):
-        raise table.bad(None, "give either command (the lab starts it) or url (it runs already)")
-    ready_path, ready_grpc, ready_timeout_s = _ready(table, bool(command))
-    versions = _versions(table, document) if url is None else _versions_of(table, url)
-    if ready_grpc is not None and "h1" in versions:
-        raise table.bad("ready", "gRPC needs HTTP/2 or HTTP/3: give a path, or leave out h1")
+def _config(folder: Path, table: _ServerTable) -> ServerConfig:
+    if (table.url is None) == (not table.command):
+        raise BadKey("give either command (the lab starts it) or url (it runs already)")
+    ready = _ready(table)
+    versions = _versions(table.versions) if table.url is None else _versions_of(table, table.url)
+    if ready.grpc is not None and "h1" in versions:
+        raise BadKey("gRPC needs HTTP/2 or HTTP/3: give a path, or leave out h1", ("ready",))
+    if table.stop not in signal.Signals.__members__:
+        raise BadKey(f"{table.stop!r} is no signal; it looks like SIGTERM", ("stop",))
+    _check_files(folder, table)
     config = ServerConfig(
         name=folder.name,
         folder=folder,
-        title=title,
+        title=table.title or folder.name,
         versions=versions,
-        command=command,
-        script=_script(folder, table),
-        build=tuple(tuple(step) for step in table.lists("build")),
-        sources=_sources(folder, table),
-        requires=table.texts("requires", ()),
-        install=table.text("install", None),
-        ready_path=ready_path,
-        ready_grpc=ready_grpc,
-        ready_timeout_s=ready_timeout_s,
-        paths=table.texts("paths", ()),
-        environment=_texts_of(table, "environment", document),
-        files=_files(folder, table),
-        facts=_facts(table, document),
-        software=table.texts("software", ()),
-        cacert=table.text("cacert", None),
-        stop=_signal(table),
-        stop_timeout_s=table.time("stop_timeout", 5.0),
-        calls=calls.read(table.table("calls")),
+        command=table.command,
+        script=table.script,
+        build=table.build,
+        sources=(folder / table.sources).resolve() if table.sources else folder,
+        requires=table.requires,
+        install=table.install,
+        ready_path=ready.path,
+        ready_grpc=ready.grpc,
+        ready_timeout_s=ready.timeout_s,
+        paths=table.paths,
+        environment=table.environment,
+        files=table.files,
+        facts=table.facts,
+        software=table.software,
+        cacert=table.cacert,
+        stop=table.stop,
+        stop_timeout_s=table.stop_timeout_s,
+        calls=calls.read(table.calls, ("calls",)),
     )
-    table.close()
-    _check_placeholders(config, table)
+    _check_placeholders(config)
     return config
 
 
-def _versions(table: Table, document: Mapping[str, Any]) -> dict[str, str]:
-    versions = _texts_of(table, "versions", document)
-    if not versions:
-        raise table.bad("versions", 'say where, such as h1 = "https://127.0.0.1:{port}"')
+def _versions(versions: Mapping[str, str] | Sequence[str] | None) -> dict[str, str]:
+    key = ("versions",)
+    if not versions or not isinstance(versions, Mapping):
+        raise BadKey('say where, such as h1 = "https://127.0.0.1:{port}"', key)
     for version, origin in versions.items():
-        _known(table, version)
+        _known(version)
         schemes = {"h1": ("https", "http"), "h2c": ("http",)}.get(version, ("https",))
         if not origin.startswith(tuple(f"{scheme}://" for scheme in schemes)):
-            raise table.bad("versions", f"{version} needs {schemes[0]}://, not {origin!r}")
-    return versions
+            raise BadKey(f"{version} needs {schemes[0]}://, not {origin!r}", key)
+    return dict(versions)
 
 
-def _versions_of(table: Table, url: str) -> dict[str, str]:
+def _versions_of(table: _ServerTable, url: str) -> dict[str, str]:
     origin = _origin(url)
     if origin is None:
-        raise table.bad("url", f"{url!r} is no URL; it looks like https://example.org")
+        raise BadKey(f"{url!r} is no URL; it looks like https://example.org", ("url",))
     possible = _versions_at(origin)
-    names = table.texts("versions", tuple(possible))
+    names = tuple(possible) if table.versions is None else table.versions
+    if isinstance(names, Mapping):
+        raise BadKey("takes a list beside url, not a table: put it in brackets", ("versions",))
     for name in names:
-        _known(table, name)
+        _known(name)
         if name not in possible:
-            raise table.bad("versions", f"{name} cannot be had at {url}")
+            raise BadKey(f"{name} cannot be had at {url}", ("versions",))
     return dict.fromkeys(names, origin)
 
 
-def _known(table: Table, version: str) -> None:
+def _known(version: str) -> None:
     if version not in VERSIONS:
-        raise table.bad("versions", f"{version!r} is no version{meant(version, VERSIONS)}")
+        raise BadKey(f"{version!r} is no version{meant(version, VERSIONS)}", ("versions",))
 
 
-def _ready(table: Table, must: bool) -> tuple[str | None, str | None, float]:
-    ready = table.table("ready")
+def _ready(table: _ServerTable) -> _ReadyTable:
+    ready = table.ready
     if ready is None:
-        if must:
-            raise table.bad(None, 'ready is missing: add ready = { path = "/hello" }')
-        return None, None, 20.0
-    service = ready.text("grpc", None)
-    path = ready.text("path", None) if service is not None else ready.text("path")
-    if service is not None and len(service.encode()) > grpc_health.NAME_LIMIT:
-        raise ready.bad("grpc", f"has more than {grpc_health.NAME_LIMIT} bytes")
-    if service is not None and path is not None:
-        raise ready.bad("path", "either a path or a grpc service says that it is ready")
-    if path is not None and not path.startswith("/"):
-        raise ready.bad("path", f"starts with a slash, unlike {path!r}")
-    timeout_s = ready.time("timeout", 20.0)
-    ready.close()
-    return path, service, timeout_s
+        if table.command:
+            raise BadKey('ready is missing: add ready = { path = "/hello" }')
+        return _ReadyTable()
+    if ready.grpc is not None and len(ready.grpc.encode()) > grpc_health.NAME_LIMIT:
+        raise BadKey(f"has more than {grpc_health.NAME_LIMIT} bytes", ("ready", "grpc"))
+    if (ready.path is None) == (ready.grpc is None):
+        problem = "either a path or a grpc service says that it is ready"
+        raise BadKey(problem, ("ready",) if ready.path is None else ("ready", "path"))
+    if ready.path is not None and not ready.path.startswith("/"):
+        raise BadKey(f"starts with a slash, unlike {ready.path!r}", ("ready", "path"))
+    return ready
 
 
-def _sources(folder: Path, table: Table) -> Path:
-    name = table.text("sources", None)
-    if name is None:
-        return folder
-    sources = (folder / name).resolve()
-    if not sources.is_dir():
-        raise table.bad("sources", f"{name} is no folder beside the files of {folder}")
-    return sources
+def _check_files(folder: Path, table: _ServerTable) -> None:
+    for key, files in (("script", (table.script,) if table.script else ()), ("files", table.files)):
+        for file in files:
+            if not (folder / file).is_file():
+                raise BadKey(f"{file} is not in {folder}", (key,))
+    if table.sources is not None and not (folder / table.sources).is_dir():
+        problem = f"{table.sources} is no folder beside the files of {folder}"
+        raise BadKey(problem, ("sources",))
 
 
-def _script(folder: Path, table: Table) -> str | None:
-    script = table.text("script", None)
-    if script is not None and not (folder / script).is_file():
-        raise table.bad("script", f"{script} is not in {folder}")
-    return script
-
-
-def _files(folder: Path, table: Table) -> tuple[str, ...]:
-    files = table.texts("files", ())
-    for file in files:
-        if not (folder / file).is_file():
-            raise table.bad("files", f"{file} is not in {folder}")
-    return files
-
-
-def _facts(table: Table, document: Mapping[str, Any]) -> dict[str, Any]:
-    return {} if table.table("facts") is None else dict(document["facts"])
-
-
-def _texts_of(table: Table, name: str, document: Mapping[str, Any]) -> dict[str, str]:
-    inner = table.table(name)
-    return {} if inner is None else {key: inner.text(key) for key in document[name]}
-
-
-def _signal(table: Table) -> str:
-    name = table.text("stop", "SIGTERM")
-    if name not in signal.Signals.__members__:
-        raise table.bad("stop", f"{name!r} is no signal; it looks like SIGTERM")
-    return name
-
-
-def _check_placeholders(config: ServerConfig, table: Table) -> None:
+def _check_placeholders(config: ServerConfig) -> None:
     for key, texts in (
         ("command", config.command),
         ("versions", tuple(config.versions.values())),
@@ -254,11 +251,12 @@ def _check_placeholders(config: ServerConfig, table: Table) -> None:
     ):
         for name in (name for text in texts for name in _PLACEHOLDER.findall(text)):
             if name not in PLACEHOLDERS:
-                raise table.bad(key, f"{{{name}}} stands for nothing{meant(name, PLACEHOLDERS)}")
+                problem = f"{{{name}}} stands for nothing{meant(name, PLACEHOLDERS)}"
+                raise BadKey(problem, (key,))
     if config.uses("python") and config.script is None:
-        raise table.bad(None, "script is missing: name the PEP 723 script that {python} runs")
+        raise BadKey("script is missing: name the PEP 723 script that {python} runs")
     if config.uses("build") and not config.build:
-        raise table.bad(None, "build is missing: give the commands that fill {build}")
+        raise BadKey("build is missing: give the commands that fill {build}")
 
 
 def _origin(url: str) -> str | None:
