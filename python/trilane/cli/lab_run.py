@@ -20,8 +20,8 @@ from trilane.cli.units import Usage
 
 if TYPE_CHECKING:
     from trilane.lab import study
-    from trilane.lab.analysis.measures import Json
     from trilane.lab.design.experiment import Experiment
+    from trilane.lab.model.documents import Json
 
 RUN_HELP = """Run an experiment, or go on with one that was interrupted.
 

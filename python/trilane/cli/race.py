@@ -21,7 +21,7 @@ from trilane.cli.units import Usage
 
 if TYPE_CHECKING:
     from trilane.lab import race as lab
-    from trilane.lab.analysis.measures import Json
+    from trilane.lab.model.documents import Json
     from trilane.lab.runner import Entry
 
 HELP = """Race HTTP/1.1, HTTP/2 and HTTP/3 against each other.

@@ -14,7 +14,7 @@ from trilane.cli.options import State
 from trilane.cli.units import Usage
 
 if TYPE_CHECKING:
-    from trilane.lab.analysis.measures import Json
+    from trilane.lab.model.documents import Json
 
 HELP = """Show a run again: on the terminal, and as one HTML file that needs no network.
 

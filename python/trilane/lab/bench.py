@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from trilane.lab.analysis.measures import Json
 from trilane.lab.clients import call_reference, contenders, go_bench, reference
 from trilane.lab.clients.contenders import BadContender, Contender, ContenderFailed
 from trilane.lab.clients.executor import Setting, is_benchmark, is_engine
@@ -23,6 +22,7 @@ from trilane.lab.design.workload import ArmSpec, Workload, write_body
 from trilane.lab.keeping.journal import Journal
 from trilane.lab.machine import facts as machine
 from trilane.lab.machine.meter import Meter
+from trilane.lab.model.documents import Json
 from trilane.lab.serving import targets
 from trilane.lab.serving.calls import Call
 from trilane.lab.serving.relay import Relay, RelayFailed, open_relay

@@ -20,11 +20,11 @@ from urllib.parse import SplitResult, urlsplit
 
 from trilane.lab import blocks, runner
 from trilane.lab.analysis import comparison
-from trilane.lab.analysis.measures import Json
 from trilane.lab.arms import Arm, BadArms, arms_for
 from trilane.lab.keeping import store
 from trilane.lab.machine import facts as machine
 from trilane.lab.machine.meter import Meter
+from trilane.lab.model.documents import Json
 from trilane.lab.serving import servers
 
 QUESTION = "Which HTTP version is fastest here, and what does each cost?"

@@ -22,7 +22,7 @@ from trilane.lab import names
 from trilane.lab.analysis import findings, stats
 from trilane.lab.analysis.comparison import Observed, comparisons
 from trilane.lab.analysis.findings import Findings, Point
-from trilane.lab.analysis.measures import BY_NAME, SYSCALLS, Json
+from trilane.lab.analysis.measures import BY_NAME, SYSCALLS
 from trilane.lab.arms import Arm
 from trilane.lab.bench import Bench, Unavailable
 from trilane.lab.blocks import shuffled
@@ -37,6 +37,7 @@ from trilane.lab.design.workload import ArmSpec
 from trilane.lab.keeping import benchmarks, store
 from trilane.lab.keeping.journal import Journal, Line
 from trilane.lab.machine import facts as machine
+from trilane.lab.model.documents import Json
 from trilane.lab.model.run import Run
 from trilane.lab.model.sample import Sample, ServerCost
 from trilane.lab.serving.relay import RelayFailed

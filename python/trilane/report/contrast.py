@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from trilane.lab.analysis.contrast import apart
-from trilane.lab.analysis.measures import Json
+from trilane.lab.model.documents import Json
 from trilane.report import text
 
 _MARKS = {"higher": "▲", "lower": "▼", "no_difference": "=", "undecided": "?", "invalid": "✗"}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from trilane.lab.analysis.measures import Json
 from trilane.lab.design.vocabulary import MESSAGES
+from trilane.lab.model.documents import Json
 from trilane.report import numbers, view
 from trilane.report.numbers import Cell
 

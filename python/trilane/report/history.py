@@ -16,9 +16,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from trilane.lab.analysis.measures import Json
 from trilane.lab.keeping.history import History, Series
 from trilane.lab.keeping.index import BROKEN, Row, Value
+from trilane.lab.model.documents import Json
 from trilane.report import text
 
 # Okabe-Ito hues, moved so that each keeps 3:1 contrast on white and on near-black.

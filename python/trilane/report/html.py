@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import jinja2
 
-from trilane.lab.analysis.measures import Json
 from trilane.lab.analysis.verdict import bound_text
+from trilane.lab.model.documents import Json
 from trilane.report import (
     accounts,
     charts,

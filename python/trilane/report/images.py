@@ -8,7 +8,7 @@ from typing import Any
 
 import vl_convert
 
-from trilane.lab.analysis.measures import Json
+from trilane.lab.model.documents import Json
 from trilane.report.charts import Chart, charts
 
 _WIDTH = 720

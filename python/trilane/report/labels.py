@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trilane.lab.analysis.measures import Json
+from trilane.lab.model.documents import Json
 from trilane.report import text, view
 
 

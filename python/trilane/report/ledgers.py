@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from trilane.lab.analysis.measures import Json
+from trilane.lab.model.documents import Json
 from trilane.report import text, view
 
 UNKNOWN = "unknown"

@@ -14,9 +14,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from trilane.lab.analysis.measures import Json
 from trilane.lab.keeping import store
 from trilane.lab.keeping.runs import BadRun, find, load_judged
+from trilane.lab.model.documents import Json
 from trilane.report import tables, text, view
 from trilane.report.view import Point
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trilane.lab.analysis.measures import Json
+from trilane.lab.model.documents import Json
 from trilane.report import numbers, text, view
 
 

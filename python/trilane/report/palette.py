@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from trilane.lab.analysis.measures import Json
 from trilane.lab.arms import TITLES
+from trilane.lab.model.documents import Json
 
 # Okabe-Ito hues, moved so that each keeps 3:1 contrast on white and on near-black.
 VERSIONS = {"h1": "#3f87c8", "h2": "#d97f14", "h2c": "#d97f14", "h3": "#27987a"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from trilane.lab.analysis.comparison import OTHERS_BUSY
-from trilane.lab.analysis.measures import Json
+from trilane.lab.model.documents import Json
 from trilane.lab.model.sample import Sample, of_arm
 from trilane.report import text, view
 

@@ -7,7 +7,7 @@ import io
 import shlex
 from collections.abc import Iterator, Sequence
 
-from trilane.lab.analysis.measures import Json
+from trilane.lab.model.documents import Json
 from trilane.report import accounts, grids, numbers, pairs, text, view
 from trilane.report.labels import gate_word, published_labels, ratio_label
 from trilane.report.view import Point

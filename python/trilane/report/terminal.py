@@ -11,8 +11,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from trilane.lab.analysis.measures import Json
 from trilane.lab.analysis.verdict import bound_text
+from trilane.lab.model.documents import Json
 from trilane.report import accounts, grids, ledgers, numbers, pairs, text, view
 from trilane.report.labels import gate_word, published_labels, ratio_label
 from trilane.report.view import Point

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from trilane.lab.analysis.measures import Json
 from trilane.lab.arms import TITLES
+from trilane.lab.model.documents import Json
 from trilane.lab.model.record import Verdict
 from trilane.lab.model.run import Run
 from trilane.lab.model.sample import Sample, of_arm

@@ -8,9 +8,9 @@ import pytest
 
 from synthetic import folders
 from trilane.lab.analysis import conditions
-from trilane.lab.analysis.measures import Json
 from trilane.lab.keeping import runs
 from trilane.lab.keeping.runs import RunFolder
+from trilane.lab.model.documents import Json
 
 FACTORS = {"h1": 1.0, "h2": 1.5}
 

@@ -11,9 +11,10 @@ import msgspec
 import numpy as np
 
 from trilane.lab.analysis import bodies, ledger, stats, verdict
-from trilane.lab.analysis.measures import RACE, RATE, Json, Measure
+from trilane.lab.analysis.measures import RACE, RATE, Measure
 from trilane.lab.analysis.stats import Comparison, Floats
 from trilane.lab.arms import Arm
+from trilane.lab.model.documents import Json
 from trilane.lab.model.run import Run
 from trilane.lab.model.sample import Sample
 

@@ -21,10 +21,11 @@ import numpy as np
 
 from trilane.lab.analysis import stats, unpaired
 from trilane.lab.analysis.conditions import Scope
-from trilane.lab.analysis.measures import BY_NAME, Json, Measure
+from trilane.lab.analysis.measures import BY_NAME, Measure
 from trilane.lab.analysis.sides import Cell, Side
 from trilane.lab.analysis.stats import Floats, Interval
 from trilane.lab.analysis.verdict import merged
+from trilane.lab.model.documents import Json
 
 SCHEMA = "trilane.contrast/1"
 _SCOPES: tuple[Scope, ...] = ("workload", "machine", "software")

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from trilane.lab.analysis import stats
-from trilane.lab.analysis.measures import Json
 from trilane.lab.analysis.stats import Floats, hodges_lehmann
+from trilane.lab.model.documents import Json
 
 # The interval is told when nearly every resample crosses; otherwise the crossing is not sure.
 _SURE = 0.975

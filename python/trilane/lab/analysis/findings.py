@@ -10,11 +10,12 @@ import numpy as np
 
 from trilane.lab.analysis import comparison, crossing, stats
 from trilane.lab.analysis.comparison import Observed
-from trilane.lab.analysis.measures import BY_NAME, Json, Measure
+from trilane.lab.analysis.measures import BY_NAME, Measure
 from trilane.lab.analysis.stats import Floats
 from trilane.lab.design.experiment import Experiment
 from trilane.lab.design.form import Expect, Form, Published
 from trilane.lab.keeping import store
+from trilane.lab.model.documents import Json
 
 SCHEMA = "trilane.lab/1"
 _TURNED = {"higher": "lower", "lower": "higher"}

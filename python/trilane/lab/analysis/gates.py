@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 from trilane.lab.analysis import stats, unpaired
 from trilane.lab.analysis.contrast import Contrast, Sample, interval
-from trilane.lab.analysis.measures import Json
+from trilane.lab.model.documents import Json
 
 _FORM = re.compile(r"(?:(?P<arm>.+):)?(?P<measure>[a-z0-9_.]+)(?P<op>[<>]=?)(?P<limit>.+)")
 _RATIO = re.compile(r"(\d+(?:\.\d+)?|\.\d+)[x×]?")

@@ -26,11 +26,12 @@ import numpy as np
 from trilane.lab.analysis import conditions, stats
 from trilane.lab.analysis.comparison import value as value_in
 from trilane.lab.analysis.conditions import Facts, Scope
-from trilane.lab.analysis.measures import ELAPSED, MEASURES, RATE, Json, Measure
+from trilane.lab.analysis.measures import ELAPSED, MEASURES, RATE, Measure
 from trilane.lab.analysis.stats import Floats, Interval
 from trilane.lab.arms import TITLES
 from trilane.lab.keeping import runs
 from trilane.lab.keeping.runs import BadRun, RunFolder
+from trilane.lab.model.documents import Json
 from trilane.lab.model.run import SCHEMA, Run
 from trilane.lab.model.sample import Sample, of_arm
 

@@ -28,8 +28,9 @@ from numpy.typing import NDArray
 
 from trilane.lab import blocks as order
 from trilane.lab.analysis import stats
-from trilane.lab.analysis.measures import RACE, Json
+from trilane.lab.analysis.measures import RACE
 from trilane.lab.analysis.stats import Floats
+from trilane.lab.model.documents import Json
 from trilane.lab.model.sample import of_arm
 
 Draw: TypeAlias = Callable[[np.random.Generator, int], Floats]

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from trilane.lab.analysis import stats
-from trilane.lab.analysis.measures import BY_NAME, CLIENT_CPU, RATE, Json, Measure
+from trilane.lab.analysis.measures import BY_NAME, CLIENT_CPU, RATE, Measure
+from trilane.lab.model.documents import Json
 
 if TYPE_CHECKING:
     from trilane.lab.model.sample import Sample

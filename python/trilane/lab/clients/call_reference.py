@@ -14,10 +14,10 @@ import zlib
 from urllib.parse import urlsplit
 
 from trilane.client import Client, Error
-from trilane.lab.analysis.measures import Json
 from trilane.lab.clients import library_book
 from trilane.lab.clients.library_book import WrongBook
 from trilane.lab.clients.reference import NoReference, Reference
+from trilane.lab.model.documents import Json
 from trilane.lab.serving.calls import Call, frame
 
 _TIMEOUT_S = 10.0

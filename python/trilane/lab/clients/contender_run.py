@@ -16,10 +16,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from trilane.lab.analysis.measures import Json
 from trilane.lab.clients.contender_messages import Ready, Result
 from trilane.lab.clients.observe import Ending, Instant, Watch
 from trilane.lab.design import places
+from trilane.lab.model.documents import Json
 from trilane.lab.process import told
 
 # Python and its libraries on a cold disk; the first start of a Go or Node program.

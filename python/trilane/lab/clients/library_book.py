@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from trilane.lab.analysis.measures import Json
+from trilane.lab.model.documents import Json
 
 SHELF, NUMBER = 1, 1
 BOOK: Json = {

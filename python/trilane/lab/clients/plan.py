@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 from pathlib import Path
 
-from trilane.lab.analysis.measures import Json
 from trilane.lab.design.workload import ArmSpec, Workload
+from trilane.lab.model.documents import Json
 
 SCHEMA = "trilane.contender/1"
 

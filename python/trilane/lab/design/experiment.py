@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from trilane.lab.analysis.measures import Json
 from trilane.lab.design import plain
 from trilane.lab.design.bad_experiment import BadExperiment
 from trilane.lab.design.check import check
 from trilane.lab.design.form import Expect, Form, Published, Quick, Stats, Sweep
 from trilane.lab.design.workload import ArmSpec, Workload
+from trilane.lab.model.documents import Json
 
 __all__ = [
     "SCHEMA",

@@ -6,9 +6,9 @@ import base64
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from trilane.lab.analysis.measures import Json
 from trilane.lab.design import plain
 from trilane.lab.design.workload import ArmSpec, Workload
+from trilane.lab.model.documents import Json
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from trilane.lab.analysis.measures import Json
+from trilane.lab.model.documents import Json
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

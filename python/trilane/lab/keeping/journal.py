@@ -22,8 +22,8 @@ from typing import IO, Any
 import msgspec
 from msgspec.structs import replace
 
-from trilane.lab.analysis.measures import Json
 from trilane.lab.keeping import store
+from trilane.lab.model.documents import Json
 from trilane.lab.model.record import Count, Record
 from trilane.lab.model.run import Run
 from trilane.lab.model.sample import Sample

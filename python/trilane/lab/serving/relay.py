@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import IO, Any
 from urllib.parse import SplitResult, urlsplit
 
-from trilane.lab.analysis.measures import Json
+from trilane.lab.model.documents import Json
 from trilane.lab.process import told
 from trilane.lab.serving import launch
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from trilane import _core
-from trilane.lab.analysis.measures import Json
 from trilane.lab.machine import facts as machine
+from trilane.lab.model.documents import Json
 from trilane.lab.process import told
 
 PROGRAM = (sys.executable, "-m", "trilane", "serve")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from altair.utils.schemapi import debug_mode
 
-from trilane.lab.analysis.measures import Json
+from trilane.lab.model.documents import Json
 from trilane.report import palette, view
 from trilane.report.charts.bars import at_point, bars
 from trilane.report.charts.base import Chart

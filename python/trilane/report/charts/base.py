@@ -11,7 +11,7 @@ from typing import Any
 
 import altair as alt
 
-from trilane.lab.analysis.measures import Json
+from trilane.lab.model.documents import Json
 from trilane.report import palette, text
 
 GREY = "#8a8f98"

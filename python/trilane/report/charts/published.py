@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import altair as alt
 
-from trilane.lab.analysis.measures import Json
+from trilane.lab.model.documents import Json
 from trilane.report.charts.base import GREY, Chart, ratio_ticks, row_axis, row_height, spec, wrapped
 from trilane.report.labels import published_labels
 

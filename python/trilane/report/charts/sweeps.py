@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import altair as alt
 
-from trilane.lab.analysis.measures import Json
+from trilane.lab.model.documents import Json
 from trilane.report import palette, text, view
 from trilane.report.charts.base import (
     GREY,
