@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import pytest
 from jsonschema import Draft202012Validator
 
 from repository import DOCS
 from trilane.lab.model import schemas
+from trilane.lab.model.run import Run
 
 
 @pytest.mark.parametrize("file", schemas.SCHEMAS)
@@ -16,7 +18,23 @@ def test_no_schema_is_stale(file: str) -> None:
     """Where it fails: `python -m trilane.lab.model.schemas` writes them anew."""
     text = schemas.text(file)
     assert (DOCS / file).read_text(encoding="utf-8") == text
-    schema = json.loads(text)
-    Draft202012Validator.check_schema(schema)
-    # TOML has no null.
-    assert '"null"' not in text
+    Draft202012Validator.check_schema(json.loads(text))
+
+
+def test_a_toml_file_has_no_null() -> None:
+    assert '"null"' not in schemas.text("experiment.schema.json")
+
+
+def test_a_record_has_no_members_but_those_described() -> None:
+    definitions = json.loads(schemas.text("run.schema.json"))["$defs"]
+    for name, definition in definitions.items():
+        assert definition["additionalProperties"] is False, name
+        for member in definition["properties"].values():
+            assert member["description"], name
+
+
+def test_a_record_is_read_as_it_was_written() -> None:
+    kept = (DOCS / "run-example.json").read_bytes()
+    again = json.loads(msgspec.json.encode(msgspec.json.decode(kept, type=Run)))
+    # What a run has not is left out.
+    assert again == {name: part for name, part in json.loads(kept).items() if part is not None}

@@ -5,22 +5,31 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import sys
-from collections.abc import Mapping
+import textwrap
+from collections.abc import Iterator, Mapping
+from inspect import getsource
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec import inspect
 
 from trilane.lab.design.experiment import SCHEMA
 from trilane.lab.design.experiment_tables import ExperimentFile
+from trilane.lab.model import run
+from trilane.lab.model.record import Record
+from trilane.lab.model.run import Run
 
 _Schema = dict[str, Any]
 
 # The type that a file of `docs/` describes, and the name and version of what it describes.
 SCHEMAS: Mapping[str, tuple[Any, str]] = {
     "experiment.schema.json": (ExperimentFile, SCHEMA),
+    "run.schema.json": (Run, run.SCHEMA),
 }
 
 
@@ -37,7 +46,58 @@ def text(file: str) -> str:
         **root,
         "$defs": definitions,
     }
-    return json.dumps(_without_null(schema), indent=2, ensure_ascii=False) + "\n"
+    if isinstance(kind, type) and issubclass(kind, Record):
+        for record in _records(kind):
+            _describe(record, definitions[record.cls.__name__])
+    else:
+        schema = _without_null(schema)
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+
+
+def _records(kind: type[Record]) -> list[inspect.StructType]:
+    """A record and those that it is made of."""
+    found: dict[type, inspect.StructType] = {}
+
+    def walk(info: Any) -> None:
+        if isinstance(info, inspect.StructType) and info.cls not in found:
+            found[info.cls] = info
+            for field in info.fields:
+                walk(field.type)
+        for name in ("types", "item_types"):
+            for part in getattr(info, name, ()):
+                walk(part)
+        for name in ("item_type", "value_type"):
+            if hasattr(info, name):
+                walk(getattr(info, name))
+
+    walk(inspect.type_info(kind))
+    return list(found.values())
+
+
+def _describe(record: inspect.StructType, schema: _Schema) -> None:
+    """Say of a record's schema what msgspec does not: all members are known, and what each is."""
+    schema["additionalProperties"] = False
+    told = {name: said for kind in record.cls.__mro__ for name, said in _below(kind)}
+    for field in record.fields:
+        member = schema["properties"][field.encode_name]
+        member.setdefault("description", told[field.name])
+        key = field.type.key_type if isinstance(field.type, inspect.DictType) else None
+        if isinstance(key, inspect.LiteralType):
+            member["propertyNames"] = {"enum": list(key.values)}
+
+
+def _below(kind: type) -> Iterator[tuple[str, str]]:
+    """Each attribute of a record with what stands below it in the source."""
+    if not issubclass(kind, Record) or kind is Record:
+        return
+    (written,) = ast.parse(textwrap.dedent(getsource(kind))).body
+    for attribute, below in pairwise(getattr(written, "body", [])):
+        match attribute, below:
+            case (
+                ast.AnnAssign(target=ast.Name(id=name)),
+                ast.Expr(value=ast.Constant(value=str(said))),
+            ):
+                yield name, " ".join(said.split())
 
 
 def _written(kind: type[Any]) -> _Schema:
