@@ -49,7 +49,8 @@ def main(arguments: list[str]) -> int:
         return 0
     run = runs.run(version, rate=float(told.get("rate", 10_000)))
     if told.get("invalid"):
-        run["validity"] = {"verdict": "invalid", "reasons": [told["invalid"]], "bound": "client"}
+        reason = runs.reason(told["invalid"], "invalid")
+        run["validity"] = {"verdict": "invalid", "reasons": [reason], "bound": "client"}
     if "status" in told:
         run["requests"].update(
             ok=0, failures={"status": {"count": 1, "example": f"status {told['status']}"}}

@@ -14,7 +14,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from synthetic.records import run, server, with_runs
+from synthetic.records import run, server, validity, with_runs
 from trilane.lab.analysis import comparison, measures
 from trilane.lab.analysis.comparison import Observed
 from trilane.lab.arms import TITLES, Arm
@@ -383,12 +383,12 @@ def _spoilt(seen: Observed, name: str) -> Observed:
     """With one run of this arm invalid, and one of every block's last arm suspect."""
 
     def change(sample: Sample) -> dict[str, object]:
-        verdict, reason = "valid", ""
         if sample.arm == name and sample.block == 1:
-            verdict, reason = "invalid", "3 of 3000 requests failed: closed"
+            reason = "3 of 3000 requests failed: closed"
+            return {"validity": validity(reason, verdict="invalid")}
         if sample.position == 0 and sample.block == 2:
-            verdict, reason = "suspect", "steal above 2 %"
-        return {"validity.verdict": verdict, "validity.reasons": [reason]} if reason else {}
+            return {"validity": validity("steal above 2 %")}
+        return {}
 
     return with_runs(seen, change)
 

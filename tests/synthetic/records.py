@@ -12,7 +12,7 @@ from msgspec import structs
 from synthetic import runs
 from trilane.lab.analysis.comparison import Observed
 from trilane.lab.model.record import Record
-from trilane.lab.model.run import Run
+from trilane.lab.model.run import Reason, Run, Validity
 from trilane.lab.model.sample import Sample, ServerCost
 
 SomeRecord = TypeVar("SomeRecord", bound=Record)
@@ -21,6 +21,12 @@ SomeRecord = TypeVar("SomeRecord", bound=Record)
 def run(*arguments: Any, **numbers: Any) -> Run:
     """The record of `runs.run`."""
     return msgspec.convert(runs.run(*arguments, **numbers), Run)
+
+
+def validity(*texts: str, verdict: str = "suspect") -> Validity:
+    """Of a run against which these reasons speak."""
+    reasons = [runs.reason(text, verdict) for text in texts]
+    return Validity.of(msgspec.convert(reasons, list[Reason]), "server_or_network")
 
 
 def server(cpu_us_per_request: float | None = 9.0, busy: float | None = 0.6) -> ServerCost:

@@ -142,8 +142,18 @@ def run(
             }
             for number in range(20)
         ],
-        "validity": {"verdict": verdict, "reasons": list(reasons), "bound": "server_or_network"},
+        "validity": {
+            "verdict": verdict,
+            "reasons": [reason(text, verdict) for text in reasons],
+            "bound": "server_or_network",
+        },
     }
+
+
+def reason(text: str, verdict: str) -> dict[str, Any]:
+    """What speaks against a run, in these words."""
+    code = "failed" if verdict == "invalid" else "worker_busy"
+    return {"code": code, "verdict": verdict, "numbers": {}, "text": text}
 
 
 def _summary(count: int, p50: float) -> dict[str, Any]:

@@ -408,7 +408,7 @@ fn conclude(arguments: &LoadArgs, outcome: &Outcome) -> u8 {
         BREACHED
     } else if outcome.validity.verdict == Verdict::Invalid {
         if let Some(reason) = outcome.validity.reasons.first() {
-            complain(format!("the measurement is invalid: {reason}"));
+            complain(format!("the measurement is invalid: {}", reason.text));
         }
         INVALID
     } else {

@@ -418,7 +418,7 @@ fn validity(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     };
     writeln!(out, "\nValidity     {word}{bound}")?;
     for reason in &validity.reasons {
-        writeln!(out, "  {reason}")?;
+        writeln!(out, "  {}", reason.text)?;
     }
     Ok(())
 }

@@ -61,8 +61,8 @@ pub use grpc::{Call, CallMode};
 pub use latency::Summary;
 pub use options::{Options, PemFile, Version};
 pub use outcome::{
-    Bytes, Cost, Distribution, Grpc, Latency, Outcome, PhasesOut, PlanOut, Rate, Requests, Target,
-    Validity, Verdict, WindowOut,
+    Bytes, Code, Cost, Distribution, Grpc, Latency, Outcome, PhasesOut, PlanOut, Rate, Reason,
+    Requests, Target, Validity, Verdict, WindowOut,
 };
 pub use plan::{Plan, PlanError};
 pub use route::{Proxy, Route};

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::asked::Asked;
 use crate::connections::ConnectionsOut;
 use crate::latency::Summary;
-pub use crate::validity::{Validity, Verdict};
+pub use crate::validity::{Code, Reason, Validity, Verdict};
 
 /// The result of one run. Serialises to `trilane.run/1`, documented in docs/run.schema.json.
 #[derive(Clone, Debug, Serialize)]

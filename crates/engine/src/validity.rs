@@ -1,6 +1,7 @@
 //! Whether a run may be believed.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use serde::Serialize;
 
@@ -20,13 +21,88 @@ pub enum Verdict {
     Invalid,
 }
 
+/// What may speak against a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Code {
+    /// No request was answered as expected.
+    NothingOk,
+    /// More than one in a thousand requests failed.
+    Failed,
+    /// Requests that were started and those that ended are not as many.
+    Accounts,
+    /// For whole seconds every request failed.
+    Outage,
+    /// The run was given up before its end.
+    GivenUp,
+    /// The user ended it early.
+    Interrupted,
+    /// The server allows fewer streams than were asked for.
+    StreamsAllowed,
+    /// Open model: the client sent less than was asked for, and late.
+    Late,
+    /// Open model: less than was asked for could be sent, as no stream was free.
+    Queued,
+    /// Open model: requests were due and not sent when the run ended.
+    Unsent,
+    /// A worker had little processor time left, or none.
+    WorkerBusy,
+    /// Datagrams were lost in our own buffers.
+    DatagramsDropped,
+    /// Other machines of the host took processor time.
+    Steal,
+    /// Responses came before the content of their requests had left.
+    EarlyResponses,
+    /// Fewer connections were open than were asked for.
+    FewConnections,
+    /// Our machine had no file descriptor or local port left.
+    Exhausted,
+    /// The server sent what belongs to no response, or more than our limits.
+    BrokenConnections,
+    /// The run began slower than it went on.
+    ColdStart,
+    /// The rate rose or fell over the run.
+    Drift,
+    /// Too few responses for a 99th percentile.
+    FewForP99,
+}
+
+/// One thing that speaks against a run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Reason {
+    /// What it is, for programs.
+    pub code: Code,
+    /// How much it weighs.
+    pub verdict: Verdict,
+    /// The numbers in `text`, by name; each name says its unit.
+    pub numbers: BTreeMap<&'static str, f64>,
+    /// One sentence for people.
+    pub text: String,
+}
+
+impl Reason {
+    fn new<const N: usize>(
+        verdict: Verdict,
+        code: Code,
+        numbers: [(&'static str, f64); N],
+        text: impl Into<String>,
+    ) -> Self {
+        Self {
+            code,
+            verdict,
+            numbers: numbers.into(),
+            text: text.into(),
+        }
+    }
+}
+
 /// The verdict on a run with its reasons.
 #[derive(Clone, Debug, Serialize)]
 pub struct Validity {
     /// The worst of the reasons.
     pub verdict: Verdict,
-    /// Each with its number.
-    pub reasons: Vec<String>,
+    /// The worst first.
+    pub reasons: Vec<Reason>,
     /// `client` where a worker had no processor time left, else `server_or_network`.
     pub bound: &'static str,
 }
@@ -45,24 +121,27 @@ pub(crate) struct Circumstances<'a> {
 const SATURATED: f64 = 0.95;
 
 pub(crate) fn judge(outcome: &Outcome, around: &Circumstances<'_>) -> Validity {
-    let mut findings = Vec::new();
+    let mut reasons = Vec::new();
     let requests = &outcome.requests;
     let ended = requests.ok + requests.failed;
     if requests.ok == 0 {
-        findings.push((
+        reasons.push(Reason::new(
             Verdict::Invalid,
+            Code::NothingOk,
+            [],
             "no request was answered as expected".to_owned(),
         ));
     } else if requests.failed as f64 > 0.001 * ended as f64 {
         let share = 100.0 * requests.failed as f64 / ended as f64;
-        findings.push((
+        reasons.push(Reason::new(
             Verdict::Invalid,
+            Code::Failed,
+            [("failed_percent", share)],
             format!("{share:.2} % of the requests failed (more than 0.1 %)"),
         ));
     }
     if requests.started != ended + requests.abandoned {
-        findings.push((
-            Verdict::Invalid,
+        reasons.push(Reason::new(Verdict::Invalid, Code::Accounts, [("started", requests.started as f64), ("ended", ended as f64)],
             format!(
                 "{} requests were started and {ended} have ended: the books are wrong, which is a fault of Trilane's",
                 requests.started
@@ -72,8 +151,10 @@ pub(crate) fn judge(outcome: &Outcome, around: &Circumstances<'_>) -> Validity {
     // Attempts on a dead server are few beside the responses of a live one: shares do not show it.
     let dead = outages(&outcome.windows);
     if dead > 0 && requests.ok > 0 {
-        findings.push((
+        reasons.push(Reason::new(
             Verdict::Invalid,
+            Code::Outage,
+            [("outage_s", dead as f64)],
             format!(
                 "in {dead} of {:.0} seconds every request failed",
                 outcome.rate.window_s.max(1.0)
@@ -81,10 +162,20 @@ pub(crate) fn judge(outcome: &Outcome, around: &Circumstances<'_>) -> Validity {
         ));
     }
     if let Some(reason) = around.cut_short {
-        findings.push((Verdict::Invalid, format!("the run was given up: {reason}")));
+        reasons.push(Reason::new(
+            Verdict::Invalid,
+            Code::GivenUp,
+            [],
+            format!("the run was given up: {reason}"),
+        ));
     }
     if outcome.interrupted {
-        findings.push((Verdict::Suspect, "the run was interrupted".to_owned()));
+        reasons.push(Reason::new(
+            Verdict::Suspect,
+            Code::Interrupted,
+            [],
+            "the run was interrupted".to_owned(),
+        ));
     }
 
     // In the open model the streams asked for are a bound, of which a run may need less.
@@ -95,8 +186,14 @@ pub(crate) fn judge(outcome: &Outcome, around: &Circumstances<'_>) -> Validity {
         .map_or(wanted, |requests| requests.min(wanted));
     let shortage = around.concurrency.shortage(wanted);
     if let Some(allowed) = shortage.filter(|_| around.rate_asked.is_none()) {
-        findings.push((
+        reasons.push(Reason::new(
             Verdict::Suspect,
+            Code::StreamsAllowed,
+            [
+                ("at_most", around.concurrency.at_most as f64),
+                ("allowed", allowed as f64),
+                ("asked", plan.streams as f64),
+            ],
             format!(
                 "at most {} in flight: the server allows {}, {} were asked for",
                 around.concurrency.at_most,
@@ -113,8 +210,7 @@ pub(crate) fn judge(outcome: &Outcome, around: &Circumstances<'_>) -> Validity {
         // An invalid verdict is for what we did: a server that cannot follow is a result.
         if reached < 0.99 * asked && late.is_none_or(|late| late > 0.001) {
             let ms = late.unwrap_or(0.0) * 1e3;
-            findings.push((
-                Verdict::Invalid,
+            reasons.push(Reason::new(Verdict::Invalid, Code::Late, [("reached_per_s", reached), ("asked_per_s", asked), ("late_p99_ms", ms)],
                 format!(
                     "{reached:.1} requests/s of the {asked} asked were reached, and requests left late (p99 {ms:.1} ms)"
                 ),
@@ -126,16 +222,17 @@ pub(crate) fn judge(outcome: &Outcome, around: &Circumstances<'_>) -> Validity {
                 None => "more connections or streams are needed, or this is the server's limit"
                     .to_owned(),
             };
-            findings.push((
-                Verdict::Suspect,
+            reasons.push(Reason::new(Verdict::Suspect, Code::Queued, [("reached_per_s", reached), ("asked_per_s", asked), ("queued_p99_ms", ms)],
                 format!(
                     "{reached:.1} requests/s of the {asked} asked were reached, as no stream was free (p99 {ms:.1} ms queued): {cause}"
                 ),
             ));
         }
         if around.unsent > 0 {
-            findings.push((
+            reasons.push(Reason::new(
                 Verdict::Suspect,
+                Code::Unsent,
+                [("unsent", around.unsent as f64)],
                 format!(
                     "{} requests were due and had no free stream when the run ended",
                     around.unsent
@@ -164,8 +261,10 @@ pub(crate) fn judge(outcome: &Outcome, around: &Circumstances<'_>) -> Validity {
         } else {
             ""
         };
-        findings.push((
+        reasons.push(Reason::new(
             Verdict::Suspect,
+            Code::WorkerBusy,
+            [("busy_percent", busiest * 100.0)],
             format!("a worker was {:.0} % busy{what}", busiest * 100.0),
         ));
     }
@@ -173,16 +272,20 @@ pub(crate) fn judge(outcome: &Outcome, around: &Circumstances<'_>) -> Validity {
     if let Some(received) = outcome.bytes.datagrams_received
         && drops as f64 > 0.001 * received as f64
     {
-        findings.push((
+        reasons.push(Reason::new(
             Verdict::Invalid,
+            Code::DatagramsDropped,
+            [("dropped", drops as f64)],
             format!(
                 "{drops} UDP datagrams found the buffers of our sockets full (more than 0.1 %)"
             ),
         ));
     }
     if around.steal > 0.02 {
-        findings.push((
+        reasons.push(Reason::new(
             Verdict::Suspect,
+            Code::Steal,
+            [("steal_percent", around.steal * 100.0)],
             format!(
                 "other machines of the host took {:.1} % of the processor time",
                 around.steal * 100.0
@@ -192,8 +295,7 @@ pub(crate) fn judge(outcome: &Outcome, around: &Circumstances<'_>) -> Validity {
     let early = requests.early_responses.count;
     if early as f64 > 0.001 * ended as f64 {
         let share = 100.0 * early as f64 / ended as f64;
-        findings.push((
-            Verdict::Suspect,
+        reasons.push(Reason::new(Verdict::Suspect, Code::EarlyResponses, [("early_percent", share)],
             format!(
                 "{share:.2} % of the responses came before the request's content had been sent (more than 0.1 %): uploads that are cut do not compare with whole ones"
             ),
@@ -201,15 +303,16 @@ pub(crate) fn judge(outcome: &Outcome, around: &Circumstances<'_>) -> Validity {
     }
     let (open, asked) = (outcome.connections.open_at_most, outcome.plan.connections);
     if open < asked as u64 {
-        findings.push((
+        reasons.push(Reason::new(
             Verdict::Suspect,
+            Code::FewConnections,
+            [("open", open as f64), ("asked", asked as f64)],
             format!("no more than {open} of the {asked} connections asked for were open"),
         ));
     }
     let exhausted = outcome.connections.exhausted;
     if exhausted > 0 {
-        findings.push((
-            Verdict::Invalid,
+        reasons.push(Reason::new(Verdict::Invalid, Code::Exhausted, [("exhausted", exhausted as f64)],
             format!(
                 "{exhausted} connections could not be made: this machine had no file descriptor or local port left for them"
             ),
@@ -222,23 +325,23 @@ pub(crate) fn judge(outcome: &Outcome, around: &Circumstances<'_>) -> Validity {
         .sum();
     // Where it cost a request, that has failed and says so.
     if broken > 0 && requests.failed == 0 {
-        findings.push((
-            Verdict::Suspect,
+        reasons.push(Reason::new(Verdict::Suspect, Code::BrokenConnections, [("broken", broken as f64)],
             format!(
                 "{broken} connections were given up as the server sent what belongs to no response, or more than our limits"
             ),
         ));
     }
     if let Some((first, usual)) = cold_start(&outcome.windows) {
-        findings.push((
-            Verdict::Suspect,
+        reasons.push(Reason::new(Verdict::Suspect, Code::ColdStart, [("first_per_s", first), ("usual_per_s", usual)],
             format!(
                 "the run began with {first:.0} requests/s and went on with {usual:.0}: a longer --warmup leaves its beginning out"
             ),
         ));
     } else if let Some(change) = trend(&outcome.windows) {
-        findings.push((
+        reasons.push(Reason::new(
             Verdict::Suspect,
+            Code::Drift,
+            [("drift_percent", change * 100.0)],
             format!(
                 "requests/s drifted by {:+.0} % over the run",
                 change * 100.0
@@ -246,18 +349,22 @@ pub(crate) fn judge(outcome: &Outcome, around: &Circumstances<'_>) -> Validity {
         ));
     }
     if requests.ok > 0 && outcome.latency.service.summary.p99.is_none() {
-        findings.push((
+        reasons.push(Reason::new(
             Verdict::Suspect,
+            Code::FewForP99,
+            [("responses", outcome.latency.service.summary.count as f64)],
             format!(
                 "{} responses are too few for a p99 (1000 are needed)",
                 outcome.latency.service.summary.count
             ),
         ));
     }
-    findings.sort_by_key(|finding| Reverse(finding.0));
+    reasons.sort_by_key(|reason| Reverse(reason.verdict));
     Validity {
-        verdict: findings.first().map_or(Verdict::Valid, |finding| finding.0),
-        reasons: findings.into_iter().map(|(_, reason)| reason).collect(),
+        verdict: reasons
+            .first()
+            .map_or(Verdict::Valid, |worst| worst.verdict),
+        reasons,
         bound,
     }
 }

@@ -23,6 +23,7 @@ from trilane.lab.keeping.journal import Journal
 from trilane.lab.machine import facts as machine
 from trilane.lab.machine.meter import Meter
 from trilane.lab.model.documents import Json
+from trilane.lab.model.run import Reason
 from trilane.lab.serving import targets
 from trilane.lab.serving.calls import Call
 from trilane.lab.serving.relay import Relay, RelayFailed, open_relay
@@ -185,15 +186,20 @@ class Bench:
         if arm.delay_s:
             self._road(arm).punctuality()
 
-    def network_problems(self, arm: ArmSpec) -> tuple[str | None, str | None]:
-        """Why the emulated network makes the last run invalid, and why suspect."""
+    def network_problems(self, arm: ArmSpec) -> list[Reason]:
+        """What speaks against the last run by what the emulated network did to it."""
         if not arm.delay_s:
-            return None, None
+            return []
         try:
             did = self._road(arm).punctuality()
         except RelayFailed as error:
-            return str(error), None
-        return did.invalid(), did.suspect()
+            return [Reason(code="network", verdict="invalid", text=str(error))]
+        told = []
+        if invalid := did.invalid():
+            told.append(Reason(code="network", verdict="invalid", text=invalid))
+        if suspect := did.suspect():
+            told.append(Reason(code="network", verdict="suspect", text=suspect))
+        return told
 
     def _make_ready(self, form: Form, say: Callable[[str], None]) -> None:
         self._make_benchmarks_ready(form, say)

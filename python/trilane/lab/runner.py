@@ -142,7 +142,7 @@ def probe(load: Load, arm: Arm, folder: Path) -> str | None:
         hint = "; if that is what you want, type --expect-status CODE" if kind == "status" else ""
         return f"{failure.example}{hint}"
     reasons = run.validity.reasons
-    return reasons[0] if reasons else "no request succeeded"
+    return reasons[0].text if reasons else "no request succeeded"
 
 
 def run_blocks(

@@ -389,8 +389,7 @@ def _measure(study: _Study, point: Form, arm: ArmSpec, entry: Entry, bench: Benc
         executor = _executor(point, arm, bench, study.journal)
         bench.begin_run(arm)
         run, server = executor.run(name)
-        invalid, suspect = bench.network_problems(arm)
-        run = run.doubted(invalid=invalid, suspect=suspect)
+        run = run.doubted(*bench.network_problems(arm))
     except (RunFailed, RelayFailed) as error:
         problem = str(error)
     return Sample(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trilane.lab.analysis.comparison import OTHERS_BUSY
+from trilane.lab.analysis.comparison import validity
 from trilane.lab.model.documents import Json
 from trilane.lab.model.sample import Sample, of_arm
 from trilane.report import text, view
@@ -52,13 +52,7 @@ def _row(arm: Json, count: int) -> Row:
 
 
 def _cell(sample: Sample) -> Cell:
-    state, reasons = view.run_validity(sample)
-    server = sample.server
-    if server and server.others_busy > OTHERS_BUSY:
-        state = "invalid" if state == "invalid" else "suspect"
-        reasons = [
-            *reasons,
-            f"other programs took {text.percent(server.others_busy)} of this machine's CPU",
-        ]
+    judged = validity(sample)
+    state, reasons = judged.verdict, [reason.text for reason in judged.reasons]
     where = f"block {sample.block + 1}, position {sample.position + 1}: {state}"
     return Cell(state, SYMBOLS[state], f"{where} ({'; '.join(reasons)})" if reasons else where)

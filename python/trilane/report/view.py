@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from trilane.lab.arms import TITLES
 from trilane.lab.model.documents import Json
-from trilane.lab.model.record import Verdict
 from trilane.lab.model.run import Run
-from trilane.lab.model.sample import Sample, of_arm
+from trilane.lab.model.sample import of_arm
 from trilane.report import text
 
 LAB = "trilane.lab/1"
@@ -166,13 +165,6 @@ def ratios(comparison: Json) -> dict[tuple[str, str], Json]:
 def runs(arm: Json) -> list[Run]:
     """The runs of an arm, without those that left no result."""
     return [sample.run for sample in of_arm(arm) if sample.run is not None]
-
-
-def run_validity(sample: Sample) -> tuple[Verdict, list[str]]:
-    """Verdict and reasons of one run; a run that left no result is invalid."""
-    if sample.run is None:
-        return "invalid", [sample.problem or "the run left no result"]
-    return sample.run.validity.verdict, sample.run.validity.reasons
 
 
 def clients(arms: Sequence[Json]) -> dict[str, list[Json]]:

@@ -11,7 +11,7 @@ from msgspec import structs
 from rich.console import Console
 
 from synthetic import labs, races, records
-from synthetic.records import altered, with_runs
+from synthetic.records import altered, validity, with_runs
 from trilane.lab.analysis import comparison
 from trilane.lab.analysis.comparison import Observed
 from trilane.lab.model.sample import Sample
@@ -247,7 +247,7 @@ def test_a_busy_machine_makes_a_race_suspect() -> None:
 
 def suspected(seen: Observed) -> Observed:
     """`seen`, every run of which met a stolen processor."""
-    return with_runs(seen, lambda _: {"validity.verdict": "suspect", "validity.reasons": ["steal"]})
+    return with_runs(seen, lambda _: {"validity": validity("steal")})
 
 
 def test_a_suspect_comparison_of_many_arms_says_so_in_its_sentence() -> None:

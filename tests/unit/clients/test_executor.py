@@ -7,42 +7,34 @@ import pytest
 from synthetic import records
 from synthetic.records import altered
 from trilane.lab.clients import executor
-from trilane.lab.model.run import Validity
+from trilane.lab.model.run import Reason, Validity
 
 # Nobody may look for words in these: they are for people.
-FEW, OTHER = "a reason in whatever words", "another one"
+FEW = Reason(code="few_for_p99", verdict="suspect", text="a reason in whatever words")
+OTHER = Reason(code="steal", verdict="suspect", text="another one")
+FAILED = Reason(code="failed", verdict="invalid", text="a third")
 
 
-def judged(
-    *reasons: str, verdict: str = "suspect", measure: str = "elapsed_s", p99: float | None = None
-) -> Validity:
-    """Validity of a run whose p99 is `p99` where `measure` is compared."""
-    run = records.run("h1", verdict=verdict, reasons=reasons)
-    run = altered(run, {"latency.service.p99": p99})
+def judged(*reasons: Reason, measure: str = "elapsed_s") -> Validity:
+    """Validity of a run for these reasons, where `measure` is compared."""
+    run = altered(records.run("h1"), {"validity": Validity.of(list(reasons))})
     return executor.judge_samples(run, (measure,)).validity
 
 
 def test_a_quantile_that_nobody_compares_makes_no_run_suspect() -> None:
-    assert judged(FEW) == Validity(verdict="valid", reasons=[], bound="server_or_network")
+    assert judged(FEW) == Validity.of([])
 
 
 def test_a_quantile_that_is_compared_does() -> None:
-    assert judged(FEW, measure="p99").verdict == "suspect"
+    assert judged(FEW, measure="p99") == Validity.of([FEW])
 
 
-def test_a_run_with_a_p99_is_suspect_for_another_reason() -> None:
-    assert judged(OTHER, p99=0.002) == Validity(
-        verdict="suspect", reasons=[OTHER], bound="server_or_network"
-    )
+@pytest.mark.parametrize("other", [OTHER, FAILED])
+def test_another_reason_stays_alone(other: Reason) -> None:
+    assert judged(other, FEW) == Validity.of([other])
+    assert judged(other, FEW, measure="p99").reasons == [other, FEW]
 
 
-@pytest.mark.parametrize("verdict", ["suspect", "invalid"])
-def test_what_is_wrong_beside_it_stays(verdict: str) -> None:
-    made = judged(OTHER, FEW, verdict=verdict)
-    assert (made.verdict, made.reasons) == (verdict, [OTHER, FEW])
-
-
-def test_a_run_in_which_nothing_was_ok_stays_invalid() -> None:
-    run = records.run("h1", rate=0, verdict="invalid", reasons=(OTHER,))
-    run = altered(run, {"latency.service.p99": None})
-    assert executor.judge_samples(run, ()).validity.verdict == "invalid"
+def test_the_verdict_is_that_of_the_worst_reason_which_stands_first() -> None:
+    made = Validity.of([OTHER, FAILED, FEW])
+    assert (made.verdict, made.reasons) == ("invalid", [FAILED, OTHER, FEW])

@@ -196,7 +196,7 @@ def test_an_answer_other_than_the_checked_one_makes_a_run_invalid() -> None:
         checked = Reference((("/x", int(crc, 16)),), (11,), complete=False)
         run = executor.judge_body(records.run("h2c"), checked)
         assert run.validity.verdict == verdict
-    assert "11 bytes with CRC-32 0d4a1185, but when it was checked" in run.validity.reasons[0]
+    assert "11 bytes with CRC-32 0d4a1185, but when it was checked" in run.validity.reasons[0].text
 
 
 SERVER = """\

@@ -10,10 +10,9 @@ import pytest
 from rich.console import Console
 
 from synthetic import races, records
-from synthetic.records import altered, with_runs
+from synthetic.records import altered, validity, with_runs
 from trilane.lab.analysis import comparison
 from trilane.lab.arms import arms_for
-from trilane.lab.model.run import Validity
 from trilane.report import distribution, html, terminal, text
 
 THREE = {"h1": 1.0, "h2": 1.5, "h3": 0.6}
@@ -34,7 +33,7 @@ def three() -> dict[str, Any]:
 def evil() -> dict[str, Any]:
     changes = {
         "target.server": EVIL,
-        "validity": Validity(verdict="suspect", reasons=[EVIL], bound="client"),
+        "validity": validity(EVIL),
     }
     return comparison.compare(with_runs(races.race(THREE, histogram=True), lambda _: changes))
 

@@ -15,7 +15,8 @@ from trilane.lab.analysis.measures import RACE, RATE, Measure
 from trilane.lab.analysis.stats import Comparison, Floats
 from trilane.lab.arms import Arm
 from trilane.lab.model.documents import Json
-from trilane.lab.model.run import Run
+from trilane.lab.model.record import Verdict
+from trilane.lab.model.run import Reason, Run, Validity
 from trilane.lab.model.sample import Sample
 
 SCHEMA = "trilane.comparison/1"
@@ -186,7 +187,7 @@ class Table:
     def problems(self, arm: str) -> list[str]:
         """Why the arm must not be ranked; empty when it may."""
         samples = self.samples(arm)
-        return verdict.merged([r for sample in samples for r in _invalid(sample)], len(samples))
+        return _reasons(samples, "invalid")
 
     def comparable(self, arm: str, other: str) -> bool:
         """Whether both may be ranked, and read the same bodies."""
@@ -264,13 +265,30 @@ def value(sample: Sample, measure: Measure) -> float:
     return float("nan") if read is None else read
 
 
-def _invalid(sample: Sample) -> list[str]:
-    """Why a run must not be ranked; empty when it may."""
+def validity(sample: Sample) -> Validity:
+    """Whether a run may be believed, by itself and by what else the machine did meanwhile."""
     if sample.run is None:
-        return [sample.problem or "the run left no result"]
-    if sample.run.validity.verdict != "invalid":
-        return []
-    return sample.run.validity.reasons or ["invalid run"]
+        text = sample.problem or "the run left no result"
+        return Validity.of([Reason(code="no_result", verdict="invalid", text=text)])
+    reasons = sample.run.validity.reasons
+    server = sample.server
+    if server is not None and server.others_busy > OTHERS_BUSY:
+        share = 100 * server.others_busy
+        busy = Reason(
+            code="others_busy",
+            verdict="suspect",
+            numbers={"busy_percent": share},
+            text=f"other programs took {share:.0f} % of this machine's CPU",
+        )
+        reasons = [*reasons, busy]
+    return Validity.of(reasons, sample.run.validity.bound)
+
+
+def _reasons(samples: Sequence[Sample], of: Verdict) -> list[str]:
+    """Why runs of an arm are not to be believed at all, or with care; empty where none is such."""
+    judged = [validity(sample) for sample in samples]
+    told = [reason for each in judged if each.verdict == of for reason in each.reasons]
+    return verdict.merged(told, len(samples))
 
 
 _UNKNOWN = {
@@ -305,17 +323,7 @@ def _arm(observed: Observed, table: Table, arm: Arm, problems: list[str]) -> Jso
             "high": interval.high if interval else None,
             "unit": measure.unit,
         }
-    suspect = [
-        reason
-        for sample in samples
-        if sample.run and sample.run.validity.verdict == "suspect"
-        for reason in sample.run.validity.reasons
-    ]
-    suspect += [
-        f"other programs took {100 * sample.server.others_busy:.0f} % of this machine's CPU"
-        for sample in samples
-        if sample.server and sample.server.others_busy > OTHERS_BUSY
-    ]
+    suspect = _reasons(samples, "suspect")
     return {
         "name": arm.name,
         "version": arm.version,
@@ -347,7 +355,7 @@ def _arm(observed: Observed, table: Table, arm: Arm, problems: list[str]) -> Jso
         "summary": summary,
         "validity": {
             "verdict": "invalid" if problems else "suspect" if suspect else "valid",
-            "reasons": problems or verdict.merged(suspect, len(samples)),
+            "reasons": problems or suspect,
         },
         "load": verdict.bound([s for s in samples if s.run is not None]),
     }

@@ -12,6 +12,7 @@ arm's value in the same block, so that what moved both cancels.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -24,10 +25,10 @@ from trilane.lab.analysis.conditions import Scope
 from trilane.lab.analysis.measures import BY_NAME, Measure
 from trilane.lab.analysis.sides import Cell, Side
 from trilane.lab.analysis.stats import Floats, Interval
-from trilane.lab.analysis.verdict import merged
 from trilane.lab.model.documents import Json
 
 SCHEMA = "trilane.contrast/1"
+_NUMBER = re.compile(r"[-+]?\d[\d.,]*")
 _SCOPES: tuple[Scope, ...] = ("workload", "machine", "software")
 
 
@@ -326,6 +327,11 @@ def _validity(a: Side, b: Side, shared: _Shared, workload: Sequence[Json]) -> Js
     return {"verdict": verdict, "reasons": [*invalid, *suspect]}
 
 
+def _told_once(reasons: Sequence[str]) -> list[str]:
+    """The first of those reasons that differ only in their numbers."""
+    return list({_NUMBER.sub("#", reason): reason for reason in reversed(reasons)}.values())[::-1]
+
+
 def _told_by_arm(shared: _Shared, which: str) -> list[str]:
     told = []
     for letter, place in (("A", 1), ("B", 2)):
@@ -336,7 +342,7 @@ def _told_by_arm(shared: _Shared, which: str) -> list[str]:
                 cells.setdefault(cell.title, []).append(cell)
         for title, same in cells.items():
             reasons = [r for cell in same for r in getattr(cell, which)]
-            told += [f"{letter}, {title}: {reason}" for reason in merged(reasons, 1)]
+            told += [f"{letter}, {title}: {reason}" for reason in _told_once(reasons)]
     return list(dict.fromkeys(told))
 
 

@@ -343,8 +343,8 @@ def _reasons(arms: Sequence[Json], verdict: str) -> list[str]:
 
 def _run_reasons(files: Sequence[Run], verdict: str) -> list[str]:
     return [
-        reason
+        reason.text
         for run in files
         if run.validity.verdict == verdict
-        for reason in run.validity.reasons or [verdict]
+        for reason in run.validity.reasons
     ]

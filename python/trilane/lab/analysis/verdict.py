@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import statistics
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ from trilane.lab.analysis.measures import BY_NAME, CLIENT_CPU, RATE, Measure
 from trilane.lab.model.documents import Json
 
 if TYPE_CHECKING:
+    from trilane.lab.model.run import Reason
     from trilane.lab.model.sample import Sample
 
 # METHOD: a worker above 95 % busy is saturated. A server thread shares its core with the kernel's
@@ -22,7 +22,6 @@ SERVER_SATURATED = 0.90
 _ALL_PAIRS_TOLD = 3
 # Of many arms so many are told whose difference lies within that to themselves.
 _VETOES = 2
-_NUMBER = re.compile(r"[-+]?\d[\d.,]*")
 
 
 def bound(samples: Sequence[Sample]) -> Json:
@@ -54,11 +53,11 @@ def bound_text(load: Mapping[str, Any]) -> str:
     }[str(load["bound"])]
 
 
-def merged(reasons: Sequence[str], runs: int) -> list[str]:
-    """Reasons that differ only in their numbers told once, with how many runs gave them."""
+def merged(reasons: Sequence[Reason], runs: int) -> list[str]:
+    """Reasons of one code told once, with how many runs gave them."""
     kinds: dict[str, list[str]] = {}
     for reason in reasons:
-        kinds.setdefault(_NUMBER.sub("#", reason), []).append(reason)
+        kinds.setdefault(reason.code, []).append(reason.text)
     return [
         f"{same[0]} ({len(same)} of {runs} runs)" if runs > 1 else same[0]
         for same in kinds.values()

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hdrh.histogram import HdrHistogram
-from msgspec.structs import replace
 
 from trilane import __version__, build_profile, revision
 from trilane.lab.clients.contender_messages import Latencies, Result
@@ -20,6 +19,8 @@ from trilane.lab.model.run import (
     Failure,
     Plan,
     Program,
+    Reason,
+    ReasonCode,
     Request,
     Requests,
     Run,
@@ -110,12 +111,9 @@ def run_of(asked: Asked, delivered: Delivered) -> Run:
         content=_content(asked, result),
         wire=_wire(asked, delivered),
         repetitions=_repetitions(result),
-        validity=Validity(verdict="valid", reasons=[], bound=None),
+        validity=Validity.of([]),
     )
-    reasons = problems(asked, run)
-    if not reasons:
-        return run
-    return replace(run, validity=Validity(verdict="invalid", reasons=reasons, bound=None))
+    return run.doubted(*problems(asked, run))
 
 
 def program() -> Program:
@@ -123,31 +121,30 @@ def program() -> Program:
     return Program(version=__version__, revision=revision or "unknown", profile=build_profile)
 
 
-def problems(asked: Asked, run: Run) -> list[str]:
+def problems(asked: Asked, run: Run) -> list[Reason]:
     """Why the run must not be ranked; empty when it may."""
     requests, arm = run.requests, asked.arm
     answered = requests.ok + requests.failed
-    found = []
-    if requests.started != answered + requests.abandoned:
-        found.append(
-            f"{requests.started} requests were started, but "
-            f"{answered + requests.abandoned} accounted for"
-        )
+    ended = answered + requests.abandoned
+    found: list[tuple[ReasonCode, str]] = []
+    if requests.started != ended:
+        text = f"{requests.started} requests were started, but {ended} accounted for"
+        found.append(("accounts", text))
     if requests.ok == 0:
-        found.append("no request was answered as expected")
+        found.append(("nothing_ok", "no request was answered as expected"))
     elif requests.failed > _MAX_FAILED * answered:
         share = 100 * requests.failed / answered
         told = "; ".join(
             failure.example[:200] for failure in list(requests.failures.values())[:_FAILURES_TOLD]
         )
-        found.append(f"{share:.2g} % of responses failed: {told}")
+        found.append(("failed", f"{share:.2g} % of responses failed: {told}"))
     other = {version: n for version, n in run.target.versions.items() if version != arm.version}
     if other:
         obtained = ", ".join(f"{version} {n} times" for version, n in other.items())
-        found.append(f"{arm.version} was asked for, but obtained was {obtained}")
+        found.append(("version", f"{arm.version} was asked for, but obtained was {obtained}"))
     if not requests.failed and run.content is not None and _differs(run.content, asked):
-        found.append("the bodies read are not those that the server has")
-    return found
+        found.append(("bodies", "the bodies read are not those that the server has"))
+    return [Reason(code=code, verdict="invalid", text=text) for code, text in found]
 
 
 def _differs(content: Content, asked: Asked) -> bool:

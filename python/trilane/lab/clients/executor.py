@@ -23,7 +23,7 @@ from trilane.lab.design.workload import ArmSpec
 from trilane.lab.keeping import store
 from trilane.lab.machine.meter import Meter
 from trilane.lab.model.contender import Syscalls
-from trilane.lab.model.run import Run
+from trilane.lab.model.run import Reason, Run, Validity
 from trilane.lab.model.sample import ServerCost
 from trilane.lab.serving.calls import Call
 
@@ -90,7 +90,7 @@ class Executor:
         if run.validity.verdict != "invalid" or run.requests.ok:
             return None
         examples = [failure.example for failure in run.requests.failures.values()]
-        return "; ".join(examples or run.validity.reasons)
+        return "; ".join(examples or [reason.text for reason in run.validity.reasons])
 
     def run(self, name: str) -> tuple[Run, ServerCost | None]:
         """One run, and what the server spent on it; raises `RunFailed`."""
@@ -256,17 +256,11 @@ def _finish(command: Sequence[str], log: Path, limit_s: float) -> None:
 
 
 def judge_samples(run: Run, measures: Collection[str]) -> Run:
-    """The run, which too few responses for a p99 make suspect only where one is compared.
-
-    The engine gives that reason to every run whose p99 it does not know. Alone, it is the one that
-    there is; beside others the run is suspect or invalid all the same, and all stay.
-    """
-    validity, service = run.validity, run.latency.service
-    few = run.requests.ok > 0 and (service is None or service.p99 is None)
-    alone = validity.verdict == "suspect" and len(validity.reasons) == 1
-    if few and alone and P99.name not in measures:
-        return structs.replace(run, validity=structs.replace(validity, verdict="valid", reasons=[]))
-    return run
+    """The run, which too few responses for a p99 make suspect only where one is compared."""
+    if P99.name in measures:
+        return run
+    told = [reason for reason in run.validity.reasons if reason.code != "few_for_p99"]
+    return structs.replace(run, validity=Validity.of(told, run.validity.bound))
 
 
 def judge_body(run: Run, reference: Reference) -> Run:
@@ -277,7 +271,8 @@ def judge_body(run: Run, reference: Reference) -> Run:
     (_, crc), size = reference.digests[0], reference.sizes[0]
     if (body.bytes, body.crc32) == (size, f"{crc:08x}"):
         return run
-    return run.doubted(
-        invalid=f"the answer had {body.bytes} bytes with CRC-32 {body.crc32}, but when it was "
-        f"checked {size} bytes with {crc:08x}"
+    text = (
+        f"the answer had {body.bytes} bytes with CRC-32 {body.crc32}, but when it was checked "
+        f"{size} bytes with {crc:08x}"
     )
+    return run.doubted(Reason(code="bodies", verdict="invalid", text=text))

@@ -277,7 +277,7 @@ def _run_of(
             lines=list(row.lines[-_KEPT_LINES:]),
         ),
         windows=[],
-        validity=Validity(verdict="valid", reasons=[], bound=None),
+        validity=Validity.of([]),
     )
 
 

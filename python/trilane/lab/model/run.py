@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, TypeAlias
 
+import msgspec
 from msgspec import Meta
 from msgspec.structs import replace
 
@@ -369,17 +370,69 @@ class Grpc(Record, frozen=True):
     """Mode `codec`: microseconds of wall clock for a message."""
 
 
+Bound: TypeAlias = Literal["client", "server_or_network"]
+ReasonCode: TypeAlias = Literal[
+    # The engine's and the lab's.
+    "nothing_ok",
+    "failed",
+    "accounts",
+    # The engine's.
+    "outage",
+    "given_up",
+    "interrupted",
+    "streams_allowed",
+    "late",
+    "queued",
+    "unsent",
+    "worker_busy",
+    "datagrams_dropped",
+    "steal",
+    "early_responses",
+    "few_connections",
+    "exhausted",
+    "broken_connections",
+    "cold_start",
+    "drift",
+    "few_for_p99",
+    # The lab's.
+    "version",
+    "bodies",
+    "network",
+    "no_result",
+    "others_busy",
+]
+
+
+class Reason(Record, frozen=True):
+    """One thing that speaks against a run."""
+
+    code: ReasonCode
+    """What it is, for programs."""
+    verdict: Literal["suspect", "invalid"]
+    """How much it weighs."""
+    text: Text
+    """One sentence for people."""
+    numbers: dict[str, float] = msgspec.field(default_factory=dict)
+    """The numbers in `text`, by name; each name says its unit."""
+
+
 class Validity(Record, frozen=True):
     """Whether the numbers may be believed."""
 
     verdict: Verdict
-    """`suspect` and `invalid` come with reasons."""
-    reasons: list[Text]
-    """Empty when valid."""
-    bound: Literal["client", "server_or_network"] | None
+    """The worst of the reasons."""
+    reasons: list[Reason]
+    """The worst first; empty when valid."""
+    bound: Bound | None
     """What limited the rate, as far as the client can tell; null for a client under test, whose own
     speed is the subject.
     """
+
+    @classmethod
+    def of(cls, reasons: list[Reason], bound: Bound | None = None) -> Validity:
+        """The verdict that follows from reasons."""
+        worst = sorted(reasons, key=lambda reason: reason.verdict != "invalid")
+        return cls(verdict=worst[0].verdict if worst else "valid", reasons=worst, bound=bound)
 
 
 class Run(Record, frozen=True):
@@ -447,17 +500,7 @@ class Run(Record, frozen=True):
     elapsed_s: Amount | None = None
     """From the first connect to the last response; in runs of an experiment only."""
 
-    def doubted(self, *, invalid: str | None = None, suspect: str | None = None) -> Run:
-        """The run with further reasons not to believe it, where they are given."""
-        reasons = [reason for reason in (invalid, suspect) if reason]
-        if not reasons:
-            return self
-        verdict = self.validity.verdict
-        if invalid:
-            verdict = "invalid"
-        elif verdict == "valid":
-            verdict = "suspect"
-        validity = replace(
-            self.validity, verdict=verdict, reasons=[*self.validity.reasons, *reasons]
-        )
+    def doubted(self, *reasons: Reason) -> Run:
+        """The run with further reasons not to believe it."""
+        validity = Validity.of([*self.validity.reasons, *reasons], self.validity.bound)
         return replace(self, validity=validity)
