@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from trilane.lab.processes.proc import Machine
+
 Status: TypeAlias = Literal["ok", "warning", "missing"]
 
 _PATIENCE_S = 10.0
@@ -42,21 +44,10 @@ class Host:
     beside: Path = Path(sys.executable).parent
     """Programs of this Python's own environment."""
 
-    def read(self, path: str) -> str | None:
-        """A file of the system without surrounding space; None when it cannot be read."""
-        try:
-            text = (self.root / path.lstrip("/")).read_text(encoding="utf-8", errors="replace")
-        except OSError:
-            return None
-        return text.strip()
-
-    def number(self, path: str) -> int | None:
-        """A file of the system that holds one whole number."""
-        text = self.read(path)
-        try:
-            return None if text is None else int(text)
-        except ValueError:
-            return None
+    @property
+    def machine(self) -> Machine:
+        """What its kernel tells."""
+        return Machine(self.root)
 
     def program(self, name: str) -> str | None:
         """Path of a program, of this environment first."""

@@ -1,0 +1,1 @@
+"""Processes: the one reader of /proc."""
