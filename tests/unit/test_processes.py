@@ -1,4 +1,4 @@
-"""What the kernel tells of processes and machines."""
+"""What the kernel tells of processes and machines, and what is made of a program's words."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 from trilane.lab.processes import proc
 from trilane.lab.processes.proc import Machine
+from trilane.lab.processes.words import how_ended, told
 
 NOBODY = 2**22 + 1
 _DEV = """Inter-|   Receive                                                |  Transmit
@@ -71,3 +72,19 @@ def test_a_machine_that_tells_nothing(tmp_path: Path) -> None:
     assert machine.local_ports() is None
     assert machine.turbo() is None
     assert machine.congestion_controls(privileged=True) == []
+
+
+@pytest.mark.parametrize(
+    ("errors", "words"),
+    [
+        (b"", ""),
+        (b"trilane load: error: no such host\nusage\n", "no such host"),
+        (b"Traceback\n  File\nValueError: x\n\n", "ValueError: x"),
+    ],
+)
+def test_the_line_that_says_why_is_found(errors: bytes, words: str) -> None:
+    assert told(errors) == words
+
+
+def test_how_a_process_ended_is_said() -> None:
+    assert (how_ended(3), how_ended(-9)) == ("exit code 3", "signal 9")

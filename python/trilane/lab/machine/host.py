@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import shutil
 import socket
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from trilane.lab.processes import supervisor
 from trilane.lab.processes.proc import Machine
+from trilane.lab.processes.supervisor import ProcessFailed
 
 Status: TypeAlias = Literal["ok", "warning", "missing"]
 
@@ -56,18 +57,11 @@ class Host:
     def version(self, program: str, *arguments: str) -> str | None:
         """The first version number that a program says; None when it does not answer."""
         try:
-            done = subprocess.run(
-                [program, *arguments],
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=_PATIENCE_S,
-                check=False,
-            )
-        except (OSError, subprocess.TimeoutExpired):
+            done = supervisor.finished([program, *arguments], limit_s=_PATIENCE_S)
+        except ProcessFailed:
             return None
-        found = _VERSION.search(done.stdout) or _VERSION.search(done.stderr)
+        said = (done.output + b"\n" + done.errors).decode(errors="replace")
+        found = _VERSION.search(said)
         return found[0] if found else None
 
     def udp_option(self, option: int, value: int) -> bool:
