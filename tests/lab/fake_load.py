@@ -1,7 +1,7 @@
 """Stands for `trilane load`: takes its flags, obeys FAKE_LOAD, sends nothing.
 
 FAKE_LOAD maps a version to what its runs do: {"rate": 1e4}, {"fail": "message", "code": 1},
-{"hang": true} until SIGINT (after a SIGUSR1 for the process "tells"), {"deaf": true} not even
+{"hang": true} until SIGTERM (after a SIGUSR1 for the process "tells"), {"deaf": true} not even
 then, {"garbage": true}, {"status": 404}.
 `{"probe": {...}}` inside it rules the probe alone.
 """
@@ -36,7 +36,7 @@ def main(arguments: list[str]) -> int:
         with Path(os.environ["FAKE_LOG"]).open("a", encoding="utf-8") as log:
             log.write(json.dumps(arguments) + "\n")
     if told.get("deaf"):
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if told.get("hang") or told.get("deaf"):
         if told_of := told.get("tells"):
             os.kill(told_of, signal.SIGUSR1)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 import time
 import zlib
 from dataclasses import replace
@@ -109,6 +110,35 @@ def test_no_contender_is_waited_for_without_limit(
     with pytest.raises(RunFailed, match=what):
         run(tmp_path)
     assert children() <= before
+
+
+def test_a_contender_that_does_not_read_its_plan_holds_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(contender_run, "READY_S", 0.2)
+    plan = contender_plan(ARM, WORKLOAD, "http://127.0.0.1:1", None)
+    # More than a pipe holds.
+    plan["more"] = "x" * (1 << 21)
+    with pytest.raises(RunFailed, match=r"it did not read its stdin within 0\.2 s"):
+        contender_run.run(["sleep", "86400"], plan, log=tmp_path / "log", limit_s=120.0)
+
+
+def test_a_contender_that_is_not_there_is_a_run_that_failed(tmp_path: Path) -> None:
+    plan = contender_plan(ARM, WORKLOAD, "http://127.0.0.1:1", None)
+    with pytest.raises(RunFailed, match="/nowhere/x: No such file"):
+        contender_run.run(["/nowhere/x"], plan, log=tmp_path / "log", limit_s=120.0)
+
+
+def test_nobody_watches_the_memory_of_a_run_that_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_CONTENDER", "stays")
+    monkeypatch.setattr(contender_run, "_REPORT_S", 0.5)
+    plan = contender_plan(ARM, WORKLOAD, "http://127.0.0.1:1", None) | {"processes": 2}
+    command = [sys.executable, str(SCRIPT)]
+    with pytest.raises(RunFailed, match="did not end within"):
+        contender_run.run(command, plan, log=tmp_path / "log", limit_s=120.0)
+    assert "memory" not in {thread.name for thread in threading.enumerate()}
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from synthetic.records import altered
 from trilane.lab import race, runner
 from trilane.lab.arms import BadArms
 from trilane.lab.machine.meter import Meter
+from trilane.lab.processes import supervisor
 from trilane.lab.serving import servers
 
 Make: TypeAlias = Callable[..., race.Wanted]
@@ -140,11 +141,11 @@ def test_a_run_that_hangs_is_stopped_and_counted_as_lost(
     assert "did not end within" in h2["validity"]["reasons"][0]
 
 
-def test_a_run_deaf_to_sigint_is_killed(
+def test_a_run_that_does_not_end_when_it_is_asked_to_is_killed(
     wanted: Make, said: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     impatient_with_h2(monkeypatch, said)
-    monkeypatch.setattr(runner, "_POLITE_S", 0.2)
+    monkeypatch.setattr(supervisor, "GRACE_S", 0.2)
     behave(monkeypatch, h2={"deaf": True})
     made = race.run(wanted(versions=["h1", "h2"], blocks=1), said.watcher()).comparison
     assert made["arms"][1]["validity"]["verdict"] == "invalid"
@@ -235,7 +236,7 @@ def test_a_server_that_does_not_come_up_says_why(
     mode: str, ready_s: float, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_SERVE", mode)
-    monkeypatch.setattr(servers, "_STOP_S", 0.5)
+    monkeypatch.setattr(supervisor, "GRACE_S", 0.5)
     program = (sys.executable, str(HERE / "fake_serve.py"))
     with (
         pytest.raises(servers.ServerFailed, match=message),

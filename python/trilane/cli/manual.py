@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 from trilane import __version__
 from trilane.lab.keeping.store import write_text
+from trilane.lab.processes import supervisor
 
 COMMANDS = (
     "",
@@ -25,6 +25,7 @@ COMMANDS = (
     "doctor",
 )
 _WIDTH = "96"
+_HELP_S = 60.0
 
 
 def main(arguments: list[str]) -> int:
@@ -44,13 +45,14 @@ def main(arguments: list[str]) -> int:
 
 def _help(command: str) -> str:
     environment = {**os.environ, "COLUMNS": _WIDTH, "NO_COLOR": "1", "TERMINAL_WIDTH": _WIDTH}
-    return subprocess.run(
+    done = supervisor.finished(
         [sys.executable, "-m", "trilane", *command.split(), "--help"],
-        check=True,
-        capture_output=True,
-        text=True,
-        env=environment,
-    ).stdout.strip()
+        limit_s=_HELP_S,
+        environment=environment,
+    )
+    if done.code:
+        raise RuntimeError(f"trilane {command} --help: {done.why()}")
+    return done.output.decode().strip()
 
 
 def _markdown(texts: dict[str, str]) -> str:

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import random
-import signal
-import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -17,9 +13,12 @@ import msgspec
 
 from trilane.lab.arms import Arm
 from trilane.lab.blocks import shuffled
+from trilane.lab.clients.engine_run import server_flags
 from trilane.lab.model.run import Run
 from trilane.lab.model.sample import Sample, ServerCost
-from trilane.lab.process import server_flags, told
+from trilane.lab.processes import supervisor
+from trilane.lab.processes.supervisor import ProcessFailed
+from trilane.lab.processes.words import how_ended, told
 
 PROGRAM = (sys.executable, "-m", "trilane", "load")
 # Exit codes of `trilane load` that come with a result: ok, gate breached, measurement invalid.
@@ -27,7 +26,6 @@ _WITH_RESULT = frozenset({0, 3, 4})
 _WRONG_USAGE = 2
 # What a run may take beyond warm-up and duration: start, handshakes, drain, report.
 _SLACK_S = 15.0
-_POLITE_S = 5.0
 _PROBE_TIMEOUT_S = 5.0
 
 
@@ -189,56 +187,17 @@ def _measure(load: Load, entry: Entry, folder: Path, meter: ServerMeter | None) 
 
 def _execute(command: Sequence[str], file: Path, limit_s: float) -> tuple[Run | None, str | None]:
     """The result that the process wrote, or why there is none."""
-    # Its own process group: Ctrl-C at the terminal reaches us, and we end the run in order.
-    with _stopping(
-        subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            process_group=0,
+    try:
+        done = supervisor.finished(command, limit_s=limit_s)
+    except ProcessFailed as error:
+        return None, f"the run {error}"
+    if done.code == _WRONG_USAGE:
+        raise Misused(told(done.errors))
+    if done.code not in _WITH_RESULT:
+        return None, told(done.errors) or (
+            f"the run ended with {how_ended(done.code)} and no message"
         )
-    ) as process:
-        try:
-            _, errors = process.communicate(timeout=limit_s)
-        except subprocess.TimeoutExpired:
-            return None, f"the run did not end within {limit_s:g} s and was stopped"
-    if process.returncode == _WRONG_USAGE:
-        raise Misused(told(errors))
-    if process.returncode not in _WITH_RESULT:
-        return None, _message(errors, process.returncode)
     try:
         return msgspec.json.decode(file.read_bytes(), type=Run), None
     except (OSError, ValueError) as error:
         return None, f"the run left no readable result: {error}"
-
-
-def _message(errors: bytes, code: int) -> str:
-    name = f"signal {-code}" if code < 0 else f"exit code {code}"
-    return told(errors) or f"the run ended with {name} and no message"
-
-
-@contextlib.contextmanager
-def _stopping(process: subprocess.Popen[bytes]) -> Iterator[subprocess.Popen[bytes]]:
-    """Leave no process behind: SIGINT first, so that it can tidy up, then SIGKILL."""
-    try:
-        yield process
-    finally:
-        if process.poll() is None:
-            _signal(process, signal.SIGINT)
-            try:
-                process.communicate(timeout=_POLITE_S)
-            except subprocess.TimeoutExpired:
-                _signal(process, signal.SIGKILL)
-                process.communicate()
-            except BaseException:
-                _signal(process, signal.SIGKILL)
-                process.communicate()
-                raise
-        if process.stderr:
-            process.stderr.close()
-
-
-def _signal(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, number)

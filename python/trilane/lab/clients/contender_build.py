@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from trilane.lab.keeping.store import cache_folder, locked
-from trilane.lab.process import told
+from trilane.lab.processes import supervisor
+from trilane.lab.processes.supervisor import Late, NotStarted
 
 _BUILD_S = 900.0
 # What compilers and package managers leave behind in the folder of the sources.
@@ -50,19 +50,13 @@ def _do(name: str, folder: Path, words: Sequence[str]) -> None:
     if shutil.which(words[0]) is None:
         raise BuildFailed(f"{name} cannot be built: {words[0]} is not installed")
     try:
-        done = subprocess.run(
-            words,
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=_BUILD_S,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
+        done = supervisor.finished(words, limit_s=_BUILD_S, cwd=folder)
+    except Late:
         raise BuildFailed(f"{name} was not built within {_BUILD_S:g} s: {command}") from None
-    if done.returncode:
-        raise BuildFailed(f"{name} cannot be built: {command}: {told(done.stdout)}")
+    except NotStarted as error:
+        raise BuildFailed(f"{name} cannot be built: {words[0]} {error}") from error
+    if done.code:
+        raise BuildFailed(f"{name} cannot be built: {command}: {done.why()}")
 
 
 def _fingerprint(folder: Path, steps: Sequence[Sequence[str]]) -> str:

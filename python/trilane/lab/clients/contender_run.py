@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import selectors
-import signal
-import subprocess
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,13 +16,13 @@ from trilane.lab.clients.contender_messages import Ready, Result
 from trilane.lab.clients.observe import Ending, Instant, Watch
 from trilane.lab.design import places
 from trilane.lab.model.documents import Json
-from trilane.lab.process import told
+from trilane.lab.processes import supervisor
+from trilane.lab.processes.supervisor import Child, ProcessFailed
+from trilane.lab.processes.words import how_ended
 
 # Python and its libraries on a cold disk; the first start of a Go or Node program.
 READY_S = 60.0
 _REPORT_S = 60.0
-_POLITE_S = 3.0
-_LINE_LIMIT = 64 * 1024 * 1024
 
 
 _Message = TypeVar("_Message")
@@ -84,24 +80,16 @@ def run(
 ) -> Delivered:
     """Run a contender once; raises `RunFailed` when it does not deliver in time."""
     started = time.monotonic()
-    with log.open("wb") as errors:
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            process_group=0,
-            env=environment(),
-        )
-        if cpus:
-            os.sched_setaffinity(process.pid, cpus)
-        watch = Watch(process.pid, begun=started)
-        try:
-            return _converse(process, watch, plan, log, limit_s, stopwatch, started)
-        except BrokenPipeError as error:
-            raise RunFailed(_last_words(log, "ended before it was asked")) from error
-        finally:
-            stop_group(process)
+    try:
+        with (
+            supervisor.started(
+                command, pipes=True, log=log, environment=environment(), cpus=cpus
+            ) as child,
+            Watch(child, begun=started) as watch,
+        ):
+            return _converse(child, watch, plan, limit_s, stopwatch)
+    except ProcessFailed as error:
+        raise RunFailed(f"it {error}") from error
 
 
 def environment() -> dict[str, str]:
@@ -113,136 +101,52 @@ def environment() -> dict[str, str]:
 
 
 def _converse(
-    process: subprocess.Popen[bytes],
-    watch: Watch,
-    plan: Json,
-    log: Path,
-    limit_s: float,
-    stopwatch: Stopwatch | None,
-    started: float,
+    child: Child, watch: Watch, plan: Json, limit_s: float, stopwatch: Stopwatch | None
 ) -> Delivered:
-    lines = _Lines(process, log)
-    many = bool(plan["processes"] or plan["repeat_processes"])
-    lines.write(json.dumps(plan))
-    ready = lines.told("ready", Ready, READY_S + limit_s * bool(plan["warmup"]))
-    if many:
+    ready_s = READY_S + limit_s * bool(plan["warmup"])
+    child.write_line(json.dumps(plan).encode(), ready_s)
+    ready = _told(child, "ready", Ready, ready_s)
+    if plan["processes"] or plan["repeat_processes"]:
         watch.follow_memory()
     if stopwatch:
         stopwatch.begin()
     begin = watch.instant()
-    lines.write("start")
-    lines.event("done", limit_s)
+    child.write_line(b"start", limit_s)
+    _event(child, "done", limit_s)
     end = watch.instant()
     if stopwatch:
         stopwatch.end()
     peak = watch.peak()
-    result = lines.told("result", Result, _REPORT_S)
-    lines.close()
-    ending = lines.wait(watch, _REPORT_S)
+    result = _told(child, "result", Result, _REPORT_S)
+    child.close_stdin()
+    if not child.wait(_REPORT_S):
+        raise RunFailed(f"it did not end within {_REPORT_S:g} s of its result")
+    ending = watch.end()
     if ending.code != 0:
-        raise RunFailed(_last_words(log, f"ended with {_code(ending.code)}"))
-    return Delivered(ready, result, ending, started, begin, end, peak)
+        raise RunFailed(child.with_words(f"it ended with {how_ended(ending.code)}"))
+    return Delivered(ready, result, ending, watch.begun, begin, end, peak)
 
 
-class _Lines:
-    """JSON lines from and to the contender, none of which is waited for without limit."""
-
-    def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
-        if process.stdin is None or process.stdout is None:
-            raise RunFailed("the contender has no pipes")
-        self._process = process
-        self._stdin = process.stdin
-        self._stdout = process.stdout
-        self._log = log
-        self._buffer = bytearray()
-
-    def write(self, line: str) -> None:
-        self._stdin.write(line.encode() + b"\n")
-        self._stdin.flush()
-
-    def close(self) -> None:
-        with contextlib.suppress(OSError):
-            self._stdin.close()
-
-    def event(self, name: str, limit_s: float) -> Json:
-        """The next event, which must be `name`."""
-        line = self._line(name, time.monotonic() + limit_s, limit_s)
-        try:
-            event: Any = json.loads(line)
-        except ValueError:
-            event = None
-        if not isinstance(event, dict):
-            raise RunFailed(
-                _last_words(self._log, f"said {bytes(line[:200])!r} instead of {name!r}")
-            )
-        if event.get("event") == "cannot":
-            raise Declined(str(event.get("reason") or "it did not say why"))
-        if event.get("event") != name:
-            raise RunFailed(
-                _last_words(self._log, f"said {event.get('event')!r} instead of {name!r}")
-            )
-        return event
-
-    def told(self, name: str, message: type[_Message], limit_s: float) -> _Message:
-        """The next event, which must be `name` and hold what `message` wants."""
-        event = self.event(name, limit_s)
-        try:
-            return msgspec.convert(event, message)
-        except msgspec.ValidationError as error:
-            raise RunFailed(f"its {name!r} is wrong: {error}") from error
-
-    def wait(self, watch: Watch, limit_s: float) -> Ending:
-        """The end of the process."""
-        deadline = time.monotonic() + limit_s
-        while not watch.has_ended():
-            if time.monotonic() > deadline:
-                raise RunFailed(f"it did not end within {limit_s:g} s of its result")
-            time.sleep(0.002)
-        ending = watch.end()
-        self._process.returncode = ending.code
-        return ending
-
-    def _line(self, name: str, deadline: float, limit_s: float) -> bytes:
-        with selectors.DefaultSelector() as selector:
-            selector.register(self._stdout, selectors.EVENT_READ)
-            while b"\n" not in self._buffer:
-                if len(self._buffer) > _LINE_LIMIT:
-                    raise RunFailed("it writes without end")
-                if not selector.select(max(0.0, deadline - time.monotonic())):
-                    raise RunFailed(
-                        _last_words(self._log, f"did not say {name!r} within {limit_s:g} s")
-                    )
-                got = os.read(self._stdout.fileno(), 1 << 16)
-                if not got:
-                    raise RunFailed(_last_words(self._log, f"ended without saying {name!r}"))
-                self._buffer += got
-        line, _, rest = bytes(self._buffer).partition(b"\n")
-        self._buffer = bytearray(rest)
-        return line
+def _event(child: Child, name: str, limit_s: float) -> Json:
+    """The next event of the contender, which must be `name`; raises RunFailed, ProcessFailed."""
+    line = child.read_line(repr(name), limit_s)
+    try:
+        event: Any = json.loads(line)
+    except ValueError:
+        event = None
+    if not isinstance(event, dict):
+        raise RunFailed(child.with_words(f"it said {line[:200]!r} instead of {name!r}"))
+    if event.get("event") == "cannot":
+        raise Declined(str(event.get("reason") or "it did not say why"))
+    if event.get("event") != name:
+        raise RunFailed(child.with_words(f"it said {event.get('event')!r} instead of {name!r}"))
+    return event
 
 
-def _last_words(log: Path, what: str) -> str:
-    with contextlib.suppress(OSError):
-        words = told(log.read_bytes()[-65_536:])
-        if words:
-            return f"it {what}: {words}"
-    return f"it {what}"
-
-
-def _code(code: int) -> str:
-    return f"signal {-code}" if code < 0 else f"exit code {code}"
-
-
-def stop_group(process: subprocess.Popen[bytes]) -> None:
-    """Leave no process behind, children of the contender included."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, number)
-        if process.returncode is not None:
-            continue
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(_POLITE_S)
-    for pipe in (process.stdin, process.stdout):
-        if pipe:
-            with contextlib.suppress(OSError):
-                pipe.close()
+def _told(child: Child, name: str, message: type[_Message], limit_s: float) -> _Message:
+    """The next event of the contender, which must be `name` and hold what `message` wants."""
+    event = _event(child, name, limit_s)
+    try:
+        return msgspec.convert(event, message)
+    except msgspec.ValidationError as error:
+        raise RunFailed(f"its {name!r} is wrong: {error}") from error

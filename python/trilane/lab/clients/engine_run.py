@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import tempfile
 import time
@@ -15,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from trilane.lab.arms import ENGINE
-from trilane.lab.clients.contender_run import RunFailed, stop_group
+from trilane.lab.clients.contender_run import RunFailed
 from trilane.lab.clients.observe import LOOPBACK, Instant, Watch, interface_bytes
 from trilane.lab.clients.plan import header_fields
 from trilane.lab.design import places
@@ -23,7 +22,9 @@ from trilane.lab.design.workload import ArmSpec, Workload
 from trilane.lab.model.contender import Client, Wire
 from trilane.lab.model.run import Run
 from trilane.lab.model.traffic import Phases
-from trilane.lab.process import server_flags, told
+from trilane.lab.processes import proc, supervisor
+from trilane.lab.processes.supervisor import ProcessFailed
+from trilane.lab.processes.words import how_ended, told
 from trilane.lab.serving.calls import Call
 
 PROGRAM = (sys.executable, "-m", "trilane", "load")
@@ -31,7 +32,6 @@ DEFINITION = "trilane/library/v1/library.proto"
 """The service that is called, in the folder of definitions."""
 # Exit codes of `trilane load` that come with a result: ok, gate breached, measurement invalid.
 _WITH_RESULT = frozenset({0, 3, 4})
-_WAIT_S = 0.002
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +125,16 @@ class EnginePlan:
         ]
 
 
+def server_flags(pids: Sequence[int]) -> list[str]:
+    """Flags that have the engine tell the CPU time of the server's processes, window by window.
+
+    Where one of them has ended there are none: the sum of the others would be taken for all.
+    """
+    if not all(map(proc.exists, pids)):
+        return []
+    return [word for pid in pids for word in ("--server-pid", str(pid))]
+
+
 def shape(arm: ArmSpec) -> tuple[int, int]:
     """Connections and streams with which the engine does what an arm's strategy means."""
     if arm.strategy == "load":
@@ -161,29 +171,17 @@ def _run(
 ) -> Run:
     started = time.monotonic()
     wire = interface_bytes()
-    with log.open("wb") as errors:
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=errors,
-            process_group=0,
-        )
-        watch = Watch(process.pid, begun=started)
-        try:
-            peak: int | None = None
-            while not watch.has_ended():
-                peak = watch.peak() or peak
-                if time.monotonic() > started + limit_s:
-                    raise RunFailed(f"the run did not end within {limit_s:g} s")
-                time.sleep(_WAIT_S if time.monotonic() < started + 1 else 10 * _WAIT_S)
-            ending = watch.end()
-            process.returncode = ending.code
-        finally:
-            stop_group(process)
-    if ending.code not in _WITH_RESULT:
-        words = told(log.read_bytes())
-        raise RunFailed(words or f"the run ended with exit code {ending.code}")
+    try:
+        with (
+            supervisor.started(command, log=log) as child,
+            Watch(child, begun=started) as watch,
+        ):
+            ending, peak = watch.until_end(limit_s)
+            if ending.code not in _WITH_RESULT:
+                words = told(child.errors())
+                raise RunFailed(words or f"the run ended with {how_ended(ending.code)}")
+    except ProcessFailed as error:
+        raise RunFailed(f"the run {error}") from error
     after = interface_bytes()
     try:
         run = msgspec.json.decode(file.read_bytes(), type=Run)

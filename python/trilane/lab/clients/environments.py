@@ -9,7 +9,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tomllib
 from collections.abc import Mapping
@@ -17,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from trilane.lab.keeping.store import cache_folder, locked, write_json
+from trilane.lab.processes import supervisor
+from trilane.lab.processes.supervisor import Late, NotStarted, ProcessFailed
 
 _BLOCK = re.compile(r"(?m)^# /// script$\s(?P<content>(^#(| .*)$\s)+)^# ///$")
 _SYNC_S = 900.0
@@ -123,10 +124,10 @@ def pip_settings() -> Mapping[str, str]:
     """What pip of this interpreter is configured to, by option; empty without pip."""
     command = [sys.executable, "-m", "pip", "config", "list"]
     try:
-        run = subprocess.run(command, capture_output=True, text=True, timeout=_ASK_S, check=False)
-    except (OSError, subprocess.TimeoutExpired):
+        done = supervisor.finished(command, limit_s=_ASK_S)
+    except ProcessFailed:
         return {}
-    return parse_pip_config(run.stdout) if run.returncode == 0 else {}
+    return parse_pip_config(done.output.decode()) if done.code == 0 else {}
 
 
 def parse_pip_config(text: str) -> dict[str, str]:
@@ -149,24 +150,17 @@ def _uv(script: Path, limit_s: float, uv: Path, *arguments: str) -> str:
     environ |= uv_settings(environ, pip_settings())
     name = script.parent.name
     try:
-        run = subprocess.run(
-            [str(uv), *arguments],
-            env=environ,
-            capture_output=True,
-            text=True,
-            timeout=limit_s,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
+        done = supervisor.finished([str(uv), *arguments], limit_s=limit_s, environment=environ)
+    except Late:
         raise EnvironmentFailed(
             f"the environment of {name} was not made within {limit_s:g} s: is the package index "
             "reachable?"
         ) from None
-    except OSError as error:
-        raise EnvironmentFailed(f"{uv} does not start: {error.strerror}") from None
-    if run.returncode:
-        raise EnvironmentFailed(_reason(name, script, run.stderr))
-    return run.stdout
+    except NotStarted as error:
+        raise EnvironmentFailed(f"{uv} {error}") from error
+    if done.code:
+        raise EnvironmentFailed(_reason(name, script, done.errors.decode(errors="replace")))
+    return done.output.decode()
 
 
 def _reason(name: str, script: Path, errors: str) -> str:

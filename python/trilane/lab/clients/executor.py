@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,6 +24,8 @@ from trilane.lab.machine.meter import Meter
 from trilane.lab.model.contender import Syscalls
 from trilane.lab.model.run import Reason, Run, Validity
 from trilane.lab.model.sample import ServerCost
+from trilane.lab.processes import supervisor
+from trilane.lab.processes.supervisor import ProcessFailed
 from trilane.lab.serving.calls import Call
 
 # What a run may take beyond its own work: start-up, handshakes, report.
@@ -241,18 +242,10 @@ def is_benchmark(arm: ArmSpec) -> bool:
 
 
 def _finish(command: Sequence[str], log: Path, limit_s: float) -> None:
-    with log.open("wb") as errors:
-        try:
-            subprocess.run(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=errors,
-                timeout=limit_s,
-                check=False,
-            )
-        except subprocess.TimeoutExpired as error:
-            raise RunFailed(f"the run did not end within {limit_s:g} s") from error
+    try:
+        supervisor.finished(command, log=log, limit_s=limit_s)
+    except ProcessFailed as error:
+        raise RunFailed(f"the run {error}") from error
 
 
 def judge_samples(run: Run, measures: Collection[str]) -> Run:

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import functools
 import re
-import subprocess
-import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +17,7 @@ from pathlib import Path
 
 from trilane.lab.clients import as_run, contender_build
 from trilane.lab.clients.contender_build import BuildFailed
-from trilane.lab.clients.contender_run import RunFailed, stop_group
+from trilane.lab.clients.contender_run import RunFailed
 from trilane.lab.clients.observe import Ending, Instant, Watch
 from trilane.lab.design.vocabulary import GO_BENCH
 from trilane.lab.design.workload import ArmSpec, Workload
@@ -27,14 +25,13 @@ from trilane.lab.keeping import store
 from trilane.lab.model.contender import Benchmark, Client
 from trilane.lab.model.run import SCHEMA, Plan, Request, Requests, Run, Target, Validity
 from trilane.lab.model.traffic import Cost, Latency, Rate
-from trilane.lab.process import told
+from trilane.lab.processes import supervisor
+from trilane.lab.processes.supervisor import ProcessFailed
+from trilane.lab.processes.words import how_ended, told
 from trilane.lab.serving import launch
 
 INSTALL = "go is not installed: https://go.dev/dl, version 1.26 or newer"
 _LIST_S = 60.0
-_WAIT_S = 0.01
-# A benchmark says little; what says more is broken.
-_OUTPUT_LIMIT = 1 << 20
 _KEPT_LINES = 40
 # Name, GOMAXPROCS where it is not 1, iterations, then pairs of value and unit.
 _RESULT = re.compile(r"(Benchmark\S*?)(?:-(\d+))?\s+(\d+)\s+(\S.*)")
@@ -163,42 +160,27 @@ def run(
         *("-test.timeout", f"{limit_s:g}s"),
     ]
     started_at, started = store.now(), time.monotonic()
-    with tempfile.TemporaryFile() as output, log.open("wb") as errors:
-        process = subprocess.Popen(
-            command,
-            cwd=module.folder,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=errors,
-            process_group=0,
-        )
-        watch = Watch(process.pid, begun=started)
-        peak: int | None = None
-        try:
-            while not watch.has_ended():
-                peak = watch.peak() or peak
-                if time.monotonic() > started + limit_s:
-                    raise RunFailed(f"{benchmark} did not end within {limit_s:g} s")
-                time.sleep(_WAIT_S)
-            ending = watch.end()
-            process.returncode = ending.code
-        finally:
-            stop_group(process)
-        output.seek(0)
-        said = output.read(_OUTPUT_LIMIT).decode(errors="replace")
-    if ending.code != 0:
-        raise RunFailed(_why(benchmark, ending.code, said, log))
+    try:
+        with (
+            supervisor.started(command, log=log, cwd=module.folder) as child,
+            Watch(child, begun=started) as watch,
+        ):
+            ending, peak = watch.until_end(limit_s)
+            said = child.output().decode(errors="replace")
+            if ending.code != 0:
+                raise RunFailed(_why(benchmark, ending.code, said, child.errors()))
+    except ProcessFailed as error:
+        raise RunFailed(f"{benchmark} {error}") from error
     row = parse(said, benchmark)
     return _run_of(module, arm, workload, row, ending, peak, started, started_at)
 
 
-def _why(benchmark: str, code: int, said: str, log: Path) -> str:
+def _why(benchmark: str, code: int, said: str, errors: bytes) -> str:
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     failed = next((i for i, line in enumerate(lines) if line.startswith("--- FAIL")), None)
     # After the name of what failed stands why.
-    words = " ".join(lines[failed : failed + 3]) if failed is not None else told(log.read_bytes())
-    how = f"signal {-code}" if code < 0 else f"exit code {code}"
-    return f"{benchmark} failed: {words[:500] or how}"
+    words = " ".join(lines[failed : failed + 3]) if failed is not None else told(errors)
+    return f"{benchmark} failed: {words[:500] or how_ended(code)}"
 
 
 def _run_of(
@@ -295,18 +277,9 @@ def _version(go: str) -> str:
 
 def _ask(command: Sequence[str]) -> str:
     try:
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_LIST_S,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise NotReady(f"{command[0]} does not answer: {error}") from error
-    if done.returncode:
-        words = told((done.stderr or done.stdout).encode())
-        raise NotReady(f"{' '.join(command)}: {words or f'exit code {done.returncode}'}")
-    return done.stdout
+        done = supervisor.finished(command, limit_s=_LIST_S)
+    except ProcessFailed as error:
+        raise NotReady(f"{command[0]} {error}") from error
+    if done.code:
+        raise NotReady(f"{' '.join(command)}: {done.why()}")
+    return done.output.decode(errors="replace")

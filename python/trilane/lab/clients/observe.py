@@ -17,21 +17,22 @@ Wire
 
 from __future__ import annotations
 
-import contextlib
-import os
 import resource
 import threading
 import time
 from dataclasses import dataclass, field
-from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 from trilane.lab.model.contender import ContextSwitches, Process
+from trilane.lab.processes import proc
+from trilane.lab.processes.supervisor import Child
 
-_TICKS = os.sysconf("SC_CLK_TCK")
-_PROC = Path("/proc")
 _POLL_S = 0.1
-# From <linux/posix-timers_types.h>: the scheduler's clock of a whole process.
-_CPUCLOCK_SCHED = 2
+# A short run is over before a slow look at its memory.
+_EARLY_S = 1.0
+_EARLY_POLL_S = 0.002
+_LATER_POLL_S = 0.02
 LOOPBACK = "lo"
 
 
@@ -56,21 +57,35 @@ class Instant:
 
 @dataclass(slots=True)
 class Watch:
-    """Watches one process that this one started and has not waited for yet."""
+    """Watches a process from outside, for as long as the context."""
 
-    pid: int
+    child: Child
     begun: float = field(default_factory=time.monotonic)
     _peak: int = 0
     _stop: threading.Event = field(default_factory=threading.Event)
     _poller: threading.Thread | None = None
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stop.set()
+        if self._poller:
+            self._poller.join()
+
     def instant(self) -> Instant:
-        """Read all counters now."""
-        user, system = _stat_seconds(self.pid)
-        voluntary, involuntary = _switches(self.pid)
+        """Read all counters now; raises OSError when the process is gone."""
+        pid = self.child.pid
+        user, system = proc.cpu_seconds(pid)
+        voluntary, involuntary = proc.context_switches(pid)
         return Instant(
             at=time.monotonic(),
-            cpu_s=time.clock_gettime(_process_clock(self.pid)),
+            cpu_s=proc.exact_cpu_seconds(pid),
             user_s=user,
             system_s=system,
             voluntary=voluntary,
@@ -83,33 +98,41 @@ class Watch:
 
         def poll() -> None:
             while not self._stop.wait(_POLL_S):
-                self._peak = max(self._peak, sum(map(_resident, _family(self.pid))))
+                sizes = (proc.resident_bytes(pid) or 0 for pid in proc.family(self.child.pid))
+                self._peak = max(self._peak, sum(sizes))
 
         self._poller = threading.Thread(target=poll, daemon=True, name="memory")
         self._poller.start()
 
     def peak(self) -> int | None:
         """Peak resident memory so far, in bytes; ask while the process lives."""
-        own = _high_water(self.pid)
+        own = proc.peak_resident_bytes(self.child.pid)
         return max(self._peak, own or 0) or None
 
-    def has_ended(self) -> bool:
-        """Whether the process has ended; it stays to be reaped by `end`."""
-        flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
-        return os.waitid(os.P_PID, self.pid, flags) is not None
+    def until_end(self, limit_s: float) -> tuple[Ending, int | None]:
+        """How the process ended, and its peak memory in bytes; raises Late.
+
+        `limit_s` are seconds since it began.
+        """
+        peak: int | None = None
+        while True:
+            age_s = time.monotonic() - self.begun
+            if self.child.wait(_EARLY_POLL_S if age_s < _EARLY_S else _LATER_POLL_S):
+                return self.end(), peak
+            peak = self.peak() or peak
+            if age_s > limit_s:
+                raise self.child.late(limit_s)
 
     def end(self) -> Ending:
-        """Wait for the process to have ended (the caller makes sure that it does), and reap it."""
-        self._stop.set()
-        os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
+        """How the process ended, which it has (`Child.wait`)."""
         at = time.monotonic()
-        own = time.clock_gettime(_process_clock(self.pid))
-        _, status, usage = os.wait4(self.pid, 0)
+        own_s = proc.exact_cpu_seconds(self.child.pid)
+        exit_ = self.child.reap()
         return Ending(
-            code=os.waitstatus_to_exitcode(status),
+            code=exit_.code,
             wall_s=at - self.begun,
-            own_s=own,
-            usage=usage,
+            own_s=own_s,
+            usage=exit_.usage,
         )
 
 
@@ -145,61 +168,6 @@ class Ending:
         )
 
 
-def interface_bytes(interface: str = LOOPBACK) -> int | None:
-    """Bytes received on an interface so far; None where the system does not tell."""
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        for line in (_PROC / "net/dev").read_text(encoding="ascii").splitlines():
-            name, _, counters = line.partition(":")
-            if name.strip() == interface:
-                return int(counters.split()[0])
-    return None
-
-
-def _process_clock(pid: int) -> int:
-    return (~pid << 3) | _CPUCLOCK_SCHED
-
-
-def _stat_seconds(pid: int) -> tuple[float, float]:
-    # proc(5): utime and stime are fields 14 and 15; after the name in brackets comes field 3.
-    text = (_PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
-    fields = text.rpartition(")")[2].split()
-    return int(fields[11]) / _TICKS, int(fields[12]) / _TICKS
-
-
-def _switches(pid: int) -> tuple[int, int]:
-    voluntary = involuntary = 0
-    for task in (_PROC / str(pid) / "task").iterdir():
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            for line in (task / "status").read_text(errors="replace").splitlines():
-                if line.startswith("voluntary_ctxt_switches:"):
-                    voluntary += int(line.split()[1])
-                elif line.startswith("nonvoluntary_ctxt_switches:"):
-                    involuntary += int(line.split()[1])
-    return voluntary, involuntary
-
-
-def _status_bytes(pid: int, name: str) -> int | None:
-    with contextlib.suppress(OSError, ValueError):
-        for line in (_PROC / str(pid) / "status").read_text(errors="replace").splitlines():
-            if line.startswith(name):
-                return int(line.split()[1]) * 1024
-    return None
-
-
-def _high_water(pid: int) -> int | None:
-    return _status_bytes(pid, "VmHWM:")
-
-
-def _resident(pid: int) -> int:
-    return _status_bytes(pid, "VmRSS:") or 0
-
-
-def _family(pid: int) -> list[int]:
-    """A process and its descendants."""
-    found = [pid]
-    for parent in found:
-        with contextlib.suppress(OSError, ValueError):
-            for task in (_PROC / str(parent) / "task").iterdir():
-                children = (task / "children").read_text(encoding="ascii").split()
-                found += [int(child) for child in children if int(child) not in found]
-    return found
+def interface_bytes() -> int | None:
+    """Bytes that the loopback interface has received so far; None where nothing tells."""
+    return proc.Machine().received_bytes(LOOPBACK)

@@ -10,7 +10,6 @@ from trilane.lab.machine import facts as machine
 from trilane.lab.machine.host import Check, Host
 
 _MACHINE, _LIMITS, _NETWORK = "Machine", "Limits", "Network"
-_CPU = "/sys/devices/system/cpu"
 _MIB = 1 << 20
 # What the embedded server asks for on each UDP socket; the load engine asks for half of it.
 _UDP_BUFFER = 8 * _MIB
@@ -38,9 +37,7 @@ def checks(host: Host) -> Iterator[Check]:
 
 def _cpus(host: Host) -> Iterator[Check]:
     usable, here = machine.usable_cpus(), os.cpu_count() or 1
-    cores = {
-        host.read(f"{_CPU}/cpu{cpu}/topology/thread_siblings_list") or str(cpu) for cpu in usable
-    }
+    cores = {host.machine.core(cpu) for cpu in usable}
     value = f"{len(usable)} of {here} CPUs usable, {len(cores)} cores"
     enough = len(cores) >= 4
     yield Check(
@@ -51,7 +48,7 @@ def _cpus(host: Host) -> Iterator[Check]:
         "client and server need their own, and the rest of the system some",
         None if enough else "use a machine, or give this container, 4 cores or more",
     )
-    quota = _quota(host)
+    quota = host.machine.cpu_quota()
     if quota is not None:
         yield Check(
             _MACHINE,
@@ -76,14 +73,6 @@ def _cpus(host: Host) -> Iterator[Check]:
     )
 
 
-def _quota(host: Host) -> float | None:
-    """CPUs that the control group may use; None when it may use all."""
-    words = (host.read("/sys/fs/cgroup/cpu.max") or "").split()
-    if len(words) != 2 or words[0] == "max":
-        return None
-    return int(words[0]) / int(words[1])
-
-
 def _may_pin(usable: list[int]) -> bool:
     try:
         os.sched_setaffinity(0, usable)
@@ -93,7 +82,7 @@ def _may_pin(usable: list[int]) -> bool:
 
 
 def _steadiness(host: Host) -> Iterator[Check]:
-    governor = host.read(f"{_CPU}/cpu0/cpufreq/scaling_governor")
+    governor = host.machine.governor()
     slow = governor not in (None, "performance")
     yield Check(
         _MACHINE,
@@ -103,7 +92,7 @@ def _steadiness(host: Host) -> Iterator[Check]:
         "any other than `performance` changes the clock during a run",
         "sudo cpupower frequency-set -g performance" if slow else None,
     )
-    turbo, switch = _turbo(host)
+    turbo, switch = host.machine.turbo() or (None, None)
     yield Check(
         _MACHINE,
         "turbo",
@@ -121,7 +110,7 @@ def _steadiness(host: Host) -> Iterator[Check]:
         "waking a halted CPU is charged to the faster client",
         None if wakeful else "run as root, or: sudo setfacl -m u:$USER:w /dev/cpu_dma_latency",
     )
-    clock = host.read("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+    clock, setting = host.machine.clock_source()
     slow_clock = clock is not None and not clock.startswith(_GOOD_CLOCKS)
     yield Check(
         _MACHINE,
@@ -129,25 +118,12 @@ def _steadiness(host: Host) -> Iterator[Check]:
         "warning" if slow_clock else "ok",
         clock or _HIDDEN,
         "any slower one makes each reading of the clock a system call",
-        "sudo sh -c 'echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource'"
-        if slow_clock
-        else None,
+        f"sudo sh -c 'echo tsc > {setting}'" if slow_clock else None,
     )
 
 
-def _turbo(host: Host) -> tuple[bool | None, str | None]:
-    """Whether turbo is on, and the command that ends it; None where the machine does not say."""
-    none = host.number(f"{_CPU}/intel_pstate/no_turbo")
-    if none is not None:
-        return none == 0, f"echo 1 | sudo tee {_CPU}/intel_pstate/no_turbo"
-    boost = host.number(f"{_CPU}/cpufreq/boost")
-    if boost is not None:
-        return boost == 1, f"echo 0 | sudo tee {_CPU}/cpufreq/boost"
-    return None, None
-
-
 def _load(host: Host) -> Iterator[Check]:
-    steal = _steal(host)
+    steal = host.machine.steal()
     if steal is not None:
         yield Check(
             _MACHINE,
@@ -157,10 +133,9 @@ def _load(host: Host) -> Iterator[Check]:
             "CPU that the hypervisor gave to others; above 2 % a run is suspect",
             "use a machine of your own, or dedicated CPUs" if steal > _STEAL else None,
         )
-    words = (host.read("/proc/loadavg") or "").split()
-    if words:
-        load, cpus = float(words[0]), os.cpu_count() or 1
-        busy = load > _LOADED * cpus
+    load = host.machine.load_average()
+    if load is not None:
+        busy = load > _LOADED * (os.cpu_count() or 1)
         yield Check(
             _MACHINE,
             "load",
@@ -169,7 +144,7 @@ def _load(host: Host) -> Iterator[Check]:
             "other programs take CPU from client and server",
             "end other programs; see: top" if busy else None,
         )
-    available = _meminfo(host, "MemAvailable")
+    available = host.machine.available_memory()
     if available is not None:
         yield Check(
             _MACHINE,
@@ -179,23 +154,6 @@ def _load(host: Host) -> Iterator[Check]:
             "swapping would be measured too",
             "end other programs" if available < _LOW_MEMORY else None,
         )
-
-
-def _steal(host: Host) -> float | None:
-    first = (host.read("/proc/stat") or "").partition("\n")[0].split()
-    # proc(5): cpu user nice system idle iowait irq softirq steal ...
-    if len(first) < 9:
-        return None
-    ticks = [int(word) for word in first[1:9]]
-    return ticks[7] / sum(ticks) if sum(ticks) else None
-
-
-def _meminfo(host: Host, name: str) -> int | None:
-    for line in (host.read("/proc/meminfo") or "").splitlines():
-        key, _, value = line.partition(":")
-        if key == name:
-            return int(value.split()[0]) * 1024
-    return None
 
 
 def _limits(host: Host) -> Iterator[Check]:
@@ -209,14 +167,15 @@ def _limits(host: Host) -> Iterator[Check]:
         "one for each connection, in client and server",
         f"as root: ulimit -n {_DESCRIPTORS}; for good: /etc/security/limits.conf" if few else None,
     )
-    words = (host.read("/proc/sys/net/ipv4/ip_local_port_range") or "").split()
-    if len(words) == 2:
-        ports = int(words[1]) - int(words[0]) + 1
+    given = host.machine.local_ports()
+    if given is not None:
+        first, last = given
+        ports = last - first + 1
         yield Check(
             _LIMITS,
             "client ports",
             "warning" if ports < _PORTS else "ok",
-            f"{ports:,} ({words[0]}–{words[1]})",
+            f"{ports:,} ({first}–{last})",
             "one for each connection to one address, and a minute after it closed",
             "sudo sysctl net.ipv4.ip_local_port_range='1024 65535'" if ports < _PORTS else None,
         )
@@ -227,10 +186,9 @@ def _count(limit: int) -> str:
 
 
 def _tcp(host: Host) -> Iterator[Check]:
-    control = host.read("/proc/sys/net/ipv4/tcp_congestion_control")
-    available = (host.read("/proc/sys/net/ipv4/tcp_available_congestion_control") or "").split()
-    allowed = (host.read("/proc/sys/net/ipv4/tcp_allowed_congestion_control") or "").split()
-    choice = available if os.geteuid() == 0 else allowed
+    control = host.machine.congestion_control()
+    allowed = host.machine.congestion_controls(privileged=False)
+    choice = host.machine.congestion_controls(privileged=True) if os.geteuid() == 0 else allowed
     cubic = control == "cubic" or "cubic" in choice
     if control is not None:
         yield Check(
@@ -244,7 +202,7 @@ def _tcp(host: Host) -> Iterator[Check]:
             else "sudo modprobe tcp_cubic; sudo sysctl net.ipv4.tcp_allowed_congestion_control="
             f"'{' '.join(dict.fromkeys([*allowed, 'cubic']))}'",
         )
-    mtu = host.number("/sys/class/net/lo/mtu")
+    mtu = host.machine.mtu("lo")
     if mtu is not None:
         yield Check(
             _NETWORK,
@@ -256,8 +214,8 @@ def _tcp(host: Host) -> Iterator[Check]:
 
 
 def _udp(host: Host) -> Iterator[Check]:
-    for name, what in (("rmem_max", "receive"), ("wmem_max", "send")):
-        size = host.number(f"/proc/sys/net/core/{name}")
+    for name, what in (("rmem", "receive"), ("wmem", "send")):
+        size = host.machine.udp_buffer(name)
         if size is None:
             continue
         small = size < _UDP_BUFFER
@@ -267,7 +225,7 @@ def _udp(host: Host) -> Iterator[Check]:
             "warning" if small else "ok",
             f"{size / _MIB:.3g} MiB at most",
             f"HTTP/3 loses datagrams when it is full; {_UDP_BUFFER // _MIB} MiB are asked for",
-            f"sudo sysctl net.core.{name}={_UDP_BUFFER}" if small else None,
+            f"sudo sysctl net.core.{name}_max={_UDP_BUFFER}" if small else None,
         )
     for name, option, value in (("GSO", _UDP_SEGMENT, 1200), ("GRO", _UDP_GRO, 1)):
         there = host.udp_option(option, value)

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import os
 import platform
-from pathlib import Path
 
 from trilane.lab.model.documents import Json
+from trilane.lab.processes.proc import Machine
 
-_CPUS = Path("/sys/devices/system/cpu")
-_IPV4 = Path("/proc/sys/net/ipv4")
+_HERE = Machine()
 
 
 def facts() -> Json:
     """CPU, kernel and interpreter; None where the system does not say."""
     return {
-        "cpu": _cpu_model(),
+        "cpu": _HERE.cpu_model() or platform.processor() or None,
         "cpus_usable": len(usable_cpus()),
-        "governor": _read(_CPUS / "cpu0/cpufreq/scaling_governor"),
+        "governor": _HERE.governor(),
         "kernel": f"{platform.system()} {platform.release()}",
         "tcp_congestion_control": tcp_congestion_control(),
         "python": platform.python_version(),
@@ -26,7 +25,7 @@ def facts() -> Json:
 
 def tcp_congestion_control() -> str | None:
     """What the kernel gives to TCP sockets that ask for nothing; None where it does not say."""
-    return _read(_IPV4 / "tcp_congestion_control")
+    return _HERE.congestion_control()
 
 
 def usable_cpus() -> list[int]:
@@ -42,7 +41,7 @@ def one_cpu_per_core(cpus: list[int]) -> list[int]:
     first: list[int] = []
     siblings: list[int] = []
     for cpu in cpus:
-        core = _read(_CPUS / f"cpu{cpu}/topology/thread_siblings_list") or str(cpu)
+        core = _HERE.core(cpu)
         (siblings if core in seen else first).append(cpu)
         seen.add(core)
     return first + siblings
@@ -58,20 +57,4 @@ def split_cpus(threads: int) -> tuple[list[int], list[int]] | None:
 
 def may_use_congestion_control(name: str) -> bool:
     """Whether the kernel lets this process choose that TCP congestion control."""
-    listed = "available" if os.geteuid() == 0 else "allowed"
-    return name in (_read(_IPV4 / f"tcp_{listed}_congestion_control") or "").split()
-
-
-def _cpu_model() -> str | None:
-    for line in (_read(Path("/proc/cpuinfo")) or "").splitlines():
-        name, _, value = line.partition(":")
-        if name.strip() in ("model name", "Model", "cpu model"):
-            return value.strip()
-    return platform.processor() or None
-
-
-def _read(path: Path) -> str | None:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace").strip()
-    except OSError:
-        return None
+    return name in _HERE.congestion_controls(privileged=os.geteuid() == 0)

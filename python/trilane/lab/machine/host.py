@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 import shutil
 import socket
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
+
+from trilane.lab.processes import supervisor
+from trilane.lab.processes.proc import Machine
+from trilane.lab.processes.supervisor import ProcessFailed
 
 Status: TypeAlias = Literal["ok", "warning", "missing"]
 
@@ -42,21 +45,10 @@ class Host:
     beside: Path = Path(sys.executable).parent
     """Programs of this Python's own environment."""
 
-    def read(self, path: str) -> str | None:
-        """A file of the system without surrounding space; None when it cannot be read."""
-        try:
-            text = (self.root / path.lstrip("/")).read_text(encoding="utf-8", errors="replace")
-        except OSError:
-            return None
-        return text.strip()
-
-    def number(self, path: str) -> int | None:
-        """A file of the system that holds one whole number."""
-        text = self.read(path)
-        try:
-            return None if text is None else int(text)
-        except ValueError:
-            return None
+    @property
+    def machine(self) -> Machine:
+        """What its kernel tells."""
+        return Machine(self.root)
 
     def program(self, name: str) -> str | None:
         """Path of a program, of this environment first."""
@@ -65,18 +57,11 @@ class Host:
     def version(self, program: str, *arguments: str) -> str | None:
         """The first version number that a program says; None when it does not answer."""
         try:
-            done = subprocess.run(
-                [program, *arguments],
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=_PATIENCE_S,
-                check=False,
-            )
-        except (OSError, subprocess.TimeoutExpired):
+            done = supervisor.finished([program, *arguments], limit_s=_PATIENCE_S)
+        except ProcessFailed:
             return None
-        found = _VERSION.search(done.stdout) or _VERSION.search(done.stderr)
+        said = (done.output + b"\n" + done.errors).decode(errors="replace")
+        found = _VERSION.search(said)
         return found[0] if found else None
 
     def udp_option(self, option: int, value: int) -> bool:

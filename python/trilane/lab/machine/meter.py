@@ -11,29 +11,19 @@ Others
 
 from __future__ import annotations
 
-import contextlib
 import os
 import resource
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from trilane.lab.model.run import Run
 from trilane.lab.model.sample import ServerCost
+from trilane.lab.processes import proc
+from trilane.lab.processes.proc import Thread
 
-_TICKS = os.sysconf("SC_CLK_TCK")
 # Shares of less are noise: the counters of a process step by 10 ms.
 _SHORTEST_S = 0.1
-
-
-@dataclass(frozen=True, slots=True)
-class _Thread:
-    """Counters of one thread, in seconds."""
-
-    cpu: float = 0.0
-    waited: float = 0.0
-    """Time for which it was ready to run and another program had the CPU."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +31,7 @@ class _Reading:
     """Counters at one instant, in seconds."""
 
     at: float
-    threads: Mapping[str, _Thread]
+    threads: Mapping[str, Thread]
     """The threads of the server."""
     server: float
     """CPU of the server's process, ended threads included."""
@@ -56,10 +46,9 @@ class Meter:
 
     def __init__(self, pid: int | Sequence[int], cpus: int, ours: Sequence[int] = ()) -> None:
         """Watch the processes `pid` on `cpus` CPUs; those in `ours` are never called others."""
-        pids = [pid] if isinstance(pid, int) else list(pid)
+        self._pids = [pid] if isinstance(pid, int) else list(pid)
         self._cpus = cpus
-        self._folders = [Path(f"/proc/{one}") for one in pids]
-        self._ours = [Path(f"/proc/{one}") for one in ours]
+        self._ours = list(ours)
         self._before: _Reading | None = None
         self._after: _Reading | None = None
 
@@ -82,7 +71,7 @@ class Meter:
             return None
         wall = after.at - before.at
         threads = [
-            (thread, before.threads.get(task, _Thread())) for task, thread in after.threads.items()
+            (thread, before.threads.get(task, Thread())) for task, thread in after.threads.items()
         ]
         # Counters of live threads are exact to the nanosecond but die with their thread; the
         # process total keeps the dead ones at 10 ms resolution.
@@ -90,7 +79,7 @@ class Meter:
         cpu_s = (
             after.server - before.server
             if ended
-            else sum(now.cpu - then.cpu for now, then in threads)
+            else sum(now.cpu_s - then.cpu_s for now, then in threads)
         )
         mine = after.mine - before.mine + client_s
         others_s = after.machine - before.machine - cpu_s - mine
@@ -104,7 +93,10 @@ class Meter:
                 wall,
                 # As for the client's workers: a thread kept from its CPU is busy, not idle.
                 busiest=max(
-                    (now.cpu + now.waited - then.cpu - then.waited for now, then in threads),
+                    (
+                        now.cpu_s + now.waited_s - then.cpu_s - then.waited_s
+                        for now, then in threads
+                    ),
                     default=0.0,
                 ),
                 total=cpu_s,
@@ -122,44 +114,23 @@ class Meter:
         return min(1.0, max(busiest, total / self._cpus) / seconds)
 
     def _read(self) -> _Reading | None:
+        machine = proc.Machine().cpu_seconds()
+        if machine is None:
+            return None
         try:
-            threads = {}
-            for folder in self._folders:
-                for task in (folder / "task").iterdir():
-                    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-                        threads[task.name] = _thread(task)
             return _Reading(
                 at=time.monotonic(),
-                threads=threads,
-                server=sum(_stat_seconds(folder / "stat") for folder in self._folders),
+                threads={
+                    task: thread for pid in self._pids for task, thread in proc.threads(pid).items()
+                },
+                server=sum(sum(proc.cpu_seconds(pid)) for pid in self._pids),
                 mine=_usage(resource.RUSAGE_SELF)
                 + _usage(resource.RUSAGE_CHILDREN)
-                + sum(_stat_seconds(folder / "stat") for folder in self._ours),
-                machine=_machine_seconds(),
+                + sum(sum(proc.cpu_seconds(pid)) for pid in self._ours),
+                machine=machine,
             )
         except OSError:
             return None
-
-
-def _thread(task: Path) -> _Thread:
-    try:
-        ran, waited, *_ = (task / "schedstat").read_text(encoding="ascii").split()
-    except FileNotFoundError:
-        # A kernel without CONFIG_SCHED_INFO.
-        return _Thread(_stat_seconds(task / "stat"))
-    return _Thread(int(ran) / 1e9, int(waited) / 1e9)
-
-
-def _stat_seconds(stat: Path) -> float:
-    # proc(5): utime and stime are fields 14 and 15; after the name in brackets comes field 3.
-    fields = stat.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / _TICKS
-
-
-def _machine_seconds() -> float:
-    # proc(5): cpu user nice system idle iowait irq softirq steal ...
-    user, nice, system = Path("/proc/stat").read_text(encoding="ascii").split(maxsplit=4)[1:4]
-    return (int(user) + int(nice) + int(system)) / _TICKS
 
 
 def _usage(who: int) -> float:

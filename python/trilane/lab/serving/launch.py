@@ -1,6 +1,6 @@
 """A server process that the lab starts: watched, logged, and gone when the lab is gone.
 
-Between the lab and the server stands a guard (`guard`) that waits on a pipe. However
+Between the lab and the server stands a guard (`processes/guard`) that waits on a pipe. However
 the lab ends, by `kill -9` too, the kernel closes the pipe and the guard stops the server and
 whatever descends from it. That does not hold when the guard is killed as well: then the server
 itself gets its stop signal from the kernel, but daemons that it made may stay.
@@ -11,25 +11,32 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import selectors
 import shutil
-import signal
-import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from trilane.lab.serving import guard
+import trilane
+from trilane.lab.processes import proc, supervisor
+from trilane.lab.processes.supervisor import Child, Late, ProcessFailed
 
 # Programs that only root has on its PATH, and where Go's installer puts its own.
 _MORE_PLACES = ("/usr/sbin", "/usr/local/sbin", "/usr/local/go/bin")
 _START_S = 20.0
-_KILL_S = 10.0
+# The guard kills what is left, after the server's own grace.
+_CLEAR_S = 10.0
 _TAIL_BYTES = 8192
-_LINE_LIMIT = 65_536
 _LINE_SHOWN = 300
+# Isolated and without site-packages: the guard starts at once, and in the server's environment.
+_GUARD = (
+    *(sys.executable, "-I", "-S", "-c"),
+    (
+        "import sys; sys.path.append(sys.argv.pop(1)); from trilane.lab.processes import guard; "
+        "sys.exit(guard.main(sys.argv[1:]))"
+    ),
+    str(Path(trilane.__file__).parents[1]),
+)
 
 
 class LaunchFailed(RuntimeError):
@@ -59,10 +66,9 @@ def cpu_numbers(text: str) -> list[int]:
 class Launched:
     """A running server process and its log."""
 
-    def __init__(self, guardian: subprocess.Popen[bytes], log: Path) -> None:
+    def __init__(self, guardian: Child, log: Path) -> None:
         self.log = log
         self._guardian = guardian
-        self._told = b""
         self.exit_code: int | None = None
         """Exit code of the server once it has ended; negative: the number of a signal."""
         first = self._next_event(_START_S)
@@ -82,7 +88,7 @@ class Launched:
 
     def pids(self) -> list[int]:
         """The server and everything it has started."""
-        return [self.pid, *guard.descendants(self.pid)]
+        return [self.pid, *proc.descendants(self.pid)]
 
     def tail(self, lines: int = 8) -> str:
         """The last lines of the log, long ones cut; may be empty."""
@@ -95,21 +101,12 @@ class Launched:
 
     def _next_event(self, patience_s: float) -> dict[str, Any] | None:
         """What the guard says next; None when it says nothing for so many seconds."""
-        stdout = self._guardian.stdout
-        if stdout is None:
-            raise LaunchFailed("the guard of the server has no output to read")
-        deadline = time.monotonic() + patience_s
-        with selectors.DefaultSelector() as selector:
-            selector.register(stdout, selectors.EVENT_READ)
-            while b"\n" not in self._told and len(self._told) < _LINE_LIMIT:
-                if not selector.select(max(0.0, deadline - time.monotonic())):
-                    return None
-                got = os.read(stdout.fileno(), 4096)
-                if not got:
-                    said = self.tail(3) or "nothing"
-                    raise LaunchFailed(f"the guard of the server ended early and said: {said}")
-                self._told += got
-        line, _, self._told = self._told.partition(b"\n")
+        try:
+            line = self._guardian.read_line("what became of the server", patience_s)
+        except Late:
+            return None
+        except ProcessFailed as error:
+            raise LaunchFailed(f"the guard of the server {error}") from error
         event: dict[str, Any] = json.loads(line)
         return event
 
@@ -132,40 +129,22 @@ def launched(
     later. Raises LaunchFailed when the program cannot be started.
     """
     guardian_command = [
-        *(sys.executable, "-I", "-S", guard.__file__),
-        *(stop_signal, str(grace_s), ",".join(map(str, cpu_numbers(cpus or "")))),
+        *(*_GUARD, stop_signal, str(grace_s), ",".join(map(str, cpu_numbers(cpus or "")))),
         *command,
     ]
-    with log.open("ab") as errors:
-        guardian = subprocess.Popen(
-            guardian_command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            cwd=cwd,
-            env=None if environment is None else dict(environment),
-            # Ctrl-C at the terminal is for the lab, which stops its servers in order.
-            process_group=0,
-        )
-    try:
+    with contextlib.ExitStack() as stack:
+        try:
+            guardian = stack.enter_context(
+                supervisor.started(
+                    guardian_command,
+                    pipes=True,
+                    log=log,
+                    cwd=cwd,
+                    environment=environment,
+                    grace_s=grace_s + _CLEAR_S,
+                    ends_with_stdin=True,
+                )
+            )
+        except ProcessFailed as error:
+            raise LaunchFailed(f"the guard of the server {error}") from error
         yield Launched(guardian, log)
-    finally:
-        _stop(guardian, grace_s)
-
-
-def _stop(guardian: subprocess.Popen[bytes], grace_s: float) -> None:
-    """Close the lifeline and wait for the guard to have cleared up."""
-    if guardian.stdin:
-        with contextlib.suppress(OSError):
-            guardian.stdin.close()
-    try:
-        guardian.wait(grace_s + _KILL_S)
-    except subprocess.TimeoutExpired:
-        left = guard.descendants(guardian.pid)
-        guardian.kill()
-        guardian.wait()
-        for pid in left:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-    if guardian.stdout:
-        guardian.stdout.close()

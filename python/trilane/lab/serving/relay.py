@@ -10,22 +10,19 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-import os
-import selectors
 import socket
-import subprocess
 import sys
-import tempfile
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import IO, Any
+from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 from trilane.lab.model.documents import Json
-from trilane.lab.process import told
+from trilane.lab.processes import supervisor
+from trilane.lab.processes.supervisor import Child, Ended, ProcessFailed
 from trilane.lab.serving import launch
 
+PROGRAM = (sys.executable, "-m", "trilane.lab.serving.relay_process")
 LATE_S = 1e-3
 """METHOD §5: an emulator later than this at the 99th percentile makes a run suspect."""
 LOST = 1e-3
@@ -34,7 +31,6 @@ BUSY = 0.8
 """METHOD §5: a worker busier than this makes a run suspect."""
 _LONGEST_S = 60.0
 _ANSWER_S = 20.0
-_STOP_S = 5.0
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -84,7 +80,7 @@ class Relay:
         self,
         origins: Mapping[str, str],
         delay_s: float,
-        process: _Process | None,
+        child: Child | None,
         scheduling: str | None,
     ) -> None:
         self.origins = origins
@@ -92,15 +88,15 @@ class Relay:
         self.delay_s = delay_s
         self.scheduling = scheduling
         """`real-time`, `nice -10` or `normal`: what the system let it have."""
-        self.pid = None if process is None else process.pid
+        self.pid = None if child is None else child.pid
         """Process id; None where there is no delay and so no relay."""
-        self._process = process
+        self._child = child
 
     def punctuality(self) -> Punctuality:
         """What it did since the last call; raises RelayFailed when it has died."""
-        if self._process is None:
+        if self._child is None:
             return Punctuality(0, 0, 0, 0, 0, 0, 0.0, None, None, None)
-        return Punctuality(**self._process.ask({}))
+        return Punctuality(**_ask(self._child, {}))
 
 
 @contextlib.contextmanager
@@ -120,90 +116,37 @@ def open_relay(
         return
     parts = {origin: urlsplit(origin) for origin in dict.fromkeys(origins.values())}
     addresses = [_address(part) for part in parts.values()]
-    with _running(cpus) as process:
-        ready = process.ask({"delay_s": delay_s, "origins": addresses})
+    with contextlib.ExitStack() as stack:
+        try:
+            child = stack.enter_context(
+                supervisor.started(
+                    PROGRAM,
+                    pipes=True,
+                    cpus=launch.cpu_numbers(cpus or ""),
+                    ends_with_stdin=True,
+                )
+            )
+        except ProcessFailed as error:
+            raise RelayFailed(f"the relay {error}") from error
+        ready = _ask(child, {"delay_s": delay_s, "origins": addresses})
         moved = {
             origin: _moved(part, port)
             for (origin, part), port in zip(parts.items(), ready["ports"], strict=True)
         }
         there = {version: moved[origin] for version, origin in origins.items()}
-        yield Relay(there, delay_s, process, str(ready["scheduling"]))
+        yield Relay(there, delay_s, child, str(ready["scheduling"]))
 
 
-class _Process:
-    """The relay's process: a line of JSON in, a line of JSON out."""
-
-    def __init__(self, process: subprocess.Popen[bytes], errors: IO[bytes]) -> None:
-        self.pid = process.pid
-        self._process = process
-        self._errors = errors
-
-    def ask(self, question: Json) -> Json:
-        """The answer to one line."""
-        stdin, stdout = self._process.stdin, self._process.stdout
-        if stdin is None or stdout is None:
-            raise RelayFailed("the relay has no pipes to talk through")
-        try:
-            stdin.write(json.dumps(question).encode() + b"\n")
-            stdin.flush()
-            line = _line(stdout, _ANSWER_S)
-        except (BrokenPipeError, EOFError) as error:
-            raise RelayFailed(f"the relay died: {self._last_words()}") from error
-        answer: Json = json.loads(line)
-        return answer
-
-    def _last_words(self) -> str:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(timeout=_STOP_S)
-        self._errors.seek(0)
-        return told(self._errors.read()) or f"exit code {self._process.returncode}"
-
-
-@contextlib.contextmanager
-def _running(cpus: str | None) -> Iterator[_Process]:
-    numbers = launch.cpu_numbers(cpus or "")
-    with contextlib.ExitStack() as stack:
-        errors = stack.enter_context(tempfile.TemporaryFile())
-        process = subprocess.Popen(
-            (sys.executable, "-m", "trilane.lab.serving.relay_process"),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            process_group=0,
-        )
-        stack.callback(_stop, process)
-        if numbers:
-            os.sched_setaffinity(process.pid, numbers)
-        yield _Process(process, errors)
-
-
-def _stop(process: subprocess.Popen[bytes]) -> None:
-    if process.stdin:
-        with contextlib.suppress(OSError):
-            process.stdin.close()
+def _ask(child: Child, question: Json) -> Json:
+    """The relay's answer to one line."""
     try:
-        process.wait(timeout=_STOP_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-    if process.stdout:
-        process.stdout.close()
-
-
-def _line(pipe: IO[bytes], patience_s: float) -> bytes:
-    """One line; EOFError when the pipe closes before, RelayFailed when time is up."""
-    deadline = time.monotonic() + patience_s
-    line = b""
-    with selectors.DefaultSelector() as selector:
-        selector.register(pipe, selectors.EVENT_READ)
-        while not line.endswith(b"\n"):
-            if not selector.select(max(0.0, deadline - time.monotonic())):
-                raise RelayFailed(f"the relay did not answer within {patience_s:g} s")
-            got = os.read(pipe.fileno(), 65_536)
-            if not got:
-                raise EOFError
-            line += got
-    return line
+        child.write_line(json.dumps(question).encode(), _ANSWER_S)
+        answer: Json = json.loads(child.read_line("anything", _ANSWER_S))
+    except Ended as error:
+        raise RelayFailed(f"the relay died: it {error}") from error
+    except ProcessFailed as error:
+        raise RelayFailed(f"the relay {error}") from error
+    return answer
 
 
 def _address(parts: SplitResult) -> tuple[int, tuple[Any, ...]]:

@@ -4,29 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import selectors
-import subprocess
 import sys
-import tempfile
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from trilane import _core
 from trilane.lab.machine import facts as machine
 from trilane.lab.model.documents import Json
-from trilane.lab.process import told
+from trilane.lab.processes import supervisor
+from trilane.lab.processes.supervisor import Child, Late, ProcessFailed
 
 PROGRAM = (sys.executable, "-m", "trilane", "serve")
 READY_SCHEMA = "trilane.serve/1"
 _READY_S = 20.0
 # The default of `trilane serve --h2-streams`.
 _STREAMS = 1000
-_STOP_S = 5.0
-_LINE_LIMIT = 65_536
 
 
 class ServerFailed(RuntimeError):
@@ -66,8 +60,14 @@ def embedded(
         *(("--cpu", cpus) if cpus else ()),
         *(("--state", str(state)) if state else ()),
     ]
-    with _running(command, log) as (process, errors):
-        ready = _ready(process, errors, ready_s)
+    with contextlib.ExitStack() as stack:
+        try:
+            child = stack.enter_context(
+                supervisor.started(command, pipes=True, log=log, ends_with_stdin=True)
+            )
+            ready = _ready(child, ready_s)
+        except ProcessFailed as error:
+            raise ServerFailed(f"the embedded server {error}") from error
         yield Server(
             pid=int(ready["pid"]),
             https=str(ready["https"]),
@@ -88,71 +88,15 @@ def embedded(
         )
 
 
-@contextlib.contextmanager
-def _running(
-    command: Sequence[str], log: Path | None
-) -> Iterator[tuple[subprocess.Popen[bytes], IO[bytes]]]:
-    # Errors go to a file: a pipe that nobody reads on would stop the server when it is full.
-    with log.open("a+b") if log else tempfile.TemporaryFile() as errors:
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            process_group=0,
-        )
-        try:
-            yield process, errors
-        finally:
-            _stop(process)
-
-
-def _ready(process: subprocess.Popen[bytes], errors: IO[bytes], ready_s: float) -> Json:
-    deadline = time.monotonic() + ready_s
-    line = b""
-    stdout = process.stdout
-    if stdout is None:
-        raise ServerFailed("the embedded server has no output to read")
-    with selectors.DefaultSelector() as selector:
-        selector.register(stdout, selectors.EVENT_READ)
-        while b"\n" not in line:
-            if len(line) > _LINE_LIMIT:
-                raise ServerFailed("the embedded server talks, but not about being ready")
-            if not selector.select(max(0.0, deadline - time.monotonic())):
-                raise ServerFailed(f"the embedded server was not ready within {ready_s:g} s")
-            got = os.read(stdout.fileno(), 4096)
-            if not got:
-                raise ServerFailed(
-                    f"the embedded server did not start: {_last_words(process, errors)}"
-                )
-            line += got
+def _ready(child: Child, ready_s: float) -> Json:
     try:
-        ready = json.loads(line.partition(b"\n")[0])
+        line = child.read_line("that it is ready", ready_s)
+    except Late as error:
+        raise Late(child.with_words(f"was not ready within {ready_s:g} s")) from error
+    try:
+        ready = json.loads(line)
     except ValueError:
         ready = None
     if not isinstance(ready, dict) or ready.get("schema") != READY_SCHEMA or not ready.get("ready"):
         raise ServerFailed(f"the embedded server said {line[:200]!r} instead of being ready")
     return ready
-
-
-def _last_words(process: subprocess.Popen[bytes], errors: IO[bytes]) -> str:
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(timeout=_STOP_S)
-    errors.seek(0)
-    return told(errors.read()) or f"exit code {process.returncode}"
-
-
-def _stop(process: subprocess.Popen[bytes]) -> None:
-    """Close its stdin (`--exit-with-parent`), then ask, then insist."""
-    if process.stdin:
-        with contextlib.suppress(OSError):
-            process.stdin.close()
-    for action in (process.terminate, process.kill):
-        try:
-            process.wait(timeout=_STOP_S)
-            break
-        except subprocess.TimeoutExpired:
-            action()
-    process.wait()
-    if process.stdout:
-        process.stdout.close()

@@ -6,13 +6,14 @@ import contextlib
 import http.client
 import json
 import ssl
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
 from urllib.parse import urlsplit
 
-from trilane.lab.process import told
+from trilane.lab.processes import supervisor
+from trilane.lab.processes.supervisor import Late, NotStarted
+from trilane.lab.processes.words import how_ended, told
 from trilane.lab.serving import grpc_health
 from trilane.lab.serving.launch import Launched
 from trilane.lab.serving.target_config import ServerConfig
@@ -41,7 +42,7 @@ def wait_for(
     def check() -> None:
         if server.ended():
             raise Died(
-                f"{config.name} {_how_it_ended(server.exit_code)} before it was ready"
+                f"{config.name} ended with {how_ended(server.exit_code or 0)} before it was ready"
                 f"{_last_words(server)}"
             )
 
@@ -121,29 +122,19 @@ def _ask_native(version: str, url: str, cacert: str | None, timeout_s: float) ->
         *("--format", "json"),
     ]
     try:
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=2 * timeout_s + _LOAD_SLACK_S,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
+        done = supervisor.finished(command, limit_s=2 * timeout_s + _LOAD_SLACK_S)
+    except Late:
         return f"no answer within {timeout_s:g} s"
+    except NotStarted as error:
+        return f"trilane load {error}"
     try:
-        requests = json.loads(done.stdout)["requests"]
+        requests = json.loads(done.output)["requests"]
     except (ValueError, KeyError, TypeError):
-        return told(done.stderr) or f"trilane load ended with exit code {done.returncode}"
+        return told(done.errors) or f"trilane load ended with {how_ended(done.code)}"
     if requests["ok"] == 1:
         return None
     examples = [str(failure["example"]) for failure in requests["failures"].values()]
     return examples[0] if examples else "no answer"
-
-
-def _how_it_ended(code: int | None) -> str:
-    if code is not None and code < 0:
-        return f"was ended by signal {-code}"
-    return f"ended with exit code {code}"
 
 
 def _last_words(server: Launched) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
-import subprocess
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +18,8 @@ from urllib.parse import urlsplit
 from trilane.lab.clients import contender_build, environments
 from trilane.lab.design import places
 from trilane.lab.keeping import store
+from trilane.lab.processes import supervisor
+from trilane.lab.processes.supervisor import ProcessFailed
 from trilane.lab.serving import (
     calls,
     launch,
@@ -319,18 +320,12 @@ def _software(
     if program is None:
         return None
     try:
-        done = subprocess.run(
-            [program, *command[1:]],
-            env=dict(environment),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=_SOFTWARE_S,
-            check=False,
+        done = supervisor.finished(
+            [program, *command[1:]], limit_s=_SOFTWARE_S, environment=environment
         )
-    except (OSError, subprocess.TimeoutExpired):
+    except ProcessFailed:
         return None
-    lines = done.stdout.decode(errors="replace").split("\n")
+    lines = (done.output + b"\n" + done.errors).decode(errors="replace").split("\n")
     return next((line.strip() for line in lines if line.strip()), None)
 
 

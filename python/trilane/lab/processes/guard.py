@@ -1,7 +1,8 @@
 """Keeps one server, and leaves nothing of it behind, whatever becomes of the lab.
 
-Run by `launch` as `python -I -S guard.py SIGNAL GRACE_S CPUS COMMAND...`, because only
-a process of its own outlives a lab that is killed. It stands beside the traffic, not in it.
+`launch` runs `main` with the arguments SIGNAL GRACE_S CPUS COMMAND... in a process of its own,
+because only that outlives a lab that is killed, and without site-packages, so that it starts at
+once. It stands beside the traffic, not in it.
 
 stdin is its lifeline: when it closes (the lab ended, by whatever means), the server's process group
 gets SIGNAL, and after GRACE_S seconds everything that descends from it gets SIGKILL. The guard is
@@ -21,10 +22,10 @@ import json
 import os
 import select
 import signal
-import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
+
+from trilane.lab.processes import proc
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -109,7 +110,7 @@ def _stop(child: int, stop_signal: int, grace_s: float) -> int:
     while time.monotonic() < deadline:
         ended = _reap(child)
         code = ended if code is None else code
-        if code is not None and not descendants(os.getpid()):
+        if code is not None and not proc.descendants(os.getpid()):
             return code
         time.sleep(_POLL_S)
     _signal_group(child, signal.SIGKILL)
@@ -125,7 +126,7 @@ def _kill_the_rest() -> None:
     deadline = time.monotonic() + _KILL_PATIENCE_S
     while time.monotonic() < deadline:
         _reap(-1)
-        left = descendants(os.getpid())
+        left = proc.descendants(os.getpid())
         if not left:
             return
         for pid in left:
@@ -148,25 +149,6 @@ def _reap(child: int) -> int | None:
             found = os.waitstatus_to_exitcode(status)
 
 
-def descendants(of: int) -> list[int]:
-    """Ids of the children of a process, of their children and so on; zombies included."""
-    children: dict[int, list[int]] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            with contextlib.suppress(OSError):
-                # proc(5): the fourth field is the parent; the second, in brackets, may hold spaces.
-                stat = (entry / "stat").read_text(errors="replace")
-                parent = int(stat.rpartition(")")[2].split()[1])
-                children.setdefault(parent, []).append(int(entry.name))
-    found: list[int] = []
-    unseen = [of]
-    while unseen:
-        below = children.get(unseen.pop(), [])
-        found += below
-        unseen += below
-    return found
-
-
 def _prctl(option: int, value: int) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0) != 0:
@@ -178,7 +160,3 @@ def _say(event: dict[str, object]) -> None:
     # The lab may be gone; then nobody needs to know.
     with contextlib.suppress(BrokenPipeError):
         os.write(1, json.dumps(event).encode() + b"\n")
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,328 @@
+"""Starts, watches and ends every process of the lab.
+
+A process gets a group of its own, so that Ctrl-C at the terminal reaches the lab, which ends the
+group in order. Its stderr goes to a file, as what it writes last is wanted for a message and a pipe
+that nobody reads would stop it. Nothing waits without a limit. However the context ends, by an
+exception or Ctrl-C too, the process is asked to end, then made to, with everything in its group and
+everything that descends from it; a process that ends by itself takes what it left in its group with
+it. A server that has to go when the lab is killed, too, is started by a guard (`guard`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import select
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from trilane.lab.processes import proc
+from trilane.lab.processes.words import how_ended, told
+
+GRACE_S = 5.0
+"""How long a process may take to end when it is asked to."""
+_KILL_S = 10.0
+_CHUNK = 1 << 16
+_WORDS_LIMIT = 1 << 16
+_LINE_LIMIT = 64 << 20
+_OUTPUT_LIMIT = 16 << 20
+
+
+class ProcessFailed(RuntimeError):
+    """A process did not do what was asked; the message goes on after its name: "ended …"."""
+
+
+class NotStarted(ProcessFailed):
+    """The program could not be started."""
+
+
+class Late(ProcessFailed):
+    """A limit of time has passed."""
+
+
+class Ended(ProcessFailed):
+    """The process ended, or closed its pipe, before it did what was asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """How a process ended."""
+
+    code: int
+    """Exit code; negative: the number of a signal."""
+    usage: resource.struct_rusage
+    """What it and the children that it waited for have used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What a process that ran to its end said; of each stream the first 16 MiB."""
+
+    code: int
+    """Exit code; negative: the number of a signal."""
+    output: bytes
+    errors: bytes
+
+    def why(self) -> str:
+        """The line that says what went wrong, or how it ended; for a code that is a failure."""
+        return told(self.output + b"\n" + self.errors) or how_ended(self.code)
+
+
+class Child:
+    """A process that `started` has started."""
+
+    def __init__(
+        self,
+        process: subprocess.Popen[bytes],
+        output: IO[bytes] | None,
+        errors: IO[bytes],
+        said_from: int,
+    ) -> None:
+        """`errors` holds what it says on stderr, from byte `said_from` on."""
+        self.pid = process.pid
+        self._process = process
+        self._output = output
+        self._errors = errors
+        self._said_from = said_from
+        self._line = bytearray()
+        self._ended = os.pidfd_open(process.pid)
+        self._exit: Exit | None = None
+
+    def wait(self, limit_s: float) -> bool:
+        """Whether the process has ended, within `limit_s` seconds; it stays to be reaped."""
+        return self._exit is not None or _ready(self._ended, select.POLLIN, limit_s)
+
+    def reap(self) -> Exit:
+        """How the process ended, which it has (`wait`); what it left in its group is killed."""
+        if self._exit is None:
+            # Before it is waited for: until then the kernel gives its id to no other group.
+            self._signal(signal.SIGKILL)
+            _, status, usage = os.wait4(self.pid, 0)
+            self._exit = Exit(os.waitstatus_to_exitcode(status), usage)
+            self._process.returncode = self._exit.code
+        return self._exit
+
+    def write_line(self, line: bytes, limit_s: float) -> None:
+        """Write a line to its stdin; raises Late, and Ended when nobody reads it."""
+        pipe = self._pipe(self._process.stdin)
+        rest = memoryview(line + b"\n")
+        deadline = time.monotonic() + limit_s
+        try:
+            while rest:
+                if not _ready(pipe, select.POLLOUT, deadline - time.monotonic()):
+                    raise Late(self.with_words(f"did not read its stdin within {limit_s:g} s"))
+                with contextlib.suppress(BlockingIOError):
+                    rest = rest[os.write(pipe, rest) :]
+        except BrokenPipeError:
+            raise self._ended_without("reading its stdin") from None
+
+    def close_stdin(self) -> None:
+        """Close its stdin, if it is open: the end of what is said to it."""
+        if self._process.stdin:
+            with contextlib.suppress(OSError):
+                self._process.stdin.close()
+
+    def read_line(self, what: str, limit_s: float) -> bytes:
+        """The next line of its stdout, without its end; `what` says in messages what it is.
+
+        Raises Late, Ended when its stdout closes before, and ProcessFailed for a line without end.
+        """
+        pipe = self._pipe(self._process.stdout)
+        deadline = time.monotonic() + limit_s
+        while b"\n" not in self._line:
+            if len(self._line) > _LINE_LIMIT:
+                raise ProcessFailed(f"writes without end instead of {what}")
+            if not _ready(pipe, select.POLLIN, deadline - time.monotonic()):
+                raise Late(self.with_words(f"did not say {what} within {limit_s:g} s"))
+            got = os.read(pipe, _CHUNK)
+            if not got:
+                raise self._ended_without(f"saying {what}")
+            self._line += got
+        line, _, self._line = self._line.partition(b"\n")
+        return bytes(line)
+
+    def output(self) -> bytes:
+        """The first 16 MiB of what it has written to its stdout, when no pipe was asked for."""
+        if self._output is None:
+            raise ValueError("the stdout of this process is a pipe: read its lines")
+        return _content(self._output, 0, _OUTPUT_LIMIT)
+
+    def errors(self) -> bytes:
+        """The first 16 MiB of what it has written to its stderr."""
+        return _content(self._errors, self._said_from, _OUTPUT_LIMIT)
+
+    def late(self, limit_s: float) -> Late:
+        """The error that it has not ended within `limit_s` seconds."""
+        return Late(self.with_words(f"did not end within {limit_s:g} s"))
+
+    def with_words(self, what: str) -> str:
+        """`what`, and after a colon the line of its stderr that says what went wrong, if any."""
+        begin = max(self._said_from, _size(self._errors) - _WORDS_LIMIT)
+        words = told(_content(self._errors, begin, _WORDS_LIMIT))
+        return f"{what}: {words}" if words else what
+
+    def stop(self, grace_s: float, *, ends_with_stdin: bool) -> None:
+        """Ask the process to end, then make it: it, its group and its descendants."""
+        self.close_stdin()
+        try:
+            if ends_with_stdin:
+                self.wait(grace_s)
+            if not self.wait(0.0):
+                self._signal(signal.SIGTERM)
+                self.wait(grace_s)
+        finally:
+            # A second Ctrl-C while we are polite only makes an end of that.
+            self._end()
+
+    def _end(self) -> None:
+        if not self.wait(0.0):
+            # Those that have left the group; when it has ended they are nobody's children.
+            left = proc.descendants(self.pid)
+            self._signal(signal.SIGKILL)
+            for pid in left:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        # The kernel may keep it for a while, in a system call that cannot be interrupted.
+        if self.wait(_KILL_S):
+            self.reap()
+        os.close(self._ended)
+        if self._process.stdout:
+            self._process.stdout.close()
+
+    def _signal(self, number: signal.Signals) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, number)
+
+    def _ended_without(self, what: str) -> Ended:
+        # Its pipe closes before its last words are written and its code is known.
+        how = f" with {how_ended(self.reap().code)}" if self.wait(GRACE_S) else ""
+        return Ended(self.with_words(f"ended{how} without {what}"))
+
+    def _pipe(self, pipe: IO[bytes] | None) -> int:
+        if pipe is None:
+            raise ValueError("this process was started without pipes")
+        return pipe.fileno()
+
+
+@contextlib.contextmanager
+def started(
+    command: Sequence[str],
+    *,
+    pipes: bool = False,
+    log: Path | None = None,
+    cwd: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    cpus: Sequence[int] | None = None,
+    grace_s: float | None = None,
+    ends_with_stdin: bool = False,
+) -> Iterator[Child]:
+    """Run `command` for as long as the context lives, at most.
+
+    With `pipes` its stdin and stdout are read and written by lines; otherwise its stdin is empty
+    and its stdout is kept. Its stderr goes to the end of `log`, or is kept. `environment` replaces
+    ours. It runs on `cpus` from its first instruction (None: all of ours). At the end of the
+    context its stdin closes; one that `ends_with_stdin` has `grace_s` seconds (None: GRACE_S) to
+    end by that, and all have as many between SIGTERM and SIGKILL. Raises NotStarted.
+    """
+    with (
+        log.open("a+b") if log else tempfile.TemporaryFile() as errors,
+        contextlib.nullcontext() if pipes else tempfile.TemporaryFile() as output,
+    ):
+        # A log may hold the words of an earlier process.
+        said_from = _size(errors)
+        process = _popen(command, output, errors, cwd, environment, cpus)
+        try:
+            child = Child(process, output, errors, said_from)
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            raise
+        try:
+            yield child
+        finally:
+            child.stop(GRACE_S if grace_s is None else grace_s, ends_with_stdin=ends_with_stdin)
+
+
+def finished(
+    command: Sequence[str],
+    *,
+    limit_s: float,
+    log: Path | None = None,
+    cwd: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Done:
+    """Run `command` to its end, as `started` does, and keep what it says.
+
+    Raises NotStarted, and Late after `limit_s` seconds. What it leaves behind is killed, and cannot
+    hold up anybody by keeping its output open.
+    """
+    with started(command, log=log, cwd=cwd, environment=environment) as child:
+        if not child.wait(limit_s):
+            raise child.late(limit_s)
+        return Done(child.reap().code, child.output(), child.errors())
+
+
+def _popen(
+    command: Sequence[str],
+    output: IO[bytes] | None,
+    errors: IO[bytes],
+    cwd: Path | None,
+    environment: Mapping[str, str] | None,
+    cpus: Sequence[int] | None,
+) -> subprocess.Popen[bytes]:
+    try:
+        with _on(cpus):
+            process = subprocess.Popen(
+                command,
+                bufsize=0,
+                stdin=subprocess.PIPE if output is None else subprocess.DEVNULL,
+                stdout=subprocess.PIPE if output is None else output,
+                stderr=errors,
+                cwd=cwd,
+                env=None if environment is None else dict(environment),
+                process_group=0,
+            )
+    except OSError as error:
+        raise NotStarted(f"does not start: {error.filename or command[0]}: {error.strerror}") from (
+            error
+        )
+    if process.stdin:
+        # So that a program that does not read cannot hold us.
+        os.set_blocking(process.stdin.fileno(), False)
+    return process
+
+
+@contextlib.contextmanager
+def _on(cpus: Sequence[int] | None) -> Iterator[None]:
+    """What this thread starts meanwhile runs on those CPUs; raises OSError for one that is not."""
+    if not cpus:
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cpus)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def _ready(descriptor: int, event: int, limit_s: float) -> bool:
+    poll = select.poll()
+    poll.register(descriptor, event)
+    return bool(poll.poll(max(0.0, limit_s) * 1e3))
+
+
+def _size(file: IO[bytes]) -> int:
+    return os.fstat(file.fileno()).st_size
+
+
+def _content(file: IO[bytes], begin: int, limit: int) -> bytes:
+    # The process shares a temporary file's position, which must not move while it writes.
+    return os.pread(file.fileno(), limit, begin)
