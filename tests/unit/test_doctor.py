@@ -5,12 +5,15 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import time
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from repository import ROOT
 from synthetic import folders
 from trilane.cli import run as command
 from trilane.lab.machine import doctor, doctor_machine
@@ -161,6 +164,13 @@ def test_without_the_packages_of_the_lab_it_says_how_to_get_them(
     assert code == 1
     assert "without no-such-distribution" in out
     assert "pip install 'trilane[lab]'" in out
+
+
+def test_every_package_of_the_lab_is_looked_for() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extra = {re.split("[<>=]", each)[0] for each in project["optional-dependencies"]["lab"]}
+    # uv is a program, which contenders ask for themselves.
+    assert set(doctor._LAB) == extra - {"uv"}
 
 
 def silent(folder: Path) -> None:

@@ -210,6 +210,12 @@ def test_the_sample_passes_the_schema() -> None:
     VALIDATOR.validate(tomllib.loads(TEXT))
 
 
+def test_the_schema_refuses_a_row_of_exclude_that_names_nothing() -> None:
+    for row in ("{ client = [] }", "{ }"):
+        text = edited(('{ client = "httpx", version = "h3" }', row))
+        assert not VALIDATOR.is_valid(tomllib.loads(text))
+
+
 def test_the_schema_knows_the_words() -> None:
     arm, workload, form, sweep = (
         SCHEMA["$defs"][f"{name}Table"]["properties"]

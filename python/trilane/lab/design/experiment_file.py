@@ -15,6 +15,7 @@ from trilane.lab.design.experiment import SCHEMA, Experiment, Source
 from trilane.lab.design.experiment_tables import (
     ExperimentTable,
     FormTable,
+    MatrixTable,
     Number,
     SweepTable,
     WorkloadTable,
@@ -224,13 +225,14 @@ def _arms(
     for index, row in enumerate(table.arms):
         where = (*key, "arms", index)
         keep(workload.arm(**of_form | _swept(row, "at", kind, where)), where)
-    several = isinstance(table.matrix, tuple)
-    matrices = table.matrix if isinstance(table.matrix, tuple) else (table.matrix,)
-    for index, matrix in enumerate(matrices):
-        if matrix is not None:
-            where = (*key, "matrix", index) if several else (*key, "matrix")
-            for arm in expand(matrix, of_form | _swept(matrix, "at", kind, where), workload, where):
-                keep(arm, where)
+    matrices: dict[Key, MatrixTable] = {}
+    if isinstance(table.matrix, tuple):
+        matrices = {(*key, "matrix", index): row for index, row in enumerate(table.matrix)}
+    elif table.matrix is not None:
+        matrices = {(*key, "matrix"): table.matrix}
+    for where, matrix in matrices.items():
+        for arm in expand(matrix, of_form | _swept(matrix, "at", kind, where), workload, where):
+            keep(arm, where)
     return told_apart(arms)
 
 

@@ -311,12 +311,12 @@ _ARM = {
 class ExcludedTable(_Table, frozen=True, kw_only=True):
     """The arms that have, for every key, its value or one of its values."""
 
-    client: Client | tuple[Client, ...] | None = None
-    server: Server | tuple[Server, ...] | None = None
-    version: Version | tuple[Version, ...] | None = None
-    strategy: Strategy | tuple[Strategy, ...] | None = None
+    client: Annotated[Client | tuple[Client, ...] | None, _like(minItems=1)] = None
+    server: Annotated[Server | tuple[Server, ...] | None, _like(minItems=1)] = None
+    version: Annotated[Version | tuple[Version, ...] | None, _like(minItems=1)] = None
+    strategy: Annotated[Strategy | tuple[Strategy, ...] | None, _like(minItems=1)] = None
     session: bool | None = None
-    message: Message | tuple[Message, ...] | None = None
+    message: Annotated[Message | tuple[Message, ...] | None, _like(minItems=1)] = None
 
 
 class MatrixTable(_ArmsTable, frozen=True, kw_only=True):

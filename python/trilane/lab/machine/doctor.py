@@ -33,7 +33,7 @@ _SILENT_S = 600.0
 # What `lab.keeping.journal` locks; that module needs packages which may be missing here.
 _LOCK = ".lock"
 # The distributions of the extra `trilane[lab]`, without which there is no statistics and no report.
-_LAB = ("numpy", "scipy", "altair", "vl-convert-python", "jinja2", "hdrhistogram")
+_LAB = ("numpy", "scipy", "altair", "vl-convert-python", "jinja2", "hdrhistogram", "msgspec")
 
 
 @dataclass(frozen=True, slots=True)
