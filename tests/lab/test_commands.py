@@ -32,6 +32,18 @@ def test_importing_the_lab_reads_no_experiment_code() -> None:
     assert python(program).communicate() == ("False\n", "")
 
 
+def test_judging_a_race_waits_for_no_statistics_that_it_does_not_need() -> None:
+    tests = str(Path(__file__).parents[1])
+    program = (
+        f"import sys; sys.path.insert(0, {tests!r})\n"
+        "from synthetic import races\n"
+        "from trilane.lab.analysis import comparison\n"
+        "comparison.compare(races.race({'h1': 1.0, 'h2': 1.5}))\n"
+        "print('scipy.special' in sys.modules, 'scipy.stats' in sys.modules)"
+    )
+    assert python(program).communicate() == ("True False\n", "")
+
+
 def test_the_doctor_works_where_the_packages_of_the_lab_are_missing(tmp_path: Path) -> None:
     program = (
         "import sys\n"
