@@ -206,6 +206,16 @@ def plain(text: str) -> object:
     return json.loads(json.dumps(tomllib.loads(text), default=lambda _: 0))
 
 
+def test_a_time_is_a_number_of_seconds_once_it_is_read() -> None:
+    # msgspec writes no type of ours: a run holds the limit of its requests.
+    for name in ("transcoding", "clients-serial", "spider"):
+        for form in find(name, [ROOT / "experiments"]).forms.values():
+            numbers = [form.workload.timeout_s, form.workload.duration_s, form.workload.warmup_s]
+            numbers += [arm.delay_s for arm in form.arms]
+            numbers += form.sweep.values if form.sweep else []
+            assert {type(number) for number in numbers} <= {int, float, type(None)}, name
+
+
 def test_the_sample_passes_the_schema() -> None:
     VALIDATOR.validate(tomllib.loads(TEXT))
 

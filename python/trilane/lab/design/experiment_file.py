@@ -169,7 +169,13 @@ def _form(name: str, table: FormTable, key: Key, origins: dict[Key, Key]) -> For
 
 def _said(table: Struct) -> dict[str, Any]:
     """What a table says, by the names that the experiment has for it."""
-    return {name: value for name, value in asdict(table).items() if value is not None}
+    told = {name: value for name, value in asdict(table).items() if value is not None}
+    return {name: _number(value) for name, value in told.items()}
+
+
+def _number(value: Any) -> Any:
+    """A value, with what was written as a time as its seconds."""
+    return float(value) if isinstance(value, Time) else value
 
 
 def _swept(table: Struct, part: str, kind: Any, key: Key) -> dict[str, Any]:
@@ -178,10 +184,10 @@ def _swept(table: Struct, part: str, kind: Any, key: Key) -> dict[str, Any]:
     name = (*key, part)
     if isinstance(values := told.get(part), tuple):
         told[part] = tuple(
-            convert(value, kind, (*name, index)) for index, value in enumerate(values)
+            _number(convert(value, kind, (*name, index))) for index, value in enumerate(values)
         )
     elif values is not None:
-        told[part] = convert(values, kind, name)
+        told[part] = _number(convert(values, kind, name))
     return told
 
 
@@ -208,7 +214,7 @@ def _workload(table: WorkloadTable, key: Key) -> Workload:
     if table.warmup is not None and table.duration_s is None:
         told["warmup_requests"] = convert(table.warmup, int, (*key, "warmup"))
     elif table.warmup is not None:
-        told["warmup_s"] = convert(table.warmup, Time, (*key, "warmup"))
+        told["warmup_s"] = float(convert(table.warmup, Time, (*key, "warmup")))
     return Workload(**told)
 
 
@@ -221,7 +227,7 @@ def _arms(
         origins[*key, "arms", len(arms)] = row
         arms.append(arm)
 
-    of_form: dict[str, Any] = {"server": table.server, "delay_s": table.delay_s or 0.0}
+    of_form: dict[str, Any] = {"server": table.server, "delay_s": float(table.delay_s or 0.0)}
     for index, row in enumerate(table.arms):
         where = (*key, "arms", index)
         keep(workload.arm(**of_form | _swept(row, "at", kind, where)), where)

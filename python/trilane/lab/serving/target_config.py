@@ -170,7 +170,7 @@ def _config(folder: Path, table: _ServerTable) -> ServerConfig:
         install=table.install,
         ready_path=ready.path,
         ready_grpc=ready.grpc,
-        ready_timeout_s=ready.timeout_s,
+        ready_timeout_s=float(ready.timeout_s),
         paths=table.paths,
         environment=table.environment,
         files=table.files,
@@ -178,7 +178,7 @@ def _config(folder: Path, table: _ServerTable) -> ServerConfig:
         software=table.software,
         cacert=table.cacert,
         stop=table.stop,
-        stop_timeout_s=table.stop_timeout_s,
+        stop_timeout_s=float(table.stop_timeout_s),
         calls=calls.read(table.calls, ("calls",)),
     )
     _check_placeholders(config)
