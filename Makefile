@@ -40,7 +40,7 @@ export TRILANE_TEST_PYTHON := $(BIN)/python
 export PYO3_PYTHON := $(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help race check test test-rust test-python environments bench lint fuzz docs build pins clean
+.PHONY: help race check test test-rust test-python native environments bench lint fuzz docs build pins clean
 .DELETE_ON_ERROR:
 
 help: ## this list
@@ -61,20 +61,24 @@ check: $(STAMPS)/test $(STAMPS)/module ## tests of codecs and decisions alone, i
 test: ## everything that must pass before a commit
 	@$(MAKE) --no-print-directory --jobs=2 test-rust test-python
 
-# Builds the native program, too: `cargo build` would do it with other features, and build much anew.
-$(TARGET_DIR)/debug/trilane: $(STAMPS)/test FORCE
-	@$(TIMED) 'building the Rust tests and the native program' cargo test --no-run
-
-FORCE:
+# What the tests in Python start, with the features that the Rust tests have, so that nothing is built
+# twice. The module is made with it: it would wait for the build of the Rust tests, else.
+native: $(STAMPS)/test
+	@$(TIMED) 'building the native program' \
+		cargo build --package trilane-cli --package trilane-python --features trilane-python/as-tested
+	@$(MAKE) --no-print-directory $(STAMPS)/module
 
 # Beside the tests in Python; what they print is shown where they fail.
-test-rust: $(TARGET_DIR)/debug/trilane
+test-rust: native
+	@$(TIMED) 'building the Rust tests' cargo test --no-run
 	@$(TIMED) 'Rust tests' .ci/quietly build/rust-tests.log cargo test
 
-environments: $(STAMPS)/module $(STAMPS)/test
-	@$(TIMED) 'building the environments of clients and servers' $(BIN)/python tests/prepare.py
+# Beside the build of the native module, which is not there yet.
+environments: $(STAMPS)/test
+	@PYTHONPATH=python $(TIMED) 'building the environments of clients and servers' \
+		$(BIN)/python tests/prepare.py
 
-test-python: environments $(TARGET_DIR)/debug/trilane
+test-python: environments native
 	@TRILANE_BIN=$(TARGET_DIR)/debug/trilane $(TIMED) 'Python tests' $(PYTEST) $(ARGS)
 	@$(TIMED) 'stub of the native module' $(BIN)/python -m mypy.stubtest trilane._core
 

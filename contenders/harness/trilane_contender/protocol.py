@@ -21,19 +21,19 @@ _ONE_SESSION = frozenset({"serial", "chunks", "multiplexed"})
 
 def run(library: Library) -> int:
     """Serve one plan from stdin. Returns the exit code of the process."""
-    events = _own_stdout()
+    events = own_stdout()
     try:
         plan = parse(sys.stdin.readline())
     except BadPlan as error:
-        return _say(events, event="cannot", reason=str(error))
+        return say(events, event="cannot", reason=str(error))
     make = chosen(library, plan)
     if isinstance(make, str):
-        return _say(events, event="cannot", reason=make)
+        return say(events, event="cannot", reason=make)
     if plan.repeat > 1 and (plan.warmup or plan.warmup_s):
-        return _say(events, event="cannot", reason="repetitions are not warmed up: set warmup to 0")
+        return say(events, event="cannot", reason="repetitions are not warmed up: set warmup to 0")
     warm = _prepared(make, plan)
     name, version = _release(library)
-    _say(
+    say(
         events,
         event="ready",
         library=name,
@@ -46,11 +46,11 @@ def run(library: Library) -> int:
     began = perf_counter_ns()
     repetitions, tally = _repetitions(library, make, plan, warm)
     elapsed = perf_counter_ns() - began
-    _say(events, event="done")
+    say(events, event="done")
     books = tally.to_json()
     if plan.discard:
         books["body_digest"] = None
-    return _say(
+    return say(
         events,
         event="result",
         **books,
@@ -114,14 +114,15 @@ def _ended(strategy: Strategy) -> int:
     return 0
 
 
-def _own_stdout() -> TextIO:
+def own_stdout() -> TextIO:
     """The runner's pipe, for us alone: whatever a library prints goes to stderr."""
     events = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     return events
 
 
-def _say(events: TextIO, **event: Any) -> int:
+def say(events: TextIO, **event: Any) -> int:
+    """Tell the runner of an event. Returns the exit code of a process whose last word it is: 0."""
     events.write(json.dumps(event) + "\n")
     events.flush()
     return 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from array import array
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 _DIGEST = 1 << 64
@@ -95,7 +96,7 @@ class Tally:
             "connections": None,
             "body_bytes": self.size,
             "body_digest": self.digest,
-            "latency": {"hdr": _histogram(self.latencies)} if self.latencies else None,
+            "latency": histogram(Counter(self.latencies)),
         }
 
 
@@ -104,12 +105,15 @@ def crc(body: bytes) -> int:
     return zlib.crc32(body)
 
 
-def _histogram(latencies: array[int]) -> str:
+def histogram(counts: Mapping[int, int]) -> dict[str, str] | None:
+    """Counts by latency in nanoseconds, as the protocol has them; None where there are none."""
+    if not counts:
+        return None
     # Imported here: it costs time and memory that the start of the process need not pay.
     from hdrh.histogram import HdrHistogram  # noqa: PLC0415
 
-    histogram = HdrHistogram(_LOWEST_NS, _HIGHEST_NS, _DIGITS)
-    for value, count in Counter(latencies).items():
-        histogram.record_value(min(max(value, _LOWEST_NS), _HIGHEST_NS), count)
-    encoded: bytes = histogram.encode()
-    return encoded.decode("ascii")
+    made = HdrHistogram(_LOWEST_NS, _HIGHEST_NS, _DIGITS)
+    for value, count in counts.items():
+        made.record_value(min(max(value, _LOWEST_NS), _HIGHEST_NS), count)
+    encoded: bytes = made.encode()
+    return {"hdr": encoded.decode("ascii")}

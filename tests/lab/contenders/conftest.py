@@ -26,7 +26,7 @@ from trilane.lab.serving.servers import Server, embedded
 
 CONTENDERS = contenders.discover([ROOT / "contenders"])
 # Programs that .ci/run installs: without them a test fails there.
-INSTALLED_BY_CI = frozenset({"go", "uv", "wrk"})
+INSTALLED_BY_CI = frozenset({"go", "h2load", "uv", "wrk"})
 
 
 def case(contender: Contender, version: str, strategy: str, name: str) -> Any:

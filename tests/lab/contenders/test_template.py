@@ -54,7 +54,8 @@ def test_the_command_of_the_document_measures_it(folder: Path, tmp_path: Path) -
     result = json.loads(done.stdout)
     assert result["skipped"] == []
     arms = {arm["name"]: arm for arm in result["points"][0]["comparison"]["arms"]}
-    (run,) = arms["mine-h1-serial"]["runs"]
+    (sample,) = arms["mine-h1-serial"]["samples"]
+    run = sample["run"]
     assert (run["requests"]["ok"], run["requests"]["failed"]) == (20, 0)
     assert run["client"]["library"] == "urllib3"
     assert run["content"]["digest"] == run["content"]["expected"]
