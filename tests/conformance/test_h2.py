@@ -10,7 +10,7 @@ import pytest
 
 from e2e.loading import Running
 from peers import chaos
-from peers.h2specd import H2Specd
+from peers.h2specd import H2Specd, Verdict
 from peers.process import MissingProgramError
 from peers.running import absent
 from trilane.client import Error, HTTPConnection
@@ -30,15 +30,20 @@ class Relay:
 
     Go wraps ECONNRESET, and h2specd looks for it unwrapped. Whoever closes a connection on which
     something is still unread resets it (RFC 1122 §4.2.2.13), and may: a FIN is handed on instead.
+    A case is for one connection: on another, which follows where h2specd has closed the first, it
+    would begin anew, and its verdict would be about an end of ours. Such a one is closed at once.
     """
 
-    def __init__(self, specd: H2Specd) -> None:
-        self.specd = specd
-        self.port = 0
+    def __init__(self, specd: H2Specd, case: int) -> None:
+        self._host, self._port = specd.host, specd.port(case)
+        self._taken = False
 
     async def script(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One connection."""
-        there, back = await asyncio.open_connection(self.specd.host, self.port)
+        if self._taken:
+            return
+        self._taken = True
+        there, back = await asyncio.open_connection(self._host, self._port)
         try:
             await asyncio.gather(_pump(reader, back), _pump(there, writer))
         finally:
@@ -56,48 +61,54 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 
 @pytest.fixture(scope="module", params=["engine", "client"])
-def relay(
+def specd(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[str, Relay, str]]:
+) -> Iterator[tuple[str, H2Specd]]:
     """h2specd remembers one verdict of each case: engine and client have one each."""
     try:
         specd = H2Specd(tmp_path_factory.mktemp("h2specd"), int(request.param == "client"))
     except MissingProgramError as error:
         absent(error)
-    relay = Relay(specd)
     try:
-        with chaos.serve(relay.script) as listening:
-            yield request.param, relay, listening.base
+        yield request.param, specd
     finally:
         specd.process.stop()
 
 
 @each
-def test_h2specd(relay: tuple[str, Relay, str], case: int) -> None:
+def test_h2specd(specd: tuple[str, H2Specd], case: int) -> None:
     """The connection stays open until the verdict is there: none is passed by an end of ours."""
-    who, between, base = relay
-    between.port = between.specd.port(case)
-    if who == "engine":
-        running = Running("--h2c", "-c", "1", "-n", str(_REQUESTS), "--timeout", "60s", f"{base}/")
-        try:
-            verdict = between.specd.verdict(case)
-        finally:
-            running.interrupt()
-            running.wait()
-    else:
-        host, _, port = base.removeprefix("http://").partition(":")
-        connection = HTTPConnection(host, int(port), versions=("h2",), timeout=60.0)
-        try:
-            for _ in range(_REQUESTS):
-                with contextlib.suppress(Error):
-                    connection.request("GET", "/")
-                    connection.getresponse().read()
-            verdict = between.specd.verdict(case)
-        finally:
-            connection.close()
+    who, judge = specd
+    with chaos.serve(Relay(judge, case).script) as listening:
+        if who == "engine":
+            verdict = _of_engine(judge, case, listening.base)
+        else:
+            verdict = _of_client(judge, case, listening.base)
     assert verdict.description == CASES[case][1]
     assert verdict.mark == "✔", verdict.details
 
 
-def test_every_case_is_here(relay: tuple[str, Relay, str]) -> None:
-    assert [each.description for each in relay[1].specd.verdicts()] == [does for _, does in CASES]
+def _of_engine(judge: H2Specd, case: int, base: str) -> Verdict:
+    running = Running("--h2c", "-c", "1", "-n", str(_REQUESTS), "--timeout", "60s", f"{base}/")
+    try:
+        return judge.verdict(case)
+    finally:
+        running.interrupt()
+        running.wait()
+
+
+def _of_client(judge: H2Specd, case: int, base: str) -> Verdict:
+    host, _, port = base.removeprefix("http://").partition(":")
+    connection = HTTPConnection(host, int(port), versions=("h2",), timeout=60.0)
+    try:
+        for _ in range(_REQUESTS):
+            with contextlib.suppress(Error):
+                connection.request("GET", "/")
+                connection.getresponse().read()
+        return judge.verdict(case)
+    finally:
+        connection.close()
+
+
+def test_every_case_is_here(specd: tuple[str, H2Specd]) -> None:
+    assert [each.description for each in specd[1].verdicts()] == [does for _, does in CASES]

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ from peers.peer import Peer
 from peers.process import HOST, find, free_port
 from repository import native
 
-from .loading import Run, Watched, check, codes, flag, load
+from .loading import Run, Watched, codes, flag, load
 
 if TYPE_CHECKING:
     import asyncio
@@ -31,6 +32,8 @@ Own = Callable[[Callable[[Path], Peer]], Peer]
 EVERY = ["h1", "h1s", "h2c", "h2", "h3"]
 HANG_S = 120
 """Ends a hang only."""
+FACES = ["native", "python"]
+"""What runs the command: the program of cargo's, or the interpreter."""
 
 
 def streams(listener: str) -> list[str]:
@@ -43,6 +46,10 @@ def in_shell(
     """Run `script`, whose words (`"$@"`) are a `trilane load`, which inherits what is `held`."""
     argv = ["sh", "-c", script, "sh", native(), "load", *arguments, "--format", "json"]
     return finish(argv, stdout=stdout, held=held)
+
+
+def program(face: str) -> list[str]:
+    return [native()] if face == "native" else [sys.executable, "-m", "trilane"]
 
 
 def finish(
@@ -254,9 +261,10 @@ def test_messages_that_nobody_can_read(where: str) -> None:
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "<&- >&- 2>&-"])
-@pytest.mark.parametrize("face", ["native", "python"])
-def test_standard_streams_that_are_closed(face: str, closed: str) -> None:
+@pytest.mark.parametrize("face", FACES)
+def test_standard_streams_that_are_closed(face: str, closed: str, tmp_path: Path) -> None:
     """No socket gets the number of one: nothing that is printed goes to the server."""
+    path = tmp_path / "run.json"
     requests: list[bytes] = []
 
     async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -265,26 +273,42 @@ def test_standard_streams_that_are_closed(face: str, closed: str) -> None:
             writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
             await writer.drain()
 
-    program = [native()] if face == "native" else [sys.executable, "-m", "trilane"]
+    output = ["-o", str(path)] if ">&-" in closed else []
     with chaos.serve(script) as server:
-        argv = ["sh", "-c", f'exec "$@" {closed}', "sh", *program, "load"]
-        run = finish([*argv, "--h1", "-n", "20", "-c", "2", "--format", "json", server.base + "/"])
+        argv = ["sh", "-c", f'exec "$@" {closed}', "sh", *program(face), "load", "--h1"]
+        run = finish([*argv, "-n", "20", "-c", "2", "--format", "json", *output, server.base + "/"])
     assert run.err == "", run
     assert run.code == 0, run
     assert len(requests) == 20
     assert all(each.startswith(b"GET / HTTP/1.1\r\n") for each in requests), requests
-    if ">&-" not in closed:
-        assert run.checked["requests"]["ok"] == 20
+    if output:
+        run = replace(run, report=json.loads(path.read_text()))
+    assert run.checked["requests"]["ok"] == 20
 
 
-@pytest.mark.parametrize("face", ["native", "python"])
-def test_a_file_gets_the_result_where_stdout_is_closed(face: str, tmp_path: Path) -> None:
-    path = tmp_path / "run.json"
-    program = [native()] if face == "native" else [sys.executable, "-m", "trilane"]
+@pytest.mark.parametrize("face", FACES)
+def test_a_closed_stdout_is_told_before_anything_is_sent(face: str) -> None:
+    """A run may take hours, and its result would be lost."""
+    connections: list[asyncio.StreamWriter] = []
+
+    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connections.append(writer)
+
+    with chaos.serve(script) as server:
+        argv = ["sh", "-c", 'exec "$@" >&-', "sh", *program(face), "load", "--h1"]
+        run = finish([*argv, "-n", "20", "-c", "2", server.base + "/"])
+    assert run.code == 1, run
+    assert run.message == (
+        "trilane: stdout is closed: write the result to a file by -o, or to nobody by >/dev/null"
+    )
+    assert connections == []
+
+
+@pytest.mark.parametrize("face", FACES)
+def test_a_full_device_and_a_closed_stdout(face: str) -> None:
     with chaos.serve(chaos.good) as server:
-        argv = ["sh", "-c", 'exec "$@" <&- >&-', "sh", *program, "load", "--h1", "-n", "20"]
-        run = finish([*argv, "-c", "2", "-o", str(path), "--format", "json", server.base + "/"])
-    assert run.code == 0, run
-    report = json.loads(path.read_text())
-    check(report)
-    assert report["requests"]["ok"] == 20
+        argv = ["sh", "-c", 'exec "$@" >&-', "sh", *program(face), "load", "--h1", "-n", "20"]
+        run = finish([*argv, "-c", "2", "-o", "/dev/full", server.base + "/"])
+    assert run.code == 1, run
+    assert run.message.startswith("trilane: -o: cannot write /dev/full: No space left"), run
+    assert run.message.endswith(": stdout is closed"), run

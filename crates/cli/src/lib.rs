@@ -7,14 +7,15 @@ mod progress;
 mod report;
 mod schema;
 mod serve;
+mod standard;
 
 use std::ffi::OsString;
-use std::fs::File;
 use std::io::Write as _;
-use std::os::fd::{AsRawFd as _, IntoRawFd as _};
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
+
+pub use standard::occupy_standard_streams;
 
 /// Nothing went wrong.
 pub const OK: u8 = 0;
@@ -52,7 +53,7 @@ enum Command {
 
 /// Runs the command that `arguments` (the program's name first) name and gives its exit code.
 pub fn main_from(arguments: impl IntoIterator<Item = OsString>) -> u8 {
-    occupy_standard_descriptors();
+    occupy_standard_streams();
     match Cli::try_parse_from(arguments) {
         Ok(cli) => match cli.command {
             Command::Load(arguments) => load::run(&arguments),
@@ -98,18 +99,6 @@ fn one_line(message: &str) -> String {
 /// The command's definition, for the manual and completions made from it.
 pub fn command() -> clap::Command {
     Cli::command()
-}
-
-/// Keeps sockets from getting the number of a standard stream that whoever started the command has
-/// closed: what is printed would go to the server. Rust's runtime does the same, but only for the
-/// native program: inside Python it does not run.
-fn occupy_standard_descriptors() {
-    // The system gives the lowest number that is free.
-    while let Ok(null) = File::options().read(true).write(true).open("/dev/null")
-        && null.as_raw_fd() <= 2
-    {
-        let _ = null.into_raw_fd();
-    }
 }
 
 /// Prints one line on stderr in the way of the command.

@@ -13,7 +13,10 @@ use trilane_units as units;
 
 use crate::grpc::GrpcArgs;
 use crate::progress::Display;
+use crate::standard::is_stdout_closed;
 use crate::{BREACHED, FAILED, INTERRUPTED, INVALID, OK, USAGE, complain, report};
+
+const STDOUT_CLOSED: &str = "stdout is closed";
 
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
@@ -309,6 +312,13 @@ pub(crate) fn run(arguments: &LoadArgs) -> u8 {
             };
         }
     };
+    // Before anything is sent: the run may take hours.
+    if arguments.output.is_none() && is_stdout_closed() {
+        complain(format!(
+            "{STDOUT_CLOSED}: write the result to a file by -o, or to nobody by >/dev/null"
+        ));
+        return FAILED;
+    }
     let control = Arc::new(Control::new());
     let handler = Arc::clone(&control);
     let ended = Arc::clone(&control);
@@ -365,6 +375,9 @@ fn print(arguments: &LoadArgs, outcome: &Outcome) -> Result<(), String> {
 }
 
 fn write_to_stdout(text: &str) -> Result<(), String> {
+    if is_stdout_closed() {
+        return Err(STDOUT_CLOSED.to_owned());
+    }
     match io::stdout().lock().write_all(text.as_bytes()) {
         // The reader had enough, as `head` has.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),

@@ -1,5 +1,7 @@
 //! The trilane command.
 
+mod sys;
+
 use std::process::ExitCode;
 
 fn main() -> ExitCode {

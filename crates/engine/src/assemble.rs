@@ -413,3 +413,50 @@ fn rfc3339(time: SystemTime) -> String {
         .unwrap_or_default();
     humantime::format_rfc3339_seconds(SystemTime::UNIX_EPOCH + elapsed).to_string()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::Options;
+    use crate::record::{Instants, Wait};
+    use crate::validity::Code;
+
+    #[test]
+    fn books_that_are_wrong_make_a_run_invalid() {
+        let plan = Plan::new(&Options {
+            urls: vec!["http://a/".into()],
+            ..Options::default()
+        })
+        .unwrap();
+        let mut recorder = Recorder::new(false);
+        recorder.started(Wait::default());
+        recorder.ok(2, Instants::default());
+        recorder.ok(3, Instants::default());
+        let report = Report {
+            recorder,
+            phases: Phases::new(),
+            connections: Connections::default(),
+            concurrency: Concurrency::default(),
+            learned: Learned::default(),
+            first: FirstResponse::default(),
+            used: Spent::default(),
+            measured: 1_000_000_000,
+            unsent: 0,
+            cut_short: None,
+        };
+        let machine = Machine {
+            started_at: SystemTime::UNIX_EPOCH,
+            dns: Duration::ZERO,
+            steal: 0.0,
+            interrupted: false,
+        };
+        let outcome = Outcome::new(&plan, vec![report], Vec::new(), &machine);
+        assert_eq!(
+            outcome.requests.abandoned, 0,
+            "not as many as fit in 64 bits"
+        );
+        assert_eq!(outcome.validity.verdict, Verdict::Invalid);
+        let mut reasons = outcome.validity.reasons.iter();
+        assert!(reasons.any(|reason| reason.code == Code::Accounts));
+    }
+}

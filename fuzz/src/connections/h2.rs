@@ -7,7 +7,8 @@ use trilane_wire::{
 };
 
 use super::caller::{Call, Caller, Subject};
-use super::h2_peer::{Frame, Increment, Peer, Setting};
+use super::h2_frames::{Frame, Increment, Setting};
+use super::h2_peer::Peer;
 use crate::checker::Streams;
 use crate::input::{Cut, Rarely, operations};
 

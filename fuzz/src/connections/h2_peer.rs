@@ -1,146 +1,19 @@
-//! A server of HTTP/2: the frames that it writes, and what it expects of its client.
+//! A server of HTTP/2: how it writes its frames, and what it expects of its client.
 
 use std::collections::{BTreeMap, VecDeque};
 
-use arbitrary::Arbitrary;
 use trilane_wire::StreamId;
 use trilane_wire::hpack::{Decoder, Encoder};
 
 use super::fields::{self, Field, Status};
-use crate::input::{Bytes, Which};
+use super::h2_frames::{
+    END_HEADERS, FIRST, Frame, Framing, LARGEST_WINDOW, On, PADDED, Split, WITH_PRIORITY, kind,
+    put, split,
+};
 
-mod kind {
-    pub(super) const DATA: u8 = 0;
-    pub(super) const HEADERS: u8 = 1;
-    pub(super) const PRIORITY: u8 = 2;
-    pub(super) const RST_STREAM: u8 = 3;
-    pub(super) const SETTINGS: u8 = 4;
-    pub(super) const PUSH_PROMISE: u8 = 5;
-    pub(super) const PING: u8 = 6;
-    pub(super) const GOAWAY: u8 = 7;
-    pub(super) const WINDOW_UPDATE: u8 = 8;
-    pub(super) const CONTINUATION: u8 = 9;
-}
-
-/// ACK, or END_STREAM.
-const FIRST: u8 = 1;
-const END_HEADERS: u8 = 4;
-const PADDED: u8 = 8;
-const WITH_PRIORITY: u8 = 0x20;
-
-const HEADER: usize = 9;
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-const LARGEST_WINDOW: i64 = (1 << 31) - 1;
 /// Streams that may be opened before the server has said how many.
 const BEFORE_SETTINGS: usize = 100;
-
-/// What a server writes.
-#[derive(Arbitrary, Debug)]
-pub(crate) enum Frame<'a> {
-    /// A response that is right, with as much content, in its frames.
-    Response(Which, u16, Framing),
-    Settings(Vec<Setting>),
-    SettingsAck,
-    Headers(On, Block, bool),
-    Data(On, u16, Option<u8>, bool),
-    WindowUpdate(On, Increment),
-    RstStream(On, u8),
-    Goaway(On, u8),
-    Ping(bool),
-    Priority(On, bool),
-    /// Where a header block is open, or is not.
-    Continuation(On, Bytes<'a>, bool),
-    PushPromise(On),
-    /// Any type, any flags, any payload.
-    Any(u8, u8, On, Bytes<'a>),
-    /// No frame at all.
-    Raw(Bytes<'a>),
-}
-
-#[derive(Arbitrary, Clone, Copy, Debug)]
-pub(crate) struct Framing {
-    informational: bool,
-    announced: bool,
-    trailers: bool,
-}
-
-#[derive(Arbitrary, Clone, Copy, Debug)]
-pub(crate) enum Setting {
-    HeaderTable(Increment),
-    EnablePush(bool),
-    Streams(u8),
-    Window(Increment),
-    FrameSize(u8),
-    HeaderList(u16),
-    Unknown(u8),
-}
-
-/// A stream: mostly one of the client's.
-#[derive(Arbitrary, Clone, Copy, Debug)]
-pub(crate) enum On {
-    Recent(Which),
-    Again(Which),
-    Connection,
-    Any(u8),
-}
-
-/// A number in which the edges are likely.
-#[derive(Arbitrary, Clone, Copy, Debug)]
-pub(crate) enum Increment {
-    Zero,
-    Small(u8),
-    Middle(u16),
-    Most,
-    TooMuch,
-}
-
-/// A field section, and how it is cut.
-#[derive(Arbitrary, Debug)]
-pub(crate) struct Block {
-    fields: Vec<Field>,
-    /// CONTINUATION frames behind HEADERS.
-    continued: u8,
-    padding: Option<u8>,
-    priority: bool,
-}
-
-impl On {
-    fn number(self, streams: &[StreamId]) -> u32 {
-        match self {
-            On::Recent(which) | On::Again(which) => {
-                which.of(streams).map_or(1, |stream| stream.number as u32)
-            }
-            On::Connection => 0,
-            On::Any(number) => u32::from(number),
-        }
-    }
-}
-
-impl Increment {
-    fn value(self) -> u32 {
-        match self {
-            Increment::Zero => 0,
-            Increment::Small(value) => u32::from(value),
-            Increment::Middle(value) => u32::from(value) * 16,
-            Increment::Most => LARGEST_WINDOW as u32,
-            Increment::TooMuch => u32::MAX,
-        }
-    }
-}
-
-impl Setting {
-    fn pair(self) -> (u16, u32) {
-        match self {
-            Setting::HeaderTable(size) => (1, size.value()),
-            Setting::EnablePush(push) => (2, push.into()),
-            Setting::Streams(count) => (3, count.into()),
-            Setting::Window(size) => (4, size.value()),
-            Setting::FrameSize(size) => (5, u32::from(size) * 128),
-            Setting::HeaderList(size) => (6, size.into()),
-            Setting::Unknown(id) => (u16::from(id) + 7, 1),
-        }
-    }
-}
 
 /// The server's end of one connection.
 pub(crate) struct Peer {
@@ -478,33 +351,4 @@ impl Peer {
         let received = self.streams.get(&(stream.number as u32))?;
         (received.ended && !received.reset).then_some(received.content)
     }
-}
-
-struct Split<'a> {
-    kind: u8,
-    flags: u8,
-    stream: u32,
-    payload: &'a [u8],
-}
-
-/// The frame at the front of `bytes`, where it is complete.
-fn split(bytes: &[u8]) -> Option<(Split<'_>, &[u8])> {
-    let (header, rest) = bytes.split_first_chunk::<HEADER>()?;
-    let &[a, b, c, kind, flags, stream @ ..] = header;
-    let length = u32::from_be_bytes([0, a, b, c]) as usize;
-    let (payload, rest) = rest.split_at_checked(length)?;
-    let frame = Split {
-        kind,
-        flags,
-        stream: u32::from_be_bytes(stream) & LARGEST_WINDOW as u32,
-        payload,
-    };
-    Some((frame, rest))
-}
-
-fn put(kind: u8, flags: u8, stream: u32, payload: &[u8], out: &mut Vec<u8>) {
-    out.extend_from_slice(&(payload.len() as u32).to_be_bytes()[1..]);
-    out.extend([kind, flags]);
-    out.extend(stream.to_be_bytes());
-    out.extend_from_slice(payload);
 }

@@ -8,6 +8,7 @@ mod fields;
 pub(crate) mod h1;
 mod h1_peer;
 pub(crate) mod h2;
+mod h2_frames;
 mod h2_peer;
 pub(crate) mod h3;
 mod h3_peer;

@@ -15,7 +15,8 @@ use trilane_wire::{Encoding, End, FieldList, Refused, Request, StreamId, Unfinis
 use super::caller::{Call, Caller, Subject};
 use super::h1_peer::Part;
 use super::h2::config;
-use super::h2_peer::{Frame, Peer};
+use super::h2_frames::Frame;
+use super::h2_peer::Peer;
 use crate::checker::Streams;
 use crate::input::{Bytes, Cut, Rarely, operations};
 

@@ -66,12 +66,22 @@ enum Server {
     Deaf,
 }
 
+/// What takes time on the worker's machine.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Slow {
+    /// How much later than its time the worker wakes.
+    pub(crate) waking: Duration,
+    /// How long it takes to read what the kernel counted on a connection.
+    pub(crate) reading: Duration,
+}
+
 /// The sockets of one worker.
 #[derive(Debug)]
 pub(crate) struct Simulation {
-    now: Instant,
+    now: Cell<Instant>,
     begun: Instant,
     looks: Cell<u64>,
+    slow: Slow,
     /// Since when, and how many.
     idle: (Instant, u32),
     is_h2: bool,
@@ -95,9 +105,10 @@ impl Simulation {
         seen: Rc<RefCell<Seen>>,
     ) -> Self {
         Self {
-            now: begun,
+            now: Cell::new(begun),
             begun,
             looks: Cell::new(0),
+            slow: Slow::default(),
             idle: (begun, 0),
             is_h2,
             stories,
@@ -109,6 +120,11 @@ impl Simulation {
             scratch: Vec::new(),
             seen,
         }
+    }
+
+    /// On a machine that is slow.
+    pub(crate) fn slow(self, slow: Slow) -> Self {
+        Self { slow, ..self }
     }
 
     /// What happens next, but for bytes that are left in their socket.
@@ -132,7 +148,7 @@ impl Simulation {
         };
         for (after, happening) in planned {
             self.order += 1;
-            let key = (self.now + after, self.order);
+            let key = (self.now.get() + after, self.order);
             self.agenda.insert(key, (place, socket.number, happening));
         }
     }
@@ -159,7 +175,7 @@ impl Simulation {
     ) {
         let socket = self.sockets.get_mut(&place);
         if let Some(Server::Quic(server)) = socket.map(|socket| &mut socket.server) {
-            let planned = act(server, self.now, &mut self.seen.borrow_mut());
+            let planned = act(server, self.now.get(), &mut self.seen.borrow_mut());
             self.plan(place, planned);
         }
     }
@@ -173,7 +189,7 @@ impl System for Simulation {
     fn now(&self) -> Instant {
         self.looks.set(self.looks.get() + 1);
         assert!(self.looks.get() < MOST_LOOKS, "the worker does not poll");
-        self.now
+        self.now.get()
     }
 
     fn open_stream(
@@ -300,20 +316,25 @@ impl System for Simulation {
         self.looks.set(0);
         self.idle.1 += 1;
         let due = self.next_due().map_or(until, |(at, _)| at.min(until));
-        self.now = due.max(self.now);
-        if self.now > self.idle.0 + Duration::from_millis(1) {
-            self.idle = (self.now, 0);
+        if due > self.now.get() {
+            self.now.set(due + self.slow.waking);
+        }
+        if self.now.get() > self.idle.0 + Duration::from_millis(1) {
+            self.idle = (self.now.get(), 0);
         }
         assert!(self.idle.1 < MOST_POLLS, "the worker polls without waiting");
-        assert!(self.now - self.begun < LONGEST, "the run does not end");
+        assert!(
+            self.now.get() - self.begun < LONGEST,
+            "the run does not end"
+        );
         Ok(())
     }
 
     fn next(&mut self, moved: &mut Moved) -> Option<(u32, Completion)> {
         loop {
-            let key = self.next_due().filter(|(at, _)| *at <= self.now)?;
+            let key = self.next_due().filter(|(at, _)| *at <= self.now.get())?;
             let (place, _, happening) = self.agenda.remove(&key)?;
-            self.idle = (self.now, 0);
+            self.idle = (self.now.get(), 0);
             moved.calls += 1;
             let completion = match happening {
                 Happening::Connected(outcome) => Completion::Connected(outcome),
@@ -355,6 +376,7 @@ impl System for Simulation {
     fn finish(&mut self) {}
 
     fn tcp_info(&self, _place: u32) -> Option<TcpInfo> {
+        self.now.set(self.now.get() + self.slow.reading);
         None
     }
 

@@ -1,16 +1,9 @@
-//! A scripted server's end of one QUIC connection, on quinn-proto, speaking HTTP/3.
+//! What a scripted server does over QUIC, speaking HTTP/3.
 
-use std::net::SocketAddr;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use bytes::{Bytes, BytesMut};
-use quinn_proto::crypto::rustls::QuicServerConfig;
-use quinn_proto::{
-    Connection, ConnectionHandle, DatagramEvent, Dir, Endpoint, EndpointConfig, Event,
-    ServerConfig, StreamEvent, StreamId, TransportConfig,
-};
-use rustls::pki_types::PrivatePkcs8KeyDer;
+use trilane_quic_peer::{Identity, QuicPeer, StreamId, TransportConfig};
 
 use super::Happening;
 use super::script::{Ending, Seen, Serve};
@@ -43,11 +36,7 @@ pub(super) enum Reply {
 #[derive(Debug)]
 pub(super) struct QuicServer {
     serve: Serve,
-    endpoint: Endpoint,
-    connection: Option<(ConnectionHandle, Connection)>,
-    control: Option<StreamId>,
-    /// Requests that have not come whole.
-    coming: Vec<StreamId>,
+    peer: QuicPeer,
     requests: usize,
     answered: usize,
     /// The request behind the last that was answered.
@@ -59,19 +48,16 @@ pub(super) struct QuicServer {
 
 impl QuicServer {
     pub(super) fn new(serve: Serve) -> Self {
-        let mut config = config();
+        // A certificate that nobody has to believe; making one takes longer than most runs.
+        static IDENTITY: OnceLock<Identity> = OnceLock::new();
+        let identity = IDENTITY.get_or_init(|| Identity::new("a.example"));
         let mut transport = TransportConfig::default();
         if let Some(streams) = serve.streams {
             transport.max_concurrent_bidi_streams(streams.into());
         }
-        config.transport_config(Arc::new(transport));
-        let endpoint = Arc::new(EndpointConfig::default());
         Self {
+            peer: QuicPeer::new(identity, transport, settings(&serve)),
             serve,
-            endpoint: Endpoint::new(endpoint, Some(Arc::new(config)), false, Some([7; 32])),
-            connection: None,
-            control: None,
-            coming: Vec::new(),
             requests: 0,
             answered: 0,
             next_request: 0,
@@ -80,57 +66,36 @@ impl QuicServer {
         }
     }
 
-    /// Takes a datagram of the client's.
+    /// Takes a datagram of the client's, and plans what becomes of requests that have come whole.
     pub(super) fn receive(&mut self, now: Instant, datagram: &[u8], seen: &mut Seen) -> Planned {
-        let (client, mut reply) = (SocketAddr::from(([192, 0, 2, 2], 5000)), Vec::new());
-        let datagram = BytesMut::from(datagram);
-        let event = self
-            .endpoint
-            .handle(now, client, None, None, datagram, &mut reply);
-        match event {
-            Some(DatagramEvent::NewConnection(incoming)) => {
-                let accepted = self.endpoint.accept(incoming, now, &mut reply, None);
-                self.connection = Some(accepted.unwrap());
+        self.peer.receive(now, datagram);
+        let mut planned = Vec::new();
+        for id in self.peer.read() {
+            if !self.over
+                && let Some(reply) = self.respond(id, seen)
+            {
+                planned.push((self.serve.delay, Happening::Reply(reply)));
             }
-            Some(DatagramEvent::ConnectionEvent(_, event)) => {
-                if let Some((_, connection)) = &mut self.connection {
-                    connection.handle_event(event);
-                }
-            }
-            Some(DatagramEvent::Response(_)) | None => (),
         }
-        self.settle();
-        let mut planned = self.read(seen);
         planned.extend(self.transmit(now));
         planned
     }
 
     /// A request has taken its time.
     pub(super) fn reply(&mut self, now: Instant, reply: Reply, seen: &mut Seen) -> Planned {
-        let Some((_, connection)) = &mut self.connection else {
-            return Vec::new();
-        };
         match reply {
-            Reply::Answer(id) => {
-                let mut stream = connection.send_stream(id);
-                // The client may have given the request up.
-                if stream.write(ANSWER) == Ok(ANSWER.len()) && stream.finish().is_ok() {
-                    seen.answered += 1;
-                }
-            }
-            Reply::Refuse(id) => {
-                let _ = connection.send_stream(id).reset(H3_REQUEST_REJECTED.into());
-            }
+            Reply::Answer(id) => seen.answered += u64::from(self.peer.answer(id, ANSWER)),
+            Reply::Refuse(id) => self.peer.reset(id, H3_REQUEST_REJECTED),
             Reply::Goaway(id) => {
                 let mut goaway = vec![7, 8];
                 goaway.extend_from_slice(&(id | 0b11 << 62).to_be_bytes());
-                self.write_control(&goaway);
+                self.peer.write_control(&goaway);
                 let mut planned = self.transmit(now);
                 planned.push((WAY, Happening::Reply(Reply::Close(H3_NO_ERROR))));
                 return planned;
             }
-            Reply::Nonsense => self.write_control(&[0, 1, 0]),
-            Reply::Close(code) => connection.close(now, code.into(), Bytes::new()),
+            Reply::Nonsense => self.peer.write_control(&[0, 1, 0]),
+            Reply::Close(code) => self.peer.close(now, code),
         }
         self.transmit(now)
     }
@@ -138,65 +103,8 @@ impl QuicServer {
     /// The time of the timer has come.
     pub(super) fn on_timer(&mut self, now: Instant) -> Planned {
         self.timer = None;
-        if let Some((_, connection)) = &mut self.connection {
-            connection.handle_timeout(now);
-        }
-        self.settle();
+        self.peer.handle_timeout(now);
         self.transmit(now)
-    }
-
-    fn write_control(&mut self, bytes: &[u8]) {
-        if let (Some((_, connection)), Some(control)) = (&mut self.connection, self.control) {
-            let _ = connection.send_stream(control).write(bytes);
-        }
-    }
-
-    /// Hands on what connection and endpoint have to tell each other.
-    fn settle(&mut self) {
-        let Some((handle, connection)) = &mut self.connection else {
-            return;
-        };
-        while let Some(event) = connection.poll_endpoint_events() {
-            if let Some(event) = self.endpoint.handle_event(*handle, event) {
-                connection.handle_event(event);
-            }
-        }
-    }
-
-    /// Reads requests, and plans what becomes of those that have come whole.
-    fn read(&mut self, seen: &mut Seen) -> Planned {
-        let mut opened = false;
-        if let Some((_, connection)) = &mut self.connection {
-            while let Some(event) = connection.poll() {
-                match event {
-                    Event::Connected => opened = true,
-                    Event::Stream(StreamEvent::Opened { dir: Dir::Bi }) => {
-                        while let Some(id) = connection.streams().accept(Dir::Bi) {
-                            self.coming.push(id);
-                        }
-                    }
-                    _ => (),
-                }
-            }
-            if opened {
-                self.control = connection.streams().open(Dir::Uni);
-            }
-        }
-        if opened {
-            let settings = self.settings();
-            self.write_control(&settings);
-        }
-        let mut planned = Vec::new();
-        for id in std::mem::take(&mut self.coming) {
-            if !self.has_come(id) {
-                self.coming.push(id);
-            } else if !self.over
-                && let Some(reply) = self.respond(id, seen)
-            {
-                planned.push((self.serve.delay, Happening::Reply(reply)));
-            }
-        }
-        planned
     }
 
     /// What becomes of a request.
@@ -224,38 +132,13 @@ impl QuicServer {
         }
     }
 
-    /// Whether the whole request has come.
-    fn has_come(&mut self, id: StreamId) -> bool {
-        let Some((_, connection)) = &mut self.connection else {
-            return false;
-        };
-        let mut stream = connection.recv_stream(id);
-        let Ok(mut chunks) = stream.read(true) else {
-            return false;
-        };
-        let ended = loop {
-            match chunks.next(usize::MAX) {
-                Ok(Some(_)) => (),
-                Ok(None) => break true,
-                Err(_) => break false,
-            }
-        };
-        let _ = chunks.finalize();
-        ended
-    }
-
     fn transmit(&mut self, now: Instant) -> Planned {
         let mut planned = Vec::new();
-        let Some((_, connection)) = &mut self.connection else {
-            return planned;
-        };
         let mut out = Vec::new();
-        while connection.poll_transmit(now, 1, &mut out).is_some() {
+        while self.peer.transmit(now, &mut out) {
             planned.push((WAY, Happening::Datagram(std::mem::take(&mut out))));
         }
-        let timeout = connection.poll_timeout();
-        self.settle();
-        if let Some(at) = timeout
+        if let Some(at) = self.peer.timeout()
             && self.timer.is_none_or(|timer| at < timer)
         {
             self.timer = Some(at);
@@ -263,31 +146,15 @@ impl QuicServer {
         }
         planned
     }
-
-    /// The control stream's type, and SETTINGS.
-    fn settings(&self) -> Vec<u8> {
-        let mut payload = Vec::new();
-        if let Some(section) = self.serve.section {
-            // SETTINGS_MAX_FIELD_SECTION_SIZE, with an integer of four bytes.
-            payload.push(6);
-            payload.extend_from_slice(&(section | 0b10 << 30).to_be_bytes());
-        }
-        [&[0, 4, payload.len() as u8][..], &payload].concat()
-    }
 }
 
-/// A server's configuration, with a certificate that nobody has to believe.
-fn config() -> ServerConfig {
-    static CRYPTO: OnceLock<Arc<QuicServerConfig>> = OnceLock::new();
-    let crypto = CRYPTO.get_or_init(|| {
-        let made = rcgen::generate_simple_self_signed(["a.example".into()]).unwrap();
-        let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
-        let mut tls = rustls::ServerConfig::builder()
-            .with_no_client_auth()
-            .with_single_cert(vec![made.cert.der().clone()], key.into())
-            .unwrap();
-        tls.alpn_protocols = vec![b"h3".to_vec()];
-        Arc::new(QuicServerConfig::try_from(tls).unwrap())
-    });
-    ServerConfig::with_crypto(Arc::clone(crypto) as _)
+/// The control stream's type, and SETTINGS.
+fn settings(serve: &Serve) -> Vec<u8> {
+    let mut payload = Vec::new();
+    if let Some(section) = serve.section {
+        // SETTINGS_MAX_FIELD_SECTION_SIZE, with an integer of four bytes.
+        payload.push(6);
+        payload.extend_from_slice(&(section | 0b10 << 30).to_be_bytes());
+    }
+    [&[0, 4, payload.len() as u8][..], &payload].concat()
 }

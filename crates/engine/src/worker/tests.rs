@@ -1,15 +1,18 @@
 //! Runs of one worker against scripted servers, in virtual time.
 
+mod random;
+
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::mpsc;
 use std::time::Instant;
 
-use proptest::prelude::*;
-
 use super::*;
+use crate::connections::ConnectionsOut;
+use crate::latency::Durations;
 use crate::options::{Options, Version};
-use crate::simulation::{Ending, Seen, Serve, Simulation, Story};
+use crate::simulation::{Ending, Seen, Serve, Simulation, Slow, Story};
 
 fn addresses(count: u16) -> Vec<Address> {
     let address = |port| Address::Ip(([192, 0, 2, 1], port).into());
@@ -22,16 +25,27 @@ fn run(
     addresses: &[Address],
     stories: Vec<Story>,
 ) -> (Result<Report, RunError>, Seen) {
+    let (report, seen, _) = watched(options, addresses, stories, Slow::default());
+    (report, seen)
+}
+
+/// As [`run`], on a machine that may be slow, with the windows of the run.
+fn watched(
+    options: &Options,
+    addresses: &[Address],
+    stories: Vec<Story>,
+    slow: Slow,
+) -> (Result<Report, RunError>, Seen, Vec<Window>) {
     let plan = Plan::new(options).unwrap();
     let begun = Instant::now();
     let seen = Rc::new(RefCell::new(Seen::default()));
     let is_h2 = options.version == Some(Version::H2c);
     let simulation = Simulation::new(begun, is_h2, stories, Rc::clone(&seen));
-    let (control, (sender, _windows)) = (Control::new(), mpsc::channel());
-    let system = Box::new(simulation);
+    let (control, (sender, windows)) = (Control::new(), mpsc::channel());
+    let system = Box::new(simulation.slow(slow));
     let worker = Worker::new(0, &plan, &control, addresses, Clock(begun), system, sender);
     let report = worker.run();
-    (report, seen.take())
+    (report, seen.take(), windows.iter().collect())
 }
 
 fn counted(requests: u64, version: Version) -> Options {
@@ -51,6 +65,31 @@ fn counted(requests: u64, version: Version) -> Options {
         streams: if version == Version::H1 { 1 } else { 4 },
         requests: Some(requests),
         ..Options::default()
+    }
+}
+
+/// A run of so long behind a warm-up of so long, in milliseconds.
+fn timed(warmup: u64, duration: u64, version: Version) -> Options {
+    Options {
+        requests: None,
+        warmup: Some(Duration::from_millis(warmup)),
+        duration: Some(Duration::from_millis(duration)),
+        ..counted(0, version)
+    }
+}
+
+fn connections(report: &Report) -> ConnectionsOut {
+    ConnectionsOut::new(&report.connections, &report.concurrency)
+}
+
+fn most(durations: &Durations) -> f64 {
+    durations.summary().max.unwrap()
+}
+
+fn after(millis: u64) -> Serve {
+    Serve {
+        delay: Duration::from_millis(millis),
+        ..Serve::well()
     }
 }
 
@@ -164,103 +203,189 @@ fn what_waits_to_be_sent_again_keeps_no_run_from_its_end() {
     );
 }
 
-fn ending() -> impl Strategy<Value = Ending> {
-    prop_oneof![
-        Just(Ending::Close),
-        Just(Ending::Reset),
-        Just(Ending::Silence),
-        Just(Ending::Goaway),
-        Just(Ending::Nonsense),
-    ]
-}
-
-fn serve() -> impl Strategy<Value = Serve> {
-    let sizes = || prop_oneof![Just(usize::MAX), 1..200_usize];
-    (
-        // An answer in no time would stop the clock.
-        1..50_u64,
-        prop_oneof![Just(usize::MAX), 0..20_usize],
-        ending(),
-        sizes(),
-        sizes(),
-        prop::option::weighted(0.3, 0..5_u32),
-        prop::option::weighted(0.1, 0..200_u32),
-        prop::option::weighted(0.3, 1..9_usize),
-    )
-        .prop_map(
-            |(delay, answers, ending, pieces, room, streams, section, refuses)| Serve {
-                delay: Duration::from_millis(delay),
-                answers,
-                ending,
-                pieces,
-                room,
-                streams,
-                section,
-                refuses,
-            },
-        )
-}
-
-fn story() -> impl Strategy<Value = Story> {
-    prop_oneof![
-        1 => Just(Story::Refuse),
-        1 => Just(Story::Deaf),
-        8 => serve().prop_map(Story::Serve),
-    ]
-}
-
-fn options() -> impl Strategy<Value = Options> {
-    let length = prop_oneof![
-        (1..300_u64).prop_map(|requests| (Some(requests), None)),
-        (1..500_u64).prop_map(|millis| (None, Some(Duration::from_millis(millis)))),
-    ];
-    (
-        prop::sample::select(&[Version::H1, Version::H2c, Version::H3]),
-        1..6_usize,
-        1..9_usize,
-        length,
-        prop_oneof![Just(0), 1..200_u64],
-        prop::option::weighted(0.3, 1.0..2000.0),
-    )
-        .prop_map(
-            |(version, connections, streams, (requests, duration), warmup, rate)| Options {
-                connections,
-                streams: if version == Version::H1 { 1 } else { streams },
-                requests,
-                duration,
-                warmup: Some(Duration::from_millis(warmup)),
-                rate,
-                timeout: Duration::from_secs(2),
-                connect_timeout: Duration::from_secs(1),
-                ..counted(0, version)
-            },
-        )
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(128))]
-
-    /// The run ends, by the simulation's own limits; whatever the servers do, every request that was
-    /// started is accounted for, and none is done twice.
-    #[test]
-    fn the_books_are_balanced(
-        options in options(),
-        stories in prop::collection::vec(story(), 1..6),
-    ) {
-        let (report, seen) = run(&options, &addresses(2), stories);
-        if let Ok(report) = report {
-            let recorder = &report.recorder;
-            let ended = recorder.ok + recorder.failures.total();
-            let measured = recorder.warmup.started + recorder.started;
-            prop_assert!(ended <= recorder.started, "{ended} of {}", recorder.started);
-            prop_assert!(seen.taken <= measured, "{} of {measured}", seen.taken);
-            let ok = recorder.warmup.ok + recorder.ok;
-            prop_assert!(ok <= seen.answered, "{ok} of {}", seen.answered);
-            let counted = options.requests.filter(|_| report.cut_short.is_none());
-            if let Some(requests) = counted {
-                prop_assert_eq!(recorder.started, ended);
-                prop_assert!(ended >= requests);
-            }
-        }
+#[test]
+fn requests_wait_for_all_connections_and_each_is_accounted_for() {
+    // FINDINGS E8 and E9.
+    for warmup in [0, 100] {
+        let options = Options {
+            connections: 32,
+            ..timed(warmup, 300, Version::H1)
+        };
+        let (report, seen) = run(&options, &addresses(1), vec![Story::Serve(after(10))]);
+        let counts = connections(&report.unwrap());
+        assert_eq!((counts.attempted, counts.established), (32, 32));
+        assert_eq!((counts.open_at_start, counts.open_at_end), (32, 32));
+        assert_eq!((counts.open_at_most, counts.in_flight_at_most), (32, 32));
+        // Eight at a time, then twice as many: they take no longer.
+        assert_eq!((counts.handshakes_at_most, seen.connects), (16, 32));
     }
+}
+
+#[test]
+fn connections_that_come_in_the_warm_up_are_open_at_the_start() {
+    for (warmup, open) in [(0, 1), (100, 8)] {
+        let options = Options {
+            connect_rate: Some(100.0),
+            ..timed(warmup, 300, Version::H1)
+        };
+        let (report, _) = run(&options, &addresses(1), vec![Story::Serve(after(10))]);
+        assert_eq!(connections(&report.unwrap()).open_at_start, open);
+    }
+}
+
+#[test]
+fn the_account_of_connections_says_how_they_went() {
+    // FINDINGS E9.
+    let serve = Serve {
+        answers: 5,
+        ..after(10)
+    };
+    let stories = vec![Story::Serve(serve), Story::Refuse];
+    let (report, seen) = run(&timed(0, 1000, Version::H1), &addresses(1), stories);
+    let report = report.unwrap();
+    let counts = connections(&report);
+    assert_eq!(counts.attempted, seen.connects);
+    let lost = counts.lost["closed"];
+    assert_eq!(counts.established, lost + counts.open_at_end);
+    let failures: BTreeMap<_, _> = report
+        .recorder
+        .failures
+        .iter()
+        .map(|(kind, count, _)| (kind.name(), count))
+        .collect();
+    assert_eq!(failures["closed"], lost, "each takes its request with it");
+    // Those of the beginning found no request to take.
+    let (refused, failed) = (counts.failed["refused"], failures["refused"]);
+    assert!(failed > 0 && failed <= refused, "{failed} of {refused}");
+}
+
+#[test]
+fn a_server_that_is_too_slow_makes_requests_queue_and_none_late() {
+    // FINDINGS E6: at most 400 requests a second can be answered.
+    let options = Options {
+        connections: 4,
+        rate: Some(500.0),
+        ..timed(0, 2000, Version::H1)
+    };
+    let (report, _) = run(&options, &addresses(1), vec![Story::Serve(after(10))]);
+    let recorder = report.unwrap().recorder;
+    assert_eq!(most(&recorder.late), 0.0);
+    assert!(most(&recorder.queued) > 0.3, "{}", most(&recorder.queued));
+    assert!(most(&recorder.service) < 0.011);
+    assert!(most(&recorder.response) > 0.3);
+}
+
+#[test]
+fn a_worker_that_wakes_late_does_not_blame_the_server() {
+    // FINDINGS E6.
+    let options = Options {
+        connections: 4,
+        rate: Some(100.0),
+        ..timed(0, 1000, Version::H1)
+    };
+    let slow = Slow {
+        waking: Duration::from_millis(3),
+        ..Slow::default()
+    };
+    let (report, ..) = watched(&options, &addresses(1), vec![Story::Serve(after(1))], slow);
+    let recorder = report.unwrap().recorder;
+    assert_eq!(most(&recorder.queued), 0.0);
+    assert!((0.003..0.004).contains(&most(&recorder.late)));
+}
+
+#[test]
+fn windows_tell_of_each_tenth_of_a_second() {
+    // FINDINGS E15.
+    for warmup in [0, 130] {
+        let options = timed(warmup, 450, Version::H1);
+        let stories = vec![Story::Serve(after(10))];
+        let (report, _, windows) = watched(&options, &addresses(1), stories, Slow::default());
+        let recorder = report.unwrap().recorder;
+        let told: Vec<_> = windows
+            .iter()
+            .map(|window| (window.index, window.length_ns / 1_000_000, window.open))
+            .collect();
+        let whole = |index| (index, 100, 8);
+        assert_eq!(told, [whole(0), whole(1), whole(2), whole(3), (4, 50, 8)]);
+        // Eight connections, an answer every ten milliseconds.
+        assert!(windows[1..4].iter().all(|window| window.ok == 80));
+        assert_eq!(
+            windows.iter().map(|window| window.ok).sum::<u64>(),
+            recorder.ok
+        );
+    }
+}
+
+#[test]
+fn what_is_read_between_warm_up_and_measurement_is_no_time_of_either() {
+    // FINDINGS E14: one millisecond for each of eight connections.
+    let slow = Slow {
+        reading: Duration::from_millis(1),
+        ..Slow::default()
+    };
+    let stories = vec![Story::Serve(after(10))];
+    let options = timed(100, 300, Version::H1);
+    let (report, _, windows) = watched(&options, &addresses(1), stories, slow);
+    assert_eq!(report.unwrap().measured, 292_000_000);
+    assert_eq!(windows[0].length_ns, 92_000_000);
+}
+
+#[test]
+fn a_timeout_takes_as_long_as_it_says() {
+    // FINDINGS E13: the second request begins while the limit of the first is watched.
+    let serve = Serve {
+        answers: 1,
+        ending: Ending::Silence,
+        ..after(600)
+    };
+    for version in [Version::H1, Version::H2c, Version::H3] {
+        let options = Options {
+            connections: 1,
+            streams: 1,
+            timeout: Duration::from_secs(1),
+            ..counted(2, version)
+        };
+        let (report, _) = run(&options, &addresses(1), vec![Story::Serve(serve.clone())]);
+        let recorder = report.unwrap().recorder;
+        assert_eq!((recorder.ok, recorder.censored), (1, 1), "{version:?}");
+        assert_eq!(most(&recorder.service), 1.0, "{version:?}");
+    }
+}
+
+#[test]
+fn a_request_that_is_sent_again_has_taken_the_time_of_both() {
+    let serve = Serve {
+        refuses: Some(2),
+        ..after(50)
+    };
+    for version in [Version::H2c, Version::H3] {
+        let options = Options {
+            connections: 1,
+            streams: 1,
+            ..counted(2, version)
+        };
+        let (report, _) = run(&options, &addresses(1), vec![Story::Serve(serve.clone())]);
+        let recorder = report.unwrap().recorder;
+        assert_eq!((recorder.ok, recorder.retried), (2, 1));
+        assert!(most(&recorder.service) >= 0.1, "{version:?}");
+    }
+}
+
+#[test]
+fn a_server_that_refuses_everything_is_not_asked_for_ever() {
+    let serve = Serve {
+        refuses: Some(1),
+        ..Serve::well()
+    };
+    let (report, seen) = run(
+        &counted(5, Version::H2c),
+        &addresses(1),
+        vec![Story::Serve(serve)],
+    );
+    let recorder = report.unwrap().recorder;
+    assert_eq!(
+        (recorder.ok, recorder.failures.total(), seen.taken),
+        (0, 5, 0)
+    );
+    assert_eq!(recorder.retried, 5 * 63);
 }

@@ -1,4 +1,4 @@
-//! A session of ours and a server of quinn-proto's on one thread, with a clock that only they move:
+//! A session of ours and a server of quinn-proto's (`trilane_quic_peer`) on one thread, with a clock that only they move:
 //! what happens does not depend on the machine.
 #![allow(dead_code, reason = "each test program uses a part")]
 
@@ -6,13 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bytes::BytesMut;
-use quinn_proto::crypto::rustls::QuicServerConfig;
-use quinn_proto::{
-    Connection, ConnectionHandle, DatagramEvent, Dir, Endpoint, EndpointConfig, Event,
-    ServerConfig, StreamEvent, StreamId,
-};
-use rustls::pki_types::PrivatePkcs8KeyDer;
+use trilane_quic_peer::{Identity, QuicPeer, TransportConfig};
 use trilane_transport::quic::{Config, H3Session, Options, ReceiveBuffer};
 use trilane_wire::{Events, h3};
 
@@ -32,25 +26,20 @@ pub(crate) struct Lockstep {
     pub(crate) now: Instant,
     /// Told when a call of the session begins (true) and when it is over (false).
     watch: fn(bool),
-    server: Server,
+    server: QuicPeer,
+    /// Whether the server answers requests; it acknowledges them in any case.
+    answers: bool,
     buffer: ReceiveBuffer,
     out: Vec<u8>,
-}
-
-struct Server {
-    endpoint: Endpoint,
-    connection: Option<(ConnectionHandle, Connection)>,
-    /// Whether it answers requests; it acknowledges them in any case.
-    answers: bool,
-    /// Requests that have not come whole.
-    requests: Vec<StreamId>,
-    out: Vec<u8>,
+    server_out: Vec<u8>,
 }
 
 impl Lockstep {
     /// A session that has shaken hands.
     pub(crate) fn new(options: &Options, answers: bool, watch: fn(bool)) -> Self {
-        let (server, config) = Server::new(options, answers);
+        let identity = Identity::new("localhost");
+        let server = QuicPeer::new(&identity, TransportConfig::default(), CONTROL.to_vec());
+        let config = trusting(&identity, options);
         let now = Instant::now();
         let limits = h3::Config {
             field_section: 64 * 1024,
@@ -62,8 +51,10 @@ impl Lockstep {
             now,
             watch,
             server,
+            answers,
             buffer: ReceiveBuffer::new(),
             out: Vec::new(),
+            server_out: Vec::new(),
         };
         pair.until(&mut Nothing, |pair, _| pair.session.is_connected());
         pair
@@ -92,15 +83,16 @@ impl Lockstep {
         let mut sent = false;
         while self.transmit() {
             sent = true;
-            let datagram = BytesMut::from(&self.out[..]);
-            self.server.receive(self.now + WAY, datagram);
+            self.server.receive(self.now + WAY, &self.out);
         }
         self.now += WAY;
-        self.server.serve();
-        while let Some(length) = self.server.transmit(self.now) {
+        for request in self.server.read() {
+            assert!(!self.answers || self.server.answer(request, ANSWER));
+        }
+        while self.server.transmit(self.now, &mut self.server_out) {
             sent = true;
-            let space = self.buffer.space();
-            space[..length].copy_from_slice(&self.server.out[..length]);
+            let length = self.server_out.len();
+            self.buffer.space()[..length].copy_from_slice(&self.server_out);
             (self.watch)(true);
             let batch = self.buffer.take(length);
             let now = self.now + WAY;
@@ -129,127 +121,15 @@ impl Lockstep {
     }
 }
 
-impl Server {
-    fn new(options: &Options, answers: bool) -> (Self, Config) {
-        let key = rcgen::generate_simple_self_signed(["localhost".into()]).unwrap();
-        let certificate = key.cert.der().clone();
-        let private = PrivatePkcs8KeyDer::from(key.signing_key.serialize_der());
-        let mut tls = rustls::ServerConfig::builder()
-            .with_no_client_auth()
-            .with_single_cert(vec![certificate.clone()], private.into())
-            .unwrap();
-        tls.alpn_protocols = vec![b"h3".to_vec()];
-        let crypto = Arc::new(QuicServerConfig::try_from(tls).unwrap());
-        let config = Arc::new(ServerConfig::with_crypto(crypto));
-        let endpoint = Arc::new(EndpointConfig::default());
-        let server = Self {
-            endpoint: Endpoint::new(endpoint, Some(config), false, Some([7; 32])),
-            connection: None,
-            answers,
-            requests: Vec::new(),
-            out: Vec::new(),
-        };
-
-        let mut roots = rustls::RootCertStore::empty();
-        roots.add(certificate).unwrap();
-        let mut tls = rustls::ClientConfig::builder()
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        tls.alpn_protocols = vec![b"h3".to_vec()];
-        (server, Config::from_rustls(Arc::new(tls), options).unwrap())
-    }
-
-    fn receive(&mut self, now: Instant, datagram: BytesMut) {
-        let mut reply = Vec::new();
-        let client = ([192, 0, 2, 2], 5000).into();
-        let event = self
-            .endpoint
-            .handle(now, client, None, None, datagram, &mut reply);
-        match event {
-            Some(DatagramEvent::NewConnection(incoming)) => {
-                let accepted = self.endpoint.accept(incoming, now, &mut reply, None);
-                self.connection = Some(accepted.unwrap());
-            }
-            Some(DatagramEvent::ConnectionEvent(_, event)) => {
-                let (_, connection) = self.connection.as_mut().unwrap();
-                connection.handle_event(event);
-            }
-            Some(DatagramEvent::Response(_)) => panic!("no connection fits"),
-            None => {}
-        }
-        self.settle();
-    }
-
-    /// Hands on what connection and endpoint have to tell each other.
-    fn settle(&mut self) {
-        let Some((handle, connection)) = &mut self.connection else {
-            return;
-        };
-        while let Some(event) = connection.poll_endpoint_events() {
-            if let Some(event) = self.endpoint.handle_event(*handle, event) {
-                connection.handle_event(event);
-            }
-        }
-    }
-
-    /// Reads requests, and answers those that have come whole.
-    fn serve(&mut self) {
-        let Some((_, connection)) = &mut self.connection else {
-            return;
-        };
-        while let Some(event) = connection.poll() {
-            match event {
-                Event::Connected => {
-                    let control = connection.streams().open(Dir::Uni).unwrap();
-                    connection.send_stream(control).write(&CONTROL).unwrap();
-                }
-                Event::Stream(StreamEvent::Opened { dir: Dir::Bi }) => {
-                    while let Some(id) = connection.streams().accept(Dir::Bi) {
-                        self.requests.push(id);
-                    }
-                }
-                _ => {}
-            }
-        }
-        self.requests.retain(|&id| {
-            let mut stream = connection.recv_stream(id);
-            let mut chunks = stream.read(true).unwrap();
-            let ended = loop {
-                match chunks.next(usize::MAX) {
-                    Ok(Some(_)) => {}
-                    Ok(None) => break true,
-                    Err(_) => break false,
-                }
-            };
-            let _ = chunks.finalize();
-            if ended && self.answers {
-                let mut stream = connection.send_stream(id);
-                assert_eq!(stream.write(ANSWER), Ok(ANSWER.len()));
-                stream.finish().unwrap();
-            }
-            !ended
-        });
-    }
-
-    /// Writes one datagram, and says how long it is.
-    fn transmit(&mut self, now: Instant) -> Option<usize> {
-        let (_, connection) = self.connection.as_mut()?;
-        self.out.clear();
-        let transmit = connection.poll_transmit(now, 1, &mut self.out);
-        self.settle();
-        transmit.map(|transmit| transmit.size)
-    }
-
-    fn timeout(&mut self) -> Option<Instant> {
-        self.connection.as_mut()?.1.poll_timeout()
-    }
-
-    fn handle_timeout(&mut self, now: Instant) {
-        if let Some((_, connection)) = &mut self.connection {
-            connection.handle_timeout(now);
-        }
-        self.settle();
-    }
+/// The configuration of a client that trusts the server of this name.
+fn trusting(identity: &Identity, options: &Options) -> Config {
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(identity.certificate()).unwrap();
+    let mut tls = rustls::ClientConfig::builder()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    tls.alpn_protocols = vec![b"h3".to_vec()];
+    Config::from_rustls(Arc::new(tls), options).unwrap()
 }
 
 /// Hears nothing.

@@ -1,0 +1,210 @@
+//! A server's end of one QUIC connection for tests in virtual time, on quinn-proto: what somebody else
+//! makes of QUIC, with as much of HTTP/3 as tells requests from each other.
+//!
+//! Datagrams and instants come in as arguments and go out as return values. Whoever drives it says
+//! what is answered, and calls [`QuicPeer::transmit`] until it is false after everything else.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::{Bytes, BytesMut};
+use quinn_proto::crypto::rustls::QuicServerConfig;
+use quinn_proto::{
+    Connection, ConnectionHandle, DatagramEvent, Dir, Endpoint, EndpointConfig, Event,
+    ServerConfig, StreamEvent,
+};
+use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
+
+pub use quinn_proto::{StreamId, TransportConfig};
+
+/// A name, with a certificate that signs itself.
+pub struct Identity {
+    certificate: CertificateDer<'static>,
+    crypto: Arc<QuicServerConfig>,
+}
+
+impl Identity {
+    /// Makes a key and a certificate for a server of HTTP/3 that has this name.
+    pub fn new(name: &str) -> Self {
+        let made = rcgen::generate_simple_self_signed([name.to_owned()]).expect("a name");
+        let certificate = made.cert.der().clone();
+        let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
+        let mut tls = rustls::ServerConfig::builder()
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate.clone()], key.into())
+            .expect("they belong together");
+        tls.alpn_protocols = vec![b"h3".to_vec()];
+        let crypto = QuicServerConfig::try_from(tls).expect("TLS 1.3 is on");
+        Self {
+            certificate,
+            crypto: Arc::new(crypto),
+        }
+    }
+
+    /// What a client has to trust.
+    pub fn certificate(&self) -> CertificateDer<'static> {
+        self.certificate.clone()
+    }
+}
+
+/// The server's end of one connection.
+#[derive(Debug)]
+pub struct QuicPeer {
+    endpoint: Endpoint,
+    connection: Option<(ConnectionHandle, Connection)>,
+    /// What begins the control stream.
+    greeting: Vec<u8>,
+    control: Option<StreamId>,
+    /// Requests that have not come whole.
+    coming: Vec<StreamId>,
+}
+
+impl QuicPeer {
+    /// A server that waits for its client; once that has come, `greeting` is written on a
+    /// unidirectional stream, the control stream.
+    pub fn new(identity: &Identity, transport: TransportConfig, greeting: Vec<u8>) -> Self {
+        let mut config = ServerConfig::with_crypto(Arc::clone(&identity.crypto) as _);
+        config.transport_config(Arc::new(transport));
+        let (endpoint, seed) = (Arc::new(EndpointConfig::default()), Some([7; 32]));
+        Self {
+            endpoint: Endpoint::new(endpoint, Some(Arc::new(config)), false, seed),
+            connection: None,
+            greeting,
+            control: None,
+            coming: Vec::new(),
+        }
+    }
+
+    /// Takes a datagram of the client's.
+    pub fn receive(&mut self, now: Instant, datagram: &[u8]) {
+        let (client, mut reply) = (SocketAddr::from(([192, 0, 2, 2], 5000)), Vec::new());
+        let datagram = BytesMut::from(datagram);
+        let event = self
+            .endpoint
+            .handle(now, client, None, None, datagram, &mut reply);
+        match event {
+            Some(DatagramEvent::NewConnection(incoming)) => {
+                let accepted = self.endpoint.accept(incoming, now, &mut reply, None);
+                self.connection = Some(accepted.expect("the first of a client's"));
+            }
+            Some(DatagramEvent::ConnectionEvent(_, event)) => {
+                if let Some((_, connection)) = &mut self.connection {
+                    connection.handle_event(event);
+                }
+            }
+            // For nobody that is known, or not any more.
+            Some(DatagramEvent::Response(_)) | None => (),
+        }
+        self.settle();
+    }
+
+    /// Hands on what connection and endpoint have to tell each other.
+    fn settle(&mut self) {
+        let Some((handle, connection)) = &mut self.connection else {
+            return;
+        };
+        while let Some(event) = connection.poll_endpoint_events() {
+            if let Some(event) = self.endpoint.handle_event(*handle, event) {
+                connection.handle_event(event);
+            }
+        }
+    }
+
+    /// Reads requests, and says which have come whole since the last call.
+    pub fn read(&mut self) -> Vec<StreamId> {
+        let Some((_, connection)) = &mut self.connection else {
+            return Vec::new();
+        };
+        while let Some(event) = connection.poll() {
+            match event {
+                Event::Connected => {
+                    self.control = connection.streams().open(Dir::Uni);
+                    if let Some(control) = self.control {
+                        let _ = connection.send_stream(control).write(&self.greeting);
+                    }
+                }
+                Event::Stream(StreamEvent::Opened { dir: Dir::Bi }) => {
+                    while let Some(id) = connection.streams().accept(Dir::Bi) {
+                        self.coming.push(id);
+                    }
+                }
+                _ => (),
+            }
+        }
+        let coming = std::mem::take(&mut self.coming).into_iter();
+        let (whole, coming) = coming.partition(|&id| has_come(connection, id));
+        self.coming = coming;
+        whole
+    }
+
+    /// Sends `bytes` as all of the answer to a request. False where the client has given it up.
+    pub fn answer(&mut self, id: StreamId, bytes: &[u8]) -> bool {
+        self.connection.as_mut().is_some_and(|(_, connection)| {
+            let mut stream = connection.send_stream(id);
+            stream.write(bytes) == Ok(bytes.len()) && stream.finish().is_ok()
+        })
+    }
+
+    /// Resets the answer to a request, unless the client has given it up.
+    pub fn reset(&mut self, id: StreamId, code: u32) {
+        if let Some((_, connection)) = &mut self.connection {
+            let _ = connection.send_stream(id).reset(code.into());
+        }
+    }
+
+    /// Writes on the control stream, where there is one.
+    pub fn write_control(&mut self, bytes: &[u8]) {
+        if let (Some((_, connection)), Some(control)) = (&mut self.connection, self.control) {
+            let _ = connection.send_stream(control).write(bytes);
+        }
+    }
+
+    /// Closes the connection with a code of HTTP/3's.
+    pub fn close(&mut self, now: Instant, code: u32) {
+        if let Some((_, connection)) = &mut self.connection {
+            connection.close(now, code.into(), Bytes::new());
+        }
+    }
+
+    /// Replaces what is in `out` by the next datagram. False where there is none.
+    pub fn transmit(&mut self, now: Instant, out: &mut Vec<u8>) -> bool {
+        out.clear();
+        let Some((_, connection)) = &mut self.connection else {
+            return false;
+        };
+        let transmit = connection.poll_transmit(now, 1, out);
+        self.settle();
+        transmit.is_some()
+    }
+
+    /// When [`Self::handle_timeout`] has to be called.
+    pub fn timeout(&mut self) -> Option<Instant> {
+        self.connection.as_mut()?.1.poll_timeout()
+    }
+
+    /// The time of [`Self::timeout`] has come, if it has.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        if let Some((_, connection)) = &mut self.connection {
+            connection.handle_timeout(now);
+        }
+        self.settle();
+    }
+}
+
+/// Whether the whole request has come.
+fn has_come(connection: &mut Connection, id: StreamId) -> bool {
+    let mut stream = connection.recv_stream(id);
+    let Ok(mut chunks) = stream.read(true) else {
+        return false;
+    };
+    let ended = loop {
+        match chunks.next(usize::MAX) {
+            Ok(Some(_)) => (),
+            Ok(None) => break true,
+            Err(_) => break false,
+        }
+    };
+    let _ = chunks.finalize();
+    ended
+}
