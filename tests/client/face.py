@@ -15,9 +15,9 @@ from types import TracebackType
 from typing import Any, Self, TypeAlias, TypeVar
 
 from trilane.client.aio import AsyncClient, AsyncResponse
-from trilane.client.answer import Response
 from trilane.client.fields import Headers
 from trilane.client.pool import Client
+from trilane.client.pool.response import Response
 
 Result = TypeVar("Result")
 

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from .aio import AsyncClient, AsyncResponse
-    from .answer import Response
     from .errors import (
         ClientClosed,
         ConnectFailed,
@@ -42,10 +41,9 @@ if TYPE_CHECKING:
         VersionUnavailable,
         WriteTimeout,
     )
-    from .http import HTTPConnection, HTTPSConnection
-    from .pool import Client
-    from .response import HTTPResponse
-    from .timeouts import Timeouts
+    from .flow.timeouts import Timeouts
+    from .http import HTTPConnection, HTTPResponse, HTTPSConnection
+    from .pool import Client, Response
 
 __all__ = [
     "AsyncClient",
@@ -89,10 +87,10 @@ _HOMES: Final = {
     "AsyncResponse": "aio",
     "Client": "pool",
     "HTTPConnection": "http",
-    "HTTPResponse": "response",
+    "HTTPResponse": "http",
     "HTTPSConnection": "http",
-    "Response": "answer",
-    "Timeouts": "timeouts",
+    "Response": "pool",
+    "Timeouts": "flow.timeouts",
 }
 
 

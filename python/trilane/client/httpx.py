@@ -12,7 +12,12 @@ from __future__ import annotations
 
 import httpx
 
-from .httpx_family import AsyncioStream, AsyncioTransport, BlockingStream, BlockingTransport
+from trilane.client.adapters.httpx_family import (
+    AsyncioStream,
+    AsyncioTransport,
+    BlockingStream,
+    BlockingTransport,
+)
 
 __all__ = ["AsyncTransport", "Transport"]
 

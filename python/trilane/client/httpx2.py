@@ -12,7 +12,12 @@ from __future__ import annotations
 
 import httpx2  # type: ignore[import-not-found, unused-ignore]
 
-from .httpx_family import AsyncioStream, AsyncioTransport, BlockingStream, BlockingTransport
+from trilane.client.adapters.httpx_family import (
+    AsyncioStream,
+    AsyncioTransport,
+    BlockingStream,
+    BlockingTransport,
+)
 
 __all__ = ["AsyncTransport", "Transport"]
 

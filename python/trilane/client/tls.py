@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from trilane._core import Tls
-
-from .errors import TLSError
+from trilane.client.errors import TLSError
 
 Verify: TypeAlias = bool | str | os.PathLike[str] | ssl.SSLContext | None
 Certificate: TypeAlias = str | os.PathLike[str] | tuple[str, str] | None

@@ -13,7 +13,6 @@ from peers import chaos, h2_chaos
 from peers.peer import Peer
 from trilane.client import errors
 from trilane.client.aio import AsyncClient
-from trilane.client.timeouts import Timeouts
 
 from .conftest import LeapingLoop, MakeClient, run, run_leaping
 
@@ -188,19 +187,6 @@ def test_the_read_limit_begins_when_the_content_has_been_sent(server: Peer) -> N
             assert len(client.connections) == 1
 
     run_leaping(main)
-
-
-def test_who_waits_for_a_handshake_waits_as_long_as_who_makes_it() -> None:
-    async def main(base: str) -> None:
-        limits = Timeouts(connect=0.4)
-        async with AsyncClient(verify=False, timeout=limits) as client:
-            results = await asyncio.gather(
-                *(client.get(base) for _ in range(20)), return_exceptions=True
-            )
-            assert {type(result) for result in results} == {errors.ConnectTimeout}
-
-    with chaos.serve(chaos.silent) as server:
-        run(main(server.base.replace("http://", "https://")))
 
 
 def test_a_connection_that_nobody_waits_for_goes_to_the_pool(

@@ -22,10 +22,10 @@ from client.waits import PATIENCE_S, asleep
 from client.wire.memory import descriptors
 from peers import chaos
 from peers.peer import Peer
-from trilane.client.answer import Response
 from trilane.client.errors import ClientClosed, LimitExceeded, LocalError
+from trilane.client.flow.routing import Route
 from trilane.client.pool import Client
-from trilane.client.routing import Route
+from trilane.client.pool.response import Response
 
 Each = tuple[Client, str, str]
 MIB = 1 << 20
@@ -200,7 +200,7 @@ def test_exit_waits_for_no_lock_of_a_thread_that_ended_with_it(server: Peer) -> 
     script = f"""
 import threading
 from trilane.client.pool import Client
-from trilane.client.routing import Router
+from trilane.client.flow.routing import Router
 client = Client(versions=("h1",), verify={str(server.ca)!r})
 held = client.send("GET", {server.url("h1", "/bytes/50m")!r})
 deciding = threading.Event()

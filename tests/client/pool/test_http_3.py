@@ -11,11 +11,12 @@ from urllib.parse import urlsplit
 import pytest
 
 from client.face import AnyClient, LoopClient, MakeClient
+from client.waits import PATIENCE_S
 from lab.contenders.counting import CountingRelay
 from peers.peer import Peer
 from trilane.client import errors
-from trilane.client.origins import parse
-from trilane.client.timeouts import Timeouts
+from trilane.client.flow.origins import parse
+from trilane.client.flow.timeouts import Timeouts
 
 
 def _port(url: str) -> int:
@@ -24,6 +25,13 @@ def _port(url: str) -> int:
     return port
 
 
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A handshake of HTTP/3 has time, however busy the machine is."""
+    monkeypatch.setattr("trilane.client.flow.routing.LEAST_PATIENCE_S", PATIENCE_S)
+
+
+@pytest.mark.usefixtures("patient")
 def test_alt_svc_leads_to_http_3(make_client: MakeClient, server: Peer) -> None:
     client = make_client(verify=str(server.ca))
     versions = [client.get(server.url("h2")).version for _ in range(5)]
@@ -31,6 +39,7 @@ def test_alt_svc_leads_to_http_3(make_client: MakeClient, server: Peer) -> None:
     assert len(client.connections) == 2
 
 
+@pytest.mark.usefixtures("patient")
 def test_alt_svc_of_another_server_leads_to_http_3_too(
     make_client: MakeClient, caddy_peer: Peer
 ) -> None:
@@ -39,6 +48,7 @@ def test_alt_svc_of_another_server_leads_to_http_3_too(
     assert versions == ["h2", "h3", "h3"]
 
 
+@pytest.mark.usefixtures("patient")
 def test_an_alternative_that_is_misdirected_is_given_up(
     make_client: MakeClient, server: Peer
 ) -> None:
@@ -63,6 +73,7 @@ def test_what_is_raced_and_misdirected_is_given_up_too(
     assert client.get(server.url("h2")).version == "h2"
 
 
+@pytest.mark.usefixtures("patient")
 def test_content_that_was_sent_once_is_not_sent_to_the_origin_too(
     make_client: MakeClient, server: Peer
 ) -> None:
@@ -73,6 +84,7 @@ def test_content_that_was_sent_once_is_not_sent_to_the_origin_too(
     assert client.get(server.url("h2")).version == "h2"
 
 
+@pytest.mark.usefixtures("patient")
 def test_a_change_of_the_network_forgets_alternatives(
     make_client: MakeClient, server: Peer
 ) -> None:
@@ -91,6 +103,7 @@ def test_it_is_not_used_where_it_is_switched_off(
     assert [client.get(server.url("h2")).version for _ in range(3)] == ["h2"] * 3
 
 
+@pytest.mark.usefixtures("patient")
 def test_threads_go_over_without_a_failure(make_client: MakeClient, server: Peer) -> None:
     client = make_client(verify=str(server.ca))
     url = server.url("h2")
@@ -115,7 +128,7 @@ def _announce(client: AnyClient, url: str) -> None:
     origin, value = parse(url).origin, f'h3=":{_port(url)}"'
     if isinstance(client, LoopClient):
         pool = client.thread.call(client.asynchronous._pool_here)
-        client.thread.call(pool.learn, origin, [("alt-svc", value)])
+        client.thread.call(pool.learn, origin, value, 0.0)
     else:
         client._pool.learn(origin, value, 0.0)
 

@@ -12,7 +12,7 @@ from client.waits import PATIENCE_S, until
 from peers import chaos
 from peers.peer import cleartext
 from trilane.client import errors
-from trilane.client.timeouts import Timeouts
+from trilane.client.flow.timeouts import Timeouts
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\nhello world"
 
@@ -24,7 +24,7 @@ def one(make_client: MakeClient) -> AnyClient:
 
 def test_a_read_timeout(one: AnyClient) -> None:
     with chaos.serve(chaos.silent) as server:
-        with pytest.raises(errors.ReadTimeout):
+        with pytest.raises(errors.ReadTimeout, match=r"sent no response to GET within 0\.2 s"):
             one.get(server.base, timeout=Timeouts(read=0.2))
         until(lambda: one.connections == [])
 
@@ -50,8 +50,27 @@ def test_a_connection_that_is_there_at_once_may_have_taken_too_long(one: AnyClie
 
 
 def test_a_write_timeout(one: AnyClient) -> None:
-    with chaos.serve(chaos.silent) as server, pytest.raises(errors.WriteTimeout):
+    with (
+        chaos.serve(chaos.silent) as server,
+        pytest.raises(errors.WriteTimeout, match=r"took none of the content of POST within 0\.3 s"),
+    ):
         one.post(server.base, bytes(64 << 20), timeout=Timeouts(write=0.3))
+
+
+async def _half_an_echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Begins its answer, and takes no more of the content, which it would send back."""
+    await chaos.request(reader)
+    writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 67108864\r\n\r\nsome")
+    await chaos.forever()
+
+
+def test_an_answer_that_waits_for_content_is_a_write_timeout(one: AnyClient) -> None:
+    limits = Timeouts(read=0.2, write=0.2)
+    with (
+        chaos.serve(_half_an_echo) as server,
+        pytest.raises(errors.WriteTimeout, match=r"took none of the content of POST within 0\.2"),
+    ):
+        one.post(server.base, bytes(64 << 20), timeout=limits)
 
 
 async def _too_large(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -75,8 +94,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _wait_for_consent(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
-    for module in ("sending", "aio.uploading"):
-        monkeypatch.setattr(f"trilane.client.{module}.CONTINUE_S", seconds)
+    monkeypatch.setattr("trilane.client.flow.uploading.CONTINUE_S", seconds)
 
 
 @pytest.mark.usefixtures("patient")

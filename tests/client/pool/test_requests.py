@@ -11,10 +11,10 @@ import pytest
 
 from client.face import AnyClient, AnyResponse, Each, MakeClient
 from peers.peer import Peer
-from trilane.client.content import Content
 from trilane.client.errors import InvalidRequest
-from trilane.client.pool import USER_AGENT
-from trilane.client.request import Field
+from trilane.client.flow.content import Content
+from trilane.client.flow.preparing import USER_AGENT
+from trilane.client.flow.request import Field
 
 BLOCK = bytes(range(256)) * 256
 # More than the window of a stream, and than what is handed over with the request.

@@ -17,7 +17,8 @@ from peers.chaos import Script
 from peers.peer import Peer
 from peers.running import Peers
 from repository import native
-from trilane.client import errors, retry
+from trilane.client import errors
+from trilane.client.flow import repeating
 
 from .conftest import VERSIONS
 
@@ -76,7 +77,7 @@ def test_a_file_is_sent_again_from_where_it_stood(two: AnyClient) -> None:
 
 
 def test_refusal_for_ever_ends(two: AnyClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retry, "_LONGEST_PAUSE_S", 0.001)
+    monkeypatch.setattr(repeating, "_LONGEST_PAUSE_S", 0.001)
     streams: list[int] = []
 
     def refuse(stream: int, writer: asyncio.StreamWriter) -> None:
@@ -85,7 +86,7 @@ def test_refusal_for_ever_ends(two: AnyClient, monkeypatch: pytest.MonkeyPatch) 
 
     with chaos.serve(h2_chaos.server(refuse)) as server, pytest.raises(errors.StreamReset):
         two.get(server.base)
-    assert len(streams) == retry.MOST_ATTEMPTS
+    assert len(streams) == repeating.MOST_ATTEMPTS
 
 
 def test_other_resets_are_not_sent_again(two: AnyClient) -> None:

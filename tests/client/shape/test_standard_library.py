@@ -22,6 +22,7 @@ from peers import chaos
 from peers.authority import Leaf
 from peers.peer import Peer
 from peers.running import Peers
+from trilane.client import errors
 from trilane.client.http import HTTPConnection, HTTPSConnection
 
 HELLO = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
@@ -159,6 +160,29 @@ def test_a_context_that_asks_for_no_name(peer: Peer) -> None:
     with HTTPSConnection("127.0.0.1", url.port, context=context, timeout=PATIENCE_S) as connection:
         connection.request("GET", "/hello")
         assert connection.getresponse().read() == b"hello world"
+
+
+def test_a_version_that_a_context_cannot_have_is_no_other(leaf: Leaf) -> None:
+    """It was HTTP/1.1, without a word."""
+    offers_h2 = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    offers_h2.load_cert_chain(leaf.cert, leaf.key)
+    offers_h2.set_alpn_protocols(["h2", "http/1.1"])
+    nameless = ssl.create_default_context(cafile=str(leaf.ca))
+    nameless.check_hostname = False
+    old = ssl.create_default_context(cafile=str(leaf.ca))
+    old.maximum_version = ssl.TLSVersion.TLSv1_2
+    with chaos.serve(chaos.answer(HELLO), offers_h2) as server:
+        for context in (nameless, old):
+            for versions, told in ((("h3",), "add 'h2' or 'h1'"), (("h2",), "set_alpn_protocols")):
+                connection = HTTPSConnection(
+                    "localhost",
+                    server.port,
+                    context=context,
+                    versions=versions,
+                    timeout=PATIENCE_S,
+                )
+                with connection, pytest.raises(errors.VersionUnavailable, match=told):
+                    connection.request("GET", "/")
 
 
 def test_a_context_with_what_only_openssl_does(leaf: Leaf) -> None:

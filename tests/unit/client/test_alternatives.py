@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from trilane.client.altsvc import FIRST_BACK_OFF_S
 from trilane.client.errors import ConnectionRefused, ConnectTimeout
-from trilane.client.origins import Origin
-from trilane.client.routing import Attempt, Proxy, Route
+from trilane.client.flow.altsvc import FIRST_BACK_OFF_S
+from trilane.client.flow.origins import Origin
+from trilane.client.flow.routing import Attempt, Proxy, Route
 
 from .pretend import HTTPS, Bench
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from trilane.client.content import AT_ONCE, BLOCK, Block, Content, Upload, upload
 from trilane.client.errors import InvalidRequest
 from trilane.client.fields import Headers
-from trilane.client.request import Request
-from trilane.client.timeouts import TimeoutGiven, Timeouts, timeouts
+from trilane.client.flow.content import AT_ONCE, BLOCK, Block, Content, Upload, upload
+from trilane.client.flow.request import Request
+from trilane.client.flow.timeouts import TimeoutGiven, Timeouts, timeouts
 
 
 def _all(given: Upload) -> bytes:
@@ -163,12 +163,12 @@ def test_what_the_fields_say_about_the_sending() -> None:
     )
     request.believe()
     assert request.expects
-    assert (request.length, request.announced) == (None, 3)
+    assert request.length is None
     request = Request("POST", "/", "a", [(b"transfer-encoding", b" Chunked")], b"abc")
     request.believe()
     assert request.fields == []
     assert request.upload is not None
-    assert request.announced is None
+    assert request.length is None
     with pytest.raises(InvalidRequest, match="only chunked"):
         Request("POST", "/", "a", [("transfer-encoding", "gzip, chunked")], b"a").believe()
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from trilane.client.errors import TLSError
-from trilane.client.opening import needs_openssl
+from trilane.client.http.opening import needs_openssl
 from trilane.client.tls import tls_of
 from unit.client.certificates import CURRENT, EXPIRED, PINNED
 
@@ -86,11 +86,9 @@ def test_the_shape_of_http_client_leaves_it_to_openssl(
     change: Callable[[ssl.SSLContext], None],
 ) -> None:
     context = _careless()
-    assert not needs_openssl(context, ("h3", "h2", "h1"))
+    assert not needs_openssl(context)
     change(context)
-    # OpenSSL speaks no HTTP/3: there the setting is refused.
-    assert not needs_openssl(context, ("h3",))
-    assert needs_openssl(context, ("h3", "h2", "h1"))
+    assert needs_openssl(context)
 
 
 @pytest.mark.parametrize("change", OBEYED)

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from client.waits import until
-from trilane.client import leasing
 from trilane.client.errors import ClientClosed, ConnectionRefused, Error, PoolTimeout
-from trilane.client.routing import Entry, Policy, Route
-from trilane.client.timeouts import Timeouts
+from trilane.client.flow.routing import Entry, Policy, Route
+from trilane.client.flow.timeouts import Timeouts
+from trilane.client.pool import leasing
 
 from . import pretend
 from .pretend import FOR_EVER, SPOKEN, STREAMS, limited

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trilane.client.errors import InvalidRequest
-from trilane.client.origins import Origin, parse
+from trilane.client.flow.origins import Origin, parse
 
 
 @pytest.mark.parametrize(

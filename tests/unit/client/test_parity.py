@@ -10,8 +10,8 @@ import pytest
 
 from trilane.client.aio.client import AsyncClient
 from trilane.client.aio.response import AsyncResponse
-from trilane.client.answer import Response
 from trilane.client.pool import Client
+from trilane.client.pool.response import Response
 
 # What asyncio calls otherwise, or has in its own way.
 RENAMED = {
@@ -51,14 +51,15 @@ PAIRS = [(Client, AsyncClient), (Response, AsyncResponse)]
 
 def _face(of: type) -> dict[str, Any]:
     """Its public members and its protocols, by the blocking name."""
-    found = {
+    # Those of the class that both responses have in common first: its own take their place.
+    members = {
+        name: value for base in reversed(of.__mro__[:-1]) for name, value in vars(base).items()
+    }
+    return {
         RENAMED.get(name, name): value
-        for name, value in vars(of).items()
+        for name, value in members.items()
         if not name.startswith("_") or (name in RENAMED or name in RENAMED.values())
     }
-    # Set in `__init__` of the one, computed by the other.
-    slots = (name for name in vars(of).get("__slots__", ()) if not name.startswith("_"))
-    return found | dict.fromkeys(slots)
 
 
 @pytest.mark.parametrize(("blocking", "asynchronous"), PAIRS)

@@ -18,8 +18,8 @@ from trilane._core import HEAD
 from trilane.client.aio import pool as pools
 from trilane.client.aio.call import Call
 from trilane.client.errors import ConnectionClosed, ConnectionRefused, Error, Full
-from trilane.client.request import Request
-from trilane.client.routing import Attempt, Route
+from trilane.client.flow.request import Request
+from trilane.client.flow.routing import Attempt, Route
 
 from .fake import FakeConnection, FakeExchange
 from .pretend import FOR_EVER, SPOKEN, STREAMS, limited

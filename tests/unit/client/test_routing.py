@@ -10,8 +10,8 @@ from trilane.client.errors import (
     ConnectTimeout,
     VersionUnavailable,
 )
-from trilane.client.origins import Origin
-from trilane.client.routing import Attempt, Entry, Policy, Proxy, Route
+from trilane.client.flow.origins import Origin
+from trilane.client.flow.routing import Attempt, Entry, Policy, Proxy, Route
 
 from .pretend import HTTP, HTTPS, Bench
 

@@ -15,9 +15,9 @@ from hypothesis.stateful import (
 )
 
 from trilane.client.errors import ClientClosed, ConnectionRefused, ConnectTimeout, Error
-from trilane.client.lanes import Lane
-from trilane.client.origins import Origin
-from trilane.client.routing import Attempt, Entry, Proxy, Route, Ticket
+from trilane.client.flow.lanes import Lane
+from trilane.client.flow.origins import Origin
+from trilane.client.flow.routing import Attempt, Entry, Proxy, Route, Ticket
 
 from .pretend import Bench, Pretended
 

@@ -7,8 +7,8 @@ from unittest.mock import Mock
 
 import pytest
 
-from trilane.client import turns
-from trilane.client.outgoing import Request
+from trilane.client.http import turns
+from trilane.client.http.outgoing import Request
 
 
 def test_who_was_started_by_another_thread_waits_for_no_more_room(

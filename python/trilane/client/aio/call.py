@@ -6,10 +6,11 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from trilane._core import HEAD, Exchange
-from trilane.client.errors import Error, Full, RemoteError, WriteTimeout
-from trilane.client.request import Request
-from trilane.client.routing import Attempt, Entry, Route, Ticket
-from trilane.client.timeouts import Timeouts
+from trilane.client.errors import Error, Full, WriteTimeout
+from trilane.client.flow.request import Request
+from trilane.client.flow.routing import Attempt, Entry, Route, Ticket
+from trilane.client.flow.timeouts import Timeouts
+from trilane.client.flow.uploading import is_answered
 
 from .deadlines import Limit
 from .link import Link
@@ -36,6 +37,7 @@ class Call:
         "route",
         "sending",
         "sent",
+        "stalled",
         "ticket",
         "timeouts",
         "whole",
@@ -64,30 +66,25 @@ class Call:
         """What writes its content, where that follows the head."""
         self.sent = True
         """Whether its content has been written to the end."""
+        self.stalled: WriteTimeout | None = None
+        """Why the rest of its content was not sent though the response had begun."""
         self.error: BaseException | None = None
         """What ends it."""
         self.future: asyncio.Future[bool] | None = None
         """What its task waits for; False: for too long."""
         self.limit: Limit | None = None
 
+    @property
+    def is_sending(self) -> bool:
+        """Whether its content is being written."""
+        return self.sending is not None and not self.sending.done()
+
     def submit(self, link: Link) -> bool:
         """Send it on a connection; False: it has no room. `error` says if that fails."""
         self.link = link
         request = self.request
-        streaming = request.upload is not None or bool(request.trailers)
-        fields = request.fields
-        if link.alt_used is not None:
-            fields = [*fields, ("alt-used", link.alt_used)]
         try:
-            exchange = link.submit(
-                request.method,
-                request.target,
-                fields,
-                None if streaming else request.body,
-                authority=request.authority,
-                streaming=streaming,
-                length=request.length,
-            )
+            exchange = request.submit(link, link.alt_used)
         except Full:
             return False
         except Error as error:
@@ -96,7 +93,7 @@ class Call:
         self.exchange = exchange
         if self.whole:
             link.whole(exchange)
-        if streaming:
+        if request.is_streaming:
             self.sent = False
             link.upload(exchange)
             self.sending = self.pool.loop.create_task(send(self, link, exchange))
@@ -167,9 +164,9 @@ class Call:
         link, exchange = self.link, self.exchange
         if error is None or link is None or exchange is None:
             return
-        if isinstance(error, RemoteError | WriteTimeout) and exchange.watch(HEAD):
-            # A server may answer, 413 perhaps, and take no more: that is the response. Where there
-            # is none, the exchange itself tells what happened to it.
+        if exchange.watch(HEAD) and is_answered(error, exchange):
+            if isinstance(error, WriteTimeout):
+                self.stalled = error
             link.wake(exchange)
             return
         # The response may be waited for, or read: that ends too, with this error.

@@ -3,34 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import functools
-import json as json_codec
 from collections.abc import AsyncIterable, AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from types import TracebackType
-from typing import Any, Final, Never, Self, TypeAlias
+from typing import Any, Never, Self
 
 from trilane._core import Tls
-from trilane.client.altsvc import Scope
 from trilane.client.errors import ClientClosed, LocalError
+from trilane.client.flow.altsvc import Scope
+from trilane.client.flow.content import Content, Upload
+from trilane.client.flow.lanes import VERSIONS, Proxy
+from trilane.client.flow.preparing import Prepared, Settings
+from trilane.client.flow.request import Field, Fields, pairs
+from trilane.client.flow.timeouts import TimeoutGiven
+from trilane.client.flow.whole import MOST_CONTENT
 from trilane.client.keywords import refusal
-from trilane.client.origins import Address, Origin, parse
-from trilane.client.pool import _DEFAULTS
-from trilane.client.proxies import Proxies
-from trilane.client.request import Field, Fields, Request, pairs, with_defaults
-from trilane.client.routing import Policy, Proxy, Route
-from trilane.client.timeouts import TimeoutGiven, Timeouts, timeouts
-from trilane.client.tls import Certificate, Verify, tls_of
-from trilane.client.whole import MOST_CONTENT, Bounds
+from trilane.client.tls import Certificate, Verify
 
 from .pool import Pool
 from .response import AsyncResponse
 from .sending import send
 from .uploading import AsyncContent, AsyncUpload
-
-_Options: TypeAlias = tuple[TimeoutGiven, Sequence[tuple[str, str]], bool, bool]
-"""Of a request: timeout, trailers, expect_continue, decode."""
-_NO_OPTIONS: Final[_Options] = (..., (), False, True)
 
 
 class AsyncClient:
@@ -46,7 +39,7 @@ class AsyncClient:
     def __init__(  # noqa: PLR0913 - each is a setting of its own, by name
         self,
         *,
-        versions: Sequence[str] = ("h3", "h2", "h1"),
+        versions: Sequence[str] = VERSIONS,
         verify: Verify = True,
         cert: Certificate = None,
         tls: Tls | None = None,
@@ -74,24 +67,24 @@ class AsyncClient:
         """
         if unknown:
             raise refusal(AsyncClient, "__init__", unknown)
-        self._timeouts = timeouts(timeout, Timeouts())
-        self._fields = with_defaults(_DEFAULTS, pairs(headers))
-        self._believes = headers is not None
-        self._bounds = Bounds.of(max_content, max_decoded)
-        self._policy = Policy(
-            versions=tuple(versions),
+        self._settings = Settings(
+            versions=versions,
+            verify=verify,
+            cert=cert,
+            tls=tls,
+            timeout=timeout,
+            headers=headers,
+            proxies=proxies,
             max_connections=max_connections,
-            max_per_origin=max_connections if max_per_origin is None else max_per_origin,
-            idle_s=idle_timeout,
+            max_per_origin=max_per_origin,
+            idle_timeout=idle_timeout,
             alternatives=alternatives,
-            race_unannounced=race,
+            race=race,
+            max_content=max_content,
+            max_decoded=max_decoded,
+            source=source,
             unix=unix,
         )
-        self._learns = "h3" in self._policy.versions and alternatives != "off"
-        self._tls = functools.partial(tls_of, verify, cert) if tls is None else lambda: tls
-        self._source = source
-        self._proxies = Proxies.of(proxies)
-        self._routes: dict[Origin, Route] = {}
         self._pool: Pool | None = None
         self._closed = False
 
@@ -124,10 +117,11 @@ class AsyncClient:
         """
         if unknown:
             raise refusal(AsyncClient, "request", unknown)
-        address = parse(url)
-        request = self._prepare(method, address, headers, content, json)
-        options = timeout, trailers, expect_continue, decode
-        response = await self._send(request, address, None, options, whole=True)
+        options = timeout, trailers, expect_continue, None, decode
+        prepared = self._settings.prepare(
+            method, url, pairs(headers), _sendable(content), json, options
+        )
+        response = await self._send(prepared, whole=True)
         await response.load_at_once()
         return response
 
@@ -153,10 +147,11 @@ class AsyncClient:
         """
         if unknown:
             raise refusal(AsyncClient, "stream", unknown)
-        address = parse(url)
-        request = self._prepare(method, address, headers, content, json)
-        options = timeout, trailers, expect_continue, decode
-        async with await self._send(request, address, None, options) as response:
+        options = timeout, trailers, expect_continue, None, decode
+        prepared = self._settings.prepare(
+            method, url, pairs(headers), _sendable(content), json, options
+        )
+        async with await self._send(prepared) as response:
             yield response
 
     async def send(  # noqa: PLR0913 - as `request`
@@ -181,11 +176,9 @@ class AsyncClient:
         """
         if unknown:
             raise refusal(AsyncClient, "send", unknown)
-        address = parse(url)
-        request = _request(method, address, fields, content)
-        request.believe()
-        options = timeout, trailers, expect_continue, decode
-        return await self._send(request, address, target, options)
+        options = timeout, trailers, expect_continue, None, decode
+        prepared = self._settings.exactly(method, url, fields, _sendable(content), target, options)
+        return await self._send(prepared)
 
     def get(
         self,
@@ -365,65 +358,9 @@ class AsyncClient:
     ) -> None:
         await self.aclose()
 
-    def _prepare(
-        self,
-        method: str,
-        address: Address,
-        headers: Fields | None,
-        content: AsyncContent,
-        json: Any,
-    ) -> Request:
-        """The request with the client's fields."""
-        fields = self._fields
-        given = pairs(headers) if headers else []
-        if json is not None:
-            content = json_codec.dumps(json, separators=(",", ":"))
-            given = with_defaults([("content-type", "application/json")], given)
-        if address.authorization is not None:
-            given = with_defaults([("authorization", address.authorization)], given)
-        if given:
-            fields = with_defaults(fields, given)
-        request = _request(method, address, fields, content)
-        if given or self._believes:
-            request.believe()
-        return request
-
-    async def _send(
-        self,
-        request: Request,
-        address: Address,
-        target: str | None,
-        options: _Options,
-        *,
-        whole: bool = False,
-    ) -> AsyncResponse:
-        pool = self._pool_here()
-        origin = address.origin
-        route = self._routes.get(origin) or self._route(origin)
-        if target is not None:
-            request.target = target
-        if route.forwards and route.proxy is not None:
-            if target is None:
-                request.target = address.url
-            request.add(route.proxy.fields)
-        limits = self._timeouts
-        decodes = True
-        if options != _NO_OPTIONS:
-            timeout, trailers, expect_continue, decodes = options
-            if expect_continue:
-                request.expect_continue()
-            request.follow(trailers)
-            limits = timeouts(timeout, limits)
-        learns = self._learns and origin.scheme == "https" and route.proxy is None
-        call, status = await send(pool, route, request, limits, learns=learns, whole=whole)
-        return AsyncResponse(call, status, address=address, decodes=decodes, bounds=self._bounds)
-
-    def _route(self, origin: Origin) -> Route:
-        # Bounded, for crawlers.
-        if len(self._routes) >= 1024:
-            self._routes.clear()
-        route = self._routes[origin] = Route.to(origin, self._proxies.choose(origin))
-        return route
+    async def _send(self, prepared: Prepared, *, whole: bool = False) -> AsyncResponse:
+        call, status = await send(self._pool_here(), prepared, whole=whole)
+        return AsyncResponse(call, status, prepared)
 
     def _pool_here(self) -> Pool:
         """The connections, which live on one loop."""
@@ -437,7 +374,8 @@ class AsyncClient:
         if pool is None:
             if self._closed:
                 raise ClientClosed("the client is closed: make a new one")
-            pool = self._pool = Pool(loop, self._policy, self._tls, self._source)
+            settings = self._settings
+            pool = self._pool = Pool(loop, settings.policy, settings.tls, settings.source)
         elif pool.loop is not loop:
             state = "that has been closed" if pool.loop.is_closed() else "that runs elsewhere"
             raise LocalError(
@@ -447,11 +385,8 @@ class AsyncClient:
         return pool
 
 
-def _request(
-    method: str, address: Address, fields: Sequence[Field], content: AsyncContent
-) -> Request:
-    if not isinstance(content, AsyncIterable):
-        return Request(method, address.target, address.authority, fields, content)
-    request = Request(method, address.target, address.authority, fields)
-    request.body, request.upload = None, AsyncUpload(content)
-    return request
+def _sendable(content: AsyncContent) -> Content | Upload:
+    """Content as `Settings` takes it."""
+    if content is None or not isinstance(content, AsyncIterable):
+        return content
+    return AsyncUpload(content)

@@ -16,8 +16,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from trilane._core import END, HEAD, WRITABLE, Connection, Exchange
-from trilane.client.lanes import Entry
-from trilane.client.request import Field
+from trilane.client.flow.lanes import Entry
+from trilane.client.flow.request import Field
 
 if TYPE_CHECKING:
     from .call import Call

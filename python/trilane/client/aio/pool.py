@@ -13,9 +13,10 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from trilane._core import HEAD, Connection, Exchange, Tls, connect
-from trilane.client.errors import ClientClosed, ConnectTimeout, Error, PoolTimeout, ReadTimeout
-from trilane.client.origins import Origin, authority
-from trilane.client.routing import Attempt, Entry, Policy, Router
+from trilane.client.errors import ClientClosed, Error
+from trilane.client.flow.origins import Origin
+from trilane.client.flow.routing import Attempt, Entry, Policy, Router
+from trilane.client.flow.timeouts import pool_timeout, response_timeout
 
 from .call import Call
 from .deadlines import Deadlines, Limit
@@ -147,57 +148,36 @@ class Pool:
         if call.exchange is not None and call.link is not None:
             if call.whole and call.exchange.watch(HEAD):
                 return  # It does come: who reads the rest has a limit for each wait.
-            if call.sending is None or call.sending.done():
-                raise ReadTimeout(
-                    f"{call.route.origin} sent no response to {call.request.method} within"
-                    f" {timeouts.read} s: allow more with Timeouts(read=...)",
-                    stream_id=call.exchange.stream_id,
-                )
+            if not call.is_sending:
+                origin, method = str(call.route.origin), call.request.method
+                raise response_timeout(origin, method, timeouts.read, call.exchange.stream_id)
             # The content is still on its way; the limit of writing counts for it.
             self._listen(call, call.link, call.exchange)
             return
-        connecting = call.ticket is not None and call.ticket.connecting
-        allowed = timeouts.connect if connecting else timeouts.pool
+        ticket = call.ticket
+        allowed = timeouts.pool if ticket is None else ticket.limit(timeouts)
         waited = self.loop.time() - call.began
         if allowed is not None and waited >= allowed - _GRAIN:
-            if connecting:
-                raise ConnectTimeout(
-                    f"no connection to {call.route.origin} within {allowed} s:"
-                    " allow more with Timeouts(connect=...)"
-                )
-            raise PoolTimeout(
-                f"no connection to {call.route.origin} was free within {allowed} s: allow more with"
-                " Timeouts(pool=...), or more connections"
-            )
+            if ticket is None:
+                raise pool_timeout(str(call.route.origin), allowed)
+            raise ticket.late(timeouts)
         call.future = self.loop.create_future()
         call.clock(self.limit(None if allowed is None else round(allowed - waited, 2)))
 
     def open(self, attempt: Attempt, call: Call) -> None:
         """Open a connection in a thread; `call` takes it, unless it has given up until then."""
-        connect_s = call.timeouts.connect
-        limits = [each for each in (connect_s, attempt.limit_s) if each is not None]
         self._connecting[attempt] = call
-        self._executor.submit(self._connect, attempt, min(limits, default=None))
+        self._executor.submit(self._connect, attempt, attempt.timeout(call.timeouts))
 
     def _connect(self, attempt: Attempt, timeout: float | None) -> None:
         """In a thread: connect and tell the loop."""
         outcome: Connection | Exception
         try:
-            tunnel = attempt.tunnel
             outcome = connect(
-                attempt.host,
-                attempt.port,
-                scheme=attempt.scheme,
-                versions=attempt.versions,
+                **attempt.options(),
                 tls=self._tls() if attempt.scheme == "https" else None,
-                server_name=attempt.server_name,
                 timeout=timeout,
                 source=self._source,
-                proxy=None
-                if tunnel is None
-                else (tunnel.origin.host, tunnel.origin.port, tunnel.fields),
-                race=attempt.race_s,
-                unix=attempt.unix,
                 driven=True,
             )
         except Exception as error:  # noqa: BLE001 # it is raised in the task that waits
@@ -226,13 +206,7 @@ class Pool:
                     call.fail(outcome)
         else:
             link = Link(self.loop, outcome, changed=self._changed, ended=self._ended)
-            there = attempt.alternative
-            if (
-                there
-                and link.version == "h3"
-                and (there.host, there.port) != attempt.route.origin[1:]
-            ):
-                link.alt_used = authority(there.host, there.port, 443)
+            link.alt_used = attempt.alt_used(link.version)
             # Before the router hears of it: it would hand all of the room to others.
             submitted = call is not None and waits and call.submit(link)
             if call is not None and waits and not submitted:
@@ -309,28 +283,23 @@ class Pool:
         self.router.release(
             entry,
             self.loop.time(),
-            reusable=entry.shared or (complete and link is not None and not link.is_closing),
+            reusable=entry.is_reusable(complete=complete),
         )
         if self.router.discarded:
             self.discard()
 
-    def learn(self, origin: Origin, fields: list[tuple[str, str]]) -> None:
-        """Take in the field `alt-svc` of a response (RFC 7838 §3)."""
-        values = [value for name, value in fields if len(name) == 7 and name.lower() == "alt-svc"]
-        if values:
-            ages = [value for name, value in fields if name.lower() == "age" and value.isdecimal()]
-            age_s = float(ages[0][:10]) if ages else 0.0
-            self.router.alternatives.learn(origin, ", ".join(values), self.loop.time(), age_s=age_s)
+    def learn(self, origin: Origin, value: str, age_s: float) -> None:
+        """Take in the field `alt-svc`."""
+        self.router.alternatives.learn(origin, value, self.loop.time(), age_s=age_s)
 
     def misdirected(self, entry: Entry[Link]) -> None:
         """The alternative answered 421."""
         self.router.misdirected(entry, self.loop.time())
         self.discard()
 
-    def broken(self, link: Link) -> None:
-        """It died under a request: where it is an alternative, that is left alone for a while."""
-        if link.entry is not None:
-            self.router.broken(link.entry, self.loop.time())
+    def broken(self, entry: Entry[Link]) -> None:
+        """A connection died under a request."""
+        self.router.broken(entry, self.loop.time())
 
     def discard(self) -> None:
         """Close what has left the router."""

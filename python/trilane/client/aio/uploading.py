@@ -8,9 +8,9 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, TypeAlias
 
 from trilane._core import HEAD, INFORMATIONAL, WRITABLE, Exchange
-from trilane.client.content import BLOCK, Block, Content, Readable, Upload
-from trilane.client.errors import WriteTimeout
-from trilane.client.sending import CONTINUE_S
+from trilane.client.flow.content import BLOCK, Block, Content, Readable, Upload
+from trilane.client.flow.timeouts import write_timeout
+from trilane.client.flow.uploading import consent_until, wants_content
 
 from .link import Link
 
@@ -94,20 +94,18 @@ async def _room(call: Call, link: Link, exchange: Exchange) -> None:
     """Wait until the connection takes content, or the request is over."""
     while (future := link.expect(exchange, WRITABLE)) is not None:
         if not await call.pool.wait(future, call.timeouts.write):
-            raise WriteTimeout(
-                f"{call.route.origin} took none of the content of {call.request.method} within"
-                f" {call.timeouts.write} s: allow more with Timeouts(write=...)",
-                stream_id=exchange.stream_id,
-            )
+            origin, method, limit = str(call.route.origin), call.request.method, call.timeouts.write
+            raise write_timeout(origin, method, limit, exchange.stream_id)
 
 
 async def _is_wanted(call: Call, link: Link, exchange: Exchange) -> bool:
     """Whether the server wants the content: it says so, or nothing for a while."""
-    while all(status != 100 for status, _ in exchange.informational):
+    loop = call.pool.loop
+    until = consent_until(loop.time(), call.timeouts.read)
+    while all(wants_content(status) is None for status, _ in exchange.informational):
         future = link.expect(exchange, INFORMATIONAL)
-        if future is None:
-            # The response itself. One that is no error may need the content, as an echo does.
-            return exchange.watch(HEAD) and exchange.head(0) < 400
-        if not await call.pool.wait(future, CONTINUE_S):
+        if future is None:  # The response itself.
+            return exchange.watch(HEAD) and bool(wants_content(exchange.head(0)))
+        if not await call.pool.wait(future, max(until - loop.time(), 0.0)):
             return True
     return True

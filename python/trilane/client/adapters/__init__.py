@@ -1,0 +1,1 @@
+"""What `trilane.client.requests`, `.httpx` and `.httpx2` are made of."""

@@ -1,0 +1,82 @@
+"""Content as text: its encoding, and its lines."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import re
+from collections.abc import Callable
+from typing import Final
+
+_CHARSET: Final = re.compile(r';\s*charset\s*=\s*"?([^\s;"]+)', re.IGNORECASE)
+_DEFAULT: Final = "utf-8"
+_NOT_OF_CONTENT: Final = frozenset(
+    {"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape"}
+)
+"""Encodings that Python has for names and for its own source, some of which replace no errors."""
+
+
+def charset(content_type: str) -> str:
+    """The encoding that a `content-type` names, where Python knows it; else `utf-8`."""
+    found = _CHARSET.search(content_type)
+    if found is None:
+        return _DEFAULT
+    try:
+        codec = codecs.lookup(found[1])
+    except LookupError:
+        return _DEFAULT
+    name = codec.name
+    # Python's codecs between bytes and bytes, such as hex, are looked up by the same function.
+    is_text = getattr(codec, "_is_text_encoding", True)
+    return name if is_text and name.replace("_", "-") not in _NOT_OF_CONTENT else _DEFAULT
+
+
+class Lines:
+    r"""Content that is cut into lines of text, at `\n`, `\r\n` and `\r`, piece by piece."""
+
+    __slots__ = ("_length", "_most", "_parts", "_refuse", "_text")
+
+    def __init__(
+        self, encoding: str, most: int | None, refuse: Callable[[], BaseException]
+    ) -> None:
+        """`encoding` is one of `charset`.
+
+        most: how long a line may be, in characters, each of which was a byte at least; None: of any
+            length. A longer line raises what `refuse` gives.
+        """
+        self._text = io.IncrementalNewlineDecoder(
+            codecs.getincrementaldecoder(encoding)(errors="replace"), translate=True
+        )
+        self._most = most
+        self._refuse = refuse
+        # The begin of the line that has not ended. Not one string: that would be copied each time.
+        self._parts: list[str] = []
+        self._length = 0
+
+    def take(self, piece: bytes) -> list[str]:
+        """The lines that end in the next piece of content, without their ends."""
+        return self._cut(self._text.decode(piece))
+
+    def end(self) -> list[str]:
+        """What follows the last end of a line; nothing where nothing does."""
+        lines = self._cut(self._text.decode(b"", final=True))
+        return [*lines, "".join(self._parts)] if self._length else lines
+
+    def _cut(self, text: str) -> list[str]:
+        most = self._most
+        longest = self._length + len(text)
+        first, *lines = text.split("\n")
+        if first:
+            self._parts.append(first)
+            self._length += len(first)
+        if lines:
+            lines.insert(0, "".join(self._parts))
+            rest = lines.pop()
+            self._parts = [rest] if rest else []
+            self._length = len(rest)
+        if most is not None and longest > most:
+            # Only now may one of them be too long.
+            longest = max(map(len, lines), default=0)
+            if max(longest, self._length) > most:
+                raise self._refuse()
+        return lines

@@ -1,0 +1,48 @@
+"""Whether content of a request is sent, and what it means that it cannot be."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from trilane.client.errors import Error, RemoteError, WriteTimeout
+
+if TYPE_CHECKING:
+    from trilane._core import Exchange
+    from trilane.client.pool.early import Early
+
+CONTINUE_S: Final = 1.0
+"""How long content waits for `100 Continue`, as in curl: some servers never send it."""
+_CONTINUE: Final = 100
+
+
+def consent_until(now: float, limit: float | None) -> float:
+    """When content that waits for the server's consent since `now` is sent without.
+
+    `limit` is how many seconds any wait for the server may last.
+    """
+    return now + (CONTINUE_S if limit is None else min(CONTINUE_S, limit))
+
+
+def wants_content(status: int) -> bool | None:
+    """Whether a server that answers so before it has the content wants it (RFC 9110 §10.1.1).
+
+    None: other interim responses do not say. One that answers 2xx without a 100 reads while it
+    answers, as an echo does; a redirect or an error needs no content.
+    """
+    if status < 200:
+        return True if status == _CONTINUE else None
+    return status < 300
+
+
+def is_answered(error: BaseException, exchange: Exchange | Early) -> bool:
+    """Whether the response is there that tells why content could not be sent.
+
+    A server may answer, 413 perhaps, and then close or take no more: that is no error.
+    """
+    if not isinstance(error, RemoteError | WriteTimeout):
+        return False
+    try:
+        exchange.head(0)
+    except Error:
+        return False
+    return True

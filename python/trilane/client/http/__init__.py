@@ -1,0 +1,328 @@
+"""The shape of `http.client` over HTTP/1.1, HTTP/2 and HTTP/3.
+
+`import trilane.client.http as client` takes the place of `import http.client as client`: every
+public name of that module is here, and three of them are our own, `HTTPConnection`,
+`HTTPSConnection` and `HTTPResponse`. What is new: `request` returns the id of the request's stream,
+any number of requests may be outstanding, and `get_response(stream_id)` takes their responses in
+any order.
+"""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import ssl
+import sys
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from http.client import InvalidURL
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
+
+from trilane.client.http import opening
+from trilane.client.http.parts import Parts
+from trilane.client.http.response import HTTPResponse as HTTPResponse
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from trilane._core import Connection
+    from trilane.client.http.sockets import SocketConnection, SocketLike
+    from trilane.client.http.sockview import Sock
+
+__all__ = http.client.__all__
+
+HTTP_PORT: Final = 80
+HTTPS_PORT: Final = 443
+
+_DEFAULT: Final[Any] = object()
+"""Timeout: whatever `socket.setdefaulttimeout` says when the connection is made."""
+
+
+def __getattr__(name: str) -> Any:
+    """What is not ours is that of `http.client`: exceptions, status codes, `responses`."""
+    return getattr(http.client, name)
+
+
+class HTTPConnection(Parts):
+    """Requests to one server, and their responses, over one connection at a time.
+
+    It connects when the first request is sent, and again when the connection has ended. Any number
+    of threads may use it when they take responses by id.
+    """
+
+    default_port: ClassVar[int] = HTTP_PORT
+    # A test or a library may put a function like socket.create_connection here.
+    _create_connection: Callable[..., Any] | None = None
+
+    def __init__(  # noqa: PLR0913 - the five of http.client, and what it has no words for
+        self,
+        host: str,
+        port: int | None = None,
+        timeout: float | None = _DEFAULT,
+        source_address: tuple[str, int] | None = None,
+        blocksize: int = 65536,
+        *,
+        secure: bool | None = None,
+        versions: Sequence[str] = ("h3", "h2", "h1"),
+        context: ssl.SSLContext | None = None,
+        ca: str | None = None,
+        verify: opening.Verify = True,
+        cert: opening.Certificate = None,
+    ) -> None:
+        """Describes a connection; none is made yet.
+
+        Args:
+            host: name or address, with `:port` if you like.
+            port: 443 or 80 if neither it nor `host` says.
+            timeout: seconds that one wait may last: to connect, for a head, for a part of the
+                content. None: no limit.
+            source_address: address and port to connect from.
+            blocksize: bytes that are read at once from a file that is sent.
+            secure: TLS or not. None: TLS when the port is 443.
+            versions: of HTTP, in any order: `h3`, `h2`, `h1`. Without TLS `h1` is spoken, and `h2`
+                when it is named alone (prior knowledge, RFC 9113 §3.3).
+            context: certificate authorities and verification as in this context of `ssl`; what
+                rustls would not obey goes over Python's `ssl`, without HTTP/3, and with HTTP/2
+                where the context names it by `set_alpn_protocols()`.
+            ca: a file or a folder of certificate authorities to trust.
+            verify: the same as `ca` or `context`; False: trust any server.
+            cert: client certificate: a PEM file with its key, or certificate and key apart.
+
+        Raises:
+            InvalidURL: the host or the port is not one.
+            ValueError: versions that cannot be had so.
+
+        """
+        super().__init__()
+        self.timeout = timeout
+        self.source_address = source_address
+        self.blocksize = blocksize
+        self._tunnel_host: str | None = None
+        self._tunnel_port: int | None = None
+        self._tunnel_headers: Mapping[str, str] = {}
+        self._context = context
+        self._verify: opening.Verify = context or ca or verify
+        self._cert = cert
+        self._sock: Sock | None = None
+        if secure:
+            self.default_port = HTTPS_PORT  # type: ignore[misc] # of this instance
+        self.host, self.port = self._get_hostport(host, port)
+        self.secure = self.port == HTTPS_PORT if secure is None else secure
+        if self.secure:
+            self.default_port = HTTPS_PORT  # type: ignore[misc]
+        self.versions = opening.offered(versions, self.secure)
+        self._validate_host(self.host)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # The connection
+
+    def _get_hostport(self, host: str, port: int | None) -> tuple[str, int]:
+        if port is not None:
+            return host, port
+        name, colon, digits = host.rpartition(":")
+        if not colon or "]" in digits:
+            name, digits = host, ""
+        if name.startswith("[") and name.endswith("]"):
+            name = name[1:-1]
+        if not digits:
+            return name, self.default_port
+        if not (digits.isascii() and digits.isdigit()):
+            msg = f"nonnumeric port: '{digits}'"
+            raise InvalidURL(msg)
+        return name, int(digits)
+
+    def set_debuglevel(self, level: int) -> None:
+        """Prints what is sent and received when `level` is above 0."""
+        self.debuglevel = level
+
+    def set_tunnel(
+        self, host: str, port: int | None = None, headers: Mapping[str, str] | None = None
+    ) -> None:
+        """Lets the next connection go through this host as a proxy, by CONNECT, to another.
+
+        Raises:
+            RuntimeError: there is a connection already.
+
+        """
+        if self.sock is not None:
+            msg = "Can't set up tunnel for established connection"
+            raise RuntimeError(msg)
+        self._tunnel_host, self._tunnel_port = self._get_hostport(host, port)
+        self._tunnel_headers = headers or {}
+
+    def connect(self) -> None:
+        """Makes a connection; `request` does it when there is none.
+
+        Raises:
+            errors.ConnectFailed: a ConnectionError: no address, refused, TLS, proxy.
+            errors.ConnectTimeout: a TimeoutError.
+
+        """
+        sys.audit("http.client.connect", self, self.host, self.port)
+        seconds = socket.getdefaulttimeout() if self.timeout is _DEFAULT else self.timeout
+        self._wait.seconds = seconds
+        self._authority = self._authority_of()
+        to = opening.Destination(
+            self.host,
+            self.port,
+            self.secure,
+            self._authority,
+            self.versions,
+            self._verify,
+            self._cert,
+            self.source_address,
+            self._tunnel(),
+        )
+        if self._create_connection is not None or opening.needs_openssl(self._verify):
+            made = opening.over_python_socket(
+                to,
+                seconds,
+                self._create_connection or socket.create_connection,
+                self._print_answer if self.debuglevel else None,
+            )
+            self._foreign = made.sock
+            self._adopt(made)
+        else:
+            self._adopt(opening.native(to, seconds))
+
+    def _tunnel(self) -> opening.Tunnel | None:
+        if self._tunnel_host is None or self._tunnel_port is None:
+            return None
+        return opening.Tunnel(
+            self._tunnel_host, self._tunnel_port, list(self._tunnel_headers.items())
+        )
+
+    @staticmethod
+    def _print_answer(status: int, reason: str, fields: list[tuple[str, str]]) -> None:
+        print("reply:", repr(f"HTTP/1.1 {status} {reason}\r\n"))
+        for name, value in fields:
+            print("header:", name + ":", value)
+
+    def _authority_of(self) -> str:
+        host, port = self.host, self.port
+        if self._tunnel_host is not None and self._tunnel_port is not None:
+            host, port = self._tunnel_host, self._tunnel_port
+        if not host.isascii():
+            host = host.encode("idna").decode("ascii")
+        if ":" in host:
+            # The zone of an address is a matter of this machine (RFC 6874).
+            host = f"[{host.partition('%')[0]}]"
+        return host if port == self.default_port else f"{host}:{port}"
+
+    @property
+    def sock(self) -> Any:
+        """The socket: None without a connection, what was set here, or a view of a native one."""
+        if self._foreign is not None:
+            return self._foreign
+        connection = self._connection
+        if connection is None:
+            return None
+        if self._sock is None:
+            from trilane.client.http.sockview import Sock  # noqa: PLC0415 - rarely needed
+
+            self._sock = Sock(cast("Connection", connection), self._wait, self._forget)
+        return self._sock
+
+    @sock.setter
+    def sock(self, sock: SocketLike | None) -> None:
+        self._foreign = None
+        if sock is None:
+            self._forget()
+            return
+        from trilane.client.http.sockets import SocketConnection  # noqa: PLC0415 - rarely needed
+
+        self._authority = self._authority_of()
+        connection = SocketConnection(
+            sock,
+            authority=self._authority,
+            scheme="https" if self.secure else "http",
+            version=opening.spoken(sock, self.versions),
+        )
+        self._foreign = sock
+        self._adopt(connection)
+
+    def _adopt(self, connection: Connection | SocketConnection | None) -> None:
+        self._sock = None
+        super()._adopt(connection)
+
+    def _forget(self) -> None:
+        with self._lock:
+            self._connection = self._foreign = self._sock = None
+
+    def _release(self, connection: Connection | SocketConnection) -> None:
+        if self._connection is connection:
+            self._foreign = self._sock = None
+        super()._release(connection)
+
+    def fileno(self) -> int:
+        """The descriptor of the connection.
+
+        Raises:
+            NotConnected: there is none.
+
+        """
+        if self.sock is None:
+            raise http.client.NotConnected
+        return int(self.sock.fileno())
+
+    def close(self) -> None:
+        """Ends the connection and every request and response on it. Idempotent.
+
+        A later request makes a new connection.
+        """
+        with self._lock:
+            connection = self._connection
+            self._forget()
+            self._outstanding.clear()
+            self._waiting.clear()
+            self._open = self._upload = None
+        if connection is not None:
+            connection.close()
+
+
+class HTTPSConnection(HTTPConnection):
+    """`HTTPConnection` over TLS, or QUIC, whatever the port."""
+
+    default_port: ClassVar[int] = HTTPS_PORT
+
+    def __init__(
+        self,
+        host: str,
+        port: int | None = None,
+        key_file: str | None = None,
+        cert_file: str | None = None,
+        timeout: float | None = _DEFAULT,
+        source_address: tuple[str, int] | None = None,
+        *,
+        check_hostname: bool | None = None,
+        **options: Any,
+    ) -> None:
+        """See `HTTPConnection`; `key_file`, `cert_file` and `check_hostname` as in Python 3.11.
+
+        Raises:
+            ValueError: `check_hostname` for a context that verifies nothing.
+
+        """
+        if key_file is not None or cert_file is not None or check_hostname is not None:
+            warnings.warn(
+                "key_file, cert_file and check_hostname are deprecated: give cert, or a context",
+                DeprecationWarning,
+                stacklevel=2,
+            )
+        context = options.get("context")
+        if check_hostname is not None and isinstance(context, ssl.SSLContext):
+            context.check_hostname = check_hostname
+        if cert_file is not None:
+            options["cert"] = cert_file if key_file is None else (cert_file, key_file)
+        super().__init__(host, port, timeout, source_address, **{**options, "secure": True})
