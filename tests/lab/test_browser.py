@@ -7,7 +7,6 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,8 +14,11 @@ from peers.running import absent
 from synthetic import folders, labs, races
 from trilane.lab.analysis import comparison
 from trilane.lab.keeping import history, index
+from trilane.lab.model.comparison import Comparison
+from trilane.lab.model.lab import LabResult
 from trilane.report import charts, html
 from trilane.report import history as shown
+from trilane.report.view import Result
 
 # Opens every fold, so that the charts inside are drawn, and tells whether the page is too wide. The
 # 8 s are of virtual time.
@@ -44,16 +46,16 @@ def chromium() -> str:
     return path
 
 
-def race() -> dict[str, Any]:
+def race() -> Comparison:
     made = races.race({"h1": 1.0, "h2": 1.5, "h3": 0.6}, histogram=True)
     return comparison.compare(made)
 
 
-def bookstore() -> dict[str, Any]:
+def bookstore() -> LabResult:
     return labs.bookstore(12)
 
 
-def sweep() -> dict[str, Any]:
+def sweep() -> LabResult:
     return labs.strategies((100, 1000))
 
 
@@ -85,7 +87,7 @@ def drawn(document: str) -> list[str]:
 
 @pytest.mark.parametrize("make", [race, bookstore, sweep])
 def test_a_browser_draws_every_chart_of_a_report_offline(
-    tmp_path: Path, make: Callable[[], dict[str, Any]]
+    tmp_path: Path, make: Callable[[], Result]
 ) -> None:
     made = make()
     page, names = html.render(made) + _PROBE, sorted(chart.name for chart in charts.charts(made))

@@ -151,7 +151,7 @@ def test_a_race_over_three_versions_follows_the_schema(
     assert [error.message for error in comparison_schema.iter_errors(made)] == []
     assert [arm["name"] for arm in made["arms"]] == ["h1", "h2", "h3"], made["absent"]
     for arm in made["arms"]:
-        for run in arm["runs"]:
+        for run in (sample["run"] for sample in arm["samples"]):
             assert run["target"]["version"] == arm["version"]
             assert run["requests"]["ok"] > 0
             assert all(window["server_cpu_s"] is not None for window in run["windows"])
@@ -173,7 +173,7 @@ def test_pinning_is_recorded(quick: tuple[Path, Any]) -> None:
     pinning = made["ledger"]["machine"]["pinning"]
     if len(os.sched_getaffinity(0)) >= 2:
         assert pinning.startswith("server on CPU ")
-        assert made["arms"][0]["runs"][0]["plan"]["cpus"] is not None
+        assert made["arms"][0]["samples"][0]["run"]["plan"]["cpus"] is not None
     else:
         assert pinning.startswith("none")
 

@@ -52,10 +52,12 @@ def test_the_doctor_works_where_the_packages_of_the_lab_are_missing(tmp_path: Pa
         "from trilane.cli import run\n"
         "sys.exit(run(['doctor', '--state', sys.argv[1]]))"
     )
+    (tmp_path / "runs").mkdir()
     doctor = python(program, str(tmp_path))
     out, err = doctor.communicate()
     assert (doctor.returncode, err) == (0, "")
     assert "trilane race can run here" in out
+    assert "Runs  not looked at\nmsgspec is missing: pip install 'trilane[lab]'\n" in out
 
 
 def script(folder: Path, name: str, content: str) -> Path:

@@ -17,7 +17,8 @@ from trilane.lab.clients.contender_run import Declined, Delivered, RunFailed
 from trilane.lab.clients.plan import contender_plan
 from trilane.lab.design.workload import Workload
 from trilane.lab.model.contender import Content
-from trilane.lab.model.run import Run, Validity
+from trilane.lab.model.run import Run
+from trilane.lab.model.validity import RunValidity
 
 SCRIPT = Path(__file__).parent / "fake_contender" / "contender.py"
 # The kernel tells the end of a process in microseconds.
@@ -180,5 +181,5 @@ def test_bodies_that_were_thrown_away_are_judged_by_their_length(
 
 def test_a_run_that_keeps_its_word_is_valid(tmp_path: Path) -> None:
     made = judged(run(tmp_path), 20 * zlib.crc32(b"hello world"))
-    assert made.validity == Validity(verdict="valid", reasons=[], bound=None)
+    assert made.validity == RunValidity(verdict="valid", reasons=[], bound=None)
     assert made.requests.started == made.requests.ok == 20

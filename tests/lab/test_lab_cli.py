@@ -120,7 +120,7 @@ def test_arms_and_requests_are_chosen_like_in_the_tool_of_the_post(
     assert done.returncode == 0, done.stderr
     (arm,) = json.loads(done.stdout)["points"][0]["comparison"]["arms"]
     assert arm["name"] == "engine"
-    assert [run["requests"]["ok"] for run in arm["runs"]] == [30]
+    assert [sample["run"]["requests"]["ok"] for sample in arm["samples"]] == [30]
 
 
 def test_arms_of_another_form_choose_that_form(made: tuple[Path, Any, str]) -> None:
@@ -146,7 +146,7 @@ def test_the_posts_command_runs(made: tuple[Path, Any, str]) -> None:
     assert result["experiment"]["form"] == "published"
     assert [point["value"] for point in result["points"]] == [4]
     for arm in result["points"][0]["comparison"]["arms"]:
-        assert {run["requests"]["ok"] for run in arm["runs"]} == {4}
+        assert {sample["run"]["requests"]["ok"] for sample in arm["samples"]} == {4}
 
 
 def test_a_breached_expectation_is_exit_code_3(made: tuple[Path, Any, str]) -> None:

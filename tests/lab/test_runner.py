@@ -18,7 +18,9 @@ from synthetic import records
 from synthetic.records import altered
 from trilane.lab import race, runner
 from trilane.lab.arms import BadArms
+from trilane.lab.keeping import runs
 from trilane.lab.machine.meter import Meter
+from trilane.lab.model.comparison import AbsentArm
 from trilane.lab.processes import supervisor
 from trilane.lab.serving import servers
 
@@ -45,7 +47,7 @@ def test_a_race_leaves_its_runs_manifest_and_comparison_on_disk(
     for entry in manifest["runs"]:
         assert (result.folder / entry["file"]).is_file()
     kept = json.loads((result.folder / "comparison.json").read_text())
-    assert kept == result.comparison
+    assert runs.load(result.folder).judged == result.comparison
     assert [error.message for error in comparison_schema.iter_errors(kept)] == []
     assert not list(result.folder.rglob(".*"))
 
@@ -69,14 +71,13 @@ def test_what_a_server_lacks_is_said_and_never_ranked(
 ) -> None:
     behave(monkeypatch, h3={"fail": "no QUIC answer within 5 s"})
     made = race.run(wanted(), said.watcher()).comparison
-    assert [arm["name"] for arm in made["arms"]] == ["h1", "h2"]
-    assert made["absent"] == [
-        {
-            "name": "h3",
-            "version": "h3",
-            "reason": "the server does not speak HTTP/3 on 127.0.0.1:8443: "
-            "no QUIC answer within 5 s",
-        }
+    assert [arm.name for arm in made.arms] == ["h1", "h2"]
+    assert made.absent == [
+        AbsentArm(
+            name="h3",
+            version="h3",
+            reason="the server does not speak HTTP/3 on 127.0.0.1:8443: no QUIC answer within 5 s",
+        )
     ]
 
 
@@ -85,7 +86,7 @@ def test_without_the_baseline_the_next_version_takes_its_place(
 ) -> None:
     behave(monkeypatch, h1={"fail": "ALPN refused"})
     made = race.run(wanted(baseline="h1"), said.watcher()).comparison
-    assert made["baseline"] == "h2"
+    assert made.baseline == "h2"
     assert (said.steps.count("h2"), said.steps.count("h3")) == (3, 3)
 
 
@@ -95,8 +96,8 @@ def test_a_lone_version_is_reported_without_a_second_run(
     behave(monkeypatch, h1={"fail": "x"}, h3={"fail": "y"})
     made = race.run(wanted(), said.watcher()).comparison
     assert said.steps == ["h2", "h2"]
-    assert made["ratios"] == []
-    assert "the server offers nothing to compare it with" in made["verdict"]
+    assert made.ratios == []
+    assert "the server offers nothing to compare it with" in made.verdict
 
 
 def test_a_target_that_answers_over_no_version_is_an_error(
@@ -135,10 +136,10 @@ def test_a_run_that_hangs_is_stopped_and_counted_as_lost(
     impatient_with_h2(monkeypatch, said)
     behave(monkeypatch, h2={"hang": True})
     made = race.run(wanted(versions=["h1", "h2"], blocks=1), said.watcher()).comparison
-    h2 = made["arms"][1]
-    assert h2["runs"] == []
-    assert h2["validity"]["verdict"] == "invalid"
-    assert "did not end within" in h2["validity"]["reasons"][0]
+    h2 = made.arms[1]
+    assert [sample.run for sample in h2.samples] == [None] * 3
+    assert h2.validity.verdict == "invalid"
+    assert "did not end within" in h2.validity.reasons[0].text
 
 
 def test_a_run_that_does_not_end_when_it_is_asked_to_is_killed(
@@ -148,7 +149,7 @@ def test_a_run_that_does_not_end_when_it_is_asked_to_is_killed(
     monkeypatch.setattr(supervisor, "GRACE_S", 0.2)
     behave(monkeypatch, h2={"deaf": True})
     made = race.run(wanted(versions=["h1", "h2"], blocks=1), said.watcher()).comparison
-    assert made["arms"][1]["validity"]["verdict"] == "invalid"
+    assert made.arms[1].validity.verdict == "invalid"
 
 
 def test_a_run_without_readable_result_is_lost(
@@ -156,7 +157,7 @@ def test_a_run_without_readable_result_is_lost(
 ) -> None:
     behave(monkeypatch, h2={"garbage": True})
     made = race.run(wanted(versions=["h1", "h2"]), said.watcher()).comparison
-    assert "no readable result" in made["arms"][1]["validity"]["reasons"][0]
+    assert "no readable result" in made.arms[1].validity.reasons[0].text
 
 
 def test_an_invalid_run_is_kept_and_shown(
@@ -164,8 +165,8 @@ def test_an_invalid_run_is_kept_and_shown(
 ) -> None:
     behave(monkeypatch, h2={"probe": {}, "invalid": "3 % of the requests failed"})
     made = race.run(wanted(versions=["h1", "h2"]), said.watcher()).comparison
-    assert len(made["arms"][1]["runs"]) == 3
-    assert made["validity"]["verdict"] == "invalid"
+    assert [sample.run is None for sample in made.arms[1].samples] == [False] * 3
+    assert made.validity.verdict == "invalid"
 
 
 def test_a_target_that_dies_ends_the_race_after_that_block(
@@ -185,8 +186,8 @@ def test_ctrl_c_ends_the_run_and_keeps_the_complete_blocks(wanted: Make, said: S
 
     said.on_step = interrupt
     result = race.run(wanted(blocks=50), said.watcher())
-    assert result.comparison["interrupted"]
-    assert result.comparison["plan"]["blocks_done"] == 1
+    assert result.comparison.interrupted
+    assert result.comparison.plan.blocks_done == 1
     manifest = json.loads((result.folder / "manifest.json").read_text())
     assert manifest["status"] == "interrupted"
 
@@ -208,19 +209,19 @@ def test_ctrl_c_during_a_run_leaves_no_process_behind(
     finally:
         signal.signal(signal.SIGUSR1, before)
     assert children() <= children_before
-    assert result.comparison["interrupted"]
-    assert result.comparison["verdict"] == "No verdict: no block was completed."
+    assert result.comparison.interrupted
+    assert result.comparison.verdict == "No verdict: no block was completed."
 
 
 def test_the_embedded_server_is_raced_and_stopped(wanted: Make, said: Said) -> None:
     made = race.run(wanted(url=None), said.watcher()).comparison
-    assert made["url"] == "https://127.0.0.1:8443/hello"
-    ledger = made["ledger"]
-    assert ledger["server"]["software"] == "trilane serve"
+    assert made.url == "https://127.0.0.1:8443/hello"
+    ledger = made.ledger
+    assert ledger.server["software"] == "trilane serve"
     # Both ends are told: what the client's sockets got is in a row of its own.
     controller = Path("/proc/sys/net/ipv4/tcp_congestion_control").read_text().strip()
-    assert ledger["server"]["tcp_congestion_control"] == controller
-    assert made["arms"][0]["samples"][0]["server"] is not None
+    assert ledger.server["tcp_congestion_control"] == controller
+    assert made.arms[0].samples[0].server is not None
     assert any("embedded server" in line for line in said.lines)
 
 

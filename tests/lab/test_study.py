@@ -25,7 +25,9 @@ from trilane.lab.design.bad_experiment import BadExperiment
 from trilane.lab.design.experiment import Experiment
 from trilane.lab.design.form import Expect, Form, Published, Stats, Sweep
 from trilane.lab.design.workload import Workload
+from trilane.lab.keeping import runs
 from trilane.lab.study import CannotRun, Wanted
+from trilane.report import view
 
 WORKLOAD = Workload(kind="urls", paths=("/hello", "/bytes/100"), count=8)
 
@@ -93,21 +95,21 @@ def test_an_experiment_leaves_every_run_and_a_result(
     done, said = made_of(wanted(experiment(), tmp_path))
     assert said.begun == (6, 0)
     kept = json.loads((done.folder / "result.json").read_text())
-    assert kept == json.loads(json.dumps(done.result))
+    assert runs.load(done.folder).judged == done.result
     problems = [f"{error.json_path}: {error.message}" for error in lab_schema.iter_errors(kept)]
     assert problems == []
     lines = run_folder(done.folder)
     assert len(lines) == 6
-    comparison = kept["points"][0]["comparison"]
-    assert [arm["name"] for arm in comparison["arms"]] == ["python", "engine"]
-    assert comparison["arms"][0]["library_version"]
+    comparison = done.result.points[0].comparison
+    assert [arm.name for arm in comparison.arms] == ["python", "engine"]
+    assert comparison.arms[0].library_version
     assert all((done.folder / line["file"]).is_file() for line in lines)
     assert json.loads((done.folder / "manifest.json").read_text())["status"] == "complete"
-    for arm in comparison["arms"]:
-        for run in arm["runs"]:
-            assert run["requests"]["ok"] == 8
+    for arm in comparison.arms:
+        for run in view.runs(arm):
+            assert run.requests.ok == 8
             # "suspect" is what a machine that does other things makes of it.
-            assert run["validity"]["verdict"] != "invalid", run["validity"]
+            assert run.validity.verdict != "invalid", run.validity
 
 
 def test_the_order_is_that_of_the_seed_and_a_replay_repeats_it(tmp_path: Path) -> None:
@@ -126,15 +128,17 @@ def test_the_order_is_that_of_the_seed_and_a_replay_repeats_it(tmp_path: Path) -
 
 def test_ctrl_c_keeps_what_was_measured_and_the_next_run_goes_on(tmp_path: Path) -> None:
     cut, _ = made_of(wanted(experiment(), tmp_path), stop=4)
-    assert cut.result["interrupted"]
+    assert cut.result.interrupted
     assert len(run_folder(cut.folder)) == 4
-    assert "interrupted after 1 of 2 blocks" in " ".join(cut.result["validity"]["reasons"])
+    assert "interrupted after 1 of 2 blocks" in " ".join(
+        reason.text for reason in cut.result.validity.reasons
+    )
     # Without a seed as well: it goes on with the one it began with.
     whole, said = made_of(wanted(experiment(), tmp_path, seed=None))
     assert whole.folder == cut.folder
     assert said.begun == (6, 4)
     assert len(run_folder(whole.folder)) == 6
-    assert not whole.result["interrupted"]
+    assert not whole.result.interrupted
     fresh, _ = made_of(wanted(experiment(), tmp_path))
     assert fresh.folder != cut.folder
 
@@ -195,7 +199,7 @@ def test_an_arm_that_cannot_run_is_skipped_with_its_reason(tmp_path: Path) -> No
         WORKLOAD.arm("http-client", "h2", name="too-new"),
     )
     done, _ = made_of(wanted(experiment(arms=arms), tmp_path))
-    skipped = {row["arm"]: row["reason"] for row in done.result["skipped"]}
+    skipped = {row.arm: row.reason for row in done.result.skipped}
     assert skipped.keys() == {"absent", "too-new"}
     assert "no-such-program is not installed" in skipped["absent"]
     assert "does not speak h2" in skipped["too-new"]
@@ -242,24 +246,28 @@ def test_a_sweep_is_judged_point_by_point_with_the_claims_of_each(tmp_path: Path
         ),
     )
     done, _ = made_of(wanted(made, tmp_path))
-    assert [point["value"] for point in done.result["points"]] == [4, 12]
-    assert [row["at"] for row in done.result["published"]] == [12]
-    assert done.result["published"][0]["published"]["ratio"] == 0.5
-    ours = done.result["published"][0]["ours"]
-    assert ours["low"] <= ours["ratio"] <= ours["high"]
-    met = {(row["at"], row["low"]): row["met"] for row in done.result["expect"]}
+    assert [point.value for point in done.result.points] == [4, 12]
+    assert [row.at for row in done.result.published] == [12]
+    assert done.result.published[0].published.ratio == 0.5
+    ours = done.result.published[0].ours
+    assert ours is not None
+    assert ours.low <= ours.ratio <= ours.high
+    met = {(row.at, row.low): row.met for row in done.result.expect}
     assert met == {(4, 1e-9): True, (12, 1e-9): True, (4, 1e8): False}
-    assert len(done.result["crossings"]) == 1
-    assert "At 4 requests: " in done.result["verdict"]
+    assert len(done.result.crossings) == 1
+    assert "At 4 requests: " in done.result.verdict
 
 
 def test_the_engine_pays_for_its_handshakes_like_a_client(tmp_path: Path) -> None:
     done, _ = made_of(wanted(experiment(), tmp_path))
-    engine = done.result["points"][0]["comparison"]["arms"][1]
-    for run in engine["runs"]:
-        assert run["elapsed_s"] > run["rate"]["window_s"]
-        assert run["elapsed_s"] - run["rate"]["window_s"] == pytest.approx(
-            sum(phase["max"] for phase in (run["phases"][n] for n in ("dns", "connect", "tls")))
+    engine = done.result.points[0].comparison.arms[1]
+    for run in view.runs(engine):
+        assert run.elapsed_s is not None
+        assert run.phases is not None
+        phases = [run.phases.dns, run.phases.connect, run.phases.tls]
+        assert run.elapsed_s > run.rate.window_s
+        assert run.elapsed_s - run.rate.window_s == pytest.approx(
+            sum(phase.max for phase in phases if phase is not None and phase.max is not None)
         )
 
 
@@ -280,9 +288,9 @@ def test_system_calls_of_a_crawl_are_counted_within_its_pages(
     arms = (crawl.arm("http-client", "h1", name="python"),)
     made = experiment(workload=crawl, arms=arms, measures=("elapsed_s", "syscalls_per_request"))
     done, _ = made_of(wanted(made, tmp_path, blocks=1))
-    (arm,) = done.result["points"][0]["comparison"]["arms"]
-    assert [run["syscalls"]["requests"] for run in arm["runs"]] == [5]
-    assert arm["summary"]["syscalls_per_request"]["median"] == 2
+    (arm,) = done.result.points[0].comparison.arms
+    assert [run.syscalls and run.syscalls.requests for run in view.runs(arm)] == [5]
+    assert arm.summary["syscalls_per_request"].median == 2
     # The real ones, which nobody can foretell.
     assert min(counted) > 0
 
@@ -291,13 +299,13 @@ def test_a_delay_is_emulated_and_stated(tmp_path: Path) -> None:
     base = experiment().forms["fair"].arms
     arms = (base[0], replace(base[0], name="far", title="far", delay_s=0.02))
     done, _ = made_of(wanted(experiment(arms=arms), tmp_path))
-    near, far = done.result["points"][0]["comparison"]["arms"]
-    assert far["network"] == "20 ms round trip, emulated"
-    assert near["network"] == "direct"
+    near, far = done.result.points[0].comparison.arms
+    assert far.network == "20 ms round trip, emulated"
+    assert near.network == "direct"
     # Eight requests, one after the other: eight round trips at least.
-    assert far["summary"]["elapsed_s"]["median"] >= 8 * 0.02
-    for run in far["runs"]:
-        assert run["requests"]["ok"] == 8
+    assert (far.summary["elapsed_s"].median or 0) >= 8 * 0.02
+    for run in view.runs(far):
+        assert run.requests.ok == 8
 
 
 @pytest.fixture(autouse=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import math
 import random
-from typing import Any
 
 from repository import ROOT
 from synthetic.records import altered, run, server
@@ -14,9 +13,10 @@ from trilane.lab.analysis import findings
 from trilane.lab.analysis.comparison import Observed
 from trilane.lab.analysis.findings import Findings, Point
 from trilane.lab.analysis.measures import BY_NAME
-from trilane.lab.arms import Arm
 from trilane.lab.design.form import Form
 from trilane.lab.design.workload import ArmSpec
+from trilane.lab.model.arm import Arm
+from trilane.lab.model.lab import LabResult
 from trilane.lab.model.sample import Sample
 
 MACHINE = {"cpu": "Test CPU", "cpus_usable": 2, "kernel": "Linux 6.1.0", "pinning": "client 1"}
@@ -38,7 +38,7 @@ _FACTORS: dict[str, float] = {
 
 
 @functools.cache
-def result(blocks: int = 12) -> dict[str, Any]:
+def result(blocks: int = 12) -> LabResult:
     """A `trilane.lab/1` of all arms at the points that differ."""
     experiment = Experiment.load(ROOT / "experiments" / "transcoding.toml")
     form = experiment.forms["fair"]

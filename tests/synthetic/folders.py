@@ -5,10 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from synthetic import races
+from msgspec.structs import replace
+
+from synthetic import labs, races
 from trilane.lab.analysis import comparison
 from trilane.lab.analysis.comparison import Observed
+from trilane.lab.keeping import runs
 from trilane.lab.keeping.store import write_json
+from trilane.lab.model.comparison import Comparison
+from trilane.lab.model.lab import LabResult, Question
+from trilane.lab.model.sample import Sample
 
 MACHINE = {"cpu": "Test CPU", "cpus_usable": 2, "kernel": "Linux 6.1.0", "pinning": "client 1"}
 
@@ -28,7 +34,7 @@ def race(
     folder = state / "runs" / f"{stamp}-race"
     folder.mkdir(parents=True)
     write_json(folder / "manifest.json", _manifest(made, "race", status, machine))
-    write_json(folder / "comparison.json", comparison.compare(made))
+    keep(folder, comparison.compare(made))
     return folder
 
 
@@ -58,17 +64,36 @@ def lab(
         "quick": False,
     }
     write_json(folder / "manifest.json", manifest)
-    judged = comparison.compare(made)
-    told = {
-        "schema": "trilane.lab/1",
-        "experiment": {"name": experiment, "form": form},
-        "points": [{"value": value, "comparison": judged} for value in points],
-        "validity": judged["validity"],
-        "verdict": judged["verdict"],
-    }
+    told = replace(
+        labs.lab(*((value, made) for value in points)),
+        experiment=Question(
+            name=experiment,
+            title=experiment,
+            form=form,
+            note=None,
+            question=made.question,
+            hypothesis=None,
+            confounders=[],
+            source=None,
+            quick=False,
+        ),
+    )
     if result:
-        write_json(folder / "result.json", told)
+        keep(folder, told)
     return folder
+
+
+def keep(folder: Path, result: LabResult | Comparison) -> None:
+    """Leave a result in a run folder, and the runs that it refers to."""
+    (folder / "runs").mkdir()
+
+    def write(sample: Sample) -> Sample:
+        if sample.run is not None and sample.file is not None:
+            write_json(folder / sample.file, sample.run)
+        return sample
+
+    result.with_samples(write)
+    runs.write_result(folder, result)
 
 
 def iso(stamp: str) -> str:

@@ -1,11 +1,7 @@
-"""Lab results made up from a seed: many arms, sweeps, contenders, broken runs; no network.
-
-Results are made once and shared: a test that changes one copies it first.
-"""
+"""Lab results made up from a seed: many arms, sweeps, contenders, broken runs; no network."""
 
 from __future__ import annotations
 
-import copy
 import functools
 import math
 import random
@@ -17,12 +13,30 @@ from msgspec.structs import replace
 from synthetic.records import run, server, validity, with_runs
 from trilane.lab.analysis import comparison, measures
 from trilane.lab.analysis.comparison import Observed
-from trilane.lab.arms import TITLES, Arm
+from trilane.lab.arms import TITLES
 from trilane.lab.blocks import shuffled
+from trilane.lab.model.arm import Arm
+from trilane.lab.model.comparison import Ratio
 from trilane.lab.model.contender import Client, ContextSwitches, Process, Wire
+from trilane.lab.model.lab import (
+    SCHEMA,
+    Crossing,
+    ExpectedRatio,
+    LabResult,
+    OurRatio,
+    Point,
+    Post,
+    PostRatio,
+    PublishedRatio,
+    Question,
+    Skipped,
+    Swept,
+)
+from trilane.lab.model.record import Version
 from trilane.lab.model.run import Requests, Run
 from trilane.lab.model.sample import Sample
 from trilane.lab.model.traffic import Latency
+from trilane.lab.model.validity import Reason
 
 MACHINE = {"cpu": "Test CPU @ 3 GHz", "cpus_usable": 2, "kernel": "Linux 6.1", "pinning": None}
 MEASURES = (
@@ -49,7 +63,7 @@ SIX = {
 }
 
 
-def arm(client: str, version: str, strategy: str) -> Arm:
+def arm(client: str, version: Version, strategy: str) -> Arm:
     """An arm as the matrix of an experiment makes them."""
     return Arm(
         name=f"{client}-{version}-{strategy}",
@@ -67,11 +81,12 @@ def matrix(count: int) -> list[Arm]:
     """So many arms of several clients, versions and strategies."""
     clients = ("requests", "httpx", "pycurl", "niquests", "aiohttp", "curl_cffi", "trilane")
     strategies = ("serial", "chunks", "multiplexed")
+    versions: tuple[Version, ...] = ("h1", "h2", "h3")
     arms = [
         arm(client, version, strategy)
         for strategy in strategies
         for client in clients
-        for version in ("h1", "h2", "h3")
+        for version in versions
     ]
     return arms[:count]
 
@@ -186,50 +201,49 @@ def observed(
     return Observed(**{**{name: getattr(made, name) for name in made.__slots__}, **changes})
 
 
-def lab(*points: tuple[float | None, Observed], **changes: Any) -> dict[str, Any]:
-    """A `trilane.lab/1` of these points."""
-    compared = [(value, comparison.compare(seen)) for value, seen in points]
-    judged = [{"value": value, "comparison": made} for value, made in compared]
-    last = compared[-1][1]
-    made = {
-        "schema": "trilane.lab/1",
-        "experiment": {
-            "name": "bookstore",
-            "title": "3,000 books from a Twisted server",
-            "form": "fair",
-            "note": "Every client with every strategy that it has.",
-            "question": "Does HTTP/2 fetch 3,000 books sooner than HTTP/1.1?",
-            "hypothesis": "Most of the gain is concurrency, not the version.",
-            "confounders": ["the client changes with the version", "serial against batches"],
-            "source": {
-                "title": "Python Twisted and HTTP/2",
-                "author": "a blogger",
-                "date": "2016-07-28",
-                "claim": "HTTP/2 is faster: 3.53 s against 5.84 s.",
-            },
-            "quick": False,
-        },
-        "command": "trilane lab run bookstore --form fair --seed 7",
-        "replay": "trilane lab replay 20261120-100000-bookstore-fair",
-        "started_at": "2026-11-20T10:00:00Z",
-        "finished_at": "2026-11-20T11:00:00Z",
-        "interrupted": False,
-        "seed": 7,
-        "machine": MACHINE,
-        "sweep": None,
-        "points": judged,
-        "crossings": [],
-        "published": [],
-        "expect": [],
-        "skipped": [],
-        "validity": last["validity"],
-        "verdict": last["verdict"],
-    }
-    return {**made, **changes}
+def lab(*points: tuple[float | None, Observed], **changes: Any) -> LabResult:
+    """A lab result of these points."""
+    judged = [Point(value=value, comparison=comparison.compare(seen)) for value, seen in points]
+    last = judged[-1].comparison
+    made = LabResult(
+        schema=SCHEMA,
+        experiment=Question(
+            name="bookstore",
+            title="3,000 books from a Twisted server",
+            form="fair",
+            note="Every client with every strategy that it has.",
+            question="Does HTTP/2 fetch 3,000 books sooner than HTTP/1.1?",
+            hypothesis="Most of the gain is concurrency, not the version.",
+            confounders=["the client changes with the version", "serial against batches"],
+            source=Post(
+                title="Python Twisted and HTTP/2",
+                author="a blogger",
+                date="2016-07-28",
+                claim="HTTP/2 is faster: 3.53 s against 5.84 s.",
+            ),
+            quick=False,
+        ),
+        command="trilane lab run bookstore --form fair --seed 7",
+        replay="trilane lab replay 20261120-100000-bookstore-fair",
+        started_at="2026-11-20T10:00:00Z",
+        finished_at="2026-11-20T11:00:00Z",
+        interrupted=False,
+        seed=7,
+        machine=MACHINE,
+        sweep=None,
+        points=judged,
+        crossings=[],
+        published=[],
+        expect=[],
+        skipped=[],
+        validity=last.validity,
+        verdict=last.verdict,
+    )
+    return replace(made, **changes)
 
 
 @functools.cache
-def bookstore(arms: int = 30, seed: int = 1, blocks: int = 7) -> dict[str, Any]:
+def bookstore(arms: int = 30, seed: int = 1, blocks: int = 7) -> LabResult:
     """Many arms, one broken, one skipped, the post's numbers beside them."""
     chosen = matrix(arms)
     chance = random.Random(seed)
@@ -238,56 +252,58 @@ def bookstore(arms: int = 30, seed: int = 1, blocks: int = 7) -> dict[str, Any]:
     seen = observed(chosen, times, seed=seed, blocks=blocks)
     seen = _spoilt(seen, chosen[-1].name)
     made = lab((None, seen))
-    ratios = made["points"][0]["comparison"]["ratios"]
-    return {
-        **made,
-        "published": [
+    ratios = made.points[0].comparison.ratios
+    return replace(
+        made,
+        published=[
             published("elapsed_s", chosen[4].name, chosen[0].name, 3.53, 5.84, ratios),
             published("user_s", chosen[4].name, chosen[0].name, 1.41, 4.09, ratios),
             published("cpu_percent", "gone", chosen[0].name, 41, 72, []),
         ],
-        "expect": [
-            {
-                "measure": "elapsed_s",
-                "arm": chosen[4].name,
-                "to": chosen[0].name,
-                "at": None,
-                "low": 0.1,
-                "high": 0.5,
-                "ratio": 0.9,
-                "met": False,
-            }
+        expect=[
+            ExpectedRatio(
+                measure="elapsed_s",
+                arm=chosen[4].name,
+                to=chosen[0].name,
+                at=None,
+                low=0.1,
+                high=0.5,
+                ratio=0.9,
+                met=False,
+            )
         ],
-        "skipped": [
-            {"arm": "hyper-h2-chunks", "reason": "hyper does not import on Python 3.13"},
-            {"arm": "undici-h2-chunks", "reason": "node is not installed"},
+        skipped=[
+            Skipped(arm="hyper-h2-chunks", reason="hyper does not import on Python 3.13"),
+            Skipped(arm="undici-h2-chunks", reason="node is not installed"),
         ],
-    }
+    )
 
 
 def published(
-    measure: str, arm: str, to: str, first: float, second: float, ratios: list[dict[str, Any]]
-) -> dict[str, Any]:
+    measure: str, arm: str, to: str, first: float, second: float, ratios: Sequence[Ratio]
+) -> PublishedRatio:
     """A row of `published` with ours from `ratios`, if it is there."""
-    row = next((r for r in ratios if r["measure"] == measure and r["arm"] == arm), None)
-    ours = row and {key: row[key] for key in ("ratio", "low", "high", "finding")}
-    return {
-        "measure": measure,
-        "arm": arm,
-        "to": to,
-        "at": None,
-        "published": {
-            "arm": first,
-            "to": second,
-            "ratio": first / second,
-            "where": "listing of user, system and elapsed time",
-        },
-        "ours": ours,
-    }
+    row = next((r for r in ratios if r.measure == measure and r.arm == arm), None)
+    ours = None
+    if row is not None and row.ratio and row.low and row.high:
+        ours = OurRatio(ratio=row.ratio, low=row.low, high=row.high, finding=row.finding)
+    return PublishedRatio(
+        measure=measure,
+        arm=arm,
+        to=to,
+        at=None,
+        published=PostRatio(
+            arm=first,
+            to=second,
+            ratio=first / second,
+            where="listing of user, system and elapsed time",
+        ),
+        ours=ours,
+    )
 
 
 @functools.cache
-def strategies(values: tuple[int, ...] = (100, 1000, 30000)) -> dict[str, Any]:
+def strategies(values: tuple[int, ...] = (100, 1000, 30000)) -> LabResult:
     """A sweep over the count of requests in which two strategies cross."""
     arms = [
         Arm(
@@ -312,38 +328,43 @@ def strategies(values: tuple[int, ...] = (100, 1000, 30000)) -> dict[str, Any]:
         chosen = [each for each in arms if value < 10_000 or each.name != "sync"]
         points.append((float(value), observed(chosen, times, count=value)))
     made = lab(*points)
-    made["experiment"].update(
-        name="strategies", title="Six ways to send requests", form="published"
+    return replace(
+        made,
+        experiment=replace(
+            made.experiment,
+            name="strategies",
+            title="Six ways to send requests",
+            form="published",
+        ),
+        sweep=Swept(key="count", unit="requests", values=list(values)),
+        crossings=[
+            Crossing(
+                measure="elapsed_s",
+                arm="async",
+                to="async-processes",
+                at=6200.0,
+                low=4800.0,
+                high=8900.0,
+                unit="requests",
+                text="async and async + processes cross at 6,200 requests (95 % interval 4,800 to "
+                "8,900).",
+            ),
+            Crossing(
+                measure="elapsed_s",
+                arm="sync",
+                to="sync-threads",
+                at=None,
+                low=None,
+                high=None,
+                unit="requests",
+                text="sync and sync + threads do not cross between 100 and 1,000 requests.",
+            ),
+        ],
     )
-    made["sweep"] = {"key": "count", "unit": "requests", "values": list(values)}
-    made["crossings"] = [
-        {
-            "measure": "elapsed_s",
-            "arm": "async",
-            "to": "async-processes",
-            "at": 6200.0,
-            "low": 4800.0,
-            "high": 8900.0,
-            "unit": "requests",
-            "text": "async and async + processes cross at 6,200 requests (95 % interval 4,800 to "
-            "8,900).",
-        },
-        {
-            "measure": "elapsed_s",
-            "arm": "sync",
-            "to": "sync-threads",
-            "at": None,
-            "low": None,
-            "high": None,
-            "unit": "requests",
-            "text": "sync and sync + threads do not cross between 100 and 1,000 requests.",
-        },
-    ]
-    return made
 
 
 @functools.cache
-def versions() -> dict[str, Any]:
+def versions() -> LabResult:
     """A lab result of three versions of the engine, with windows and histograms."""
     arms = [
         Arm(
@@ -371,7 +392,7 @@ def versions() -> dict[str, Any]:
 
 
 @functools.cache
-def empty() -> dict[str, Any]:
+def empty() -> LabResult:
     """A lab result whose first block was interrupted."""
     chosen = matrix(2)
     seen = observed(chosen, {each.name: 1.0 for each in chosen}, blocks=1)
@@ -393,19 +414,43 @@ def _spoilt(seen: Observed, name: str) -> Observed:
     return with_runs(seen, change)
 
 
-def with_string(result: dict[str, Any], evil: str) -> dict[str, Any]:
+def with_string(result: LabResult, evil: str) -> LabResult:
     """`result` with `evil` wherever a server, a contender or a file can put text."""
-    made = copy.deepcopy(result)
-    made["verdict"] = f"{made['verdict']} {evil}"
-    for key in ("title", "question", "hypothesis", "note"):
-        made["experiment"][key] = evil
-    made["experiment"]["confounders"] = [evil]
-    made["skipped"] = [{"arm": evil, "reason": evil}]
-    for point in made["points"]:
-        seen = point["comparison"]
-        for each in seen["arms"]:
-            each["title"] += evil
-            each["validity"]["reasons"] = [evil]
-        for row in seen["ledger"]["rows"]:
-            row["values"] = dict.fromkeys(row["values"], evil)
-    return made
+    reason = Reason(code="failed", verdict="suspect", text=evil)
+    return replace(
+        result,
+        verdict=f"{result.verdict} {evil}",
+        experiment=replace(
+            result.experiment,
+            title=evil,
+            question=evil,
+            hypothesis=evil,
+            note=evil,
+            confounders=[evil],
+        ),
+        skipped=[Skipped(arm=evil, reason=evil)],
+        points=[
+            replace(
+                point,
+                comparison=replace(
+                    point.comparison,
+                    arms=[
+                        replace(
+                            each,
+                            title=each.title + evil,
+                            validity=replace(each.validity, reasons=[reason]),
+                        )
+                        for each in point.comparison.arms
+                    ],
+                    ledger=replace(
+                        point.comparison.ledger,
+                        rows=[
+                            replace(row, values=dict.fromkeys(row.values, evil))
+                            for row in point.comparison.ledger.rows
+                        ],
+                    ),
+                ),
+            )
+            for point in result.points
+        ],
+    )

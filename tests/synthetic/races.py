@@ -8,8 +8,9 @@ from typing import Any
 
 from synthetic.records import run, server
 from trilane.lab.analysis.comparison import Observed
-from trilane.lab.arms import Arm, arms_for
+from trilane.lab.arms import arms_for
 from trilane.lab.blocks import shuffled
+from trilane.lab.model.arm import Arm
 from trilane.lab.model.sample import Sample
 
 

@@ -12,8 +12,9 @@ from msgspec import structs
 from synthetic import runs
 from trilane.lab.analysis.comparison import Observed
 from trilane.lab.model.record import Record
-from trilane.lab.model.run import Reason, Run, Validity
+from trilane.lab.model.run import Run
 from trilane.lab.model.sample import Sample, ServerCost
+from trilane.lab.model.validity import Reason, RunValidity
 
 SomeRecord = TypeVar("SomeRecord", bound=Record)
 
@@ -23,10 +24,10 @@ def run(*arguments: Any, **numbers: Any) -> Run:
     return msgspec.convert(runs.run(*arguments, **numbers), Run)
 
 
-def validity(*texts: str, verdict: str = "suspect") -> Validity:
+def validity(*texts: str, verdict: str = "suspect") -> RunValidity:
     """Of a run against which these reasons speak."""
     reasons = [runs.reason(text, verdict) for text in texts]
-    return Validity.of(msgspec.convert(reasons, list[Reason]), "server_or_network")
+    return RunValidity.of(msgspec.convert(reasons, list[Reason]), "server_or_network")
 
 
 def server(cpu_us_per_request: float | None = 9.0, busy: float | None = 0.6) -> ServerCost:
@@ -41,13 +42,20 @@ def server(cpu_us_per_request: float | None = 9.0, busy: float | None = 0.6) -> 
 
 
 def altered(record: SomeRecord, changes: Mapping[str, object]) -> SomeRecord:
-    """The record with other members; `latency.service.p99` is one of a part of a part."""
+    """The record with other members; `arms.2.load.bound` is one of a part of the third arm."""
     for path, value in changes.items():
-        name, _, rest = path.partition(".")
-        if rest:
-            value = altered(getattr(record, name), {rest: value})  # noqa: PLW2901 - of the part
-        record = structs.replace(record, **{name: value})
+        record = _with(record, path, value)
     return record
+
+
+def _with(whole: Any, path: str, value: object) -> Any:
+    if not path:
+        return value
+    name, _, rest = path.partition(".")
+    if isinstance(whole, list):
+        place = int(name)
+        return [*whole[:place], _with(whole[place], rest, value), *whole[place + 1 :]]
+    return structs.replace(whole, **{name: _with(getattr(whole, name), rest, value)})
 
 
 def with_runs(observed: Observed, change: Callable[[Sample], Mapping[str, object]]) -> Observed:

@@ -51,10 +51,9 @@ def history(
     output: Output = "text",
 ) -> int:
     """Run the command; the exit code."""
-    from trilane.lab.analysis.conditions import machine_id
     from trilane.lab.keeping import history as lab
     from trilane.lab.keeping import index, store
-    from trilane.lab.machine.facts import facts
+    from trilane.lab.machine.facts import facts, machine_id
     from trilane.report import history as shown
 
     if report is not None and (report.is_dir() or not report.absolute().parent.is_dir()):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -21,7 +20,7 @@ from trilane.cli.units import Usage
 if TYPE_CHECKING:
     from trilane.lab import study
     from trilane.lab.design.experiment import Experiment
-    from trilane.lab.model.documents import Json
+    from trilane.lab.model.lab import LabResult
 
 RUN_HELP = """Run an experiment, or go on with one that was interrupted.
 
@@ -152,6 +151,8 @@ def _run(wanted: study.Wanted, report: Path | None, output: str) -> int:
 
 
 def _tell(made: study.Result, report: Path | None, output: str) -> int:
+    import msgspec
+
     from trilane.lab.keeping import index
     from trilane.report import html, terminal
 
@@ -161,22 +162,22 @@ def _tell(made: study.Result, report: Path | None, output: str) -> int:
     if problem is not None:
         sys.stderr.write(f"trilane: {problem}\n")
     if output == "json":
-        sys.stdout.write(json.dumps(result, ensure_ascii=False) + "\n")
+        sys.stdout.write(msgspec.json.encode(result).decode() + "\n")
     else:
         terminal.show_lab(result, Console())
         sys.stdout.flush()
     sys.stderr.write(f"report: {kept}\nruns: {made.folder}\n")
-    if result["interrupted"]:
+    if result.interrupted:
         sys.stderr.write("to go on, type the same command again\n")
     return _exit_code(result)
 
 
-def _exit_code(result: Json) -> int:
-    if result["interrupted"]:
+def _exit_code(result: LabResult) -> int:
+    if result.interrupted:
         return INTERRUPTED
-    if result["validity"]["verdict"] == "invalid":
+    if result.validity.verdict == "invalid":
         return INVALID
-    return BREACHED if any(row["met"] is False for row in result["expect"]) else OK
+    return BREACHED if any(row.met is False for row in result.expect) else OK
 
 
 def _form(experiment: Experiment, name: str | None, arms: Sequence[str]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Iterator
@@ -21,7 +20,7 @@ from trilane.cli.units import Usage
 
 if TYPE_CHECKING:
     from trilane.lab import race as lab
-    from trilane.lab.model.documents import Json
+    from trilane.lab.model.comparison import Comparison
     from trilane.lab.runner import Entry
 
 HELP = """Race HTTP/1.1, HTTP/2 and HTTP/3 against each other.
@@ -186,12 +185,14 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
 
 
 def _tell(result: lab.Result, report: Path, output: str) -> int:
+    import msgspec
+
     from trilane.report import html, terminal
 
     comparison = result.comparison
     report = keep_report(html.render(comparison), result.folder, report)
     if output == "json":
-        sys.stdout.write(json.dumps(comparison, ensure_ascii=False) + "\n")
+        sys.stdout.write(msgspec.json.encode(comparison).decode() + "\n")
     else:
         terminal.show(comparison, Console())
         sys.stdout.flush()
@@ -199,10 +200,10 @@ def _tell(result: lab.Result, report: Path, output: str) -> int:
     return _exit_code(comparison)
 
 
-def _exit_code(comparison: Json) -> int:
-    if comparison["interrupted"]:
+def _exit_code(comparison: Comparison) -> int:
+    if comparison.interrupted:
         return INTERRUPTED
-    return INVALID if comparison["validity"]["verdict"] == "invalid" else OK
+    return INVALID if comparison.validity.verdict == "invalid" else OK
 
 
 def _passed_on(*options: tuple[str, list[str] | tuple[str, ...]]) -> list[str]:

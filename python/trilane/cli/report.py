@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -14,7 +13,7 @@ from trilane.cli.options import State
 from trilane.cli.units import Usage
 
 if TYPE_CHECKING:
-    from trilane.lab.model.documents import Json
+    from trilane.report.view import Result
 
 HELP = """Show a run again: on the terminal, and as one HTML file that needs no network.
 
@@ -49,8 +48,10 @@ def report(
 ) -> int:
     """Run the command; the exit code."""
     try:
+        import msgspec
+
         from trilane.lab.keeping import store
-        from trilane.lab.keeping.runs import BadRun, find, load_judged
+        from trilane.lab.keeping.runs import BadRun, find, load
         from trilane.report import html, images, tables
     except ModuleNotFoundError as error:
         return _fail(
@@ -61,10 +62,10 @@ def report(
     if charts is not None and charts.exists() and not charts.is_dir():
         raise Usage(f"--charts takes a folder, not {str(charts)!r}", _HINT)
     try:
-        found = load_judged(find(run, store.state_folder(state)))
+        found = load(find(run, store.state_folder(state)))
+        result = found.judged
     except BadRun as error:
         return _fail(str(error))
-    result: Json = found.result or {}
     page = None
     if to is not None or output in (None, "html"):
         page = html.render(result)
@@ -76,7 +77,7 @@ def report(
                 "html": lambda: page or "",
                 "markdown": lambda: tables.markdown(result),
                 "csv": lambda: tables.csv_text(result),
-                "json": lambda: json.dumps(result, ensure_ascii=False) + "\n",
+                "json": lambda: msgspec.json.encode(result).decode() + "\n",
             }[output]()
         )
     sys.stdout.flush()
@@ -93,11 +94,12 @@ def report(
     return OK
 
 
-def _show(result: Json) -> None:
-    from trilane.report import terminal, view
+def _show(result: Result) -> None:
+    from trilane.lab.model.lab import LabResult
+    from trilane.report import terminal
 
     console = Console()
-    if result["schema"] == view.LAB:
+    if isinstance(result, LabResult):
         terminal.show_lab(result, console)
     else:
         terminal.show(result, console)

@@ -1,62 +1,30 @@
-"""The arms of a comparison: client x version x strategy x session x server x network.
-
-A race has one arm per HTTP version, all with the same number of requests in flight.
-"""
+"""The arms of a race: one per HTTP version, all with the same number of requests in flight."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-VERSIONS = ("h1", "h2", "h2c", "h3")
-TITLES = {
+from trilane.lab.model.arm import Arm
+from trilane.lab.model.record import Version
+
+VERSIONS: tuple[Version, ...] = ("h1", "h2", "h2c", "h3")
+TITLES: dict[str, str] = {
     "h1": "HTTP/1.1",
     "h2": "HTTP/2",
     "h2c": "HTTP/2 (cleartext)",
     "h3": "HTTP/3",
 }
-ENGINE = "trilane"
-"""The client that is our own load engine."""
 DEFAULT_IN_FLIGHT = 64
 # Few connections with many streams is how browsers and service meshes use h2 and h3.
 _DEFAULT_CONNECTIONS = 4
-_OF_SCHEME = {"https": ("h1", "h2", "h3"), "http": ("h1", "h2c")}
+_OF_SCHEME: dict[str, tuple[Version, ...]] = {"https": ("h1", "h2", "h3"), "http": ("h1", "h2c")}
 
 
 class BadArms(ValueError):
     """The arms asked for cannot be raced; the message says what to type."""
 
 
-@dataclass(frozen=True, slots=True)
-class Arm:
-    """One column of a comparison."""
-
-    name: str
-    title: str
-    """Name for people, such as `HTTP/2`."""
-    version: str
-    client: str = ENGINE
-    strategy: str = "closed"
-    session: bool | None = None
-    """Whether the client keeps its connections between requests; None where that is no choice."""
-    server: str | None = None
-    """Our server; None when the target is somebody else's."""
-    network: str = "direct"
-    connections: int | None = None
-    """None where the client decides."""
-    streams: int | None = None
-    """Requests in flight on each connection; None where the client decides."""
-    in_flight: int | None = None
-    """Most requests under way at once."""
-    message: str | None = None
-    """What the messages of a call are written as; None where no service is called."""
-    mode: str | None = None
-    """gRPC: `codec` where every message is encoded and decoded."""
-    tls: bool = True
-    """False: HTTP/1.1 without TLS."""
-
-
-def race_arm(version: str, connections: int, streams: int) -> Arm:
+def race_arm(version: Version, connections: int, streams: int) -> Arm:
     """The arm of a race that speaks `version` on `connections` x `streams`."""
     return Arm(
         name=version,

@@ -23,7 +23,7 @@ from trilane.lab.keeping.journal import Journal
 from trilane.lab.machine import facts as machine
 from trilane.lab.machine.meter import Meter
 from trilane.lab.model.documents import Json
-from trilane.lab.model.run import Reason
+from trilane.lab.model.validity import Reason
 from trilane.lab.serving import targets
 from trilane.lab.serving.calls import Call
 from trilane.lab.serving.relay import Relay, RelayFailed, open_relay

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from trilane.lab.arms import ENGINE
 from trilane.lab.clients import contenders
 from trilane.lab.design import experiment_file, places
 from trilane.lab.design.experiment import Experiment
 from trilane.lab.design.vocabulary import GO_BENCH
 from trilane.lab.design.words import is_not
 from trilane.lab.design.workload import ArmSpec
+from trilane.lab.model.arm import ENGINE
 from trilane.lab.serving import targets
 
 

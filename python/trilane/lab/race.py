@@ -20,10 +20,13 @@ from urllib.parse import SplitResult, urlsplit
 
 from trilane.lab import blocks, runner
 from trilane.lab.analysis import comparison
-from trilane.lab.arms import Arm, BadArms, arms_for
+from trilane.lab.arms import BadArms, arms_for
 from trilane.lab.keeping import store
+from trilane.lab.keeping.runs import write_result
 from trilane.lab.machine import facts as machine
 from trilane.lab.machine.meter import Meter
+from trilane.lab.model.arm import Arm
+from trilane.lab.model.comparison import Comparison
 from trilane.lab.model.documents import Json
 from trilane.lab.serving import servers
 
@@ -78,7 +81,7 @@ class Watcher:
 class Result:
     """A judged race and where it lies on disk."""
 
-    comparison: Json
+    comparison: Comparison
     folder: Path
 
 
@@ -131,7 +134,7 @@ def _run(
     if outcome.stopped:
         raise CannotRace(f"every run of a block failed, the last one with: {outcome.stopped}")
     judged = comparison.compare(race)
-    store.write_json(folder / "comparison.json", judged)
+    write_result(folder, judged)
     _write_manifest(folder, race, "interrupted" if outcome.interrupted else "complete")
     return Result(judged, folder)
 

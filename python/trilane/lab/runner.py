@@ -11,9 +11,9 @@ from typing import Protocol
 
 import msgspec
 
-from trilane.lab.arms import Arm
 from trilane.lab.blocks import shuffled
 from trilane.lab.clients.engine_run import server_flags
+from trilane.lab.model.arm import Arm
 from trilane.lab.model.run import Run
 from trilane.lab.model.sample import Sample, ServerCost
 from trilane.lab.processes import supervisor

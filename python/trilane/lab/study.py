@@ -17,13 +17,15 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import cast
+
+from msgspec import UNSET
 
 from trilane.lab import names
 from trilane.lab.analysis import findings, stats
 from trilane.lab.analysis.comparison import Observed, comparisons
 from trilane.lab.analysis.findings import Findings, Point
 from trilane.lab.analysis.measures import BY_NAME, SYSCALLS
-from trilane.lab.arms import Arm
 from trilane.lab.bench import Bench, Unavailable
 from trilane.lab.blocks import shuffled
 from trilane.lab.clients import syscalls
@@ -36,8 +38,12 @@ from trilane.lab.design.form import Form
 from trilane.lab.design.workload import ArmSpec
 from trilane.lab.keeping import benchmarks, store
 from trilane.lab.keeping.journal import Journal, Line
+from trilane.lab.keeping.runs import write_result
 from trilane.lab.machine import facts as machine
+from trilane.lab.model.arm import Arm
 from trilane.lab.model.documents import Json
+from trilane.lab.model.lab import LabResult
+from trilane.lab.model.record import Version
 from trilane.lab.model.run import Run
 from trilane.lab.model.sample import Sample, ServerCost
 from trilane.lab.serving.relay import RelayFailed
@@ -85,7 +91,7 @@ class Watcher:
 class Result:
     """A judged experiment and where it lies on disk."""
 
-    result: Json
+    result: LabResult
     folder: Path
 
 
@@ -283,6 +289,7 @@ def _conduct(study: _Study, watcher: Watcher) -> Result:
         done = [line for line in done if _key(line) in wanted_keys]
         interrupted = _make_runs(study, form, bench, planned, done, watcher)
         servers = bench.facts()
+    file = benchmarks.write(journal.folder, [line.sample.run for line in done if line.sample.run])
     made = findings.result(
         Findings(
             experiment=study.wanted.experiment,
@@ -296,12 +303,10 @@ def _conduct(study: _Study, watcher: Watcher) -> Result:
             machine=facts,
             interrupted=interrupted,
             skipped=bench.skipped,
+            benchstat=UNSET if file is None else benchmarks.benchstat(file, bench.modules()),
         )
     )
-    file = benchmarks.write(journal.folder, [line.sample.run for line in done if line.sample.run])
-    if file is not None:
-        made["benchstat"] = benchmarks.benchstat(file, bench.modules())
-    store.write_json(journal.folder / "result.json", made)
+    write_result(journal.folder, made)
     status = "interrupted" if interrupted else "complete"
     journal.write_manifest(study.manifest(status, planned, facts))
     return Result(made, journal.folder)
@@ -466,7 +471,7 @@ def arm_of(spec: ArmSpec, bench: Bench) -> Arm:
     return Arm(
         name=spec.name,
         title=spec.title,
-        version=spec.version,
+        version=cast("Version", spec.version),
         client=spec.client,
         strategy=spec.strategy,
         session=spec.session,

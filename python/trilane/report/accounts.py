@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from trilane.lab.model.documents import Json
+from trilane.lab.model.comparison import Comparison, JudgedArm
 from trilane.report import text, view
 
 
@@ -29,12 +29,12 @@ class Account:
     """`direct`, or the emulated network."""
 
 
-def accounts(comparison: Json) -> list[Account]:
+def accounts(comparison: Comparison) -> list[Account]:
     """One for each arm, in the order of lists."""
     return [_account(arm) for arm in view.listed(comparison)]
 
 
-def total_of(comparison: Json) -> str:
+def total_of(comparison: Comparison) -> str:
     """All requests of all arms in one line."""
     return total(accounts(comparison))
 
@@ -48,11 +48,11 @@ def total(rows: Sequence[Account]) -> str:
     return f"{started:,} requests started = {ok:,} ok + {failed:,} failed + {abandoned:,} abandoned"
 
 
-def setting(comparison: Json) -> list[str]:
+def setting(comparison: Comparison) -> list[str]:
     """Model and path of all arms; `paths differ` where they do, as does `models`."""
-    arms = comparison["arms"]
+    arms = comparison.arms
     models = {run.plan.model for arm in arms for run in view.runs(arm)}
-    networks = {arm["network"] for arm in arms}
+    networks = {arm.network for arm in arms}
     return [
         *_one((f"{model} model" for model in models), "models differ"),
         *_one(map(path, networks), "paths differ"),
@@ -69,7 +69,7 @@ def _one(values: Iterable[str], several: str) -> list[str]:
     return values if len(values) <= 1 else [several]
 
 
-def _account(arm: Json) -> Account:
+def _account(arm: JudgedArm) -> Account:
     runs = view.runs(arm)
     requests = [run.requests for run in runs]
     kinds: Counter[str] = Counter()
@@ -79,12 +79,12 @@ def _account(arm: Json) -> Account:
         run.bytes.rtt_s for run in runs if run.bytes is not None and run.bytes.rtt_s is not None
     ]
     return Account(
-        title=arm["title"],
+        title=arm.title,
         started=sum(each.started for each in requests),
         ok=sum(each.ok for each in requests),
         failed=sum(each.failed for each in requests),
         abandoned=sum(each.abandoned for each in requests),
         kinds=", ".join(f"{kind} {count:,}" for kind, count in kinds.most_common()),
         round_trip=text.quantity(statistics.median(trips) if trips else None, "s"),
-        network=arm["network"],
+        network=arm.network,
     )

@@ -12,9 +12,8 @@ from rich.text import Text
 
 from trilane.lab.analysis.contrast import apart
 from trilane.lab.model.documents import Json
-from trilane.report import text
+from trilane.report import numbers, text
 
-_MARKS = {"higher": "▲", "lower": "▼", "no_difference": "=", "undecided": "?", "invalid": "✗"}
 _VALIDITY_STYLE = {"valid": "green", "suspect": "yellow", "invalid": "bold red"}
 _SHOWN = 60
 _HOURS_A_DAY = 24
@@ -109,7 +108,10 @@ def _ratio(row: Json, measure: Json) -> Text:
     style = "red" if row["finding"] == "invalid" else ""
     if row["finding"] in ("higher", "lower"):
         style = f"bold {'green' if row['finding'] == measure['better'] else 'red'}"
-    return Text(f"{_MARKS[row['finding']]} {text.ratio(row)}", style=style)
+    return Text(
+        f"{numbers.MARKS[row['finding']]} {text.ratio(row['ratio'], row['low'], row['high'])}",
+        style=style,
+    )
 
 
 def _floor(row: Json) -> str:
@@ -127,6 +129,11 @@ def _notes(document: Json) -> Text:
             f"▲ higher ▼ lower in B, = no difference beyond {text.percent(document['margin'])}, "
             "? no difference shown, ✗ invalid",
             style="dim",
+        ),
+        *(
+            [Text(numbers.SHARED, style="dim")]
+            if any(row["finding"] == "not_ranked" for row in document["ratios"])
+            else []
         ),
         Text(
             f"medians over {document['unit']}s; ratio: Hodges-Lehmann, bootstrap interval; "

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from trilane.lab.keeping.index import BROKEN, Row
 from trilane.lab.machine.doctor import Diagnosis
 from trilane.lab.machine.host import Check
 from trilane.report import text
+
+if TYPE_CHECKING:
+    from trilane.lab.keeping.index import Row
 
 _STATUS_WIDTH, _NAME_WIDTH = 7, 22
 _STYLE = {"ok": "green", "warning": "yellow", "missing": "red"}
@@ -44,13 +48,14 @@ def _line(check: Check) -> Table:
 
 
 def _runs(diagnosis: Diagnosis) -> Text:
-    lines = [
-        Text.assemble(
-            ("Runs", "bold"),
-            f"  {text.counted(len(diagnosis.runs), 'run')} in {diagnosis.state / 'runs'}, "
-            f"{sum(row.status == 'complete' for row in diagnosis.runs)} complete",
+    runs = diagnosis.runs
+    found = "not looked at"
+    if runs is not None:
+        complete = sum(row.status == "complete" for row in runs)
+        found = (
+            f"{text.counted(len(runs), 'run')} in {diagnosis.state / 'runs'}, {complete} complete"
         )
-    ]
+    lines = [Text.assemble(("Runs", "bold"), f"  {found}")]
     lines += [Text(line, style="dim") for line in diagnosis.said]
     for row in diagnosis.unfinished:
         lines += _unfinished(row)
@@ -59,7 +64,7 @@ def _runs(diagnosis: Diagnosis) -> Text:
 
 
 def _unfinished(row: Row) -> list[Text]:
-    if row.status == BROKEN:
+    if row.status == "broken":
         return [Text.assemble(("broken", "red"), f"   {row.folder}: {row.problem}")]
     status = "killed" if row.status == "running" else row.status
     return [

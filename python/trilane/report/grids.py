@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from trilane.lab.design.vocabulary import MESSAGES
-from trilane.lab.model.documents import Json
+from trilane.lab.model.comparison import Comparison, JudgedArm
 from trilane.report import numbers, view
 from trilane.report.numbers import Cell
 
@@ -37,13 +37,13 @@ class Grid:
     lines: list[Line]
 
 
-def grids(comparison: Json, measures: Sequence[str] | None = None) -> list[Grid]:
+def grids(comparison: Comparison, measures: Sequence[str] | None = None) -> list[Grid]:
     """A grid for each of the first measures, or of these; none where the arms are no calls or few.
 
     A cell has the median and, against the baseline, what was found.
     """
-    arms = comparison["arms"]
-    if len(arms) <= view.FEW or not all(arm.get("message") for arm in arms):
+    arms = comparison.arms
+    if len(arms) <= view.FEW or not all(arm.message for arm in arms):
         return []
     rows = [
         row for row in numbers.rows(comparison) if measures is None or row.measure.name in measures
@@ -89,19 +89,19 @@ def cell_text(cell: Cell | None) -> str:
     return f"{cell.value} {numbers.MARKS[cell.finding]}"
 
 
-def _server(arm: Json) -> str:
-    return "embedded" if arm["server"] in {None, "trilane"} else str(arm["server"])
+def _server(arm: JudgedArm) -> str:
+    return "embedded" if arm.server in {None, "trilane"} else str(arm.server)
 
 
-def _message(arm: Json) -> str:
-    written = MESSAGES.get(arm["message"], str(arm["message"]))
-    return f"{written}, {arm['mode']}" if arm.get("mode") else written
+def _message(arm: JudgedArm) -> str:
+    written = MESSAGES.get(arm.message or "", str(arm.message))
+    return f"{written}, {arm.mode}" if arm.mode else written
 
 
-def _column(arm: Json) -> str:
-    return str(arm["version"]) if arm.get("tls", True) else _PLAIN
+def _column(arm: JudgedArm) -> str:
+    return arm.version if arm.tls else _PLAIN
 
 
-def _order(arms: Sequence[Json]) -> dict[str, tuple[int, bool]]:
+def _order(arms: Sequence[JudgedArm]) -> dict[str, tuple[int, bool]]:
     known = list(MESSAGES)
-    return {_message(arm): (known.index(arm["message"]), bool(arm.get("mode"))) for arm in arms}
+    return {_message(arm): (known.index(arm.message or ""), bool(arm.mode)) for arm in arms}

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import jinja2
 
 from trilane.lab.analysis.verdict import bound_text
-from trilane.lab.model.documents import Json
+from trilane.lab.model.comparison import JudgedArm
+from trilane.lab.model.lab import LabResult
 from trilane.report import (
     accounts,
     charts,
@@ -21,7 +22,7 @@ from trilane.report import (
     view,
 )
 from trilane.report.labels import gate_word, published_labels, ratio_label
-from trilane.report.view import Point
+from trilane.report.view import Point, Result
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class _Section:
     """One point of the result, ready to be shown."""
 
     point: Point
-    arms: list[Json]
+    arms: list[JudgedArm]
     side_by_side: bool
     numbers: list[numbers.Row]
     grids: list[grids.Grid]
@@ -40,7 +41,7 @@ class _Section:
     facts: list[ledgers.Fact]
 
 
-def render(result: Json) -> str:
+def render(result: Result) -> str:
     """The page of a race or a lab result: everything that a server said is escaped."""
     lab = view.as_lab(result)
     sections = [_section(point) for point in view.points(lab)]
@@ -51,7 +52,7 @@ def render(result: Json) -> str:
         .get_template("report.html.jinja")
         .render(
             lab=lab,
-            race=lab["experiment"]["form"] is None,
+            race=lab.experiment.form is None,
             sections=sections,
             sweep=sweep,
             beside=beside,
@@ -69,7 +70,7 @@ def render(result: Json) -> str:
     )
 
 
-def fragment(result: Json) -> str:
+def fragment(result: Result) -> str:
     """Verdict, published numbers and tables without charts and styles, for a notebook."""
     lab = view.as_lab(result)
     return (
@@ -122,30 +123,30 @@ def _section(point: Point, *, figures: bool = True) -> _Section:
     )
 
 
-def _published(lab: Json) -> list[Json]:
+def _published(lab: LabResult) -> list[dict[str, str]]:
     rows = []
-    for row, label in zip(lab["published"], published_labels(lab), strict=True):
-        theirs, ours = row["published"], row["ours"]
+    for row, label in zip(lab.published, published_labels(lab), strict=True):
+        theirs, ours = row.published, row.ours
         rows.append(
             {
                 "what": label,
-                "post": text.times(theirs["ratio"]) if theirs["ratio"] else text.NONE,
-                "values": f"{theirs['arm']:g} ÷ {theirs['to']:g}",
-                "where": theirs["where"],
-                "ours": text.ratio(ours) if ours else text.NONE,
-                "finding": numbers.FINDINGS.get(ours["finding"], "") if ours else "not measured",
+                "post": text.times(theirs.ratio) if theirs.ratio else text.NONE,
+                "values": f"{theirs.arm:g} ÷ {theirs.to:g}",
+                "where": theirs.where,
+                "ours": text.ratio(ours.ratio, ours.low, ours.high) if ours else text.NONE,
+                "finding": numbers.FINDINGS.get(ours.finding, "") if ours else "not measured",
             }
         )
     return rows
 
 
-def _expected(lab: Json) -> list[Json]:
+def _expected(lab: LabResult) -> list[dict[str, str]]:
     return [
         {
             "what": ratio_label(lab, row),
-            "range": f"{text.times(row['low'])}–{text.times(row['high'])}×",
-            "ratio": text.NONE if row["ratio"] is None else f"{text.times(row['ratio'])}×",
+            "range": f"{text.times(row.low)}–{text.times(row.high)}×",
+            "ratio": text.ratio(row.ratio, None, None),
             "word": gate_word(row),
         }
-        for row in lab["expect"]
+        for row in lab.expect
     ]

@@ -2,46 +2,46 @@
 
 from __future__ import annotations
 
-from trilane.lab.model.documents import Json
+from trilane.lab.model.lab import ExpectedRatio, LabResult, PublishedRatio
 from trilane.report import text, view
 
 
-def published_labels(lab: Json) -> list[str]:
+def published_labels(lab: LabResult) -> list[str]:
     """One label per published ratio; those that a post gives twice also say where."""
-    labels = [ratio_label(lab, row) for row in lab["published"]]
+    labels = [ratio_label(lab, row) for row in lab.published]
     return [
-        f"{label} ({row['published']['where']})" if labels.count(label) > 1 else label
-        for label, row in zip(labels, lab["published"], strict=True)
+        f"{label} ({row.published.where})" if labels.count(label) > 1 else label
+        for label, row in zip(labels, lab.published, strict=True)
     ]
 
 
-def ratio_label(lab: Json, row: Json) -> str:
+def ratio_label(lab: LabResult, row: PublishedRatio | ExpectedRatio) -> str:
     """`elapsed time: hyper, HTTP/2 ÷ Requests, HTTP/1.1 at 1,000 requests`."""
     titles = view.lab_titles(lab)
-    label = measure_label(lab, row["measure"])
-    said = f"{label}: {titles.get(row['arm'], row['arm'])} ÷ {titles.get(row['to'], row['to'])}"
-    if lab["sweep"] and row["at"] is not None:
-        said += f" at {text.swept(row['at'], lab['sweep']['key'], lab['sweep']['unit'])}"
+    label = measure_label(lab, row.measure)
+    said = f"{label}: {titles.get(row.arm, row.arm)} ÷ {titles.get(row.to, row.to)}"
+    if lab.sweep and row.at is not None:
+        said += f" at {text.swept(row.at, lab.sweep.key, lab.sweep.unit)}"
     return said
 
 
-def measure_label(lab: Json, name: str) -> str:
+def measure_label(lab: LabResult, name: str) -> str:
     """The label of a measure anywhere in the result; its name where nothing has a value."""
     return next(
         (
             measure.label
-            for point in lab["points"]
-            for measure in view.measures(point["comparison"])
+            for point in lab.points
+            for measure in view.measures(point.comparison)
             if measure.name == name
         ),
         name.replace("_", " "),
     )
 
 
-def gate_word(row: Json) -> str:
+def gate_word(row: ExpectedRatio) -> str:
     """Whether a gate holds: it is breached only when the whole interval lies outside of it."""
-    if row["met"] is None:
+    if row.met is None or row.ratio is None:
         return "not measured"
-    if not row["met"]:
+    if not row.met:
         return "breached"
-    return "met" if row["low"] <= row["ratio"] <= row["high"] else "undecided"
+    return "met" if row.low <= row.ratio <= row.high else "undecided"

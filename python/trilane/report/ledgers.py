@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from trilane.lab.model.documents import Json
+from trilane.lab.model.comparison import Comparison, JudgedArm
 from trilane.report import text, view
 
 UNKNOWN = "unknown"
@@ -29,24 +29,24 @@ class Fact:
         return len(self.values) == 1
 
 
-def facts(comparison: Json) -> list[Fact]:
+def facts(comparison: Comparison) -> list[Fact]:
     """What must be equal between arms, or be printed because it is not."""
-    arms = comparison["arms"]
-    silent = {arm["name"] for arm in arms if not _tells(arm)}
+    arms = comparison.arms
+    silent = {arm.name for arm in arms if not _tells(arm)}
     made = []
-    for row in comparison["ledger"]["rows"]:
+    for row in comparison.ledger.rows:
         groups: dict[str, list[str]] = {}
         each = []
         for arm in arms:
-            value = row["values"].get(arm["name"])
-            unknown = value is None and arm["name"] in silent
+            value = row.values.get(arm.name)
+            unknown = value is None and arm.name in silent
             each.append(UNKNOWN if unknown else said(value))
-            groups.setdefault(each[-1], []).append(arm["title"])
-        made.append(Fact(row["name"], row["equal"], each, list(groups.items())))
+            groups.setdefault(each[-1], []).append(arm.title)
+        made.append(Fact(row.name, row.equal, each, list(groups.items())))
     return made
 
 
-def _tells(arm: Json) -> bool:
+def _tells(arm: JudgedArm) -> bool:
     """Whether nothing told by the arm's client means that there is none.
 
     The engine tells all that it knows of its connections, their phases first. Other clients under
@@ -100,13 +100,11 @@ _BY_ARM = frozenset(
 )
 
 
-def unexpected(comparison: Json) -> list[str]:
+def unexpected(comparison: Comparison) -> list[str]:
     """Facts that differ between arms although nothing in the arms asked for it."""
-    clients = {arm["client"] for arm in comparison["arms"]}
-    strategies = {arm["strategy"] for arm in comparison["arms"]}
+    clients = {arm.client for arm in comparison.arms}
+    strategies = {arm.strategy for arm in comparison.arms}
     known = _BY_DESIGN if len(clients) == len(strategies) == 1 else _BY_DESIGN | _BY_ARM
     return [
-        str(row["name"])
-        for row in comparison["ledger"]["rows"]
-        if not row["equal"] and row["name"] not in known
+        str(row.name) for row in comparison.ledger.rows if not row.equal and row.name not in known
     ]

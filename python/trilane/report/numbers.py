@@ -5,18 +5,34 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from trilane.lab.model.documents import Json
+from trilane.lab.model.comparison import (
+    Better,
+    Comparison,
+    Finding,
+    JudgedArm,
+    Ratio,
+    Shown,
+    Summary,
+)
 from trilane.report import text, view
-from trilane.report.view import Shown
 
 FINDINGS = {
     "higher": "higher",
     "lower": "lower",
     "no_difference": "no difference",
     "undecided": "undecided",
+    "not_ranked": "not ranked",
     "invalid": "invalid",
 }
-MARKS = {"higher": "▲", "lower": "▼", "no_difference": "=", "undecided": "?", "invalid": "✗"}
+MARKS = {
+    "higher": "▲",
+    "lower": "▼",
+    "no_difference": "=",
+    "undecided": "?",
+    "not_ranked": "·",
+    "invalid": "✗",
+}
+SHARED = "· not ranked: other programs on loopback count too"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +44,7 @@ class Cell:
     interval: str | None
     ratio: str | None
     """To the baseline, with its interval; None for the baseline itself."""
-    finding: str | None
+    finding: Finding | None
     """A key of `FINDINGS`."""
     tone: str
     """good, bad or plain."""
@@ -47,27 +63,27 @@ class Row:
     cells: list[Cell]
 
 
-def rows(comparison: Json, arms: Sequence[Json] | None = None) -> list[Row]:
+def rows(comparison: Comparison, arms: Sequence[JudgedArm] | None = None) -> list[Row]:
     """One row per measure that has values, one cell per arm in the order of `arms`."""
-    arms = comparison["arms"] if arms is None else arms
+    arms = comparison.arms if arms is None else arms
     ratios = view.ratios(comparison)
     made = []
     for measure in view.measures(comparison):
-        summaries = [view.summary(arm, measure.name) for arm in arms]
-        factor, unit = text.scale((summary["median"] for summary in summaries), measure.unit)
-        floor = comparison["noise_floor"].get(measure.name)
+        summaries = [view.summary(arm, measure) for arm in arms]
+        factor, unit = text.scale((summary.median for summary in summaries), measure.unit)
+        floor = comparison.noise_floor.get(measure.name)
         made.append(
             Row(
                 measure,
                 measure.label,
                 "" if measure.unit == "1/s" else unit,
-                f"{text.times(floor['low'])}–{text.times(floor['high'])}" if floor else text.NONE,
+                f"{text.times(floor.low)}–{text.times(floor.high)}" if floor else text.NONE,
                 [
                     _cell(
-                        arm["title"],
+                        arm.title,
                         summary,
                         factor,
-                        ratios.get((measure.name, arm["name"])),
+                        ratios.get((measure.name, arm.name)),
                         measure.better,
                     )
                     for arm, summary in zip(arms, summaries, strict=True)
@@ -77,9 +93,10 @@ def rows(comparison: Json, arms: Sequence[Json] | None = None) -> list[Row]:
     return made
 
 
-def _cell(arm: str, summary: Json, factor: float, ratio: Json | None, better: str) -> Cell:
+def _cell(arm: str, summary: Summary, factor: float, ratio: Ratio | None, better: Better) -> Cell:
     median, low, high = (
-        None if summary[key] is None else summary[key] / factor for key in ("median", "low", "high")
+        None if value is None else value / factor
+        for value in (summary.median, summary.low, summary.high)
     )
     value = text.number(median)
     interval = None if low is None else f"{text.number(low)}–{text.number(high)}"
@@ -89,14 +106,14 @@ def _cell(arm: str, summary: Json, factor: float, ratio: Json | None, better: st
         arm,
         value,
         interval,
-        text.ratio(ratio),
-        ratio["finding"],
-        tone(ratio["finding"], better),
-        None if ratio["p_holm"] is None else f"p {ratio['p_holm']:.3f}",
+        text.ratio(ratio.ratio, ratio.low, ratio.high),
+        ratio.finding,
+        tone(ratio.finding, better),
+        None if ratio.p_holm is None else f"p {ratio.p_holm:.3f}",
     )
 
 
-def tone(finding: str, better: str) -> str:
+def tone(finding: Finding, better: Better) -> str:
     """Whether a finding is good news."""
     if finding in ("higher", "lower"):
         return "good" if finding == better else "bad"

@@ -15,8 +15,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from trilane.lab.keeping import store
-from trilane.lab.keeping.runs import BadRun, find, load_judged
-from trilane.lab.model.documents import Json
+from trilane.lab.keeping.runs import BadRun, find, load
+from trilane.lab.model.comparison import JudgedArm
+from trilane.lab.model.lab import LabResult
 from trilane.report import tables, text, view
 from trilane.report.view import Point
 
@@ -39,10 +40,10 @@ def marker(name: str, form: str) -> str:
     return f"<!-- generated: {name} {form} -->"
 
 
-def updated(page: str, result: Json) -> str:
+def updated(page: str, result: LabResult) -> str:
     """`page` with the numbers of `result` in their place."""
-    experiment = result["experiment"]
-    begin = marker(experiment["name"], experiment["form"])
+    experiment = result.experiment
+    begin = marker(experiment.name, str(experiment.form))
     head, found, rest = page.partition(begin)
     if not found:
         raise BadPage(f"it holds no line {begin}")
@@ -52,10 +53,10 @@ def updated(page: str, result: Json) -> str:
     return f"{head}{begin}\n\n{measured(result)}\n\n{_END}{tail}"
 
 
-def measured(result: Json) -> str:
+def measured(result: LabResult) -> str:
     """What a run found, in Markdown: no paths, nothing that changes without a new run."""
     points = view.points(result)
-    parts = [f"**{tables.escaped(result['verdict'])}**"]
+    parts = [f"**{tables.escaped(result.verdict)}**"]
     for point in points:
         shown = [measure.name for measure in view.measures(point.comparison)][:_MEASURES]
         if point.label:
@@ -64,17 +65,17 @@ def measured(result: Json) -> str:
             if pairs := tables.pairs_table(point):
                 parts += ["Arm against arm, ratios within blocks:", pairs]
             parts += _tables(point, shown)
-    if result["crossings"]:
-        parts.append("\n".join(f"- {tables.escaped(row['text'])}" for row in result["crossings"]))
-    if result["published"]:
+    if result.crossings:
+        parts.append("\n".join(f"- {tables.escaped(row.text)}" for row in result.crossings))
+    if result.published:
         parts.append("The post's ratios beside ours:")
         parts.append(tables.published_table(result))
-    if result["expect"]:
+    if result.expect:
         parts += ["Gates:", tables.gates_table(result)]
-    if result.get("benchstat"):
-        parts.append(_benchstat(result["benchstat"]))
-    if result["skipped"]:
-        gone = "; ".join(f"{row['arm']} ({row['reason']})" for row in result["skipped"])
+    if result.benchstat:
+        parts.append(_benchstat(result.benchstat))
+    if result.skipped:
+        gone = "; ".join(f"{row.arm} ({row.reason})" for row in result.skipped)
         parts.append(f"Skipped: {tables.escaped(gone)}.")
     parts.append(f"Measured {_when(result)}")
     return _PATH.sub("…", "\n\n".join(parts))
@@ -89,8 +90,8 @@ def _tables(point: Point, measures: Sequence[str]) -> list[str]:
         return [*crossed, _folded(arms, everything)]
     if len(arms) <= _ARMS:
         return [everything]
-    baseline = point.comparison["baseline"]
-    best = [arm for place, arm in enumerate(arms) if place < _BEST or arm["name"] == baseline]
+    baseline = point.comparison.baseline
+    best = [arm for place, arm in enumerate(arms) if place < _BEST or arm.name == baseline]
     return [
         f"The best {_BEST} of {len(arms)} arms, and the one that ratios refer to:",
         tables.point_table(point, measures, best),
@@ -102,27 +103,31 @@ def _benchstat(told: str) -> str:
     return f"<details><summary>benchstat</summary>\n\n```\n{told.strip()}\n```\n\n</details>"
 
 
-def _folded(arms: Sequence[Json], everything: str) -> str:
+def _folded(arms: Sequence[JudgedArm], everything: str) -> str:
     return f"<details><summary>All {len(arms)} arms</summary>\n\n{everything}\n\n</details>"
 
 
 _PLACES = frozenset({"--state", "--report", "--format"})
 
 
-def _when(result: Json) -> str:
+def _when(result: LabResult) -> str:
     """Date, machine, blocks, validity, and what to type to measure it again."""
-    blocks = {point.comparison["plan"]["blocks_done"] for point in view.points(result)}
+    blocks = {point.comparison.plan.blocks_done for point in view.points(result)}
     counted = " or ".join(text.counted(count, "block") for count in sorted(blocks))
-    verdict = result["validity"]["verdict"]
-    reasons = f" ({'; '.join(result['validity']['reasons'][:3])})" if verdict != "valid" else ""
-    parts = [result["started_at"][:10], f"on {view.machine_line(result)}", counted]
+    verdict = result.validity.verdict
+    reasons = (
+        f" ({'; '.join(reason.text for reason in result.validity.reasons[:3])})"
+        if verdict != "valid"
+        else ""
+    )
+    parts = [result.started_at[:10], f"on {view.machine_line(result)}", counted]
     said = f"{', '.join(part for part in parts if part)}; intervals are 95 %; {verdict}{reasons}."
     return f"{tables.escaped(said)} Again: `{_again(result)}`."
 
 
-def _again(result: Json) -> str:
+def _again(result: LabResult) -> str:
     """The command as it was typed, without what only says where things go."""
-    words = iter(shlex.split(result["command"]))
+    words = iter(shlex.split(result.command))
     kept = []
     for word in words:
         if word in _PLACES:
@@ -140,10 +145,10 @@ def write(runs: Sequence[str], docs: Path, state: Path) -> list[Path]:
     """Put the numbers of these runs into the pages of `docs`; the pages that changed."""
     changed = []
     for name in runs:
-        result = load_judged(find(name, state)).result
-        if result is None or result["schema"] != view.LAB:
+        result = load(find(name, state)).judged
+        if not isinstance(result, LabResult):
             raise BadPage(f"{name} is a race: only experiments have pages")
-        page = docs / f"{result['experiment']['name']}.md"
+        page = docs / f"{result.experiment.name}.md"
         if not page.is_file():
             raise BadPage(f"there is no page {page}")
         before = page.read_text(encoding="utf-8")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trilane.lab.model.documents import Json
+from trilane.lab.model.comparison import Better, Comparison, Finding, Ratio
 from trilane.report import numbers, text, view
 
 
@@ -16,7 +16,7 @@ class Cell:
     """With its interval and the sign of what was found."""
     tone: str
     """good, bad or plain."""
-    finding: str | None
+    finding: Finding | None
     """A key of `numbers.FINDINGS`; None where it is not known."""
 
 
@@ -28,9 +28,9 @@ class Row:
     cells: list[Cell]
 
 
-def rows(comparison: Json, most: int) -> list[Row]:
+def rows(comparison: Comparison, most: int) -> list[Row]:
     """One row per pair, with the first so many measures; none where none were asked for."""
-    found = {(row["arm"], row["to"], row["measure"]): row for row in comparison.get("pairs") or ()}
+    found = {(row.arm, row.to, row.measure): row for row in comparison.pairs}
     titles = view.titles(comparison)
     measures = view.measures(comparison)[:most]
     return [
@@ -42,9 +42,9 @@ def rows(comparison: Json, most: int) -> list[Row]:
     ]
 
 
-def _cell(row: Json | None, better: str) -> Cell:
-    if row is None or row["ratio"] is None:
+def _cell(row: Ratio | None, better: Better) -> Cell:
+    if row is None or row.ratio is None:
         return Cell(text.NONE, "plain", None)
-    finding = row["finding"]
-    said = f"{numbers.MARKS[finding]} {text.ratio(row)}"
+    finding = row.finding
+    said = f"{numbers.MARKS[finding]} {text.ratio(row.ratio, row.low, row.high)}"
     return Cell(said, numbers.tone(finding, better), finding)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from trilane.lab.arms import TITLES
-from trilane.lab.model.documents import Json
+from trilane.lab.model.comparison import JudgedArm
 
 # Okabe-Ito hues, moved so that each keeps 3:1 contrast on white and on near-black.
 VERSIONS = {"h1": "#3f87c8", "h2": "#d97f14", "h2c": "#d97f14", "h3": "#27987a"}
@@ -47,14 +47,14 @@ class Hues:
     """Whether every arm has an entry of its own."""
 
 
-def hues(arms: Sequence[Json]) -> Hues:
+def hues(arms: Sequence[JudgedArm]) -> Hues:
     """Colours for these arms: versions keep theirs where each arm has its own."""
-    versions = [arm["version"] for arm in arms]
+    versions = [arm.version for arm in arms]
     if len(arms) <= MANY:
         own = len(set(versions)) == len(versions) and not {"h2", "h2c"} <= set(versions)
         return Hues(
-            {arm["name"]: arm["title"] for arm in arms},
-            [arm["title"] for arm in arms],
+            {arm.name: arm.title for arm in arms},
+            [arm.title for arm in arms],
             [VERSIONS.get(version, _ARMS[3]) for version in versions]
             if own
             else list(_ARMS[: len(arms)]),
@@ -63,7 +63,7 @@ def hues(arms: Sequence[Json]) -> Hues:
         )
     seen = [version for version in TITLES if version in versions]
     return Hues(
-        {arm["name"]: str(TITLES.get(arm["version"], arm["version"])) for arm in arms},
+        {arm.name: str(TITLES.get(arm.version, arm.version)) for arm in arms},
         [TITLES[version] for version in seen],
         [VERSIONS[version] for version in seen],
         list(_SHAPES[: len(seen)]),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from trilane.lab.analysis.comparison import validity
-from trilane.lab.model.documents import Json
-from trilane.lab.model.sample import Sample, of_arm
+from trilane.lab.model.comparison import Comparison, JudgedArm
+from trilane.lab.model.sample import Sample
 from trilane.report import text, view
 
 SYMBOLS = {"valid": "", "suspect": "?", "invalid": "✗"}
@@ -32,23 +32,23 @@ class Row:
     blocks: list[list[Cell]]
 
 
-def rows(comparison: Json) -> list[Row]:
+def rows(comparison: Comparison) -> list[Row]:
     """One row per arm."""
-    return [_row(arm, comparison["plan"]["blocks"]) for arm in view.listed(comparison)]
+    return [_row(arm, comparison.plan.blocks) for arm in view.listed(comparison)]
 
 
-def said(comparison: Json) -> str:
+def said(comparison: Comparison) -> str:
     """How many runs were valid, suspect and invalid."""
     states = [cell.state for row in rows(comparison) for block in row.blocks for cell in block]
     counts = [f"{states.count(state)} {state}" for state in reversed(_ORDER) if states.count(state)]
     return f"{text.counted(len(states), 'run')}: {text.listed(counts)}" if states else "no runs"
 
 
-def _row(arm: Json, count: int) -> Row:
+def _row(arm: JudgedArm, count: int) -> Row:
     blocks: list[list[Cell]] = [[] for _ in range(count)]
-    for sample in of_arm(arm):
+    for sample in arm.samples:
         blocks[sample.block].append(_cell(sample))
-    return Row(arm["title"], blocks)
+    return Row(arm.title, blocks)
 
 
 def _cell(sample: Sample) -> Cell:

@@ -7,10 +7,12 @@ import io
 import shlex
 from collections.abc import Iterator, Sequence
 
+from trilane.lab.model.comparison import JudgedArm
 from trilane.lab.model.documents import Json
+from trilane.lab.model.lab import LabResult
 from trilane.report import accounts, grids, numbers, pairs, text, view
 from trilane.report.labels import gate_word, published_labels, ratio_label
-from trilane.report.view import Point
+from trilane.report.view import Point, Result
 
 _COLUMNS = (
     "experiment",
@@ -38,7 +40,7 @@ _COLUMNS = (
 )
 
 
-def csv_text(result: Json) -> str:
+def csv_text(result: Result) -> str:
     """One row per point, arm and measure; the units are those of the JSON (s, us, B, %, 1)."""
     out = io.StringIO()
     writer = csv.DictWriter(out, _COLUMNS, lineterminator="\n")
@@ -47,71 +49,71 @@ def csv_text(result: Json) -> str:
     return out.getvalue()
 
 
-def _records(lab: Json) -> Iterator[Json]:
-    posted = {
-        (row["measure"], row["arm"], row["to"], row["at"]): row["published"]["ratio"]
-        for row in lab["published"]
+def _records(lab: LabResult) -> Iterator[Json]:
+    posted: dict[tuple[str, str, str | None, float | None], float] = {
+        (row.measure, row.arm, row.to, row.at): row.published.ratio for row in lab.published
     }
     for point in view.points(lab):
         comparison = point.comparison
         ratios = view.ratios(comparison)
-        for arm in comparison["arms"]:
+        for arm in comparison.arms:
             for measure in view.measures(comparison):
-                summary = view.summary(arm, measure.name)
-                ratio = ratios.get((measure.name, arm["name"]), {})
+                summary = view.summary(arm, measure)
+                ratio = ratios.get((measure.name, arm.name))
+                to = None if ratio is None else ratio.to
                 yield {
-                    "experiment": lab["experiment"]["name"],
-                    "form": lab["experiment"]["form"],
+                    "experiment": lab.experiment.name,
+                    "form": lab.experiment.form,
                     "point": point.value,
-                    "arm": arm["name"],
-                    "client": arm["client"],
-                    "library_version": arm.get("library_version"),
-                    "version": arm["version"],
-                    "strategy": arm["strategy"],
+                    "arm": arm.name,
+                    "client": arm.client,
+                    "library_version": arm.library_version,
+                    "version": arm.version,
+                    "strategy": arm.strategy,
                     "measure": measure.name,
                     "unit": measure.unit,
-                    **{key: summary[key] for key in ("median", "low", "high")},
-                    "to": ratio.get("to"),
-                    "ratio": ratio.get("ratio"),
-                    "ratio_low": ratio.get("low"),
-                    "ratio_high": ratio.get("high"),
-                    "p_holm": ratio.get("p_holm"),
-                    "finding": ratio.get("finding"),
-                    "blocks": comparison["plan"]["blocks_done"],
-                    "validity": arm["validity"]["verdict"],
-                    "published_ratio": posted.get(
-                        (measure.name, arm["name"], ratio.get("to"), point.value)
-                    ),
+                    "median": summary.median,
+                    "low": summary.low,
+                    "high": summary.high,
+                    "to": to,
+                    "ratio": ratio and ratio.ratio,
+                    "ratio_low": ratio and ratio.low,
+                    "ratio_high": ratio and ratio.high,
+                    "p_holm": ratio and ratio.p_holm,
+                    "finding": ratio and ratio.finding,
+                    "blocks": comparison.plan.blocks_done,
+                    "validity": arm.validity.verdict,
+                    "published_ratio": posted.get((measure.name, arm.name, to, point.value)),
                 }
 
 
-def markdown(result: Json) -> str:
+def markdown(result: Result) -> str:
     """Verdict, tables with intervals, the post's ratios, date and machine: for a README."""
     lab = view.as_lab(result)
-    parts = [f"**{escaped(lab['verdict'])}**"]
+    parts = [f"**{escaped(lab.verdict)}**"]
     for point in view.points(lab):
         if point.label:
-            parts.append(f"{point.label}: {escaped(point.comparison['verdict'])}")
+            parts.append(f"{point.label}: {escaped(point.comparison.verdict)}")
         if view.measures(point.comparison):
             parts += filter(None, [pairs_table(point)])
             parts += grid_tables(point) or [point_table(point)]
         said = ", ".join([*accounts.setting(point.comparison), accounts.total_of(point.comparison)])
         parts.append(escaped(said[:1].upper() + said[1:]) + ".")
-    parts += [f"- {escaped(row['text'])}" for row in lab["crossings"]]
-    if lab["published"]:
+    parts += [f"- {escaped(row.text)}" for row in lab.crossings]
+    if lab.published:
         parts.append(published_table(lab))
     parts.append(footing(lab))
     return "\n\n".join(parts) + "\n"
 
 
 def point_table(
-    point: Point, measures: Sequence[str] | None = None, arms: Sequence[Json] | None = None
+    point: Point, measures: Sequence[str] | None = None, arms: Sequence[JudgedArm] | None = None
 ) -> str:
     """Arms down, measures across (all, or these): median (interval), ratio (interval)."""
     comparison = point.comparison
     arms = view.listed(comparison) if arms is None else arms
-    first = comparison["ranking"]["measure"]
-    baseline = view.titles(comparison)[comparison["baseline"]]
+    first = comparison.ranking.measure
+    baseline = view.titles(comparison)[comparison.baseline]
     rows = [
         row
         for row in numbers.rows(comparison, arms)
@@ -127,7 +129,7 @@ def point_table(
                 for each in row.cells
             ]
         )
-        if row.measure.name == first and comparison["ratios"]:
+        if row.measure.name == first and comparison.ratios:
             head.append(f"ratio to {baseline}")
             columns.append([each.ratio or "1" for each in row.cells])
     return table(
@@ -142,7 +144,7 @@ def grid_tables(point: Point) -> list[str]:
     if not found:
         return []
     titles = view.titles(point.comparison)
-    baseline = titles[point.comparison["baseline"]]
+    baseline = titles[point.comparison.baseline]
     signs = "▲ higher, ▼ lower, = no different, ? undecided"
     parts = [f"Medians; against {escaped(baseline)}: {signs}. h1 plain and h2c are without TLS."]
     for grid in found:
@@ -166,57 +168,53 @@ def pairs_table(point: Point) -> str:
     return table(head, [[row.label, *(cell.said for cell in row.cells)] for row in rows])
 
 
-def _named(arm: Json) -> str:
-    verdict = arm["validity"]["verdict"]
-    version = f" {arm['library_version']}" if arm.get("library_version") else ""
-    return f"{arm['title']}{version}" + ("" if verdict == "valid" else f" ({verdict})")
+def _named(arm: JudgedArm) -> str:
+    verdict = arm.validity.verdict
+    version = f" {arm.library_version}" if arm.library_version else ""
+    return f"{arm.title}{version}" + ("" if verdict == "valid" else f" ({verdict})")
 
 
-def published_table(lab: Json) -> str:
+def published_table(lab: LabResult) -> str:
     """The post's ratios beside ours."""
     return table(
         ["ratio", "the post", "here (95 % interval)", "finding"],
         [
             [
                 label,
-                text.NONE
-                if row["published"]["ratio"] is None
-                else f"{text.times(row['published']['ratio'])}×",
-                text.ratio(row["ours"]) if row["ours"] else text.NONE,
-                numbers.FINDINGS[row["ours"]["finding"]] if row["ours"] else "not measured",
+                f"{text.times(row.published.ratio)}×",
+                text.ratio(row.ours.ratio, row.ours.low, row.ours.high) if row.ours else text.NONE,
+                numbers.FINDINGS[row.ours.finding] if row.ours else "not measured",
             ]
-            for row, label in zip(lab["published"], published_labels(lab), strict=True)
+            for row, label in zip(lab.published, published_labels(lab), strict=True)
         ],
     )
 
 
-def gates_table(lab: Json) -> str:
+def gates_table(lab: LabResult) -> str:
     """What was promised, and whether it holds."""
     return table(
         ["ratio", "promised", "here", ""],
         [
             [
                 ratio_label(lab, row),
-                f"{text.times(row['low'])}–{text.times(row['high'])}×",
-                text.NONE if row["ratio"] is None else f"{text.times(row['ratio'])}×",
+                f"{text.times(row.low)}–{text.times(row.high)}×",
+                text.ratio(row.ratio, None, None),
                 gate_word(row),
             ]
-            for row in lab["expect"]
+            for row in lab.expect
         ],
     )
 
 
-def footing(lab: Json) -> str:
+def footing(lab: LabResult) -> str:
     """Date, machine, blocks, validity and how to do it again."""
-    blocks = {point.comparison["plan"]["blocks_done"] for point in view.points(lab)}
+    blocks = {point.comparison.plan.blocks_done for point in view.points(lab)}
     counted = " or ".join(text.counted(count, "block") for count in sorted(blocks))
-    parts = [lab["started_at"][:10], view.machine_line(lab), counted, "95 % intervals"]
-    if lab["experiment"]["quick"]:
+    parts = [lab.started_at[:10], view.machine_line(lab), counted, "95 % intervals"]
+    if lab.experiment.quick:
         parts.append("a quick run")
-    parts.append(f"validity: {lab['validity']['verdict']}")
-    return (
-        f"{escaped(', '.join(part for part in parts if part))}. Again: `{_again(lab['command'])}`"
-    )
+    parts.append(f"validity: {lab.validity.verdict}")
+    return f"{escaped(', '.join(part for part in parts if part))}. Again: `{_again(lab.command)}`"
 
 
 def _again(command: str) -> str:

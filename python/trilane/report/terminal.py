@@ -12,7 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from trilane.lab.analysis.verdict import bound_text
-from trilane.lab.model.documents import Json
+from trilane.lab.model.comparison import Comparison, JudgedArm
+from trilane.lab.model.lab import ExpectedRatio, LabResult
+from trilane.lab.model.validity import Validity
 from trilane.report import accounts, grids, ledgers, numbers, pairs, text, view
 from trilane.report.labels import gate_word, published_labels, ratio_label
 from trilane.report.view import Point
@@ -34,46 +36,46 @@ _LABELS = {
     "client_cpu_us_per_request": "client CPU/req",
     "server_cpu_us_per_request": "server CPU/req",
     "bytes_per_request": "bytes/req",
-    "wire_bytes_per_request": "wire bytes/req",
+    "wire_bytes_per_request": "loopback bytes/req",
     "context_switches_per_request": "switches/req",
     "syscalls_per_request": "syscalls/req",
 }
 
 
-def show(comparison: Json, console: Console) -> None:
+def show(comparison: Comparison, console: Console) -> None:
     """Print a comparison."""
     console.print(render(comparison, width=console.width), highlight=False, soft_wrap=False)
 
 
-def show_lab(result: Json, console: Console) -> None:
+def show_lab(result: LabResult, console: Console) -> None:
     """Print a `trilane.lab/1`: every point, the post's numbers beside ours, crossings, gates."""
     console.print(render_lab(result, width=console.width), highlight=False, soft_wrap=False)
 
 
-def render(comparison: Json, *, width: int = 80) -> RenderableType:
+def render(comparison: Comparison, *, width: int = 80) -> RenderableType:
     """A comparison as something rich can print in `width` columns."""
     named = view.titles(comparison)
     return Group(
         Text.assemble(
-            (comparison["verdict"], "bold"),
+            (comparison.verdict, "bold"),
             "\n\n",
-            *((comparison["url"], "\n") if comparison.get("url") else ()),
+            *((comparison.url, "\n") if comparison.url else ()),
             (_shape(comparison), "dim"),
         ),
         Padding(_table(comparison, width), (1, 0)),
         *_accounts(comparison),
-        _notes(comparison, _legend(comparison, named[comparison["baseline"]])),
+        _notes(comparison, _legend(comparison, named[comparison.baseline])),
     )
 
 
-def render_lab(result: Json, *, width: int = 80) -> RenderableType:
+def render_lab(result: LabResult, *, width: int = 80) -> RenderableType:
     """A lab result as something rich can print in `width` columns."""
-    experiment = result["experiment"]
-    form = f", {experiment['form']} form" if experiment["form"] else ""
+    experiment = result.experiment
+    form = f", {experiment.form} form" if experiment.form else ""
     parts: list[RenderableType] = [
-        Text(result["verdict"], style="bold"),
-        Text(f"\n{experiment['title']}{form}{', quick' if experiment['quick'] else ''}"),
-        Text(", ".join(filter(None, [result["started_at"], view.machine_line(result)])), "dim"),
+        Text(result.verdict, style="bold"),
+        Text(f"\n{experiment.title}{form}{', quick' if experiment.quick else ''}"),
+        Text(", ".join(filter(None, [result.started_at, view.machine_line(result)])), "dim"),
     ]
     points = view.points(result)
     for point in points:
@@ -81,24 +83,24 @@ def render_lab(result: Json, *, width: int = 80) -> RenderableType:
     if points:
         comparison = points[0].comparison
         named = view.titles(comparison)
-        parts.append(Text("\n").join(_legend(comparison, named[comparison["baseline"]])))
-    if result["crossings"]:
-        parts.append(_titled("crossings", (Text(row["text"]) for row in result["crossings"])))
-    if result["published"]:
+        parts.append(Text("\n").join(_legend(comparison, named[comparison.baseline])))
+    if result.crossings:
+        parts.append(_titled("crossings", (Text(row.text) for row in result.crossings)))
+    if result.published:
         parts.append(_published(result))
-    if result.get("benchstat"):
-        lines = result["benchstat"].strip().splitlines()
+    if result.benchstat:
+        lines = result.benchstat.strip().splitlines()
         parts.append(_titled("benchstat", (Text(line, "dim") for line in lines)))
-    if result["expect"]:
-        parts.append(_titled("gates", (_gate(result, row) for row in result["expect"])))
-    if result["skipped"]:
+    if result.expect:
+        parts.append(_titled("gates", (_gate(result, row) for row in result.expect)))
+    if result.skipped:
         parts.append(
             _titled(
                 "skipped",
-                (Text(f"{gone['arm']}: {gone['reason']}", "yellow") for gone in result["skipped"]),
+                (Text(f"{gone.arm}: {gone.reason}", "yellow") for gone in result.skipped),
             )
         )
-    parts += [Text(""), _validity(result["validity"])]
+    parts += [Text(""), _validity(result.validity)]
     return Group(*parts)
 
 
@@ -107,7 +109,7 @@ def _point(point: Point, width: int, *, alone: bool) -> list[RenderableType]:
     head = Text(f"\n{_shape(comparison)}", "dim")
     if not alone:
         head = Text.assemble("\n", (point.label, "bold"), (f": {_shape(comparison)}", "dim"))
-    said = [] if alone else [Text(comparison["verdict"])]
+    said = [] if alone else [Text(comparison.verdict)]
     return [
         head,
         *said,
@@ -117,27 +119,32 @@ def _point(point: Point, width: int, *, alone: bool) -> list[RenderableType]:
     ]
 
 
-def _shape(comparison: Json) -> str:
-    plan = comparison["plan"]
+def _shape(comparison: Comparison) -> str:
+    plan = comparison.plan
     parts = accounts.setting(comparison)
-    if plan["in_flight"] is not None:
-        parts.append(f"{text.counted(plan['in_flight'], 'request')} in flight")
+    if plan.in_flight is not None:
+        parts.append(f"{text.counted(plan.in_flight, 'request')} in flight")
     runs = "runs"
-    if plan["duration_s"] is not None:
-        runs = f"{text.duration(plan['duration_s'])} runs"
-    elif plan.get("count") is not None:
-        runs = f"runs of {text.counted(plan['count'], 'request')}"
-    return ", ".join([*parts, f"{text.counted(plan['blocks_done'], 'block')} of {runs}"])
+    if plan.duration_s is not None:
+        runs = f"{text.duration(plan.duration_s)} runs"
+    elif plan.count is not None:
+        runs = f"runs of {text.counted(plan.count, 'request')}"
+    return ", ".join([*parts, f"{text.counted(plan.blocks_done, 'block')} of {runs}"])
 
 
-def _legend(comparison: Json, baseline: str) -> list[Text]:
-    if all(row["ratio"] is None for row in comparison["ratios"]):
+def _legend(comparison: Comparison, baseline: str) -> list[Text]:
+    if all(row.ratio is None for row in comparison.ratios):
         return []
     return [
         Text(
-            f"▲ higher ▼ lower = no difference beyond {text.percent(comparison['plan']['margin'])} "
+            f"▲ higher ▼ lower = no difference beyond {text.percent(comparison.plan.margin)} "
             f"? undecided ✗ invalid: ratio to {baseline} within blocks, 95 % interval",
             style="dim",
+        ),
+        *(
+            [Text(numbers.SHARED, style="dim")]
+            if any(row.finding == "not_ranked" for row in comparison.ratios)
+            else []
         ),
         Text(
             "noise floor: a second run of an arm against its first in a block, 95 % interval",
@@ -146,20 +153,20 @@ def _legend(comparison: Json, baseline: str) -> list[Text]:
     ]
 
 
-def _table(comparison: Json, width: int) -> RenderableType:
+def _table(comparison: Comparison, width: int) -> RenderableType:
     if not view.measures(comparison):
         return Text("")
     crossed = _grids(comparison)
     if crossed is not None:
         return crossed
-    if len(comparison["arms"]) <= view.FEW:
+    if len(comparison.arms) <= view.FEW:
         table = _measures_down(comparison)
         if Console(width=_ANY_WIDTH).measure(table).maximum <= width:
             return table
     return _arms_down(comparison, width)
 
 
-def _grids(comparison: Json) -> RenderableType | None:
+def _grids(comparison: Comparison) -> RenderableType | None:
     """Calls: one table per measure, servers and formats down, versions across."""
     parts: list[RenderableType] = []
     for grid in grids.grids(comparison):
@@ -178,7 +185,7 @@ def _grids(comparison: Json) -> RenderableType | None:
     return Group(*parts) if parts else None
 
 
-def _accounts(comparison: Json) -> list[RenderableType]:
+def _accounts(comparison: Comparison) -> list[RenderableType]:
     """What became of the requests: of few arms a table, of many the sum and where some failed."""
     rows = accounts.accounts(comparison)
     if len(rows) > view.FEW:
@@ -208,7 +215,7 @@ def _accounts(comparison: Json) -> list[RenderableType]:
     return [table, Text("")]
 
 
-def _pairs(comparison: Json) -> list[RenderableType]:
+def _pairs(comparison: Comparison) -> list[RenderableType]:
     """Arms compared with each other, on the measure that decides."""
     found = pairs.rows(comparison, 1)
     if not found:
@@ -227,17 +234,17 @@ def _new_table() -> Table:
     return Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
 
 
-def _measures_down(comparison: Json) -> Table:
+def _measures_down(comparison: Comparison) -> Table:
     """Measures down, arms across: value, then ratio to the baseline with its interval."""
-    arms = comparison["arms"]
-    compared = bool(comparison["ratios"])
+    arms = comparison.arms
+    compared = bool(comparison.ratios)
     table = _new_table()
     table.add_column("")
     for arm in arms:
         shape = ""
-        if arm["connections"] is not None and arm["streams"] is not None:
-            shape = f"\n{arm['connections']} × {arm['streams']}"
-        table.add_column(Text(f"{arm['title']}{shape}"), justify="right", no_wrap=True)
+        if arm.connections is not None and arm.streams is not None:
+            shape = f"\n{arm.connections} × {arm.streams}"
+        table.add_column(Text(f"{arm.title}{shape}"), justify="right", no_wrap=True)
     if compared:
         table.add_column("noise\nfloor", style="dim", no_wrap=True, justify="right")
     for row in numbers.rows(comparison):
@@ -256,7 +263,7 @@ def _measures_down(comparison: Json) -> Table:
     return table
 
 
-def _arms_down(comparison: Json, width: int) -> RenderableType:
+def _arms_down(comparison: Comparison, width: int) -> RenderableType:
     """Arms down, best first, measures across; as many tables as the width asks for."""
     arms = view.ranked(comparison)
     titles = [*(_title(arm) for arm in arms), Text("noise floor", "dim")]
@@ -295,9 +302,9 @@ class _Column:
         return max([cell.cell_len for cell in self.cells] + words)
 
 
-def _columns(comparison: Json, arms: list[Json]) -> Iterator[_Column]:
+def _columns(comparison: Comparison, arms: list[JudgedArm]) -> Iterator[_Column]:
     """The deciding measure with its ratio and interval, then the others with their finding."""
-    first = comparison["ranking"]["measure"]
+    first = comparison.ranking.measure
     for row in numbers.rows(comparison, arms):
         unit = f" ({row.unit})" if row.unit else ""
         head = f"{_LABELS.get(row.measure.name, row.label)}{unit}"
@@ -310,9 +317,9 @@ def _columns(comparison: Json, arms: list[Json]) -> Iterator[_Column]:
             yield _Column(head, [*map(_marked, row.cells), Text("")])
 
 
-def _title(arm: Json) -> Text:
-    verdict = arm["validity"]["verdict"]
-    title = Text(arm["title"])
+def _title(arm: JudgedArm) -> Text:
+    verdict = arm.validity.verdict
+    title = Text(arm.title)
     if verdict != "valid":
         title.append(f" {verdict}", style=_VALIDITY_STYLE[verdict])
     return title
@@ -336,30 +343,24 @@ def _style(cell: numbers.Cell) -> str:
     return "red" if cell.finding == "invalid" else ""
 
 
-def _published(result: Json) -> RenderableType:
+def _published(result: LabResult) -> RenderableType:
     table = _new_table()
     table.add_column("the post beside ours")
     table.add_column("the post", justify="right", no_wrap=True)
     table.add_column("here, 95 % interval", justify="right", no_wrap=True)
-    for row, label in zip(result["published"], published_labels(result), strict=True):
-        theirs, ours = row["published"]["ratio"], row["ours"]
+    for row, label in zip(result.published, published_labels(result), strict=True):
         here = Text("not measured", "dim")
-        if ours is not None and ours["ratio"] is not None:
-            here = Text(f"{numbers.MARKS[ours['finding']]} {text.ratio(ours)}")
-        table.add_row(
-            Text(label),
-            text.NONE if theirs is None else f"{text.times(theirs)}×",
-            here,
-        )
+        if (ours := row.ours) is not None:
+            said = text.ratio(ours.ratio, ours.low, ours.high)
+            here = Text(f"{numbers.MARKS[ours.finding]} {said}")
+        table.add_row(Text(label), f"{text.times(row.published.ratio)}×", here)
     return Padding(table, (1, 0, 0, 0))
 
 
-def _gate(result: Json, row: Json) -> Text:
-    what = (
-        f"{ratio_label(result, row)} within {text.times(row['low'])}–{text.times(row['high'])}×: "
-    )
+def _gate(result: LabResult, row: ExpectedRatio) -> Text:
+    what = f"{ratio_label(result, row)} within {text.times(row.low)}–{text.times(row.high)}×: "
     word = gate_word(row)
-    here = "" if row["met"] is None else f", {text.times(row['ratio'])}×"
+    here = "" if row.met is None else f", {text.ratio(row.ratio, None, None)}"
     style = {"met": "green", "breached": "bold red"}.get(word, "yellow")
     return Text.assemble(what, (word + here, style))
 
@@ -368,38 +369,36 @@ def _titled(title: str, lines: Iterable[Text]) -> Text:
     return Text("\n").join([Text(f"\n{title}", style="bold"), *lines])
 
 
-def _notes(comparison: Json, lines: list[Text]) -> Text:
+def _notes(comparison: Comparison, lines: list[Text]) -> Text:
     lines.append(Text(""))
-    for arm in comparison["arms"]:
-        load = arm["load"]
+    for arm in comparison.arms:
+        load = arm.load
         busy = [
-            f"{side} {text.percent(load[f'{side}_busy'])}"
-            for side in ("client", "server")
-            if load[f"{side}_busy"] is not None
+            f"{side} {text.percent(share)}"
+            for side, share in (("client", load.client_busy), ("server", load.server_busy))
+            if share is not None
         ]
-        if busy and len(comparison["arms"]) <= view.FEW:
-            lines.append(
-                Text(f"{arm['title']}: {bound_text(load)}; busiest thread {', '.join(busy)}")
-            )
+        if busy and len(comparison.arms) <= view.FEW:
+            lines.append(Text(f"{arm.title}: {bound_text(load)}; busiest thread {', '.join(busy)}"))
     lines += [
-        Text(f"{gone['arm']} not raced: {gone['reason']}", style="yellow")
-        for gone in view.as_lab(comparison)["skipped"]
+        Text(f"{gone.arm} not raced: {gone.reason}", style="yellow")
+        for gone in view.as_lab(comparison).skipped
     ]
-    pinning = comparison["ledger"]["machine"].get("pinning")
+    pinning = comparison.ledger.machine.get("pinning")
     if pinning:
         lines.append(Text(f"pinning: {pinning}", style="dim"))
     differing = ledgers.unexpected(comparison)
     if differing:
         lines.append(Text(f"not equal between arms: {', '.join(differing)}", style="yellow"))
-    lines.append(_validity(comparison["validity"]))
+    lines.append(_validity(comparison.validity))
     return Text("\n").join(lines)
 
 
-def _validity(validity: Json) -> Text:
-    told = Text.assemble("validity: ", (validity["verdict"], _VALIDITY_STYLE[validity["verdict"]]))
-    reasons = validity["reasons"]
+def _validity(validity: Validity) -> Text:
+    told = Text.assemble("validity: ", (validity.verdict, _VALIDITY_STYLE[validity.verdict]))
+    reasons = validity.reasons
     for reason in reasons[:_REASONS]:
-        told.append(f"\n  {reason}", style="default")
+        told.append(f"\n  {reason.text}", style="default")
     if len(reasons) > _REASONS:
         told.append(f"\n  and {len(reasons) - _REASONS} more, in the report", style="dim")
     return told

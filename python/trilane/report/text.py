@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 NONE = "–"
 # Unit of a measure in JSON -> the scales people read it in, largest first.
@@ -65,13 +64,13 @@ def headed(label: str, unit: str) -> str:
     return label if not unit or unit == "/s" else f"{label} ({unit})"
 
 
-def ratio(row: Mapping[str, Any]) -> str:
+def ratio(centre: float | None, low: float | None, high: float | None) -> str:
     """A ratio with its interval."""
-    if row["ratio"] is None:
+    if centre is None:
         return NONE
-    if row["low"] is None:
-        return f"{times(row['ratio'])}×"
-    return f"{times(row['ratio'])}× ({times(row['low'])}–{times(row['high'])})"
+    if low is None or high is None:
+        return f"{times(centre)}×"
+    return f"{times(centre)}× ({times(low)}–{times(high)})"
 
 
 def times(value: float) -> str:

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from jsonschema import Draft202012Validator
 from referencing import Registry, Resource
@@ -16,7 +17,7 @@ from peers.running import absent
 from repository import DOCS
 from trilane.lab import Experiment, study
 from trilane.lab.clients import go_bench
-from trilane.lab.keeping import benchmarks
+from trilane.lab.keeping import benchmarks, runs
 from trilane.lab.serving import launch
 
 
@@ -50,7 +51,7 @@ def result(form: str, state: Path) -> tuple[dict[str, Any], Path]:
         step=lambda _title, _block, _blocks, _left_s: None,
     )
     done = study.run(wanted, watcher)
-    kept = json.loads((done.folder / "result.json").read_text())
+    kept = json.loads(msgspec.json.encode(runs.load(done.folder).judged))
     schemas = [json.loads(path.read_text()) for path in DOCS.glob("*.schema.json")]
     registry: Registry[Any] = Registry().with_resources(
         (schema["$id"], Resource.from_contents(schema)) for schema in schemas
@@ -100,11 +101,13 @@ def test_fair_calls_servers_of_two_languages_in_two_formats(tmp_path: Path) -> N
     }
     for arm in arms.values():
         # Other tests share the machine, and may keep a short run from answering anything at all.
-        assert any(run["requests"]["ok"] for run in arm["runs"]), arm["validity"]
-        assert not any(run["requests"]["failed"] for run in arm["runs"]), arm["validity"]
+        assert any(sample["run"]["requests"]["ok"] for sample in arm["samples"]), arm["validity"]
+        assert not any(sample["run"]["requests"]["failed"] for sample in arm["samples"]), arm[
+            "validity"
+        ]
         for measure, summary in arm["summary"].items():
             assert summary["median"] > 0, (arm["name"], measure)
-        for run in arm["runs"]:
-            assert ("grpc" not in run) is (arm["message"] != "grpc")
+        for sample in arm["samples"]:
+            assert ("grpc" not in sample["run"]) is (arm["message"] != "grpc")
     assert arms["embedded-h1-plain-json"]["connections"] == 8
     assert arms["embedded-h2c-json"]["streams"] == 8

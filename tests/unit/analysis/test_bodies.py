@@ -6,8 +6,10 @@ import dataclasses
 import itertools
 import json
 
+import msgspec
 import pytest
 from jsonschema import Draft202012Validator
+from msgspec import structs
 
 from synthetic import labs, races, records
 from synthetic.records import altered, with_runs
@@ -41,24 +43,24 @@ def test_a_race_over_different_bodies_has_no_winner_and_is_invalid(
 ) -> None:
     race = reading(races.race({"h1": 1.8, "h2": 1.0}), h1=SMALL, h2=LARGE)
     made = comparison.compare(race)
-    assert made["ranking"]["winner"] is None
-    assert {row["finding"] for row in made["ratios"]} == {"invalid"}
-    assert made["validity"]["verdict"] == "invalid"
-    assert made["verdict"] == (
+    assert made.ranking.winner is None
+    assert {row.finding for row in made.ratios} == {"invalid"}
+    assert made.validity.verdict == "invalid"
+    assert made.verdict == (
         "No winner: different bodies are never ranked: HTTP/1.1 read 100 bytes with CRC-32 "
         "0000000a, HTTP/2 read 2,000 bytes with CRC-32 0000000b."
     )
-    assert list(comparison_schema.iter_errors(json.loads(json.dumps(made)))) == []
+    assert list(comparison_schema.iter_errors(json.loads(msgspec.json.encode(made)))) == []
 
 
 def test_bodies_of_one_size_that_differ_are_not_ranked_either() -> None:
     race = reading(races.race(THREE), h1=SMALL, h2=Body(100, "0000000c"), h3=SMALL)
     made = comparison.compare(race)
-    found = {(p["arm"], p["to"]): p["finding"] for p in made["ranking"]["pairs"]}
+    found = {(p.arm, p.to): p.finding for p in made.ranking.pairs}
     assert found["h2", "h1"] == found["h3", "h2"] == "invalid"
     # These two read the same.
     assert found["h3", "h1"] == "lower"
-    assert "HTTP/1.1 and HTTP/3 read 100 bytes" in made["validity"]["reasons"][0]
+    assert "HTTP/1.1 and HTTP/3 read 100 bytes" in made.validity.reasons[0].text
 
 
 def test_among_many_arms_the_different_ones_are_named() -> None:
@@ -68,8 +70,8 @@ def test_among_many_arms_the_different_ones_are_named() -> None:
     made = comparison.compare(
         with_runs(seen, lambda s: {"target.body": told(LARGE if s.arm == odd else SMALL)})
     )
-    assert {r["finding"] for r in made["ratios"] if r["arm"] == odd} == {"invalid"}
-    assert "different bodies are never ranked" in made["verdict"]
+    assert {r.finding for r in made.ratios if r.arm == odd} == {"invalid"}
+    assert "different bodies are never ranked" in made.verdict
 
 
 def test_a_page_that_changes_with_every_request_can_be_raced() -> None:
@@ -80,7 +82,7 @@ def test_a_page_that_changes_with_every_request_can_be_raced() -> None:
         return {"target.body": told(Body(500 + number % 3, f"{number:08x}"))}
 
     race = with_runs(races.race(THREE), another)
-    assert comparison.compare(race)["ranking"]["winner"] == "h2"
+    assert comparison.compare(race).ranking.winner == "h2"
 
 
 @pytest.mark.parametrize(
@@ -122,11 +124,11 @@ def test_the_body_of_a_client_under_test_is_that_of_the_engine() -> None:
 def test_answers_of_a_service_in_different_formats_are_compared() -> None:
     race = reading(races.race({"h1": 1.0, "h2": 1.5}), h1=SMALL, h2=LARGE)
     arms = [
-        dataclasses.replace(arm, message=message)
+        structs.replace(arm, message=message)
         for arm, message in zip(race.arms, ("json", "protobuf"), strict=True)
     ]
     made = comparison.compare(dataclasses.replace(race, arms=arms))
-    assert made["ranking"]["winner"] == "h2"
+    assert made.ranking.winner == "h2"
 
 
 def test_no_ratio_of_arms_that_read_different_bodies_is_used_elsewhere() -> None:

@@ -173,7 +173,10 @@ def test_an_invalid_run_is_never_judged(tmp_path: Path, trilane: Trilane) -> Non
     folders.race(tmp_path, "20261118-100000", {"h1": 1.0, "h2": 1.5})
     folder = folders.race(tmp_path, "20261119-100000", {"h1": 1.0, "h2": 3.0}, seed=2)
     document = json.loads((folder / "comparison.json").read_text(encoding="utf-8"))
-    document["arms"][1]["validity"] = {"verdict": "invalid", "reasons": ["1 % failed"]}
+    document["arms"][1]["validity"] = {
+        "verdict": "invalid",
+        "reasons": [{"code": "failed", "verdict": "invalid", "text": "1 % failed"}],
+    }
     write_json(folder / "comparison.json", document)
     code, out, _ = trilane("20261118", "20261119", "--fail-if", "h2:rate>1.1", at=tmp_path)
     assert code == 4

@@ -5,6 +5,7 @@ import io
 import json
 from typing import Any
 
+import msgspec
 import pytest
 from jsonschema import Draft202012Validator
 from msgspec import structs
@@ -14,6 +15,8 @@ from synthetic import labs, races, records
 from synthetic.records import altered, validity, with_runs
 from trilane.lab.analysis import comparison
 from trilane.lab.analysis.comparison import Observed
+from trilane.lab.analysis.measures import RATE, WIRE
+from trilane.lab.model.contender import Wire
 from trilane.lab.model.sample import Sample
 from trilane.report import html, terminal
 
@@ -41,86 +44,89 @@ def with_run(race: Observed, arm: str, **changes: Any) -> Observed:
 def test_a_comparison_follows_its_schema(
     race: Observed, comparison_schema: Draft202012Validator
 ) -> None:
-    made = json.loads(json.dumps(comparison.compare(race)))
+    made = json.loads(msgspec.json.encode(comparison.compare(race)))
     assert [error.message for error in comparison_schema.iter_errors(made)] == []
 
 
 def test_the_winner_is_named_with_ratio_interval_and_cost() -> None:
     made = comparison.compare(races.race(THREE))
-    assert made["ranking"]["winner"] == "h2"
-    assert made["verdict"].startswith("HTTP/2 won: 1.5")
-    assert "95 % interval" in made["verdict"]
-    assert "µs of client CPU per request" in made["verdict"]
+    assert made.ranking.winner == "h2"
+    assert made.verdict.startswith("HTTP/2 won: 1.5")
+    assert "95 % interval" in made.verdict
+    assert "µs of client CPU per request" in made.verdict
 
 
 def test_the_baseline_can_win() -> None:
     made = comparison.compare(races.race({"h1": 1.0, "h2": 0.8, "h3": 0.4}))
-    assert made["ranking"]["winner"] == "h1"
-    assert made["verdict"].startswith("HTTP/1.1 won: 1.2")
+    assert made.ranking.winner == "h1"
+    assert made.verdict.startswith("HTTP/1.1 won: 1.2")
 
 
 def test_two_equal_leaders_share_no_prize() -> None:
     made = comparison.compare(races.race({"h1": 1.0, "h2": 1.5, "h3": 1.5}))
-    assert made["ranking"]["winner"] is None
-    assert made["verdict"].startswith("No winner")
-    findings = {r["arm"]: r["finding"] for r in made["ratios"] if r["measure"] == "requests_per_s"}
+    assert made.ranking.winner is None
+    assert made.verdict.startswith("No winner")
+    findings = {r.arm: r.finding for r in made.ratios if r.measure == "requests_per_s"}
     assert findings == {"h2": "higher", "h3": "higher"}
 
 
 def test_equal_arms_are_called_equal() -> None:
     made = comparison.compare(races.race({"h1": 1.0, "h2": 1.0, "h3": 1.0}, seed=2))
-    assert made["ranking"]["winner"] is None
-    assert made["verdict"].startswith("No difference beyond 5 %")
+    assert made.ranking.winner is None
+    assert made.verdict.startswith("No difference beyond 5 %")
 
 
 def test_too_few_blocks_name_no_winner_and_say_how_many_would() -> None:
     made = comparison.compare(races.race(THREE, blocks=6))
-    assert made["ranking"]["winner"] is None
-    assert "6 blocks cannot show one, 3 arms need 7" in made["verdict"]
+    assert made.ranking.winner is None
+    assert "6 blocks cannot show one, 3 arms need 7" in made.verdict
 
 
 def test_the_table_and_the_headline_are_one_family() -> None:
     for seed in range(12):
         race = races.race({"h1": 1.0, "h2": 1.03, "h3": 1.0}, seed=seed, noise=0.015)
         made = comparison.compare(race)
-        pairs = {(row["arm"], row["to"]): row for row in made["ranking"]["pairs"]}
-        table = [row for row in made["ratios"] if row["measure"] == "requests_per_s"]
-        assert table == [pairs[row["arm"], row["to"]] for row in table]
+        pairs = {(row.arm, row.to): row for row in made.ranking.pairs}
+        table = [row for row in made.ratios if row.measure == "requests_per_s"]
+        assert table == [pairs[row.arm, row.to] for row in table]
 
 
 def test_what_is_undecided_says_how_many_more_blocks_would_decide() -> None:
     made = comparison.compare(races.race({"h1": 1.0, "h2": 1.04}, blocks=8, seed=3, noise=0.06))
-    [pair] = made["ranking"]["pairs"]
-    assert pair["finding"] == "undecided"
-    more = pair["more_blocks"]
+    [pair] = made.ranking.pairs
+    assert pair.finding == "undecided"
+    more = pair.more_blocks
+    assert more is not None
     assert more > 1
-    assert f"about {more:,} more blocks would decide" in made["verdict"]
+    assert f"about {more:,} more blocks would decide" in made.verdict
 
 
 def test_a_saturated_client_is_never_sold_as_a_property_of_the_server() -> None:
     made = comparison.compare(races.race(THREE, busy=0.99))
-    assert made["verdict"].startswith("Client-bound: ")
-    assert "won" not in made["verdict"]
-    assert made["arms"][0]["load"]["bound"] == "client"
+    assert made.verdict.startswith("Client-bound: ")
+    assert "won" not in made.verdict
+    assert made.arms[0].load.bound == "client"
 
 
 def test_one_invalid_run_takes_its_arm_out_of_the_ranking() -> None:
     race = races.race(THREE)
     bad = records.run("h2", verdict="invalid", reasons=("3.1 % of responses failed",))
     made = comparison.compare(with_run(race, "h2", run=bad))
-    assert made["ranking"]["winner"] is None
-    assert {r["finding"] for r in made["ratios"] if r["arm"] == "h2"} == {"invalid"}
-    assert made["validity"]["verdict"] == "invalid"
-    assert made["validity"]["reasons"] == ["HTTP/2: 3.1 % of responses failed (1 of 9 runs)"]
-    assert "HTTP/2 ran invalid" in made["verdict"]
-    assert made["arms"][1]["summary"]["requests_per_s"]["median"] is not None
+    assert made.ranking.winner is None
+    assert {r.finding for r in made.ratios if r.arm == "h2"} == {"invalid"}
+    assert made.validity.verdict == "invalid"
+    assert [reason.text for reason in made.validity.reasons] == [
+        "HTTP/2: 3.1 % of responses failed (1 of 9 runs)"
+    ]
+    assert "HTTP/2 ran invalid" in made.verdict
+    assert made.arms[1].summary["requests_per_s"].median is not None
 
 
 def test_a_run_without_result_makes_its_arm_invalid() -> None:
     race = with_run(races.race(THREE), "h3", run=None, problem="stopped", server=None)
     made = comparison.compare(race)
-    assert made["arms"][2]["validity"]["verdict"] == "invalid"
-    assert len(made["arms"][2]["runs"]) == 8
+    assert made.arms[2].validity.verdict == "invalid"
+    assert [sample.run for sample in made.arms[2].samples].count(None) == 1
 
 
 def test_reasons_that_differ_in_numbers_are_told_once() -> None:
@@ -133,44 +139,64 @@ def test_reasons_that_differ_in_numbers_are_told_once() -> None:
         for i, s in enumerate(race.samples)
     ]
     made = comparison.compare(dataclasses.replace(race, samples=samples))
-    assert len(made["validity"]["reasons"]) == 3
-    assert made["validity"]["verdict"] == "suspect"
+    assert len(made.validity.reasons) == 3
+    assert made.validity.verdict == "suspect"
 
 
 def test_an_unfinished_block_is_left_out() -> None:
     race = races.race(THREE)
     cut = dataclasses.replace(race, samples=race.samples[:-2], interrupted=True)
     made = comparison.compare(cut)
-    assert made["plan"]["blocks_done"] == 6
-    assert "interrupted after 6 of 7 blocks" in made["validity"]["reasons"]
+    assert made.plan.blocks_done == 6
+    assert "interrupted after 6 of 7 blocks" in [reason.text for reason in made.validity.reasons]
 
 
 def test_nothing_measured_is_nothing_claimed() -> None:
     made = comparison.compare(dataclasses.replace(races.race(THREE), samples=[]))
-    assert made["verdict"] == "No verdict: no block was completed."
-    assert {row["finding"] for row in made["ratios"]} == {"undecided"}
+    assert made.verdict == "No verdict: no block was completed."
+    assert {row.finding for row in made.ratios} == {"undecided"}
 
 
 def test_a_single_arm_is_reported_without_comparison() -> None:
     made = comparison.compare(races.race({"h2": 1.0}))
-    assert made["ratios"] == []
-    assert made["ranking"]["winner"] is None
-    assert "nothing else was asked for" in made["verdict"]
+    assert made.ratios == []
+    assert made.ranking.winner is None
+    assert "nothing else was asked for" in made.verdict
 
 
 def test_a_missing_quantile_leaves_its_cells_empty() -> None:
     race = with_runs(races.race(THREE), lambda _: {"latency.service.p99": None})
     made = comparison.compare(race)
-    assert made["arms"][0]["summary"]["p99"]["median"] is None
-    assert [r["ratio"] for r in made["ratios"] if r["measure"] == "p99"] == [None, None]
-    assert made["ranking"]["winner"] == "h2"
+    assert made.arms[0].summary["p99"].median is None
+    assert [r.ratio for r in made.ratios if r.measure == "p99"] == [None, None]
+    assert made.ranking.winner == "h2"
+
+
+def test_what_other_programs_send_is_shown_and_never_ranked() -> None:
+    """However far apart: a sender elsewhere on the machine is enough."""
+    wanted = {"h1": 1_000, "h2": 3_000, "h3": 9_000}
+    race = with_runs(
+        races.race(THREE),
+        lambda sample: {
+            "wire": Wire(bytes=100 * wanted[sample.arm], requests=100, interface="lo", passes=1)
+        },
+    )
+    made = comparison.compare(dataclasses.replace(race, measures=[RATE, WIRE]))
+    told = {row.arm: row for row in made.ratios if row.measure == WIRE.name}
+    assert {arm: row.ratio for arm, row in told.items()} == pytest.approx({"h2": 3.0, "h3": 9.0})
+    assert {row.finding for row in told.values()} == {"not_ranked"}
+    assert made.ranking.winner == "h2"
+    told_to_people = io.StringIO()
+    terminal.show(made, Console(file=told_to_people, width=100))
+    assert "· 3.00×" in told_to_people.getvalue()
+    assert "· not ranked: other programs on loopback count too" in told_to_people.getvalue()
 
 
 def test_the_ledger_marks_what_differs() -> None:
-    rows = {row["name"]: row for row in comparison.compare(races.race(THREE))["ledger"]["rows"]}
-    assert rows["TLS cipher"]["equal"]
-    assert not rows["ALPN"]["equal"]
-    assert rows["ALPN"]["values"] == {"h1": "http/1.1", "h2": "h2", "h3": "h3"}
+    rows = {row.name: row for row in comparison.compare(races.race(THREE)).ledger.rows}
+    assert rows["TLS cipher"].equal
+    assert not rows["ALPN"].equal
+    assert rows["ALPN"].values == {"h1": "http/1.1", "h2": "h2", "h3": "h3"}
 
 
 def slowed(race: Observed, factor: float, *arms: str) -> Observed:
@@ -187,23 +213,22 @@ def slowed(race: Observed, factor: float, *arms: str) -> Observed:
 def test_a_difference_that_arms_have_to_themselves_is_not_claimed() -> None:
     race = slowed(races.race({"h1": 1.0, "h2": 1.1}, blocks=10, noise=0.002), 0.85, "h1", "h2")
     made = comparison.compare(race)
-    assert made["ranking"]["winner"] is None
-    assert made["ranking"]["pairs"][0]["vetoed"]
-    assert made["verdict"].startswith("No winner: HTTP/2 at 1.1")
-    assert (
-        "no farther from it than the second run of these arms was from their first (0.85×)"
-        in (made["verdict"])
+    assert made.ranking.winner is None
+    assert made.ranking.pairs[0].vetoed
+    assert made.verdict.startswith("No winner: HTTP/2 at 1.1")
+    assert "no farther from it than the second run of these arms was from their first (0.85×)" in (
+        made.verdict
     )
-    assert any(r.startswith("arms differed from themselves") for r in made["validity"]["reasons"])
+    assert [reason.code for reason in made.validity.reasons] == ["differs_from_itself"]
 
 
 def test_the_noise_of_one_arm_vetoes_no_pair_of_others() -> None:
     race = slowed(races.race({"h1": 1.0, "h2": 1.0, "h3": 1.3}, blocks=12), 0.3, "h1")
     made = comparison.compare(race)
-    found = {(p["arm"], p["to"]): p for p in made["ranking"]["pairs"]}
-    assert found["h3", "h2"]["finding"] == "higher"
-    assert abs(found["h3", "h2"]["aa"] - 1) < 0.02
-    assert found["h2", "h1"]["aa"] < 0.9
+    found = {(p.arm, p.to): p for p in made.ranking.pairs}
+    assert found["h3", "h2"].finding == "higher"
+    assert found["h3", "h2"].aa == pytest.approx(1, abs=0.02)
+    assert found["h2", "h1"].aa == pytest.approx(0.55, abs=0.35)
 
 
 def test_one_slow_run_vetoes_nothing() -> None:
@@ -212,7 +237,7 @@ def test_one_slow_run_vetoes_nothing() -> None:
     assert slow.run is not None
     rate = slow.run.rate.requests_per_s / 1.4
     race = with_runs(race, lambda s: {"rate.requests_per_s": rate} if s is slow else {})
-    assert comparison.compare(race)["ranking"]["winner"] == "h2"
+    assert comparison.compare(race).ranking.winner == "h2"
 
 
 def test_two_runs_of_a_block_are_one_value_and_the_rest_stand_alone() -> None:
@@ -234,13 +259,13 @@ def test_a_busy_machine_makes_a_race_suspect() -> None:
     race = races.race(THREE)
     server = altered(records.server(), {"others_busy": 0.4})
     made = comparison.compare(with_run(race, "h2", server=server))
-    assert made["arms"][1]["validity"] == {
-        "verdict": "suspect",
-        "reasons": ["other programs took 40 % of this machine's CPU (1 of 9 runs)"],
-    }
-    assert made["ranking"]["winner"] == "h2"
-    assert made["verdict"].startswith("HTTP/2 won, but suspect: 1.5")
-    assert made["verdict"].endswith(
+    [reason] = made.arms[1].validity.reasons
+    assert (reason.code, reason.verdict) == ("others_busy", "suspect")
+    assert reason.text == "other programs took 40 % of this machine's CPU (1 of 9 runs)"
+    assert reason.numbers == {"busy_percent": 40.0, "runs": 1, "of_runs": 9}
+    assert made.ranking.winner == "h2"
+    assert made.verdict.startswith("HTTP/2 won, but suspect: 1.5")
+    assert made.verdict.endswith(
         "; suspect because of HTTP/2: other programs took 40 % of this machine's CPU (1 of 9 runs)."
     )
 
@@ -253,7 +278,7 @@ def suspected(seen: Observed) -> Observed:
 def test_a_suspect_comparison_of_many_arms_says_so_in_its_sentence() -> None:
     arms = labs.matrix(6)
     times = {arm.name: 1.0 + place for place, arm in enumerate(arms)}
-    verdict = comparison.compare(suspected(labs.observed(arms, times, blocks=8)))["verdict"]
+    verdict = comparison.compare(suspected(labs.observed(arms, times, blocks=8))).verdict
     assert "5 of 5 arms trail" in verdict
     assert verdict.endswith(
         "; suspect because of requests, HTTP/1.1, serial: steal (10 of 10 runs) and 5 more reasons."

@@ -7,9 +7,12 @@ from typing import Any
 import pytest
 
 from synthetic import folders
+from synthetic.records import altered
 from trilane.lab.analysis import conditions
 from trilane.lab.keeping import runs
 from trilane.lab.keeping.runs import RunFolder
+from trilane.lab.machine.facts import machine_id
+from trilane.lab.model.comparison import Comparison
 from trilane.lab.model.documents import Json
 
 FACTORS = {"h1": 1.0, "h2": 1.5}
@@ -21,8 +24,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
 
 
 @pytest.fixture
-def comparison(run: RunFolder) -> Json:
-    return dict(run.points[0].comparison)
+def comparison(run: RunFolder) -> Comparison:
+    return run.points[0].comparison
 
 
 @pytest.mark.parametrize(
@@ -37,13 +40,13 @@ def comparison(run: RunFolder) -> Json:
     ],
 )
 def test_a_machine_keeps_its_name_while_it_is_the_same(change: dict[str, Any], same: bool) -> None:
-    name = conditions.machine_id(folders.MACHINE)
+    name = machine_id(folders.MACHINE)
     assert len(name) == 8
-    assert (conditions.machine_id({**folders.MACHINE, **change}) == name) is same
+    assert (machine_id({**folders.MACHINE, **change}) == name) is same
 
 
 def test_a_machine_that_says_nothing_of_itself_has_a_name_too() -> None:
-    assert len(conditions.machine_id({})) == 8
+    assert len(machine_id({})) == 8
 
 
 @pytest.mark.parametrize(
@@ -56,33 +59,39 @@ def test_a_machine_that_says_nothing_of_itself_has_a_name_too() -> None:
     ],
 )
 def test_the_port_of_our_own_server_is_no_difference(
-    comparison: Json, url: str, server: Json, target: str
+    comparison: Comparison, url: str, server: Json, target: str
 ) -> None:
-    comparison |= {"url": url, "ledger": {**comparison["ledger"], "server": server}}
-    assert conditions.target(comparison, "h1") == target
+    comparison = altered(comparison, {"url": url, "ledger.server": server})
+    assert conditions.target(comparison, comparison.arms[0]) == target
 
 
-def test_the_facts_of_one_of_several_servers_are_its_own(run: RunFolder, comparison: Json) -> None:
+def test_the_facts_of_one_of_several_servers_are_its_own(
+    run: RunFolder, comparison: Comparison
+) -> None:
     server = {"trilane": {"threads": 3}, "nginx": {"threads": 9}}
-    comparison |= {"ledger": {**comparison["ledger"], "server": server}}
-    assert conditions.software(run, comparison, "h1")["server threads"] == 3
+    comparison = altered(comparison, {"ledger.server": server})
+    assert conditions.software(run, comparison, comparison.arms[0])["server threads"] == 3
 
 
-def test_every_fact_has_one_place(run: RunFolder, comparison: Json) -> None:
+def test_every_fact_has_one_place(run: RunFolder, comparison: Comparison) -> None:
     places = [
-        conditions.workload(run, comparison, "h2"),
-        conditions.machine(run, comparison, "h2"),
-        conditions.software(run, comparison, "h2"),
+        conditions.workload(run, comparison, comparison.arms[1]),
+        conditions.machine(run, comparison, comparison.arms[1]),
+        conditions.software(run, comparison, comparison.arms[1]),
     ]
     names = [name for facts in places for name in facts]
     assert len(names) == len(set(names))
-    told = {row["name"] for row in comparison["ledger"]["rows"]}
+    told = {row.name for row in comparison.ledger.rows}
     assert told - set(names) == {"peer"}
 
 
-def test_the_fingerprint_follows_the_workload_only(run: RunFolder, comparison: Json) -> None:
-    before = conditions.fingerprint(conditions.workload(run, comparison, "h2"))
-    comparison |= {"seed": 5, "started_at": "later"}
-    assert conditions.fingerprint(conditions.workload(run, comparison, "h2")) == before
-    comparison["plan"] = {**comparison["plan"], "duration_s": 9.0}
-    assert conditions.fingerprint(conditions.workload(run, comparison, "h2")) != before
+def test_the_fingerprint_follows_the_workload_only(run: RunFolder, comparison: Comparison) -> None:
+    before = conditions.fingerprint(conditions.workload(run, comparison, comparison.arms[1]))
+    comparison = altered(comparison, {"plan.seed": 5, "started_at": "later"})
+    assert (
+        conditions.fingerprint(conditions.workload(run, comparison, comparison.arms[1])) == before
+    )
+    comparison = altered(comparison, {"plan.duration_s": 9.0})
+    assert (
+        conditions.fingerprint(conditions.workload(run, comparison, comparison.arms[1])) != before
+    )

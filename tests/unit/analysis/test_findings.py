@@ -12,12 +12,13 @@ from trilane.lab.analysis.findings import Findings, Point
 from trilane.lab.design.experiment import Experiment
 from trilane.lab.design.form import Expect, Form, Published, Stats
 from trilane.lab.design.workload import Workload
+from trilane.lab.model.lab import LabResult
 
 THREE = {"h1": 1.0, "h2": 1.5, "h3": 0.6}
 WORKLOAD = Workload(count=1000)
 
 
-def result(factors: dict[str, float], seed: int = 1, **changes: Any) -> dict[str, Any]:
+def result(factors: dict[str, float], seed: int = 1, **changes: Any) -> LabResult:
     """A judged experiment whose arms are those of a race."""
     observed = races.race(factors, seed=seed)
     form = Form(
@@ -53,24 +54,26 @@ def test_the_posts_ratio_stands_beside_ours() -> None:
         # Neither is the baseline: the ratio is computed for itself.
         Published("requests_per_s", "h3", "h2", (38434.0, 81153.0), where="the table"),
     )
-    first, second = result(THREE, published=rows)["published"]
-    assert first["published"]["ratio"] == pytest.approx(1.455, abs=0.001)
-    assert first["ours"]["ratio"] == pytest.approx(1.5, rel=0.03)
-    assert first["ours"]["finding"] == "higher"
-    assert second["ours"]["ratio"] == pytest.approx(0.4, rel=0.03)
-    assert second["ours"]["low"] < 0.4 < second["ours"]["high"]
+    first, second = result(THREE, published=rows).published
+    assert first.published.ratio == pytest.approx(1.455, abs=0.001)
+    assert first.ours is not None
+    assert first.ours.ratio == pytest.approx(1.5, rel=0.03)
+    assert first.ours.finding == "higher"
+    assert second.ours is not None
+    assert second.ours.ratio == pytest.approx(0.4, rel=0.03)
+    assert second.ours.low < 0.4 < second.ours.high
 
 
 def test_a_ratio_beside_the_posts_is_the_one_that_was_judged() -> None:
     made = result(THREE, published=(Published("requests_per_s", "h2", "h3", (2.0, 1.0)),))
-    pairs = made["points"][0]["comparison"]["ranking"]["pairs"]
-    judged = next(row for row in pairs if (row["arm"], row["to"]) == ("h3", "h2"))
-    ours = made["published"][0]["ours"]
-    assert judged["finding"] == "lower"
-    assert ours["finding"] == "higher"
-    assert (ours["ratio"], ours["low"], ours["high"]) == pytest.approx(
-        (1 / judged["ratio"], 1 / judged["high"], 1 / judged["low"])
-    )
+    pairs = made.points[0].comparison.ranking.pairs
+    judged = next(row for row in pairs if (row.arm, row.to) == ("h3", "h2"))
+    ours = made.published[0].ours
+    assert ours is not None
+    assert judged.finding == "lower"
+    assert ours.finding == "higher"
+    told = (judged.ratio, judged.high, judged.low)
+    assert (ours.ratio, ours.low, ours.high) == pytest.approx([1 / (n or 0) for n in told])
 
 
 @pytest.mark.parametrize(
@@ -80,18 +83,20 @@ def test_a_gate_is_breached_when_the_whole_interval_lies_outside(
     low: float, high: float, met: bool
 ) -> None:
     gate = Expect("requests_per_s", "h2", "h1", low, high)
-    assert [row["met"] for row in result(THREE, expect=(gate,))["expect"]] == [met]
+    assert [row.met for row in result(THREE, expect=(gate,)).expect] == [met]
 
 
 def test_noise_breaks_no_gate() -> None:
     row = Published("requests_per_s", "h2", "h1", (1.0, 1.0))
-    ours = result(THREE, published=(row,))["published"][0]["ours"]
-    above = (ours["ratio"] + ours["high"]) / 2
+    ours = result(THREE, published=(row,)).published[0].ours
+    assert ours is not None
+    above = (ours.ratio + ours.high) / 2
     # The centre lies below the gate, the interval reaches into it.
     gate = Expect("requests_per_s", "h2", "h1", above, 9.0)
-    judged = result(THREE, expect=(gate,))["expect"][0]
-    assert judged["ratio"] < above
-    assert judged["met"] is True
+    judged = result(THREE, expect=(gate,)).expect[0]
+    assert judged.ratio is not None
+    assert judged.ratio < above
+    assert judged.met is True
 
 
 def test_many_arms_are_compared_with_the_baseline_and_no_winner_is_named() -> None:
@@ -99,21 +104,21 @@ def test_many_arms_are_compared_with_the_baseline_and_no_winner_is_named() -> No
     arms = list(observed.arms)
     samples = list(observed.samples)
     for number in range(3):
-        extra = dataclasses.replace(arms[1], name=f"more-{number}", title=f"more {number}")
+        extra = structs.replace(arms[1], name=f"more-{number}", title=f"more {number}")
         arms.append(extra)
         samples += [structs.replace(s, arm=extra.name) for s in observed.samples if s.arm == "h2"]
     many = dataclasses.replace(observed, arms=arms, samples=samples)
     made = comparison.compare(many)
-    assert made["ranking"]["pairs"] == []
-    assert made["ranking"]["winner"] is None
-    assert "4 of 5 arms beat HTTP/1.1 in requests/s" in made["verdict"]
-    assert "1 of 5 arms trail HTTP/1.1" in made["verdict"]
-    assert "95 % interval" in made["verdict"]
+    assert made.ranking.pairs == []
+    assert made.ranking.winner is None
+    assert "4 of 5 arms beat HTTP/1.1 in requests/s" in made.verdict
+    assert "1 of 5 arms trail HTTP/1.1" in made.verdict
+    assert "95 % interval" in made.verdict
 
 
 def test_of_four_arms_without_a_winner_the_ratios_to_the_baseline_are_told() -> None:
     observed = races.race(THREE, blocks=8)
-    twin = dataclasses.replace(observed.arms[1], name="twin", title="a twin")
+    twin = structs.replace(observed.arms[1], name="twin", title="a twin")
     samples = [
         *observed.samples,
         *(structs.replace(s, arm="twin") for s in observed.samples if s.arm == "h2"),
@@ -121,7 +126,7 @@ def test_of_four_arms_without_a_winner_the_ratios_to_the_baseline_are_told() -> 
     made = comparison.compare(
         dataclasses.replace(observed, arms=[*observed.arms, twin], samples=samples)
     )
-    assert made["ranking"]["winner"] is None
-    assert len(made["ranking"]["pairs"]) == 6
-    assert made["verdict"].count("95 % interval") == 3
-    assert made["verdict"].count("of HTTP/1.1") == 3
+    assert made.ranking.winner is None
+    assert len(made.ranking.pairs) == 6
+    assert made.verdict.count("95 % interval") == 3
+    assert made.verdict.count("of HTTP/1.1") == 3

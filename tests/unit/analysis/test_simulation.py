@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from synthetic import races
+from synthetic.records import altered
 from trilane.lab.analysis import comparison, simulation, stats
 from trilane.lab.analysis.simulation import Noise, Rates
+from trilane.lab.model.comparison import Comparison
 
 MODEL = simulation.modelled(0.03, 1 / 14)
 # The measure that decides alone: most of the time goes to the others.
@@ -73,7 +74,7 @@ def test_the_simulation_judges_as_a_comparison_does(monkeypatch: pytest.MonkeyPa
     assert seen == {True, False}
 
 
-def kept(factors: dict[str, float], blocks: int) -> dict[str, Any]:
+def kept(factors: dict[str, float], blocks: int) -> Comparison:
     return comparison.compare(races.race(factors, blocks=blocks, noise=0.03))
 
 
@@ -88,7 +89,7 @@ def test_recorded_noise_is_that_of_the_runs() -> None:
 
 def test_a_race_without_its_deciding_measure_is_refused() -> None:
     race = kept({"h1": 1.0, "h2": 1.5}, 2)
-    race["arms"][0]["runs"][0]["rate"]["requests_per_s"] = 0
+    race = altered(race, {"arms.0.samples.0.run.rate.requests_per_s": 0.0})
     with pytest.raises(ValueError, match="a run has no requests/s"):
         simulation.recorded(race)
 

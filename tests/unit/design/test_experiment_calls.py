@@ -222,8 +222,8 @@ def test_the_schema_knows_formats_and_modes() -> None:
         modes = known["mode"]["oneOf"]
         assert {each["const"]: each["description"] for each in modes} == vocabulary.GRPC_MODES
     comparison = json.loads((ROOT / "docs" / "comparison.schema.json").read_text())
-    arm = comparison["properties"]["arms"]["items"]["properties"]
-    assert arm["message"]["enum"] == list(vocabulary.MESSAGES)
+    arm = comparison["$defs"]["JudgedArm"]["properties"]
+    assert arm["message"]["enum"] == [*vocabulary.MESSAGES, None]
     assert arm["mode"]["enum"] == [*vocabulary.GRPC_MODES, None]
 
 

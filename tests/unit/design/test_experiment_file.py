@@ -109,6 +109,11 @@ MEANING = [
     ('baseline = "plain"', 'baseline = "plan" #!', f"{FORM}.baseline: 'plan' is no arm: did you m"),
     ('rank = "elapsed_s"', 'rank = "p50" #!', f"{FORM}.rank: 'p50' is not among the measures"),
     (
+        'rank = "elapsed_s"\nmeasures = ["elapsed_s"',
+        'rank = "wire_bytes_per_request" #!\nmeasures = ["elapsed_s", "wire_bytes_per_request"',
+        f"{FORM}.rank: 'wire_bytes_per_request' counts what all programs of the machine send",
+    ),
+    (
         '["/hello", "/echo"]',
         '["/{body_bytes}"] #!',
         f"{FORM}.workload.paths: {{body_bytes}} stands",
@@ -189,6 +194,13 @@ def test_what_is_wrong_is_told_with_its_line_and_key(
     if marked and "missing" not in told:
         assert [int(found[1])] == marked
     assert "\n" not in message
+
+
+def test_what_all_programs_send_decides_no_gate(tmp_path: Path) -> None:
+    measures = ('"user_s"]', '"user_s", "wire_bytes_per_request"]')
+    gate = ('measure = "user_s"', 'measure = "wire_bytes_per_request"')
+    message = refused(tmp_path, edited(measures, gate))
+    assert f"{FORM}.expect[0].measure: 'wire_bytes_per_request' counts what all" in message
 
 
 @pytest.mark.parametrize(("old", "new", "told"), SHAPE)

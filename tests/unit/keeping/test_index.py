@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import shutil
 import sqlite3
 from pathlib import Path
@@ -205,3 +206,27 @@ def test_the_switch_to_the_log_is_tried_again_while_others_are_in_the_way() -> N
     with pytest.raises(sqlite3.OperationalError):
         index._use_wal(broken)  # type: ignore[arg-type]
     assert broken.left == 2
+
+
+def test_no_index_is_opened_while_another_command_may_replace_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its file would be gone between the opening and the first statement."""
+    folders.race(tmp_path, "20261118-100000", FACTORS)
+    really, held = index._open, []
+
+    def opened(file: Path) -> sqlite3.Connection:
+        with (tmp_path / f"{index.FILE}.lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                held.append(True)
+            else:
+                held.append(False)
+        return really(file)
+
+    monkeypatch.setattr(index, "_open", opened)
+    for _ in ("made", "found"):
+        assert len(index.rebuild(tmp_path)) == 1
+    assert held
+    assert all(held)

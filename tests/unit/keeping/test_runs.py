@@ -90,9 +90,9 @@ def test_race_and_lab_read_alike(state: Path) -> None:
     assert (race.kind, race.experiment, race.form) == ("race", "race", None)
     assert (lab.kind, lab.experiment, lab.form) == ("lab", "bookstore", "fair")
     assert [point.value for point in race.points] == [None]
-    assert lab.points[0].comparison["schema"] == "trilane.comparison/1"
-    assert race.validity == lab.validity
-    assert [measure["name"] for measure in runs.measures(race.points[0].comparison)][:2] == [
+    assert lab.points[0].comparison.schema == "trilane.comparison/1"
+    assert race.judged.validity == lab.judged.validity
+    assert [measure.name for measure in race.points[0].comparison.measures][:2] == [
         "requests_per_s",
         "p50",
     ]
@@ -134,3 +134,23 @@ def test_the_signature_follows_the_files(state: Path) -> None:
     assert before == runs.signature(folder)
     (folder / "comparison.json").unlink()
     assert runs.signature(folder) != before
+
+
+def test_a_result_refers_to_its_runs_and_has_them_when_it_is_read(tmp_path: Path) -> None:
+    folder = folders.race(tmp_path, "20261120-100000", {"h1": 1.0, "h2": 1.5}, blocks=3)
+    kept = (folder / "comparison.json").stat().st_size
+    lying = sum(file.stat().st_size for file in (folder / "runs").iterdir())
+    assert kept < lying / 2
+    arms = runs.load(folder).points[0].comparison.arms
+    assert all(sample.run is not None for arm in arms for sample in arm.samples)
+
+
+def test_a_result_whose_run_is_gone_or_damaged_says_which(tmp_path: Path) -> None:
+    folder = folders.race(tmp_path, "20261120-100000", {"h1": 1.0, "h2": 1.5}, blocks=3)
+    gone = min((folder / "runs").iterdir())
+    gone.write_text("{", encoding="utf-8")
+    with pytest.raises(BadRun, match=f"{gone.name} is damaged: "):
+        runs.load(folder)
+    gone.unlink()
+    with pytest.raises(BadRun, match=rf"refers to .*{gone.name}, which cannot be read: No such"):
+        runs.load(folder)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import re
-from typing import Any
 
 import pytest
 import vl_convert
@@ -15,6 +14,7 @@ from synthetic.records import with_runs
 from trilane.lab.analysis import comparison
 from trilane.lab.model.sample import Sample
 from trilane.report import charts
+from trilane.report.view import Result
 
 
 def texts(chart: charts.Chart) -> list[str]:
@@ -24,7 +24,7 @@ def texts(chart: charts.Chart) -> list[str]:
     return re.findall(r"<text[^>]*>([^<]*)</text>", vl_convert.vegalite_to_svg(spec))
 
 
-def named(made: dict[str, Any], name: str) -> charts.Chart:
+def named(made: Result, name: str) -> charts.Chart:
     return next(chart for chart in charts.charts(made) if chart.name == name)
 
 

@@ -14,10 +14,13 @@ import pytest
 from jsonschema import ValidationError
 
 from synthetic import labs, races
-from synthetic.records import with_runs
+from synthetic.records import altered, with_runs
 from trilane.lab.analysis import comparison
+from trilane.lab.model.comparison import Comparison
+from trilane.lab.model.lab import LabResult, Swept
 from trilane.report import charts, palette
 from trilane.report.charts.base import plain, wrapped
+from trilane.report.view import Result
 
 UNITS = ("(×)", "(ms)", "(µs)", "(s)", "(B)", "(kB)", "(MB)", "(%)", "/s", "per request")
 # Machado, Oliveira and Fernandes (2009), severity 1, on linear RGB.
@@ -25,18 +28,18 @@ _DEUTERANOPIA = [[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 
 _PROTANOPIA = [[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]]
 
 
-def race() -> dict[str, Any]:
+def race() -> Comparison:
     return comparison.compare(races.race({"h1": 1.0, "h2": 1.5, "h3": 0.6}, histogram=True))
 
 
-def bookstore() -> dict[str, Any]:
+def bookstore() -> LabResult:
     return labs.bookstore(12)
 
 
 @functools.cache
 def drawn(name: str) -> dict[str, charts.Chart]:
     """The charts of a made-up result by name."""
-    makers: dict[str, Callable[[], dict[str, Any]]] = {
+    makers: dict[str, Callable[[], Result]] = {
         "race": race,
         "bookstore": bookstore,
         "strategies": labs.strategies,
@@ -164,12 +167,12 @@ def test_an_arm_keeps_its_colour_in_the_whole_report() -> None:
 
 
 def test_versions_keep_their_colours_in_a_race() -> None:
-    hues = palette.hues(race()["arms"])
+    hues = palette.hues(race().arms)
     assert hues.colours == [palette.VERSIONS[version] for version in ("h1", "h2", "h3")]
 
 
 def test_an_invalid_arm_is_marked_in_every_chart_of_arms() -> None:
-    broken = bookstore()["points"][0]["comparison"]["arms"][-1]["title"]
+    broken = bookstore().points[0].comparison.arms[-1].title
     for chart in drawn("bookstore").values():
         for row in rows(chart):
             if row.get("title") == broken:
@@ -190,11 +193,15 @@ def test_a_sweep_draws_medians_intervals_and_the_crossing() -> None:
 
 
 def test_delays_are_swept_in_milliseconds() -> None:
-    made = copy.deepcopy(labs.strategies())
-    made["sweep"] = {"key": "delay", "unit": "s", "values": [0.0, 0.01, 0.1]}
-    made["crossings"] = []
-    for point, value in zip(made["points"], made["sweep"]["values"], strict=True):
-        point["value"] = value
+    delays = [0.0, 0.01, 0.1]
+    made = altered(
+        labs.strategies(),
+        {
+            "sweep": Swept(key="delay", unit="s", values=delays),
+            "crossings": [],
+            **{f"points.{place}.value": value for place, value in enumerate(delays)},
+        },
+    )
     found = charts.of_sweep(made)
     assert found is not None
     sweep = next(chart for chart in found.shown if chart.name == "sweep-elapsed_s")

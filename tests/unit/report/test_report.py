@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import re
-from typing import Any
 
 import pytest
 from rich.console import Console
@@ -13,24 +12,25 @@ from synthetic import races, records
 from synthetic.records import altered, validity, with_runs
 from trilane.lab.analysis import comparison
 from trilane.lab.arms import arms_for
+from trilane.lab.model.comparison import Comparison
 from trilane.report import distribution, html, terminal, text
 
 THREE = {"h1": 1.0, "h2": 1.5, "h3": 0.6}
 EVIL = "<script>alert('&\"')</script>"
 
 
-def printed(made: dict[str, Any], width: int = 80) -> str:
+def printed(made: Comparison, width: int = 80) -> str:
     stream = io.StringIO()
     terminal.show(made, Console(file=stream, width=width, color_system=None))
     return stream.getvalue()
 
 
 @pytest.fixture(scope="module")
-def three() -> dict[str, Any]:
+def three() -> Comparison:
     return comparison.compare(races.race(THREE, histogram=True))
 
 
-def evil() -> dict[str, Any]:
+def evil() -> Comparison:
     changes = {
         "target.server": EVIL,
         "validity": validity(EVIL),
@@ -38,15 +38,13 @@ def evil() -> dict[str, Any]:
     return comparison.compare(with_runs(races.race(THREE, histogram=True), lambda _: changes))
 
 
-def test_the_terminal_shows_the_verdict_first(three: dict[str, Any]) -> None:
+def test_the_terminal_shows_the_verdict_first(three: Comparison) -> None:
     lines = printed(three, 200).splitlines()
-    assert lines[0] == three["verdict"]
+    assert lines[0] == three.verdict
 
 
 @pytest.mark.parametrize("width", [80, 100, 160])
-def test_every_measure_stands_on_the_terminal_with_its_unit(
-    three: dict[str, Any], width: int
-) -> None:
+def test_every_measure_stands_on_the_terminal_with_its_unit(three: Comparison, width: int) -> None:
     shown = printed(three, width)
     for label in ("requests/s", "p50 latency", "p99 latency", "client CPU/req", "server CPU/req"):
         assert label in shown
@@ -86,14 +84,14 @@ def test_strings_from_servers_are_escaped() -> None:
     assert "&lt;script&gt;alert(" in page
 
 
-def test_the_page_loads_nothing(three: dict[str, Any]) -> None:
+def test_the_page_loads_nothing(three: Comparison) -> None:
     page = html.render(three)
     assert "default-src 'none'" in page
     outside = re.sub(r'<script type="module">.*?</script>', "", page, flags=re.DOTALL)
     assert not re.search(r"""(src|href)\s*=\s*["']?[^"'#]|@import|url\(""", outside)
 
 
-def test_the_page_holds_verdict_ledger_and_command(three: dict[str, Any]) -> None:
+def test_the_page_holds_verdict_ledger_and_command(three: Comparison) -> None:
     page = html.render(three)
     assert "<h1>HTTP/2 won: 1.5" in page
     assert "trilane race --seed 1" in page

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import copy
 import io
 import re
-from typing import Any
 
 import pytest
 from rich.console import Console
 
 from synthetic import labs, races
-from synthetic.records import with_runs
+from synthetic.records import altered, with_runs
 from trilane.lab.analysis import comparison
+from trilane.lab.model.comparison import Comparison
+from trilane.lab.model.lab import LabResult
 from trilane.lab.model.run import Failure
 from trilane.report import accounts, html, tables, terminal
+from trilane.report.view import Result
 
 
-def race() -> dict[str, Any]:
+def race() -> Comparison:
     """Three versions; the first arm's second run has three failures."""
     seen = races.race({"h1": 1.0, "h2": 1.5, "h3": 0.6}, histogram=True, blocks=2)
     second = next(sample for sample in seen.samples if sample.arm == "h1")
@@ -33,14 +34,17 @@ def race() -> dict[str, Any]:
     return comparison.compare(with_runs(seen, lambda s: failed if s is second else {}))
 
 
-def printed(made: dict[str, Any], width: int = 80) -> str:
+def printed(made: Result, width: int = 80) -> str:
     stream = io.StringIO()
-    show = terminal.show_lab if "points" in made else terminal.show
-    show(made, Console(file=stream, width=width, color_system=None))
+    console = Console(file=stream, width=width, color_system=None)
+    if isinstance(made, LabResult):
+        terminal.show_lab(made, console)
+    else:
+        terminal.show(made, console)
     return stream.getvalue()
 
 
-def page(made: dict[str, Any]) -> str:
+def page(made: Result) -> str:
     return re.sub(r"\s+", " ", html.render(made))
 
 
@@ -93,46 +97,48 @@ def test_markdown_has_their_sum() -> None:
 
 def test_a_client_that_tells_no_round_trip_has_none() -> None:
     made = labs.strategies()
-    rows = accounts.accounts(made["points"][0]["comparison"])
+    rows = accounts.accounts(made.points[0].comparison)
     assert {row.round_trip for row in rows} == {"–"}
 
 
 def test_many_arms_are_told_in_one_line_and_those_with_failures_by_name() -> None:
-    made = copy.deepcopy(labs.bookstore(12))
-    seen = made["points"][0]["comparison"]
-    arm = seen["arms"][2]
-    arm["runs"][0]["requests"].update(
-        ok=2998, failed=2, failures={"body": {"count": 2, "example": "cut"}}
+    failed = {"ok": 2998, "failed": 2, "failures": {"body": Failure(count=2, example="cut")}}
+    made = altered(
+        labs.bookstore(12),
+        {
+            f"points.0.comparison.arms.2.samples.0.run.requests.{name}": value
+            for name, value in failed.items()
+        },
     )
+    arm = made.points[0].comparison.arms[2]
     # Each of seven blocks has a run of every arm, and a second one of an arm: of this arm once.
     runs = 7 * 13
     assert (
         f"{3000 * runs:,} requests started = {3000 * runs - 2:,} ok + 2 failed + 0 abandoned"
         in printed(made, 120)
     )
-    assert f"{arm['title']}: 2 of 24,000 failed (body 2)" in printed(made, 120)
+    assert f"{arm.title}: 2 of 24,000 failed (body 2)" in printed(made, 120)
 
 
 def test_paths_are_told_apart_where_they_differ() -> None:
     made = race()
-    made["arms"][1]["network"] = "20 ms round trip, emulated"
+    made = altered(made, {"arms.1.network": "20 ms round trip, emulated"})
     shown = " ".join(printed(made, 100).split())
     assert "closed model, paths differ" in shown
     assert "20 ms round trip, emulated" in shown
     assert '<td data-name="path">20 ms round trip, emulated</td>' in page(made)
-    for arm in made["arms"]:
-        arm["network"] = "20 ms round trip, emulated"
+    made = altered(made, {f"arms.{n}.network": "20 ms round trip, emulated" for n in range(3)})
     assert "closed model, 20 ms round trip, emulated, 64 requests" in printed(made)
 
 
 def test_the_model_is_that_of_the_runs() -> None:
     made = race()
-    for run in made["arms"][0]["runs"]:
-        run["plan"]["model"] = "open"
+    runs = [[f"arms.{n}.samples.{m}.run.plan.model" for m in (0, 1)] for n in range(3)]
+    assert [len(arm.samples) for arm in made.arms] == [3, 3, 2]
+    made = altered(made, dict.fromkeys(runs[0], "open"))
     assert "models differ, direct path" in printed(made)
-    for arm in made["arms"]:
-        for run in arm["runs"]:
-            run["plan"]["model"] = "open"
+    made = altered(made, {path: "open" for paths in runs for path in paths})
+    made = altered(made, {f"arms.{n}.samples.2.run.plan.model": "open" for n in (0, 1)})
     assert "open model, direct path" in printed(made)
     assert "Open model, direct path" in page(made)
 
@@ -145,5 +151,5 @@ def test_every_point_of_a_sweep_has_its_own() -> None:
 
 
 def test_without_a_run_nothing_is_invented() -> None:
-    assert accounts.setting(labs.empty()["points"][0]["comparison"]) == ["direct path"]
+    assert accounts.setting(labs.empty().points[0].comparison) == ["direct path"]
     assert "–" in printed(labs.empty())

@@ -5,26 +5,27 @@ from __future__ import annotations
 import csv
 import json
 from pathlib import Path
-from typing import Any
 
+import msgspec
 import pytest
 
-from synthetic import races
+from synthetic import folders, races
 from trilane.cli import app
 from trilane.lab.analysis import comparison
+from trilane.lab.model.comparison import Comparison
 
 
 @pytest.fixture(scope="module")
-def race() -> dict[str, Any]:
+def race() -> Comparison:
     return comparison.compare(races.race({"h1": 1.0, "h2": 1.5}, histogram=True))
 
 
 @pytest.fixture
-def state(tmp_path: Path, race: dict[str, Any]) -> Path:
+def state(tmp_path: Path, race: Comparison) -> Path:
     """A state folder with one race in it."""
     folder = tmp_path / "state" / "runs" / "20261120-110000-race"
     folder.mkdir(parents=True)
-    (folder / "comparison.json").write_text(json.dumps(race))
+    folders.keep(folder, race)
     (folder / "manifest.json").write_text(
         json.dumps({"schema": "trilane.manifest/1", "kind": "race", "status": "complete"})
     )
@@ -36,11 +37,11 @@ def run(state: Path, *arguments: str) -> int:
 
 
 def test_without_options_the_latest_run_is_shown_and_its_page_renewed(
-    state: Path, race: dict[str, Any], capsys: pytest.CaptureFixture[str]
+    state: Path, race: Comparison, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(state) == 0
     shown = capsys.readouterr()
-    assert race["verdict"][:40] in shown.out
+    assert race.verdict[:40] in shown.out
     page = state / "runs" / "20261120-110000-race" / "report.html"
     assert f"report: {page}" in shown.err
     assert page.read_text().startswith("<!doctype html>")
@@ -62,7 +63,7 @@ def test_a_folder_is_a_run_as_well(state: Path, capsys: pytest.CaptureFixture[st
 
 @pytest.mark.parametrize("kind", ["html", "markdown", "csv", "json"])
 def test_formats_go_to_stdout_and_nothing_is_written(
-    state: Path, kind: str, race: dict[str, Any], capsys: pytest.CaptureFixture[str]
+    state: Path, kind: str, race: Comparison, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(state, "--format", kind) == 0
     shown = capsys.readouterr()
@@ -74,7 +75,7 @@ def test_formats_go_to_stdout_and_nothing_is_written(
     elif kind == "csv":
         assert {row["arm"] for row in csv.DictReader(shown.out.splitlines())} == {"h1", "h2"}
     else:
-        assert json.loads(shown.out) == json.loads(json.dumps(race))
+        assert json.loads(shown.out) == json.loads(msgspec.json.encode(race))
     assert not (state / "runs" / "20261120-110000-race" / "report.html").exists()
 
 

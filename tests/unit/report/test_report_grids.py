@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from pathlib import Path
-from typing import Any
 
+import msgspec
 import pytest
 from jsonschema import Draft202012Validator
 from rich.console import Console
 
 from synthetic import calls, labs
+from synthetic.records import altered
+from trilane.lab.model.comparison import Comparison
+from trilane.lab.model.lab import LabResult
 from trilane.report import grids, html, pages, tables, terminal, view
 from trilane.report.numbers import Cell
 
@@ -19,28 +21,26 @@ COLUMNS = ["h1 plain", "h2c", "h1", "h2", "h3"]
 
 
 @pytest.fixture(scope="module")
-def result() -> dict[str, Any]:
+def result() -> LabResult:
     return calls.result(4)
 
 
 @pytest.fixture(scope="module")
-def report(result: dict[str, Any]) -> str:
+def report(result: LabResult) -> str:
     return html.render(result)
 
 
-def comparison(result: dict[str, Any], at: float) -> dict[str, Any]:
-    return next(p["comparison"] for p in result["points"] if p["value"] == at)
+def comparison(result: LabResult, at: float) -> Comparison:
+    return next(p.comparison for p in result.points if p.value == at)
 
 
-def test_the_result_passes_the_schema(
-    result: dict[str, Any], lab_schema: Draft202012Validator
-) -> None:
-    kept = json.loads(json.dumps(result))
+def test_the_result_passes_the_schema(result: LabResult, lab_schema: Draft202012Validator) -> None:
+    kept = json.loads(msgspec.json.encode(result))
     problems = [f"{error.json_path}: {error.message}" for error in lab_schema.iter_errors(kept)]
     assert problems == []
 
 
-def test_a_grid_has_every_arm_once(result: dict[str, Any]) -> None:
+def test_a_grid_has_every_arm_once(result: LabResult) -> None:
     judged = comparison(result, 8)
     made = grids.grids(judged)
     assert [grid.label for grid in made] == [
@@ -67,18 +67,18 @@ def test_a_grid_has_every_arm_once(result: dict[str, Any]) -> None:
     assert grids.grids(comparison(result, 1))[0].columns == ["h1 plain", "h2c"]
 
 
-def test_a_cell_is_the_median_of_its_arm(result: dict[str, Any]) -> None:
+def test_a_cell_is_the_median_of_its_arm(result: LabResult) -> None:
     judged = comparison(result, 8)
     (grid,) = grids.grids(judged, ["mean_s"])
-    (arm,) = [arm for arm in judged["arms"] if arm["name"] == "vanguard-h1-plain-json"]
+    (arm,) = [arm for arm in judged.arms if arm.name == "vanguard-h1-plain-json"]
     (line,) = [n for n in grid.lines if (n.server, n.message) == ("vanguard", "JSON")]
     cell = line.cells[0]
     assert cell is not None
-    assert cell.arm == arm["title"]
+    assert cell.arm == arm.title
     assert grid.unit == "µs"
-    assert float(cell.value.replace(",", "")) == pytest.approx(
-        1e6 * arm["summary"]["mean_s"]["median"], rel=0.01
-    )
+    median = arm.summary["mean_s"].median
+    assert median is not None
+    assert float(cell.value.replace(",", "")) == pytest.approx(1e6 * median, rel=0.01)
 
 
 def test_the_text_of_a_cell_says_how_it_stands_to_the_baseline() -> None:
@@ -87,18 +87,17 @@ def test_the_text_of_a_cell_says_how_it_stands_to_the_baseline() -> None:
     assert [grids.cell_text(cell) for cell in (None, baseline, higher)] == ["", "1.5", "2.5 ▲"]
 
 
-def test_what_are_no_calls_or_few_has_no_grid(result: dict[str, Any]) -> None:
-    for point in labs.bookstore(12)["points"]:
-        assert grids.grids(point["comparison"]) == []
-    few = copy.deepcopy(comparison(result, 1))
-    few["arms"] = few["arms"][: view.FEW]
+def test_what_are_no_calls_or_few_has_no_grid(result: LabResult) -> None:
+    for point in labs.bookstore(12).points:
+        assert grids.grids(point.comparison) == []
+    few = comparison(result, 1)
+    few = altered(few, {"arms": few.arms[: view.FEW]})
     assert grids.grids(few) == []
-    mixed = copy.deepcopy(comparison(result, 1))
-    del mixed["arms"][0]["message"]
+    mixed = altered(comparison(result, 1), {"arms.0.message": None})
     assert grids.grids(mixed) == []
 
 
-def test_the_terminal_shows_grids_in_eighty_columns(result: dict[str, Any]) -> None:
+def test_the_terminal_shows_grids_in_eighty_columns(result: LabResult) -> None:
     console = Console(width=80, record=True, file=Path("/dev/null").open("w"))  # noqa: SIM115
     with console.file:
         terminal.show_lab(result, console)
@@ -109,7 +108,7 @@ def test_the_terminal_shows_grids_in_eighty_columns(result: dict[str, Any]) -> N
     assert heads[0][-6:] == ["h1", "plain", "h2c", "h1", "h2", "h3"]
 
 
-def test_pages_and_markdown_have_a_table_for_each_measure(result: dict[str, Any]) -> None:
+def test_pages_and_markdown_have_a_table_for_each_measure(result: LabResult) -> None:
     page = pages.measured(result)
     assert page.count("| server | format | h1 plain | h2c | h1 | h2 | h3 |") == 4
     assert page.count("<details><summary>All 53 arms</summary>") == 1
@@ -129,16 +128,19 @@ def test_the_report_shows_grids_and_folds_the_list_of_arms(report: str) -> None:
     assert '<h2 id="benchstat">' not in report
 
 
-def test_pairs_are_compared_point_by_point(result: dict[str, Any], report: str) -> None:
-    at_one, at_eight = (comparison(result, at)["pairs"] for at in (1, 8))
+def test_pairs_are_compared_point_by_point(result: LabResult, report: str) -> None:
+    at_one, at_eight = (comparison(result, at).pairs for at in (1, 8))
     pair = ("vanguard-h2c-json", "vanguard-h1-plain-json")
-    (row,) = [r for r in at_one if (r["arm"], r["to"], r["measure"]) == (*pair, "mean_s")]
+    (row,) = [r for r in at_one if (r.arm, r.to, r.measure) == (*pair, "mean_s")]
     # The made-up numbers say 1.1, with noise.
-    assert row["low"] <= row["ratio"] <= row["high"]
-    assert row["ratio"] == pytest.approx(1.1, abs=0.08)
+    assert row.low is not None
+    assert row.ratio is not None
+    assert row.high is not None
+    assert row.low <= row.ratio <= row.high
+    assert row.ratio == pytest.approx(1.1, abs=0.08)
     # TLS is compared only where both arms run.
-    assert "embedded-h3-json" not in {r["arm"] for r in at_one}
-    assert "embedded-h3-json" in {r["arm"] for r in at_eight}
+    assert "embedded-h3-json" not in {r.arm for r in at_one}
+    assert "embedded-h3-json" in {r.arm for r in at_eight}
     told = "vanguard, JSON, h2c ÷ vanguard, JSON, h1 plain"
     page = pages.measured(result)
     assert page.count(f"| {told} |") == 2
@@ -146,9 +148,14 @@ def test_pairs_are_compared_point_by_point(result: dict[str, Any], report: str) 
     assert told in tables.markdown(result)
 
 
-def test_what_benchstat_said_is_in_every_report(result: dict[str, Any]) -> None:
-    told = {**result, "points": result["points"][:1]}
-    told |= {"benchstat": "        │ a │\nGRPC-2  41.2µ ± 3%\n<b>"}
+def test_what_benchstat_said_is_in_every_report(result: LabResult) -> None:
+    told = altered(
+        result,
+        {
+            "points": result.points[:1],
+            "benchstat": "        │ a │\nGRPC-2  41.2µ ± 3%\n<b>",
+        },
+    )
     page = html.render(told)
     assert '<h2 id="benchstat">' in page
     assert "GRPC-2  41.2µ ± 3%\n&lt;b&gt;" in page

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 import io
 import json
 import re
-from typing import Any
 
 import msgspec
 import pytest
@@ -15,21 +13,21 @@ from jsonschema import Draft202012Validator
 from rich.console import Console
 
 from synthetic import labs
-from trilane.lab.model.run import Run
-from trilane.lab.model.sample import of_arm
+from synthetic.records import altered
+from trilane.lab.model.lab import LabResult
 from trilane.report import html, ledgers, notebook, strip, terminal, view
 
 EVIL = "<script>alert('&\"')</script>[bold]x[/bold]"
 ARMS = 12
 
 
-def printed(made: dict[str, Any], width: int = 100) -> str:
+def printed(made: LabResult, width: int = 100) -> str:
     stream = io.StringIO()
     terminal.show_lab(made, Console(file=stream, width=width, color_system=None))
     return stream.getvalue()
 
 
-def bookstore() -> dict[str, Any]:
+def bookstore() -> LabResult:
     return labs.bookstore(ARMS)
 
 
@@ -44,24 +42,24 @@ def test_nothing_is_wider_than_the_terminal(name: str, width: int) -> None:
     made = bookstore() if name == "bookstore" else getattr(labs, name)()
     shown = printed(made, width)
     assert max(len(line) for line in shown.splitlines()) <= width
-    assert shown.startswith(made["verdict"][:40])
+    assert shown.startswith(made.verdict[:40])
     assert "…" not in shown
 
 
 def test_many_arms_stand_below_each_other_best_first() -> None:
     shown = printed(bookstore(), 120)
-    comparison = bookstore()["points"][0]["comparison"]
-    places = [shown.index(f"\n{arm['title']}") for arm in view.ranked(comparison)]
+    comparison = bookstore().points[0].comparison
+    places = [shown.index(f"\n{arm.title}") for arm in view.ranked(comparison)]
     assert places == sorted(places)
     best = view.ranked(comparison)[0]
-    assert re.search(rf"{best['title']} +\d+\.\d\d +[▼?] 0\.\d+× \(0\.\d+–0\.\d+\)", shown)
+    assert re.search(rf"{best.title} +\d+\.\d\d +[▼?] 0\.\d+× \(0\.\d+–0\.\d+\)", shown)
 
 
 def test_an_invalid_arm_comes_last_and_is_marked() -> None:
-    comparison = bookstore()["points"][0]["comparison"]
+    comparison = bookstore().points[0].comparison
     last = view.ranked(comparison)[-1]
-    assert last["validity"]["verdict"] == "invalid"
-    assert f"{last['title']} invalid" in printed(bookstore(), 200)
+    assert last.validity.verdict == "invalid"
+    assert f"{last.title} invalid" in printed(bookstore(), 200)
     assert "✗" in printed(bookstore(), 200)
 
 
@@ -80,9 +78,9 @@ def test_the_post_stands_beside_ours() -> None:
 
 
 def test_a_ratio_that_a_post_gives_twice_says_where() -> None:
-    made = copy.deepcopy(bookstore())
-    made["published"] = [made["published"][0], copy.deepcopy(made["published"][0])]
-    made["published"][1]["published"]["where"] = "another table"
+    [first, *_] = bookstore().published
+    second = altered(first, {"published.where": "another table"})
+    made = altered(bookstore(), {"published": [first, second]})
     shown = printed(made, 200)
     assert "(another table)" in shown
     assert "(listing of user, system and elapsed time)" in shown
@@ -102,7 +100,7 @@ def test_every_point_of_a_sweep_is_shown_with_crossings() -> None:
         assert label in shown
     assert "cross at 6,200 requests (95 % interval 4,800 to 8,900)" in shown
     made = labs.strategies()
-    page = html.render({**made, "points": made["points"][:2]})
+    page = html.render(altered(made, {"points": made.points[:2]}))
     assert "cross at 6,200 requests" in page
     assert page.count('<details class="point"') == 2
 
@@ -125,15 +123,15 @@ def test_a_page_tells_question_source_confounders_and_replay() -> None:
 
 
 def test_a_page_holds_every_arm_and_measure() -> None:
-    comparison = bookstore()["points"][0]["comparison"]
-    for arm in comparison["arms"]:
-        assert f'<th scope="row">{arm["title"]}' in page()
-    for measure in comparison["measures"]:
-        assert f'<th scope="col">{measure["label"]}' in page()
+    comparison = bookstore().points[0].comparison
+    for arm in comparison.arms:
+        assert f'<th scope="row">{arm.title}' in page()
+    for measure in comparison.measures:
+        assert f'<th scope="col">{measure.label}' in page()
 
 
 def test_the_strip_has_a_cell_per_run_in_block_order_with_its_reason() -> None:
-    comparison = bookstore()["points"][0]["comparison"]
+    comparison = bookstore().points[0].comparison
     rows = strip.rows(comparison)
     assert len(rows) == ARMS
     assert sum(len(block) for row in rows for block in row.blocks) == 7 * (ARMS + 1)
@@ -149,28 +147,28 @@ def test_the_strip_has_a_cell_per_run_in_block_order_with_its_reason() -> None:
 
 
 def test_a_run_that_left_nothing_is_invalid_and_shifts_no_other() -> None:
-    comparison = copy.deepcopy(bookstore()["points"][0]["comparison"])
     # Of more arms than blocks the last never run twice in one.
-    arm = comparison["arms"][8]
-    arm["samples"][2]["problem"] = "the client was killed"
-    arm["runs"].pop(2)
-    samples = of_arm(arm)
-    assert samples[2].run is None
-    assert samples[3].run == msgspec.convert(arm["runs"][2], Run)
-    row = next(row for row in strip.rows(comparison) if row.title == arm["title"])
+    lost = {"problem": "the client was killed", "run": None, "server": None}
+    comparison = altered(
+        bookstore().points[0].comparison,
+        {f"arms.8.samples.2.{name}": value for name, value in lost.items()},
+    )
+    arm = comparison.arms[8]
+    row = next(row for row in strip.rows(comparison) if row.title == arm.title)
     assert row.blocks[2][0].said.endswith("invalid (the client was killed)")
 
 
 def test_a_busy_machine_makes_a_cell_suspect() -> None:
-    comparison = copy.deepcopy(bookstore()["points"][0]["comparison"])
-    comparison["arms"][1]["samples"][0]["server"]["others_busy"] = 0.4
-    row = next(r for r in strip.rows(comparison) if r.title == comparison["arms"][1]["title"])
+    comparison = altered(
+        bookstore().points[0].comparison, {"arms.1.samples.0.server.others_busy": 0.4}
+    )
+    row = next(r for r in strip.rows(comparison) if r.title == comparison.arms[1].title)
     assert row.blocks[0][0].state == "suspect"
     assert "other programs took 40 %" in row.blocks[0][0].said
 
 
 def test_a_ledger_of_many_arms_groups_them_by_value() -> None:
-    facts = ledgers.facts(bookstore()["points"][0]["comparison"])
+    facts = ledgers.facts(bookstore().points[0].comparison)
     version = next(fact for fact in facts if fact.name == "version obtained")
     assert [value for value, _ in version.values] == ["h1", "h2", "h3"]
     assert sum(len(arms) for _, arms in version.values) == ARMS
@@ -190,15 +188,15 @@ def test_strings_from_outside_are_escaped_everywhere() -> None:
 
 def test_a_notebook_shows_verdict_and_numbers_without_scripts() -> None:
     shown = notebook.Display(bookstore())
-    assert repr(shown) == bookstore()["verdict"]
+    assert repr(shown) == bookstore().verdict
     fragment = shown._repr_html_()
     assert "<script" not in fragment
-    assert bookstore()["verdict"] in fragment
+    assert bookstore().verdict in fragment
     assert "elapsed time" in fragment
 
 
 @pytest.mark.parametrize("name", ["bookstore", "strategies", "versions", "empty"])
 def test_made_up_results_follow_the_schema(name: str, lab_schema: Draft202012Validator) -> None:
     made = bookstore() if name == "bookstore" else getattr(labs, name)()
-    read_back = json.loads(json.dumps(made))
+    read_back = json.loads(msgspec.json.encode(made))
     assert [error.message[:200] for error in lab_schema.iter_errors(read_back)] == []

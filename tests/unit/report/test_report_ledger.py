@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import copy
 import re
 from typing import Any
 
 from synthetic import races
-from synthetic.records import with_runs
+from synthetic.records import altered, with_runs
 from trilane.lab.analysis import comparison
+from trilane.lab.model.comparison import Comparison
 from trilane.report import html, ledgers
 from trilane.report.ledgers import Fact
 
 UNTOLD = ("tls", "congestion_control", "alpn", "peer", "mtu")
 
 
-def with_a_client_that_is_mute(**told: Any) -> dict[str, Any]:
+def with_a_client_that_is_mute(**told: Any) -> Comparison:
     """Three arms, the last of which is run by a client that tells nothing of its connections."""
     seen = races.race({"h1": 1.0, "h2": 1.5, "h3": 0.6}, histogram=True, blocks=2)
     changes = {f"target.{name}": value for name, value in (dict.fromkeys(UNTOLD) | told).items()}
@@ -23,11 +23,11 @@ def with_a_client_that_is_mute(**told: Any) -> dict[str, Any]:
     return comparison.compare(with_runs(seen, lambda s: mute if s.arm == "h3" else {}))
 
 
-def fact(made: dict[str, Any], name: str) -> Fact:
+def fact(made: Comparison, name: str) -> Fact:
     return next(each for each in ledgers.facts(made) if each.name == name)
 
 
-def row(made: dict[str, Any], name: str) -> list[str]:
+def row(made: Comparison, name: str) -> list[str]:
     """The cells of a row of the page's ledger, or the one cell that stands for all arms."""
     found = re.search(rf'<th scope="row">{name}</th>(.*?)</tr>', html.render(made), re.DOTALL)
     assert found is not None
@@ -63,10 +63,9 @@ def test_what_the_engine_has_not_is_not_unknown() -> None:
 
 
 def test_an_arm_without_a_run_tells_nothing() -> None:
-    made = copy.deepcopy(with_a_client_that_is_mute(congestion_control="cubic"))
-    made["arms"][2].update(runs=[], samples=[])
-    for each in made["ledger"]["rows"]:
-        each["values"]["h3"] = None
+    made = altered(with_a_client_that_is_mute(congestion_control="cubic"), {"arms.2.samples": []})
+    for each in made.ledger.rows:
+        each.values["h3"] = None
     assert fact(made, "request method").each == ["GET", "GET", "unknown"]
 
 

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import shutil
 import tomllib
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from repository import ROOT
-from synthetic import labs
+from synthetic import folders, labs
+from synthetic.records import altered
+from trilane.lab.model.lab import ExpectedRatio, LabResult, Skipped
 from trilane.report import pages
 
 DOCS = ROOT / "docs" / "experiments"
 EXPERIMENTS = sorted(path.stem for path in (ROOT / "experiments").glob("*.toml"))
 
 
-def bookstore() -> dict[str, Any]:
+def bookstore() -> LabResult:
     return labs.bookstore(12)
 
 
@@ -27,19 +27,19 @@ def page(name: str) -> str:
     return (DOCS / f"{name}.md").read_text(encoding="utf-8")
 
 
-def keep(state: Path, name: str, result: dict[str, Any]) -> None:
+def keep(state: Path, name: str, result: LabResult) -> None:
     """Leave `result` as a complete run of `state`."""
     folder = state / "runs" / name
     folder.mkdir(parents=True)
-    (folder / "result.json").write_text(json.dumps(result))
+    folders.keep(folder, result)
     (folder / "manifest.json").write_text(
         json.dumps(
             {
                 "schema": "trilane.manifest/1",
                 "kind": "lab",
                 "status": "complete",
-                "experiment": {"name": result["experiment"]["name"]},
-                "form": result["experiment"]["form"],
+                "experiment": {"name": result.experiment.name},
+                "form": result.experiment.form,
                 "quick": False,
             }
         )
@@ -51,10 +51,9 @@ def test_every_experiment_has_a_page_with_a_place_for_every_form(name: str) -> N
     forms = tomllib.loads((ROOT / "experiments" / f"{name}.toml").read_text())["forms"]
     assert "fair" in forms
     for form in forms:
-        made = copy.deepcopy(bookstore())
-        made["experiment"].update(name=name, form=form)
+        made = altered(bookstore(), {"experiment.name": name, "experiment.form": form})
         written = pages.updated(page(name), made)
-        assert bookstore()["verdict"] in written.replace("\\", "")
+        assert bookstore().verdict in written.replace("\\", "")
         assert written.count("<!-- generated:") == written.count("<!-- end -->") == len(forms)
 
 
@@ -86,16 +85,26 @@ def test_a_page_says_date_machine_intervals_and_how_to_measure_again() -> None:
 
 
 def test_a_page_says_which_gates_hold() -> None:
-    made = copy.deepcopy(bookstore())
-    arms = [arm["name"] for arm in made["points"][0]["comparison"]["arms"]][:2]
-    gate = {"measure": "elapsed_s", "arm": arms[1], "to": arms[0], "at": None, "low": 0.0}
-    made["expect"] = [
-        {**gate, "high": 0.5, "ratio": 0.47, "met": True},
-        {**gate, "high": 0.25, "ratio": 0.47, "met": False},
-        {**gate, "high": 0.45, "ratio": 0.47, "met": True},
-        {**gate, "high": 0.9, "ratio": None, "met": None},
+    arms = [arm.name for arm in bookstore().points[0].comparison.arms][:2]
+    gates = [
+        ExpectedRatio(
+            measure="elapsed_s",
+            arm=arms[1],
+            to=arms[0],
+            at=None,
+            low=0.0,
+            high=high,
+            ratio=ratio,
+            met=met,
+        )
+        for high, ratio, met in (
+            (0.5, 0.47, True),
+            (0.25, 0.47, False),
+            (0.45, 0.47, True),
+            (0.9, None, None),
+        )
     ]
-    shown = pages.measured(made)
+    shown = pages.measured(altered(bookstore(), {"expect": gates}))
     rows = [line for line in shown.splitlines() if line.endswith(("| met |", "| breached |"))]
     assert [row.split(" | ")[1:3] for row in rows] == [
         ["0.00–0.50×", "0.47×"],
@@ -110,15 +119,14 @@ def test_many_arms_are_folded_but_all_there() -> None:
     shown = pages.measured(bookstore())
     assert "The best 5 of 12 arms" in shown
     fold = shown.partition("<details>")[2].partition("</details>")[0]
-    for arm in bookstore()["points"][0]["comparison"]["arms"]:
-        assert arm["title"].replace("_", "\\_") in fold
+    for arm in bookstore().points[0].comparison.arms:
+        assert arm.title.replace("_", "\\_") in fold
 
 
 def test_no_path_of_a_machine_reaches_a_page() -> None:
-    made = copy.deepcopy(bookstore())
-    made["skipped"] = [{"arm": "x", "reason": "no such file /home/me/.cache/uv/thing.py"}]
-    made["command"] = "trilane lab run bookstore --state /home/me/state"
-    shown = pages.measured(made)
+    gone = Skipped(arm="x", reason="no such file /home/me/.cache/uv/thing.py")
+    command = "trilane lab run bookstore --state /home/me/state"
+    shown = pages.measured(altered(bookstore(), {"skipped": [gone], "command": command}))
     assert "/home" not in shown
     assert "no such file …" in shown
 
@@ -165,12 +173,11 @@ def test_a_missing_run_or_page_is_told(tmp_path: Path, capsys: pytest.CaptureFix
 
 
 def test_the_command_is_told_without_the_places_of_this_machine() -> None:
-    made = copy.deepcopy(bookstore())
-    made["command"] = (
+    command = (
         "trilane lab run bookstore --form published --quick --new --state /some/where "
         "--report=/some/out.html -t 'an arm' --seed 7"
     )
-    made["experiment"].update(form="published")
+    made = altered(bookstore(), {"command": command, "experiment.form": "published"})
     written = pages.updated(page("bookstore"), made)
     again = "trilane lab run bookstore --form published --quick -t 'an arm' --seed 7"
     assert f"Again: `{again}`." in written

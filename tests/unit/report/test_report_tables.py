@@ -6,26 +6,29 @@ import csv
 import io
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from synthetic import labs, races
+from synthetic.records import altered
 from trilane.lab.analysis import comparison
+from trilane.lab.model.comparison import Comparison
+from trilane.lab.model.lab import LabResult
 from trilane.report import images, tables
+from trilane.report.view import Result
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
-def race() -> dict[str, Any]:
+def race() -> Comparison:
     return comparison.compare(races.race({"h1": 1.0, "h2": 1.5}, histogram=True))
 
 
-def bookstore() -> dict[str, Any]:
+def bookstore() -> LabResult:
     return labs.bookstore(12)
 
 
-def records(made: dict[str, Any]) -> list[dict[str, str]]:
+def records(made: Result) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(tables.csv_text(made))))
 
 
@@ -87,7 +90,9 @@ def test_markdown_of_a_sweep_has_a_table_per_point_and_the_crossings() -> None:
 
 
 def test_the_state_folder_is_no_part_of_the_command() -> None:
-    made = {**bookstore(), "command": "trilane lab run bookstore --state /some/where --seed 7"}
+    made = altered(
+        bookstore(), {"command": "trilane lab run bookstore --state /some/where --seed 7"}
+    )
     assert "`trilane lab run bookstore --seed 7`" in tables.markdown(made)
 
 

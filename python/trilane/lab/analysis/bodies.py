@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from trilane.lab.arms import Arm
+from trilane.lab.model.arm import Arm
 from trilane.lab.model.run import Run
 
 

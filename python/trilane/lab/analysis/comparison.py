@@ -7,19 +7,29 @@ from dataclasses import asdict, dataclass, field
 from itertools import combinations
 from typing import Any
 
-import msgspec
 import numpy as np
+from msgspec import structs
 
 from trilane.lab.analysis import bodies, ledger, stats, verdict
 from trilane.lab.analysis.measures import RACE, RATE, Measure
-from trilane.lab.analysis.stats import Comparison, Floats
-from trilane.lab.arms import Arm
-from trilane.lab.model.documents import Json
+from trilane.lab.analysis.stats import Floats
+from trilane.lab.model.arm import ENGINE, Arm
+from trilane.lab.model.comparison import (
+    SCHEMA,
+    AbsentArm,
+    BlockPlan,
+    Comparison,
+    Floor,
+    JudgedArm,
+    Ranking,
+    Ratio,
+    Summary,
+)
 from trilane.lab.model.record import Verdict
-from trilane.lab.model.run import Reason, Run, Validity
+from trilane.lab.model.run import Run
 from trilane.lab.model.sample import Sample
+from trilane.lab.model.validity import Reason, RunValidity, Validity
 
-SCHEMA = "trilane.comparison/1"
 # More arms than this are compared with the baseline only.
 MAX_RANKED = 4
 # Share of all CPUs that other programs may take before a run is suspect.
@@ -59,7 +69,7 @@ class Observed:
     """Arms that are compared with each other, beside all with the baseline."""
 
 
-def compare(observed: Observed) -> Json:
+def compare(observed: Observed) -> Comparison:
     """Judge what was observed."""
     table = Table(observed)
     rank, baseline = observed.rank, observed.baseline
@@ -70,60 +80,59 @@ def compare(observed: Observed) -> Json:
         for measure in dict.fromkeys([*observed.measures, rank])
     }
     ratios = [
-        row
-        for measure in observed.measures
-        for row in judged[measure.name]
-        if row["to"] == baseline
+        row for measure in observed.measures for row in judged[measure.name] if row.to == baseline
     ]
     # The same rows: what names the winner and what the table shows never contradict each other.
     pairs = judged[rank.name] if len(observed.arms) <= MAX_RANKED else []
-    arms = [_arm(observed, table, arm, invalid[arm.name]) for arm in observed.arms]
-    result: Json = {
-        "schema": SCHEMA,
-        "question": observed.question,
-        "url": observed.url,
-        "command": observed.command,
-        "started_at": observed.started_at,
-        "interrupted": observed.interrupted,
-        "baseline": baseline,
-        "measures": [measure.to_json() for measure in observed.measures],
-        "plan": {
-            "blocks": observed.blocks,
-            "blocks_done": table.blocks,
-            "seed": observed.seed,
-            "order": [list(block) for block in observed.order],
-            "duration_s": observed.duration_s,
-            "count": observed.count,
-            "warmup_s": observed.warmup_s,
-            "margin": observed.margin,
-            "in_flight": _common([arm.in_flight for arm in observed.arms]),
-        },
-        "arms": arms,
-        "absent": [
-            {"name": arm.name, "version": arm.version, "reason": reason}
+    different = table.different_bodies()
+    numbers = Comparison(
+        schema=SCHEMA,
+        question=observed.question,
+        url=observed.url,
+        command=observed.command,
+        started_at=observed.started_at,
+        interrupted=observed.interrupted,
+        baseline=baseline,
+        measures=[measure.shown for measure in observed.measures],
+        plan=BlockPlan(
+            blocks=observed.blocks,
+            blocks_done=table.blocks,
+            seed=observed.seed,
+            order=[list(block) for block in observed.order],
+            duration_s=observed.duration_s,
+            count=observed.count,
+            warmup_s=observed.warmup_s,
+            margin=observed.margin,
+            in_flight=_common([arm.in_flight for arm in observed.arms]),
+        ),
+        arms=[_arm(observed, table, arm, invalid[arm.name]) for arm in observed.arms],
+        absent=[
+            AbsentArm(name=arm.name, version=arm.version, reason=reason)
             for arm, reason in observed.absent
         ],
-        "ratios": ratios,
-        "noise_floor": {
-            name: {"ratio": floor.centre, "low": floor.low, "high": floor.high} if floor else None
+        ratios=ratios,
+        noise_floor={
+            name: Floor(ratio=floor.centre, low=floor.low, high=floor.high) if floor else None
             for name, floor in floors.items()
         },
-        "ranking": {
-            "measure": rank.name,
-            "winner": verdict.winner([arm.name for arm in observed.arms], pairs, rank.better),
-            "pairs": pairs,
-        },
-        "ledger": ledger.build(observed),
-    }
-    if observed.pairs:
+        ranking=Ranking(
+            measure=rank.name,
+            winner=verdict.winner([arm.name for arm in observed.arms], pairs, rank.better),
+            pairs=pairs,
+        ),
+        ledger=ledger.build(observed),
         # A family of its own: these questions were asked before anything was measured.
-        result["pairs"] = [
-            row for measure in observed.measures for row in table.family(measure, observed.pairs)
-        ]
-    different = table.different_bodies()
-    result["validity"] = verdict.validity(result, different)
-    result["verdict"] = verdict.sentence(result, different)
-    return result
+        pairs=[
+            row
+            for measure in (observed.measures if observed.pairs else ())
+            for row in table.family(measure, observed.pairs)
+        ],
+        validity=Validity.of([]),
+        verdict="",
+    )
+    # What follows from the numbers.
+    believed = structs.replace(numbers, validity=verdict.validity(numbers, different))
+    return structs.replace(believed, verdict=verdict.sentence(believed, different))
 
 
 def comparisons(arms: int) -> int:
@@ -184,7 +193,7 @@ class Table:
         """The arm's runs in complete blocks."""
         return [s for s in self._observed.samples if s.arm == arm and s.block in self._complete]
 
-    def problems(self, arm: str) -> list[str]:
+    def problems(self, arm: str) -> list[Reason]:
         """Why the arm must not be ranked; empty when it may."""
         samples = self.samples(arm)
         return _reasons(samples, "invalid")
@@ -221,7 +230,7 @@ class Table:
         arms = [arm.name for arm in self._observed.arms]
         return stats.noise_floor(self.repeated(arms, measure), self._observed.seed)
 
-    def family(self, measure: Measure, pairs: Sequence[tuple[str, str]]) -> list[Json]:
+    def family(self, measure: Measure, pairs: Sequence[tuple[str, str]]) -> list[Ratio]:
         """One row per (arm, other) pair, adjusted together."""
         compared = stats.compare(
             [
@@ -233,10 +242,13 @@ class Table:
             seed=self._observed.seed,
             valid=[self.comparable(arm, other) for arm, other in pairs],
         )
-        return [
-            {"measure": measure.name, "arm": arm, "to": other, **_row(found)}
+        rows = [
+            Ratio(
+                measure=measure.name, arm=arm, to=other, **({} if found is None else asdict(found))
+            )
             for (arm, other), found in zip(pairs, compared, strict=True)
         ]
+        return [structs.replace(row, finding=measure.ranked(row.finding)) for row in rows]
 
     def _planned(self, arm: str, block: int) -> int:
         """How many runs of the arm the block was to have."""
@@ -265,11 +277,11 @@ def value(sample: Sample, measure: Measure) -> float:
     return float("nan") if read is None else read
 
 
-def validity(sample: Sample) -> Validity:
+def validity(sample: Sample) -> RunValidity:
     """Whether a run may be believed, by itself and by what else the machine did meanwhile."""
     if sample.run is None:
         text = sample.problem or "the run left no result"
-        return Validity.of([Reason(code="no_result", verdict="invalid", text=text)])
+        return RunValidity.of([Reason(code="no_result", verdict="invalid", text=text)])
     reasons = sample.run.validity.reasons
     server = sample.server
     if server is not None and server.others_busy > OTHERS_BUSY:
@@ -281,81 +293,42 @@ def validity(sample: Sample) -> Validity:
             text=f"other programs took {share:.0f} % of this machine's CPU",
         )
         reasons = [*reasons, busy]
-    return Validity.of(reasons, sample.run.validity.bound)
+    return RunValidity.of(reasons, sample.run.validity.bound)
 
 
-def _reasons(samples: Sequence[Sample], of: Verdict) -> list[str]:
+def _reasons(samples: Sequence[Sample], of: Verdict) -> list[Reason]:
     """Why runs of an arm are not to be believed at all, or with care; empty where none is such."""
     judged = [validity(sample) for sample in samples]
     told = [reason for each in judged if each.verdict == of for reason in each.reasons]
     return verdict.merged(told, len(samples))
 
 
-_UNKNOWN = {
-    "ratio": None,
-    "low": None,
-    "high": None,
-    "p": None,
-    "p_holm": None,
-    "p_tost": None,
-    "finding": "undecided",
-    "blocks": 0,
-    "aa": None,
-    "vetoed": False,
-    "more_blocks": None,
-}
-
-
-def _row(found: Comparison | None) -> Json:
-    return dict(_UNKNOWN) if found is None else asdict(found)
-
-
-def _arm(observed: Observed, table: Table, arm: Arm, problems: list[str]) -> Json:
+def _arm(observed: Observed, table: Table, arm: Arm, problems: list[Reason]) -> JudgedArm:
     samples = table.samples(arm.name)
-    summary: Json = {}
-    for measure in observed.measures:
-        values = table.values(arm.name, measure)
-        known = values[np.isfinite(values)]
-        interval = stats.bootstrap(known, stats.median, observed.seed)
-        summary[measure.name] = {
-            "median": float(np.median(known)) if len(known) else None,
-            "low": interval.low if interval else None,
-            "high": interval.high if interval else None,
-            "unit": measure.unit,
-        }
-    suspect = _reasons(samples, "suspect")
-    return {
-        "name": arm.name,
-        "version": arm.version,
-        "title": arm.title,
-        "connections": arm.connections,
-        "streams": arm.streams,
-        "in_flight": arm.in_flight,
-        "client": arm.client,
-        "library_version": _common_text(
+    return JudgedArm(
+        **{
+            **structs.asdict(arm),
+            "server": arm.server or (ENGINE if observed.server else None),
+        },
+        library_version=_common_text(
             [s.run.client.library_version for s in samples if s.run and s.run.client]
         ),
-        "server": arm.server or ("trilane" if observed.server else None),
-        "strategy": arm.strategy,
-        "session": arm.session,
-        "network": arm.network,
-        **({"message": arm.message, "mode": arm.mode, "tls": arm.tls} if arm.message else {}),
-        "runs": [msgspec.to_builtins(sample.run) for sample in samples if sample.run is not None],
-        "samples": [
-            {
-                "block": sample.block,
-                "slot": sample.slot,
-                "position": sample.position,
-                "file": sample.file,
-                "problem": sample.problem,
-                "server": msgspec.to_builtins(sample.server),
-            }
-            for sample in samples
-        ],
-        "summary": summary,
-        "validity": {
-            "verdict": "invalid" if problems else "suspect" if suspect else "valid",
-            "reasons": problems or suspect,
+        samples=samples,
+        summary={
+            measure.name: _summary(table.values(arm.name, measure), measure, observed.seed)
+            for measure in observed.measures
         },
-        "load": verdict.bound([s for s in samples if s.run is not None]),
-    }
+        validity=Validity.of(problems or _reasons(samples, "suspect")),
+        load=verdict.bound([s for s in samples if s.run is not None]),
+    )
+
+
+def _summary(values: Floats, measure: Measure, seed: int) -> Summary:
+    known = values[np.isfinite(values)]
+    interval = stats.bootstrap(known, stats.median, seed)
+    return Summary(
+        median=float(np.median(known)) if len(known) else None,
+        low=interval.low if interval else None,
+        high=interval.high if interval else None,
+        unit=measure.unit,
+    )

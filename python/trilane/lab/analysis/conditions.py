@@ -13,14 +13,13 @@ software
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from trilane.lab.keeping.runs import RunFolder
-from trilane.lab.model.documents import Json
+from trilane.lab.model.comparison import Comparison, JudgedArm
+from trilane.lab.model.documents import Json, digest
 
 Facts: TypeAlias = dict[str, Any]
 Scope: TypeAlias = Literal["workload", "machine", "software"]
@@ -53,29 +52,16 @@ _PLAN = ("duration_s", "count", "in_flight")
 _LOOPBACK = ("127.0.0.1", "::1", "[::1]", "localhost")
 
 
-def machine_id(facts: Mapping[str, Any]) -> str:
-    """Eight hexadecimal digits that stay the same while a machine does.
-
-    A BLAKE2 hash of the CPU model, the number of CPUs that the run could use, and the kernel's name
-    and major version. Host names are left out: containers change theirs, and nobody wants theirs in
-    a report.
-    """
-    system, _, release = str(facts.get("kernel") or "").partition(" ")
-    parts = [facts.get("cpu"), facts.get("cpus_usable"), system, release.partition(".")[0]]
-    return _digest(parts)
-
-
-def workload(run: RunFolder, comparison: Json, arm: str) -> Facts:
+def workload(run: RunFolder, comparison: Comparison, arm: JudgedArm) -> Facts:
     """Everything that makes two measurements answers to the same question."""
     facts: Facts = {"target": target(comparison, arm)}
     asked = _experiment_workload(run.manifest)
-    for key, value in asked or ((key, comparison["plan"].get(key)) for key in _PLAN):
+    for key, value in asked or ((key, getattr(comparison.plan, key)) for key in _PLAN):
         if value is not None:
             facts[key.replace("_", " ")] = value
-    told = next(each for each in comparison["arms"] if each["name"] == arm)
     for key in _SHAPE:
-        if told.get(key) is not None:
-            facts[key.replace("_", " ")] = told[key]
+        if (value := getattr(arm, key)) is not None:
+            facts[key.replace("_", " ")] = value
     for name, value in _rows(comparison, arm):
         if name in _WORKLOAD_ROWS:
             facts[name] = value
@@ -84,21 +70,20 @@ def workload(run: RunFolder, comparison: Json, arm: str) -> Facts:
 
 def fingerprint(facts: Facts) -> str:
     """Eight hexadecimal digits that differ when the workload does."""
-    return _digest(sorted(facts.items()))
+    return digest(sorted(facts.items()))
 
 
-def machine(run: RunFolder, comparison: Json, arm: str) -> Facts:
+def machine(run: RunFolder, comparison: Comparison, arm: JudgedArm) -> Facts:
     """Where it ran."""
     facts = {key.replace("_", " "): value for key, value in run.machine.items()}
     facts.update((name, value) for name, value in _rows(comparison, arm) if name in _MACHINE_ROWS)
     return facts
 
 
-def software(run: RunFolder, comparison: Json, arm: str) -> Facts:
+def software(run: RunFolder, comparison: Comparison, arm: JudgedArm) -> Facts:
     """Which programs it ran, and what they agreed on."""
-    told = next(each for each in comparison["arms"] if each["name"] == arm)
     facts: Facts = {
-        key.replace("_", " "): told.get(key) for key in ("client", "library_version", "server")
+        key.replace("_", " "): getattr(arm, key) for key in ("client", "library_version", "server")
     }
     for name, value in _rows(comparison, arm):
         if name in _WORKLOAD_ROWS or name in _MACHINE_ROWS:
@@ -114,9 +99,9 @@ def software(run: RunFolder, comparison: Json, arm: str) -> Facts:
     return facts
 
 
-def target(comparison: Json, arm: str) -> str:
+def target(comparison: Comparison, arm: JudgedArm) -> str:
     """The URL; without host and port for a server that we started, which gets others every time."""
-    url = str(comparison.get("url") or "")
+    url = comparison.url
     parts = urlsplit(url)
     server = _server(comparison, arm)
     # Of a server that is not ours a race knows nothing; an experiment says so.
@@ -125,11 +110,10 @@ def target(comparison: Json, arm: str) -> str:
     return url
 
 
-def _server(comparison: Json, arm: str) -> Facts:
+def _server(comparison: Comparison, arm: JudgedArm) -> Facts:
     """Facts about the arm's server; an experiment with several keeps each under its name."""
-    known: Facts = comparison["ledger"]["server"]
-    told = next(each for each in comparison["arms"] if each["name"] == arm)
-    own = known.get(str(told.get("server")))
+    known = comparison.ledger.server
+    own = known.get(str(arm.server))
     return own if isinstance(own, dict) else known
 
 
@@ -142,15 +126,10 @@ def _experiment_workload(manifest: Json) -> list[tuple[str, Any]]:
     return sorted(((form or {}).get("workload") or {}).items())
 
 
-def _rows(comparison: Json, arm: str) -> Iterator[tuple[str, Any]]:
-    for row in comparison["ledger"]["rows"]:
-        yield row["name"], row["values"].get(arm)
+def _rows(comparison: Comparison, arm: JudgedArm) -> Iterator[tuple[str, Any]]:
+    for row in comparison.ledger.rows:
+        yield row.name, row.values.get(arm.name)
 
 
 def _is_loopback(peer: str) -> bool:
     return peer.rpartition(":")[0] in _LOOPBACK
-
-
-def _digest(value: Any) -> str:
-    text = json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
-    return hashlib.blake2s(text.encode(), digest_size=4).hexdigest()

@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from trilane.lab.analysis import stats, unpaired
@@ -25,6 +26,7 @@ from trilane.lab.analysis.conditions import Scope
 from trilane.lab.analysis.measures import BY_NAME, Measure
 from trilane.lab.analysis.sides import Cell, Side
 from trilane.lab.analysis.stats import Floats, Interval
+from trilane.lab.model.comparison import Shown
 from trilane.lab.model.documents import Json
 
 SCHEMA = "trilane.contrast/1"
@@ -92,11 +94,11 @@ def contrast(a: Side, b: Side, wanted: Wanted) -> Contrast:
     rows: list[Json] = []
     samples: list[Sample] = []
     for measure in measures:
-        for row, sample in _family(a, b, shared, BY_NAME[measure["name"]], margin, wanted.control):
+        for row, sample in _family(a, b, shared, BY_NAME[measure.name], margin, wanted.control):
             rows.append(row)
             samples.append(sample)
     present = {row["measure"] for row in rows}
-    measures = [measure for measure in measures if measure["name"] in present]
+    measures = [measure for measure in measures if measure.name in present]
     if not rows:
         raise NotComparable("A and B have no measure with values in both")
     document: Json = {
@@ -107,8 +109,8 @@ def contrast(a: Side, b: Side, wanted: Wanted) -> Contrast:
         "unit": a.unit,
         "margin": margin,
         "control": wanted.control,
-        "measures": measures,
-        "rank": next((m["name"] for m in measures if m["name"] == a.rank), measures[0]["name"]),
+        "measures": [msgspec.to_builtins(measure) for measure in measures],
+        "rank": next((m.name for m in measures if m.name == a.rank), measures[0].name),
         "arms": _arms(shared),
         "only": {"a": _only(a, b, wanted), "b": _only(b, a, wanted)},
         "ratios": rows,
@@ -156,14 +158,14 @@ def _shared(a: Side, b: Side, wanted: Wanted) -> _Shared:
     return [entry for entry in found if not wanted.arms or entry[1].name in wanted.arms]
 
 
-def _measures(a: Side, b: Side, wanted: Wanted) -> list[Json]:
-    theirs = {measure["name"] for measure in b.measures}
-    both = [dict(m) for m in a.measures if m["name"] in theirs and m["name"] in BY_NAME]
-    names = [measure["name"] for measure in both]
+def _measures(a: Side, b: Side, wanted: Wanted) -> list[Shown]:
+    theirs = {measure.name for measure in b.measures}
+    both = [m for m in a.measures if m.name in theirs and m.name in BY_NAME]
+    names = [measure.name for measure in both]
     for asked in wanted.measures:
         if asked not in names:
             raise NotComparable(f"{asked!r} is no measure of both A and B: {', '.join(names)}")
-    return [m for m in both if not wanted.measures or m["name"] in wanted.measures]
+    return [m for m in both if not wanted.measures or m.name in wanted.measures]
 
 
 def _family(
@@ -214,7 +216,7 @@ def _family(
                 "a": _summary(values[0], measure, a.seed, control),
                 "b": _summary(values[1], measure, b.seed, control),
                 **(_UNKNOWN | {"a_values": len(values[0]), "b_values": len(values[1])}),
-                **(asdict(judged) if judged else {}),
+                **(asdict(judged) | {"finding": measure.ranked(judged.finding)} if judged else {}),
                 "noise_floor": _told(_floor(a, b, point, measure.name)),
             },
             sample,

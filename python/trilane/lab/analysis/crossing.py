@@ -15,7 +15,6 @@ import numpy as np
 
 from trilane.lab.analysis import stats
 from trilane.lab.analysis.stats import Floats, hodges_lehmann
-from trilane.lab.model.documents import Json
 
 # The interval is told when nearly every resample crosses; otherwise the crossing is not sure.
 _SURE = 0.975
@@ -86,18 +85,3 @@ def sentence(found: Crossing, arm: str, to: str, unit: str, label: str) -> str:
         f"{arm} and {to} cross in {label} at {found.at:,.0f} {unit} "
         f"(95 % interval {found.low:,.0f}–{found.high:,.0f})"
     )
-
-
-def to_json(found: Crossing, measure: str, pair: tuple[str, str], unit: str, text: str) -> Json:
-    """As a `trilane.lab/1` keeps it."""
-    arm, to = pair
-    return {
-        "measure": measure,
-        "arm": arm,
-        "to": to,
-        "at": found.at,
-        "low": found.low,
-        "high": found.high,
-        "unit": unit,
-        "text": text,
-    }

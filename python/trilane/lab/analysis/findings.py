@@ -4,21 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+from msgspec import UNSET, UnsetType, structs
 
 from trilane.lab.analysis import comparison, crossing, stats
 from trilane.lab.analysis.comparison import Observed
 from trilane.lab.analysis.measures import BY_NAME, Measure
 from trilane.lab.analysis.stats import Floats
 from trilane.lab.design.experiment import Experiment
-from trilane.lab.design.form import Expect, Form, Published
+from trilane.lab.design.form import Expect, Form, Published, Sweep
 from trilane.lab.keeping import store
-from trilane.lab.model.documents import Json
-
-SCHEMA = "trilane.lab/1"
-_TURNED = {"higher": "lower", "lower": "higher"}
+from trilane.lab.model import lab as model
+from trilane.lab.model.comparison import Comparison, Ratio
+from trilane.lab.model.lab import (
+    SCHEMA,
+    Crossing,
+    ExpectedRatio,
+    LabResult,
+    OurRatio,
+    Post,
+    PostRatio,
+    PublishedRatio,
+    Question,
+    Skipped,
+    SweepKey,
+    Swept,
+)
+from trilane.lab.model.validity import Validity
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,58 +60,65 @@ class Findings:
     interrupted: bool
     skipped: Sequence[tuple[str, str]] = field(default_factory=tuple)
     """Arms that could not run here, and why."""
+    benchstat: str | UnsetType | None = UNSET
+    """What benchstat makes of benchmarks; unset where there are none."""
 
 
-def result(found: Findings) -> Json:
+def result(found: Findings) -> LabResult:
     """Judge an experiment."""
     judged = [(point, comparison.compare(point.observed)) for point in found.points]
     experiment, form, sweep = found.experiment, found.form, found.form.sweep
-    made: Json = {
-        "schema": SCHEMA,
-        "experiment": {
-            "name": experiment.name,
-            "title": experiment.title,
-            "form": form.name,
-            "note": form.note,
-            "question": experiment.question,
-            "hypothesis": experiment.hypothesis,
-            "confounders": list(experiment.confounders),
-            "source": None
+    crossings = _crossings(found)
+    return LabResult(
+        schema=SCHEMA,
+        experiment=Question(
+            name=experiment.name,
+            title=experiment.title,
+            form=form.name,
+            note=form.note,
+            question=experiment.question,
+            hypothesis=experiment.hypothesis,
+            confounders=list(experiment.confounders),
+            source=None
             if experiment.source is None
-            else {
-                "title": experiment.source.title,
-                "author": experiment.source.author,
-                "date": experiment.source.date,
-                "claim": experiment.source.claim,
-            },
-            "quick": found.quick,
-        },
-        "command": found.command,
-        "replay": found.replay,
-        "started_at": found.started_at,
-        "finished_at": store.now(),
-        "interrupted": found.interrupted,
-        "seed": found.seed,
-        "machine": dict(found.machine),
-        "sweep": None
+            else Post(
+                title=experiment.source.title,
+                author=experiment.source.author,
+                date=experiment.source.date,
+                claim=experiment.source.claim,
+            ),
+            quick=found.quick,
+        ),
+        command=found.command,
+        replay=found.replay,
+        started_at=found.started_at,
+        finished_at=store.now(),
+        interrupted=found.interrupted,
+        seed=found.seed,
+        machine=dict(found.machine),
+        sweep=None
         if sweep is None
-        else {"key": sweep.key, "unit": sweep.unit, "values": list(sweep.values)},
-        "points": [{"value": point.value, "comparison": made} for point, made in judged],
-        "crossings": _crossings(found),
-        "published": [
+        else Swept(key=cast("SweepKey", sweep.key), unit=sweep.unit, values=list(sweep.values)),
+        points=[model.Point(value=point.value, comparison=made) for point, made in judged],
+        crossings=crossings,
+        published=[
             _published(row, point, made) for point, made in judged for row in point.form.published
         ],
-        "expect": [
-            _expected(row, point, made) for point, made in judged for row in point.form.expect
-        ],
-        "skipped": [{"arm": arm, "reason": reason} for arm, reason in found.skipped],
-    }
-    made["validity"] = _validity(made)
-    made["verdict"] = _verdict(made)
-    return made
+        expect=[_expected(row, point, made) for point, made in judged for row in point.form.expect],
+        skipped=[Skipped(arm=arm, reason=reason) for arm, reason in found.skipped],
+        validity=Validity.of(
+            [
+                structs.replace(reason, text=f"{_at(point, sweep)}{reason.text}")
+                for point, made in judged
+                for reason in made.validity.reasons
+            ]
+        ),
+        verdict=_verdict([(_at(point, sweep), made) for point, made in judged], crossings),
+        benchstat=found.benchstat,
+    )
 
 
-def _crossings(found: Findings) -> list[Json]:
+def _crossings(found: Findings) -> list[Crossing]:
     sweep = found.form.sweep
     if sweep is None:
         return []
@@ -115,10 +136,20 @@ def _crossings(found: Findings) -> list[Json]:
             [_log_ratios(point.observed, arm, to, measure) for point in shared],
             found.seed,
         )
-        text = crossing.sentence(
-            at, titles.get(arm, arm), titles.get(to, to), sweep.unit, measure.label
+        rows.append(
+            Crossing(
+                measure=measure.name,
+                arm=arm,
+                to=to,
+                at=at.at,
+                low=at.low,
+                high=at.high,
+                unit=sweep.unit,
+                text=crossing.sentence(
+                    at, titles.get(arm, arm), titles.get(to, to), sweep.unit, measure.label
+                ),
+            )
         )
-        rows.append(crossing.to_json(at, measure.name, (arm, to), sweep.unit, text))
     return rows
 
 
@@ -129,48 +160,43 @@ def _log_ratios(observed: Observed, arm: str, to: str, measure: Measure) -> Floa
     return stats.log_ratios(table.values(arm, measure), table.values(to, measure))
 
 
-def _published(row: Published, point: Point, made: Json) -> Json:
+def _published(row: Published, point: Point, made: Comparison) -> PublishedRatio:
     """The post's ratio beside ours: never as absolute times (METHOD §6)."""
-    return {
-        "measure": row.measure,
-        "arm": row.arm,
-        "to": row.to,
-        "at": point.value,
-        "published": {
-            "arm": row.values[0],
-            "to": row.values[1],
-            "ratio": row.ratio,
-            "where": row.where,
-        },
-        "ours": _ratio(point, made, row.measure, row.arm, row.to),
-    }
+    return PublishedRatio(
+        measure=row.measure,
+        arm=row.arm,
+        to=row.to,
+        at=point.value,
+        published=PostRatio(arm=row.values[0], to=row.values[1], ratio=row.ratio, where=row.where),
+        ours=_ratio(point, made, row.measure, row.arm, row.to),
+    )
 
 
-def _expected(row: Expect, point: Point, made: Json) -> Json:
+def _expected(row: Expect, point: Point, made: Comparison) -> ExpectedRatio:
     ours = _ratio(point, made, row.measure, row.arm, row.to)
     met = None
-    if ours is not None and ours["finding"] != "invalid":
+    if ours is not None and ours.finding != "invalid":
         # Breached only when the whole interval lies outside: noise breaks no gate.
-        met = not (ours["high"] < row.low or ours["low"] > row.high)
-    return {
-        "measure": row.measure,
-        "arm": row.arm,
-        "to": row.to,
-        "at": point.value,
-        "low": row.low,
-        "high": row.high,
-        "ratio": ours and ours["ratio"],
-        "met": met,
-    }
+        met = not (ours.high < row.low or ours.low > row.high)
+    return ExpectedRatio(
+        measure=row.measure,
+        arm=row.arm,
+        to=row.to,
+        at=point.value,
+        low=row.low,
+        high=row.high,
+        ratio=None if ours is None else ours.ratio,
+        met=met,
+    )
 
 
-def _ratio(point: Point, made: Json, measure: str, arm: str, to: str) -> Json | None:
+def _ratio(point: Point, made: Comparison, measure: str, arm: str, to: str) -> OurRatio | None:
     """Ratio of two arms with its interval, computed anew where the comparison does not have it."""
     names = {one.name for one in point.observed.arms}
     if not {arm, to} <= names:
         return None
-    row = _judged(made, measure, arm, to)
-    if row is None:
+    found = _judged(made, measure, arm, to)
+    if found is None:
         observed = replace(
             point.observed,
             arms=[one for one in point.observed.arms if one.name in (arm, to)],
@@ -180,51 +206,33 @@ def _ratio(point: Point, made: Json, measure: str, arm: str, to: str) -> Json | 
             rank=BY_NAME[measure],
             pairs=(),
         )
-        row = comparison.compare(observed)["ratios"][0]
-    if row["ratio"] is None:
+        found = comparison.compare(observed).ratios[0]
+    if found.ratio is None or found.low is None or found.high is None:
         return None
-    return {key: row[key] for key in ("ratio", "low", "high", "finding")}
+    return OurRatio(ratio=found.ratio, low=found.low, high=found.high, finding=found.finding)
 
 
-def _judged(made: Json, measure: str, arm: str, to: str) -> Json | None:
+def _judged(made: Comparison, measure: str, arm: str, to: str) -> Ratio | None:
     """The row of a comparison, so that no claim is made twice with two results."""
-    for row in [*made["ratios"], *made["ranking"]["pairs"], *made.get("pairs", ())]:
-        if row["measure"] == measure and (row["arm"], row["to"]) == (arm, to):
-            return dict(row)
-        if row["measure"] == measure and (row["to"], row["arm"]) == (arm, to) and row["ratio"]:
-            return {
-                **row,
-                "ratio": 1 / row["ratio"],
-                "low": 1 / row["high"],
-                "high": 1 / row["low"],
-                "finding": _TURNED.get(row["finding"], row["finding"]),
-            }
+    for row in [*made.ratios, *made.ranking.pairs, *made.pairs]:
+        if row.measure == measure and (row.arm, row.to) == (arm, to):
+            return row
+        if row.measure == measure and (row.to, row.arm) == (arm, to) and row.ratio:
+            return row.turned()
     return None
 
 
-def _validity(made: Json) -> Json:
-    order = ("invalid", "suspect", "valid")
-    verdicts = {point["comparison"]["validity"]["verdict"] for point in made["points"]}
-    reasons = [
-        f"{_at(made, point['value'])}{reason}"
-        for point in made["points"]
-        for reason in point["comparison"]["validity"]["reasons"]
-    ]
-    return {"verdict": next((v for v in order if v in verdicts), "valid"), "reasons": reasons}
-
-
-def _at(made: Json, value: float | None) -> str:
-    if value is None or made["sweep"] is None:
+def _at(point: Point, sweep: Sweep | None) -> str:
+    value = point.value
+    if value is None or sweep is None:
         return ""
     # :g would write 30,000,000 as 3e+07.
     number = f"{value:,.0f}" if value == int(value) else f"{value:,g}"
-    return f"at {number} {made['sweep']['unit']}: "
+    return f"at {number} {sweep.unit}: "
 
 
-def _verdict(made: Json) -> str:
-    parts = [
-        f"{_at(made, point['value'])}{point['comparison']['verdict']}" for point in made["points"]
-    ]
-    parts += [f"{row['text']}." for row in made["crossings"]]
+def _verdict(judged: Sequence[tuple[str, Comparison]], crossings: Sequence[Crossing]) -> str:
+    parts = [f"{at}{made.verdict}" for at, made in judged]
+    parts += [f"{row.text}." for row in crossings]
     # Only our own words begin a sentence in capitals: names of arms stay as they are.
     return " ".join(f"At{part[2:]}" if part.startswith("at ") else part for part in parts)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
-from trilane.lab.model.documents import Json
+from trilane.lab.model.comparison import Fact, Ledger, LedgerRow
 from trilane.lab.model.run import Run, Settings
 
 if TYPE_CHECKING:
     from trilane.lab.analysis.comparison import Observed
+
+
+_Told: TypeAlias = Fact | Sequence[int]
 
 
 def _settings(settings: Settings | None) -> str | None:
@@ -24,7 +27,7 @@ def _validated(run: Run) -> str | None:
     return f"resumed {'yes' if run.phases.handshakes.resumed else 'no'}"
 
 
-_ROWS: tuple[tuple[str, Callable[[Run], object]], ...] = (
+_ROWS: tuple[tuple[str, Callable[[Run], _Told]], ...] = (
     ("version obtained", lambda run: run.target.version),
     ("ALPN", lambda run: run.target.alpn),
     ("TLS version", lambda run: run.target.tls.version if run.target.tls else None),
@@ -64,7 +67,7 @@ _ROWS: tuple[tuple[str, Callable[[Run], object]], ...] = (
 )
 
 
-def build(observed: Observed) -> Json:
+def build(observed: Observed) -> Ledger:
     """One row per fact with its value in every arm, and the facts of machine and server."""
     runs = {
         arm.name: [s.run for s in observed.samples if s.arm == arm.name and s.run is not None]
@@ -78,11 +81,11 @@ def build(observed: Observed) -> Json:
             # What a client under test does not tell is unknown, not different.
             known = [v for arm, v in values.items() if v is not None or arm in telling]
             equal = len({repr(value) for value in known}) == 1
-            rows.append({"name": name, "equal": equal, "values": values})
-    return {"rows": rows, "machine": dict(observed.machine), "server": dict(observed.server or {})}
+            rows.append(LedgerRow(name=name, equal=equal, values=values))
+    return Ledger(rows=rows, machine=dict(observed.machine), server=dict(observed.server or {}))
 
 
-def _joined(values: list[object]) -> object:
+def _joined(values: Sequence[_Told]) -> Fact:
     """The one value of all runs of an arm, or all of them when they differ."""
     seen = list({repr(value): value for value in values}.values())
     if len(seen) <= 1:
@@ -90,7 +93,7 @@ def _joined(values: list[object]) -> object:
     return " | ".join(str(_plain(value)) for value in seen)
 
 
-def _plain(value: object) -> object:
-    if isinstance(value, list):
-        return ",".join(str(item) for item in value)
-    return value
+def _plain(value: _Told) -> Fact:
+    if value is None or isinstance(value, str | int | float):
+        return value
+    return ",".join(str(item) for item in value)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
-from trilane.lab.model.documents import Json
+from trilane.lab.design.vocabulary import SHARED_MEASURES
+from trilane.lab.model.comparison import Better, Finding, Shown, Unit
 from trilane.lab.model.run import Run
 from trilane.lab.model.sample import ServerCost
 from trilane.lab.model.traffic import Distribution
@@ -20,15 +21,20 @@ class Measure:
 
     name: str
     label: str
-    unit: str
-    """1/s, s, us, ns, B, % or 1 (a count)."""
-    better: Literal["higher", "lower"]
+    unit: Unit
+    better: Better
     read: Reader
     """Value from a run and from what the server spent on it; None where unknown."""
 
-    def to_json(self) -> Json:
-        """The measure as a `trilane.comparison/1` lists it."""
-        return {"name": self.name, "label": self.label, "unit": self.unit, "better": self.better}
+    def ranked(self, finding: Finding) -> Finding:
+        """What a comparison of runs found, as far as the measure is of their programs alone."""
+        shared = self.name in SHARED_MEASURES and finding != "invalid"
+        return "not_ranked" if shared else finding
+
+    @property
+    def shown(self) -> Shown:
+        """The measure as a result lists it."""
+        return Shown(name=self.name, label=self.label, unit=self.unit, better=self.better)
 
 
 def counted(run: Run) -> Distribution | None:
@@ -159,7 +165,7 @@ RECEIVED = Measure(
 )
 WIRE = Measure(
     "wire_bytes_per_request",
-    "bytes on the wire per request",
+    "bytes on loopback per request, of all programs",
     "B",
     "lower",
     _wire,

@@ -31,9 +31,11 @@ from trilane.lab.analysis.stats import Floats, Interval
 from trilane.lab.arms import TITLES
 from trilane.lab.keeping import runs
 from trilane.lab.keeping.runs import BadRun, RunFolder
+from trilane.lab.machine.facts import machine_id
+from trilane.lab.model.comparison import Comparison, JudgedArm, Shown
 from trilane.lab.model.documents import Json
 from trilane.lab.model.run import SCHEMA, Run
-from trilane.lab.model.sample import Sample, of_arm
+from trilane.lab.model.sample import Sample
 
 Unit: TypeAlias = Literal["block", "run", "file"]
 
@@ -60,8 +62,8 @@ class Side:
     unit: Unit
     sources: Sequence[Json]
     """Where it came from: `name`, `path`, `kind`, `experiment`, `form`, `started_at`, `blocks` …"""
-    measures: Sequence[Json]
-    """`name`, `label`, `unit`, `better`, in the order shown."""
+    measures: Sequence[Shown]
+    """In the order shown."""
     rank: str
     """Name of the measure that decides."""
     points: dict[float | None, dict[str, Cell]]
@@ -120,44 +122,44 @@ def _of_folders(label: str, found: Sequence[RunFolder]) -> Side:
     for value in shared:
         group = [(run, comparisons[run.name][value]) for run in found]
         names = [
-            arm["name"]
-            for arm in group[0][1]["arms"]
-            if all(any(a["name"] == arm["name"] for a in told["arms"]) for _, told in group)
+            arm.name
+            for arm in group[0][1].arms
+            if all(any(a.name == arm.name for a in told.arms) for _, told in group)
         ]
         points[value] = {name: _cell(name, group) for name in names}
         for measure, floor in _floors([told for _, told in group]).items():
             floors[value, measure] = floor
-    machines = {conditions.machine_id(run.machine) for run in found}
+    machines = {machine_id(run.machine) for run in found}
     return Side(
         label=label,
         unit="block" if len(found) == 1 else "run",
         sources=[_source(run) for run in found],
-        measures=runs.measures(first),
-        rank=str(first["ranking"]["measure"]),
+        measures=first.measures,
+        rank=first.ranking.measure,
         points=points,
         floors=floors,
-        margin=float(first["plan"]["margin"]),
+        margin=first.plan.margin,
         machine=machines.pop() if len(machines) == 1 else None,
         cautions=_cautions(found),
-        seed=int(first["plan"]["seed"]),
+        seed=first.plan.seed,
     )
 
 
-def _cell(name: str, group: Sequence[tuple[RunFolder, Json]]) -> Cell:
-    arms = [next(arm for arm in told["arms"] if arm["name"] == name) for _, told in group]
+def _cell(name: str, group: Sequence[tuple[RunFolder, Comparison]]) -> Cell:
+    arms = [next(arm for arm in told.arms if arm.name == name) for _, told in group]
+    entries = [(run, told, arm) for (run, told), arm in zip(group, arms, strict=True)]
     facts: dict[Scope, Facts] = {
-        "workload": _joined([conditions.workload(run, told, name) for run, told in group]),
-        "machine": _joined([conditions.machine(run, told, name) for run, told in group]),
-        "software": _joined([conditions.software(run, told, name) for run, told in group]),
+        "workload": _joined([conditions.workload(*entry) for entry in entries]),
+        "machine": _joined([conditions.machine(*entry) for entry in entries]),
+        "software": _joined([conditions.software(*entry) for entry in entries]),
     }
-    samples = [of_arm(arm) for arm in arms]
     return Cell(
         name=name,
-        title=str(arms[0]["title"]),
+        title=arms[0].title,
         invalid=_reasons(arms, "invalid"),
         suspect=_reasons(arms, "suspect"),
         facts=facts,
-        read=lambda measure: [_block_values(arm, measure) for arm in samples],
+        read=lambda measure: [_block_values(arm.samples, measure) for arm in arms],
     )
 
 
@@ -176,14 +178,14 @@ def _block_values(samples: Sequence[Sample], measure: Measure) -> Floats:
     )
 
 
-def _floors(comparisons: Sequence[Json]) -> dict[str, Interval]:
+def _floors(comparisons: Sequence[Comparison]) -> dict[str, Interval]:
     """Of each measure the A/A interval whose centre is farthest from 1."""
     farthest: dict[str, Interval] = {}
     for told in comparisons:
-        for name, floor in told["noise_floor"].items():
-            if not floor or min(floor["low"], floor["high"]) <= 0:
+        for name, floor in told.noise_floor.items():
+            if not floor or min(floor.low, floor.high) <= 0:
                 continue
-            interval = Interval(floor["ratio"], floor["low"], floor["high"])
+            interval = Interval(floor.ratio, floor.low, floor.high)
             if name not in farthest or stats.beyond(interval.centre, farthest[name].centre):
                 farthest[name] = interval
     return farthest
@@ -230,7 +232,7 @@ def _of_files(label: str, paths: Sequence[Path], files: Sequence[Run]) -> Side:
             for path, run in zip(paths, files, strict=True)
         ],
         measures=[
-            measure.to_json()
+            measure.shown
             for measure in MEASURES
             # How long a run of a given length took says nothing.
             if measure is not ELAPSED or all(run.plan.duration_s is None for run in files)
@@ -297,7 +299,7 @@ def _file_software(run: Run) -> Facts:
 
 
 def _source(run: RunFolder) -> Json:
-    blocks = [point.comparison["plan"]["blocks_done"] for point in run.points]
+    blocks = [point.comparison.plan.blocks_done for point in run.points]
     return {
         "name": run.name,
         "path": str(run.folder),
@@ -308,7 +310,7 @@ def _source(run: RunFolder) -> Json:
         "status": run.status,
         "started_at": run.manifest.get("started_at"),
         "blocks": min(blocks),
-        "machine": conditions.machine_id(run.machine),
+        "machine": machine_id(run.machine),
     }
 
 
@@ -318,7 +320,7 @@ def _cautions(found: Sequence[RunFolder]) -> list[str]:
         for run in found
         if run.status != "complete"
     ]
-    if len({conditions.machine_id(run.machine) for run in found}) > 1:
+    if len({machine_id(run.machine) for run in found}) > 1:
         cautions.append("the runs of one side ran on different machines")
     return cautions
 
@@ -332,12 +334,12 @@ def _joined(facts: Sequence[Facts]) -> Facts:
     return joined
 
 
-def _reasons(arms: Sequence[Json], verdict: str) -> list[str]:
+def _reasons(arms: Sequence[JudgedArm], verdict: str) -> list[str]:
     return [
-        str(reason)
+        reason.text
         for arm in arms
-        if arm["validity"]["verdict"] == verdict
-        for reason in arm["validity"]["reasons"] or [verdict]
+        if arm.validity.verdict == verdict
+        for reason in arm.validity.reasons
     ]
 
 

@@ -13,7 +13,6 @@ The noise is that of a model, or of the runs of recorded races (`comparison.json
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import random
 import sys
@@ -23,6 +22,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import TypeAlias
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -30,8 +30,8 @@ from trilane.lab import blocks as order
 from trilane.lab.analysis import stats
 from trilane.lab.analysis.measures import RACE
 from trilane.lab.analysis.stats import Floats
-from trilane.lab.model.documents import Json
-from trilane.lab.model.sample import of_arm
+from trilane.lab.keeping.runs import reading
+from trilane.lab.model.comparison import SCHEMA, Comparison
 
 Draw: TypeAlias = Callable[[np.random.Generator, int], Floats]
 """So many runs: their deviations, logarithms, one row per run and one column per measure."""
@@ -95,7 +95,7 @@ MODELS = (
 )
 
 
-def recorded(comparison: Json) -> Draw:
+def recorded(comparison: Comparison) -> Draw:
     """The deviations of the runs of a `trilane.comparison/1`, drawn again with replacement.
 
     They are what is left of the logarithms without the mean of the arm and that of the block, and
@@ -103,8 +103,8 @@ def recorded(comparison: Json) -> Draw:
     """
     rows = [
         (number, sample.block, [measure.read(sample.run, sample.server) for measure in RACE])
-        for number, arm in enumerate(comparison["arms"])
-        for sample in of_arm(arm)
+        for number, arm in enumerate(comparison.arms)
+        for sample in arm.samples
         if sample.run is not None
     ]
     # NaN where a run does not tell the measure, and NaN is above nothing.
@@ -222,11 +222,12 @@ def _of_file(file: Path) -> Noise:
     Raises `BadRecord` where the file cannot be read, or is something else.
     """
     try:
-        return Noise(file.parent.name, recorded(json.loads(file.read_text(encoding="utf-8"))))
+        race = msgspec.json.decode(file.read_bytes(), type=Comparison)
+        return Noise(file.parent.name, recorded(race.with_samples(reading(file.parent))))
     except OSError as error:
         raise BadRecord(f"{file}: {error.strerror}") from error
-    except (KeyError, TypeError) as error:
-        raise BadRecord(f"{file}: not a trilane.comparison/1; name comparison.json") from error
+    except msgspec.ValidationError as error:
+        raise BadRecord(f"{file}: not a {SCHEMA}; name comparison.json") from error
     except ValueError as error:
         raise BadRecord(f"{file}: {error}") from error
 

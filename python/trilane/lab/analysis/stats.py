@@ -39,8 +39,9 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from trilane.lab.model.comparison import Finding
+
 Floats: TypeAlias = NDArray[np.float64]
-Finding: TypeAlias = Literal["higher", "lower", "no_difference", "undecided", "invalid"]
 Alternative: TypeAlias = Literal["two-sided", "less", "greater"]
 Statistic: TypeAlias = Callable[[Floats], Floats]
 

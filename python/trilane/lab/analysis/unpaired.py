@@ -31,7 +31,8 @@ import numpy as np
 import scipy
 
 from trilane.lab.analysis import stats
-from trilane.lab.analysis.stats import ALPHA, Finding, Floats, Interval
+from trilane.lab.analysis.stats import ALPHA, Floats, Interval
+from trilane.lab.model.comparison import Finding
 
 # With ties the permutations are enumerated up to this many (8 against 8), then sampled.
 _EXACT_PERMUTATIONS = 12_870

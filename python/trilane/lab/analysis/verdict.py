@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from trilane.lab.analysis import stats
 from trilane.lab.analysis.measures import BY_NAME, CLIENT_CPU, RATE, Measure
-from trilane.lab.model.documents import Json
-
-if TYPE_CHECKING:
-    from trilane.lab.model.run import Reason
-    from trilane.lab.model.sample import Sample
+from trilane.lab.model.comparison import (
+    ArmLoad,
+    Comparison,
+    Floor,
+    JudgedArm,
+    LoadBound,
+    Ratio,
+)
+from trilane.lab.model.sample import Sample
+from trilane.lab.model.validity import Reason, Validity
 
 # METHOD: a worker above 95 % busy is saturated. A server thread shares its core with the kernel's
 # network work, some of it not charged to it, so it counts as saturated a little earlier.
@@ -24,25 +30,25 @@ _ALL_PAIRS_TOLD = 3
 _VETOES = 2
 
 
-def bound(samples: Sequence[Sample]) -> Json:
-    """Who set the rate of an arm, from the CPU of both ends (medians over its runs)."""
+def bound(samples: Sequence[Sample]) -> ArmLoad:
+    """What set the rate of an arm, from the CPU of both ends (medians over its runs)."""
     client = [max(s.run.cost.busy) for s in samples if s.run and s.run.cost.busy]
     server = [s.server.busy for s in samples if s.server and s.server.busy is not None]
     client_busy = statistics.median(client) if client else None
     server_busy = statistics.median(server) if server else None
-    limits = []
-    if client_busy is not None and client_busy >= CLIENT_SATURATED:
-        limits.append("client")
-    if server_busy is not None and server_busy >= SERVER_SATURATED:
-        limits.append("server")
-    return {
-        "bound": "+".join(limits) or ("waiting" if server_busy is not None else "elsewhere"),
-        "client_busy": client_busy,
-        "server_busy": server_busy,
-    }
+    client_full = client_busy is not None and client_busy >= CLIENT_SATURATED
+    server_full = server_busy is not None and server_busy >= SERVER_SATURATED
+    found: LoadBound
+    if client_full:
+        found = "client+server" if server_full else "client"
+    elif server_full:
+        found = "server"
+    else:
+        found = "elsewhere" if server_busy is None else "waiting"
+    return ArmLoad(bound=found, client_busy=client_busy, server_busy=server_busy)
 
 
-def bound_text(load: Mapping[str, Any]) -> str:
+def bound_text(load: ArmLoad) -> str:
     """`bound` for people."""
     return {
         "client": "client-bound",
@@ -50,153 +56,164 @@ def bound_text(load: Mapping[str, Any]) -> str:
         "client+server": "client- and server-bound",
         "waiting": "neither end was saturated",
         "elsewhere": "server- or network-bound",
-    }[str(load["bound"])]
+    }[load.bound]
 
 
-def merged(reasons: Sequence[Reason], runs: int) -> list[str]:
-    """Reasons of one code told once, with how many runs gave them."""
-    kinds: dict[str, list[str]] = {}
+def merged(reasons: Sequence[Reason], runs: int) -> list[Reason]:
+    """Reasons of one code told once, with how many of so many runs gave them."""
+    kinds: dict[str, list[Reason]] = {}
     for reason in reasons:
-        kinds.setdefault(reason.code, []).append(reason.text)
+        kinds.setdefault(reason.code, []).append(reason)
     return [
-        f"{same[0]} ({len(same)} of {runs} runs)" if runs > 1 else same[0]
+        replace(
+            same[0],
+            text=f"{same[0].text} ({len(same)} of {runs} runs)",
+            numbers={**same[0].numbers, "runs": len(same), "of_runs": runs},
+        )
+        if runs > 1
+        else same[0]
         for same in kinds.values()
     ]
 
 
-def winner(
-    names: Sequence[str], pairs: Sequence[Mapping[str, Any]], better: str = "higher"
-) -> str | None:
+def winner(names: Sequence[str], pairs: Sequence[Ratio], better: str = "higher") -> str | None:
     """The arm that beats every other one; None when no arm does, or not all were compared."""
     worse = "lower" if better == "higher" else "higher"
     for name in names:
         findings = [
-            pair["finding"] == (better if pair["arm"] == name else worse)
+            pair.finding == (better if pair.arm == name else worse)
             for pair in pairs
-            if name in (pair["arm"], pair["to"])
+            if name in (pair.arm, pair.to)
         ]
         if findings and len(findings) == len(names) - 1 and all(findings):
             return name
     return None
 
 
-def validity(comparison: Json, different_bodies: str | None) -> Json:
+def validity(comparison: Comparison, different_bodies: str | None) -> Validity:
     """Verdict on the whole comparison; each reason names its arm.
 
     `different_bodies` says which arms read different bodies; None where none did.
     """
     reasons = [
-        f"{arm['title']}: {reason}"
-        for arm in comparison["arms"]
-        for reason in arm["validity"]["reasons"]
+        replace(reason, text=f"{arm.title}: {reason.text}")
+        for arm in comparison.arms
+        for reason in arm.validity.reasons
     ]
-    verdicts = {arm["validity"]["verdict"] for arm in comparison["arms"]}
     if different_bodies is not None:
-        reasons.insert(0, different_bodies)
-        verdicts.add("invalid")
-    floor = comparison["noise_floor"][comparison["ranking"]["measure"]]
-    plan = comparison["plan"]
-    if plan["blocks_done"] >= stats.blocks_needed(1) and floor and _biased(floor, plan["margin"]):
+        reasons.insert(0, Reason(code="different_bodies", verdict="invalid", text=different_bodies))
+    floor = comparison.noise_floor[comparison.ranking.measure]
+    plan = comparison.plan
+    if plan.blocks_done >= stats.blocks_needed(1) and floor and _biased(floor, plan.margin):
         reasons.append(
-            "arms differed from themselves: their second run in a block was at "
-            f"{floor['low']:.3f} to {floor['high']:.3f} times their first"
+            Reason(
+                code="differs_from_itself",
+                verdict="suspect",
+                numbers={"low": floor.low, "high": floor.high},
+                text="arms differed from themselves: their second run in a block was at "
+                f"{floor.low:.3f} to {floor.high:.3f} times their first",
+            )
         )
-        verdicts.add("suspect")
-    if comparison["interrupted"]:
-        reasons.append(f"interrupted after {plan['blocks_done']} of {plan['blocks']} blocks")
-        verdicts.add("suspect")
-    order = ("invalid", "suspect", "valid")
-    return {"verdict": next((v for v in order if v in verdicts), "valid"), "reasons": reasons}
+    if comparison.interrupted:
+        reasons.append(
+            Reason(
+                code="interrupted",
+                verdict="suspect",
+                numbers={"blocks_done": plan.blocks_done, "blocks": plan.blocks},
+                text=f"interrupted after {plan.blocks_done} of {plan.blocks} blocks",
+            )
+        )
+    return Validity.of(reasons)
 
 
-def _biased(floor: Json, margin: float) -> bool:
+def _biased(floor: Floor, margin: float) -> bool:
     """Whether A/A shows a difference, and one that the comparison would not call none."""
-    shown = not floor["low"] <= 1 <= floor["high"]
-    return shown and stats.beyond(floor["ratio"], 1 + margin)
+    shown = not floor.low <= 1 <= floor.high
+    return shown and stats.beyond(floor.ratio, 1 + margin)
 
 
-def sentence(comparison: Json, different_bodies: str | None) -> str:
+def sentence(comparison: Comparison, different_bodies: str | None) -> str:
     """The verdict: who won, by how much, with what interval, at what cost, and what is suspect."""
     said = _judged(comparison, different_bodies)
-    reasons = comparison["validity"]["reasons"]
-    if not _is_suspect(comparison) or comparison["plan"]["blocks_done"] == 0:
+    reasons = comparison.validity.reasons
+    if not _is_suspect(comparison) or comparison.plan.blocks_done == 0:
         return said
     more = len(reasons) - 1
     others = f" and {more} more {'reason' if more == 1 else 'reasons'}" if more else ""
-    return f"{said.removesuffix('.')}; suspect because of {reasons[0]}{others}."
+    return f"{said.removesuffix('.')}; suspect because of {reasons[0].text}{others}."
 
 
-def _is_suspect(comparison: Json) -> bool:
-    return bool(comparison["validity"]["verdict"] == "suspect")
+def _is_suspect(comparison: Comparison) -> bool:
+    return comparison.validity.verdict == "suspect"
 
 
-def _judged(comparison: Json, different_bodies: str | None) -> str:
-    arms = {arm["name"]: arm for arm in comparison["arms"]}
+def _judged(comparison: Comparison, different_bodies: str | None) -> str:
+    arms = {arm.name: arm for arm in comparison.arms}
     if len(arms) == 1:
         return _alone(comparison, next(iter(arms.values())))
-    if comparison["plan"]["blocks_done"] == 0:
+    if comparison.plan.blocks_done == 0:
         return "No verdict: no block was completed."
-    if not comparison["ranking"]["pairs"]:
+    if not comparison.ranking.pairs:
         return _against_baseline(comparison, different_bodies)
-    broken = [arm["title"] for arm in arms.values() if arm["validity"]["verdict"] == "invalid"]
-    best = comparison["ranking"]["winner"]
+    broken = [arm.title for arm in arms.values() if arm.validity.verdict == "invalid"]
+    best = comparison.ranking.winner
     if best is None:
         return _no_winner(comparison, broken, different_bodies)
     margins = " and ".join(_advantage(comparison, best, p) for p in _pairs_of(comparison, best))
-    bounds = {arm["load"]["bound"] for arm in arms.values()}
-    lead = f"{arms[best]['title']} won"
+    bounds = {arm.load.bound for arm in arms.values()}
+    lead = f"{arms[best].title} won"
     if _measure(comparison) is RATE and bounds & {"client", "client+server"}:
         # A saturated client ranks itself: never sold as a property of the server.
-        lead = f"Client-bound: this client got most requests/s over {arms[best]['title']}"
+        lead = f"Client-bound: this client got most requests/s over {arms[best].title}"
     if _is_suspect(comparison):
         # METHOD §3: whoever reads the name alone reads this too.
         lead += ", but suspect"
     return f"{lead}: {margins}{_cost(comparison, arms, best)}."
 
 
-def titles(comparison: Json) -> dict[str, str]:
+def titles(comparison: Comparison) -> dict[str, str]:
     """Name for people of every arm."""
-    return {arm["name"]: arm["title"] for arm in comparison["arms"]}
+    return {arm.name: arm.title for arm in comparison.arms}
 
 
-def _measure(comparison: Json) -> Measure:
-    return BY_NAME[comparison["ranking"]["measure"]]
+def _measure(comparison: Comparison) -> Measure:
+    return BY_NAME[comparison.ranking.measure]
 
 
-def _alone(comparison: Json, arm: Json) -> str:
-    title = arm["title"]
-    if arm["validity"]["verdict"] == "invalid":
-        return f"{title} ran alone and invalid: {arm['validity']['reasons'][0]}."
+def _alone(comparison: Comparison, arm: JudgedArm) -> str:
+    title = arm.title
+    if arm.validity.verdict == "invalid":
+        return f"{title} ran alone and invalid: {arm.validity.reasons[0]}."
     measure = _measure(comparison)
-    value = arm["summary"][measure.name]["median"]
+    value = arm.summary[measure.name].median
     if value is None:
         return "No verdict: no block was completed."
     why = "nothing else was asked for"
-    if comparison["absent"]:
+    if comparison.absent:
         why = "the server offers nothing to compare it with"
     if measure is RATE:
         return f"{title} reached {value:,.0f} requests/s; {why}."
     return f"{title}: {measure.label} {_short(value)} {measure.unit}; {why}."
 
 
-def _against_baseline(comparison: Json, different_bodies: str | None) -> str:
+def _against_baseline(comparison: Comparison, different_bodies: str | None) -> str:
     """Many arms: what each is against the baseline, the best and the worst told."""
     named, measure = titles(comparison), _measure(comparison)
-    rows = [r for r in comparison["ratios"] if r["measure"] == measure.name and r["ratio"]]
-    better = [r for r in rows if r["finding"] == measure.better]
-    worse = [r for r in rows if r["finding"] in ("higher", "lower") and r not in better]
-    base = named[comparison["baseline"]]
-    vetoed = [_within_noise(named, row) for row in rows if row["vetoed"]]
+    rows = [r for r in comparison.ratios if r.measure == measure.name and r.ratio]
+    better = [r for r in rows if r.finding == measure.better]
+    worse = [r for r in rows if r.finding in ("higher", "lower") and r not in better]
+    base = named[comparison.baseline]
+    vetoed = [_within_noise(named, row) for row in rows if row.vetoed]
     also = "".join(f"; {why}" for why in [*filter(None, [different_bodies]), *vetoed[:_VETOES]])
     if not better and not worse:
-        needed = stats.blocks_needed(len(comparison["arms"]) - 1)
-        done = comparison["plan"]["blocks_done"]
+        needed = stats.blocks_needed(len(comparison.arms) - 1)
+        done = comparison.plan.blocks_done
         if done < needed:
             return (
                 f"No difference shown to {base} in {measure.label}: {_blocks(done)} cannot show "
-                f"one, {len(comparison['arms'])} arms need {needed}{also}."
+                f"one, {len(comparison.arms)} arms need {needed}{also}."
             )
-        more = sorted(row["more_blocks"] for row in rows if row["more_blocks"])
+        more = sorted(row.more_blocks for row in rows if row.more_blocks)
         if more:
             also += (
                 f"; about {more[0]:,} more {_noun(more[0])} would decide the first of "
@@ -204,47 +221,47 @@ def _against_baseline(comparison: Json, different_bodies: str | None) -> str:
             )
         return f"No difference shown: no arm differs from {base} in {measure.label}{also}."
     direction = measure.better == "higher"
-    best = sorted(better, key=lambda row: row["ratio"], reverse=direction)
-    worst = sorted(worse, key=lambda row: row["ratio"], reverse=not direction)
+    best = sorted(better, key=lambda row: row.ratio or 0.0, reverse=direction)
+    worst = sorted(worse, key=lambda row: row.ratio or 0.0, reverse=not direction)
     parts = [
         f"{len(some)} of {len(rows)} arms {verb} {base} in {measure.label}, {most} "
-        f"{named[some[0]['arm']]} at {_interval(some[0])}"
+        f"{named[some[0].arm]} at {_interval(some[0])}"
         for some, verb, most in ((best, "beat", "most"), (worst, "trail", "furthest"))
         if some
     ]
     return "; ".join(parts) + also + "."
 
 
-def _no_winner(comparison: Json, broken: Sequence[str], different_bodies: str | None) -> str:
-    plan, named = comparison["plan"], titles(comparison)
+def _no_winner(comparison: Comparison, broken: Sequence[str], different_bodies: str | None) -> str:
+    plan, named = comparison.plan, titles(comparison)
     decided = _decided(comparison)
-    if len(comparison["arms"]) > _ALL_PAIRS_TOLD:
-        decided = [pair for pair in decided if pair["to"] == comparison["baseline"]]
+    if len(comparison.arms) > _ALL_PAIRS_TOLD:
+        decided = [pair for pair in decided if pair.to == comparison.baseline]
     parts = [_loses(named, pair) for pair in decided]
     if broken:
         head = f"No winner: {' and '.join(broken)} ran invalid and cannot be ranked"
     elif different_bodies is not None:
         head = f"No winner: {different_bodies}"
     else:
-        pairs = comparison["ranking"]["pairs"]
+        pairs = comparison.ranking.pairs
         needed = stats.blocks_needed(len(pairs))
-        if plan["blocks_done"] < needed:
+        if plan.blocks_done < needed:
             head = (
-                f"No winner: {_blocks(plan['blocks_done'])} cannot show one, "
-                f"{len(comparison['arms'])} arms need {needed}"
+                f"No winner: {_blocks(plan.blocks_done)} cannot show one, "
+                f"{len(comparison.arms)} arms need {needed}"
             )
-        elif all(pair["finding"] == "no_difference" for pair in pairs):
+        elif all(pair.finding == "no_difference" for pair in pairs):
             label = _measure(comparison).label
             return (
-                f"No difference beyond {100 * plan['margin']:.0f} % in {label}: "
+                f"No difference beyond {100 * plan.margin:.0f} % in {label}: "
                 + ", ".join(_equals(named, pair) for pair in pairs)
                 + "."
             )
         else:
-            open_pairs = [pair for pair in pairs if pair["finding"] == "undecided"]
-            undecided = [_against(named, pair) for pair in open_pairs if not pair["vetoed"]]
+            open_pairs = [pair for pair in pairs if pair.finding == "undecided"]
+            undecided = [_against(named, pair) for pair in open_pairs if not pair.vetoed]
             heads = [f"undecided {' and '.join(undecided)}"] if undecided else []
-            heads += [_within_noise(named, pair) for pair in open_pairs if pair["vetoed"]]
+            heads += [_within_noise(named, pair) for pair in open_pairs if pair.vetoed]
             head = f"No winner: {'; '.join(heads) or 'the best arms do not differ'}"
     return "; ".join([head, *parts]) + "."
 
@@ -257,74 +274,71 @@ def _noun(count: int) -> str:
     return "block" if count == 1 else "blocks"
 
 
-def _against(named: Mapping[str, str], pair: Json) -> str:
-    return (
-        f"whether {named[pair['arm']]} differs from {named[pair['to']]} "
-        f"({_range(pair)}{_more(pair)})"
-    )
+def _against(named: Mapping[str, str], pair: Ratio) -> str:
+    return f"whether {named[pair.arm]} differs from {named[pair.to]} ({_range(pair)}{_more(pair)})"
 
 
-def _more(pair: Json) -> str:
-    more = pair["more_blocks"]
+def _more(pair: Ratio) -> str:
+    more = pair.more_blocks
     return f"; about {more:,} more {_noun(more)} would decide" if more else ""
 
 
-def _within_noise(named: Mapping[str, str], pair: Json) -> str:
+def _within_noise(named: Mapping[str, str], pair: Ratio) -> str:
     """Why a difference that the test shows is not claimed."""
     return (
-        f"{named[pair['arm']]} at {_interval(pair)} of {named[pair['to']]} is no farther from it "
-        f"than the second run of these arms was from their first ({pair['aa']:.2f}×)"
+        f"{named[pair.arm]} at {_interval(pair)} of {named[pair.to]} is no farther from it "
+        f"than the second run of these arms was from their first ({pair.aa:.2f}×)"
     )
 
 
-def _range(pair: Json) -> str:
-    if pair["low"] is None:
+def _range(pair: Ratio) -> str:
+    if pair.low is None:
         return "nothing to compare"
-    return f"{pair['low']:.2f}–{pair['high']:.2f}×"
+    return f"{pair.low:.2f}–{pair.high:.2f}×"
 
 
-def _equals(named: Mapping[str, str], pair: Json) -> str:
-    return f"{named[pair['arm']]} {_interval(pair)} of {named[pair['to']]}"
+def _equals(named: Mapping[str, str], pair: Ratio) -> str:
+    return f"{named[pair.arm]} {_interval(pair)} of {named[pair.to]}"
 
 
-def _decided(comparison: Json) -> list[Json]:
+def _decided(comparison: Comparison) -> list[Ratio]:
     return [
         pair
-        for pair in comparison["ranking"]["pairs"]
-        if pair["finding"] in ("higher", "lower", "no_difference")
+        for pair in comparison.ranking.pairs
+        if pair.finding in ("higher", "lower", "no_difference")
     ]
 
 
-def _pairs_of(comparison: Json, name: str) -> list[Json]:
-    return [p for p in comparison["ranking"]["pairs"] if name in (p["arm"], p["to"])]
+def _pairs_of(comparison: Comparison, name: str) -> list[Ratio]:
+    return [p for p in comparison.ranking.pairs if name in (p.arm, p.to)]
 
 
-def _advantage(comparison: Json, best: str, pair: Json) -> str:
+def _advantage(comparison: Comparison, best: str, pair: Ratio) -> str:
     named, measure = titles(comparison), _measure(comparison)
-    other, ratio, low, high = pair["to"], pair["ratio"], pair["low"], pair["high"]
-    if pair["to"] == best:
-        other, ratio, low, high = pair["arm"], 1 / ratio, 1 / high, 1 / low
+    row = pair if pair.arm == best else pair.turned()
     of = "" if measure is RATE else f" the {measure.label} of"
-    return f"{ratio:.2f}×{of} {named[other]} (95 % interval {low:.2f}–{high:.2f})"
+    return f"{row.ratio:.2f}×{of} {named[row.to]} (95 % interval {row.low:.2f}–{row.high:.2f})"
 
 
-def _loses(named: Mapping[str, str], pair: Json) -> str:
-    return f"{named[pair['arm']]} is at {_interval(pair)} of {named[pair['to']]}"
+def _loses(named: Mapping[str, str], pair: Ratio) -> str:
+    return f"{named[pair.arm]} is at {_interval(pair)} of {named[pair.to]}"
 
 
-def _interval(pair: Json) -> str:
-    return f"{pair['ratio']:.2f}× (95 % interval {pair['low']:.2f}–{pair['high']:.2f})"
+def _interval(pair: Ratio) -> str:
+    return f"{pair.ratio:.2f}× (95 % interval {pair.low:.2f}–{pair.high:.2f})"
 
 
-def _cost(comparison: Json, arms: Mapping[str, Json], best: str) -> str:
+def _cost(comparison: Comparison, arms: Mapping[str, JudgedArm], best: str) -> str:
     if _measure(comparison) is CLIENT_CPU:
         return ""
     costs = {
-        name: arm["summary"].get(CLIENT_CPU.name, {}).get("median") for name, arm in arms.items()
+        name: summary.median
+        for name, arm in arms.items()
+        if (summary := arm.summary.get(CLIENT_CPU.name)) and summary.median is not None
     }
-    mine = costs.pop(best)
-    if mine is None or any(cost is None for cost in costs.values()):
+    if len(costs) < len(arms):
         return ""
+    mine = costs.pop(best)
     named = titles(comparison)
     others = " and ".join(f"{_short(cost)} over {named[name]}" for name, cost in costs.items())
     return f", at {_short(mine)} µs of client CPU per request against {others}"

@@ -19,15 +19,13 @@ from trilane.lab.model.run import (
     Failure,
     Plan,
     Program,
-    Reason,
-    ReasonCode,
     Request,
     Requests,
     Run,
     Target,
-    Validity,
 )
 from trilane.lab.model.traffic import Cost, Distribution, ErrorKind, Latency, Rate
+from trilane.lab.model.validity import Reason, ReasonCode, RunValidity
 
 # METHOD §5: more failures than this make a run invalid.
 _MAX_FAILED = 0.001
@@ -111,7 +109,7 @@ def run_of(asked: Asked, delivered: Delivered) -> Run:
         content=_content(asked, result),
         wire=_wire(asked, delivered),
         repetitions=_repetitions(result),
-        validity=Validity.of([]),
+        validity=RunValidity.of([]),
     )
     return run.doubted(*problems(asked, run))
 

@@ -13,12 +13,12 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from trilane.lab.arms import ENGINE
 from trilane.lab.clients.contender_run import RunFailed
 from trilane.lab.clients.observe import LOOPBACK, Instant, Watch, interface_bytes
 from trilane.lab.clients.plan import header_fields
 from trilane.lab.design import places
 from trilane.lab.design.workload import ArmSpec, Workload
+from trilane.lab.model.arm import ENGINE
 from trilane.lab.model.contender import Client, Wire
 from trilane.lab.model.run import Run
 from trilane.lab.model.traffic import Phases

@@ -9,7 +9,6 @@ from pathlib import Path
 from msgspec import structs
 
 from trilane.lab.analysis.measures import P99, SYSCALLS
-from trilane.lab.arms import ENGINE
 from trilane.lab.clients import as_run, contender_run, engine_run, go_bench, syscalls
 from trilane.lab.clients.contender_run import RunFailed
 from trilane.lab.clients.engine_run import EnginePlan
@@ -21,9 +20,11 @@ from trilane.lab.design.vocabulary import GO_BENCH
 from trilane.lab.design.workload import ArmSpec
 from trilane.lab.keeping import store
 from trilane.lab.machine.meter import Meter
+from trilane.lab.model.arm import ENGINE
 from trilane.lab.model.contender import Syscalls
-from trilane.lab.model.run import Reason, Run, Validity
+from trilane.lab.model.run import Run
 from trilane.lab.model.sample import ServerCost
+from trilane.lab.model.validity import Reason, RunValidity
 from trilane.lab.processes import supervisor
 from trilane.lab.processes.supervisor import ProcessFailed
 from trilane.lab.serving.calls import Call
@@ -253,7 +254,7 @@ def judge_samples(run: Run, measures: Collection[str]) -> Run:
     if P99.name in measures:
         return run
     told = [reason for reason in run.validity.reasons if reason.code != "few_for_p99"]
-    return structs.replace(run, validity=Validity.of(told, run.validity.bound))
+    return structs.replace(run, validity=RunValidity.of(told, run.validity.bound))
 
 
 def judge_body(run: Run, reference: Reference) -> Run:

@@ -23,8 +23,16 @@ from trilane.lab.design.vocabulary import GO_BENCH
 from trilane.lab.design.workload import ArmSpec, Workload
 from trilane.lab.keeping import store
 from trilane.lab.model.contender import Benchmark, Client
-from trilane.lab.model.run import SCHEMA, Plan, Request, Requests, Run, Target, Validity
+from trilane.lab.model.run import (
+    SCHEMA,
+    Plan,
+    Request,
+    Requests,
+    Run,
+    Target,
+)
 from trilane.lab.model.traffic import Cost, Latency, Rate
+from trilane.lab.model.validity import RunValidity
 from trilane.lab.processes import supervisor
 from trilane.lab.processes.supervisor import ProcessFailed
 from trilane.lab.processes.words import how_ended, told
@@ -259,7 +267,7 @@ def _run_of(
             lines=list(row.lines[-_KEPT_LINES:]),
         ),
         windows=[],
-        validity=Validity.of([]),
+        validity=RunValidity.of([]),
     )
 
 

@@ -11,7 +11,7 @@ from trilane.lab.design.bad_experiment import BadExperiment, Key
 from trilane.lab.design.check_arm import check_arm
 from trilane.lab.design.check_workload import check_workload
 from trilane.lab.design.form import Form, Quick, Sweep
-from trilane.lab.design.vocabulary import MEASURES, SWEEPS
+from trilane.lab.design.vocabulary import MEASURES, SHARED_MEASURES, SWEEPS
 from trilane.lab.design.words import is_not, meant
 
 if TYPE_CHECKING:
@@ -65,6 +65,7 @@ def _measures(form: Form, key: Key) -> None:
         if measure in form.measures[:index]:
             raise BadExperiment(f"{measure!r} is there already", where)
     _shown(form.rank, form, (*key, "rank"))
+    _own(form.rank, (*key, "rank"))
 
 
 def _shown(measure: str, form: Form, key: Key) -> None:
@@ -72,6 +73,15 @@ def _shown(measure: str, form: Form, key: Key) -> None:
         raise BadExperiment(is_not("measure", measure, MEASURES), key)
     if measure not in form.measures:
         raise BadExperiment(f"{measure!r} is not among the measures of the form: add it", key)
+
+
+def _own(measure: str, key: Key) -> None:
+    if measure in SHARED_MEASURES:
+        raise BadExperiment(
+            f"{measure!r} counts what all programs of the machine send, and decides nothing: "
+            "name another measure",
+            key,
+        )
 
 
 def _arms(form: Form, key: Key) -> None:
@@ -153,6 +163,7 @@ def _claims(form: Form, key: Key) -> None:
     for index, gate in enumerate(form.expect):
         where = (*key, "expect", index)
         _pair(form, gate.measure, gate.arm, gate.to, where)
+        _own(gate.measure, (*where, "measure"))
         if not 0 <= gate.low < gate.high:
             raise BadExperiment(
                 f"{gate.low:g} is not below high = {gate.high:g}, both from 0 on", (*where, "low")

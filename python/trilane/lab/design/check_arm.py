@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from trilane.lab.arms import ENGINE
 from trilane.lab.design.bad_experiment import BadExperiment, Key
 from trilane.lab.design.vocabulary import (
     GO_BENCH,
@@ -16,6 +15,7 @@ from trilane.lab.design.vocabulary import (
 )
 from trilane.lab.design.words import is_not
 from trilane.lab.design.workload import ArmSpec
+from trilane.lab.model.arm import ENGINE
 
 FOLDER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 URL = re.compile(r"https?://[^\s/]+(/\S*)?")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from trilane.lab.arms import TITLES, VERSIONS
+from trilane.lab.model.arm import GRPC_MODES, MESSAGES
 
 __all__ = [
     "GO_BENCH",
@@ -12,6 +13,7 @@ __all__ = [
     "MEASURES",
     "MESSAGES",
     "MULTIPLEXED",
+    "SHARED_MEASURES",
     "STRATEGIES",
     "SWEEPS",
     "TITLES",
@@ -38,18 +40,6 @@ KINDS = {
     "crawl": "pages, following their links",
     "call": "one call of a service, in the format of each arm",
     "benchmark": "the benchmark of each arm, as `go test -bench` runs it",
-}
-
-# What the messages of a call are written as.
-MESSAGES = {
-    "json": "JSON",
-    "protobuf": "protobuf",
-    "grpc": "gRPC",
-    "grpc-web": "gRPC-Web",
-}
-GRPC_MODES = {
-    "wire": "the request is encoded once, responses are not decoded",
-    "codec": "every request is encoded and every response decoded",
 }
 
 GO_BENCH = "go-bench"
@@ -93,3 +83,5 @@ MEASURES = (
     "allocs_per_op",
     "cpu_us_per_op",
 )
+# Counted for all programs of the machine: shown, and never ranked.
+SHARED_MEASURES = frozenset({"wire_bytes_per_request"})

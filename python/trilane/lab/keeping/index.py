@@ -16,18 +16,19 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from trilane.lab.analysis import conditions
 from trilane.lab.keeping import runs
 from trilane.lab.keeping.runs import BadRun, RunFolder
+from trilane.lab.machine.facts import machine_id
+from trilane.lab.model.comparison import JudgedArm
 from trilane.lab.model.documents import Json
 
 FILE = "index.sqlite"
 # To be raised when the tables change, or what is derived for them (`conditions`, `_run_row`).
 VERSION = 1
 BROKEN = "broken"
-_BUSY_S = 5.0
+_BUSY_S = 30.0
 _SCHEMA = """
 CREATE TABLE run (
     id INTEGER PRIMARY KEY,
@@ -208,7 +209,8 @@ def open_index(state: Path, say: Say = lambda _message: None) -> Iterator[Index]
             connection.close()
             if _is_busy(error):
                 raise
-            connection = _again(state, error, say, damaged=True)
+            with _alone(state):
+                connection = _again(state, error, say)
             index = Index(connection, state)
             index.refresh()
         yield index
@@ -238,41 +240,36 @@ def add_run(folder: Path) -> str | None:
 
 
 def _connect(state: Path, say: Say) -> sqlite3.Connection:
-    file = state / FILE
-    existed = file.exists()
     if not _writable(state):
         say(f"{state} cannot be written: the index is kept in memory for this command")
         return _prepared(sqlite3.connect(":memory:"))
+    # Alone: who opens a file that another command is about to replace has neither.
+    with _alone(state):
+        return _opened(state, say)
+
+
+def _opened(state: Path, say: Say) -> sqlite3.Connection:
+    file = state / FILE
+    existed = file.exists()
     try:
         connection = _open(file)
-    except sqlite3.OperationalError as error:
+    except sqlite3.DatabaseError as error:
         if _is_busy(error):
             raise
-        return _again(state, error, say, damaged=True)
-    except sqlite3.DatabaseError as error:
-        return _again(state, error, say, damaged=True)
+        return _again(state, error, say)
     version = _version(connection)
     if version == VERSION:
         return connection
     connection.close()
-    if existed:
-        return _again(state, f"it has version {version}, not {VERSION}", say)
-    return _again(state, None, say)
+    return _again(state, f"it has version {version}, not {VERSION}" if existed else None, say)
 
 
-def _again(state: Path, why: object, say: Say, *, damaged: bool = False) -> sqlite3.Connection:
-    """A new, empty index in the place of one that cannot be used."""
+def _again(state: Path, why: object, say: Say) -> sqlite3.Connection:
+    """A new, empty index in the place of one that cannot be used; the caller is alone."""
     file = state / FILE
-    with _alone(state):
-        if not damaged:
-            connection = _open(file)
-            if _version(connection) == VERSION:
-                # Another command made it while this one waited.
-                return connection
-            connection.close()
-        for leftover in (file, *(file.with_name(FILE + end) for end in ("-wal", "-shm"))):
-            leftover.unlink(missing_ok=True)
-        connection = _prepared(_open(file))
+    for leftover in (file, *(file.with_name(FILE + end) for end in ("-wal", "-shm"))):
+        leftover.unlink(missing_ok=True)
+    connection = _prepared(_open(file))
     if why is not None:
         say(f"the index {file} could not be used ({why}): made anew from the run folders")
     return connection
@@ -394,7 +391,7 @@ def _run_row(run: RunFolder) -> Json:
         "status": run.status,
         "started_at": manifest.get("started_at"),
         "command": manifest.get("command"),
-        "machine": conditions.machine_id(run.machine),
+        "machine": machine_id(run.machine),
         "machine_facts": json.dumps(run.machine, ensure_ascii=False, default=str),
     }
     if run.status != "complete":
@@ -402,47 +399,47 @@ def _run_row(run: RunFolder) -> Json:
     if run.result is not None:
         points = run.points
         if points:
-            row["measure"] = points[0].comparison["ranking"]["measure"]
-        row["validity"] = run.result["validity"]["verdict"]
-        row["verdict"] = run.result["verdict"]
+            row["measure"] = points[0].comparison.ranking.measure
+        row["validity"] = run.result.validity.verdict
+        row["verdict"] = run.result.verdict
     return row
 
 
 def _value_rows(run: RunFolder) -> Iterator[Json]:
     for point in run.points:
         comparison = point.comparison
-        shown = runs.measures(comparison)
-        for arm in comparison["arms"]:
-            workload = conditions.workload(run, comparison, arm["name"])
+        for arm in comparison.arms:
+            workload = conditions.workload(run, comparison, arm)
             common = {
                 "point": point.value,
-                "arm": arm["name"],
-                "title": arm["title"],
+                "arm": arm.name,
+                "title": arm.title,
                 "software": _software(arm),
                 "workload": conditions.fingerprint(workload),
-                "validity": arm["validity"]["verdict"],
+                "validity": arm.validity.verdict,
             }
-            for measure in shown:
-                summary = arm["summary"].get(measure["name"])
-                if summary is None or summary["median"] is None:
+            for measure in comparison.measures:
+                summary = arm.summary.get(measure.name)
+                if summary is None or summary.median is None:
                     continue
                 yield {
                     **common,
-                    "measure": measure["name"],
-                    "label": measure["label"],
-                    "unit": measure["unit"],
-                    "better": measure["better"],
-                    **{key: summary[key] for key in ("median", "low", "high")},
+                    "measure": measure.name,
+                    "label": measure.label,
+                    "unit": measure.unit,
+                    "better": measure.better,
+                    "median": summary.median,
+                    "low": summary.low,
+                    "high": summary.high,
                 }
 
 
-def _software(arm: Json) -> str | None:
+def _software(arm: JudgedArm) -> str:
     """Client and version of an arm, such as `requests 2.32.5` or `trilane 0.1.0 (0123abc)`."""
-    client: Any = arm.get("client")
-    if arm.get("library_version"):
-        return f"{client} {arm['library_version']}"
-    engine = next((run["trilane"] for run in arm["runs"] if run.get("trilane")), None)
+    if arm.library_version:
+        return f"{arm.client} {arm.library_version}"
+    engine = next((sample.run.trilane for sample in arm.samples if sample.run), None)
     if engine is None:
-        return client if client is None else str(client)
-    revision = f" ({engine['revision'][:7]})" if engine.get("revision") else ""
-    return f"trilane {engine['version']}{revision}"
+        return arm.client
+    revision = f" ({engine.revision[:7]})" if engine.revision else ""
+    return f"trilane {engine.version}{revision}"

@@ -85,7 +85,7 @@ class Journal:
     def append(self, line: Line) -> None:
         """Keep one finished run: its file first, so that no line points nowhere."""
         if line.sample.run is not None and line.sample.file is not None:
-            store.write_json(self.folder / line.sample.file, msgspec.to_builtins(line.sample.run))
+            store.write_json(self.folder / line.sample.file, line.sample.run)
         kept = replace(line, sample=replace(line.sample, run=None))
         with (self.folder / JOURNAL).open("ab") as file:
             file.write(msgspec.json.encode(kept) + b"\n")

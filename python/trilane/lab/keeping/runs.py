@@ -1,24 +1,34 @@
 """Runs on disk: found by folder, name, prefix, `latest` or experiment, and read with clear errors.
 
 A run folder holds `manifest.json`, and once there is something to judge `result.json` (kind lab,
-`trilane.lab/1`: one comparison per point of the sweep) or `comparison.json` (kind race).
+`trilane.lab/1`: one comparison per point of the sweep) or `comparison.json` (kind race), which
+refer to the runs in `runs/`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
+from msgspec import structs
+
+from trilane.lab.keeping import store
+from trilane.lab.model import comparison, lab
+from trilane.lab.model.comparison import Comparison
 from trilane.lab.model.documents import Json
+from trilane.lab.model.lab import LabResult, Point
+from trilane.lab.model.run import Run
+from trilane.lab.model.sample import Sample
 
 MANIFEST = "manifest.json"
 MANIFEST_SCHEMA = "trilane.manifest/1"
-_RESULTS = {
-    "lab": ("result.json", "trilane.lab/1"),
-    "race": ("comparison.json", "trilane.comparison/1"),
+_RESULTS: dict[str, tuple[str, str, type[LabResult | Comparison]]] = {
+    "lab": ("result.json", lab.SCHEMA, LabResult),
+    "race": ("comparison.json", comparison.SCHEMA, Comparison),
 }
 # `<date>-<time>-` before the rest of a run folder's name.
 _STAMP = len("20261120-104138-")
@@ -30,22 +40,13 @@ class BadRun(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
-    """One point of a sweep, or the only one."""
-
-    value: float | None
-    comparison: Json
-    """A `trilane.comparison/1`."""
-
-
-@dataclass(frozen=True, slots=True)
 class RunFolder:
     """A run folder, read."""
 
     folder: Path
     manifest: Json
-    result: Json | None
-    """`trilane.lab/1` or `trilane.comparison/1`; None when nothing was judged yet."""
+    result: LabResult | Comparison | None
+    """None when nothing was judged yet."""
 
     @property
     def name(self) -> str:
@@ -84,18 +85,20 @@ class RunFolder:
         return dict(self.manifest.get("machine") or {})
 
     @property
+    def judged(self) -> LabResult | Comparison:
+        """The result of a run that must have one; raises `BadRun`."""
+        if self.result is None:
+            raise BadRun(f"{self.name} has no result: it is {self.status}; {way_on(self.manifest)}")
+        return self.result
+
+    @property
     def points(self) -> list[Point]:
         """The comparisons: one per point of the sweep, one for a race, none before a result."""
         if self.result is None:
             return []
-        if self.kind == "race":
-            return [Point(None, self.result)]
-        return [Point(point["value"], point["comparison"]) for point in self.result["points"]]
-
-    @property
-    def validity(self) -> Json | None:
-        """Verdict and reasons of the whole run."""
-        return None if self.result is None else dict(self.result["validity"])
+        if isinstance(self.result, Comparison):
+            return [Point(value=None, comparison=self.result)]
+        return self.result.points
 
 
 def experiment_name(manifest: Json) -> str:
@@ -104,11 +107,6 @@ def experiment_name(manifest: Json) -> str:
         return "race"
     experiment = manifest.get("experiment")
     return str(experiment["name"] if isinstance(experiment, dict) else experiment)
-
-
-def measures(comparison: Json) -> list[Json]:
-    """`name`, `label`, `unit` and `better` of every measure, in the order shown."""
-    return [dict(measure) for measure in comparison["measures"]]
 
 
 def folders(state: Path) -> list[Path]:
@@ -147,24 +145,60 @@ def find(text: str, state: Path) -> Path:
     return _of_experiment(text, known) or _by_prefix(text, known, state)
 
 
+def write_result(folder: Path, result: LabResult | Comparison) -> None:
+    """Keep the result of the runs that lie in a folder; it refers to them by their files."""
+    name = next(name for name, _, kind in _RESULTS.values() if isinstance(result, kind))
+    referring = result.with_samples(lambda sample: structs.replace(sample, run=None))
+    store.write_json(folder / name, referring)
+
+
+def reading(folder: Path) -> Callable[[Sample], Sample]:
+    """What gives a sample of a result in a folder its run, for `with_samples`.
+
+    Raises `BadRun` where the run is gone or cannot be read.
+    """
+    known: dict[str, Run] = {}
+
+    def read(sample: Sample) -> Sample:
+        if sample.file is None:
+            return sample
+        if sample.file not in known:
+            file = folder / sample.file
+            try:
+                known[sample.file] = msgspec.json.decode(file.read_bytes(), type=Run)
+            except OSError as error:
+                raise BadRun(
+                    f"the result in {folder} refers to {file}, which cannot be read: "
+                    f"{error.strerror}"
+                ) from error
+            except ValueError as error:
+                raise BadRun(f"{file} is damaged: {error}") from error
+        return structs.replace(sample, run=known[sample.file])
+
+    return read
+
+
 def load(folder: Path) -> RunFolder:
     """Read a run folder; its result may be missing."""
     manifest = read_manifest(folder)
-    name, schema = _RESULTS[manifest["kind"]]
+    name, schema, kind = _RESULTS[manifest["kind"]]
     file = folder / name
     if not file.exists():
         return RunFolder(folder, manifest, None)
-    result = _read(file)
-    if result.get("schema") != schema:
-        raise BadRun(f"{file} has schema {result.get('schema')!r}, not {schema}")
-    return RunFolder(folder, manifest, result)
+    document = _read(file)
+    if document.get("schema") != schema:
+        raise BadRun(f"{file} has schema {document.get('schema')!r}, not {schema}")
+    try:
+        result = msgspec.convert(document, kind)
+    except msgspec.ValidationError as error:
+        raise BadRun(f"{file} is not a {schema} of this version: {error}") from error
+    return RunFolder(folder, manifest, result.with_samples(reading(folder)))
 
 
 def load_judged(folder: Path) -> RunFolder:
     """Read a run folder that must have a result."""
     run = load(folder)
-    if run.result is None:
-        raise BadRun(f"{run.name} has no result: it is {run.status}; {way_on(run.manifest)}")
+    _ = run.judged
     return run
 
 
@@ -196,7 +230,7 @@ def way_on(manifest: Json) -> str:
 def signature(folder: Path) -> str:
     """Changes whenever the manifest or the result of a run folder is written."""
     parts = []
-    for name in (MANIFEST, *(name for name, _ in _RESULTS.values())):
+    for name in (MANIFEST, *(name for name, *_ in _RESULTS.values())):
         try:
             found = (folder / name).stat()
         except OSError:
@@ -206,7 +240,7 @@ def signature(folder: Path) -> str:
 
 
 def _has_result(folder: Path) -> bool:
-    return any((folder / name).is_file() for name, _ in _RESULTS.values())
+    return any((folder / name).is_file() for name, *_ in _RESULTS.values())
 
 
 def _of_experiment(text: str, known: list[Path]) -> Path | None:

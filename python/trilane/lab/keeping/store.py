@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import tempfile
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from trilane.lab.model.documents import Json
+
+if TYPE_CHECKING:
+    from trilane.lab.model.record import Record
 
 
 def state_folder(override: Path | None = None) -> Path:
@@ -87,9 +90,11 @@ def locked(path: Path) -> Iterator[None]:
         yield
 
 
-def write_json(path: Path, value: Json) -> None:
+def write_json(path: Path, value: Json | Record) -> None:
     """Write JSON, atomically."""
-    write_text(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
+    import msgspec  # noqa: PLC0415 - `trilane doctor` says that it is missing
+
+    write_bytes(path, msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n")
 
 
 def _umask() -> int:

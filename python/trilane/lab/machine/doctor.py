@@ -11,19 +11,20 @@ import importlib.metadata
 import platform
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from trilane import __version__, build_profile, revision
-from trilane.lab.analysis.conditions import machine_id
-from trilane.lab.keeping import index, runs
-from trilane.lab.keeping.index import Row
 from trilane.lab.keeping.store import write_text
 from trilane.lab.machine import doctor_machine, doctor_tools
-from trilane.lab.machine.facts import facts
+from trilane.lab.machine.facts import facts, machine_id
 from trilane.lab.machine.host import Check, Host
 from trilane.lab.model.documents import Json
+
+if TYPE_CHECKING:
+    from trilane.lab.keeping.index import Row
 
 SCHEMA = "trilane.doctor/1"
 _GIB, _MIB = 1 << 30, 1 << 20
@@ -41,12 +42,13 @@ class Diagnosis:
     """Everything that `doctor` found."""
 
     checks: Sequence[Check]
-    runs: Sequence[Row]
+    runs: Sequence[Row] | None
+    """None where they were not looked at."""
     unfinished: Sequence[Row]
     """Broken, interrupted, failed and abandoned runs."""
     state: Path
     said: Sequence[str]
-    """Repairs of the index."""
+    """Repairs of the index of runs, or why it was not looked at."""
 
     @property
     def able(self) -> bool:
@@ -63,7 +65,7 @@ class Diagnosis:
             "checks": [asdict(check) for check in self.checks],
             "runs": {
                 "folder": str(self.state / "runs"),
-                "count": len(self.runs),
+                "count": None if self.runs is None else len(self.runs),
                 "unfinished": [
                     {
                         "folder": row.folder,
@@ -88,11 +90,26 @@ def diagnose(state: Path, host: Host | None = None) -> Diagnosis:
         *_trilane(),
         *_state(state),
     ]
-    rows = index.rebuild(state, said.append) if (state / "runs").is_dir() else []
+    rows = _runs(state, said.append)
     unfinished = [
-        row for row in rows if row.status != "complete" and not _alive(state / "runs" / row.folder)
+        row
+        for row in rows or ()
+        if row.status != "complete" and not _alive(state / "runs" / row.folder)
     ]
     return Diagnosis(checks, rows, unfinished, state, said)
+
+
+def _runs(state: Path, say: Callable[[str], None]) -> Sequence[Row] | None:
+    """The runs there are, from a new index; None where what reads them is missing."""
+    if not (state / "runs").is_dir():
+        return []
+    try:
+        # It reads results, by packages that may be missing here.
+        from trilane.lab.keeping import index  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        say(f"{error.name or 'a package'} is missing: pip install 'trilane[lab]'")
+        return None
+    return index.rebuild(state, say)
 
 
 def _trilane() -> Iterator[Check]:
@@ -167,6 +184,8 @@ def _alive(folder: Path) -> bool:
     lock = folder / _LOCK
     if lock.exists():
         return _is_held(lock)
+    from trilane.lab.keeping import runs  # noqa: PLC0415 - as the index
+
     try:
         if runs.read_manifest(folder)["status"] != "running":
             return False

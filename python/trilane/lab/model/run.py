@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, TypeAlias
 
-import msgspec
 from msgspec import Meta
 from msgspec.structs import replace
 
@@ -26,7 +25,6 @@ from trilane.lab.model.record import (
     StatusCode,
     Text,
     Time,
-    Verdict,
     Version,
 )
 from trilane.lab.model.traffic import (
@@ -40,6 +38,7 @@ from trilane.lab.model.traffic import (
     Rate,
     Window,
 )
+from trilane.lab.model.validity import Reason, RunValidity
 
 SCHEMA: Literal["trilane.run/1"] = "trilane.run/1"
 SettingName: TypeAlias = Annotated[str, Meta(pattern="^[a-z][a-z0-9_]*$")]
@@ -370,71 +369,6 @@ class Grpc(Record, frozen=True):
     """Mode `codec`: microseconds of wall clock for a message."""
 
 
-Bound: TypeAlias = Literal["client", "server_or_network"]
-ReasonCode: TypeAlias = Literal[
-    # The engine's and the lab's.
-    "nothing_ok",
-    "failed",
-    "accounts",
-    # The engine's.
-    "outage",
-    "given_up",
-    "interrupted",
-    "streams_allowed",
-    "late",
-    "queued",
-    "unsent",
-    "worker_busy",
-    "datagrams_dropped",
-    "steal",
-    "early_responses",
-    "few_connections",
-    "exhausted",
-    "broken_connections",
-    "cold_start",
-    "drift",
-    "few_for_p99",
-    # The lab's.
-    "version",
-    "bodies",
-    "network",
-    "no_result",
-    "others_busy",
-]
-
-
-class Reason(Record, frozen=True):
-    """One thing that speaks against a run."""
-
-    code: ReasonCode
-    """What it is, for programs."""
-    verdict: Literal["suspect", "invalid"]
-    """How much it weighs."""
-    text: Text
-    """One sentence for people."""
-    numbers: dict[str, float] = msgspec.field(default_factory=dict)
-    """The numbers in `text`, by name; each name says its unit."""
-
-
-class Validity(Record, frozen=True):
-    """Whether the numbers may be believed."""
-
-    verdict: Verdict
-    """The worst of the reasons."""
-    reasons: list[Reason]
-    """The worst first; empty when valid."""
-    bound: Bound | None
-    """What limited the rate, as far as the client can tell; null for a client under test, whose own
-    speed is the subject.
-    """
-
-    @classmethod
-    def of(cls, reasons: list[Reason], bound: Bound | None = None) -> Validity:
-        """The verdict that follows from reasons."""
-        worst = sorted(reasons, key=lambda reason: reason.verdict != "invalid")
-        return cls(verdict=worst[0].verdict if worst else "valid", reasons=worst, bound=bound)
-
-
 class Run(Record, frozen=True):
     """The result of one run: one process that executed one plan.
 
@@ -479,7 +413,7 @@ class Run(Record, frozen=True):
     """
     windows: list[Window]
     """One row per tenth of a second of the measured part."""
-    validity: Validity
+    validity: RunValidity
     """Whether the numbers may be believed."""
     grpc: Grpc | None = None
     """What is known of gRPC calls; null or absent where the requests were none."""
@@ -502,5 +436,5 @@ class Run(Record, frozen=True):
 
     def doubted(self, *reasons: Reason) -> Run:
         """The run with further reasons not to believe it."""
-        validity = Validity.of([*self.validity.reasons, *reasons], self.validity.bound)
+        validity = RunValidity.of([*self.validity.reasons, *reasons], self.validity.bound)
         return replace(self, validity=validity)

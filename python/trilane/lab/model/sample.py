@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-import msgspec
-
 from trilane.lab.model.record import Amount, Count, Record, Share
 from trilane.lab.model.run import Run
 
@@ -40,23 +35,10 @@ class Sample(Record, frozen=True):
     position: Count
     """Place in the block, from 0."""
     run: Run | None = None
-    """The run; null when the process left none."""
+    """The run; absent when the process left none, and in results on disk, which refer to `file`."""
     problem: str | None = None
-    """Why there is no run."""
+    """Why the process left no run."""
     file: str | None = None
     """Where the run lies, from the folder of the comparison."""
     server: ServerCost | None = None
     """What our server spent on it."""
-
-
-def of_arm(arm: Mapping[str, Any]) -> list[Sample]:
-    """The samples of an arm of a `trilane.comparison/1`, each with its run."""
-    made = iter(arm["runs"])
-    return [
-        msgspec.convert(
-            # `runs` holds the runs of the samples that left one, in the same order.
-            {**kept, "arm": arm["name"], "run": next(made) if kept["problem"] is None else None},
-            Sample,
-        )
-        for kept in arm["samples"]
-    ]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import sys
 import textwrap
 from collections.abc import Iterator, Mapping
@@ -20,7 +21,9 @@ from msgspec import inspect
 
 from trilane.lab.design.experiment import SCHEMA
 from trilane.lab.design.experiment_tables import ExperimentFile
-from trilane.lab.model import run
+from trilane.lab.model import comparison, lab, run
+from trilane.lab.model.comparison import Comparison
+from trilane.lab.model.lab import LabResult
 from trilane.lab.model.record import Record
 from trilane.lab.model.run import Run
 
@@ -30,6 +33,8 @@ _Schema = dict[str, Any]
 SCHEMAS: Mapping[str, tuple[Any, str]] = {
     "experiment.schema.json": (ExperimentFile, SCHEMA),
     "run.schema.json": (Run, run.SCHEMA),
+    "comparison.schema.json": (Comparison, comparison.SCHEMA),
+    "lab.schema.json": (LabResult, lab.SCHEMA),
 }
 
 
@@ -41,7 +46,7 @@ def text(file: str) -> str:
     )
     schema: _Schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": f"urn:{title.replace('.', ':schema:').replace('/', ':')}",
+        "$id": _urn(title),
         "title": title,
         **root,
         "$defs": definitions,
@@ -49,9 +54,45 @@ def text(file: str) -> str:
     if isinstance(kind, type) and issubclass(kind, Record):
         for record in _records(kind):
             _describe(record, definitions[record.cls.__name__])
+        others = {
+            f"#/$defs/{other.__name__}": _urn(name)
+            for other, name in SCHEMAS.values()
+            if other is not kind and isinstance(other, type)
+        }
+        referring = _referring(definitions, others)
+        schema["$defs"] = {name: referring[name] for name in _reached(root["$ref"], referring)}
     else:
         schema = _without_null(schema)
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+
+
+def _urn(title: str) -> str:
+    """The identifier of the schema of what has this name and version."""
+    return f"urn:{title.replace('.', ':schema:').replace('/', ':')}"
+
+
+def _referring(schema: Any, others: Mapping[str, str]) -> Any:
+    """The schema with references to records that have a schema of their own led there."""
+    if isinstance(schema, list):
+        return [_referring(each, others) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: others.get(value, value) if key == "$ref" else _referring(value, others)
+        for key, value in schema.items()
+    }
+
+
+def _reached(ref: str, definitions: _Schema) -> list[str]:
+    """Names of the definitions that a reference needs, in their order."""
+    needed: set[str] = set()
+    waiting = [ref]
+    while waiting:
+        name = waiting.pop().removeprefix("#/$defs/")
+        if name in definitions and name not in needed:
+            needed.add(name)
+            waiting += re.findall(r'"(#/\$defs/\w+)"', json.dumps(definitions[name]))
+    return [name for name in definitions if name in needed]
 
 
 def _records(kind: type[Record]) -> list[inspect.StructType]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 
-from trilane.client import Client, Error
+from trilane import client
 
 PATH = "/grpc.health.v1.Health/Check"
 # Field 1 of both messages: the service's name, of wire type 2; its status, of wire type 0.
@@ -28,14 +28,14 @@ def ask(url: str, version: str, service: str, cacert: str | None, timeout_s: flo
     name = service.encode()
     request = _framed(_SERVICE + bytes([len(name)]) + name)
     try:
-        with Client(
+        with client.Client(
             versions=["h2" if version == "h2c" else version],
             verify=cacert or True,
             timeout=timeout_s,
             proxies=None,
-        ) as client:
-            answer = client.post(url, request, headers=_FIELDS)
-    except (Error, OSError) as error:
+        ) as caller:
+            answer = caller.post(url, request, headers=_FIELDS)
+    except (client.Error, OSError) as error:
         return str(error) or type(error).__name__
     if answer.status != 200:
         return f"status {answer.status}"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trilane import _core
+import trilane
 from trilane.lab.machine import facts as machine
 from trilane.lab.model.documents import Json
 from trilane.lab.processes import supervisor
@@ -75,9 +75,9 @@ def embedded(
             cacert=str(ready["cacert"]),
             facts={
                 "software": "trilane serve",
-                "version": _core.version,
-                "revision": _core.revision or None,
-                "build_profile": _core.build_profile,
+                "version": trilane.__version__,
+                "revision": trilane.revision or None,
+                "build_profile": trilane.build_profile,
                 "threads": threads,
                 "cpus": cpus,
                 "max_concurrent_streams": _STREAMS,

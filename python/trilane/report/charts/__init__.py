@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from altair.utils.schemapi import debug_mode
 
-from trilane.lab.model.documents import Json
+from trilane.lab.model.lab import LabResult
 from trilane.report import palette, view
 from trilane.report.charts.bars import at_point, bars
 from trilane.report.charts.base import Chart
@@ -15,7 +15,7 @@ from trilane.report.charts.published import published
 from trilane.report.charts.ratios import forests
 from trilane.report.charts.runs import paired, windows
 from trilane.report.charts.sweeps import sweeps
-from trilane.report.view import Point
+from trilane.report.view import Point, Result
 
 # Altair would check each part of a chart as it is made, a third of the time that a report takes;
 # the tests check every kind of chart.
@@ -51,7 +51,7 @@ def of_point(point: Point) -> list[Figures]:
 
 
 @_unchecked
-def of_sweep(lab: Json) -> Figures | None:
+def of_sweep(lab: LabResult) -> Figures | None:
     """The figures over all points; None without a sweep."""
     found = sweeps(lab)
     if not found:
@@ -62,7 +62,7 @@ def of_sweep(lab: Json) -> Figures | None:
     return Figures("Sweep", [found[0], *bars], found[1:], "The other measures of the sweep")
 
 
-def charts(result: Json) -> list[Chart]:
+def charts(result: Result) -> list[Chart]:
     """Every figure of a race or a lab result."""
     lab = view.as_lab(result)
     over = of_sweep(lab)

@@ -7,19 +7,21 @@ from dataclasses import dataclass
 
 import altair as alt
 
+from trilane.lab.model.comparison import Shown
 from trilane.report import text, view
 from trilane.report.charts.base import (
     GREY,
     Chart,
     Look,
     heading,
+    interval,
     row_height,
     scaled,
     spec,
     titled,
     whiskers,
 )
-from trilane.report.view import Point, Shown
+from trilane.report.view import Point
 
 _BAR = 15
 _SHADES = (1.0, 0.62, 0.36)
@@ -77,7 +79,7 @@ _GROUPS = (
         "Bytes per request",
         "bytes per request, sent + received",
         "Payload: of TCP or UDP, encryption and headers included. Wire: packet headers, "
-        "acknowledgements and handshakes as well.",
+        "acknowledgements and handshakes as well, of all programs on loopback.",
         {"bytes_per_request": "payload", "wire_bytes_per_request": "wire"},
     ),
     _Group(
@@ -105,7 +107,7 @@ def bars(point: Point) -> list[Chart]:
     """One chart per group of measures that has values; the group that decides first."""
     comparison = point.comparison
     known = {measure.name: measure for measure in view.measures(comparison)}
-    first = comparison["ranking"]["measure"]
+    first = comparison.ranking.measure
     groups = sorted(_GROUPS, key=lambda group: first not in group.measures)
     made = []
     for group in groups:
@@ -118,7 +120,7 @@ def bars(point: Point) -> list[Chart]:
 def at_point(point: Point) -> Chart | None:
     """The deciding measure as bars: the chart of a post, one per value of a sweep."""
     comparison = point.comparison
-    first = comparison["ranking"]["measure"]
+    first = comparison.ranking.measure
     measure = next((m for m in view.measures(comparison) if m.name == first), None)
     if measure is None:
         return None
@@ -132,19 +134,19 @@ def _group(point: Point, group: _Group, measures: Sequence[Shown]) -> Chart:
     arms = [
         arm
         for arm in view.listed(point.comparison)
-        if any(view.summary(arm, measure.name)["median"] is not None for measure in measures)
+        if any(view.summary(arm, measure).median is not None for measure in measures)
     ]
     look = Look(arms, among=point.everyone)
     rows, unit = scaled(
         (
             {
-                **look.fields(arm["name"]),
+                **look.fields(arm.name),
                 "part": group.measures[measure.name],
-                **{key: found[key] for key in ("median", "low", "high")},
+                **interval(found),
             }
             for arm in arms
             for measure in measures
-            if (found := view.summary(arm, measure.name))["median"] is not None
+            if (found := view.summary(arm, measure)).median is not None
         ),
         measures[0].unit,
         ("median", "low", "high"),

@@ -11,6 +11,7 @@ from typing import Any
 
 import altair as alt
 
+from trilane.lab.model.comparison import JudgedArm, Summary
 from trilane.lab.model.documents import Json
 from trilane.report import palette, text
 
@@ -43,16 +44,18 @@ class Chart:
 class Look:
     """Labels, colours and shapes of the arms of one chart."""
 
-    def __init__(self, arms: Sequence[Json], *, among: Sequence[Json] | None = None) -> None:
+    def __init__(
+        self, arms: Sequence[JudgedArm], *, among: Sequence[JudgedArm] | None = None
+    ) -> None:
         """`among`: all arms of the report, whose colours these arms keep."""
         self.arms = list(arms)
         # A part of many arms, such as one client's, has colours of its own.
         own = among is None or len(among) > palette.MANY >= len(arms)
         self._hues = palette.hues(arms if own or among is None else among)
-        entries = {self._hues.by_arm[arm["name"]] for arm in arms}
+        entries = {self._hues.by_arm[arm.name] for arm in arms}
         self._entries = [entry for entry in self._hues.domain if entry in entries]
-        self.labels = {arm["name"]: _label(arm) for arm in arms}
-        self.titles = {arm["name"]: arm["title"] for arm in arms}
+        self.labels = {arm.name: _label(arm) for arm in arms}
+        self.titles = {arm.name: arm.title for arm in arms}
         self.lines = max((label.count("\n") + 1 for label in self.labels.values()), default=1)
 
     def fields(self, arm: str) -> Json:
@@ -68,7 +71,7 @@ class Look:
         return alt.Y(
             "arm:N",
             title=title,
-            sort=[self.labels[arm["name"]] for arm in self.arms],
+            sort=[self.labels[arm.name] for arm in self.arms],
             axis=row_axis(),
         )
 
@@ -111,13 +114,13 @@ class Look:
         )
 
 
-def _label(arm: Json) -> str:
+def _label(arm: JudgedArm) -> str:
     # Shown, never ranked: no chart may let an invalid arm look like the others.
-    return wrapped(arm["title"]) + ("\n✗ invalid" if _invalid(arm) else "")
+    return wrapped(arm.title) + ("\n✗ invalid" if _invalid(arm) else "")
 
 
-def _invalid(arm: Json) -> bool:
-    return bool(arm["validity"]["verdict"] == "invalid")
+def _invalid(arm: JudgedArm) -> bool:
+    return bool(arm.validity.verdict == "invalid")
 
 
 def heading(words: str) -> str:
@@ -191,6 +194,11 @@ def scaled(rows: Iterable[Json], unit: str, keys: Sequence[str]) -> tuple[list[J
         {**row, **{key: None if row[key] is None else row[key] / factor for key in keys}}
         for row in kept
     ], name
+
+
+def interval(of: Summary) -> dict[str, float | None]:
+    """Centre and ends of a measure, as rows of data carry them."""
+    return {"median": of.median, "low": of.low, "high": of.high}
 
 
 def whiskers(base: alt.Chart) -> alt.Chart:

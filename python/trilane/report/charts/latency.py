@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import altair as alt
 
+from trilane.lab.model.comparison import JudgedArm
 from trilane.lab.model.documents import Json
 from trilane.report import palette, view
 from trilane.report.charts.base import Chart, Look, log_axis, log_ticks, plain, row_height, spec
@@ -20,9 +21,9 @@ _ROW = (0.5, 0.9, 0.99, 0.999)
 def latency(point: Point) -> list[Chart]:
     """The chart of all arms, then, when they are many, one chart per client."""
     comparison, key = point.comparison, point.key
-    bands = {arm["name"]: bands_of(view.runs(arm)) for arm in comparison["arms"]}
+    bands = {arm.name: bands_of(view.runs(arm)) for arm in comparison.arms}
     # One percentile alone is no distribution: a run of one request has nothing else.
-    arms = [arm for arm in view.listed(comparison) if len(bands[arm["name"]]) > 1]
+    arms = [arm for arm in view.listed(comparison) if len(bands[arm.name]) > 1]
     if not arms:
         return []
     if len(arms) <= palette.MANY:
@@ -40,7 +41,7 @@ def latency(point: Point) -> list[Chart]:
     ]
 
 
-def _parts(arms: Sequence[Json]) -> list[list[Json]]:
+def _parts(arms: Sequence[JudgedArm]) -> list[list[JudgedArm]]:
     size = palette.MANY
     return [list(arms[start : start + size]) for start in range(0, len(arms), size)]
 
@@ -48,7 +49,7 @@ def _parts(arms: Sequence[Json]) -> list[list[Json]]:
 def _data(look: Look, bands: dict[str, list[Band]]) -> list[Json]:
     return [
         {
-            **look.fields(arm["name"]),
+            **look.fields(arm.name),
             "x": round(1 / (1 - band.q), 4),
             "q": band.q,
             "percentile": f"p{100 * band.q:.4g}",
@@ -63,7 +64,7 @@ def _data(look: Look, bands: dict[str, list[Band]]) -> list[Json]:
             },
         }
         for arm in look.arms
-        for band in bands[arm["name"]]
+        for band in bands[arm.name]
         if band.low > 0
     ]
 

@@ -5,28 +5,25 @@ from __future__ import annotations
 import altair as alt
 
 from trilane.lab.model.documents import Json
+from trilane.lab.model.lab import LabResult
 from trilane.report.charts.base import GREY, Chart, ratio_ticks, row_axis, row_height, spec, wrapped
 from trilane.report.labels import published_labels
 
 _POST, _OURS = "the post", "here"
 
 
-def published(lab: Json) -> Chart | None:
+def published(lab: LabResult) -> Chart | None:
     """A dumbbell per published ratio: hollow for the post's, filled with an interval for ours."""
-    rows = []
+    rows: list[Json] = []
     labels = []
-    for row, said in zip(lab["published"], published_labels(lab), strict=True):
+    for row, said in zip(lab.published, published_labels(lab), strict=True):
         label = wrapped(said)
-        both = [(_POST, {"ratio": row["published"]["ratio"], "low": None, "high": None})]
-        if row["ours"] is not None:
-            both.append((_OURS, row["ours"]))
-        found = [(who, numbers) for who, numbers in both if numbers["ratio"]]
-        if found:
-            labels.append(label)
-        rows += [
-            {"what": label, "who": who, **{key: numbers[key] for key in ("ratio", "low", "high")}}
-            for who, numbers in found
-        ]
+        labels.append(label)
+        named = {"what": label, "who": _POST}
+        rows.append({**named, "ratio": row.published.ratio, "low": None, "high": None})
+        if (ours := row.ours) is not None:
+            named = {"what": label, "who": _OURS}
+            rows.append({**named, "ratio": ours.ratio, "low": ours.low, "high": ours.high})
     if not rows:
         return None
     ends = [row[key] for row in rows for key in ("ratio", "low", "high") if row[key]]

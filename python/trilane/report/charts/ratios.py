@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import altair as alt
 
+from trilane.lab.model.comparison import Comparison, Shown
 from trilane.lab.model.documents import Json
 from trilane.report import view
 from trilane.report.charts.base import (
@@ -20,7 +21,7 @@ from trilane.report.charts.base import (
     titled,
     wrapped,
 )
-from trilane.report.view import Point, Shown
+from trilane.report.view import Point
 
 _NOTE = (
     "Point: centre over blocks; line: 95 % interval; grey: noise floor, a second run of an "
@@ -33,36 +34,39 @@ def forests(point: Point) -> list[Chart]:
     """Few arms: one chart of all measures. Many: one chart per measure, the deciding one first."""
     comparison = point.comparison
     measures = view.measures(comparison)
-    if len(comparison["arms"]) <= view.FEW:
+    if len(comparison.arms) <= view.FEW:
         made = [_by_measure(point, measures)]
     else:
         made = [_by_arm(point, measure) for measure in measures]
     return [chart for chart in made if chart is not None]
 
 
-def _rows(comparison: Json, measures: Sequence[Shown], look: Look) -> list[Json]:
+def _rows(comparison: Comparison, measures: Sequence[Shown], look: Look) -> list[Json]:
     labels = {measure.name: measure.label for measure in measures}
     return [
         {
-            "measure": wrapped(labels[row["measure"]]),
-            **look.fields(row["arm"]),
-            **{key: row[key] for key in ("ratio", "low", "high", "finding")},
+            "measure": wrapped(labels[row.measure]),
+            **look.fields(row.arm),
+            "ratio": row.ratio,
+            "low": row.low,
+            "high": row.high,
+            "finding": row.finding,
         }
-        for row in comparison["ratios"]
-        if row["measure"] in labels and row["ratio"] is not None and row["low"] is not None
+        for row in comparison.ratios
+        if row.measure in labels and row.ratio is not None and row.low is not None
     ]
 
 
-def _floors(comparison: Json, measures: Sequence[Shown]) -> list[Json]:
-    floors = comparison["noise_floor"]
+def _floors(comparison: Comparison, measures: Sequence[Shown]) -> list[Json]:
+    floors = comparison.noise_floor
     return [
         {
             "measure": wrapped(measure.label),
-            "low": floors[measure.name]["low"],
-            "high": floors[measure.name]["high"],
+            "low": floor.low,
+            "high": floor.high,
         }
         for measure in measures
-        if floors.get(measure.name)
+        if (floor := floors.get(measure.name))
     ]
 
 
@@ -98,7 +102,7 @@ def _points(base: alt.Chart, look: Look, *, legend: bool) -> alt.Chart:
 
 def _by_measure(point: Point, measures: Sequence[Shown]) -> Chart | None:
     comparison = point.comparison
-    arms = [arm for arm in comparison["arms"] if arm["name"] != comparison["baseline"]]
+    arms = [arm for arm in comparison.arms if arm.name != comparison.baseline]
     look = Look(arms, among=point.everyone)
     rows = _rows(comparison, measures, look)
     if not rows:
@@ -106,7 +110,7 @@ def _by_measure(point: Point, measures: Sequence[Shown]) -> Chart | None:
     seen = {row["measure"] for row in rows}
     labels = [label for label in (wrapped(m.label) for m in measures) if label in seen]
     floors = [floor for floor in _floors(comparison, measures) if floor["measure"] in seen]
-    baseline = view.titles(comparison)[comparison["baseline"]]
+    baseline = view.titles(comparison)[comparison.baseline]
     axis = _axis([*rows, *floors], baseline)
     measure = alt.Y("measure:N", title="measure", sort=labels, axis=row_axis())
     floor = (
@@ -116,7 +120,7 @@ def _by_measure(point: Point, measures: Sequence[Shown]) -> Chart | None:
     )
     base = alt.Chart(alt.Data(values=rows)).encode(
         y=measure,
-        yOffset=alt.YOffset("arm:N", sort=[look.labels[arm["name"]] for arm in arms]),
+        yOffset=alt.YOffset("arm:N", sort=[look.labels[arm.name] for arm in arms]),
         color=look.colour(),
     )
     whisker = base.mark_rule(strokeWidth=3).encode(axis, alt.X2("high:Q"))
@@ -131,13 +135,13 @@ def _by_measure(point: Point, measures: Sequence[Shown]) -> Chart | None:
 
 def _by_arm(point: Point, measure: Shown) -> Chart | None:
     comparison, key = point.comparison, point.key
-    arms = [arm for arm in view.listed(comparison) if arm["name"] != comparison["baseline"]]
+    arms = [arm for arm in view.listed(comparison) if arm.name != comparison.baseline]
     look = Look(arms, among=point.everyone)
     rows = _rows(comparison, [measure], look)
     if not rows:
         return None
     floors = _floors(comparison, [measure])
-    baseline = view.titles(comparison)[comparison["baseline"]]
+    baseline = view.titles(comparison)[comparison.baseline]
     axis = _axis([*rows, *floors], baseline)
     floor = (
         alt.Chart(alt.Data(values=floors))
@@ -147,7 +151,7 @@ def _by_arm(point: Point, measure: Shown) -> Chart | None:
     legend = look.legend_of_versions()
     base = alt.Chart(alt.Data(values=rows)).encode(y=look.rows(), color=look.colour(legend=legend))
     whisker = base.mark_rule(strokeWidth=3).encode(axis, alt.X2("high:Q"))
-    first = measure.name == comparison["ranking"]["measure"]
+    first = measure.name == comparison.ranking.measure
     return Chart(
         f"{key}ratios" if first else f"{key}ratios-{measure.name}",
         heading(f"{measure.label}, ratio to {baseline}"),

@@ -9,7 +9,6 @@ import altair as alt
 from trilane.lab.analysis.comparison import value as value_in
 from trilane.lab.analysis.measures import BY_NAME
 from trilane.lab.model.run import Run
-from trilane.lab.model.sample import of_arm
 from trilane.report import palette, text, view
 from trilane.report.charts.base import GREY, PLAIN, Chart, Look, log_axis, row_height, scaled, spec
 from trilane.report.view import Point
@@ -22,9 +21,9 @@ _WIDE = 20
 def paired(point: Point) -> Chart | None:
     """The deciding measure of every run, a line per block from arm to arm."""
     comparison = point.comparison
-    if len(comparison["arms"]) < 2:
+    if len(comparison.arms) < 2:
         return None
-    first = comparison["ranking"]["measure"]
+    first = comparison.ranking.measure
     measure = next((m for m in view.measures(comparison) if m.name == first), None)
     known = BY_NAME.get(first)
     if measure is None or known is None:
@@ -34,13 +33,13 @@ def paired(point: Point) -> Chart | None:
     raw = []
     for place, arm in enumerate(arms):
         blocks: dict[int, list[float]] = {}
-        for sample in of_arm(arm):
+        for sample in arm.samples:
             value = value_in(sample, known)
             if value > 0:
                 blocks.setdefault(sample.block, []).append(value)
         raw += [
             {
-                **look.fields(arm["name"]),
+                **look.fields(arm.name),
                 "place": place,
                 "block": block + 1,
                 # Two runs of one block stand for one, as in the statistics.
@@ -91,14 +90,14 @@ def paired(point: Point) -> Chart | None:
 
 def windows(point: Point) -> Chart | None:
     """Requests per second within the runs, for arms that record them."""
-    arms = [arm for arm in point.comparison["arms"] if any(_parts(run) for run in view.runs(arm))]
+    arms = [arm for arm in point.comparison.arms if any(_parts(run) for run in view.runs(arm))]
     if not arms or len(arms) > palette.MANY:
         return None
     look = Look(arms, among=point.everyone)
     rows = [
         {
-            **look.fields(arm["name"]),
-            "run": f"{arm['title']} {number + 1}",
+            **look.fields(arm.name),
+            "run": f"{arm.title} {number + 1}",
             **part,
         }
         for arm in arms

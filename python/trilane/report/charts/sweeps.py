@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import altair as alt
 
-from trilane.lab.model.documents import Json
+from trilane.lab.model.comparison import JudgedArm, Shown
+from trilane.lab.model.lab import LabResult, Swept
 from trilane.report import palette, text, view
 from trilane.report.charts.base import (
     GREY,
@@ -14,12 +15,12 @@ from trilane.report.charts.base import (
     Chart,
     Look,
     heading,
+    interval,
     log_ticks,
     plain,
     scaled,
     spec,
 )
-from trilane.report.view import Shown
 
 _WIDE = 8
 _KEYS = {
@@ -30,21 +31,21 @@ _KEYS = {
 }
 
 
-def sweeps(lab: Json) -> list[Chart]:
+def sweeps(lab: LabResult) -> list[Chart]:
     """One chart per measure, the deciding one first.
 
     With many arms it takes one chart per client, and only the deciding measure gets them.
     """
-    if lab["sweep"] is None or len(lab["points"]) < 2:
+    if lab.sweep is None or len(lab.points) < 2:
         return []
     measures: dict[str, Shown] = {}
-    for point in lab["points"]:
-        measures.update({m.name: m for m in view.measures(point["comparison"])})
+    for point in lab.points:
+        measures.update({m.name: m for m in view.measures(point.comparison)})
     arms = view.everyone(lab)
     if len(arms) > palette.MANY:
-        first = lab["points"][0]["comparison"]["ranking"]["measure"]
+        first = lab.points[0].comparison.ranking.measure
         measures = {name: measure for name, measure in measures.items() if name == first}
-    groups = (
+    groups: dict[str, list[JudgedArm]] = (
         {"": arms}
         if len(arms) <= palette.MANY
         else {
@@ -54,39 +55,40 @@ def sweeps(lab: Json) -> list[Chart]:
         }
     )
     made = [
-        _sweep(lab, measure, group, title)
+        _sweep(lab, lab.sweep, measure, group, title)
         for measure in measures.values()
         for title, group in groups.items()
     ]
     return [chart for chart in made if chart is not None]
 
 
-def _parts(arms: Sequence[Json]) -> list[list[Json]]:
+def _parts(arms: Sequence[JudgedArm]) -> list[list[JudgedArm]]:
     return [list(arms[at : at + palette.MANY]) for at in range(0, len(arms), palette.MANY)]
 
 
-def _sweep(lab: Json, measure: Shown, arms: Sequence[Json], title: str) -> Chart | None:
+def _sweep(
+    lab: LabResult, sweep: Swept, measure: Shown, arms: Sequence[JudgedArm], title: str
+) -> Chart | None:
     look = Look(arms)
     names = set(look.titles)
     raw = [
         {
-            **look.fields(arm["name"]),
-            "value": point["value"],
-            **{key: found[key] for key in ("median", "low", "high")},
+            **look.fields(arm.name),
+            "value": point.value,
+            **interval(found),
         }
-        for point in lab["points"]
-        for arm in point["comparison"]["arms"]
-        if arm["name"] in names and (found := view.summary(arm, measure.name))["median"] is not None
+        for point in lab.points
+        for arm in point.comparison.arms
+        if arm.name in names and (found := view.summary(arm, measure)).median is not None
     ]
     if not raw:
         return None
-    sweep = lab["sweep"]
     rows, unit = scaled(raw, measure.unit, ("median", "low", "high"))
-    factor, of = (1e-3, "ms") if sweep["key"] == "delay" else (1.0, sweep["unit"])
+    factor, of = (1e-3, "ms") if sweep.key == "delay" else (1.0, sweep.unit)
     rows = [{**row, "value": row["value"] / factor} for row in rows]
     values = sorted({row["value"] for row in rows})
     wide = values[0] > 0 and values[-1] / values[0] >= _WIDE
-    along = _KEYS.get(sweep["key"], sweep["key"])
+    along = _KEYS.get(sweep.key, sweep.key)
     axis = alt.X(
         "value:Q",
         title=along if along == of else text.headed(along, of or ""),
@@ -115,7 +117,7 @@ def _sweep(lab: Json, measure: Shown, arms: Sequence[Json], title: str) -> Chart
             shape=look.shape(),
             tooltip=[
                 alt.Tooltip("title:N", title="arm"),
-                alt.Tooltip("value:Q", format=",~g", title=of or sweep["key"]),
+                alt.Tooltip("value:Q", format=",~g", title=of or sweep.key),
                 *(
                     alt.Tooltip(f"{name}:Q", format=",.4~g", title=text.headed(name, unit))
                     for name in ("median", "low", "high")
@@ -136,19 +138,17 @@ def _sweep(lab: Json, measure: Shown, arms: Sequence[Json], title: str) -> Chart
 
 
 def _crossings(
-    lab: Json, measure: Shown, arms: set[str], axis: alt.X, factor: float
+    lab: LabResult, measure: Shown, arms: set[str], axis: alt.X, factor: float
 ) -> list[alt.Chart]:
     found = [
         {
-            "value": row["at"] / factor,
-            "from": (row["at"] if row["low"] is None else row["low"]) / factor,
-            "to": (row["at"] if row["high"] is None else row["high"]) / factor,
-            "text": row["text"],
+            "value": row.at / factor,
+            "from": (row.at if row.low is None else row.low) / factor,
+            "to": (row.at if row.high is None else row.high) / factor,
+            "text": row.text,
         }
-        for row in lab["crossings"]
-        if row["measure"] == measure.name
-        and row["at"] is not None
-        and {row["arm"], row["to"]} <= arms
+        for row in lab.crossings
+        if row.measure == measure.name and row.at is not None and {row.arm, row.to} <= arms
     ]
     if not found:
         return []

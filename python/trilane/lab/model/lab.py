@@ -1,0 +1,222 @@
+"""The result of an experiment, `trilane.lab/1` (docs/lab.schema.json)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, TypeAlias
+
+from msgspec import UNSET, Meta, UnsetType, structs
+
+from trilane.lab.model.arm import ArmName
+from trilane.lab.model.comparison import Comparison, Finding
+from trilane.lab.model.record import Count, PositiveAmount, Record, Time
+from trilane.lab.model.sample import Sample
+from trilane.lab.model.validity import Validity
+
+SCHEMA: Literal["trilane.lab/1"] = "trilane.lab/1"
+SweepKey: TypeAlias = Literal["count", "in_flight", "body_bytes", "delay"]
+
+
+class Post(Record, frozen=True):
+    """The post whose measurement an experiment repeats."""
+
+    title: str
+    """Title."""
+    author: str
+    """Author."""
+    date: str
+    """Date."""
+    claim: str
+    """What it claimed."""
+
+
+class Question(Record, frozen=True):
+    """What an experiment asked."""
+
+    name: str
+    """Name of the experiment: that of its file, or `race`."""
+    title: str
+    """Name for people."""
+    form: str | None
+    """`published`, `fair` or another; null for a race."""
+    note: str | None
+    """What the form does."""
+    question: str
+    """The question."""
+    hypothesis: str | None
+    """What was expected."""
+    confounders: list[str]
+    """What differed besides in the published form."""
+    source: Post | None
+    """The post."""
+    quick: bool
+    """Whether `--quick` cut the experiment down."""
+
+
+class Swept(Record, frozen=True):
+    """What was varied."""
+
+    key: SweepKey
+    """The quantity."""
+    unit: str
+    """Unit of the values."""
+    values: list[float]
+    """Its values."""
+
+
+class Point(Record, frozen=True):
+    """One value of the sweep, or the only one."""
+
+    value: float | None
+    """Value of the sweep; null without one."""
+    comparison: Comparison
+    """What was found there."""
+
+
+class Crossing(Record, frozen=True):
+    """Where one arm overtakes another."""
+
+    measure: str
+    """The measure in which it does."""
+    arm: ArmName
+    """The arm whose ratio to the other is meant."""
+    to: ArmName
+    """The other."""
+    at: float | None
+    """Value of the sweep at which the ratio passes 1; null where it does not, once."""
+    low: float | None
+    """Lower end of its 95 % interval; null where it is not sure."""
+    high: float | None
+    """Upper end."""
+    unit: str
+    """Unit of the three."""
+    text: str
+    """The finding for people."""
+
+
+class PostRatio(Record, frozen=True):
+    """The post's numbers."""
+
+    arm: float
+    """Of the arm."""
+    to: float
+    """Of the other."""
+    ratio: float
+    """Their ratio."""
+    where: str
+    """Where in the post."""
+
+
+class OurRatio(Record, frozen=True):
+    """Our ratio of the same two arms, within blocks."""
+
+    ratio: PositiveAmount
+    """Ratio of the arm to the other."""
+    low: float
+    """Lower end of its 95 % interval."""
+    high: float
+    """Upper end."""
+    finding: Finding
+    """What may be said."""
+
+
+class PublishedRatio(Record, frozen=True):
+    """The post's ratio beside ours."""
+
+    measure: str
+    """What was compared."""
+    arm: ArmName
+    """The arm that is divided."""
+    to: ArmName
+    """The arm it is divided by."""
+    at: float | None
+    """Value of the sweep."""
+    published: PostRatio
+    """The post's numbers."""
+    ours: OurRatio | None
+    """Ours; null where it was not measured."""
+
+
+class ExpectedRatio(Record, frozen=True):
+    """A gate of the experiment's file."""
+
+    measure: str
+    """What was compared."""
+    arm: ArmName
+    """The arm that is divided."""
+    to: ArmName
+    """The arm it is divided by."""
+    at: float | None
+    """Value of the sweep."""
+    low: float
+    """Least ratio that is promised."""
+    high: float
+    """Largest."""
+    ratio: float | None
+    """Ours."""
+    met: bool | None
+    """False when the whole interval lies outside; null where nothing can be said."""
+
+
+class Skipped(Record, frozen=True):
+    """An arm that could not run here."""
+
+    arm: ArmName
+    """The arm."""
+    reason: str
+    """Why it could not run."""
+
+
+class LabResult(Record, frozen=True):
+    """The result of an experiment.
+
+    One comparison per point of its sweep, the crossings between points, and the post's ratios
+    beside ours.
+    """
+
+    schema: Literal["trilane.lab/1"]
+    """Name and version of this format."""
+    experiment: Question
+    """What was asked."""
+    command: str
+    """What to type to do it again."""
+    replay: str
+    """What to type to make just these runs again."""
+    started_at: Time
+    """UTC."""
+    finished_at: Time | None
+    """UTC; null where it is not known."""
+    interrupted: bool
+    """Whether some runs were not made."""
+    seed: Count
+    """Seed of the order and of the bootstrap."""
+    machine: dict[str, Any]
+    """Facts about the machine."""
+    sweep: Swept | None
+    """What was varied."""
+    points: Annotated[list[Point], Meta(min_length=1)]
+    """One comparison per value."""
+    crossings: list[Crossing]
+    """Where one arm overtakes another."""
+    published: list[PublishedRatio]
+    """The post's ratios beside ours."""
+    expect: list[ExpectedRatio]
+    """Gates of the file."""
+    skipped: list[Skipped]
+    """Arms that could not run here."""
+    validity: Validity
+    """The worst of all points; with a sweep, each reason begins with its point."""
+    verdict: str
+    """The findings in sentences."""
+    benchstat: str | UnsetType | None = UNSET
+    """What benchstat makes of the benchmarks' results, as text; absent where there are none, null
+    where the tool did not run.
+    """
+
+    def with_samples(self, change: Callable[[Sample], Sample]) -> LabResult:
+        """The result with each sample of each point changed."""
+        points = [
+            structs.replace(point, comparison=point.comparison.with_samples(change))
+            for point in self.points
+        ]
+        return structs.replace(self, points=points)
