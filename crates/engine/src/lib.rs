@@ -50,6 +50,7 @@ mod system;
 mod tcp;
 mod udp;
 mod validity;
+mod windows;
 mod worker;
 
 pub use asked::Asked;

@@ -7,7 +7,8 @@ use serde::Serialize;
 
 use crate::concurrency::Concurrency;
 use crate::failure::FailureKind;
-use crate::outcome::{Distribution, Outcome, WindowOut};
+use crate::outcome::{Distribution, Outcome};
+use crate::windows::{cold_start, outages, trend};
 
 /// How far a run may be believed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -379,125 +380,4 @@ fn high(distribution: Option<&Distribution>) -> Option<f64> {
 fn streams_per_connection(count: u64) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{count} stream{plural} per connection")
-}
-
-/// The seconds in which requests ended, and none of them well.
-fn outages(windows: &[WindowOut]) -> usize {
-    windows
-        .chunk_by(|one, next| one.start_s.floor() == next.start_s.floor())
-        .filter(|second| {
-            second.iter().all(|row| row.ok == 0) && second.iter().any(|row| row.failed > 0)
-        })
-        .count()
-}
-
-/// Parts of a run that are compared with each other.
-const PARTS: usize = 10;
-
-/// Ok requests per second in ten parts of the run, in as many windows each; the windows that are left
-/// over are the last. None where the run is shorter than a second.
-fn rates(windows: &[WindowOut]) -> Option<Vec<f64>> {
-    let whole = windows.iter().take_while(|row| row.length_s > 0.099);
-    let size = whole.count() / PARTS;
-    let rate = |part: &[WindowOut]| {
-        let ok: u64 = part.iter().map(|row| row.ok).sum();
-        let length: f64 = part.iter().map(|row| row.length_s).sum();
-        ok as f64 / length
-    };
-    (size > 0).then(|| windows.chunks_exact(size).take(PARTS).map(rate).collect())
-}
-
-/// The relative change of the rate over a run, where it is a trend: a straight line explains most of
-/// it and it exceeds 10 %.
-fn trend(windows: &[WindowOut]) -> Option<f64> {
-    let rates = rates(windows)?;
-    let n = rates.len() as f64;
-    let (mean_x, mean_y) = ((n - 1.0) / 2.0, rates.iter().sum::<f64>() / n);
-    let (mut xx, mut xy, mut yy) = (0.0, 0.0, 0.0);
-    for (x, y) in rates.iter().enumerate() {
-        let (dx, dy) = (x as f64 - mean_x, y - mean_y);
-        xx += dx * dx;
-        xy += dx * dy;
-        yy += dy * dy;
-    }
-    if mean_y <= 0.0 || yy <= 0.0 {
-        return None;
-    }
-    let change = xy / xx * (n - 1.0) / mean_y;
-    (xy * xy / (xx * yy) > 0.7 && change.abs() > 0.1).then_some(change)
-}
-
-/// How fast a run began and how fast it went on, in ok requests per second, where the one is less than
-/// half of the other: it was not warm.
-fn cold_start(windows: &[WindowOut]) -> Option<(f64, f64)> {
-    let rates = rates(windows)?;
-    let (first, rest) = rates.split_first()?;
-    let mut rest = rest.to_vec();
-    rest.sort_by(f64::total_cmp);
-    let usual = rest[rest.len() / 2];
-    let part_s = windows.iter().map(|row| row.length_s).sum::<f64>() / PARTS as f64;
-    // Of fewer, chance alone may leave out half.
-    (usual * part_s >= 100.0 && *first < usual / 2.0).then_some((*first, usual))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Ok requests of windows, `each` of them alike.
-    fn rows(rates: &[u64], each: usize) -> Vec<WindowOut> {
-        let row = |(i, &ok)| WindowOut {
-            start_s: i as f64 / 10.0,
-            length_s: 0.1,
-            ok,
-            failed: 0,
-            p50: None,
-            p99: None,
-            open: 1,
-            cpu_s: 0.0,
-            server_cpu_s: None,
-        };
-        let repeated = rates
-            .iter()
-            .flat_map(|rate| std::iter::repeat_n(rate, each));
-        repeated.enumerate().map(row).collect()
-    }
-
-    #[test]
-    fn a_second_of_nothing_but_failures_is_an_outage() {
-        let mut windows = rows(&[1000, 0, 0, 10], 10);
-        assert_eq!(outages(&windows), 0, "slow responses leave seconds empty");
-        windows[13].failed = 3;
-        windows[33].failed = 3;
-        assert_eq!(outages(&windows), 1);
-    }
-
-    #[test]
-    fn a_steady_fall_is_a_trend_and_noise_is_none() {
-        for each in [2, 7] {
-            let trend = |rates: &[u64]| trend(&rows(rates, each));
-            let fall = [1000, 970, 950, 930, 900, 880, 860, 830, 800, 760];
-            assert!(trend(&fall).unwrap() < -0.2);
-            let noise = [1000, 1050, 980, 1020, 990, 1010, 1030, 970, 1020, 990];
-            assert_eq!(trend(&noise), None);
-            assert_eq!(trend(&[0; 10]), None);
-        }
-        assert_eq!(trend(&rows(&[1000, 500], 2)), None, "less than a second");
-    }
-
-    #[test]
-    fn a_slow_beginning_is_told() {
-        let cold = |rates: &[u64], each| cold_start(&rows(rates, each));
-        // A second of 60/s, then 3500/s.
-        let found = cold(&[6, 350, 350, 350, 350], 10).unwrap();
-        assert_eq!((found.0.round(), found.1.round()), (60.0, 3500.0));
-        assert!(cold(&[40, 200, 200, 200, 200, 200, 200, 200, 200, 200], 1).is_some());
-        assert_eq!(cold(&[180; 10], 2), None);
-        // One slow part later is no beginning; and a few requests are no rate.
-        assert_eq!(
-            cold(&[200, 10, 200, 200, 200, 200, 200, 200, 200, 200], 1),
-            None
-        );
-        assert_eq!(cold(&[1, 9, 9, 9, 9, 9, 9, 9, 9, 9], 1), None);
-    }
 }
