@@ -1,4 +1,4 @@
-"""Every contender, over every version, in every strategy: what it reports is what happened."""
+"""Every contender, over every version and in every strategy: what it reports is what happened."""
 
 from __future__ import annotations
 
@@ -32,7 +32,30 @@ EVERY = [
     for strategy in contender.strategies[version]
     if strategy != "load"
 ]
-ON_MANY = [each for each in EVERY if each.values[2] not in MULTIPLEXED]
+# Strategies that use a library in one way: what differs among them is the harness, not the library.
+ALIKE = [
+    ("serial", "threads", "processes", "asyncio_threads"),
+    ("asyncio", "processes_asyncio"),
+]
+
+
+def in_turn(contender: Contender) -> set[tuple[str, str]]:
+    """Versions and strategies: each way over each version, and each strategy, in turn."""
+    chosen = set()
+    count = len(contender.versions)
+    for way in ALIKE:
+        for number, version in enumerate(contender.versions):
+            there = [each for each in way if each in contender.strategies[version]]
+            # Where strategies are fewer than versions they come again, else several at once.
+            chosen |= {
+                (version, each)
+                for place, each in enumerate(there)
+                if place == number % len(there) or place % count == number
+            }
+    return chosen
+
+
+ON_MANY = [each for each in EVERY if each.values[1:] in in_turn(each.values[0])]
 ON_ONE = [each for each in EVERY if each.values[2] in MULTIPLEXED]
 # One strategy each is enough for what does not depend on the strategy.
 PAIRS = [
