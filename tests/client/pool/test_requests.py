@@ -11,7 +11,7 @@ import pytest
 
 from client.face import AnyClient, AnyResponse, Each, MakeClient
 from peers.peer import Peer
-from trilane.client.errors import InvalidRequest
+from trilane.client.errors import InvalidRequest, LocalError
 from trilane.client.flow.content import Content
 from trilane.client.flow.preparing import USER_AGENT
 from trilane.client.flow.request import Field
@@ -199,6 +199,20 @@ def test_what_was_given_in_pieces_is_not_kept(each: Each) -> None:
         rest = response.read()
         assert len(first + rest) == 102_400
         assert b"".join(response) == b""
+
+
+def test_content_that_was_not_read_before_the_end_is_not_empty(each: Each) -> None:
+    client, _, base = each
+    with client.stream("GET", f"{base}/bytes/20m") as response:
+        assert len(response.read1(10)) == 10
+        pieces = iter(response)
+    for read in (lambda: response.content, response.read, lambda: next(pieces)):
+        with pytest.raises(LocalError, match=f"{base}/bytes/20m was closed before all of its"):
+            read()
+    response = client.send("GET", f"{base}/bytes/20m")
+    client.close(abort=True)
+    with pytest.raises(ConnectionError, match="closed here"):
+        _ = response.content
 
 
 def test_a_large_download(each: Each) -> None:

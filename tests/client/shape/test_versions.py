@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -12,7 +12,7 @@ import pytest
 from client.shape.conftest import VERSIONS, Connect
 from client.waits import PATIENCE_S
 from trilane.client import errors
-from trilane.client.http import HTTPConnection
+from trilane.client.http import HTTPConnection, HTTPResponse
 
 # The embedded server echoes as it reads: what nobody reads yet must fit into windows.
 LARGE = 1 << 20
@@ -88,6 +88,40 @@ def test_one_stream_is_cancelled_and_the_others_go_on(listener: str, connect: Co
     assert len(connection.get_response(kept).read()) == 1000
     connection.request("GET", "/hello")
     assert connection.getresponse().read() == b"hello world"
+
+
+@pytest.mark.parametrize("end", ["close", "cancel"])
+def test_content_that_was_given_up_is_not_empty(end: str, embedded: HTTPConnection) -> None:
+    readers: list[Callable[[HTTPResponse], object]] = [
+        lambda response: response.read(),
+        lambda response: response.read(10),
+        lambda response: response.read1(),
+        lambda response: response.readinto(bytearray(10)),
+        lambda response: response.readinto1(bytearray(10)),
+        lambda response: response.peek(),
+        lambda response: response.readline(),
+        list,
+    ]
+    for begun in (False, True):
+        response = embedded.get_response(embedded.request("GET", "/bytes/5m"))
+        if begun:
+            assert len(response.read(10)) == 10
+        getattr(response, end)()
+        for read in readers:
+            with pytest.raises(errors.LocalError, match="was closed before all of its content"):
+                read(response)
+    for path, content in (("/hello", b"hello world"), ("/status/204", b"")):
+        response = embedded.get_response(embedded.request("GET", path))
+        assert response.read() == content
+        getattr(response, end)()
+        assert response.read() == response.readline() == b""
+
+
+def test_content_is_not_empty_when_its_connection_was_closed(embedded: HTTPConnection) -> None:
+    response = embedded.get_response(embedded.request("GET", "/bytes/5m"))
+    embedded.close()
+    with pytest.raises(ConnectionError):
+        response.read()
 
 
 def bodies() -> dict[str, object]:

@@ -96,6 +96,7 @@ class AsyncResponse(BaseResponse):
         Errors: LocalError before that.
         """
         if self._content is None:
+            self._expect_no_error()
             raise LocalError(f"the content of {self.url} has not been read: await aread() first")
         return self._content
 
@@ -204,7 +205,9 @@ class AsyncResponse(BaseResponse):
 
     def close(self) -> None:
         """Give the connection back; content that has not come is cancelled. Idempotent."""
-        self._ended = True
+        if not self._ended:
+            self._leave(self._exchange)
+            self._ended = True
         self._call.pool.finish(self._call)
 
     async def aclose(self) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from trilane.client.errors import Error, IncompleteBody, LocalError, ReadTimeout
 from trilane.client.fields import Headers
 from trilane.client.flow.timeouts import content_timeout
-from trilane.client.flow.whole import Bounds, Whole, not_kept
+from trilane.client.flow.whole import Bounds, Whole, not_kept, not_read
 
 from .text import Lines, charset
 
@@ -254,6 +254,11 @@ class BaseResponse(ABC):
             late = content_timeout(self.url, limit, self.stream_id)
             raise self._fail(stalled or late) from None
         self._fail(error)
+
+    def _leave(self, exchange: Exchange | Early) -> None:
+        """Remember that content was given up, if there was more, for who reads after `close`."""
+        if self._error is None and (not exchange.complete or exchange.unread):
+            self._error = not_read(f"the response of {self.url}")
 
     def _expect_no_error(self) -> None:
         """Raise again what ended the reading: what follows is no end of the content."""

@@ -77,6 +77,14 @@ def pieces(content: bytes, size: int) -> Iterator[bytes]:
     return (content[at : at + size] for at in range(0, len(content), size))
 
 
+def not_read(what: str) -> LocalError:
+    """The error for content that is wanted after its response was closed without all of it."""
+    return LocalError(
+        f"{what} was closed before all of its content had been read, and the rest was given up:"
+        " read it first"
+    )
+
+
 def not_kept(url: str) -> LocalError:
     """The error for content that is wanted as it was sent, after it was decoded as a whole."""
     return LocalError(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from trilane._core import Exchange as NativeExchange
 from trilane.client.errors import IncompleteBody
-from trilane.client.flow.whole import WITHOUT_CONTENT
+from trilane.client.flow.whole import WITHOUT_CONTENT, not_read
 from trilane.client.http.message import message
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ class HTTPResponse(io.BufferedIOBase):
     _closing: Connection | SocketConnection | None = None
     _begun = False
     _ended = False
+    _given_up = False
     _ahead = b""
     _at = 0
     _taken = 0
@@ -243,10 +244,11 @@ class HTTPResponse(io.BufferedIOBase):
         Raises:
             errors.IncompleteBody: the connection ended first; `partial` has what arrived.
             errors.ReadTimeout: nothing came in time; reading may go on.
+            errors.LocalError: it was closed, or cancelled, before all of it had been read.
 
         """
         if self._ended:
-            return b""
+            return self._nothing()
         if amt is None or amt < 0:
             ahead = self._take_ahead() if self._ahead else b""
             try:
@@ -303,7 +305,7 @@ class HTTPResponse(io.BufferedIOBase):
         """What is there, up to `n` bytes; waits only for the first; `b""` at the end."""
         amount = -1 if n is None else n
         if self._ended or not amount:
-            return b""
+            return self._nothing()
         if self._ahead:
             data = self._take_ahead(amount)
         else:
@@ -317,7 +319,7 @@ class HTTPResponse(io.BufferedIOBase):
     def readinto(self, buffer: Buffer, /) -> int:
         """Fills the buffer, unless the end comes first, and gives how many bytes it has now."""
         if self._ended:
-            return 0
+            return len(self._nothing())
         view = memoryview(buffer).cast("B")
         filled = 0
         if self._ahead:
@@ -351,7 +353,7 @@ class HTTPResponse(io.BufferedIOBase):
     def peek(self, n: int = -1, /) -> bytes:  # noqa: ARG002 - at least a byte, whatever is asked
         """Some of what comes next, without taking it; `b""` at the end."""
         if self._ended:
-            return b""
+            return self._nothing()
         if not self._ahead:
             self._look_ahead()
         return self._ahead[self._at :]
@@ -359,6 +361,8 @@ class HTTPResponse(io.BufferedIOBase):
     def readline(self, limit: int | None = -1, /) -> bytes:
         """Up to and with the next line feed, at most `limit` bytes; `b""` at the end."""
         wanted = -1 if limit is None else limit
+        if self._ended:
+            return self._nothing()
         parts: list[bytes] = []
         while wanted and not self._ended:
             try:
@@ -410,6 +414,21 @@ class HTTPResponse(io.BufferedIOBase):
             and not self._exchange.unread
         ):
             self._end()
+
+    def _nothing(self) -> bytes:
+        """What follows the end; an error where content was given up, which is no end."""
+        if self._given_up:
+            raise not_read(f"the response to request {self.stream_id}")
+        return b""
+
+    def _leave(self) -> None:
+        """Nobody will read what is left, if anything is."""
+        exchange = self._exchange
+        self._given_up = bool(self._ahead or exchange.unread or not exchange.complete)
+        if not exchange.complete:
+            exchange.cancel()
+        self._ahead = b""
+        self._end()
 
     def _end(self) -> None:
         """The last byte has been read, or nobody will: the next request may take its turn."""
@@ -473,9 +492,8 @@ class HTTPResponse(io.BufferedIOBase):
 
     def cancel(self) -> None:
         """Gives the rest of the content up: the stream alone, in HTTP/1.1 the connection."""
-        self._exchange.cancel()
         if not self._ended:
-            self._end()
+            self._leave()
 
     def __del__(self, is_finalizing: Callable[[], bool] = is_finalizing) -> None:
         # In place of that of io, which closes every file once more, and costs more than a response.
@@ -490,9 +508,6 @@ class HTTPResponse(io.BufferedIOBase):
         if exchange is None:
             return
         if not self._ended:
-            if not exchange.complete:
-                exchange.cancel()
-            self._ahead = b""
-            self._end()
+            self._leave()
         if self._own:
             cast("SocketExchange", exchange).connection.close_file()

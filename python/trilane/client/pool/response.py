@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 from trilane.client.fields import Headers
 from trilane.client.flow.response import PIECE, BaseResponse, Reading
-from trilane.client.flow.whole import pieces
+from trilane.client.flow.whole import not_read, pieces
 
 if TYPE_CHECKING:
     from trilane._core import Exchange
@@ -202,8 +202,10 @@ class Response(BaseResponse):
             return
         self._exchange = self._sent = None
         if sent.entry.inherited:
+            self._error = not_read(f"the response of {self.url}")
             self._reason, self._informational, self._trailers = "", [], []
         else:
+            self._leave(exchange)
             if self._fields is None:
                 self._fields = exchange.fields()
             self._reason = exchange.reason
