@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from trilane.client import _early as early
+from trilane.client._early import Early
 from trilane.client.errors import LimitExceeded, WriteTimeout
-from trilane.client.pool import early
-from trilane.client.pool.early import Early
 
 LIMIT = 40
 """Bytes that a connection keeps before it reads no more."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, Protocol, TypeAlias, TypeVar
 
 from trilane.client.errors import InvalidRequest
-from trilane.client.flow.content import Content, Upload, upload
+from trilane.client.flow.content import Block, Content, Upload, upload
+from trilane.client.flow.uploading import Outgoing
 
 Field: TypeAlias = tuple[str | bytes, str | bytes]
 Fields: TypeAlias = Mapping[str, str] | Iterable[Field]
@@ -35,7 +36,7 @@ class Submits(Protocol[ExchangeT_co]):
         """Send a request."""
 
 
-class Request:
+class Request(Outgoing):
     """What `_core.Connection.submit` wants, and the content that follows.
 
     The native part reads `host` and `content-length` among the fields, adds what frames the
@@ -45,12 +46,10 @@ class Request:
     __slots__ = (
         "authority",
         "body",
-        "expects",
         "fields",
         "length",
         "method",
         "target",
-        "trailers",
         "upload",
     )
 
@@ -63,6 +62,7 @@ class Request:
         content: Content | Upload = None,
     ) -> None:
         """`fields` are sent as they are; see `believe` for those that say how to send."""
+        super().__init__()
         self.method = method
         self.target = target
         self.authority = authority
@@ -74,9 +74,6 @@ class Request:
         self.body, self.upload = upload(content, method)
         self.length = None if self.upload is None else self.upload.length
         """Bytes of `upload`, where known and not among the fields."""
-        self.trailers: Sequence[tuple[str, str]] = ()
-        self.expects = False
-        """Whether the content waits for `100 Continue`."""
 
     @property
     def replayable(self) -> bool:
@@ -87,6 +84,10 @@ class Request:
     def is_streaming(self) -> bool:
         """Whether something follows the head."""
         return self.upload is not None or bool(self.trailers)
+
+    def blocks(self) -> Iterator[Block]:
+        """The content that follows the head, from its start; no block is empty."""
+        return iter(()) if self.upload is None else self.upload.blocks()
 
     def submit(self, connection: Submits[ExchangeT], alt_used: str | None) -> ExchangeT:
         """Send the head, and the content that goes along with it.

@@ -22,9 +22,9 @@ from .text import Lines, charset
 
 if TYPE_CHECKING:
     from trilane._core import Decoder, Exchange
+    from trilane.client._early import Early
     from trilane.client.errors import WriteTimeout
     from trilane.client.flow.origins import Address
-    from trilane.client.pool.early import Early
 
 CODINGS: Final = frozenset({"gzip", "x-gzip", "deflate", "br", "zstd"})
 """Content codings that are undone (RFC 9110 §8.4)."""

@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from trilane.client.errors import Error, RemoteError, WriteTimeout
 
 if TYPE_CHECKING:
-    from trilane._core import Exchange
-    from trilane.client.pool.early import Early
+    from trilane.client.flow.content import Block
 
 CONTINUE_S: Final = 1.0
 """How long content waits for `100 Continue`, as in curl: some servers never send it."""
 _CONTINUE: Final = 100
+
+
+class Outgoing(ABC):
+    """A request, as far as the content is concerned that follows its head."""
+
+    __slots__ = ("expects", "trailers")
+
+    def __init__(self) -> None:
+        self.expects = False
+        """Whether the content waits for `100 Continue`."""
+        self.trailers: Sequence[tuple[str, str]] = ()
+        """Fields that follow the content."""
+
+    @abstractmethod
+    def blocks(self) -> Iterator[Block]:
+        """The content that follows the head; no block is empty."""
 
 
 def consent_until(now: float, limit: float | None) -> float:
@@ -34,7 +51,7 @@ def wants_content(status: int) -> bool | None:
     return status < 300
 
 
-def is_answered(error: BaseException, exchange: Exchange | Early) -> bool:
+def is_answered(error: BaseException, exchange: Any) -> bool:
     """Whether the response is there that tells why content could not be sent.
 
     A server may answer, 413 perhaps, and then close or take no more: that is no error.

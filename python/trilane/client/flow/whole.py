@@ -10,7 +10,7 @@ from trilane.client.errors import DecodingError, LimitExceeded, LocalError
 
 if TYPE_CHECKING:
     from trilane._core import Exchange
-    from trilane.client.pool.early import Early
+    from trilane.client._early import Early
 
 MOST_CONTENT: Final = 1 << 30
 """1 GiB: more than any document that is used as one object, and less than the memory of a machine.

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from trilane.client.flow.content import ANNOUNCING
+from trilane.client.flow.uploading import Outgoing
 
 if TYPE_CHECKING:
     from trilane._core import Exchange
@@ -25,14 +26,13 @@ _is_split = re.compile(rb"\n(?![ \t])|\r(?![ \t\n])").search
 _fold = re.compile(rb"[ \t]*\r?\n[ \t]+").sub
 
 
-class Request:
+class Request(Outgoing):
     """One request: what was asked for, where its content comes from, and what became of it."""
 
     __slots__ = (
         "authority",
         "content",
         "exchange",
-        "expects",
         "failed",
         "fields",
         "held",
@@ -43,10 +43,10 @@ class Request:
         "repeated",
         "streaming",
         "target",
-        "trailers",
     )
 
     def __init__(self, method: str, target: str, authority: str | None) -> None:
+        super().__init__()
         self.method = method
         self.target = target
         self.authority = authority
@@ -58,14 +58,19 @@ class Request:
         """Bytes still to come through `HTTPConnection.send`."""
         self.streaming = False
         self.raw = False
-        self.expects = False
-        self.trailers: list[tuple[str, str]] = []
         self.held: list[bytes] = []
         """Content given by `HTTPConnection.send` while the request waits for its turn."""
         self.exchange: Exchange | SocketExchange | None = None
         self.failed: Exception | None = None
         """What kept it from being sent when its turn came."""
         self.repeated = False
+
+    def blocks(self) -> Iterator[bytes]:
+        """The content that it brings with it; no block is empty."""
+        content = self.content
+        if content is None or isinstance(content, bytes):
+            return iter((content,) if content else ())
+        return content
 
     def may_repeat(self) -> bool:
         """Whether all of it is at hand to be sent once more, and it has not been yet."""

@@ -13,8 +13,8 @@ from trilane.client.flow.whole import not_read, pieces
 
 if TYPE_CHECKING:
     from trilane._core import Exchange
+    from trilane.client._early import Early
     from trilane.client.errors import WriteTimeout
-    from trilane.client.pool.early import Early
     from trilane.client.pool.sending import Sent
 
 

@@ -7,15 +7,16 @@ import time
 from typing import Final
 
 from trilane._core import Connection, Exchange
+from trilane.client._early import Early
+from trilane.client._uploading import upload
 from trilane.client.errors import Error, Full, ReadTimeout, WriteTimeout
 from trilane.client.flow.altsvc import learn
 from trilane.client.flow.preparing import How, OnInformational, Prepared
 from trilane.client.flow.repeating import failed, passes_over
 from trilane.client.flow.request import Request
 from trilane.client.flow.routing import Entry
-from trilane.client.flow.timeouts import Timeouts, pool_timeout, response_timeout, write_timeout
-from trilane.client.flow.uploading import consent_until, is_answered, wants_content
-from trilane.client.pool.early import Early
+from trilane.client.flow.timeouts import pool_timeout, response_timeout, write_timeout
+from trilane.client.flow.uploading import is_answered
 from trilane.client.pool.leasing import Pool
 from trilane.client.pool.response import Response
 
@@ -158,7 +159,7 @@ def _send_content(sent: Sent, exchange: Exchange) -> None:
     request, address, how = sent.prepared
     early = Early(exchange, address.url, how.bounds.whole)
     try:
-        sent.complete = _upload(early, request, how.limits)
+        sent.complete = upload(early, request, how.limits.read, how.limits.write)
     except WriteTimeout as error:
         origin, limit = str(how.route.origin), how.limits.write
         stalled = write_timeout(origin, request.method, limit, error.stream_id)
@@ -195,35 +196,6 @@ def _late(sent: Sent) -> ReadTimeout:
     request, _, how = sent.prepared
     origin, limit = str(how.route.origin), how.limits.read
     return response_timeout(origin, request.method, limit, sent.exchange.stream_id)
-
-
-def _upload(exchange: Early, request: Request, limits: Timeouts) -> bool:
-    """Send the content. False: the peer answered, or wants no more of it, before its end."""
-    if request.expects and not _is_wanted(exchange, limits.read):
-        return False
-    if request.upload is not None:
-        for block in request.upload.blocks():
-            if not exchange.upload_open:
-                return False
-            exchange.write(block, limits.write)
-    if not exchange.upload_open:
-        return False
-    exchange.finish(request.trailers, limits.write)
-    return True
-
-
-def _is_wanted(exchange: Early, limit: float | None) -> bool:
-    """Whether the server wants the content: it says so, or nothing for a while."""
-    deadline = consent_until(time.monotonic(), limit)
-    try:
-        while (left := deadline - time.monotonic()) > 0:
-            status = exchange.wait_informational(left)
-            wanted = wants_content(exchange.head(0) if status is None else status)
-            if wanted is not None:
-                return wanted
-    except ReadTimeout:
-        pass
-    return True
 
 
 def _tell(sent: Sent, told: OnInformational) -> None:
