@@ -172,6 +172,25 @@ def test_content_by_send_comes_back(embedded: HTTPConnection) -> None:
     assert embedded.getresponse().read() == content(LARGE)
 
 
+def test_content_that_fails_behind_others_fails_its_own_request(connect: Connect) -> None:
+    """Though it is taken by whoever waits for a response behind it."""
+    connection = connect("embedded", "h1")
+    mine = ConnectionResetError("mine")
+
+    def broken() -> Iterator[bytes]:
+        yield b"some"
+        raise mine
+
+    first = connection.request("GET", "/hello")
+    second = connection.request("PUT", "/echo", broken())
+    third = connection.request("GET", "/bytes/3")
+    assert len(connection.get_response(third).read()) == 3
+    with pytest.raises(ConnectionResetError) as caught:
+        connection.get_response(second)
+    assert caught.value is mine
+    assert connection.get_response(first).read() == b"hello world"
+
+
 def test_content_and_trailers_of_a_request(embedded: HTTPConnection) -> None:
     embedded.request("POST", "/echo", [b"a", b"b"], {"Trailer": "Sum"}, trailers={"Sum": "1"})
     assert embedded.getresponse().read() == b"ab"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 from unittest.mock import Mock, patch
 from urllib.parse import urlsplit
 
-from trilane._core import DATA
+from trilane._core import DATA, END
 from trilane.client import Client, ConnectionClosed, Error, ReadTimeout
 from trilane.client.aio import AsyncClient
 from trilane.client.flow.timeouts import Timeouts
@@ -70,6 +70,20 @@ class Answer(Scripted):
 
     def finish(self, _trailers: object, _timeout: float | None) -> None:
         pass
+
+
+class Silence(Answer):
+    """An exchange whose answer waits for the content, and does not come without."""
+
+    def __init__(self) -> None:
+        super().__init__(0, fails=ReadTimeout("nothing came"))
+        self._over = False
+
+    def watch(self, what: int) -> bool:
+        return what > END or self._over
+
+    def cancel(self) -> None:
+        self._over = True
 
 
 Outcome: TypeAlias = Answer | Error
@@ -159,7 +173,7 @@ class Shape:
         method: str,
         url: str,
         *,
-        content: bytes | None = None,
+        content: bytes | Iterable[bytes] | None = None,
         expect_continue: bool = False,
         timeout: Timeouts | None = None,
     ) -> Any:

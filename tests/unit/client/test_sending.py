@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
+
 import pytest
 
 from trilane.client.errors import (
     ConnectionClosed,
     Error,
+    Full,
     GoAway,
     ReadTimeout,
     StreamReset,
@@ -15,7 +19,7 @@ from trilane.client.errors import (
 from trilane.client.flow.repeating import MOST_ATTEMPTS
 from trilane.client.flow.timeouts import Timeouts
 
-from .script import CLIENTS, FACES, Answer, Server, client_of
+from .script import CLIENTS, FACES, Answer, Server, Silence, client_of
 
 URL = "https://example.org/"
 # The native part says so of a connection that had ended before it was given the request.
@@ -154,3 +158,64 @@ def test_what_was_sent_is_sent_again_by_one_rule(
             with pytest.raises(type(error)):
                 client.request(method, URL)
     assert len(server.requests) == 1 + repeated
+
+
+THEIRS: list[Exception] = [
+    GoAway("their own", retryable=True),
+    ConnectionClosed("their own", retryable=True),
+    StreamReset("their own"),
+    WriteTimeout("their own"),
+    ReadTimeout("their own"),
+    Full("their own"),
+    TimeoutError("their own"),
+    BrokenPipeError("their own"),
+    KeyError("their own"),
+]
+"""What the caller's own code may raise, perhaps of another client."""
+
+
+def _content(error: Exception) -> Iterator[bytes]:
+    yield b"some"
+    raise error from ValueError("why")
+
+
+async def _async_content(error: Exception) -> AsyncIterator[bytes]:
+    for block in _content(error):
+        yield block
+
+
+@pytest.mark.parametrize("error", THEIRS, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize(
+    ("face", "answer", "content"),
+    [
+        *((face, Silence, _content) for face in FACES),
+        ("asyncio", Silence, _async_content),
+        # A task takes the answer before it is asked for content.
+        *((face, lambda: Answer(413), _content) for face in FACES if face != "asyncio"),
+    ],
+)
+def test_what_the_content_raises_is_the_callers(
+    face: str, answer: Callable[[], Answer], content: Callable[..., Any], error: Exception
+) -> None:
+    server = Server(answer(), Answer(200, content=b"hello"))
+    with client_of(face, server) as client:
+        with pytest.raises(type(error), match="their own") as caught:
+            client.request("PUT", URL, content=content(error))
+        assert caught.value is error
+        assert isinstance(error.__cause__, ValueError)
+        assert len(server.requests) == 1
+        assert client.request("GET", URL).content == b"hello"
+
+
+@pytest.mark.parametrize("error", THEIRS, ids=lambda error: type(error).__name__)
+def test_what_a_function_of_the_caller_raises_is_the_callers(error: Exception) -> None:
+    def told(_status: int, _fields: object) -> None:
+        raise error
+
+    server = Server(Answer(200, informational=[103]), Answer(200, content=b"hello"))
+    with client_of("blocking", server) as client:
+        with pytest.raises(type(error), match="their own") as caught:
+            client.request("GET", URL, on_informational=told)
+        assert caught.value is error
+        assert len(server.requests) == 1
+        assert client.request("GET", URL).content == b"hello"

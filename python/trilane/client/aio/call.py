@@ -164,7 +164,7 @@ class Call:
         link, exchange = self.link, self.exchange
         if error is None or link is None or exchange is None:
             return
-        if exchange.watch(HEAD) and is_answered(error, exchange):
+        if exchange.watch(HEAD) and is_answered(error, self.request, exchange):
             if isinstance(error, WriteTimeout):
                 self.stalled = error
             link.wake(exchange)

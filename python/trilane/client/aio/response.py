@@ -253,6 +253,7 @@ class AsyncResponse(BaseResponse):
             return b""
         self._begun = True
         call, exchange = self._call, self._exchange
+        failure: BaseException | None = None
         try:
             while (future := self._link.expect(exchange, DATA)) is not None:
                 # While content of the request is on its way, the limit of writing counts.
@@ -260,11 +261,13 @@ class AsyncResponse(BaseResponse):
                     raise ReadTimeout  # noqa: TRY301 - `_give_up` says of what
             piece = exchange.read1(amount, 0)
         except BaseException as error:
-            if isinstance(error, Error) and call.error is not None:
-                # The request's own content failed; this is only what followed from it.
-                raise self._fail(call.error) from None
-            self._give_up(error, call.timeouts.read, call.stalled)
-            raise
+            # Where the request's own content failed, this only followed from it.
+            failure = call.error if isinstance(error, Error) else None
+            if failure is None:
+                self._give_up(error, call.timeouts.read, call.stalled)
+                raise
+        if failure is not None:
+            raise self._fail(failure)
         if not piece or (exchange.complete and not exchange.unread):
             self._ended = True
             call.pool.finish(call, complete=True)

@@ -8,7 +8,8 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, TypeAlias
 
 from trilane._core import HEAD, INFORMATIONAL, WRITABLE, Exchange
-from trilane.client.flow.content import BLOCK, Block, Content, Readable, Upload
+from trilane.client.flow.content import BLOCK, Block, Content, Upload
+from trilane.client.flow.request import Request
 from trilane.client.flow.timeouts import write_timeout
 from trilane.client.flow.uploading import consent_until, wants_content
 
@@ -55,7 +56,7 @@ async def send(call: Call, link: Link, exchange: Exchange) -> None:
     request = call.request
     if request.expects and not await _is_wanted(call, link, exchange):
         return
-    async with aclosing(_pieces(request.upload)) as pieces:
+    async with aclosing(_pieces(request)) as pieces:
         async for piece in pieces:
             view = memoryview(piece).cast("B")
             for at in range(0, view.nbytes, BLOCK):
@@ -71,16 +72,16 @@ async def send(call: Call, link: Link, exchange: Exchange) -> None:
         call.sent = True
 
 
-async def _pieces(upload: Upload | None) -> AsyncGenerator[Block, None]:
-    if upload is None:
-        return
+async def _pieces(request: Request) -> AsyncGenerator[Block, None]:
+    upload = request.upload
     if isinstance(upload, AsyncUpload):
-        async with aclosing(upload.pieces()) as pieces:
-            async for piece in pieces:
-                yield piece
+        with request.callers_own():
+            async with aclosing(upload.pieces()) as pieces:
+                async for piece in pieces:
+                    yield piece
         return
-    blocks = upload.blocks()
-    if not isinstance(upload._content, Readable):  # noqa: SLF001 - of the base class
+    blocks = request.blocks()
+    if upload is None or not upload.is_file:
         for piece in blocks:
             yield piece
             # An iterable that never waits would keep the loop from everybody else.

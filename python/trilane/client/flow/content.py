@@ -61,6 +61,11 @@ class Upload:
             return bool(self._content.seekable())  # type: ignore[union-attr]
         return False
 
+    @property
+    def is_file(self) -> bool:
+        """Whether it is read, which may wait for a disk."""
+        return isinstance(self._content, Readable)
+
     def blocks(self) -> Iterator[Block]:
         """The content from its start; no block is empty. The caller's exceptions pass through."""
         content, again = self._content, self.started

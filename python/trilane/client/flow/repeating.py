@@ -44,8 +44,10 @@ def failed(
 ) -> float | None:
     """Seconds to wait before a request that failed on `entry` is sent again; None: raise the error.
 
-    See `pause`.
+    See `pause`. What the caller's own code raised is always the caller's.
     """
+    if error is request.raised:
+        return None
     if breaks(error, sent=sent):
         pool.broken(entry)
     return pause(error, request, attempts, sent=sent)

@@ -85,8 +85,7 @@ class Request(Outgoing):
         """Whether something follows the head."""
         return self.upload is not None or bool(self.trailers)
 
-    def blocks(self) -> Iterator[Block]:
-        """The content that follows the head, from its start; no block is empty."""
+    def _content(self) -> Iterator[Block]:
         return iter(()) if self.upload is None else self.upload.blocks()
 
     def submit(self, connection: Submits[ExchangeT], alt_used: str | None) -> ExchangeT:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from trilane.client.errors import Error, RemoteError, WriteTimeout
@@ -17,19 +18,39 @@ _CONTINUE: Final = 100
 
 
 class Outgoing(ABC):
-    """A request, as far as the content is concerned that follows its head."""
+    """A request, as far as the content is concerned that follows its head.
 
-    __slots__ = ("expects", "trailers")
+    Its content is the caller's, and may raise anything, also what the server's mistakes are called:
+    what is the caller's own is neither judged nor an occasion to send the request again.
+    """
+
+    __slots__ = ("expects", "raised", "trailers")
 
     def __init__(self) -> None:
         self.expects = False
         """Whether the content waits for `100 Continue`."""
         self.trailers: Sequence[tuple[str, str]] = ()
         """Fields that follow the content."""
+        self.raised: Exception | None = None
+        """What the caller's own code raised last: the content, or a function that was called."""
 
-    @abstractmethod
+    @contextmanager
+    def callers_own(self) -> Iterator[None]:
+        """A context in which the caller's own code runs."""
+        try:
+            yield
+        except Exception as error:
+            self.raised = error
+            raise
+
     def blocks(self) -> Iterator[Block]:
         """The content that follows the head; no block is empty."""
+        with self.callers_own():
+            yield from self._content()
+
+    @abstractmethod
+    def _content(self) -> Iterator[Block]:
+        """The content that follows the head, as the caller gives it."""
 
 
 def consent_until(now: float, limit: float | None) -> float:
@@ -51,12 +72,12 @@ def wants_content(status: int) -> bool | None:
     return status < 300
 
 
-def is_answered(error: BaseException, exchange: Any) -> bool:
-    """Whether the response is there that tells why content could not be sent.
+def is_answered(error: BaseException, request: Outgoing, exchange: Any) -> bool:
+    """Whether the response is there that tells why the request's content could not be sent.
 
     A server may answer, 413 perhaps, and then close or take no more: that is no error.
     """
-    if not isinstance(error, RemoteError | WriteTimeout):
+    if error is request.raised or not isinstance(error, RemoteError | WriteTimeout):
         return False
     try:
         exchange.head(0)

@@ -65,8 +65,7 @@ class Request(Outgoing):
         """What kept it from being sent when its turn came."""
         self.repeated = False
 
-    def blocks(self) -> Iterator[bytes]:
-        """The content that it brings with it; no block is empty."""
+    def _content(self) -> Iterator[bytes]:
         content = self.content
         if content is None or isinstance(content, bytes):
             return iter((content,) if content else ())

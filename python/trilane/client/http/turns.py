@@ -193,9 +193,7 @@ class Turns:
 
     def _turn(self, request: Request) -> None:
         """Waits until the request has been sent, after those that wait before it."""
-        while request.exchange is None:
-            if request.failed is not None:
-                raise request.failed
+        while request.exchange is None and request.failed is None:
             with self._lock:
                 if request not in self._waiting:
                     # Another thread has started it.
@@ -212,7 +210,12 @@ class Turns:
             if not started:
                 self._make_room(connection, request)
             elif head.streaming and head.exchange is not None:
-                uploading.upload(head, self._wait)
+                try:
+                    uploading.upload(head, self._wait)
+                except Exception as error:  # noqa: BLE001 - raised by whoever gets its response
+                    head.failed = error
+        if request.failed is not None:
+            raise request.failed
 
     def _make_room(self, connection: Connection | SocketConnection, request: Request) -> None:
         """Waits until the connection takes one more, or another thread has started the request."""
@@ -290,26 +293,27 @@ class Turns:
         """The status of a response whose head has come; then it is outstanding no more."""
         while True:
             try:
-                if request.exchange is None:
+                if request.exchange is None or request.failed is not None:
                     self._turn(request)
                 if request.streaming:
                     uploading.conclude(request, self._wait)
                 exchange: Any = request.exchange
                 status: int = exchange.head(self._wait.seconds)
-            except Timeout:
-                raise
-            except (Error, OSError) as error:
-                connection = self._connection
-                if connection is not None and (
-                    connection.is_closing or not isinstance(error, Error)
-                ):
-                    self._release(connection)
-                if self._repeats(request, error):
-                    request.repeated = True
-                    request.exchange = None
-                    with self._lock:
-                        self._waiting.appendleft(request)
-                    continue
+            except Exception as error:
+                if error is not request.failed:
+                    if isinstance(error, Timeout) or not isinstance(error, Error | OSError):
+                        raise
+                    connection = self._connection
+                    if connection is not None and (
+                        connection.is_closing or not isinstance(error, Error)
+                    ):
+                        self._release(connection)
+                    if self._repeats(request, error):
+                        request.repeated = True
+                        request.exchange = None
+                        with self._lock:
+                            self._waiting.appendleft(request)
+                        continue
                 self._outstanding.pop(stream_id, None)
                 raise
             self._outstanding.pop(stream_id, None)

@@ -24,10 +24,9 @@ def upload(request: Request, wait: Wait) -> None:
         return
     try:
         send_content(exchange, request, wait.seconds, wait.seconds)
-    except RemoteError:
-        return
     except BaseException as error:
-        if is_answered(error, exchange):
+        is_servers = isinstance(error, RemoteError) and error is not request.raised
+        if is_servers or is_answered(error, request, exchange):
             return
         # An error of the caller's iterable, or Ctrl-C: what was sent is half a message.
         exchange.cancel()

@@ -86,9 +86,10 @@ def begin(pool: Pool, prepared: Prepared, *, wait: bool, attempts: int = 0) -> S
             sent = Sent(pool, prepared, entry, exchange, attempts + 1)
             if not sent.complete:
                 _send_content(sent, exchange)
-        except Full:
-            deadline = _leave_a_moment(pool, how, entry, deadline)
         except BaseException as error:
+            if sent is None and isinstance(error, Full):
+                deadline = _leave_a_moment(pool, how, entry, deadline)
+                continue
             attempts += 1
             if sent is None:
                 pool.give_back(entry, reusable=not entry.connection.is_closing)
@@ -160,14 +161,15 @@ def _send_content(sent: Sent, exchange: Exchange) -> None:
     early = Early(exchange, address.url, how.bounds.whole)
     try:
         sent.complete = upload(early, request, how.limits.read, how.limits.write)
-    except WriteTimeout as error:
-        origin, limit = str(how.route.origin), how.limits.write
-        stalled = write_timeout(origin, request.method, limit, error.stream_id)
-        if not is_answered(error, exchange):
-            raise stalled from None
-        sent.stalled = stalled
     except Error as error:
-        if early.is_over or not is_answered(error, exchange):
+        answered = not early.is_over and is_answered(error, request, exchange)
+        if isinstance(error, WriteTimeout) and error is not request.raised:
+            origin, limit = str(how.route.origin), how.limits.write
+            stalled = write_timeout(origin, request.method, limit, error.stream_id)
+            if not answered:
+                raise stalled from None
+            sent.stalled = stalled
+        elif not answered:
             raise
     if early.holds:
         sent.exchange = early
@@ -207,8 +209,9 @@ def _tell(sent: Sent, told: OnInformational) -> None:
         except ReadTimeout:
             raise _late(sent) from None
         responses = exchange.informational
-        for status, fields in responses[known:]:
-            told(status, fields)
+        with sent.prepared.request.callers_own():
+            for status, fields in responses[known:]:
+                told(status, fields)
         known = len(responses)
         if more is None:
             return
