@@ -99,10 +99,11 @@ class Connection(FakeConnection):
         super().__init__()
         self.version = version
         self.arguments = arguments
+        self.alive = True
         self._server = server
 
     def is_alive(self) -> bool:
-        return True
+        return self.alive
 
     def submit(self, *request: Any, **_: Any) -> Any:
         method, target, fields = request[:3]

@@ -48,6 +48,19 @@ def test_what_was_not_sent_may_be_sent_by_any_method(
     assert [request[1] for request in server.requests] == [method] * 3
 
 
+@pytest.mark.parametrize("version", ["h1", "h2", "h3"])
+def test_a_connection_that_lay_idle_is_looked_at_before_it_is_used(kind: str, version: str) -> None:
+    server = Server(Answer(200), Answer(200), Answer(200), version=version)
+    with client_of(kind, server, versions=(version,)) as client:
+        for _ in range(2):
+            assert client.request("POST", URL).status == 200
+        server.connections[0].alive = False
+        assert client.request("POST", URL).status == 200
+    first, second = server.connections
+    assert [connection for connection, *_ in server.requests] == [first, first, second]
+    assert first.closed
+
+
 def test_what_is_never_sent_ends(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("trilane.client.flow.repeating._LONGEST_PAUSE_S", 0.0)
     server = Server(*[UNSENT] * 1000)

@@ -109,7 +109,7 @@ class Pool:
             if type(outcome) is Entry:
                 link: Link = outcome.connection
                 # The loop has seen its end if it could; this is for what came since.
-                if outcome.idle and not outcome.shared and not link.connection.is_alive():
+                if outcome.idle and not link.connection.is_alive():
                     self.router.release(outcome, now, reusable=False)
                     continue
                 call.entry = outcome

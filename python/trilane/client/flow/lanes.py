@@ -171,7 +171,6 @@ class Entry(Generic[Connection]):
         "inherited",
         "leases",
         "retired",
-        "reused",
         "route",
         "shared",
         "version",
@@ -186,8 +185,6 @@ class Entry(Generic[Connection]):
         """What the field `alt-used` says of it; None where it goes to the origin."""
         self.shared = self.version != "h1"
         self.leases = 1
-        self.reused = False
-        """Whether a request was sent on it before the one that holds it now."""
         self.idle = False
         """Whether nobody used it when it was handed out: it may have been closed meanwhile."""
         self.idle_since = now

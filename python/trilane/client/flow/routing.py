@@ -211,7 +211,6 @@ class Router(Generic[Connection]):
             if not entry.leases:
                 self._drained(entry, now)
             return
-        entry.reused = True
         entry.exhausted = False
         lane = self._lanes[entry.route]
         if not reusable or (not entry.leases and entry.connection.is_closing):

@@ -80,7 +80,7 @@ class Pool:
                 if opened is not None:
                     return opened
             # What lay idle may have been closed by the server meanwhile.
-            elif not (outcome.idle and outcome.reused) or outcome.connection.is_alive():
+            elif not outcome.idle or outcome.connection.is_alive():
                 return outcome
             else:
                 self.give_back(outcome, reusable=False)
