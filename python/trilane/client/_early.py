@@ -11,6 +11,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
 from trilane.client.errors import LimitExceeded
+from trilane.client.flow.content import BLOCK
 
 if TYPE_CHECKING:
     from trilane._core import Exchange
@@ -39,9 +40,9 @@ class Early:
         return getattr(self._exchange, name)
 
     @property
-    def holds(self) -> bool:
-        """Whether there is content that the exchange itself has no longer."""
-        return bool(self._pieces)
+    def settled(self) -> Any:
+        """The exchange itself, where it still has everything that has come."""
+        return self if self._pieces else self._exchange
 
     @property
     def unread(self) -> int:
@@ -53,10 +54,14 @@ class Early:
 
         Errors: LimitExceeded where that is more than is kept; else those of the exchange.
         """
+        view = memoryview(block).cast("B")
+        for at in range(0, view.nbytes, BLOCK):
+            self._exchange.write(view[at : at + BLOCK], timeout)
+            if self._exchange.unread >= _MUCH:
+                self._take()
+
+    def _take(self) -> None:
         exchange = self._exchange
-        exchange.write(block, timeout)
-        if exchange.unread < _MUCH:
-            return
         piece = exchange.read1(-1, 0)
         self._pieces.append(piece)
         self._kept += len(piece)
@@ -70,9 +75,14 @@ class Early:
             )
 
     def read(self, amount: int, timeout: float | None) -> bytes:
-        """All of the content; the amount is -1."""
-        kept = [self.read1(-1, 0) for _ in range(len(self._pieces))]
-        return b"".join([*kept, self._exchange.read(amount, timeout)])
+        """Wait for `amount` bytes, fewer only at the end; -1: all. An error takes nothing."""
+        left = amount - self._kept
+        rest = b"" if 0 <= amount <= self._kept else self._exchange.read(max(left, -1), timeout)
+        parts: list[bytes] = []
+        while self._pieces and amount:
+            parts.append(self.read1(amount, 0))
+            amount -= len(parts[-1]) if amount > 0 else 0
+        return b"".join([*parts, rest])
 
     def read1(self, amount: int, timeout: float | None) -> bytes:
         """What is there, up to `amount` bytes, -1: all of a piece; b"" at the end."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import threading
 from collections.abc import Callable, Iterator
+from itertools import repeat
 from typing import Any
 
 import pytest
@@ -161,6 +162,41 @@ def test_uploads_of_any_size(name: str, listener: str, connect: Connect) -> None
     for _ in range(8):
         assert response.read(1 << 20) == block
     assert response.read() == b""
+
+
+# More than the native part keeps for a thread that sends.
+MANY_MIB = 80
+
+
+@pytest.mark.parametrize("listener", ["h1", "h2", "h3"])
+@pytest.mark.parametrize("how", ["blocks", "one block", "send"])
+def test_an_upload_is_not_held_up_by_its_own_answer(
+    listener: str, how: str, connect: Connect
+) -> None:
+    connection = connect("embedded", listener)
+    block = content(1 << 20)
+    if how == "send":
+        connection.putrequest("POST", "/echo")
+        connection.putheader("Content-Length", str(MANY_MIB << 20))
+        connection.endheaders()
+        for _ in range(MANY_MIB):
+            connection.send(block)
+    else:
+        blocks = iter([block * MANY_MIB]) if how == "one block" else repeat(block, MANY_MIB)
+        connection.request("POST", "/echo", blocks)
+    response = connection.getresponse()
+    for _ in range(MANY_MIB):
+        assert response.read(1 << 20) == block
+    assert response.read() == b""
+
+
+def test_an_early_answer_has_a_limit(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trilane.client.http.turns.MOST_CONTENT", 4 << 20)
+    connection = connect("embedded", "h1")
+    with pytest.raises(errors.LimitExceeded, match="before all of the request's content was sent"):
+        connection.request("POST", "/echo", repeat(content(1 << 20), MANY_MIB))
+    connection.request("GET", "/hello")
+    assert connection.getresponse().read() == b"hello world"
 
 
 def test_content_by_send_comes_back(embedded: HTTPConnection) -> None:

@@ -12,6 +12,7 @@ from trilane.client.flow.uploading import Outgoing
 
 if TYPE_CHECKING:
     from trilane._core import Exchange
+    from trilane.client._early import Early
     from trilane.client.http.sockets import SocketExchange
 
 Field: TypeAlias = tuple[str | bytes, str | bytes]
@@ -60,7 +61,7 @@ class Request(Outgoing):
         self.raw = False
         self.held: list[bytes] = []
         """Content given by `HTTPConnection.send` while the request waits for its turn."""
-        self.exchange: Exchange | SocketExchange | None = None
+        self.exchange: Exchange | SocketExchange | Early | None = None
         self.failed: Exception | None = None
         """What kept it from being sent when its turn came."""
         self.repeated = False

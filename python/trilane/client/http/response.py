@@ -280,7 +280,7 @@ class HTTPResponse(io.BufferedIOBase):
             try:
                 part = self._exchange.read(size, self._wait.seconds)
             except IncompleteBody:
-                part = self._exchange.read1(size, 0) if self._exchange.unread else b""
+                part = self._there(size)
                 if not part and not parts:
                     raise
             except BaseException:
@@ -293,9 +293,16 @@ class HTTPResponse(io.BufferedIOBase):
                 break
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
+    def _there(self, most: int) -> bytes:
+        """Up to so many bytes of those that have arrived."""
+        parts: list[bytes] = []
+        while self._exchange.unread and (left := most - sum(map(len, parts))):
+            parts.append(self._exchange.read1(left, 0))
+        return b"".join(parts)
+
     def _complete(self, error: IncompleteBody, ahead: bytes) -> None:
         """Says in the error what has arrived and what has not, and ends the response."""
-        rest = self._exchange.read1(-1, 0) if self._exchange.unread else b""
+        rest = self._there(self._exchange.unread)
         whole = self._exchange.content_length
         error.partial = ahead + rest
         error.expected = None if whole is None else whole - self._taken - len(rest)

@@ -14,6 +14,7 @@ from collections import deque
 from http.client import NotConnected, ResponseNotReady
 from typing import TYPE_CHECKING, Any, Final
 
+from trilane.client._early import Early
 from trilane.client.errors import (
     ConnectionClosed,
     Error,
@@ -23,6 +24,7 @@ from trilane.client.errors import (
     Timeout,
 )
 from trilane.client.flow.repeating import IDEMPOTENT, permits
+from trilane.client.flow.whole import MOST_CONTENT
 from trilane.client.http import uploading
 from trilane.client.http.outgoing import Request, field
 from trilane.client.http.response import HTTPResponse, Wait
@@ -146,6 +148,9 @@ class Turns:
                 raise
             request.repeated = True
             return self._start(self._ready(), request)
+        if request.streaming:
+            url = f"{request.authority or self._authority}{request.target}"
+            exchange = Early(exchange, url, MOST_CONTENT)
         request.exchange = exchange
         if request.held:
             for data in request.held:
@@ -272,6 +277,8 @@ class Turns:
             raise ResponseNotReady(msg)
         status = self._answered(stream_id, request)
         exchange: Any = request.exchange
+        if isinstance(exchange, Early):
+            exchange = exchange.settled
         if self.debuglevel:
             response = self.response_class(exchange, self.debuglevel, request.method)
         else:

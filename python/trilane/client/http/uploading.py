@@ -25,8 +25,8 @@ def upload(request: Request, wait: Wait) -> None:
     try:
         send_content(exchange, request, wait.seconds, wait.seconds)
     except BaseException as error:
-        is_servers = isinstance(error, RemoteError) and error is not request.raised
-        if is_servers or is_answered(error, request, exchange):
+        own = error is request.raised or exchange.is_over
+        if not own and (isinstance(error, RemoteError) or is_answered(error, request, exchange)):
             return
         # An error of the caller's iterable, or Ctrl-C: what was sent is half a message.
         exchange.cancel()

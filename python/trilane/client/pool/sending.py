@@ -171,8 +171,7 @@ def _send_content(sent: Sent, exchange: Exchange) -> None:
             sent.stalled = stalled
         elif not answered:
             raise
-    if early.holds:
-        sent.exchange = early
+    sent.exchange = early.settled
 
 
 def _answer(sent: Sent) -> Response:
