@@ -42,7 +42,6 @@ _ELSEWHERE: Final = {
     "http3": _VERSIONS,
     "limits": "use {client}(max_connections=..., max_per_origin=..., idle_timeout=...)",
     "local_address": "use {client}(source=(address, 0))",
-    "on_informational": "the 1xx responses are in response.informational",
     "params": 'they are part of the URL: url + "?" + urllib.parse.urlencode(params)',
     "preload_content": _STREAM,
     "proxy": "use {client}(proxies=...)",

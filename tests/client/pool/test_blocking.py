@@ -11,7 +11,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import zlib
 from collections.abc import Iterator
 
@@ -43,28 +42,6 @@ def test_a_response_that_is_dropped_gives_its_connection_back(each: Each) -> Non
         del response
     assert client.get(f"{base}/hello").status == 200
     assert len(client.connections) == 1
-
-
-def test_informational_responses_are_told_as_they_come(make_client: MakeClient) -> None:
-    """An `AsyncClient` has them in `informational`: a call in the middle of a turn helps nobody."""
-    told = threading.Event()
-
-    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await chaos.request(reader)
-        writer.write(b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n")
-        # The response waits for it.
-        await asyncio.to_thread(told.wait)
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
-
-    hints: list[tuple[int, list[tuple[str, str]]]] = []
-
-    def tell(status: int, fields: list[tuple[str, str]]) -> None:
-        hints.append((status, fields))
-        told.set()
-
-    with chaos.serve(script) as server:
-        response = make_client().get(server.base, on_informational=tell)
-    assert hints == response.informational == [(103, [("Link", "</a>")])]
 
 
 def test_content_is_read_into_a_buffer(each: Each) -> None:
@@ -181,7 +158,6 @@ def _python(script: str) -> str:
 @pytest.mark.parametrize("listener", ["h1", "h2", "h3"])
 def test_exit_never_hangs(server: Peer, listener: str) -> None:
     script = f"""
-import threading
 from trilane.client.pool import Client
 client = Client(versions=({listener!r},), verify={str(server.ca)!r})
 client.get({server.url(listener)!r})
@@ -198,7 +174,6 @@ print("fine")
 def test_exit_waits_for_no_lock_of_a_thread_that_ended_with_it(server: Peer) -> None:
     """A daemon thread ends where it stands, here in the midst of a decision of the pool."""
     script = f"""
-import threading
 from trilane.client.pool import Client
 from trilane.client.flow.routing import Router
 client = Client(versions=("h1",), verify={str(server.ca)!r})

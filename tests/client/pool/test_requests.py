@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from client.face import AnyClient, AnyResponse, Each, MakeClient
+from peers import chaos
 from peers.peer import Peer
 from trilane.client.errors import InvalidRequest, LocalError
 from trilane.client.flow.content import Content
@@ -349,6 +352,34 @@ def test_exceptions_of_the_content_pass_through(each: Each) -> None:
         with pytest.raises(KeyError, match="mine"):
             client.post(f"{base}/echo", content)
     assert client.get(f"{base}/hello").content == b"hello world"
+
+
+@pytest.mark.parametrize(
+    ("method", "content"), [("GET", None), ("POST", b"1"), ("POST", [b"1", b"2"])]
+)
+def test_informational_responses_are_told_as_they_come(
+    make_client: MakeClient, method: str, content: Content
+) -> None:
+    told = threading.Event()
+
+    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await chaos.request(reader)
+        writer.write(b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n")
+        # The response waits for it.
+        await asyncio.to_thread(told.wait)
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+
+    hints: list[tuple[int, list[tuple[str, str]]]] = []
+
+    def tell(status: int, fields: list[tuple[str, str]]) -> None:
+        hints.append((status, fields))
+        told.set()
+
+    with chaos.serve(script) as server:
+        response = make_client().request(
+            method, server.base, content=content, on_informational=tell
+        )
+    assert hints == response.informational == [(103, [("Link", "</a>")])]
 
 
 def test_userinfo_of_the_url_is_sent(each: Each) -> None:

@@ -42,9 +42,6 @@ ONLY_ASYNCHRONOUS = {
 PARAMETERS_ONLY_BLOCKING = {
     # Tasks under way can be awaited before `close`, so an `AsyncClient` always aborts them.
     "abort",
-    # 1xx responses are told as they come where a thread waits for them; else `informational` has
-    # them.
-    "on_informational",
 }
 PAIRS = [(Client, AsyncClient), (Response, AsyncResponse)]
 

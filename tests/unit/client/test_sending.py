@@ -221,12 +221,12 @@ def test_what_the_content_raises_is_the_callers(
 
 
 @pytest.mark.parametrize("error", THEIRS, ids=lambda error: type(error).__name__)
-def test_what_a_function_of_the_caller_raises_is_the_callers(error: Exception) -> None:
+def test_what_a_function_of_the_caller_raises_is_the_callers(kind: str, error: Exception) -> None:
     def told(_status: int, _fields: object) -> None:
         raise error
 
     server = Server(Answer(200, informational=[103]), Answer(200, content=b"hello"))
-    with client_of("blocking", server) as client:
+    with client_of(kind, server) as client:
         with pytest.raises(type(error), match="their own") as caught:
             client.request("GET", URL, on_informational=told)
         assert caught.value is error

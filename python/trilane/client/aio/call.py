@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from trilane._core import HEAD, Exchange
+from trilane._core import HEAD, INFORMATIONAL, Exchange
 from trilane.client.errors import Error, Full, WriteTimeout
+from trilane.client.flow.preparing import OnInformational
 from trilane.client.flow.request import Request
 from trilane.client.flow.routing import Attempt, Entry, Route, Ticket
 from trilane.client.flow.timeouts import Timeouts
@@ -30,6 +31,7 @@ class Call:
         "exchange",
         "fields",
         "future",
+        "known",
         "limit",
         "link",
         "pool",
@@ -40,16 +42,28 @@ class Call:
         "stalled",
         "ticket",
         "timeouts",
+        "told",
         "whole",
     )
 
     def __init__(
-        self, pool: Pool, route: Route, request: Request, timeouts: Timeouts, *, whole: bool
+        self,
+        pool: Pool,
+        route: Route,
+        request: Request,
+        timeouts: Timeouts,
+        told: OnInformational | None = None,
+        *,
+        whole: bool,
     ) -> None:
         self.pool = pool
         self.route = route
         self.request = request
         self.timeouts = timeouts
+        self.told = told
+        """Called for each 1xx response."""
+        self.known = 0
+        """How many of them it was called for."""
         self.whole = whole
         """Whether its task wants all of the response at once."""
         self.began = 0.0
@@ -107,11 +121,25 @@ class Call:
             self.error is not None
             or exchange is None
             or link is None
-            or link.expect(exchange, HEAD, self.future) is None
+            or self.expect(link, exchange) is None
         ):
             self.wake()
         else:
             self.clock(self.pool.limit(self.timeouts.read))
+
+    def expect(self, link: Link, exchange: Exchange) -> asyncio.Future[bool] | None:
+        """A future, the present one or a new one, for what its task waits for next."""
+        what = HEAD if self.told is None else INFORMATIONAL
+        return link.expect(exchange, what, self.future, reads=True)
+
+    def tell(self, exchange: Exchange) -> None:
+        """Call `told` for each 1xx response that has come since."""
+        if self.told is not None:
+            responses = exchange.informational
+            new, self.known = responses[self.known :], len(responses)
+            with self.request.callers_own():
+                for status, fields in new:
+                    self.told(status, fields)
 
     def granted(self) -> None:
         """The router has an answer for the ticket. This is called inside of the router."""

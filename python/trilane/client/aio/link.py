@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from trilane._core import END, HEAD, WRITABLE, Connection, Exchange
+from trilane._core import END, HEAD, INFORMATIONAL, WRITABLE, Connection, Exchange
 from trilane.client.flow.lanes import Entry
 from trilane.client.flow.request import Field
 
@@ -136,25 +136,27 @@ class Link:
         return exchange
 
     def expect(
-        self, exchange: Exchange, what: int, future: asyncio.Future[bool] | None = None
+        self,
+        exchange: Exchange,
+        what: int,
+        future: asyncio.Future[bool] | None = None,
+        *,
+        reads: bool,
     ) -> asyncio.Future[bool] | None:
         """A future (the given one, or a new one) that gets True when `what` may have come.
 
         None: it has come already, or the exchange has failed, which its methods then raise. One
-        task may wait for the response, HEAD or DATA, and one for the upload, WRITABLE or
-        INFORMATIONAL; both look again when they were woken.
+        task may wait that `reads` the response, and one for the upload; both look again when they
+        were woken.
         """
         if self._descriptor < 0 or exchange.watch(what):
             return None
         if future is None:
             future = self._loop.create_future()
         token = exchange.token
-        if what < WRITABLE:
-            self._readers[token] = future
-        else:
-            self._writers[token] = future
+        (self._readers if reads else self._writers)[token] = future
         if token in self._duplex:
-            self._duplex[token].wanted[what >= WRITABLE] = what
+            self._duplex[token].expect(what, reads=reads)
         if not self._reading:
             self._read(on=True)
         return future
@@ -281,12 +283,11 @@ class Link:
     def _look_at_uploads(self) -> None:
         """The native part watches for one state of an exchange; here two are waited for."""
         for token, duplex in list(self._duplex.items()):
-            exchange, (reading, writing) = duplex.exchange, duplex.wanted
-            if token in self._writers and exchange.watch(writing):
+            if token in self._writers and duplex.has_come(reads=False):
                 _wake(self._writers, token)
-            if token in self._readers and exchange.watch(reading):
+            if token in self._readers and duplex.has_come(reads=True):
                 _wake(self._readers, token)
-                if token in self._writers and exchange.watch(writing):
+                if token in self._writers and duplex.has_come(reads=False):
                     _wake(self._writers, token)
 
     def _read(self, *, on: bool) -> None:
@@ -327,11 +328,26 @@ class Link:
 class _Duplex:
     """An exchange that one task reads and another writes, and what they wait for."""
 
-    __slots__ = ("exchange", "wanted")
+    __slots__ = ("_exchange", "_known", "_wanted")
 
     def __init__(self, exchange: Exchange) -> None:
-        self.exchange = exchange
-        self.wanted = [HEAD, WRITABLE]
+        self._exchange = exchange
+        self._wanted = [WRITABLE, HEAD]
+        # How many 1xx responses there were when one more was waited for.
+        self._known = [0, 0]
+
+    def expect(self, what: int, *, reads: bool) -> None:
+        """One of the two waits for this."""
+        self._wanted[reads] = what
+        if what == INFORMATIONAL:
+            self._known[reads] = len(self._exchange.informational)
+
+    def has_come(self, *, reads: bool) -> bool:
+        """Whether what one of the two waits for is there; the native part watches for it, else."""
+        what = self._wanted[reads]
+        return self._exchange.watch(what) or (
+            what == INFORMATIONAL and len(self._exchange.informational) > self._known[reads]
+        )
 
 
 def _wake(waits: _Waits, token: int) -> None:

@@ -85,11 +85,15 @@ class Pool:
                 elif call.exchange is None or call.link is None:
                     # An attempt failed that was not the only way.
                     self._start(call)
-                elif call.sending is not None:
-                    # It may have been woken for its upload.
-                    self._listen(call, call.link, call.exchange)
+                else:
+                    call.tell(call.exchange)
+                    if call.sending is not None or call.told is not None:
+                        # It may have been woken for its upload, or for a 1xx response.
+                        self._listen(call, call.link, call.exchange)
             if call.error is None and call.exchange is not None:
-                return call.exchange.head(0)
+                status = call.exchange.head(0)
+                call.tell(call.exchange)
+                return status
         except BaseException as error:
             self.abandon(call)
             if not isinstance(error, Error) or call.error is None:
@@ -137,7 +141,8 @@ class Pool:
         call.clock(self.limit(seconds))
 
     def _listen(self, call: Call, link: Link, exchange: Exchange) -> None:
-        call.future = link.expect(exchange, HEAD)
+        call.future = None
+        call.future = call.expect(link, exchange)
         if call.timeouts.read is not None and call.future is not None:
             call.limit = self._deadlines.limit(call.timeouts.read)
             call.limit.add(call.future)

@@ -255,7 +255,7 @@ class AsyncResponse(BaseResponse):
         call, exchange = self._call, self._exchange
         failure: BaseException | None = None
         try:
-            while (future := self._link.expect(exchange, DATA)) is not None:
+            while (future := self._link.expect(exchange, DATA, reads=True)) is not None:
                 # While content of the request is on its way, the limit of writing counts.
                 if not await call.pool.wait(future, call.timeouts.read) and not call.is_sending:
                     raise ReadTimeout  # noqa: TRY301 - `_give_up` says of what

@@ -23,7 +23,7 @@ async def send(pool: Pool, prepared: Prepared, *, whole: bool) -> tuple[Call, in
     request, _, how = prepared
     attempts = 0
     while True:
-        call = Call(pool, how.route, request, how.limits, whole=whole)
+        call = Call(pool, how.route, request, how.limits, how.on_informational, whole=whole)
         attempts += 1
         try:
             status = await pool.head(call)

@@ -93,7 +93,7 @@ async def _pieces(request: Request) -> AsyncGenerator[Block, None]:
 
 async def _room(call: Call, link: Link, exchange: Exchange) -> None:
     """Wait until the connection takes content, or the request is over."""
-    while (future := link.expect(exchange, WRITABLE)) is not None:
+    while (future := link.expect(exchange, WRITABLE, reads=False)) is not None:
         if not await call.pool.wait(future, call.timeouts.write):
             origin, method, limit = str(call.route.origin), call.request.method, call.timeouts.write
             raise write_timeout(origin, method, limit, exchange.stream_id)
@@ -104,7 +104,7 @@ async def _is_wanted(call: Call, link: Link, exchange: Exchange) -> bool:
     loop = call.pool.loop
     until = consent_until(loop.time(), call.timeouts.read)
     while all(wants_content(status) is None for status, _ in exchange.informational):
-        future = link.expect(exchange, INFORMATIONAL)
+        future = link.expect(exchange, INFORMATIONAL, reads=False)
         if future is None:  # The response itself.
             return exchange.watch(HEAD) and bool(wants_content(exchange.head(0)))
         if not await call.pool.wait(future, max(until - loop.time(), 0.0)):

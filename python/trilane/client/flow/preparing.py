@@ -119,17 +119,17 @@ class Settings:
         self,
         method: str,
         url: str,
-        given: list[Field],
+        headers: Fields | None,
         content: Content | Upload,
         json: Any,
         options: Options,
     ) -> Prepared:
-        """A request with the client's fields, but for those that `given` replaces.
+        """A request with the client's fields, but for those that `headers` replace.
 
         Errors: InvalidRequest, TypeError, ValueError, for arguments that are none.
         """
         address = parse(url)
-        fields = self._fields
+        fields, given = self._fields, pairs(headers)
         if json is not None:
             content = json_codec.dumps(json, separators=(",", ":"))
             given = with_defaults([("content-type", "application/json")], given)
