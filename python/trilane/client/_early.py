@@ -14,7 +14,6 @@ from trilane.client.errors import LimitExceeded
 from trilane.client.flow.content import BLOCK
 
 if TYPE_CHECKING:
-    from trilane._core import Exchange
     from trilane.client.flow.content import Block
 
 _MUCH: Final = 1024 * 1024
@@ -24,8 +23,11 @@ _MUCH: Final = 1024 * 1024
 class Early:
     """An exchange whose request is being sent; it has everything that an exchange has."""
 
-    def __init__(self, exchange: Exchange, url: str, most: int | None) -> None:
-        """`url` is for messages; `most` is how many bytes are kept, None: any amount."""
+    def __init__(self, exchange: Any, url: str, most: int | None) -> None:
+        """`url` is for messages; `most` is how many bytes are kept, None: any amount.
+
+        `exchange` is one of `_core`, or has its methods.
+        """
         self._exchange = exchange
         self._url = url
         self._most = most

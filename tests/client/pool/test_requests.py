@@ -209,7 +209,12 @@ def test_content_that_was_not_read_before_the_end_is_not_empty(each: Each) -> No
     with client.stream("GET", f"{base}/bytes/20m") as response:
         assert len(response.read1(10)) == 10
         pieces = iter(response)
-    for read in (lambda: response.content, response.read, lambda: next(pieces)):
+    readers: list[Callable[[], bytes]] = [
+        lambda: response.content,
+        lambda: response.read(),
+        lambda: next(pieces),
+    ]
+    for read in readers:
         with pytest.raises(LocalError, match=f"{base}/bytes/20m was closed before all of its"):
             read()
     response = client.send("GET", f"{base}/bytes/20m")

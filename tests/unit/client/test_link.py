@@ -69,7 +69,8 @@ def test_a_token_wakes_its_own_task_only() -> None:
     async def main() -> None:
         async with bench() as made:
             first, second = made.submit()[0], made.submit()[0]
-            early, late = made.link.expect(first, HEAD, reads=True), made.link.expect(second, HEAD)
+            early = made.link.expect(first, HEAD, reads=True)
+            late = made.link.expect(second, HEAD, reads=True)
             assert early is not None
             assert late is not None
             made.connection.progress(second.token)

@@ -148,10 +148,10 @@ class Turns:
                 raise
             request.repeated = True
             return self._start(self._ready(), request)
+        request.exchange = exchange
         if request.streaming:
             url = f"{request.authority or self._authority}{request.target}"
-            exchange = Early(exchange, url, MOST_CONTENT)
-        request.exchange = exchange
+            request.exchange = Early(exchange, url, MOST_CONTENT)
         if request.held:
             for data in request.held:
                 exchange.write(data, self._wait.seconds)
