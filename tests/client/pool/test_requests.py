@@ -211,7 +211,7 @@ def test_content_that_was_not_read_before_the_end_is_not_empty(each: Each) -> No
         pieces = iter(response)
     readers: list[Callable[[], bytes]] = [
         lambda: response.content,
-        lambda: response.read(),
+        response.read,
         lambda: next(pieces),
     ]
     for read in readers:
