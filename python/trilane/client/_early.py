@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
+from trilane.client._flow.content import BLOCK
 from trilane.client.errors import LimitExceeded
-from trilane.client.flow.content import BLOCK
 
 if TYPE_CHECKING:
-    from trilane.client.flow.content import Block
+    from trilane.client._flow.content import Block
 
 _MUCH: Final = 1024 * 1024
 """Bytes that are left where they are: answers that come early are mostly short."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from trilane.client.flow.uploading import Outgoing, consent_until, wants_content
+from trilane.client._flow.uploading import Outgoing, consent_until, wants_content
 
 
 def upload(exchange: Any, request: Outgoing, read_s: float | None, write_s: float | None) -> bool:

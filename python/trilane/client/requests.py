@@ -24,8 +24,8 @@ from requests.exceptions import InvalidSchema
 from urllib3 import PoolManager, Retry, proxy_from_url
 from urllib3.util import parse_url
 
-from trilane.client.adapters.requests_pool import Pools
-from trilane.client.flow.lanes import VERSIONS, Policy
+from trilane.client._adapters.requests_pool import Pools
+from trilane.client._flow.routes import VERSIONS, Policy
 
 __all__ = ["TrilaneAdapter"]
 

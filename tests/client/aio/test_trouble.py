@@ -16,8 +16,8 @@ from peers import chaos, h2_chaos
 from peers.authority import Authority
 from peers.peer import Peer, secure
 from trilane.client import errors
-from trilane.client.aio import AsyncClient
-from trilane.client.aio.link import Link
+from trilane.client._aio import AsyncClient
+from trilane.client._aio.link import Link
 
 from .conftest import MakeClient, run
 
@@ -157,7 +157,7 @@ def test_a_client_that_is_dropped_leaves_nothing_behind(
 def _script(body: str) -> str:
     head = """
         import asyncio, sys
-        from trilane.client.aio import AsyncClient
+        from trilane.client._aio import AsyncClient
         url, ca = sys.argv[1:]
     """
     return textwrap.dedent(head) + textwrap.dedent(body)

@@ -21,10 +21,10 @@ from client.waits import PATIENCE_S, asleep
 from client.wire.memory import descriptors
 from peers import chaos
 from peers.peer import Peer
+from trilane.client._flow.routing import Route
+from trilane.client._pool import Client
+from trilane.client._pool.response import Response
 from trilane.client.errors import ClientClosed, LimitExceeded, LocalError
-from trilane.client.flow.routing import Route
-from trilane.client.pool import Client
-from trilane.client.pool.response import Response
 
 Each = tuple[Client, str, str]
 MIB = 1 << 20
@@ -117,7 +117,7 @@ def test_closing_lets_responses_be_read_to_their_end(server: Peer) -> None:
 def test_a_forked_child_begins_with_an_empty_pool(server: Peer, listener: str) -> None:
     script = f"""
 import os, sys
-from trilane.client.pool import Client
+from trilane.client._pool import Client
 client = Client(versions=({listener!r},), verify={str(server.ca)!r}, timeout=120.0)
 url = {server.url(listener)!r}
 first = client.get(url)
@@ -158,7 +158,7 @@ def _python(script: str) -> str:
 @pytest.mark.parametrize("listener", ["h1", "h2", "h3"])
 def test_exit_never_hangs(server: Peer, listener: str) -> None:
     script = f"""
-from trilane.client.pool import Client
+from trilane.client._pool import Client
 client = Client(versions=({listener!r},), verify={str(server.ca)!r})
 client.get({server.url(listener)!r})
 held = client.send("GET", {server.url(listener, "/bytes/50m")!r})
@@ -174,8 +174,8 @@ print("fine")
 def test_exit_waits_for_no_lock_of_a_thread_that_ended_with_it(server: Peer) -> None:
     """A daemon thread ends where it stands, here in the midst of a decision of the pool."""
     script = f"""
-from trilane.client.pool import Client
-from trilane.client.flow.routing import Router
+from trilane.client._pool import Client
+from trilane.client._flow.routing import Router
 client = Client(versions=("h1",), verify={str(server.ca)!r})
 held = client.send("GET", {server.url("h1", "/bytes/50m")!r})
 deciding = threading.Event()
@@ -203,7 +203,7 @@ WAITS = {
 def test_ctrl_c_ends_every_wait(server: Peer, wait: str) -> None:
     script = f"""
 import sys
-from trilane.client.pool import Client
+from trilane.client._pool import Client
 client = Client(max_connections=1, timeout=None)
 try:
     print("ready", flush=True)

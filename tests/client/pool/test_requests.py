@@ -14,10 +14,10 @@ import pytest
 from client.face import AnyClient, AnyResponse, Each, MakeClient
 from peers import chaos
 from peers.peer import Peer
+from trilane.client._flow.content import Content
+from trilane.client._flow.preparing import USER_AGENT
+from trilane.client._flow.request import Field
 from trilane.client.errors import InvalidRequest, LocalError
-from trilane.client.flow.content import Content
-from trilane.client.flow.preparing import USER_AGENT
-from trilane.client.flow.request import Field
 
 BLOCK = bytes(range(256)) * 256
 # More than the window of a stream, and than what is handed over with the request.

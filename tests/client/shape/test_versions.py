@@ -191,7 +191,7 @@ def test_an_upload_is_not_held_up_by_its_own_answer(
 
 
 def test_an_early_answer_has_a_limit(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trilane.client.http.turns.MOST_CONTENT", 4 << 20)
+    monkeypatch.setattr("trilane.client.http._pipeline.MOST_CONTENT", 4 << 20)
     connection = connect("embedded", "h1")
     with pytest.raises(errors.LimitExceeded, match="before all of the request's content was sent"):
         connection.request("POST", "/echo", repeat(content(1 << 20), MANY_MIB))

@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 
 from trilane._core import DATA, END
 from trilane.client import Client, ConnectionClosed, Error, ReadTimeout
-from trilane.client.aio import AsyncClient
-from trilane.client.flow.timeouts import Timeouts
+from trilane.client._aio import AsyncClient
+from trilane.client._flow.timeouts import Timeouts
 from trilane.client.http import HTTPSConnection
 
 from .fake import FakeConnection
@@ -198,8 +198,8 @@ FACES: dict[str, Any] = {**CLIENTS, "http.client": Shape}
 def client_of(kind: str, server: Server, **settings: Any) -> Iterator[Any]:
     """A client of the kind whose connections all go to the server."""
     with (
-        patch("trilane.client.pool.leasing.connect", server.connect),
-        patch("trilane.client.aio.pool.connect", server.connect),
+        patch("trilane.client._pool.leasing.connect", server.connect),
+        patch("trilane.client._aio.pool.connect", server.connect),
         patch("trilane._core.connect", server.connect),
     ):
         client = FACES[kind](**settings)

@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from trilane.client.aio.client import AsyncClient
-from trilane.client.pool import Client
+from trilane.client._aio.client import AsyncClient
+from trilane.client._pool import Client
 
 URL = "http://localhost/"
 BARE = ("get", "head", "options", "delete")

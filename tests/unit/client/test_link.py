@@ -11,8 +11,8 @@ import pytest
 
 from client.waits import eventually, turns
 from trilane._core import DATA, HEAD, INFORMATIONAL, WRITABLE, Connection, Exchange
-from trilane.client.aio.deadlines import Deadlines
-from trilane.client.aio.link import Link
+from trilane.client._aio.deadlines import Deadlines
+from trilane.client._aio.link import Link
 
 from .fake import FakeConnection, FakeExchange
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from trilane.client.aio.client import AsyncClient
-from trilane.client.aio.response import AsyncResponse
-from trilane.client.pool import Client
-from trilane.client.pool.response import Response
+from trilane.client._aio.client import AsyncClient
+from trilane.client._aio.response import AsyncResponse
+from trilane.client._pool import Client
+from trilane.client._pool.response import Response
 
 # What asyncio calls otherwise, or has in its own way.
 RENAMED = {

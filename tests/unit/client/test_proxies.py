@@ -7,9 +7,9 @@ import re
 import pytest
 
 from repository import DOCS
-from trilane.client.flow.origins import Origin, parse
-from trilane.client.flow.proxies import Proxies
-from trilane.client.flow.routing import Proxy
+from trilane.client._flow.origins import Origin, parse
+from trilane.client._flow.proxies import Proxies
+from trilane.client._flow.routing import Proxy
 from trilane.client.tls import _ENVIRONMENT
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from trilane.client._flow.whole import Bounds
 from trilane.client.errors import (
     DecodingError,
     Error,
@@ -16,7 +17,6 @@ from trilane.client.errors import (
     LocalError,
     ReadTimeout,
 )
-from trilane.client.flow.whole import Bounds
 
 from .replies import KINDS, Make, Scripted
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from trilane.client._flow.repeating import MOST_ATTEMPTS, asks_elsewhere, breaks, misdirected, pause
+from trilane.client._flow.request import Request
 from trilane.client.errors import (
     ConnectionClosed,
     ConnectionRefused,
@@ -12,8 +14,6 @@ from trilane.client.errors import (
     ReadTimeout,
     StreamReset,
 )
-from trilane.client.flow.repeating import MOST_ATTEMPTS, asks_elsewhere, breaks, misdirected, pause
-from trilane.client.flow.request import Request
 
 REFUSED = StreamReset("refused", error_code=7, retryable=True)
 GET = Request("GET", "/", "a")

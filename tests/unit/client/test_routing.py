@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from trilane.client._flow.origins import Origin
+from trilane.client._flow.routing import Attempt, Entry, Policy, Proxy, Route
 from trilane.client.errors import (
     ClientClosed,
     ConnectionRefused,
     ConnectTimeout,
     VersionUnavailable,
 )
-from trilane.client.flow.origins import Origin
-from trilane.client.flow.routing import Attempt, Entry, Policy, Proxy, Route
 
 from .pretend import HTTP, HTTPS, Bench
 

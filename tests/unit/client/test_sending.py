@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from trilane.client._flow.repeating import MOST_ATTEMPTS
+from trilane.client._flow.timeouts import Timeouts
 from trilane.client.errors import (
     ConnectionClosed,
     Error,
@@ -16,8 +18,6 @@ from trilane.client.errors import (
     StreamReset,
     WriteTimeout,
 )
-from trilane.client.flow.repeating import MOST_ATTEMPTS
-from trilane.client.flow.timeouts import Timeouts
 
 from .script import CLIENTS, FACES, Answer, Server, Silence, client_of
 
@@ -62,7 +62,7 @@ def test_a_connection_that_lay_idle_is_looked_at_before_it_is_used(kind: str, ve
 
 
 def test_what_is_never_sent_ends(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trilane.client.flow.repeating._LONGEST_PAUSE_S", 0.0)
+    monkeypatch.setattr("trilane.client._flow.repeating._LONGEST_PAUSE_S", 0.0)
     server = Server(*[UNSENT] * 1000)
     with client_of(kind, server) as client, pytest.raises(ConnectionClosed):
         client.request("POST", URL)
