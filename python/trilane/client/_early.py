@@ -54,7 +54,10 @@ class Early:
     def write(self, block: Block, timeout: float | None) -> None:
         """Send content, and take what has come meanwhile.
 
-        Errors: LimitExceeded where that is more than is kept; else those of the exchange.
+        Raises:
+            LimitExceeded: that is more than is kept.
+            Error: as the exchange.
+
         """
         view = memoryview(block).cast("B")
         for at in range(0, view.nbytes, BLOCK):

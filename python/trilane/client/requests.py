@@ -87,7 +87,11 @@ class TrilaneAdapter(HTTPAdapter):
         """The pools behind a proxy.
 
         A SOCKS proxy, and a proxy that is itself behind TLS, is left to urllib3, whose requests
-        are HTTP/1.1; InvalidSchema where that is not among `versions`.
+        are HTTP/1.1.
+
+        Raises:
+            InvalidSchema: it is left to urllib3, and HTTP/1.1 is not among `versions`.
+
         """
         if proxy in self.proxy_manager:
             return self.proxy_manager[proxy]

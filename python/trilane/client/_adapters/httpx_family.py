@@ -95,7 +95,9 @@ class Family:
         retries: how often a connection that cannot be made is tried again.
         alternatives: on which hosts HTTP/3 is used; see `trilane.client.Client`.
 
-        Errors: ValueError for a proxy that is not http://, and for versions that do not exist.
+        Raises:
+            ValueError: a proxy is not http://, or a version does not exist.
+
         """
         if limits is None:
             limits = self.library.Limits(max_connections=100, keepalive_expiry=5.0)
@@ -138,7 +140,9 @@ class Family:
     def prepared(self, request: Any) -> tuple[str, str | None, Pairs, Timeouts]:
         """URL, target where it is not that of the URL, fields and limits of a request.
 
-        Errors: the library's UnsupportedProtocol and LocalProtocolError.
+        Raises:
+            UnsupportedProtocol, LocalProtocolError: the library's, for what cannot be sent.
+
         """
         url = request.url
         if url.scheme not in DEFAULT_PORTS:
@@ -228,7 +232,10 @@ class BlockingTransport(Family):
     def handle_request(self, request: Any) -> Any:
         """Send one request.
 
-        Errors: the library's, with ours as their cause; those of the content pass through.
+        Raises:
+            TransportError: the library's, with ours as its cause; what the content raises passes
+                through.
+
         """
         url, target, fields, limits = self.prepared(request)
         content = self.content(request)
@@ -264,7 +271,10 @@ class AsyncioTransport(Family):
     async def handle_async_request(self, request: Any) -> Any:
         """Send one request.
 
-        Errors: the library's, with ours as their cause; those of the content pass through.
+        Raises:
+            TransportError: the library's, with ours as its cause; what the content raises passes
+                through.
+
         """
         url, target, fields, limits = self.prepared(request)
         content = self.content(request)

@@ -110,12 +110,12 @@ class RawResponse(HTTPResponse):
     def stream(
         self, amt: int | None = BLOCK, decode_content: bool | None = None
     ) -> Generator[bytes]:
-        """The content in pieces of `amt` bytes, the last one shorter.
+        """The content in pieces of `amt` bytes, the last one shorter; errors are urllib3's.
 
         Where the length was not announced, a piece is given as soon as something is there, and may
         be shorter: so an endless response is seen while it is made. urllib3 does the same for each
         chunk of HTTP/1.1; HTTP/2 and HTTP/3 have none.
-        """
+        """  # noqa: DOC501 - what is raised is made urllib3's
         if amt == 0:
             return
         if self.length_remaining is not None:

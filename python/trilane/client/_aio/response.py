@@ -93,7 +93,9 @@ class AsyncResponse(BaseResponse):
     def content(self) -> bytes:
         """All of the content, which `aread` has read.
 
-        Errors: LocalError before that.
+        Raises:
+            LocalError: it has not been read, or was closed before.
+
         """
         if self._content is None:
             self._expect_no_error()
@@ -103,7 +105,9 @@ class AsyncResponse(BaseResponse):
     async def aread(self) -> bytes:
         """All of the content; `content`, `text` and `json` have it then.
 
-        Errors: those of `read`.
+        Raises:
+            Error: as `read`.
+
         """
         if not self.load():
             self._content = await self._drive(self._together(-1))
@@ -112,7 +116,9 @@ class AsyncResponse(BaseResponse):
     async def load_at_once(self) -> None:
         """Read all of the content of a new response.
 
-        Errors: those of `read`.
+        Raises:
+            Error: as `read`.
+
         """
         try:
             if not self.load():
@@ -125,7 +131,9 @@ class AsyncResponse(BaseResponse):
     def load(self) -> bool:
         """Whether `content` is there: has been read, or lies here complete and not coded.
 
-        Errors: LimitExceeded, DecodingError, where it is more than is allowed.
+        Raises:
+            LimitExceeded, DecodingError: it is more than is allowed.
+
         """
         exchange = self._exchange
         if self._content is None and not self._ended and exchange.complete:
@@ -142,8 +150,12 @@ class AsyncResponse(BaseResponse):
 
         The first `read()` keeps what it gives for `content` and for iterations.
 
-        Errors: ReadTimeout, IncompleteBody, StreamReset, ConnectionClosed, DecodingError; and
-        LimitExceeded where all that follows is more than `max_content`.
+        Raises:
+            ReadTimeout: nothing more came in time.
+            RemoteError: the connection or the stream was lost, or the content is not what it said.
+            LimitExceeded: all that follows is more than `max_content`.
+            LocalError: the response was closed before all of it had been read.
+
         """
         if amount < 0 and not self._begun:
             await self.aread()
@@ -157,7 +169,12 @@ class AsyncResponse(BaseResponse):
         return await self._drive(self._together(amount, first))
 
     async def read1(self, amount: int = -1) -> bytes:
-        """What is there, up to `amount` bytes; waits for the first byte only. b"" at the end."""
+        """What is there, up to `amount` bytes; waits for the first byte only. b"" at the end.
+
+        Raises:
+            Error: as `read`.
+
+        """
         if self._content is not None:
             return self._again(amount)
         if self._decodes and self._begin_decoding() is not None:
@@ -165,7 +182,13 @@ class AsyncResponse(BaseResponse):
         return self._counted(await self._raw(amount))
 
     async def aiter_bytes(self, size: int | None = None) -> AsyncIterator[bytes]:
-        """The content in pieces as they come, or of `size` bytes each but for the last."""
+        """The content in pieces as they come, or of `size` bytes each but for the last.
+
+        Raises:
+            ValueError: `size` is less than 1.
+            Error: as `read`.
+
+        """
         if size is not None and size < 1:
             raise ValueError(f"aiter_bytes(size={size}): give at least 1")
         if self._content is not None:
@@ -178,7 +201,10 @@ class AsyncResponse(BaseResponse):
     async def aiter_raw(self, size: int = PIECE) -> AsyncIterator[bytes]:
         """The content as it was sent, not decoded, in pieces of up to `size` bytes.
 
-        Errors: LocalError where it was decoded before; else those of `read`.
+        Raises:
+            LocalError: it was decoded before.
+            Error: as `read`.
+
         """
         kept = self._as_sent()
         if kept is not None:
@@ -191,7 +217,10 @@ class AsyncResponse(BaseResponse):
     async def aiter_lines(self) -> AsyncIterator[str]:
         r"""The content as lines of text, without their ends (`\n`, `\r\n` or `\r`).
 
-        Errors: those of `read`; LimitExceeded where a line is longer than `max_content`.
+        Raises:
+            LimitExceeded: a line is longer than `max_content`.
+            Error: as `read`.
+
         """
         lines = self._lines()
         async for piece in self.aiter_bytes():

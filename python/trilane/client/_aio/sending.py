@@ -18,7 +18,9 @@ async def send(pool: Pool, prepared: Prepared, *, whole: bool) -> tuple[Call, in
 
     `whole`: whether all of the response is wanted, at once.
 
-    Errors: every one of `errors`; exceptions of the content's own pass through.
+    Raises:
+        Error: any of `errors`; exceptions of the content's own pass through.
+
     """
     request, _, how = prepared
     attempts = 0

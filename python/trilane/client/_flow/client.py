@@ -14,7 +14,7 @@ from typing import Any, Generic, Never, TypeAlias, TypeVar
 from trilane._core import Tls
 from trilane.client._flow.altsvc import Scope
 from trilane.client._flow.content import Content, Upload
-from trilane.client._flow.keywords import refusal
+from trilane.client._flow.keywords import refuse
 from trilane.client._flow.preparing import OnInformational, Options, Prepared, Settings
 from trilane.client._flow.request import Field, Fields
 from trilane.client._flow.routes import VERSIONS, Proxy
@@ -75,11 +75,14 @@ class BaseClient(ABC, Generic[Answer, Context, ContentGiven]):
             expansion beyond 1000-fold never passes.
         source: local address to connect from. unix: path of a socket for every connection.
 
-        Errors: ValueError for settings out of range; InvalidRequest for a proxy of another kind;
-        TypeError for other settings, with what to write instead.
+        Raises:
+            ValueError: a setting is out of range.
+            InvalidRequest: a proxy is of another kind.
+            TypeError: there is no such setting; the message says what to write.
+
         """
         if unknown:
-            raise refusal(type(self), "__init__", unknown)
+            refuse(type(self), "__init__", unknown)
         self._settings = Settings(
             versions=versions,
             verify=verify,
@@ -147,8 +150,11 @@ class BaseClient(ABC, Generic[Answer, Context, ContentGiven]):
         on_informational: called with status and fields of each 1xx response as it comes.
         decode: False leaves gzip and others as they are.
 
-        Errors: every one of `trilane.client.errors`; exceptions of the content's own, and of
-        `on_informational`, pass through; TypeError for other keywords, with what to write instead.
+        Raises:
+            Error: any of `trilane.client.errors`. What the content itself, or `on_informational`,
+                raises passes through.
+            TypeError: there is no such keyword; the message says what to write.
+
         """
         options = timeout, trailers, expect_continue, on_informational, decode
         given = headers, self._sendable(content), json, options
@@ -172,7 +178,11 @@ class BaseClient(ABC, Generic[Answer, Context, ContentGiven]):
         """A context with a response whose content has not been read; it ends with the context.
 
         With `AsyncClient` content of the request that is still being sent goes on meanwhile, so
-        both directions can stream at once. Arguments and errors are those of `request`.
+        both directions can stream at once. Arguments are those of `request`.
+
+        Raises:
+            Error, TypeError: as `request`.
+
         """
         options = timeout, trailers, expect_continue, on_informational, decode
         given = headers, self._sendable(content), json, options
@@ -198,9 +208,13 @@ class BaseClient(ABC, Generic[Answer, Context, ContentGiven]):
         Nothing is added to the fields but what frames the message, and what the proxy is to be
         told. `target` replaces path and query of the URL, which go out as `origins.parse` has them.
         The caller closes the response.
+
+        Raises:
+            Error, TypeError: as `request`.
+
         """
         if unknown:
-            raise refusal(type(self), "send", unknown)
+            refuse(type(self), "send", unknown)
         options = timeout, trailers, expect_continue, on_informational, decode
         given = fields, self._sendable(content), target, options
         return self._opened(partial(self._settings.exactly, method, url, *given))
@@ -344,5 +358,5 @@ class BaseClient(ABC, Generic[Answer, Context, ContentGiven]):
     ) -> Prepare:
         """What makes the request that the method of that name was asked for."""
         if unknown:
-            raise refusal(type(self), name, unknown)
+            refuse(type(self), name, unknown)
         return partial(self._settings.prepare, method, url, headers, content, json, options)

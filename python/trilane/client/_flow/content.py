@@ -82,7 +82,9 @@ class Upload:
 def upload(content: Content | Upload, method: str) -> tuple[bytes | None, Upload | None]:
     """Content as what goes along with the head, or as what follows it; one of the two is None.
 
-    Errors: TypeError where it is none of what `Content` names.
+    Raises:
+        TypeError: it is none of what `Content` names.
+
     """
     if content is None:
         return (b"" if method in ANNOUNCING else None), None

@@ -7,7 +7,7 @@ is called here.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import Any, Final, Never
 
 _ADAPTERS: Final = "on the adapters trilane.client.requests and trilane.client.httpx"
 _CONTENT: Final = (
@@ -56,11 +56,11 @@ _OF_ANY_METHOD: Final = frozenset({"stream", "send", "get_all"})
 """What is not the name of a method of HTTP."""
 
 
-def refusal(client: type, method: str, unknown: Iterable[str]) -> TypeError:
-    """The error for keywords that this method of the client was given and does not have."""
+def refuse(client: type, method: str, unknown: Iterable[str]) -> Never:
+    """Raise TypeError for keywords that this method of the client was given and does not have."""
     where = client.__name__ if method == "__init__" else f"{client.__name__}.{method}"
     ways = (f"no {keyword}=: {_way_out(client, method, keyword)}" for keyword in unknown)
-    return TypeError(f"{where}() takes {'; '.join(ways)}")
+    raise TypeError(f"{where}() takes {'; '.join(ways)}")
 
 
 def _way_out(client: Any, method: str, keyword: str) -> str:

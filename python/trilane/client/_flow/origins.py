@@ -81,7 +81,9 @@ def parse(url: str) -> Address:
     segments are removed, and characters that may not be in a URL are percent-encoded, as HTTPX
     does. Control characters are refused (request splitting).
 
-    Errors: InvalidRequest names the URL and what is wrong with it.
+    Raises:
+        InvalidRequest: the URL is none; the message says why.
+
     """
     # The way of most requests: an origin seen before, and a path that needs nothing.
     slash = url.find("/", _SHORTEST)
@@ -93,7 +95,7 @@ def parse(url: str) -> Address:
             return Address(known[0], known[1], target, known[2])
     found = _BASE.match(url)
     if found is None:
-        raise _refused(url)
+        raise InvalidRequest(f"the URL {url!r} {_lack(url)}")
     scheme, before_path, target = found.groups()
     try:
         known = _origin(scheme, before_path)
@@ -125,9 +127,11 @@ def _origin(scheme: str, before_path: str) -> tuple[Origin, str, str | None]:
 
 
 def split(place: str, default_port: int) -> tuple[str, int]:
-    """Host and port of `host`, `host:port`, `[v6]` or `[v6]:port`; ValueError says what is wrong.
+    """Host and port of `host`, `host:port`, `[v6]` or `[v6]:port`, as `Origin` has them.
 
-    The host comes back as `Origin.host` has it.
+    Raises:
+        ValueError: it is none of these; the message says why.
+
     """
     if place.startswith("["):
         inner, bracket, rest = place[1:].partition("]")
@@ -200,8 +204,9 @@ def _without_dots(path: str) -> str:
     return "/" + "/".join(kept)
 
 
-def _refused(url: str) -> InvalidRequest:
+def _lack(url: str) -> str:
+    """What keeps a URL from being one of `http` or `https`."""
     scheme, mark, _ = url.partition("://")
     if not mark or not scheme:
-        return InvalidRequest(f"the URL {url!r} has no scheme: write http:// or https:// before it")
-    return InvalidRequest(f"the URL {url!r} has the scheme {scheme!r}: only http and https are")
+        return "has no scheme: write http:// or https:// before it"
+    return f"has the scheme {scheme!r}: only http and https are"

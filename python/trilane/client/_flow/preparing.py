@@ -90,7 +90,10 @@ class Settings:
     ) -> None:
         """Check them.
 
-        Errors: ValueError for settings out of range; InvalidRequest for a proxy of another kind.
+        Raises:
+            ValueError: a setting is out of range.
+            InvalidRequest: a proxy is of another kind.
+
         """
         self._limits = timeouts(timeout, Timeouts())
         self._fields = with_defaults(_DEFAULTS, pairs(headers))
@@ -126,7 +129,9 @@ class Settings:
     ) -> Prepared:
         """A request with the client's fields, but for those that `headers` replace.
 
-        Errors: InvalidRequest, TypeError, ValueError, for arguments that are none.
+        Raises:
+            InvalidRequest, TypeError, ValueError: an argument is none.
+
         """
         address = parse(url)
         fields, given = self._fields, pairs(headers)
@@ -153,7 +158,9 @@ class Settings:
     ) -> Prepared:
         """A request with exactly these fields; `target` replaces path and query of the URL.
 
-        Errors: those of `prepare`.
+        Raises:
+            InvalidRequest, TypeError, ValueError: as `prepare`.
+
         """
         address = parse(url)
         request = Request(method, address.target, address.authority, fields, content)

@@ -23,7 +23,9 @@ class Proxies:
     ) -> None:
         """`by_scheme` has `http`, `https` or `all`; `environment` is asked for its `no`.
 
-        Errors: InvalidRequest names a proxy that cannot be used.
+        Raises:
+            InvalidRequest: a proxy cannot be used; the message names it.
+
         """
         self._by_scheme = {
             scheme: given if isinstance(given, Proxy) else proxy(given)
@@ -64,7 +66,9 @@ class Proxies:
 def proxy(url: str) -> Proxy:
     """A proxy by its URL; `host:port` alone means `http`.
 
-    Errors: InvalidRequest: another scheme (SOCKS is not spoken), or a URL that is not one.
+    Raises:
+        InvalidRequest: another scheme (SOCKS is not spoken), or a URL that is not one.
+
     """
     scheme, mark, _ = url.partition("://")
     if mark and scheme.lower() not in {"http", "https"}:

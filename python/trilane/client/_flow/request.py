@@ -94,8 +94,10 @@ class Request(Outgoing):
         `alt_used` is where the connection goes, if that is not the origin's own address (RFC 7838
         §5).
 
-        Errors: Full where the connection takes no request now; what the native part refuses, or why
-        the connection has ended.
+        Raises:
+            Full: the connection takes no request now.
+            Error: the request cannot be sent, or the connection has ended.
+
         """
         streaming = self.is_streaming
         return connection.submit(
@@ -114,7 +116,9 @@ class Request(Outgoing):
         `content-length` is believed of content that does not lie in memory, `transfer-encoding:
         chunked` means that the length is not told, and `expect: 100-continue` is done.
 
-        Errors: InvalidRequest for other transfer codings.
+        Raises:
+            InvalidRequest: another transfer coding.
+
         """
         fields: list[Field] = []
         for field in self.fields:

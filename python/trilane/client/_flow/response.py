@@ -14,7 +14,7 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from trilane.client._flow.timeouts import content_timeout
-from trilane.client._flow.whole import Bounds, Whole, not_kept, not_read
+from trilane.client._flow.whole import Bounds, Whole, not_read
 from trilane.client.errors import Error, IncompleteBody, LocalError, ReadTimeout
 from trilane.client.fields import Headers
 
@@ -138,7 +138,9 @@ class BaseResponse(ABC):
     def json(self) -> Any:
         """The content as JSON.
 
-        Errors: ValueError (`json.JSONDecodeError`) where it is none.
+        Raises:
+            ValueError: it is none (`json.JSONDecodeError`).
+
         """
         return json.loads(self.content)
 
@@ -179,6 +181,10 @@ class BaseResponse(ABC):
         """Read until there are `amount` bytes, decoded, fewer only at the end; -1: all.
 
         `first` is what was read of them. All is no more than `max_content`.
+
+        Raises:
+            IncompleteBody: the content ended early; `partial` has what was read here.
+
         """
         coded = self._decodes and self._begin_decoding() is not None
         counts = not coded and self._left is not None
@@ -207,7 +213,9 @@ class BaseResponse(ABC):
     def _at_once(self, content: bytes) -> bytes:
         """All of the content that follows, which lay there complete and has no coding.
 
-        Errors: LimitExceeded, DecodingError.
+        Raises:
+            LimitExceeded, DecodingError: it is more than is allowed.
+
         """
         whole, decoded, length = self._bounds.whole, self._left, len(content)
         # The smaller limit is passed first, also where it is read in pieces.
@@ -268,7 +276,10 @@ class BaseResponse(ABC):
     def _look_ahead(self, exchange: Exchange | Early) -> None:
         """Raise where the head announces more content than may be put together.
 
-        Errors: LimitExceeded, and DecodingError where that limit is smaller.
+        Raises:
+            LimitExceeded: it does.
+            DecodingError: it does, and `max_decoded` is the smaller limit.
+
         """
         if self._bounds.announces_too_much(exchange, self.method, self.status):
             coded = self._decodes and self._begin_decoding() is not None
@@ -289,10 +300,15 @@ class BaseResponse(ABC):
     def _as_sent(self) -> bytes | None:
         """All of the content as it was sent, where it is kept.
 
-        Errors: LocalError where it was decoded.
+        Raises:
+            LocalError: it was decoded.
+
         """
         if self._content is not None and self._decoder is not None:
-            raise not_kept(self.url)
+            raise LocalError(
+                f"the content of {self.url} has been decoded, and is not kept as it was sent: read"
+                " it from stream(), or send the request with decode=False"
+            )
         return self._content
 
     def _begin_decoding(self) -> Decoder | None:

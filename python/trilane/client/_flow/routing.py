@@ -108,7 +108,10 @@ class Router(Generic[Connection]):
     def acquire(self, route: Route, now: float) -> Entry[Connection] | Attempt | None:
         """A connection with room, an attempt to make one, or None: `wait`.
 
-        Errors: ClientClosed; VersionUnavailable where no wanted version is possible on the route.
+        Raises:
+            ClientClosed: `close` was called.
+            VersionUnavailable: no wanted version is possible on the route.
+
         """
         if self.is_closed:
             raise ClientClosed("the client is closed: make a new one")

@@ -29,7 +29,10 @@ None for no limits, or `...` for the client's own."""
 def timeouts(given: TimeoutGiven, default: Timeouts) -> Timeouts:
     """What the caller means.
 
-    Errors: ValueError for a number below 0, TypeError for anything else.
+    Raises:
+        ValueError: a number is below 0.
+        TypeError: it is anything else.
+
     """
     if given is ...:
         return default

@@ -34,7 +34,9 @@ class Bounds(NamedTuple):
     def of(cls, max_content: int | None, max_decoded: int | None) -> Bounds:
         """The bounds of a client.
 
-        Errors: ValueError for one below 0.
+        Raises:
+            ValueError: one is below 0.
+
         """
         for name, most in (("max_content", max_content), ("max_decoded", max_decoded)):
             if most is not None and most < 0:
@@ -82,14 +84,6 @@ def not_read(what: str) -> LocalError:
     return LocalError(
         f"{what} was closed before all of its content had been read, and the rest was given up:"
         " read it first"
-    )
-
-
-def not_kept(url: str) -> LocalError:
-    """The error for content that is wanted as it was sent, after it was decoded as a whole."""
-    return LocalError(
-        f"the content of {url} has been decoded, and is not kept as it was sent: read it from"
-        " stream(), or send the request with decode=False"
     )
 
 

@@ -9,7 +9,7 @@ from typing import Never, Self
 
 from trilane.client._flow.client import BaseClient, Prepare
 from trilane.client._flow.content import Content
-from trilane.client._flow.keywords import refusal
+from trilane.client._flow.keywords import refuse
 from trilane.client._flow.preparing import OnInformational, Options
 from trilane.client._flow.request import Fields, pairs
 from trilane.client._flow.timeouts import TimeoutGiven
@@ -65,10 +65,13 @@ class Client(BaseClient[Response, AbstractContextManager[Response], Content]):
         are taken from their iterable as requests are sent. An error ends the iteration, and what
         is on its way is cancelled, as when the iteration is left.
 
-        Errors: those of `request`; ValueError where `ahead` is less than 1.
+        Raises:
+            ValueError: `ahead` is less than 1.
+            Error: as `request`.
+
         """
         if unknown:
-            raise refusal(type(self), "get_all", unknown)
+            refuse(type(self), "get_all", unknown)
         if ahead < 1:
             raise ValueError(f"get_all(ahead={ahead}): give at least 1")
         given = pairs(headers)

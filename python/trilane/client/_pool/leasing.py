@@ -55,7 +55,11 @@ class Pool:
 
         None: there is none now, and it may not `wait` for one. To open one is no waiting.
 
-        Errors: ConnectFailed and its kinds, PoolTimeout, ClientClosed.
+        Raises:
+            ConnectFailed: no connection could be made.
+            PoolTimeout: none was free in time.
+            ClientClosed: the client was closed.
+
         """
         began = monotonic()
         with self._lock:

@@ -88,7 +88,12 @@ class Response(BaseResponse):
 
     @property
     def content(self) -> bytes:
-        """All of the content, read now where it was not before."""
+        """All of the content, read now where it was not before.
+
+        Raises:
+            Error: as `read`.
+
+        """
         self.load()
         return self._content or b""
 
@@ -100,7 +105,9 @@ class Response(BaseResponse):
     def load_at_once(self) -> None:
         """Read all of the content of a new response, and give the connection back.
 
-        Errors: those of `read`.
+        Raises:
+            Error: as `read`.
+
         """
         try:
             exchange = self._exchange
@@ -115,8 +122,12 @@ class Response(BaseResponse):
 
         The first `read()` keeps what it gives for `content` and for iterations.
 
-        Errors: ReadTimeout, IncompleteBody, StreamReset, ConnectionClosed, DecodingError; and
-        LimitExceeded where all that follows is more than `max_content`.
+        Raises:
+            ReadTimeout: nothing more came in time.
+            RemoteError: the connection or the stream was lost, or the content is not what it said.
+            LimitExceeded: all that follows is more than `max_content`.
+            LocalError: the response was closed before all of it had been read.
+
         """
         if amount < 0 and not self._begun:
             self.load()
@@ -130,7 +141,12 @@ class Response(BaseResponse):
         return self._drive(self._together(amount, first))
 
     def read1(self, amount: int = -1) -> bytes:
-        """What is there, up to `amount` bytes; waits for the first byte only. b"" at the end."""
+        """What is there, up to `amount` bytes; waits for the first byte only. b"" at the end.
+
+        Raises:
+            Error: as `read`.
+
+        """
         if self._content is not None:
             return self._again(amount)
         if self._decodes and self._begin_decoding() is not None:
@@ -138,7 +154,12 @@ class Response(BaseResponse):
         return self._counted(self._raw(amount))
 
     def readinto(self, buffer: bytearray | memoryview) -> int:
-        """Fill the buffer with what is there, at least a byte unless at the end; how many."""
+        """Fill the buffer with what is there, at least a byte unless at the end; how many.
+
+        Raises:
+            Error: as `read`.
+
+        """
         view = memoryview(buffer).cast("B")
         coded = self._decodes and self._begin_decoding() is not None
         if coded or self._content is not None:
@@ -161,7 +182,13 @@ class Response(BaseResponse):
         return count
 
     def iter_bytes(self, size: int | None = None) -> Iterator[bytes]:
-        """The content in pieces as they come, or of `size` bytes each but for the last."""
+        """The content in pieces as they come, or of `size` bytes each but for the last.
+
+        Raises:
+            ValueError: `size` is less than 1.
+            Error: as `read`.
+
+        """
         if size is not None and size < 1:
             raise ValueError(f"iter_bytes(size={size}): give at least 1")
         if self._content is not None:
@@ -173,7 +200,10 @@ class Response(BaseResponse):
     def iter_raw(self, size: int = PIECE) -> Iterator[bytes]:
         """The content as it was sent, not decoded, in pieces of up to `size` bytes.
 
-        Errors: LocalError where it was decoded before; else those of `read`.
+        Raises:
+            LocalError: it was decoded before.
+            Error: as `read`.
+
         """
         kept = self._as_sent()
         if kept is not None:
@@ -185,7 +215,10 @@ class Response(BaseResponse):
     def iter_lines(self) -> Iterator[str]:
         r"""The content as lines of text, without their ends (`\n`, `\r\n` or `\r`).
 
-        Errors: those of `read`; LimitExceeded where a line is longer than `max_content`.
+        Raises:
+            LimitExceeded: a line is longer than `max_content`.
+            Error: as `read`.
+
         """
         lines = self._lines()
         for piece in self.iter_bytes():

@@ -62,7 +62,9 @@ class Sent:
 def send(pool: Pool, prepared: Prepared) -> Response:
     """The response, its content unread.
 
-    Errors: every one of `errors`; exceptions of the content's own pass through.
+    Raises:
+        Error: any of `errors`; exceptions of the content's own pass through.
+
     """
     sent = begin(pool, prepared, wait=True)
     assert sent is not None  # noqa: S101 - it may wait
@@ -122,10 +124,8 @@ def finish(sent: Sent) -> Response:
 def _leave_a_moment(
     pool: Pool, how: How, entry: Entry[Connection], deadline: float | None
 ) -> float | None:
-    """Return when a connection that took no request may be asked again; until when that goes on.
-
-    Other threads took the last streams, or the peer grants none yet.
-    """
+    """Return when a connection that took no request may be asked again; until when that goes on."""
+    # Other threads took the last streams, or the peer grants none yet.
     if not pool.full(entry):
         return deadline
     now = time.monotonic()

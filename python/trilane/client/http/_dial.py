@@ -130,6 +130,7 @@ def over_python_socket(
     Raises:
         errors.VersionUnavailable: none of the versions can be had over such a socket, or the peer
             chose none of them.
+        ConnectTimeout: there is no connection in time.
         OSError: no connection, TLS or tunnel could be made.
 
     """

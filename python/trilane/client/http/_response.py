@@ -273,6 +273,10 @@ class HTTPResponse(io.BufferedIOBase):
 
         Memory grows with what comes and not with what was asked for. What came before an error is
         given before it: the error is for the next call. After a timeout nothing is lost.
+
+        Raises:
+            IncompleteBody: the connection ended, and nothing had come.
+
         """
         parts = [ahead] if ahead else []
         while amount > 0:
@@ -309,7 +313,12 @@ class HTTPResponse(io.BufferedIOBase):
         self._end()
 
     def read1(self, n: int | None = -1, /) -> bytes:
-        """What is there, up to `n` bytes; waits only for the first; `b""` at the end."""
+        """What is there, up to `n` bytes; waits only for the first; `b""` at the end.
+
+        Raises:
+            errors.Error: as `read`.
+
+        """
         amount = -1 if n is None else n
         if self._ended or not amount:
             return self._nothing()
@@ -324,7 +333,13 @@ class HTTPResponse(io.BufferedIOBase):
         return data
 
     def readinto(self, buffer: Buffer, /) -> int:
-        """Fills the buffer, unless the end comes first, and gives how many bytes it has now."""
+        """Fills the buffer, unless the end comes first, and gives how many bytes it has now.
+
+        Raises:
+            errors.IncompleteBody: the connection ended first; `partial` has what arrived.
+            errors.Error: as `read`.
+
+        """
         if self._ended:
             return len(self._nothing())
         view = memoryview(buffer).cast("B")
@@ -366,7 +381,12 @@ class HTTPResponse(io.BufferedIOBase):
         return self._ahead[self._at :]
 
     def readline(self, limit: int | None = -1, /) -> bytes:
-        """Up to and with the next line feed, at most `limit` bytes; `b""` at the end."""
+        """Up to and with the next line feed, at most `limit` bytes; `b""` at the end.
+
+        Raises:
+            errors.Error: as `read`.
+
+        """
         wanted = -1 if limit is None else limit
         if self._ended:
             return self._nothing()
