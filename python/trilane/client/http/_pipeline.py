@@ -26,8 +26,9 @@ from trilane.client.errors import (
     Timeout,
 )
 from trilane.client.http import _uploading as uploading
+from trilane.client.http._content import Wait
 from trilane.client.http._outgoing import Request, field
-from trilane.client.http._response import HTTPResponse, Wait
+from trilane.client.http._response import HTTPResponse
 
 if TYPE_CHECKING:
     from trilane._core import Connection, Exchange

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from trilane._core import Connection
-    from trilane.client.http._response import Wait
+    from trilane.client.http._content import Wait
 
 
 class Sock:

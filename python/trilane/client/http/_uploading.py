@@ -9,8 +9,8 @@ from trilane.client._uploading import upload as send_content
 from trilane.client.errors import RemoteError
 
 if TYPE_CHECKING:
+    from trilane.client.http._content import Wait
     from trilane.client.http._outgoing import Request
-    from trilane.client.http._response import Wait
 
 
 def upload(request: Request, wait: Wait) -> None:
