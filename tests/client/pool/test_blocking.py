@@ -158,6 +158,7 @@ def _python(script: str) -> str:
 @pytest.mark.parametrize("listener", ["h1", "h2", "h3"])
 def test_exit_never_hangs(server: Peer, listener: str) -> None:
     script = f"""
+import threading
 from trilane.client._pool import Client
 client = Client(versions=({listener!r},), verify={str(server.ca)!r})
 client.get({server.url(listener)!r})
@@ -174,6 +175,7 @@ print("fine")
 def test_exit_waits_for_no_lock_of_a_thread_that_ended_with_it(server: Peer) -> None:
     """A daemon thread ends where it stands, here in the midst of a decision of the pool."""
     script = f"""
+import threading
 from trilane.client._pool import Client
 from trilane.client._flow.routing import Router
 client = Client(versions=("h1",), verify={str(server.ca)!r})
