@@ -14,6 +14,7 @@ from trilane.client._flow.content import BLOCK
 from trilane.client.errors import LimitExceeded
 
 if TYPE_CHECKING:
+    from trilane._core import Exchange
     from trilane.client._flow.content import Block
 
 _MUCH: Final = 1024 * 1024
@@ -28,7 +29,7 @@ class Early:
 
         `exchange` is one of `_core`, or has its methods.
         """
-        self._exchange = exchange
+        self._exchange: Exchange = exchange
         self._url = url
         self._most = most
         self._pieces: deque[bytes] = deque()
@@ -57,7 +58,6 @@ class Early:
         Raises:
             LimitExceeded: that is more than is kept.
             Error: as the exchange.
-
         """
         view = memoryview(block).cast("B")
         for at in range(0, view.nbytes, BLOCK):

@@ -91,7 +91,6 @@ class TrilaneAdapter(HTTPAdapter):
 
         Raises:
             InvalidSchema: it is left to urllib3, and HTTP/1.1 is not among `versions`.
-
         """
         if proxy in self.proxy_manager:
             return self.proxy_manager[proxy]

@@ -63,7 +63,6 @@ def tls_of(verify: Verify = True, cert: Certificate = None) -> Tls:
     Raises:
         TLSError: a file cannot be read or holds no certificate, or a setting of the context cannot
             be obeyed; the message names it.
-
     """
     authorities: tuple[tuple[str, bytes], ...] = ()
     platform, insecure = False, False

@@ -21,7 +21,7 @@ from client.waits import PATIENCE_S, asleep
 from client.wire.memory import descriptors
 from peers import chaos
 from peers.peer import Peer
-from trilane.client._flow.routing import Route
+from trilane.client._flow.routes import Route
 from trilane.client._pool import Client
 from trilane.client._pool.response import Response
 from trilane.client.errors import ClientClosed, LimitExceeded, LocalError

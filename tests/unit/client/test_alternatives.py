@@ -6,7 +6,7 @@ import pytest
 
 from trilane.client._flow.altsvc import FIRST_BACK_OFF_S
 from trilane.client._flow.origins import Origin
-from trilane.client._flow.routing import Attempt, Proxy, Route
+from trilane.client._flow.routes import Attempt, Proxy, Route
 from trilane.client.errors import ConnectionRefused, ConnectTimeout
 
 from .pretend import HTTPS, Bench

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from client.waits import until
-from trilane.client._flow.routing import Entry, Policy, Route
+from trilane.client._flow.routes import Entry, Policy, Route
 from trilane.client._flow.timeouts import Timeouts
 from trilane.client._pool import leasing
 from trilane.client.errors import ClientClosed, ConnectionRefused, Error, PoolTimeout

@@ -18,7 +18,7 @@ from trilane._core import HEAD
 from trilane.client._aio import pool as pools
 from trilane.client._aio.call import Call
 from trilane.client._flow.request import Request
-from trilane.client._flow.routing import Attempt, Route
+from trilane.client._flow.routes import Attempt, Route
 from trilane.client.errors import ConnectionClosed, ConnectionRefused, Error, Full
 
 from .fake import FakeConnection, FakeExchange

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trilane.client._flow.origins import Origin
-from trilane.client._flow.routing import Attempt, Entry, Policy, Proxy, Route
+from trilane.client._flow.routes import Attempt, Entry, Policy, Proxy, Route
 from trilane.client.errors import (
     ClientClosed,
     ConnectionRefused,

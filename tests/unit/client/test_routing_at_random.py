@@ -15,8 +15,7 @@ from hypothesis.stateful import (
 )
 
 from trilane.client._flow.origins import Origin
-from trilane.client._flow.routes import Group
-from trilane.client._flow.routing import Attempt, Entry, Proxy, Route, Ticket
+from trilane.client._flow.routes import Attempt, Entry, Group, Proxy, Route, Ticket
 from trilane.client.errors import ClientClosed, ConnectionRefused, ConnectTimeout, Error
 
 from .pretend import Bench, Pretended

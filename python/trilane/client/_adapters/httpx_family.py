@@ -97,7 +97,6 @@ class Family:
 
         Raises:
             ValueError: a proxy is not http://, or a version does not exist.
-
         """
         if limits is None:
             limits = self.library.Limits(max_connections=100, keepalive_expiry=5.0)
@@ -142,7 +141,6 @@ class Family:
 
         Raises:
             UnsupportedProtocol, LocalProtocolError: the library's, for what cannot be sent.
-
         """
         url = request.url
         if url.scheme not in DEFAULT_PORTS:
@@ -235,7 +233,6 @@ class BlockingTransport(Family):
         Raises:
             TransportError: the library's, with ours as its cause; what the content raises passes
                 through.
-
         """
         url, target, fields, limits = self.prepared(request)
         content = self.content(request)
@@ -274,7 +271,6 @@ class AsyncioTransport(Family):
         Raises:
             TransportError: the library's, with ours as its cause; what the content raises passes
                 through.
-
         """
         url, target, fields, limits = self.prepared(request)
         content = self.content(request)
@@ -334,13 +330,17 @@ class NetworkStream:
         return None if name is None else getattr(self._answer, name, None)
 
 
-class BlockingStream:
-    """The content of a response, as the library's SyncByteStream."""
+class _Stream:
+    """The content of a response, and the list that takes its trailers."""
 
     def __init__(self, family: Family, response: Any, trailers: Pairs) -> None:
         self._family = family
         self._response = response
         self._trailers = trailers
+
+
+class BlockingStream(_Stream):
+    """The content of a response, as the library's SyncByteStream."""
 
     def __iter__(self) -> Iterator[bytes]:
         with self._family.translated():
@@ -352,13 +352,8 @@ class BlockingStream:
         self._response.close()
 
 
-class AsyncioStream:
+class AsyncioStream(_Stream):
     """The content of a response, as the library's AsyncByteStream."""
-
-    def __init__(self, family: Family, response: Any, trailers: Pairs) -> None:
-        self._family = family
-        self._response = response
-        self._trailers = trailers
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         with self._family.translated():

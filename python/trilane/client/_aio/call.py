@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from trilane._core import HEAD, INFORMATIONAL, Exchange
 from trilane.client._flow.preparing import OnInformational
 from trilane.client._flow.request import Request
-from trilane.client._flow.routing import Attempt, Entry, Route, Ticket
+from trilane.client._flow.routes import Attempt, Entry, Route, Ticket
 from trilane.client._flow.timeouts import Timeouts
 from trilane.client._flow.uploading import is_answered
 from trilane.client.errors import Error, Full, WriteTimeout

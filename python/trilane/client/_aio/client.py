@@ -33,6 +33,8 @@ class AsyncClient(
     task that is cancelled, or times out, resets its own stream only. A request that the server
     provably did not process is sent again. There are no redirects and no cookies: HTTPX has them,
     on `trilane.client.httpx.AsyncTransport`.
+
+    It may be made outside of a loop: the first request decides which one it is for.
     """
 
     def _begin(self) -> None:

@@ -14,7 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 from trilane._core import HEAD, Connection, Exchange, Tls, connect
 from trilane.client._flow.origins import Origin
-from trilane.client._flow.routing import Attempt, Entry, Policy, Router
+from trilane.client._flow.routes import Attempt, Entry, Policy
+from trilane.client._flow.routing import Router
 from trilane.client._flow.timeouts import pool_timeout, response_timeout
 from trilane.client.errors import ClientClosed, Error
 

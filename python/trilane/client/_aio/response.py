@@ -95,7 +95,6 @@ class AsyncResponse(BaseResponse):
 
         Raises:
             LocalError: it has not been read, or was closed before.
-
         """
         if self._content is None:
             self._expect_no_error()
@@ -107,7 +106,6 @@ class AsyncResponse(BaseResponse):
 
         Raises:
             Error: as `read`.
-
         """
         if not self.load():
             self._content = await self._drive(self._together(-1))
@@ -118,7 +116,6 @@ class AsyncResponse(BaseResponse):
 
         Raises:
             Error: as `read`.
-
         """
         try:
             if not self.load():
@@ -133,7 +130,6 @@ class AsyncResponse(BaseResponse):
 
         Raises:
             LimitExceeded, DecodingError: it is more than is allowed.
-
         """
         exchange = self._exchange
         if self._content is None and not self._ended and exchange.complete:
@@ -155,7 +151,6 @@ class AsyncResponse(BaseResponse):
             RemoteError: the connection or the stream was lost, or the content is not what it said.
             LimitExceeded: all that follows is more than `max_content`.
             LocalError: the response was closed before all of it had been read.
-
         """
         if amount < 0 and not self._begun:
             await self.aread()
@@ -173,7 +168,6 @@ class AsyncResponse(BaseResponse):
 
         Raises:
             Error: as `read`.
-
         """
         if self._content is not None:
             return self._again(amount)
@@ -187,7 +181,6 @@ class AsyncResponse(BaseResponse):
         Raises:
             ValueError: `size` is less than 1.
             Error: as `read`.
-
         """
         if size is not None and size < 1:
             raise ValueError(f"aiter_bytes(size={size}): give at least 1")
@@ -204,7 +197,6 @@ class AsyncResponse(BaseResponse):
         Raises:
             LocalError: it was decoded before.
             Error: as `read`.
-
         """
         kept = self._as_sent()
         if kept is not None:
@@ -220,7 +212,6 @@ class AsyncResponse(BaseResponse):
         Raises:
             LimitExceeded: a line is longer than `max_content`.
             Error: as `read`.
-
         """
         lines = self._lines()
         async for piece in self.aiter_bytes():

@@ -20,7 +20,6 @@ async def send(pool: Pool, prepared: Prepared, *, whole: bool) -> tuple[Call, in
 
     Raises:
         Error: any of `errors`; exceptions of the content's own pass through.
-
     """
     request, _, how = prepared
     attempts = 0

@@ -15,12 +15,13 @@ from trilane._core import Tls
 from trilane.client._flow.altsvc import Scope
 from trilane.client._flow.content import Content, Upload
 from trilane.client._flow.keywords import refuse
-from trilane.client._flow.preparing import OnInformational, Options, Prepared, Settings
+from trilane.client._flow.preparing import OnInformational, Options, Prepared, Settings, how_to
+from trilane.client._flow.proxies import Proxies
 from trilane.client._flow.request import Field, Fields
-from trilane.client._flow.routes import VERSIONS, Proxy
-from trilane.client._flow.timeouts import TimeoutGiven
-from trilane.client._flow.whole import MOST_CONTENT
-from trilane.client.tls import Certificate, Verify
+from trilane.client._flow.routes import VERSIONS, Policy, Proxy
+from trilane.client._flow.timeouts import TimeoutGiven, Timeouts, timeouts
+from trilane.client._flow.whole import MOST_CONTENT, Bounds
+from trilane.client.tls import Certificate, Verify, tls_of
 
 Answer = TypeVar("Answer")
 Context = TypeVar("Context")
@@ -79,27 +80,27 @@ class BaseClient(ABC, Generic[Answer, Context, ContentGiven]):
             ValueError: a setting is out of range.
             InvalidRequest: a proxy is of another kind.
             TypeError: there is no such setting; the message says what to write.
-
         """
         if unknown:
             refuse(type(self), "__init__", unknown)
-        self._settings = Settings(
-            versions=versions,
-            verify=verify,
-            cert=cert,
-            tls=tls,
-            timeout=timeout,
-            headers=headers,
-            proxies=proxies,
+        policy = Policy(
+            versions=tuple(versions),
             max_connections=max_connections,
-            max_per_origin=max_per_origin,
-            idle_timeout=idle_timeout,
+            max_per_origin=max_connections if max_per_origin is None else max_per_origin,
+            idle_s=idle_timeout,
             alternatives=alternatives,
-            race=race,
-            max_content=max_content,
-            max_decoded=max_decoded,
-            source=source,
+            race_unannounced=race,
             unix=unix,
+        )
+        limits, bounds = timeouts(timeout, Timeouts()), Bounds.of(max_content, max_decoded)
+        learns = "h3" in policy.versions and alternatives != "off"
+        self._settings = Settings(
+            policy,
+            partial(tls_of, verify, cert) if tls is None else lambda: tls,
+            source,
+            headers,
+            how_to(Proxies.of(proxies), limits, bounds, learns=learns),
+            limits,
         )
         self._begin()
 
@@ -154,7 +155,6 @@ class BaseClient(ABC, Generic[Answer, Context, ContentGiven]):
             Error: any of `trilane.client.errors`. What the content itself, or `on_informational`,
                 raises passes through.
             TypeError: there is no such keyword; the message says what to write.
-
         """
         options = timeout, trailers, expect_continue, on_informational, decode
         given = headers, self._sendable(content), json, options
@@ -182,7 +182,6 @@ class BaseClient(ABC, Generic[Answer, Context, ContentGiven]):
 
         Raises:
             Error, TypeError: as `request`.
-
         """
         options = timeout, trailers, expect_continue, on_informational, decode
         given = headers, self._sendable(content), json, options
@@ -211,7 +210,6 @@ class BaseClient(ABC, Generic[Answer, Context, ContentGiven]):
 
         Raises:
             Error, TypeError: as `request`.
-
         """
         if unknown:
             refuse(type(self), "send", unknown)
@@ -231,7 +229,7 @@ class BaseClient(ABC, Generic[Answer, Context, ContentGiven]):
     ) -> Answer:
         """`request("GET", url)`."""
         options = timeout, (), False, on_informational, decode
-        return self._bare("get", url, headers, options, unknown)
+        return self._named("get", url, None, None, headers, options, unknown)
 
     def head(
         self,
@@ -245,7 +243,7 @@ class BaseClient(ABC, Generic[Answer, Context, ContentGiven]):
     ) -> Answer:
         """`request("HEAD", url)`."""
         options = timeout, (), False, on_informational, decode
-        return self._bare("head", url, headers, options, unknown)
+        return self._named("head", url, None, None, headers, options, unknown)
 
     def options(
         self,
@@ -259,7 +257,7 @@ class BaseClient(ABC, Generic[Answer, Context, ContentGiven]):
     ) -> Answer:
         """`request("OPTIONS", url)`."""
         options = timeout, (), False, on_informational, decode
-        return self._bare("options", url, headers, options, unknown)
+        return self._named("options", url, None, None, headers, options, unknown)
 
     def delete(
         self,
@@ -273,7 +271,7 @@ class BaseClient(ABC, Generic[Answer, Context, ContentGiven]):
     ) -> Answer:
         """`request("DELETE", url)`."""
         options = timeout, (), False, on_informational, decode
-        return self._bare("delete", url, headers, options, unknown)
+        return self._named("delete", url, None, None, headers, options, unknown)
 
     def post(  # noqa: PLR0913 - as `request`
         self,
@@ -291,8 +289,7 @@ class BaseClient(ABC, Generic[Answer, Context, ContentGiven]):
     ) -> Answer:
         """`request("POST", url)`."""
         options = timeout, trailers, expect_continue, on_informational, decode
-        given = headers, self._sendable(content), json, options
-        return self._whole(self._prepare("post", "POST", url, *given, unknown))
+        return self._named("post", url, content, json, headers, options, unknown)
 
     def put(  # noqa: PLR0913 - as `request`
         self,
@@ -310,8 +307,7 @@ class BaseClient(ABC, Generic[Answer, Context, ContentGiven]):
     ) -> Answer:
         """`request("PUT", url)`."""
         options = timeout, trailers, expect_continue, on_informational, decode
-        given = headers, self._sendable(content), json, options
-        return self._whole(self._prepare("put", "PUT", url, *given, unknown))
+        return self._named("put", url, content, json, headers, options, unknown)
 
     def patch(  # noqa: PLR0913 - as `request`
         self,
@@ -329,21 +325,21 @@ class BaseClient(ABC, Generic[Answer, Context, ContentGiven]):
     ) -> Answer:
         """`request("PATCH", url)`."""
         options = timeout, trailers, expect_continue, on_informational, decode
-        given = headers, self._sendable(content), json, options
-        return self._whole(self._prepare("patch", "PATCH", url, *given, unknown))
+        return self._named("patch", url, content, json, headers, options, unknown)
 
-    def _bare(
+    def _named(
         self,
         name: str,
         url: str,
+        content: ContentGiven | None,
+        json: Any,
         headers: Fields | None,
         options: Options,
         unknown: Mapping[str, Never],
     ) -> Answer:
-        """A request without content, by the method of that name."""
-        return self._whole(
-            self._prepare(name, name.upper(), url, headers, None, None, options, unknown)
-        )
+        """A request by the method of that name."""
+        given = headers, self._sendable(content), json, options
+        return self._whole(self._prepare(name, name.upper(), url, *given, unknown))
 
     def _prepare(
         self,

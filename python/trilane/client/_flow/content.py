@@ -84,7 +84,6 @@ def upload(content: Content | Upload, method: str) -> tuple[bytes | None, Upload
 
     Raises:
         TypeError: it is none of what `Content` names.
-
     """
     if content is None:
         return (b"" if method in ANNOUNCING else None), None

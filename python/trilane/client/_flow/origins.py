@@ -83,7 +83,6 @@ def parse(url: str) -> Address:
 
     Raises:
         InvalidRequest: the URL is none; the message says why.
-
     """
     # The way of most requests: an origin seen before, and a path that needs nothing.
     slash = url.find("/", _SHORTEST)
@@ -131,7 +130,6 @@ def split(place: str, default_port: int) -> tuple[str, int]:
 
     Raises:
         ValueError: it is none of these; the message says why.
-
     """
     if place.startswith("["):
         inner, bracket, rest = place[1:].partition("]")

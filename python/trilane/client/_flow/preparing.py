@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import functools
 import json as json_codec
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from trilane._core import Tls
 from trilane._core import version as _version
-from trilane.client._flow.altsvc import Scope
 from trilane.client._flow.content import Content, Upload
 from trilane.client._flow.origins import Address, Origin, parse
 from trilane.client._flow.proxies import Proxies
@@ -22,10 +21,9 @@ from trilane.client._flow.request import (
     pairs,
     with_defaults,
 )
-from trilane.client._flow.routes import Policy, Proxy, Route
+from trilane.client._flow.routes import Policy, Route
 from trilane.client._flow.timeouts import TimeoutGiven, Timeouts, timeouts
 from trilane.client._flow.whole import Bounds
-from trilane.client.tls import Certificate, Verify, tls_of
 
 USER_AGENT: Final = f"trilane/{_version}"
 ACCEPT_ENCODING: Final = "gzip, deflate, br, zstd"
@@ -68,55 +66,26 @@ class Settings:
 
     __slots__ = ("_believes", "_fields", "_how", "_limits", "policy", "source", "tls")
 
-    def __init__(  # noqa: PLR0913 - each is a setting of its own, by name
+    def __init__(
         self,
-        *,
-        versions: Sequence[str],
-        verify: Verify,
-        cert: Certificate,
-        tls: Tls | None,
-        timeout: TimeoutGiven,
-        headers: Fields | None,
-        proxies: Mapping[str, str | Proxy] | Proxy | str | None,
-        max_connections: int,
-        max_per_origin: int | None,
-        idle_timeout: float,
-        alternatives: Scope,
-        race: bool,
-        max_content: int | None,
-        max_decoded: int | None,
+        policy: Policy,
+        tls: Callable[[], Tls],
         source: tuple[str, int] | None,
-        unix: str | None,
+        headers: Fields | None,
+        how: Callable[[Origin], How],
+        limits: Timeouts,
     ) -> None:
-        """Check them.
-
-        Raises:
-            ValueError: a setting is out of range.
-            InvalidRequest: a proxy is of another kind.
-
-        """
-        self._limits = timeouts(timeout, Timeouts())
-        self._fields = with_defaults(_DEFAULTS, pairs(headers))
-        self._believes = not OF_SENDING.isdisjoint(lower(name) for name, _ in self._fields)
-        bounds = Bounds.of(max_content, max_decoded)
-        self.policy = Policy(
-            versions=tuple(versions),
-            max_connections=max_connections,
-            max_per_origin=max_connections if max_per_origin is None else max_per_origin,
-            idle_s=idle_timeout,
-            alternatives=alternatives,
-            race_unannounced=race,
-            unix=unix,
-        )
-        self.tls = functools.partial(tls_of, verify, cert) if tls is None else lambda: tls
+        """`how` says how requests to an origin are sent unless they have options."""
+        self.policy = policy
+        self.tls = tls
         """Loads the certificates; a connection that needs them calls it."""
         self.source = source
         """The local address to connect from."""
+        self._fields = with_defaults(_DEFAULTS, pairs(headers))
+        self._believes = not OF_SENDING.isdisjoint(lower(name) for name, _ in self._fields)
         # Bounded, for crawlers; a dictionary would grow with every origin.
-        learns = "h3" in self.policy.versions and alternatives != "off"
-        self._how = functools.lru_cache(1024)(
-            _how_to(Proxies.of(proxies), self._limits, bounds, learns=learns)
-        )
+        self._how = functools.lru_cache(1024)(how)
+        self._limits = limits
 
     def prepare(
         self,
@@ -131,7 +100,6 @@ class Settings:
 
         Raises:
             InvalidRequest, TypeError, ValueError: an argument is none.
-
         """
         address = parse(url)
         fields, given = self._fields, pairs(headers)
@@ -160,7 +128,6 @@ class Settings:
 
         Raises:
             InvalidRequest, TypeError, ValueError: as `prepare`.
-
         """
         address = parse(url)
         request = Request(method, address.target, address.authority, fields, content)
@@ -188,7 +155,7 @@ class Settings:
         return Prepared(request, address, how)
 
 
-def _how_to(
+def how_to(
     proxies: Proxies, limits: Timeouts, bounds: Bounds, *, learns: bool
 ) -> Callable[[Origin], How]:
     """How requests to an origin are sent unless they have options. It does not know its client."""

@@ -9,7 +9,7 @@ from urllib.request import (  # type: ignore[attr-defined] # typeshed lacks the 
 )
 
 from trilane.client._flow.origins import Origin, parse
-from trilane.client._flow.routing import Proxy
+from trilane.client._flow.routes import Proxy
 from trilane.client.errors import InvalidRequest
 
 
@@ -25,7 +25,6 @@ class Proxies:
 
         Raises:
             InvalidRequest: a proxy cannot be used; the message names it.
-
         """
         self._by_scheme = {
             scheme: given if isinstance(given, Proxy) else proxy(given)
@@ -50,9 +49,6 @@ class Proxies:
             return Proxies({"all": given})
         return Proxies(given)
 
-    def __bool__(self) -> bool:
-        return bool(self._by_scheme)
-
     def choose(self, origin: Origin) -> Proxy | None:
         """The proxy for an origin, or None: directly."""
         found = self._by_scheme.get(origin.scheme) or self._by_scheme.get("all")
@@ -68,7 +64,6 @@ def proxy(url: str) -> Proxy:
 
     Raises:
         InvalidRequest: another scheme (SOCKS is not spoken), or a URL that is not one.
-
     """
     scheme, mark, _ = url.partition("://")
     if mark and scheme.lower() not in {"http", "https"}:

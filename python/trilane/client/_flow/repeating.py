@@ -33,40 +33,6 @@ class Pool(Protocol[Connection]):
         """A connection died under a request."""
 
 
-def failed(
-    pool: Pool[Connection],
-    entry: Entry[Connection],
-    error: BaseException,
-    request: Request,
-    attempts: int,
-    *,
-    sent: bool,
-) -> float | None:
-    """Seconds to wait before a request that failed on `entry` is sent again; None: raise the error.
-
-    See `pause`. What the caller's own code raised is always the caller's.
-    """
-    if error is request.raised:
-        return None
-    if breaks(error, sent=sent):
-        pool.broken(entry)
-    return pause(error, request, attempts, sent=sent)
-
-
-def passes_over(
-    pool: Pool[Connection],
-    entry: Entry[Connection],
-    status: int,
-    request: Request,
-    attempts: int,
-) -> bool:
-    """Whether a response is no answer: an alternative says so, and the origin is to be asked."""
-    if not misdirected(status, alternative=entry.alternative is not None):
-        return False
-    pool.misdirected(entry)
-    return asks_elsewhere(request, attempts)
-
-
 def permits(error: BaseException, method: str, *, sent: bool = True) -> bool:
     """Whether a request of that method may be sent again after the error.
 
@@ -80,14 +46,25 @@ def permits(error: BaseException, method: str, *, sent: bool = True) -> bool:
     return method in IDEMPOTENT or not (sent and isinstance(error, ConnectionClosed))
 
 
-def pause(
-    error: BaseException, request: Request, attempts: int, *, sent: bool = True
+def failed(
+    pool: Pool[Connection],
+    entry: Entry[Connection],
+    error: BaseException,
+    request: Request,
+    attempts: int,
+    *,
+    sent: bool,
 ) -> float | None:
-    """Seconds to wait before the request is sent again, or None: raise the error.
+    """Seconds to wait before a request that failed on `entry` is sent again; None: raise the error.
 
     `attempts` is how often it was tried, `sent` whether it was given to a connection. Its content
-    must be there to be sent from its start again.
+    must be there to be sent from its start again. What the caller's own code raised is raised.
     """
+    if error is request.raised:
+        return None
+    # One that ended before it was given the request may have lain idle for too long.
+    if sent and isinstance(error, ConnectionClosed):
+        pool.broken(entry)
     if not permits(error, request.method, sent=sent):
         return None
     if not request.replayable or attempts >= MOST_ATTEMPTS:
@@ -98,25 +75,19 @@ def pause(
     return float(min(_FIRST_PAUSE_S * 2.0 ** (attempts - _AT_ONCE), _LONGEST_PAUSE_S))
 
 
-def breaks(error: BaseException, *, sent: bool) -> bool:
-    """Whether an error says that the connection failed, so that an alternative is left alone.
+def passes_over(
+    pool: Pool[Connection],
+    entry: Entry[Connection],
+    status: int,
+    request: Request,
+    attempts: int,
+) -> bool:
+    """Whether a response is no answer: an alternative says so, and the origin is to be asked.
 
-    One that ended before it was given the request may have lain idle for too long.
+    Only an alternative can be given up for it (RFC 9110 §15.5.20); where the origin itself says so,
+    it is the response. A server may name another alternative each time, so there is an end to it.
     """
-    return sent and isinstance(error, ConnectionClosed)
-
-
-def misdirected(status: int, *, alternative: bool) -> bool:
-    """Whether a response says that its connection is none for the request (RFC 9110 §15.5.20).
-
-    Only an alternative can be given up for it; where the origin itself says so, it is the response.
-    """
-    return alternative and status == _MISDIRECTED
-
-
-def asks_elsewhere(request: Request, attempts: int) -> bool:
-    """Whether a request whose response was `misdirected` is sent again; else that is its response.
-
-    A server may name another alternative in each such response, so there is an end to it.
-    """
+    if entry.alternative is None or status != _MISDIRECTED:
+        return False
+    pool.misdirected(entry)
     return request.replayable and attempts < MOST_ATTEMPTS

@@ -97,7 +97,6 @@ class Request(Outgoing):
         Raises:
             Full: the connection takes no request now.
             Error: the request cannot be sent, or the connection has ended.
-
         """
         streaming = self.is_streaming
         return connection.submit(
@@ -118,7 +117,6 @@ class Request(Outgoing):
 
         Raises:
             InvalidRequest: another transfer coding.
-
         """
         fields: list[Field] = []
         for field in self.fields:

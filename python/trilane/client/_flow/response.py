@@ -140,7 +140,6 @@ class BaseResponse(ABC):
 
         Raises:
             ValueError: it is none (`json.JSONDecodeError`).
-
         """
         return json.loads(self.content)
 
@@ -184,7 +183,6 @@ class BaseResponse(ABC):
 
         Raises:
             IncompleteBody: the content ended early; `partial` has what was read here.
-
         """
         coded = self._decodes and self._begin_decoding() is not None
         counts = not coded and self._left is not None
@@ -215,7 +213,6 @@ class BaseResponse(ABC):
 
         Raises:
             LimitExceeded, DecodingError: it is more than is allowed.
-
         """
         whole, decoded, length = self._bounds.whole, self._left, len(content)
         # The smaller limit is passed first, also where it is read in pieces.
@@ -279,7 +276,6 @@ class BaseResponse(ABC):
         Raises:
             LimitExceeded: it does.
             DecodingError: it does, and `max_decoded` is the smaller limit.
-
         """
         if self._bounds.announces_too_much(exchange, self.method, self.status):
             coded = self._decodes and self._begin_decoding() is not None
@@ -302,7 +298,6 @@ class BaseResponse(ABC):
 
         Raises:
             LocalError: it was decoded.
-
         """
         if self._content is not None and self._decoder is not None:
             raise LocalError(

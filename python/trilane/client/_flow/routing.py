@@ -46,31 +46,15 @@ from typing import Final, Generic
 from trilane.client._flow import altsvc
 from trilane.client._flow.origins import Origin
 from trilane.client._flow.routes import (
-    VERSIONS,
     Attempt,
     Connection,
     Entry,
     Group,
     Policy,
-    Pooled,
-    Proxy,
     Route,
     Ticket,
 )
 from trilane.client.errors import ClientClosed, ConnectTimeout, Error, VersionUnavailable
-
-__all__ = [
-    "VERSIONS",
-    "Attempt",
-    "Connection",
-    "Entry",
-    "Policy",
-    "Pooled",
-    "Proxy",
-    "Route",
-    "Router",
-    "Ticket",
-]
 
 PATIENCE_S: Final = 1.0
 """How long an alternative may take to answer where nothing is known of the origin's distance."""
@@ -111,7 +95,6 @@ class Router(Generic[Connection]):
         Raises:
             ClientClosed: `close` was called.
             VersionUnavailable: no wanted version is possible on the route.
-
         """
         if self.is_closed:
             raise ClientClosed("the client is closed: make a new one")

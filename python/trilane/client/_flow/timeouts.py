@@ -32,7 +32,6 @@ def timeouts(given: TimeoutGiven, default: Timeouts) -> Timeouts:
     Raises:
         ValueError: a number is below 0.
         TypeError: it is anything else.
-
     """
     if given is ...:
         return default

@@ -36,7 +36,6 @@ class Bounds(NamedTuple):
 
         Raises:
             ValueError: one is below 0.
-
         """
         for name, most in (("max_content", max_content), ("max_decoded", max_decoded)):
             if most is not None and most < 0:

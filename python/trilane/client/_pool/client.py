@@ -68,7 +68,6 @@ class Client(BaseClient[Response, AbstractContextManager[Response], Content]):
         Raises:
             ValueError: `ahead` is less than 1.
             Error: as `request`.
-
         """
         if unknown:
             refuse(type(self), "get_all", unknown)

@@ -15,7 +15,8 @@ from typing import TypeVar
 
 from trilane._core import Connection, Tls, connect
 from trilane.client._flow.origins import Origin
-from trilane.client._flow.routing import Attempt, Entry, Policy, Route, Router, Ticket
+from trilane.client._flow.routes import Attempt, Entry, Policy, Route, Ticket
+from trilane.client._flow.routing import Router
 from trilane.client._flow.timeouts import Timeouts
 from trilane.client.errors import Error, LocalError
 
@@ -59,7 +60,6 @@ class Pool:
             ConnectFailed: no connection could be made.
             PoolTimeout: none was free in time.
             ClientClosed: the client was closed.
-
         """
         began = monotonic()
         with self._lock:
@@ -130,11 +130,6 @@ class Pool:
     def entries(self) -> list[Entry[Connection]]:
         """The open connections."""
         return self._decide(lambda: self._router.entries)
-
-    @property
-    def is_closed(self) -> bool:
-        """Whether `close` was called."""
-        return self._router.is_closed
 
     def close(self, *, abort: bool = False) -> None:
         """Close what is idle now, and the rest when its exchanges end, or now where `abort`."""

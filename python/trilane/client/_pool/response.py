@@ -92,7 +92,6 @@ class Response(BaseResponse):
 
         Raises:
             Error: as `read`.
-
         """
         self.load()
         return self._content or b""
@@ -107,7 +106,6 @@ class Response(BaseResponse):
 
         Raises:
             Error: as `read`.
-
         """
         try:
             exchange = self._exchange
@@ -127,7 +125,6 @@ class Response(BaseResponse):
             RemoteError: the connection or the stream was lost, or the content is not what it said.
             LimitExceeded: all that follows is more than `max_content`.
             LocalError: the response was closed before all of it had been read.
-
         """
         if amount < 0 and not self._begun:
             self.load()
@@ -145,7 +142,6 @@ class Response(BaseResponse):
 
         Raises:
             Error: as `read`.
-
         """
         if self._content is not None:
             return self._again(amount)
@@ -158,7 +154,6 @@ class Response(BaseResponse):
 
         Raises:
             Error: as `read`.
-
         """
         view = memoryview(buffer).cast("B")
         coded = self._decodes and self._begin_decoding() is not None
@@ -187,7 +182,6 @@ class Response(BaseResponse):
         Raises:
             ValueError: `size` is less than 1.
             Error: as `read`.
-
         """
         if size is not None and size < 1:
             raise ValueError(f"iter_bytes(size={size}): give at least 1")
@@ -203,7 +197,6 @@ class Response(BaseResponse):
         Raises:
             LocalError: it was decoded before.
             Error: as `read`.
-
         """
         kept = self._as_sent()
         if kept is not None:
@@ -218,7 +211,6 @@ class Response(BaseResponse):
         Raises:
             LimitExceeded: a line is longer than `max_content`.
             Error: as `read`.
-
         """
         lines = self._lines()
         for piece in self.iter_bytes():

@@ -12,7 +12,7 @@ from trilane.client._flow.altsvc import learn
 from trilane.client._flow.preparing import How, OnInformational, Prepared
 from trilane.client._flow.repeating import failed, passes_over
 from trilane.client._flow.request import Request
-from trilane.client._flow.routing import Entry
+from trilane.client._flow.routes import Entry
 from trilane.client._flow.timeouts import pool_timeout, response_timeout, write_timeout
 from trilane.client._flow.uploading import is_answered
 from trilane.client._pool.leasing import Pool
@@ -64,7 +64,6 @@ def send(pool: Pool, prepared: Prepared) -> Response:
 
     Raises:
         Error: any of `errors`; exceptions of the content's own pass through.
-
     """
     sent = begin(pool, prepared, wait=True)
     assert sent is not None  # noqa: S101 - it may wait

@@ -92,7 +92,6 @@ class HTTPConnection(RequestBuilder):
         Raises:
             InvalidURL: the host or the port is not one.
             ValueError: versions that cannot be had so.
-
         """
         super().__init__()
         self.timeout = timeout
@@ -153,7 +152,6 @@ class HTTPConnection(RequestBuilder):
 
         Raises:
             RuntimeError: there is a connection already.
-
         """
         if self.sock is not None:
             msg = "Can't set up tunnel for established connection"
@@ -167,7 +165,6 @@ class HTTPConnection(RequestBuilder):
         Raises:
             errors.ConnectFailed: a ConnectionError: no address, refused, TLS, proxy.
             errors.ConnectTimeout: a TimeoutError.
-
         """
         sys.audit("http.client.connect", self, self.host, self.port)
         seconds = socket.getdefaulttimeout() if self.timeout is _DEFAULT else self.timeout
@@ -268,7 +265,6 @@ class HTTPConnection(RequestBuilder):
 
         Raises:
             NotConnected: there is none.
-
         """
         if self.sock is None:
             raise http.client.NotConnected
@@ -310,7 +306,6 @@ class HTTPSConnection(HTTPConnection):
 
         Raises:
             ValueError: `check_hostname` for a context that verifies nothing.
-
         """
         if key_file is not None or cert_file is not None or check_hostname is not None:
             warnings.warn(

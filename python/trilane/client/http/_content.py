@@ -58,7 +58,6 @@ class ContentFile(io.BufferedIOBase):
             errors.IncompleteBody: the connection ended first; `partial` has what arrived.
             errors.ReadTimeout: nothing came in time; reading may go on.
             errors.LocalError: it was closed, or cancelled, before all of it had been read.
-
         """
         if self._ended:
             return self._nothing()
@@ -89,7 +88,6 @@ class ContentFile(io.BufferedIOBase):
 
         Raises:
             IncompleteBody: the connection ended, and nothing had come.
-
         """
         parts = [ahead] if ahead else []
         while amount > 0:
@@ -130,7 +128,6 @@ class ContentFile(io.BufferedIOBase):
 
         Raises:
             errors.Error: as `read`.
-
         """
         amount = -1 if n is None else n
         if self._ended or not amount:
@@ -151,7 +148,6 @@ class ContentFile(io.BufferedIOBase):
         Raises:
             errors.IncompleteBody: the connection ended first; `partial` has what arrived.
             errors.Error: as `read`.
-
         """
         if self._ended:
             return len(self._nothing())
@@ -198,7 +194,6 @@ class ContentFile(io.BufferedIOBase):
 
         Raises:
             errors.Error: as `read`.
-
         """
         wanted = -1 if limit is None else limit
         if self._ended:
@@ -258,7 +253,7 @@ class ContentFile(io.BufferedIOBase):
     def _nothing(self) -> bytes:
         """What follows the end; an error where content was given up, which is no end."""
         if self._given_up:
-            raise not_read(f"the response to request {self.stream_id}")
+            raise not_read(f"the response to request {self._exchange.stream_id}")
         return b""
 
     def _leave(self) -> None:

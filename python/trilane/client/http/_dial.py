@@ -45,7 +45,6 @@ def offered(versions: Sequence[str], secure: bool) -> tuple[str, ...]:
 
     Raises:
         ValueError: a name that is none of `h1`, `h2`, `h3`, or none that can be had.
-
     """
     unknown = [version for version in versions if version not in ("h1", "h2", "h3")]
     if unknown or not versions:
@@ -69,7 +68,6 @@ def native(to: Destination, timeout: float | None) -> _core.Connection:
 
     Raises:
         errors.ConnectFailed, errors.ConnectTimeout: none could be made.
-
     """
     tls = None
     if to.secure:
@@ -132,7 +130,6 @@ def over_python_socket(
             chose none of them.
         ConnectTimeout: there is no connection in time.
         OSError: no connection, TLS or tunnel could be made.
-
     """
     from trilane.client.http._sockets import SocketConnection  # noqa: PLC0415 - rarely needed
 

@@ -85,7 +85,6 @@ def field(name: str | bytes, values: Iterable[str | bytes | int]) -> tuple[bytes
 
     Raises:
         ValueError: a name or a value that has line breaks, or a name with a colon or blank ahead.
-
     """
     key = name.encode("ascii") if isinstance(name, str) else name
     if not _is_name(key):
@@ -120,7 +119,6 @@ def encoded(text: str) -> bytes:
 
     Raises:
         UnicodeEncodeError: it has other characters; the message says what to do.
-
     """
     try:
         return text.encode("latin-1")
@@ -140,7 +138,6 @@ def prepared(content: Content, blocksize: int) -> bytes | Iterator[bytes]:
 
     Raises:
         TypeError: it is none of what `Content` names.
-
     """
     if isinstance(content, bytes) and len(content) <= _LARGE:
         return content

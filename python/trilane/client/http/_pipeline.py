@@ -265,7 +265,6 @@ class Pipeline:
                 responses ahead of it has been read.
             errors.ReadTimeout: it did not come in time; it may be waited for again.
             errors.RemoteError, OSError: the connection or the stream was lost.
-
         """
         if stream_id is None:
             stream_id = next(iter(self._outstanding), None)
@@ -348,7 +347,6 @@ class Pipeline:
         Raises:
             ResponseNotReady: there is no such request. A response that was got is given up by its
                 own `close`.
-
         """
         with self._lock:
             request = self._outstanding.pop(stream_id, None)

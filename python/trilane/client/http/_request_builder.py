@@ -97,7 +97,6 @@ class RequestBuilder(Pipeline):
         Raises:
             ValueError, InvalidURL: something that would not be read as it was meant.
             errors.Error, OSError: no connection could be made.
-
         """
         if not self._direct or self.debuglevel or self._open is not None:
             return self._request_by_parts(
@@ -235,7 +234,6 @@ class RequestBuilder(Pipeline):
 
         Raises:
             CannotSendRequest: one has been begun and not ended.
-
         """
         if self._open is not None:
             msg = "Request-started"
@@ -253,7 +251,6 @@ class RequestBuilder(Pipeline):
         Raises:
             CannotSendHeader: none was begun.
             ValueError: a name or value with line breaks.
-
         """
         request = self._open
         if request is None:
@@ -274,7 +271,6 @@ class RequestBuilder(Pipeline):
 
         Raises:
             CannotSendHeader: no request was begun.
-
         """
         request = self._open
         if request is None:
@@ -299,7 +295,6 @@ class RequestBuilder(Pipeline):
         Raises:
             CannotSendRequest: no request is open for content; or it waits for its turn and more
                 than 1 MiB would have to be held for it.
-
         """
         content = prepared(data, self.blocksize)
         blocks = (content,) if isinstance(content, bytes) else content

@@ -84,7 +84,6 @@ class HTTPResponse(ContentFile):
         Raises:
             errors.RemoteError: the connection was lost or the head is not HTTP.
             errors.ReadTimeout: nothing came in time; it may be called again.
-
         """
         if self._begun:
             return
@@ -183,7 +182,6 @@ class HTTPResponse(ContentFile):
 
         Raises:
             ResponseNotReady: `begin` has not been called.
-
         """
         if self.headers is None:
             raise ResponseNotReady
@@ -197,7 +195,6 @@ class HTTPResponse(ContentFile):
 
         Raises:
             ResponseNotReady: `begin` has not been called.
-
         """
         if self.headers is None:
             raise ResponseNotReady
@@ -234,7 +231,6 @@ class HTTPResponse(ContentFile):
 
         Raises:
             io.UnsupportedOperation: the response has been read to its end or closed.
-
         """
         connection = getattr(self._exchange, "connection", None)
         if connection is not None:

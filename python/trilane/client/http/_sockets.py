@@ -166,7 +166,6 @@ class SocketConnection:
 
         Raises:
             ProxyError: an OSError; any answer but a 2xx.
-
         """
         address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         exchange = self.submit("CONNECT", address, fields, authority=address)
@@ -209,54 +208,14 @@ class SocketExchange:
         self._broken = False
         self._seen = 0
 
-    # What is the same without a socket.
-    @property
-    def stream_id(self) -> int:
-        """The id on the wire; for HTTP/1.1 a number from 1."""
-        return self.native.stream_id
-
-    @property
-    def version(self) -> str:
-        """`h1`, `h2`, or `h1.0` when the server answered in HTTP/1.0."""
-        return self.native.version
-
-    @property
-    def reason(self) -> str:
-        """The phrase of the status line."""
-        return self.native.reason
-
-    @property
-    def informational(self) -> list[tuple[int, list[tuple[str, str]]]]:
-        """The 1xx responses so far."""
-        return self.native.informational
-
-    @property
-    def complete(self) -> bool:
-        """Whether the response has arrived to its end."""
-        return self.native.complete
-
-    @property
-    def unread(self) -> int:
-        """Bytes that have arrived and were not read."""
-        return self.native.unread
-
-    @property
-    def content_length(self) -> int | None:
-        """Bytes of the whole content, where they were announced."""
-        return self.native.content_length
+    def __getattr__(self, name: str) -> Any:
+        """What is the same without a socket."""
+        return getattr(self.native, name)
 
     @property
     def upload_open(self) -> bool:
         """Whether the peer still takes content."""
         return not self._broken and self.native.upload_open
-
-    def fields(self) -> list[tuple[str, str]]:
-        """The fields of the response."""
-        return self.native.fields()
-
-    def trailers(self) -> list[tuple[str, str]]:
-        """The fields after the content."""
-        return self.native.trailers()
 
     def left(self) -> int | None:
         """How many bytes of content may be read at once; None while only lines may be."""

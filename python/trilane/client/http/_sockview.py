@@ -79,7 +79,6 @@ class Sock:
 
         Raises:
             ValueError: `binary_form` is not set; a parsed form is not made here.
-
         """
         if not binary_form:
             msg = "only getpeercert(True) is known here, which gives the certificate in DER"
