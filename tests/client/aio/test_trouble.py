@@ -7,6 +7,7 @@ import gc
 import subprocess
 import sys
 import textwrap
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -107,6 +108,33 @@ def test_an_end_that_the_loop_has_not_seen_is_seen_over_quic(authority: Authorit
 
     with h3_chaos.serve(script, authority.local()) as port:
         run(main(port))
+
+
+@pytest.mark.parametrize("error", [errors.WriteTimeout("mine"), errors.GoAway("mine")])
+def test_content_that_fails_while_its_answer_is_read_fails_the_reading(
+    server: Peer, make_client: MakeClient, listener: str, error: errors.Error
+) -> None:
+    async def main() -> None:
+        begun = asyncio.Event()
+
+        async def content() -> AsyncIterator[bytes]:
+            yield b"some"
+            await begun.wait()
+            raise error
+
+        async with make_client(listener[:2]) as client:
+            url = server.url(listener, "/echo")
+            async with client.stream("POST", url, content=content()) as response:
+                assert await response.read1() == b"some"
+                begun.set()
+                with pytest.raises(type(error)) as caught:
+                    await response.aread()
+                assert caught.value is error
+                with pytest.raises(type(error), match="mine"):
+                    await response.read1()
+            assert (await client.get(server.url(listener))).content == b"hello world"
+
+    run(main())
 
 
 def test_a_client_belongs_to_one_loop(server: Peer, make_client: MakeClient) -> None:
