@@ -14,10 +14,10 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self, TypeAlias, TypeVar
 
-from trilane.client.aio import AsyncClient, AsyncResponse
+from trilane.client._aio import AsyncClient, AsyncResponse
+from trilane.client._pool import Client
+from trilane.client._pool.response import Response
 from trilane.client.fields import Headers
-from trilane.client.pool import Client
-from trilane.client.pool.response import Response
 
 Result = TypeVar("Result")
 

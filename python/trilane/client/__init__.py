@@ -14,7 +14,9 @@ import importlib
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from .aio import AsyncClient, AsyncResponse
+    from ._aio import AsyncClient, AsyncResponse
+    from ._flow.timeouts import Timeouts
+    from ._pool import Client, Response
     from .errors import (
         ClientClosed,
         ConnectFailed,
@@ -41,9 +43,7 @@ if TYPE_CHECKING:
         VersionUnavailable,
         WriteTimeout,
     )
-    from .flow.timeouts import Timeouts
     from .http import HTTPConnection, HTTPResponse, HTTPSConnection
-    from .pool import Client, Response
 
 __all__ = [
     "AsyncClient",
@@ -83,14 +83,14 @@ __all__ = [
 
 # Imported when they are asked for: a program that uses one of them does not pay for the others.
 _HOMES: Final = {
-    "AsyncClient": "aio",
-    "AsyncResponse": "aio",
-    "Client": "pool",
+    "AsyncClient": "_aio",
+    "AsyncResponse": "_aio",
+    "Client": "_pool",
     "HTTPConnection": "http",
     "HTTPResponse": "http",
     "HTTPSConnection": "http",
-    "Response": "pool",
-    "Timeouts": "flow.timeouts",
+    "Response": "_pool",
+    "Timeouts": "_flow.timeouts",
 }
 
 

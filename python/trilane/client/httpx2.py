@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import httpx2  # type: ignore[import-not-found, unused-ignore]
 
-from trilane.client.adapters.httpx_family import (
+from trilane.client._adapters.httpx_family import (
     AsyncioStream,
     AsyncioTransport,
     BlockingStream,

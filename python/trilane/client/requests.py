@@ -24,8 +24,8 @@ from requests.exceptions import InvalidSchema
 from urllib3 import PoolManager, Retry, proxy_from_url
 from urllib3.util import parse_url
 
-from trilane.client.adapters.requests_pool import Pools
-from trilane.client.flow.lanes import VERSIONS, Policy
+from trilane.client._adapters.requests_pool import Pools
+from trilane.client._flow.routes import VERSIONS, Policy
 
 __all__ = ["TrilaneAdapter"]
 
@@ -87,7 +87,10 @@ class TrilaneAdapter(HTTPAdapter):
         """The pools behind a proxy.
 
         A SOCKS proxy, and a proxy that is itself behind TLS, is left to urllib3, whose requests
-        are HTTP/1.1; InvalidSchema where that is not among `versions`.
+        are HTTP/1.1.
+
+        Raises:
+            InvalidSchema: it is left to urllib3, and HTTP/1.1 is not among `versions`.
         """
         if proxy in self.proxy_manager:
             return self.proxy_manager[proxy]

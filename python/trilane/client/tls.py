@@ -60,8 +60,9 @@ def tls_of(verify: Verify = True, cert: Certificate = None) -> Tls:
 
     `cert`: a PEM file with certificate chain and private key, or two files; the key not encrypted.
 
-    Errors: TLSError names the file that cannot be read or holds no certificate, or the setting of
-    the context that cannot be obeyed.
+    Raises:
+        TLSError: a file cannot be read or holds no certificate, or a setting of the context cannot
+            be obeyed; the message names it.
     """
     authorities: tuple[tuple[str, bytes], ...] = ()
     platform, insecure = False, False

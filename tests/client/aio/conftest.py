@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import pytest
 
 from peers.peer import Peer
-from trilane.client.aio import AsyncClient
+from trilane.client._aio import AsyncClient
 
 Result = TypeVar("Result")
 VERSIONS = ("h1", "h1s", "h2c", "h2", "h3")

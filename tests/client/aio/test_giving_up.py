@@ -12,7 +12,7 @@ from client.waits import eventually, turns
 from peers import chaos, h2_chaos
 from peers.peer import Peer
 from trilane.client import errors
-from trilane.client.aio import AsyncClient
+from trilane.client._aio import AsyncClient
 
 from .conftest import LeapingLoop, MakeClient, run, run_leaping
 

@@ -9,7 +9,7 @@ import pytest
 
 from peers.peer import Peer
 from peers.running import Peers
-from trilane.client.aio import AsyncClient, AsyncResponse
+from trilane.client._aio import AsyncClient, AsyncResponse
 
 from .conftest import MakeClient, run
 

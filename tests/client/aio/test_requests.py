@@ -10,7 +10,7 @@ import pytest
 from peers import chaos
 from peers.peer import Peer
 from trilane.client import errors
-from trilane.client.aio import AsyncClient
+from trilane.client._aio import AsyncClient
 
 from .conftest import MakeClient, run
 

@@ -7,15 +7,18 @@ import gc
 import subprocess
 import sys
 import textwrap
+from collections.abc import AsyncIterator
 
 import pytest
 
 from client.waits import eventually, turns
+from client.wire import h3_chaos
 from peers import chaos, h2_chaos
-from peers.peer import Peer
+from peers.authority import Authority
+from peers.peer import Peer, secure
 from trilane.client import errors
-from trilane.client.aio import AsyncClient
-from trilane.client.aio.link import Link
+from trilane.client._aio import AsyncClient
+from trilane.client._aio.link import Link
 
 from .conftest import MakeClient, run
 
@@ -57,6 +60,81 @@ def test_a_connection_that_failed_is_left_alone(
     script, _ = (chaos.H1 if version == "h1" else h2_chaos.H2)[name]
     with chaos.serve(script) as server:
         run(main(server.base))
+
+
+def test_an_end_that_the_loop_has_not_seen_is_seen_before_a_connection_is_used() -> None:
+    """The loop is busy with something else when the server closes an idle connection."""
+    made: list[tuple[asyncio.AbstractEventLoop, asyncio.StreamWriter]] = []
+
+    def on_request(stream: int, writer: asyncio.StreamWriter) -> None:
+        made.append((asyncio.get_running_loop(), writer))
+        writer.write(h2_chaos.response(stream))
+
+    async def close(writer: asyncio.StreamWriter) -> None:
+        writer.close()
+        await writer.wait_closed()
+
+    async def main(server: chaos.Chaos) -> None:
+        async with AsyncClient(versions=("h2",), timeout=60.0) as client:
+            for count in (1, 2):
+                assert (await client.post(server.base, b"x")).content == b"hello world"
+                assert server.connections == count
+                loop, writer = made[-1]
+                # This thread is that of the client's loop.
+                asyncio.run_coroutine_threadsafe(close(writer), loop).result(60)
+
+    with chaos.serve(h2_chaos.server(on_request)) as server:
+        run(main(server))
+
+
+def test_an_end_that_the_loop_has_not_seen_is_seen_over_quic(authority: Authority) -> None:
+    made: list[h3_chaos.Server] = []
+
+    def script(server: h3_chaos.Server, stream: int) -> None:
+        made.append(server)
+        server.send(stream, h3_chaos.response(), end=True)
+
+    async def close(server: h3_chaos.Server) -> None:
+        server.end(0x100)
+        server.transmit()
+
+    async def main(port: int) -> None:
+        async with AsyncClient(versions=("h3",), verify=str(authority.ca), timeout=60.0) as client:
+            for count in (1, 2):
+                assert (await client.post(secure(port), b"x")).content == b"hello world"
+                assert len(set(made)) == count
+                # This thread is that of the client's loop.
+                asyncio.run_coroutine_threadsafe(close(made[-1]), made[-1]._loop).result(60)
+
+    with h3_chaos.serve(script, authority.local()) as port:
+        run(main(port))
+
+
+@pytest.mark.parametrize("error", [errors.WriteTimeout("mine"), errors.GoAway("mine")])
+def test_content_that_fails_while_its_answer_is_read_fails_the_reading(
+    server: Peer, make_client: MakeClient, listener: str, error: errors.Error
+) -> None:
+    async def main() -> None:
+        begun = asyncio.Event()
+
+        async def content() -> AsyncIterator[bytes]:
+            yield b"some"
+            await begun.wait()
+            raise error
+
+        async with make_client(listener[:2]) as client:
+            url = server.url(listener, "/echo")
+            async with client.stream("POST", url, content=content()) as response:
+                assert await response.read1() == b"some"
+                begun.set()
+                with pytest.raises(type(error)) as caught:
+                    await response.aread()
+                assert caught.value is error
+                with pytest.raises(type(error), match="mine"):
+                    await response.read1()
+            assert (await client.get(server.url(listener))).content == b"hello world"
+
+    run(main())
 
 
 def test_a_client_belongs_to_one_loop(server: Peer, make_client: MakeClient) -> None:
@@ -107,7 +185,7 @@ def test_a_client_that_is_dropped_leaves_nothing_behind(
 def _script(body: str) -> str:
     head = """
         import asyncio, sys
-        from trilane.client.aio import AsyncClient
+        from trilane.client._aio import AsyncClient
         url, ca = sys.argv[1:]
     """
     return textwrap.dedent(head) + textwrap.dedent(body)

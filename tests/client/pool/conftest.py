@@ -11,7 +11,7 @@ from client.face import AnyClient, Each, LoopClient, LoopThread, MakeClient
 from client.waits import PATIENCE_S
 from peers.peer import Peer
 from peers.running import Peers
-from trilane.client.pool import Client
+from trilane.client._pool import Client
 
 VERSIONS = ("h1", "h1s", "h2c", "h2", "h3")
 

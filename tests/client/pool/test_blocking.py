@@ -11,7 +11,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import zlib
 from collections.abc import Iterator
 
@@ -22,10 +21,10 @@ from client.waits import PATIENCE_S, asleep
 from client.wire.memory import descriptors
 from peers import chaos
 from peers.peer import Peer
+from trilane.client._flow.routes import Route
+from trilane.client._pool import Client
+from trilane.client._pool.response import Response
 from trilane.client.errors import ClientClosed, LimitExceeded, LocalError
-from trilane.client.flow.routing import Route
-from trilane.client.pool import Client
-from trilane.client.pool.response import Response
 
 Each = tuple[Client, str, str]
 MIB = 1 << 20
@@ -43,28 +42,6 @@ def test_a_response_that_is_dropped_gives_its_connection_back(each: Each) -> Non
         del response
     assert client.get(f"{base}/hello").status == 200
     assert len(client.connections) == 1
-
-
-def test_informational_responses_are_told_as_they_come(make_client: MakeClient) -> None:
-    """An `AsyncClient` has them in `informational`: a call in the middle of a turn helps nobody."""
-    told = threading.Event()
-
-    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await chaos.request(reader)
-        writer.write(b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n")
-        # The response waits for it.
-        await asyncio.to_thread(told.wait)
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
-
-    hints: list[tuple[int, list[tuple[str, str]]]] = []
-
-    def tell(status: int, fields: list[tuple[str, str]]) -> None:
-        hints.append((status, fields))
-        told.set()
-
-    with chaos.serve(script) as server:
-        response = make_client().get(server.base, on_informational=tell)
-    assert hints == response.informational == [(103, [("Link", "</a>")])]
 
 
 def test_content_is_read_into_a_buffer(each: Each) -> None:
@@ -140,7 +117,7 @@ def test_closing_lets_responses_be_read_to_their_end(server: Peer) -> None:
 def test_a_forked_child_begins_with_an_empty_pool(server: Peer, listener: str) -> None:
     script = f"""
 import os, sys
-from trilane.client.pool import Client
+from trilane.client._pool import Client
 client = Client(versions=({listener!r},), verify={str(server.ca)!r}, timeout=120.0)
 url = {server.url(listener)!r}
 first = client.get(url)
@@ -182,7 +159,7 @@ def _python(script: str) -> str:
 def test_exit_never_hangs(server: Peer, listener: str) -> None:
     script = f"""
 import threading
-from trilane.client.pool import Client
+from trilane.client._pool import Client
 client = Client(versions=({listener!r},), verify={str(server.ca)!r})
 client.get({server.url(listener)!r})
 held = client.send("GET", {server.url(listener, "/bytes/50m")!r})
@@ -199,8 +176,8 @@ def test_exit_waits_for_no_lock_of_a_thread_that_ended_with_it(server: Peer) -> 
     """A daemon thread ends where it stands, here in the midst of a decision of the pool."""
     script = f"""
 import threading
-from trilane.client.pool import Client
-from trilane.client.flow.routing import Router
+from trilane.client._pool import Client
+from trilane.client._flow.routing import Router
 client = Client(versions=("h1",), verify={str(server.ca)!r})
 held = client.send("GET", {server.url("h1", "/bytes/50m")!r})
 deciding = threading.Event()
@@ -228,7 +205,7 @@ WAITS = {
 def test_ctrl_c_ends_every_wait(server: Peer, wait: str) -> None:
     script = f"""
 import sys
-from trilane.client.pool import Client
+from trilane.client._pool import Client
 client = Client(max_connections=1, timeout=None)
 try:
     print("ready", flush=True)

@@ -15,8 +15,8 @@ from client.waits import PATIENCE_S
 from lab.contenders.counting import CountingRelay
 from peers.peer import Peer
 from trilane.client import errors
-from trilane.client.flow.origins import parse
-from trilane.client.flow.timeouts import Timeouts
+from trilane.client._flow.origins import parse
+from trilane.client._flow.timeouts import Timeouts
 
 
 def _port(url: str) -> int:
@@ -28,7 +28,7 @@ def _port(url: str) -> int:
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A handshake of HTTP/3 has time, however busy the machine is."""
-    monkeypatch.setattr("trilane.client.flow.routing.LEAST_PATIENCE_S", PATIENCE_S)
+    monkeypatch.setattr("trilane.client._flow.routing.LEAST_PATIENCE_S", PATIENCE_S)
 
 
 @pytest.mark.usefixtures("patient")

@@ -12,7 +12,7 @@ from client.waits import PATIENCE_S, until
 from peers import chaos
 from peers.peer import cleartext
 from trilane.client import errors
-from trilane.client.flow.timeouts import Timeouts
+from trilane.client._flow.timeouts import Timeouts
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\nhello world"
 
@@ -94,7 +94,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _wait_for_consent(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
-    monkeypatch.setattr("trilane.client.flow.uploading.CONTINUE_S", seconds)
+    monkeypatch.setattr("trilane.client._flow.uploading.CONTINUE_S", seconds)
 
 
 @pytest.mark.usefixtures("patient")

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from client.face import AnyClient, AnyResponse, Each, MakeClient
+from peers import chaos
 from peers.peer import Peer
-from trilane.client.errors import InvalidRequest
-from trilane.client.flow.content import Content
-from trilane.client.flow.preparing import USER_AGENT
-from trilane.client.flow.request import Field
+from trilane.client._flow.content import Content
+from trilane.client._flow.preparing import USER_AGENT
+from trilane.client._flow.request import Field
+from trilane.client.errors import InvalidRequest, LocalError
 
 BLOCK = bytes(range(256)) * 256
 # More than the window of a stream, and than what is handed over with the request.
@@ -201,6 +204,25 @@ def test_what_was_given_in_pieces_is_not_kept(each: Each) -> None:
         assert b"".join(response) == b""
 
 
+def test_content_that_was_not_read_before_the_end_is_not_empty(each: Each) -> None:
+    client, _, base = each
+    with client.stream("GET", f"{base}/bytes/20m") as response:
+        assert len(response.read1(10)) == 10
+        pieces = iter(response)
+    readers: list[Callable[[], bytes]] = [
+        lambda: response.content,
+        response.read,
+        lambda: next(pieces),
+    ]
+    for read in readers:
+        with pytest.raises(LocalError, match=f"{base}/bytes/20m was closed before all of its"):
+            read()
+    response = client.send("GET", f"{base}/bytes/20m")
+    client.close(abort=True)
+    with pytest.raises(ConnectionError, match="closed here"):
+        _ = response.content
+
+
 def test_a_large_download(each: Each) -> None:
     client, _, base = each
     assert len(client.get(f"{base}/bytes/{LARGE}").content) == LARGE
@@ -335,6 +357,34 @@ def test_exceptions_of_the_content_pass_through(each: Each) -> None:
         with pytest.raises(KeyError, match="mine"):
             client.post(f"{base}/echo", content)
     assert client.get(f"{base}/hello").content == b"hello world"
+
+
+@pytest.mark.parametrize(
+    ("method", "content"), [("GET", None), ("POST", b"1"), ("POST", [b"1", b"2"])]
+)
+def test_informational_responses_are_told_as_they_come(
+    make_client: MakeClient, method: str, content: Content
+) -> None:
+    told = threading.Event()
+
+    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await chaos.request(reader)
+        writer.write(b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n")
+        # The response waits for it.
+        await asyncio.to_thread(told.wait)
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+
+    hints: list[tuple[int, list[tuple[str, str]]]] = []
+
+    def tell(status: int, fields: list[tuple[str, str]]) -> None:
+        hints.append((status, fields))
+        told.set()
+
+    with chaos.serve(script) as server:
+        response = make_client().request(
+            method, server.base, content=content, on_informational=tell
+        )
+    assert hints == response.informational == [(103, [("Link", "</a>")])]
 
 
 def test_userinfo_of_the_url_is_sent(each: Each) -> None:

@@ -12,8 +12,8 @@ from lab.contenders.counting import CountingRelay
 from peers import chaos, h2_chaos
 from peers.peer import Peer
 from trilane.client import errors
-from trilane.client.pool import Client
-from trilane.client.pool.response import Response
+from trilane.client._pool import Client
+from trilane.client._pool.response import Response
 
 Each = tuple[Client, str, str]
 

@@ -15,8 +15,8 @@ from lab.contenders.counting import CountingRelay
 from peers import chaos
 from peers.peer import Peer
 from peers.running import Peers
+from trilane.client._flow.timeouts import Timeouts
 from trilane.client.errors import ClientClosed, ConnectTimeout, Error, PoolTimeout
-from trilane.client.flow.timeouts import Timeouts
 
 
 def _port(base: str) -> int:

@@ -15,7 +15,7 @@ from peers import chaos, nginx
 from peers.authority import Authority, Leaf
 from peers.peer import Peer
 from trilane.client import errors
-from trilane.client.pool import Client
+from trilane.client._pool import Client
 from trilane.client.tls import tls_of
 
 

@@ -18,7 +18,7 @@ from peers.peer import Peer
 from peers.running import Peers
 from repository import native
 from trilane.client import errors
-from trilane.client.flow import repeating
+from trilane.client._flow import repeating
 
 from .conftest import VERSIONS
 

@@ -21,7 +21,7 @@ import requests.adapters
 import requests.sessions
 from pytest_httpbin import serve  # type: ignore[import-not-found]
 
-from trilane.client.adapters.requests_pool import HTTPSPool
+from trilane.client._adapters.requests_pool import HTTPSPool
 from trilane.client.requests import TrilaneAdapter
 
 _LINES = 12

@@ -25,7 +25,7 @@ from peers.proxy import proxy
 from peers.running import Peers
 from trilane.client import errors
 from trilane.client.http import HTTPConnection, HTTPSConnection
-from trilane.client.http.response import HTTPResponse
+from trilane.client.http._response import HTTPResponse
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n"
 

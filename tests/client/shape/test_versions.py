@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import repeat
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from client.shape.conftest import VERSIONS, Connect
 from client.waits import PATIENCE_S
 from trilane.client import errors
-from trilane.client.http import HTTPConnection
+from trilane.client.http import HTTPConnection, HTTPResponse
 
 # The embedded server echoes as it reads: what nobody reads yet must fit into windows.
 LARGE = 1 << 20
@@ -90,6 +91,40 @@ def test_one_stream_is_cancelled_and_the_others_go_on(listener: str, connect: Co
     assert connection.getresponse().read() == b"hello world"
 
 
+@pytest.mark.parametrize("end", ["close", "cancel"])
+def test_content_that_was_given_up_is_not_empty(end: str, embedded: HTTPConnection) -> None:
+    readers: list[Callable[[HTTPResponse], object]] = [
+        lambda response: response.read(),
+        lambda response: response.read(10),
+        lambda response: response.read1(),
+        lambda response: response.readinto(bytearray(10)),
+        lambda response: response.readinto1(bytearray(10)),
+        lambda response: response.peek(),
+        lambda response: response.readline(),
+        list,
+    ]
+    for begun in (False, True):
+        response = embedded.get_response(embedded.request("GET", "/bytes/5m"))
+        if begun:
+            assert len(response.read(10)) == 10
+        getattr(response, end)()
+        for read in readers:
+            with pytest.raises(errors.LocalError, match="was closed before all of its content"):
+                read(response)
+    for path, content in (("/hello", b"hello world"), ("/status/204", b"")):
+        response = embedded.get_response(embedded.request("GET", path))
+        assert response.read() == content
+        getattr(response, end)()
+        assert response.read() == response.readline() == b""
+
+
+def test_content_is_not_empty_when_its_connection_was_closed(embedded: HTTPConnection) -> None:
+    response = embedded.get_response(embedded.request("GET", "/bytes/5m"))
+    embedded.close()
+    with pytest.raises(ConnectionError):
+        response.read()
+
+
 def bodies() -> dict[str, object]:
     def blocks() -> Iterator[bytes]:
         for at in range(0, LARGE, 100_000):
@@ -129,6 +164,41 @@ def test_uploads_of_any_size(name: str, listener: str, connect: Connect) -> None
     assert response.read() == b""
 
 
+# More than the native part keeps for a thread that sends.
+MANY_MIB = 80
+
+
+@pytest.mark.parametrize("listener", ["h1", "h2", "h3"])
+@pytest.mark.parametrize("how", ["blocks", "one block", "send"])
+def test_an_upload_is_not_held_up_by_its_own_answer(
+    listener: str, how: str, connect: Connect
+) -> None:
+    connection = connect("embedded", listener)
+    block = content(1 << 20)
+    if how == "send":
+        connection.putrequest("POST", "/echo")
+        connection.putheader("Content-Length", str(MANY_MIB << 20))
+        connection.endheaders()
+        for _ in range(MANY_MIB):
+            connection.send(block)
+    else:
+        blocks = iter([block * MANY_MIB]) if how == "one block" else repeat(block, MANY_MIB)
+        connection.request("POST", "/echo", blocks)
+    response = connection.getresponse()
+    for _ in range(MANY_MIB):
+        assert response.read(1 << 20) == block
+    assert response.read() == b""
+
+
+def test_an_early_answer_has_a_limit(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trilane.client.http._pipeline.MOST_CONTENT", 4 << 20)
+    connection = connect("embedded", "h1")
+    with pytest.raises(errors.LimitExceeded, match="before all of the request's content was sent"):
+        connection.request("POST", "/echo", repeat(content(1 << 20), MANY_MIB))
+    connection.request("GET", "/hello")
+    assert connection.getresponse().read() == b"hello world"
+
+
 def test_content_by_send_comes_back(embedded: HTTPConnection) -> None:
     embedded.putrequest("POST", "/echo")
     embedded.putheader("Content-Length", str(LARGE))
@@ -136,6 +206,25 @@ def test_content_by_send_comes_back(embedded: HTTPConnection) -> None:
     for at in range(0, LARGE, 1 << 16):
         embedded.send(content(LARGE)[at : at + (1 << 16)])
     assert embedded.getresponse().read() == content(LARGE)
+
+
+def test_content_that_fails_behind_others_fails_its_own_request(connect: Connect) -> None:
+    """Though it is taken by whoever waits for a response behind it."""
+    connection = connect("embedded", "h1")
+    mine = ConnectionResetError("mine")
+
+    def broken() -> Iterator[bytes]:
+        yield b"some"
+        raise mine
+
+    first = connection.request("GET", "/hello")
+    second = connection.request("PUT", "/echo", broken())
+    third = connection.request("GET", "/bytes/3")
+    assert len(connection.get_response(third).read()) == 3
+    with pytest.raises(ConnectionResetError) as caught:
+        connection.get_response(second)
+    assert caught.value is mine
+    assert connection.get_response(first).read() == b"hello world"
 
 
 def test_content_and_trailers_of_a_request(embedded: HTTPConnection) -> None:

@@ -16,6 +16,7 @@ class FakeExchange:
         self.state = 0
         self.watched: list[int] = []
         self.cancelled = False
+        self.informational: list[tuple[int, list[tuple[str, str]]]] = []
 
     def watch(self, what: int) -> bool:
         self.watched.append(what)

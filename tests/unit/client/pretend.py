@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from trilane.client.flow.origins import Origin
-from trilane.client.flow.routing import Attempt, Entry, Policy, Route, Router, Ticket
-from trilane.client.flow.timeouts import Timeouts
+from trilane.client._flow.origins import Origin
+from trilane.client._flow.routes import Attempt, Entry, Policy, Route, Ticket
+from trilane.client._flow.routing import Router
+from trilane.client._flow.timeouts import Timeouts
 
 HTTPS = Route(Origin("https", "example.org", 443))
 HTTP = Route(Origin("http", "example.org", 80))

@@ -8,11 +8,11 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequen
 from typing import Any, TypeAlias
 from unittest.mock import Mock
 
-from trilane.client.aio.response import AsyncResponse
-from trilane.client.flow.preparing import How, Prepared
-from trilane.client.flow.timeouts import Timeouts
-from trilane.client.flow.whole import Bounds
-from trilane.client.pool.response import Response
+from trilane.client._aio.response import AsyncResponse
+from trilane.client._flow.preparing import How, Prepared
+from trilane.client._flow.timeouts import Timeouts
+from trilane.client._flow.whole import Bounds
+from trilane.client._pool.response import Response
 
 Step: TypeAlias = bytes | BaseException
 NO_BOUNDS = Bounds()

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 from unittest.mock import Mock, patch
 from urllib.parse import urlsplit
 
-from trilane._core import DATA
+from trilane._core import DATA, END
 from trilane.client import Client, ConnectionClosed, Error, ReadTimeout
-from trilane.client.aio import AsyncClient
-from trilane.client.flow.timeouts import Timeouts
+from trilane.client._aio import AsyncClient
+from trilane.client._flow.timeouts import Timeouts
 from trilane.client.http import HTTPSConnection
 
 from .fake import FakeConnection
@@ -72,6 +72,20 @@ class Answer(Scripted):
         pass
 
 
+class Silence(Answer):
+    """An exchange whose answer waits for the content, and does not come without."""
+
+    def __init__(self) -> None:
+        super().__init__(0, fails=ReadTimeout("nothing came"))
+        self._over = False
+
+    def watch(self, what: int) -> bool:
+        return what > END or self._over
+
+    def cancel(self) -> None:
+        self._over = True
+
+
 Outcome: TypeAlias = Answer | Error
 
 
@@ -85,10 +99,11 @@ class Connection(FakeConnection):
         super().__init__()
         self.version = version
         self.arguments = arguments
+        self.alive = True
         self._server = server
 
     def is_alive(self) -> bool:
-        return True
+        return self.alive
 
     def submit(self, *request: Any, **_: Any) -> Any:
         method, target, fields = request[:3]
@@ -159,7 +174,7 @@ class Shape:
         method: str,
         url: str,
         *,
-        content: bytes | None = None,
+        content: bytes | Iterable[bytes] | None = None,
         expect_continue: bool = False,
         timeout: Timeouts | None = None,
     ) -> Any:
@@ -183,8 +198,8 @@ FACES: dict[str, Any] = {**CLIENTS, "http.client": Shape}
 def client_of(kind: str, server: Server, **settings: Any) -> Iterator[Any]:
     """A client of the kind whose connections all go to the server."""
     with (
-        patch("trilane.client.pool.leasing.connect", server.connect),
-        patch("trilane.client.aio.pool.connect", server.connect),
+        patch("trilane.client._pool.leasing.connect", server.connect),
+        patch("trilane.client._aio.pool.connect", server.connect),
         patch("trilane._core.connect", server.connect),
     ):
         client = FACES[kind](**settings)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from trilane.client._flow.altsvc import FIRST_BACK_OFF_S
+from trilane.client._flow.origins import Origin
+from trilane.client._flow.routes import Attempt, Proxy, Route
 from trilane.client.errors import ConnectionRefused, ConnectTimeout
-from trilane.client.flow.altsvc import FIRST_BACK_OFF_S
-from trilane.client.flow.origins import Origin
-from trilane.client.flow.routing import Attempt, Proxy, Route
 
 from .pretend import HTTPS, Bench
 

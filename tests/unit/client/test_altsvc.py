@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from trilane.client.flow import altsvc
-from trilane.client.flow.altsvc import Alternative, Memory, parse
-from trilane.client.flow.origins import Origin
+from trilane.client._flow import altsvc
+from trilane.client._flow.altsvc import Alternative, Memory, parse
+from trilane.client._flow.origins import Origin
 
 HERE = Origin("https", "example.org", 443)
 DAY = altsvc.DAY_S

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from trilane.client._flow.content import AT_ONCE, BLOCK, Block, Content, Upload, upload
+from trilane.client._flow.request import Request
+from trilane.client._flow.timeouts import TimeoutGiven, Timeouts, timeouts
 from trilane.client.errors import InvalidRequest
 from trilane.client.fields import Headers
-from trilane.client.flow.content import AT_ONCE, BLOCK, Block, Content, Upload, upload
-from trilane.client.flow.request import Request
-from trilane.client.flow.timeouts import TimeoutGiven, Timeouts, timeouts
 
 
 def _all(given: Upload) -> bytes:

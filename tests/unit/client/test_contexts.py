@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from trilane.client.errors import TLSError
-from trilane.client.http.opening import needs_openssl
+from trilane.client.http._dial import needs_openssl
 from trilane.client.tls import tls_of
 from unit.client.certificates import CURRENT, EXPIRED, PINNED
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from trilane.client.errors import LimitExceeded, WriteTimeout
-from trilane.client.pool import early
-from trilane.client.pool.early import Early
+from trilane.client import _early as early
+from trilane.client._early import Early
+from trilane.client.errors import LimitExceeded, ReadTimeout, WriteTimeout
 
 LIMIT = 40
 """Bytes that a connection keeps before it reads no more."""
@@ -26,7 +26,7 @@ class Echo:
     def unread(self) -> int:
         return len(self.content)
 
-    def write(self, block: bytes, _timeout: float | None) -> None:
+    def write(self, block: memoryview, _timeout: float | None) -> None:
         if self.unread >= LIMIT:
             raise WriteTimeout("nothing is taken")
         self.content += block
@@ -65,7 +65,7 @@ TEXT = b"abcdefghijklmnopqrstuvwxyz" * 3
 @pytest.mark.parametrize("amount", [1, 5, 100, -1])
 def test_what_came_early_is_given_first(amount: int) -> None:
     sending = _sent()
-    assert sending.holds
+    assert sending.settled is sending
     assert sending.unread == len(TEXT)
     assert sending.stream_id == 3
     found = b""
@@ -73,7 +73,7 @@ def test_what_came_early_is_given_first(amount: int) -> None:
         found += piece
         assert sending.unread == len(TEXT) - len(found)
     assert found == TEXT
-    assert not sending.holds
+    assert isinstance(sending.settled, Echo)
 
 
 def test_it_is_read_whole_and_into_buffers() -> None:
@@ -88,6 +88,39 @@ def test_it_is_read_whole_and_into_buffers() -> None:
     while count := sending.readinto(buffer, 1.0):
         found += buffer[:count]
     assert found == TEXT
+
+
+@pytest.mark.parametrize("amount", [1, 13, 50, 76, 1000])
+def test_it_is_read_by_amounts(amount: int) -> None:
+    sending = _sent()
+    found = [sending.read(amount, 0) for _ in range(0, len(TEXT), amount)]
+    assert b"".join(found) == TEXT
+    assert {len(piece) for piece in found[:-1]} <= {amount}
+    assert sending.read(amount, 0) == b""
+
+
+@pytest.mark.parametrize("amount", [-1, 75])
+def test_a_read_that_fails_takes_nothing(amount: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def late(_exchange: Echo, _amount: int, _timeout: float | None) -> bytes:
+        raise ReadTimeout("late")
+
+    sending = _sent()
+    with monkeypatch.context() as patched:
+        patched.setattr(Echo, "read", late)
+        with pytest.raises(ReadTimeout):
+            sending.read(amount, 1.0)
+        # These are there.
+        assert sending.read(5, 1.0) == TEXT[:5]
+    assert sending.read(-1, 1.0) == TEXT[5:]
+
+
+def test_a_large_block_is_sent_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else what is answered to its first part could not be taken before its last is sent."""
+    monkeypatch.setattr(early, "BLOCK", 4)
+    exchange: Any = Echo()
+    sending = Early(exchange, "http://a/", None)
+    sending.write(TEXT, 1.0)
+    assert sending.read(-1, 0) == TEXT
 
 
 def test_more_than_may_be_kept_is_refused() -> None:

@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from trilane.client.aio.client import AsyncClient
-from trilane.client.pool import Client
+from trilane.client._aio.client import AsyncClient
+from trilane.client._pool import Client
 
 URL = "http://localhost/"
 BARE = ("get", "head", "options", "delete")
@@ -106,11 +106,6 @@ def test_several_keywords_are_named_at_once() -> None:
         _blocking("post", data={}, tiemout=3)
 
 
-def test_what_only_the_blocking_client_has() -> None:
-    with pytest.raises(TypeError, match=r"takes no on_informational=: .*response\.informational"):
-        _asyncio("get", on_informational=print)
-
-
 @pytest.mark.parametrize("kind", [Client, AsyncClient])
 @pytest.mark.parametrize(
     ("keyword", "way_out"),
@@ -135,11 +130,11 @@ def test_settings_that_are_not_there(kind: Any, keyword: str, way_out: str) -> N
 def test_signatures_say_what_there_is(client: type) -> None:
     for name in ALL:
         given = inspect.signature(getattr(client, name)).parameters
-        wanted = {"timeout", "decode"} | ({"headers"} if name != "send" else {"target"})
+        wanted = {"timeout", "decode", "on_informational"} | (
+            {"headers"} if name != "send" else {"target"}
+        )
         if name not in BARE:
             wanted |= {"content", "trailers", "expect_continue"}
-        if client is Client:
-            wanted.add("on_informational")
         assert wanted <= given.keys(), name
         rest = [each for each in given.values() if each.kind is inspect.Parameter.VAR_KEYWORD]
         # A checker of types refuses what would end there.

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from client.waits import until
+from trilane.client._flow.routes import Entry, Policy, Route
+from trilane.client._flow.timeouts import Timeouts
+from trilane.client._pool import leasing
 from trilane.client.errors import ClientClosed, ConnectionRefused, Error, PoolTimeout
-from trilane.client.flow.routing import Entry, Policy, Route
-from trilane.client.flow.timeouts import Timeouts
-from trilane.client.pool import leasing
 
 from . import pretend
 from .pretend import FOR_EVER, SPOKEN, STREAMS, limited
@@ -201,8 +201,8 @@ class Lives(RuleBasedStateMachine):
         router = self.pool._router
         assert len(router._attempts) == len(self.openings)
         assert len(router) + len(self.openings) <= router.policy.max_connections
-        for lane in router._lanes.values():
-            assert lane.count <= router.policy.max_per_origin
+        for group in router._groups.values():
+            assert group.count <= router.policy.max_per_origin
         assert sum(entry.leases for entry in router.entries) == len(self.held)
 
     def nothing_is_left_undone(self) -> None:

@@ -10,9 +10,9 @@ from typing import cast
 import pytest
 
 from client.waits import eventually, turns
-from trilane._core import DATA, HEAD, WRITABLE, Connection, Exchange
-from trilane.client.aio.deadlines import Deadlines
-from trilane.client.aio.link import Link
+from trilane._core import DATA, HEAD, INFORMATIONAL, WRITABLE, Connection, Exchange
+from trilane.client._aio.deadlines import Deadlines
+from trilane.client._aio.link import Link
 
 from .fake import FakeConnection, FakeExchange
 
@@ -69,7 +69,8 @@ def test_a_token_wakes_its_own_task_only() -> None:
     async def main() -> None:
         async with bench() as made:
             first, second = made.submit()[0], made.submit()[0]
-            early, late = made.link.expect(first, HEAD), made.link.expect(second, HEAD)
+            early = made.link.expect(first, HEAD, reads=True)
+            late = made.link.expect(second, HEAD, reads=True)
             assert early is not None
             assert late is not None
             made.connection.progress(second.token)
@@ -84,7 +85,7 @@ def test_what_has_come_is_not_awaited() -> None:
         async with bench() as made:
             exchange, fake = made.submit()
             fake.state = DATA
-            assert made.link.expect(exchange, HEAD) is None
+            assert made.link.expect(exchange, HEAD, reads=True) is None
 
     asyncio.run(main())
 
@@ -93,8 +94,8 @@ def test_an_upload_and_a_response_are_awaited_at_once() -> None:
     async def main() -> None:
         async with bench() as made:
             exchange, _ = made.submit()
-            response = made.link.expect(exchange, HEAD)
-            room = made.link.expect(exchange, WRITABLE)
+            response = made.link.expect(exchange, HEAD, reads=True)
+            room = made.link.expect(exchange, WRITABLE, reads=False)
             assert response is not None
             assert room is not None
             made.connection.progress(exchange.token)
@@ -103,11 +104,31 @@ def test_an_upload_and_a_response_are_awaited_at_once() -> None:
     asyncio.run(main())
 
 
+def test_one_more_interim_response_is_seen_though_the_other_task_looked_last() -> None:
+    """The native part watches for what was waited for last, here the head."""
+
+    async def main() -> None:
+        async with bench() as made:
+            exchange, fake = made.submit()
+            made.link.upload(exchange)
+            consent = made.link.expect(exchange, INFORMATIONAL, reads=False)
+            assert consent is not None
+            assert made.link.expect(exchange, HEAD, reads=True) is not None
+            made.connection.progress()
+            await turns()
+            assert not consent.done()
+            fake.informational.append((100, []))
+            made.connection.progress()
+            assert await consent is True
+
+    asyncio.run(main())
+
+
 def test_a_waiter_that_was_cancelled_is_passed_over() -> None:
     async def main() -> None:
         async with bench() as made:
             exchange, fake = made.submit()
-            future = made.link.expect(exchange, HEAD)
+            future = made.link.expect(exchange, HEAD, reads=True)
             assert future is not None
             future.cancel()
             made.link.cancel(exchange)
@@ -123,14 +144,14 @@ def test_closing_wakes_everybody_and_reports_once() -> None:
     async def main() -> None:
         async with bench() as made:
             exchange, _ = made.submit()
-            future = made.link.expect(exchange, HEAD)
+            future = made.link.expect(exchange, HEAD, reads=True)
             assert future is not None
             made.link.close()
             made.link.close()
             assert await future is True
             assert made.link.is_closed
             assert made.ends == 1
-            assert made.link.expect(exchange, HEAD) is None
+            assert made.link.expect(exchange, HEAD, reads=True) is None
 
     asyncio.run(main())
 
@@ -189,7 +210,7 @@ def test_a_failure_of_the_connection_ends_it_and_is_logged(
     async def main() -> None:
         async with bench() as made:
             exchange, _ = made.submit()
-            future = made.link.expect(exchange, HEAD)
+            future = made.link.expect(exchange, HEAD, reads=True)
             assert future is not None
 
             def broken() -> list[int]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from trilane.client._flow.origins import Origin, parse
 from trilane.client.errors import InvalidRequest
-from trilane.client.flow.origins import Origin, parse
 
 
 @pytest.mark.parametrize(

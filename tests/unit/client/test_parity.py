@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from trilane.client.aio.client import AsyncClient
-from trilane.client.aio.response import AsyncResponse
-from trilane.client.pool import Client
-from trilane.client.pool.response import Response
+from trilane.client._aio.client import AsyncClient
+from trilane.client._aio.response import AsyncResponse
+from trilane.client._pool import Client
+from trilane.client._pool.response import Response
 
 # What asyncio calls otherwise, or has in its own way.
 RENAMED = {
@@ -42,9 +42,6 @@ ONLY_ASYNCHRONOUS = {
 PARAMETERS_ONLY_BLOCKING = {
     # Tasks under way can be awaited before `close`, so an `AsyncClient` always aborts them.
     "abort",
-    # 1xx responses are told as they come where a thread waits for them; else `informational` has
-    # them.
-    "on_informational",
 }
 PAIRS = [(Client, AsyncClient), (Response, AsyncResponse)]
 

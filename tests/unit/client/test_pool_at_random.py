@@ -15,11 +15,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from client.waits import turns
 from trilane._core import HEAD
-from trilane.client.aio import pool as pools
-from trilane.client.aio.call import Call
+from trilane.client._aio import pool as pools
+from trilane.client._aio.call import Call
+from trilane.client._flow.request import Request
+from trilane.client._flow.routes import Attempt, Route
 from trilane.client.errors import ConnectionClosed, ConnectionRefused, Error, Full
-from trilane.client.flow.request import Request
-from trilane.client.flow.routing import Attempt, Route
 
 from .fake import FakeConnection, FakeExchange
 from .pretend import FOR_EVER, SPOKEN, STREAMS, limited
@@ -211,8 +211,8 @@ class Lives(RuleBasedStateMachine):
         router = self.pool.router
         assert len(router) + len(self.attempts) <= router.policy.max_connections
         assert len(router._attempts) == len(self.attempts)
-        for lane in router._lanes.values():
-            assert lane.count <= router.policy.max_per_origin
+        for group in router._groups.values():
+            assert group.count <= router.policy.max_per_origin
         # What is open is known to the router, else nobody would close it; what has ended is counted
         # only as long as somebody still reads what had come.
         known: dict[Any, int] = {e.connection.connection: e.leases for e in router.entries}

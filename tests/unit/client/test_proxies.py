@@ -7,9 +7,9 @@ import re
 import pytest
 
 from repository import DOCS
-from trilane.client.flow.origins import Origin, parse
-from trilane.client.flow.proxies import Proxies
-from trilane.client.flow.routing import Proxy
+from trilane.client._flow.origins import Origin, parse
+from trilane.client._flow.proxies import Proxies
+from trilane.client._flow.routes import Proxy
 from trilane.client.tls import _ENVIRONMENT
 
 
@@ -25,7 +25,7 @@ def test_which_proxy_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Proxies.of("environment").choose(http) is None
     own = Proxy(Origin("http", "p", 1), (("x", "y"),))
     assert Proxies.of({"all": own, "https": ""}).choose(https) is own
-    assert not Proxies.of(None)
+    assert Proxies.of(None).choose(https) is None
     assert Proxies.of({"https": "http://p:1"}).choose(http) is None
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from trilane.client._flow.whole import Bounds
 from trilane.client.errors import (
     DecodingError,
     Error,
@@ -16,7 +17,6 @@ from trilane.client.errors import (
     LocalError,
     ReadTimeout,
 )
-from trilane.client.flow.whole import Bounds
 
 from .replies import KINDS, Make, Scripted
 
@@ -127,6 +127,37 @@ def test_content_that_could_not_be_read_is_not_empty(
     assert response.is_closed or make is KINDS["asyncio"]
     if isinstance(caught.value, IncompleteBody):
         assert caught.value.partial == b"hello"
+
+
+@pytest.mark.parametrize("begun", [False, True])
+@pytest.mark.parametrize("reader", READERS)
+def test_content_that_was_given_up_is_not_empty(make: Make, reader: str, begun: bool) -> None:
+    response = make(Scripted([b"hello", b" world"]))
+    if begun:
+        assert response.read1(2) == b"he"
+    response.close()
+    for _ in range(2):
+        with pytest.raises(LocalError, match=r"http://a/ was closed before all .* read it first"):
+            READERS[reader](response)
+
+
+def test_closing_gives_up_no_content_where_none_is_left(make: Make) -> None:
+    empty = make(Scripted([]))
+    empty.close()
+    assert empty.content == b""
+    pieces = make(Scripted([b"hello"]))
+    assert pieces.read1() == b"hello"
+    pieces.close()
+    assert pieces.read1() == b""
+    whole = make(Scripted([b"hello"], lie=True))
+    assert whole.content == b"hello"
+    whole.close()
+    assert whole.content == whole.read() == b"hello"
+    # All of it has come, and waits for the rest to be asked for.
+    coded = make(Scripted([gzip.compress(b"hello world")], GZIP))
+    assert coded.read1(5) == b"hello"
+    coded.close()
+    assert coded.read1() == b" world"
 
 
 def test_what_came_before_a_cut_is_in_the_error(make: Make) -> None:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+from unittest.mock import Mock
+
 import pytest
 
+from trilane.client._flow.repeating import MOST_ATTEMPTS, failed, passes_over
+from trilane.client._flow.request import Request
 from trilane.client.errors import (
     ConnectionClosed,
     ConnectionRefused,
@@ -12,8 +17,6 @@ from trilane.client.errors import (
     ReadTimeout,
     StreamReset,
 )
-from trilane.client.flow.repeating import MOST_ATTEMPTS, asks_elsewhere, breaks, misdirected, pause
-from trilane.client.flow.request import Request
 
 REFUSED = StreamReset("refused", error_code=7, retryable=True)
 GET = Request("GET", "/", "a")
@@ -25,6 +28,14 @@ def _request(method: str, *, replayable: bool = True) -> Request:
     if request.upload is not None:
         next(iter(request.upload.blocks()))
     return request
+
+
+def _failed(
+    error: Error, request: Request, attempts: int = 1, *, sent: bool = True
+) -> float | None:
+    """The pause before it is sent again, whatever the connection was."""
+    pool: Any = Mock()
+    return failed(pool, Mock(), error, request, attempts, sent=sent)
 
 
 @pytest.mark.parametrize(
@@ -45,19 +56,32 @@ def _request(method: str, *, replayable: bool = True) -> Request:
 )
 def test_what_is_sent_again(error: Error, method: str, replayable: bool, again: bool) -> None:
     request = _request(method, replayable=replayable)
-    assert (pause(error, request, 1) is not None) == again
+    assert (_failed(error, request) is not None) == again
 
 
 def test_what_was_given_to_no_connection_is_sent_again_by_any_method() -> None:
     closed = ConnectionClosed("closed", retryable=True)
-    assert pause(closed, _request("POST"), 1, sent=False) == 0.0
-    assert not breaks(closed, sent=False)
-    assert breaks(closed, sent=True)
-    assert not breaks(REFUSED, sent=True)
+    assert _failed(closed, _request("POST"), sent=False) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("error", "sent", "broken"),
+    [
+        (ConnectionClosed("closed"), True, 1),
+        (ConnectionClosed("closed"), False, 0),
+        (REFUSED, True, 0),
+    ],
+)
+def test_an_alternative_is_broken_that_ends_under_a_request(
+    error: Error, sent: bool, broken: int
+) -> None:
+    pool: Any = Mock()
+    failed(pool, Mock(), error, GET, 1, sent=sent)
+    assert pool.broken.call_count == broken
 
 
 def test_attempts_end_and_become_slower() -> None:
-    pauses = [pause(REFUSED, GET, sent) for sent in range(1, MOST_ATTEMPTS + 1)]
+    pauses = [_failed(REFUSED, GET, sent) for sent in range(1, MOST_ATTEMPTS + 1)]
     assert pauses[:2] == [0.0, 0.0]
     assert pauses[-1] is None
     waits = [wait for wait in pauses if wait is not None]
@@ -67,12 +91,17 @@ def test_attempts_end_and_become_slower() -> None:
 
 
 def test_only_an_alternative_is_given_up_for_what_it_says() -> None:
-    assert misdirected(421, alternative=True)
-    assert not misdirected(421, alternative=False)
-    assert not misdirected(200, alternative=True)
+    pool: Any = Mock()
+    alternative, origin = Mock(), Mock(alternative=None)
+    assert passes_over(pool, alternative, 421, GET, 1)
+    pool.misdirected.assert_called_once_with(alternative)
+    assert not passes_over(pool, origin, 421, GET, 1)
+    assert not passes_over(pool, alternative, 200, GET, 1)
+    assert pool.misdirected.call_count == 1
 
 
 def test_other_places_are_asked_as_often_as_the_same_one() -> None:
-    asked = [asks_elsewhere(GET, sent) for sent in range(1, MOST_ATTEMPTS + 1)]
+    pool: Any = Mock()
+    asked = [passes_over(pool, Mock(), 421, GET, sent) for sent in range(1, MOST_ATTEMPTS + 1)]
     assert asked == [True] * (MOST_ATTEMPTS - 1) + [False]
-    assert not asks_elsewhere(_request("POST", replayable=False), 1)
+    assert not passes_over(pool, Mock(), 421, _request("POST", replayable=False), 1)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from trilane.client._flow.origins import Origin
+from trilane.client._flow.routes import Attempt, Entry, Policy, Proxy, Route
 from trilane.client.errors import (
     ClientClosed,
     ConnectionRefused,
     ConnectTimeout,
     VersionUnavailable,
 )
-from trilane.client.flow.origins import Origin
-from trilane.client.flow.routing import Attempt, Entry, Policy, Proxy, Route
 
 from .pretend import HTTP, HTTPS, Bench
 
@@ -61,7 +61,6 @@ def test_http_1_connections_are_used_again_the_last_one_first() -> None:
     again = bench.entry(HTTP)
     assert again is second
     assert again.idle
-    assert again.reused
     assert bench.entry(HTTP) is first
 
 
@@ -71,7 +70,7 @@ def test_a_connection_that_cannot_be_used_again_is_discarded() -> None:
     bench.done(entry, reusable=False)
     assert bench.discarded() == [entry.connection]
     assert len(bench.router) == 0
-    assert bench.router._lanes == {}
+    assert bench.router._groups == {}
 
 
 def test_a_connection_that_closes_finishes_what_it_has() -> None:
@@ -96,7 +95,7 @@ def test_a_failed_attempt_fails_those_who_waited_for_it() -> None:
     for ticket in tickets:
         assert isinstance(ticket.outcome, ConnectionRefused)
         assert ticket.outcome is not error
-    assert bench.router._lanes == {}
+    assert bench.router._groups == {}
 
 
 def test_a_timeout_of_one_is_not_a_timeout_of_all() -> None:
@@ -181,7 +180,7 @@ def test_the_limit_of_the_pool_closes_what_lay_idle_longest() -> None:
     bench.done(first)
     bench.connected(two)
     assert bench.discarded() == [third.connection]
-    assert set(bench.router._lanes) == {one, two}
+    assert set(bench.router._groups) == {one, two}
 
 
 def test_waiting_at_the_limit_of_the_pool_ends_when_a_connection_goes() -> None:
@@ -314,7 +313,7 @@ def test_what_no_version_can_do_says_so(versions: tuple[str, ...], route: Route,
     bench = Bench(versions=versions)
     with pytest.raises(VersionUnavailable, match=why):
         bench.ask(route)
-    assert bench.router._lanes == {}
+    assert bench.router._groups == {}
 
 
 def test_through_a_proxy() -> None:
@@ -374,5 +373,5 @@ def test_many_origins_leave_nothing_behind() -> None:
         assert not isinstance(entry, Entry)
         assert isinstance(entry, Attempt)
         bench.done(bench.opened(entry))
-    assert len(bench.router._lanes) == len(bench.router) == 10
+    assert len(bench.router._groups) == len(bench.router) == 10
     assert len(bench.discarded()) == 990

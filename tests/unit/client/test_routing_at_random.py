@@ -14,15 +14,14 @@ from hypothesis.stateful import (
     rule,
 )
 
+from trilane.client._flow.origins import Origin
+from trilane.client._flow.routes import Attempt, Entry, Group, Proxy, Route, Ticket
 from trilane.client.errors import ClientClosed, ConnectionRefused, ConnectTimeout, Error
-from trilane.client.flow.lanes import Lane
-from trilane.client.flow.origins import Origin
-from trilane.client.flow.routing import Attempt, Entry, Proxy, Route, Ticket
 
 from .pretend import Bench, Pretended
 
 PROXY = Proxy(Origin("http", "proxy.example", 3128))
-# What each host speaks over TCP; the last two are one lane, of a proxy that forwards.
+# What each host speaks over TCP; the last two are one group, of a proxy that forwards.
 ROUTES = {
     Route(Origin("https", "one.example", 443)): "h1",
     Route(Origin("https", "two.example", 443)): "h2",
@@ -175,13 +174,13 @@ class Lives(RuleBasedStateMachine):
         assert router._waiting == len(self.waiting)
         assert len(router) + len(router._attempts) <= router.policy.max_connections
         assert sum(entry.leases for entry in router.entries) == len(self.sent)
-        for route, lane in router._lanes.items():
+        for route, group in router._groups.items():
             entries = [entry for entry in router.entries if entry.route == route]
             standing = [entry for entry in entries if not entry.retired]
-            assert lane.count == len(standing) + lane.opening + lane.probing
-            assert lane.count <= router.policy.max_per_origin
-            assert lane.draining == len(entries) - len(standing)
-            assert not any(entry.leases for entry in lane.free)
+            assert group.count == len(standing) + group.opening + group.probing
+            assert group.count <= router.policy.max_per_origin
+            assert group.draining == len(entries) - len(standing)
+            assert not any(entry.leases for entry in group.free)
 
     def no_connection_is_lost(self) -> None:
         self.closed += self.bench.discarded()
@@ -191,23 +190,23 @@ class Lives(RuleBasedStateMachine):
         assert held | set(self.closed) == self.made
 
     def who_waits_has_a_reason(self) -> None:
-        for lane in self.bench.router._lanes.values():
-            if lane.waiting:
-                assert self.reason(lane), f"{lane.route.origin} has room"
+        for group in self.bench.router._groups.values():
+            if group.waiting:
+                assert self.reason(group), f"{group.route.origin} has room"
 
-    def reason(self, lane: Lane[Pretended]) -> bool:
+    def reason(self, group: Group[Pretended]) -> bool:
         """Whether nothing can be done for who waits there."""
         router = self.bench.router
-        if lane.free:
+        if group.free:
             return False
-        roomy = [entry for entry in lane.shared if entry.connection.capacity > 0]
+        roomy = [entry for entry in group.shared if entry.connection.capacity > 0]
         if roomy:
             return all(entry.exhausted for entry in roomy)
         idle = any(not entry.leases for entry in router.entries)
         open_or_opening = len(router) + len(router._attempts)
         return (
-            lane.opening > 0
-            or lane.count >= router.policy.max_per_origin
+            group.opening > 0
+            or group.count >= router.policy.max_per_origin
             or (open_or_opening >= router.policy.max_connections and not idle)
         )
 

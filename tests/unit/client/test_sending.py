@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
+
 import pytest
 
+from trilane.client._flow.repeating import MOST_ATTEMPTS
+from trilane.client._flow.timeouts import Timeouts
 from trilane.client.errors import (
     ConnectionClosed,
     Error,
+    Full,
     GoAway,
     ReadTimeout,
     StreamReset,
     WriteTimeout,
 )
-from trilane.client.flow.repeating import MOST_ATTEMPTS
-from trilane.client.flow.timeouts import Timeouts
 
-from .script import CLIENTS, FACES, Answer, Server, client_of
+from .script import CLIENTS, FACES, Answer, Server, Silence, client_of
 
 URL = "https://example.org/"
 # The native part says so of a connection that had ended before it was given the request.
@@ -44,8 +48,21 @@ def test_what_was_not_sent_may_be_sent_by_any_method(
     assert [request[1] for request in server.requests] == [method] * 3
 
 
+@pytest.mark.parametrize("version", ["h1", "h2", "h3"])
+def test_a_connection_that_lay_idle_is_looked_at_before_it_is_used(kind: str, version: str) -> None:
+    server = Server(Answer(200), Answer(200), Answer(200), version=version)
+    with client_of(kind, server, versions=(version,)) as client:
+        for _ in range(2):
+            assert client.request("POST", URL).status == 200
+        server.connections[0].alive = False
+        assert client.request("POST", URL).status == 200
+    first, second = server.connections
+    assert [connection for connection, *_ in server.requests] == [first, first, second]
+    assert first.closed
+
+
 def test_what_is_never_sent_ends(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trilane.client.flow.repeating._LONGEST_PAUSE_S", 0.0)
+    monkeypatch.setattr("trilane.client._flow.repeating._LONGEST_PAUSE_S", 0.0)
     server = Server(*[UNSENT] * 1000)
     with client_of(kind, server) as client, pytest.raises(ConnectionClosed):
         client.request("POST", URL)
@@ -154,3 +171,64 @@ def test_what_was_sent_is_sent_again_by_one_rule(
             with pytest.raises(type(error)):
                 client.request(method, URL)
     assert len(server.requests) == 1 + repeated
+
+
+THEIRS: list[Exception] = [
+    GoAway("their own", retryable=True),
+    ConnectionClosed("their own", retryable=True),
+    StreamReset("their own"),
+    WriteTimeout("their own"),
+    ReadTimeout("their own"),
+    Full("their own"),
+    TimeoutError("their own"),
+    BrokenPipeError("their own"),
+    KeyError("their own"),
+]
+"""What the caller's own code may raise, perhaps of another client."""
+
+
+def _content(error: Exception) -> Iterator[bytes]:
+    yield b"some"
+    raise error from ValueError("why")
+
+
+async def _async_content(error: Exception) -> AsyncIterator[bytes]:
+    for block in _content(error):
+        yield block
+
+
+@pytest.mark.parametrize("error", THEIRS, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize(
+    ("face", "answer", "content"),
+    [
+        *((face, Silence, _content) for face in FACES),
+        ("asyncio", Silence, _async_content),
+        # A task takes the answer before it is asked for content.
+        *((face, lambda: Answer(413), _content) for face in FACES if face != "asyncio"),
+    ],
+)
+def test_what_the_content_raises_is_the_callers(
+    face: str, answer: Callable[[], Answer], content: Callable[..., Any], error: Exception
+) -> None:
+    server = Server(answer(), Answer(200, content=b"hello"))
+    with client_of(face, server) as client:
+        with pytest.raises(type(error), match="their own") as caught:
+            client.request("PUT", URL, content=content(error))
+        assert caught.value is error
+        assert isinstance(error.__cause__, ValueError)
+        assert len(server.requests) == 1
+        assert client.request("GET", URL).content == b"hello"
+
+
+@pytest.mark.parametrize("error", THEIRS, ids=lambda error: type(error).__name__)
+def test_what_a_function_of_the_caller_raises_is_the_callers(kind: str, error: Exception) -> None:
+    def told(_status: int, _fields: object) -> None:
+        raise error
+
+    server = Server(Answer(200, informational=[103]), Answer(200, content=b"hello"))
+    with client_of(kind, server) as client:
+        with pytest.raises(type(error), match="their own") as caught:
+            client.request("GET", URL, on_informational=told)
+        assert caught.value is error
+        assert len(server.requests) == 1
+        assert client.request("GET", URL).content == b"hello"

@@ -19,16 +19,16 @@ from http.client import InvalidURL
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
-from trilane.client.http import opening
-from trilane.client.http.parts import Parts
-from trilane.client.http.response import HTTPResponse as HTTPResponse
+from trilane.client.http import _dial as dial
+from trilane.client.http._request_builder import RequestBuilder
+from trilane.client.http._response import HTTPResponse as HTTPResponse
 
 if TYPE_CHECKING:
     from typing import Self
 
     from trilane._core import Connection
-    from trilane.client.http.sockets import SocketConnection, SocketLike
-    from trilane.client.http.sockview import Sock
+    from trilane.client.http._sockets import SocketConnection, SocketLike
+    from trilane.client.http._sockview import Sock
 
 __all__ = http.client.__all__
 
@@ -44,7 +44,7 @@ def __getattr__(name: str) -> Any:
     return getattr(http.client, name)
 
 
-class HTTPConnection(Parts):
+class HTTPConnection(RequestBuilder):
     """Requests to one server, and their responses, over one connection at a time.
 
     It connects when the first request is sent, and again when the connection has ended. Any number
@@ -67,8 +67,8 @@ class HTTPConnection(Parts):
         versions: Sequence[str] = ("h3", "h2", "h1"),
         context: ssl.SSLContext | None = None,
         ca: str | None = None,
-        verify: opening.Verify = True,
-        cert: opening.Certificate = None,
+        verify: dial.Verify = True,
+        cert: dial.Certificate = None,
     ) -> None:
         """Describes a connection; none is made yet.
 
@@ -92,7 +92,6 @@ class HTTPConnection(Parts):
         Raises:
             InvalidURL: the host or the port is not one.
             ValueError: versions that cannot be had so.
-
         """
         super().__init__()
         self.timeout = timeout
@@ -102,7 +101,7 @@ class HTTPConnection(Parts):
         self._tunnel_port: int | None = None
         self._tunnel_headers: Mapping[str, str] = {}
         self._context = context
-        self._verify: opening.Verify = context or ca or verify
+        self._verify: dial.Verify = context or ca or verify
         self._cert = cert
         self._sock: Sock | None = None
         if secure:
@@ -111,7 +110,7 @@ class HTTPConnection(Parts):
         self.secure = self.port == HTTPS_PORT if secure is None else secure
         if self.secure:
             self.default_port = HTTPS_PORT  # type: ignore[misc]
-        self.versions = opening.offered(versions, self.secure)
+        self.versions = dial.offered(versions, self.secure)
         self._validate_host(self.host)
 
     def __enter__(self) -> Self:
@@ -153,7 +152,6 @@ class HTTPConnection(Parts):
 
         Raises:
             RuntimeError: there is a connection already.
-
         """
         if self.sock is not None:
             msg = "Can't set up tunnel for established connection"
@@ -167,13 +165,12 @@ class HTTPConnection(Parts):
         Raises:
             errors.ConnectFailed: a ConnectionError: no address, refused, TLS, proxy.
             errors.ConnectTimeout: a TimeoutError.
-
         """
         sys.audit("http.client.connect", self, self.host, self.port)
         seconds = socket.getdefaulttimeout() if self.timeout is _DEFAULT else self.timeout
         self._wait.seconds = seconds
         self._authority = self._authority_of()
-        to = opening.Destination(
+        to = dial.Destination(
             self.host,
             self.port,
             self.secure,
@@ -184,8 +181,8 @@ class HTTPConnection(Parts):
             self.source_address,
             self._tunnel(),
         )
-        if self._create_connection is not None or opening.needs_openssl(self._verify):
-            made = opening.over_python_socket(
+        if self._create_connection is not None or dial.needs_openssl(self._verify):
+            made = dial.over_python_socket(
                 to,
                 seconds,
                 self._create_connection or socket.create_connection,
@@ -194,14 +191,12 @@ class HTTPConnection(Parts):
             self._foreign = made.sock
             self._adopt(made)
         else:
-            self._adopt(opening.native(to, seconds))
+            self._adopt(dial.native(to, seconds))
 
-    def _tunnel(self) -> opening.Tunnel | None:
+    def _tunnel(self) -> dial.Tunnel | None:
         if self._tunnel_host is None or self._tunnel_port is None:
             return None
-        return opening.Tunnel(
-            self._tunnel_host, self._tunnel_port, list(self._tunnel_headers.items())
-        )
+        return dial.Tunnel(self._tunnel_host, self._tunnel_port, list(self._tunnel_headers.items()))
 
     @staticmethod
     def _print_answer(status: int, reason: str, fields: list[tuple[str, str]]) -> None:
@@ -229,7 +224,7 @@ class HTTPConnection(Parts):
         if connection is None:
             return None
         if self._sock is None:
-            from trilane.client.http.sockview import Sock  # noqa: PLC0415 - rarely needed
+            from trilane.client.http._sockview import Sock  # noqa: PLC0415 - rarely needed
 
             self._sock = Sock(cast("Connection", connection), self._wait, self._forget)
         return self._sock
@@ -240,14 +235,14 @@ class HTTPConnection(Parts):
         if sock is None:
             self._forget()
             return
-        from trilane.client.http.sockets import SocketConnection  # noqa: PLC0415 - rarely needed
+        from trilane.client.http._sockets import SocketConnection  # noqa: PLC0415 - rarely needed
 
         self._authority = self._authority_of()
         connection = SocketConnection(
             sock,
             authority=self._authority,
             scheme="https" if self.secure else "http",
-            version=opening.spoken(sock, self.versions),
+            version=dial.spoken(sock, self.versions),
         )
         self._foreign = sock
         self._adopt(connection)
@@ -270,7 +265,6 @@ class HTTPConnection(Parts):
 
         Raises:
             NotConnected: there is none.
-
         """
         if self.sock is None:
             raise http.client.NotConnected
@@ -312,7 +306,6 @@ class HTTPSConnection(HTTPConnection):
 
         Raises:
             ValueError: `check_hostname` for a context that verifies nothing.
-
         """
         if key_file is not None or cert_file is not None or check_hostname is not None:
             warnings.warn(

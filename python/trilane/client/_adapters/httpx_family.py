@@ -1,0 +1,375 @@
+"""What the transports for HTTPX and for HTTPX2 have in common.
+
+The two libraries have the same names and meanings, in modules of their own; a transport finds them
+through its class's `library`. HTTPX decodes content, follows redirects and keeps cookies; the
+transport sends one request, and hands its response over as it comes.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any, Final, Protocol, TypedDict
+
+from trilane.client import errors
+from trilane.client._aio import AsyncClient
+from trilane.client._flow.altsvc import Scope
+from trilane.client._flow.origins import DEFAULT_PORTS, Origin
+from trilane.client._flow.routes import VERSIONS, Proxy
+from trilane.client._flow.timeouts import Timeouts
+from trilane.client._pool import Client
+from trilane.client.tls import Certificate, Verify
+
+_NAMES: Final = {"h1": b"HTTP/1.1", "h1.0": b"HTTP/1.0", "h2": b"HTTP/2", "h3": b"HTTP/3"}
+# The first that fits; the names are those of the library's exceptions.
+_EXCEPTIONS: Final[tuple[tuple[type[errors.Error], str], ...]] = (
+    (errors.ConnectTimeout, "ConnectTimeout"),
+    (errors.ReadTimeout, "ReadTimeout"),
+    (errors.WriteTimeout, "WriteTimeout"),
+    (errors.PoolTimeout, "PoolTimeout"),
+    (errors.ProxyError, "ProxyError"),
+    (errors.ConnectFailed, "ConnectError"),
+    (errors.LocalError, "LocalProtocolError"),
+    (errors.RemoteError, "RemoteProtocolError"),
+)
+_BLOCK: Final = 64 * 1024
+# What HTTPX means by None: no limit to connections, and none to how long they lie idle.
+_MANY: Final = 1_000_000
+_LONG_S: Final = 30 * 86400.0
+
+Pairs = list[tuple[bytes, bytes]]
+
+
+class Limits(Protocol):
+    """`httpx.Limits`."""
+
+    max_connections: int | None
+    keepalive_expiry: float | None
+
+
+class Settings(TypedDict):
+    """Arguments of `Client` and of `AsyncClient`."""
+
+    versions: Sequence[str]
+    verify: Verify
+    cert: Certificate
+    proxies: Proxy | None
+    max_connections: int
+    idle_timeout: float
+    alternatives: Scope
+    source: tuple[str, int] | None
+    unix: str | None
+
+
+class Family:
+    """What a transport of either kind, blocking or not, is made of."""
+
+    library: ModuleType
+    """`httpx` or `httpx2`."""
+    stream_class: type[Any]
+    """What a response's content is: `BlockingStream` or `AsyncioStream`, as the library's own."""
+
+    def __init__(  # noqa: PLR0913 - by name, as in HTTPX's own
+        self,
+        verify: Verify = True,
+        cert: Certificate = None,
+        *,
+        versions: Sequence[str] = VERSIONS,
+        limits: Limits | None = None,
+        proxy: Any = None,
+        uds: str | None = None,
+        local_address: str | None = None,
+        retries: int = 0,
+        alternatives: Scope = "same-host",
+    ) -> None:
+        """What HTTPX's own transports take, and which versions may be spoken.
+
+        verify, cert: as for `trilane.client.Client`; an `ssl.SSLContext` is understood too.
+        versions: of "h1", "h2" and "h3". HTTP/3 is used where the server announces it (`Alt-Svc`).
+        limits: of HTTPX's `Limits`, `max_connections` and `keepalive_expiry` count; all requests to
+            an origin share a connection of HTTP/2 or HTTP/3.
+        proxy: its http:// URL, or HTTPX's `Proxy`; to https:// it makes a tunnel, by CONNECT.
+        uds: path of a Unix socket to connect to. local_address: address to connect from.
+        retries: how often a connection that cannot be made is tried again.
+        alternatives: on which hosts HTTP/3 is used; see `trilane.client.Client`.
+
+        Raises:
+            ValueError: a proxy is not http://, or a version does not exist.
+        """
+        if limits is None:
+            limits = self.library.Limits(max_connections=100, keepalive_expiry=5.0)
+        most, expiry = limits.max_connections, limits.keepalive_expiry
+        self.retries = retries
+        settings: Settings = {
+            "versions": versions,
+            "verify": verify,
+            "cert": cert,
+            "proxies": None if proxy is None else self._proxy(proxy),
+            "max_connections": _MANY if most is None else most,
+            "idle_timeout": _LONG_S if expiry is None else expiry,
+            "alternatives": alternatives,
+            "source": None if local_address is None else (local_address, 0),
+            "unix": uds,
+        }
+        self.begin(settings)
+
+    def begin(self, settings: Settings) -> None:
+        """Make the client below."""
+        raise NotImplementedError
+
+    def _proxy(self, given: Any) -> Proxy:
+        """A proxy from what HTTPX takes: a URL, a string, or its own `Proxy`."""
+        if not isinstance(given, self.library.Proxy):
+            given = self.library.Proxy(given)
+        url = given.url
+        if url.scheme != "http":
+            raise ValueError(
+                f"the proxy {str(url)!r} has the scheme {url.scheme!r}: only http:// is spoken"
+            )
+        fields = [_text(pair) for pair in given.headers.raw]
+        if given.raw_auth is not None:
+            user, password = given.raw_auth
+            token = base64.b64encode(user + b":" + password).decode("ascii")
+            fields.append(("proxy-authorization", f"Basic {token}"))
+        origin = Origin("http", url.raw_host.decode("ascii"), url.port or DEFAULT_PORTS["http"])
+        return Proxy(origin, tuple(fields))
+
+    def prepared(self, request: Any) -> tuple[str, str | None, Pairs, Timeouts]:
+        """URL, target where it is not that of the URL, fields and limits of a request.
+
+        Raises:
+            UnsupportedProtocol, LocalProtocolError: the library's, for what cannot be sent.
+        """
+        url = request.url
+        if url.scheme not in DEFAULT_PORTS:
+            # In the library's own words: its users know them.
+            raise self.library.UnsupportedProtocol(
+                f"Request URL has an unsupported protocol '{url.scheme}://'."
+                if url.scheme
+                else "Request URL is missing an 'http://' or 'https://' protocol."
+            )
+        extensions = request.extensions
+        if "sni_hostname" in extensions:
+            raise self.library.LocalProtocolError(
+                "the extension sni_hostname is not supported: the name in the URL is what the"
+                " certificate has to be for"
+            )
+        place = f"{url.scheme}://{url.netloc.decode('ascii')}{url.raw_path.decode('ascii')}"
+        target: bytes | None = extensions.get("target")
+        given = extensions.get("timeout") or {}
+        limits = Timeouts(
+            given.get("connect"), given.get("read"), given.get("write"), given.get("pool")
+        )
+        return (
+            place,
+            None if target is None else target.decode("ascii"),
+            request.headers.raw,
+            limits,
+        )
+
+    def response(self, answer: Answer) -> Any:
+        """The library's response, its content unread."""
+        trailers: Pairs = []
+        extensions: dict[str, Any] = {
+            "http_version": _NAMES[answer.version],
+            "network_stream": NetworkStream(answer),
+            "trailing_headers": trailers,
+        }
+        if answer.version in {"h2", "h3"}:
+            extensions["stream_id"] = answer.stream_id
+        else:
+            extensions["reason_phrase"] = answer.reason.encode("latin-1")
+        return self.library.Response(
+            answer.status,
+            headers=raw(answer.fields),
+            stream=self.stream_class(self, answer, trailers),
+            extensions=extensions,
+        )
+
+    def content(self, request: Any) -> Any:
+        """The content of a request: bytes that lie in memory, a stream, or None."""
+        try:
+            return request.content or None
+        except self.library.RequestNotRead:
+            stream = request.stream
+            # After a redirect it comes as a stream, empty where there is no content.
+            return (
+                b"".join(stream) or None if isinstance(stream, self.library.ByteStream) else stream
+            )
+
+    @contextmanager
+    def translated(self) -> Iterator[None]:
+        """Raise the library's exceptions for ours."""
+        try:
+            yield
+        except errors.ClientClosed:
+            raise  # A RuntimeError, as the library's own clients raise.
+        except errors.Error as error:
+            raise self.translation(error) from error
+
+    def translation(self, error: errors.Error) -> Exception:
+        """The library's exception for one of ours."""
+        if isinstance(error, errors.StreamReset) and error.error_code is None:
+            name = "ReadError"  # The connection was reset, not the stream.
+        else:
+            fitting = (name for kind, name in _EXCEPTIONS if isinstance(error, kind))
+            name = next(fitting, "TransportError")
+        made: Exception = getattr(self.library, name)(str(error))
+        return made
+
+
+class BlockingTransport(Family):
+    """For the library's `Client`; threads share connections."""
+
+    def begin(self, settings: Settings) -> None:
+        """Make the client below."""
+        self._client = Client(**settings)
+
+    def handle_request(self, request: Any) -> Any:
+        """Send one request.
+
+        Raises:
+            TransportError: the library's, with ours as its cause; what the content raises passes
+                through.
+        """
+        url, target, fields, limits = self.prepared(request)
+        content = self.content(request)
+        left = self.retries
+        while True:
+            try:
+                answer = self._client.send(
+                    request.method, url, fields, content, target=target, timeout=limits
+                )
+                return self.response(answer)
+            except errors.ConnectFailed as error:
+                if not left:
+                    raise self.translation(error) from error
+                left -= 1
+            except errors.Error as error:
+                raise self.translation(error) from error
+
+    def close(self) -> None:
+        """Close the connections. Idempotent."""
+        self._client.close(abort=True)
+
+
+class AsyncioTransport(Family):
+    """For the library's `AsyncClient` on asyncio; thousands of tasks share connections.
+
+    It belongs to the event loop of its first request.
+    """
+
+    def begin(self, settings: Settings) -> None:
+        """Make the client below."""
+        self._client = AsyncClient(**settings)
+
+    async def handle_async_request(self, request: Any) -> Any:
+        """Send one request.
+
+        Raises:
+            TransportError: the library's, with ours as its cause; what the content raises passes
+                through.
+        """
+        url, target, fields, limits = self.prepared(request)
+        content = self.content(request)
+        left = self.retries
+        while True:
+            try:
+                answer = await self._client.send(
+                    request.method, url, fields, content, target=target, timeout=limits
+                )
+                return self.response(answer)
+            except errors.ConnectFailed as error:
+                if not left:
+                    raise self.translation(error) from error
+                left -= 1
+            except errors.Error as error:
+                raise self.translation(error) from error
+
+    async def aclose(self) -> None:
+        """Close the connections. Idempotent."""
+        await self._client.aclose()
+
+
+class Answer(Protocol):
+    """What `Response` and `AsyncResponse` have."""
+
+    status: int
+
+    @property
+    def version(self) -> str:
+        """Version of HTTP."""
+
+    @property
+    def stream_id(self) -> int:
+        """Id on the wire."""
+
+    @property
+    def reason(self) -> str:
+        """Reason phrase."""
+
+    @property
+    def fields(self) -> list[tuple[str, str]]:
+        """Fields of the head."""
+
+
+class NetworkStream:
+    """What HTTPX calls `network_stream`: facts of the connection. It neither reads nor writes."""
+
+    def __init__(self, answer: Answer) -> None:
+        self._answer = answer
+
+    def get_extra_info(self, info: str) -> Any:
+        """`client_addr` and `server_addr`: host and port; `tls_info`: what TLS agreed on.
+
+        None for anything else, such as `ssl_object`, which there is not.
+        """
+        name = {"client_addr": "local", "server_addr": "peer", "tls_info": "tls_info"}.get(info)
+        return None if name is None else getattr(self._answer, name, None)
+
+
+class _Stream:
+    """The content of a response, and the list that takes its trailers."""
+
+    def __init__(self, family: Family, response: Any, trailers: Pairs) -> None:
+        self._family = family
+        self._response = response
+        self._trailers = trailers
+
+
+class BlockingStream(_Stream):
+    """The content of a response, as the library's SyncByteStream."""
+
+    def __iter__(self) -> Iterator[bytes]:
+        with self._family.translated():
+            yield from self._response.iter_raw(_BLOCK)
+            self._trailers += raw(self._response.trailers.pairs)
+
+    def close(self) -> None:
+        """Give the connection back."""
+        self._response.close()
+
+
+class AsyncioStream(_Stream):
+    """The content of a response, as the library's AsyncByteStream."""
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        with self._family.translated():
+            while piece := await self._response.read1(_BLOCK):
+                yield piece
+            self._trailers += raw(self._response.trailers.pairs)
+
+    async def aclose(self) -> None:
+        """Give the connection back."""
+        await self._response.aclose()
+
+
+def raw(fields: Sequence[tuple[str, str]]) -> Pairs:
+    """Fields as the library keeps them."""
+    return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in fields]
+
+
+def _text(pair: tuple[bytes, bytes]) -> tuple[str, str]:
+    return pair[0].decode("latin-1"), pair[1].decode("latin-1")

@@ -1,0 +1,210 @@
+"""One request on its way, from the queue for a connection to the end of its response."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from trilane._core import HEAD, INFORMATIONAL, Exchange
+from trilane.client._flow.preparing import OnInformational
+from trilane.client._flow.request import Request
+from trilane.client._flow.routes import Attempt, Entry, Route, Ticket
+from trilane.client._flow.timeouts import Timeouts
+from trilane.client._flow.uploading import is_answered
+from trilane.client.errors import Error, Full, WriteTimeout
+
+from .deadlines import Limit
+from .link import Link
+from .uploading import send
+
+if TYPE_CHECKING:
+    from .pool import Pool
+
+
+class Call:
+    """What is known of a request until its connection is given back. Its `pool` moves it."""
+
+    __slots__ = (
+        "began",
+        "entry",
+        "error",
+        "exchange",
+        "fields",
+        "future",
+        "known",
+        "limit",
+        "link",
+        "pool",
+        "request",
+        "route",
+        "sending",
+        "sent",
+        "stalled",
+        "ticket",
+        "timeouts",
+        "told",
+        "whole",
+    )
+
+    def __init__(
+        self,
+        pool: Pool,
+        route: Route,
+        request: Request,
+        timeouts: Timeouts,
+        told: OnInformational | None = None,
+        *,
+        whole: bool,
+    ) -> None:
+        self.pool = pool
+        self.route = route
+        self.request = request
+        self.timeouts = timeouts
+        self.told = told
+        """Called for each 1xx response."""
+        self.known = 0
+        """How many of them it was called for."""
+        self.whole = whole
+        """Whether its task wants all of the response at once."""
+        self.began = 0.0
+        """When it began to wait for a connection."""
+        self.ticket: Ticket[Link] | None = None
+        """Its place in the queue."""
+        self.entry: Entry[Link] | None = None
+        """The lease of its connection, until it is given back."""
+        self.link: Link | None = None
+        self.exchange: Exchange | None = None
+        self.fields: list[tuple[str, str]] | None = None
+        """The fields of the response, where they were needed on the way."""
+        self.sending: asyncio.Task[None] | None = None
+        """What writes its content, where that follows the head."""
+        self.sent = True
+        """Whether its content has been written to the end."""
+        self.stalled: WriteTimeout | None = None
+        """Why the rest of its content was not sent though the response had begun."""
+        self.error: BaseException | None = None
+        """What ends it."""
+        self.future: asyncio.Future[bool] | None = None
+        """What its task waits for; False: for too long."""
+        self.limit: Limit | None = None
+
+    @property
+    def is_sending(self) -> bool:
+        """Whether its content is being written."""
+        return self.sending is not None and not self.sending.done()
+
+    def submit(self, link: Link) -> bool:
+        """Send it on a connection; False: it has no room. `error` says if that fails."""
+        self.link = link
+        request = self.request
+        try:
+            exchange = request.submit(link, link.alt_used)
+        except Full:
+            return False
+        except Error as error:
+            self.error = error
+            return True
+        self.exchange = exchange
+        if self.whole:
+            link.whole(exchange)
+        if request.is_streaming:
+            self.sent = False
+            link.upload(exchange)
+            self.sending = self.pool.loop.create_task(send(self, link, exchange))
+            self.sending.add_done_callback(self._sent)
+        return True
+
+    def listen(self) -> None:
+        """Wait for the head of the response, on the future that there is."""
+        exchange, link = self.exchange, self.link
+        if (
+            self.error is not None
+            or exchange is None
+            or link is None
+            or self.expect(link, exchange) is None
+        ):
+            self.wake()
+        else:
+            self.clock(self.pool.limit(self.timeouts.read))
+
+    def expect(self, link: Link, exchange: Exchange) -> asyncio.Future[bool] | None:
+        """A future, the present one or a new one, for what its task waits for next."""
+        what = HEAD if self.told is None else INFORMATIONAL
+        return link.expect(exchange, what, self.future, reads=True)
+
+    def tell(self, exchange: Exchange) -> None:
+        """Call `told` for each 1xx response that has come since."""
+        if self.told is not None:
+            responses = exchange.informational
+            new, self.known = responses[self.known :], len(responses)
+            with self.request.callers_own():
+                for status, fields in new:
+                    self.told(status, fields)
+
+    def granted(self) -> None:
+        """The router has an answer for the ticket. This is called inside of the router."""
+        ticket, future = self.ticket, self.future
+        if ticket is None or future is None or future.done():
+            return  # Given up, and not told yet: `cancel` passes it on.
+        self.pool.queued -= 1
+        self.ticket = None
+        outcome = ticket.outcome
+        if isinstance(outcome, Entry):
+            # At once: the router goes on for as long as the connection says that it has room.
+            self.entry = outcome
+            if self.submit(outcome.connection):
+                self.listen()
+            else:
+                outcome.connection.parked.append(self)
+        elif isinstance(outcome, Attempt):
+            self.clock(None)
+            self.pool.open(outcome, self)
+        elif outcome is not None:
+            self.fail(outcome)
+
+    def clock(self, limit: Limit | None) -> None:
+        """Let the wait have another limit, counted from now."""
+        future = self.future
+        if future is None:
+            return
+        if self.limit is not None:
+            self.limit.discard(future)
+        self.limit = limit
+        if limit is not None:
+            limit.add(future)
+
+    def wake(self) -> None:
+        """End the wait."""
+        if self.future is not None and not self.future.done():
+            self.future.set_result(True)
+
+    def fail(self, error: BaseException) -> None:
+        """End the wait with an error."""
+        if self.error is None:
+            self.error = error
+        self.wake()
+
+    def _sent(self, task: asyncio.Task[None]) -> None:
+        """The content has been written, or could not be."""
+        if task.cancelled():
+            return
+        error = task.exception()
+        link, exchange = self.link, self.exchange
+        if error is None or link is None or exchange is None:
+            return
+        if exchange.watch(HEAD) and is_answered(error, self.request, exchange):
+            if isinstance(error, WriteTimeout):
+                self.stalled = error
+            link.wake(exchange)
+            return
+        # The response may be waited for, or read: that ends too, with this error.
+        if self.error is None:
+            self.error = error
+        exchange.cancel()
+        link.wake(exchange)
+        link.touch()
+
+    async def stopped(self) -> None:
+        """Wait until its content is not being sent any more."""
+        if self.sending is not None:
+            await asyncio.wait([self.sending])

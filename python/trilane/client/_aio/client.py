@@ -1,0 +1,123 @@
+"""`AsyncClient`: requests by URL for the tasks of one event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterable, AsyncIterator, Coroutine
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from types import TracebackType
+from typing import Any, Self
+
+from trilane.client._flow.client import BaseClient, Prepare
+from trilane.client._flow.content import Content, Upload
+from trilane.client._flow.preparing import Prepared
+from trilane.client.errors import ClientClosed, LocalError
+
+from .pool import Pool
+from .response import AsyncResponse
+from .sending import send
+from .uploading import AsyncContent, AsyncUpload
+
+
+class AsyncClient(
+    BaseClient[
+        Coroutine[Any, Any, AsyncResponse],
+        AbstractAsyncContextManager[AsyncResponse],
+        AsyncContent,
+    ]
+):
+    """An HTTP client for HTTP/1.1, HTTP/2 and HTTP/3, for any number of tasks on one event loop.
+
+    Tasks share connections: one for all requests to an origin that speaks HTTP/2 or HTTP/3. Beyond
+    what the server and `max_per_origin` allow, requests wait in the order in which they came. A
+    task that is cancelled, or times out, resets its own stream only. A request that the server
+    provably did not process is sent again. There are no redirects and no cookies: HTTPX has them,
+    on `trilane.client.httpx.AsyncTransport`.
+
+    It may be made outside of a loop: the first request decides which one it is for.
+    """
+
+    def _begin(self) -> None:
+        # The first request decides which loop it is for.
+        self._pool: Pool | None = None
+        self._closed = False
+
+    async def _whole(self, prepare: Prepare) -> AsyncResponse:
+        response = await self._send(prepare(), whole=True)
+        await response.load_at_once()
+        return response
+
+    async def _opened(self, prepare: Prepare) -> AsyncResponse:
+        return await self._send(prepare(), whole=False)
+
+    @asynccontextmanager
+    async def _context(self, prepare: Prepare) -> AsyncIterator[AsyncResponse]:
+        async with await self._send(prepare(), whole=False) as response:
+            yield response
+
+    def _sendable(self, content: AsyncContent) -> Content | Upload:
+        return AsyncUpload(content) if isinstance(content, AsyncIterable) else content
+
+    @property
+    def connections(self) -> list[tuple[str, str]]:
+        """The open connections: origin and version of each."""
+        if self._pool is None:
+            return []
+        return [(str(entry.route.origin), entry.version) for entry in self._pool.router.entries]
+
+    def network_changed(self) -> None:
+        """Forget which alternatives of HTTP/3 were announced or broken, unless they persist."""
+        if self._pool is not None:
+            self._pool.router.alternatives.network_changed()
+
+    def close(self) -> None:
+        """Close every connection, on the loop's thread. Requests under way fail. Idempotent."""
+        self._closed = True
+        pool, self._pool = self._pool, None
+        # A loop that is closed has let go of its sockets, and the connections close with us.
+        if pool is not None and not pool.loop.is_closed():
+            pool.close()
+
+    async def aclose(self) -> None:
+        """`close`, and let the tasks that waited see it."""
+        if self._pool is not None:
+            self.close()
+            await asyncio.sleep(0)
+        self._closed = True
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    async def _send(self, prepared: Prepared, *, whole: bool) -> AsyncResponse:
+        call, status = await send(self._pool_here(), prepared, whole=whole)
+        return AsyncResponse(call, status, prepared)
+
+    def _pool_here(self) -> Pool:
+        """The connections, which live on one loop."""
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            raise LocalError(
+                "no event loop of asyncio is running: AsyncClient is for asyncio, not for Trio"
+            ) from None
+        pool = self._pool
+        if pool is None:
+            if self._closed:
+                raise ClientClosed("the client is closed: make a new one")
+            settings = self._settings
+            pool = self._pool = Pool(loop, settings.policy, settings.tls, settings.source)
+        elif pool.loop is not loop:
+            state = "that has been closed" if pool.loop.is_closed() else "that runs elsewhere"
+            raise LocalError(
+                f"this AsyncClient belongs to an event loop {state}: make one client per loop,"
+                " inside of it"
+            )
+        return pool

@@ -1,0 +1,296 @@
+"""A response on an event loop: its head at once, its content as it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Any, Self
+
+from trilane._core import DATA
+from trilane.client._flow.preparing import Prepared
+from trilane.client._flow.response import PIECE, BaseResponse, Reading
+from trilane.client._flow.whole import pieces
+from trilane.client.errors import ClientClosed, Error, LocalError, ReadTimeout
+from trilane.client.fields import Headers
+
+from .call import Call
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+
+class AsyncResponse(BaseResponse):
+    """The answer to one request. One task at a time reads it, on the loop of its client.
+
+    Its connection is free for others when the content has been read to its end, or on `aclose()`.
+    Content is decoded (gzip, deflate, br, zstd) unless the request was sent with `decode=False`.
+    Content that was read as a whole is kept: it can be iterated any number of times, and read as a
+    file. What was given in pieces is not.
+    """
+
+    __slots__ = ("_call", "_ended", "_exchange", "_link")
+
+    def __init__(self, call: Call, status: int, prepared: Prepared) -> None:
+        if call.exchange is None or call.link is None:
+            raise ClientClosed("the client was closed while a request waited")
+        _, address, how = prepared
+        super().__init__(status, call.fields, address, how.bounds, decodes=how.decodes)
+        self._call = call
+        self._exchange = call.exchange
+        self._link = call.link
+        self._ended = False
+
+    @property
+    def method(self) -> str:
+        """The method of the request."""
+        return self._call.request.method
+
+    @property
+    def version(self) -> str:
+        """`h1`, `h2`, `h3`, or `h1.0` where the server answered in HTTP/1.0."""
+        return self._exchange.version
+
+    @property
+    def stream_id(self) -> int:
+        """Id of the stream, or the number of the request on its HTTP/1.1 connection."""
+        return self._exchange.stream_id
+
+    @property
+    def reason(self) -> str:
+        """The reason phrase of HTTP/1.1; empty in the others."""
+        return self._exchange.reason
+
+    @property
+    def trailers(self) -> Headers:
+        """The fields after the content; empty until it has been read, and where there are none."""
+        return Headers(self._exchange.trailers() if self._ended else [])
+
+    @property
+    def informational(self) -> list[tuple[int, list[tuple[str, str]]]]:
+        """Status and fields of each 1xx response before this one."""
+        return self._exchange.informational
+
+    @property
+    def peer(self) -> tuple[str, int] | None:
+        """Address and port of the server, or of the proxy."""
+        return self._link.connection.peer
+
+    @property
+    def local(self) -> tuple[str, int] | None:
+        """Our own address and port."""
+        return self._link.connection.local
+
+    @property
+    def tls_info(self) -> dict[str, Any] | None:
+        """What TLS agreed on; None without it."""
+        return self._link.connection.tls_info
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the connection has been given back."""
+        return self._call.entry is None
+
+    @property
+    def content(self) -> bytes:
+        """All of the content, which `aread` has read.
+
+        Raises:
+            LocalError: it has not been read, or was closed before.
+        """
+        if self._content is None:
+            self._expect_no_error()
+            raise LocalError(f"the content of {self.url} has not been read: await aread() first")
+        return self._content
+
+    async def aread(self) -> bytes:
+        """All of the content; `content`, `text` and `json` have it then.
+
+        Raises:
+            Error: as `read`.
+        """
+        if not self.load():
+            self._content = await self._drive(self._together(-1))
+        return self.content
+
+    async def load_at_once(self) -> None:
+        """Read all of the content of a new response.
+
+        Raises:
+            Error: as `read`.
+        """
+        try:
+            if not self.load():
+                self._look_ahead(self._exchange)
+                await self.aread()
+        except BaseException:
+            self.close()
+            raise
+
+    def load(self) -> bool:
+        """Whether `content` is there: has been read, or lies here complete and not coded.
+
+        Raises:
+            LimitExceeded, DecodingError: it is more than is allowed.
+        """
+        exchange = self._exchange
+        if self._content is None and not self._ended and exchange.complete:
+            if self._decodes and self._begin_decoding() is not None:
+                return False
+            self._ended = True
+            content = exchange.read(-1, 0)
+            self._call.pool.finish(self._call, complete=True)
+            self._content = self._at_once(content)
+        return self._content is not None
+
+    async def read(self, amount: int = -1) -> bytes:
+        """Up to `amount` bytes, fewer only at the end; -1: all that follows.
+
+        The first `read()` keeps what it gives for `content` and for iterations.
+
+        Raises:
+            ReadTimeout: nothing more came in time.
+            RemoteError: the connection or the stream was lost, or the content is not what it said.
+            LimitExceeded: all that follows is more than `max_content`.
+            LocalError: the response was closed before all of it had been read.
+        """
+        if amount < 0 and not self._begun:
+            await self.aread()
+        if self._content is not None:
+            return self._again(amount)
+        if amount < 0:
+            return await self._drive(self._together(-1))
+        first = await self.read1(amount)
+        if not first or len(first) == amount:
+            return first
+        return await self._drive(self._together(amount, first))
+
+    async def read1(self, amount: int = -1) -> bytes:
+        """What is there, up to `amount` bytes; waits for the first byte only. b"" at the end.
+
+        Raises:
+            Error: as `read`.
+        """
+        if self._content is not None:
+            return self._again(amount)
+        if self._decodes and self._begin_decoding() is not None:
+            return await self._drive(self._decoded(amount))
+        return self._counted(await self._raw(amount))
+
+    async def aiter_bytes(self, size: int | None = None) -> AsyncIterator[bytes]:
+        """The content in pieces as they come, or of `size` bytes each but for the last.
+
+        Raises:
+            ValueError: `size` is less than 1.
+            Error: as `read`.
+        """
+        if size is not None and size < 1:
+            raise ValueError(f"aiter_bytes(size={size}): give at least 1")
+        if self._content is not None:
+            for piece in pieces(self._content, size or PIECE):
+                yield piece
+            return
+        while piece := await (self.read1() if size is None else self.read(size)):
+            yield piece
+
+    async def aiter_raw(self, size: int = PIECE) -> AsyncIterator[bytes]:
+        """The content as it was sent, not decoded, in pieces of up to `size` bytes.
+
+        Raises:
+            LocalError: it was decoded before.
+            Error: as `read`.
+        """
+        kept = self._as_sent()
+        if kept is not None:
+            for piece in pieces(kept, size):
+                yield piece
+            return
+        while piece := await self._raw(size):
+            yield piece
+
+    async def aiter_lines(self) -> AsyncIterator[str]:
+        r"""The content as lines of text, without their ends (`\n`, `\r\n` or `\r`).
+
+        Raises:
+            LimitExceeded: a line is longer than `max_content`.
+            Error: as `read`.
+        """
+        lines = self._lines()
+        async for piece in self.aiter_bytes():
+            for line in lines.take(piece):
+                yield line
+        for line in lines.end():
+            yield line
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self.aiter_bytes()
+
+    def close(self) -> None:
+        """Give the connection back; content that has not come is cancelled. Idempotent."""
+        if not self._ended:
+            self._leave(self._exchange)
+            self._ended = True
+        self._call.pool.finish(self._call)
+
+    async def aclose(self) -> None:
+        """`close`, and see the end of what was still sending the request's content."""
+        self.close()
+        await self._call.stopped()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    def __repr__(self) -> str:
+        return f"<AsyncResponse {self.status} {self.version} {self.method} {self.url}>"
+
+    def _peek(self) -> list[tuple[str, str]]:
+        return self._exchange.fields()
+
+    async def _drive(self, reading: Reading) -> bytes:
+        """Read what is wanted, until there is a result."""
+        try:
+            wanted = next(reading)
+            while True:
+                try:
+                    piece = await self._raw(wanted)
+                except BaseException as error:  # noqa: BLE001 - it is raised there
+                    wanted = reading.throw(error)
+                else:
+                    wanted = reading.send(piece)
+        except StopIteration as end:
+            result: bytes = end.value
+            return result
+
+    async def _raw(self, amount: int) -> bytes:
+        if self._ended or not amount:
+            self._expect_no_error()
+            return b""
+        self._begun = True
+        call, exchange = self._call, self._exchange
+        failure: BaseException | None = None
+        try:
+            while (future := self._link.expect(exchange, DATA, reads=True)) is not None:
+                # While content of the request is on its way, the limit of writing counts.
+                if not await call.pool.wait(future, call.timeouts.read) and not call.is_sending:
+                    raise ReadTimeout  # noqa: TRY301 - `_give_up` says of what
+            piece = exchange.read1(amount, 0)
+        except BaseException as error:
+            # Where the request's own content failed, this only followed from it.
+            failure = call.error if isinstance(error, Error) else None
+            if failure is None:
+                self._give_up(error, call.timeouts.read, call.stalled)
+                raise
+        if failure is not None:
+            raise self._fail(failure)
+        if not piece or (exchange.complete and not exchange.unread):
+            self._ended = True
+            call.pool.finish(call, complete=True)
+        else:
+            self._link.written()
+        return piece

@@ -1,0 +1,49 @@
+"""One request, sent until it has a response or cannot have one."""
+
+from __future__ import annotations
+
+import asyncio
+
+from trilane.client._flow.altsvc import learn
+from trilane.client._flow.preparing import Prepared
+from trilane.client._flow.repeating import failed, passes_over
+from trilane.client.errors import Error
+
+from .call import Call
+from .pool import Pool
+
+
+async def send(pool: Pool, prepared: Prepared, *, whole: bool) -> tuple[Call, int]:
+    """Send the request, again where its server provably did not process it; gives the status.
+
+    `whole`: whether all of the response is wanted, at once.
+
+    Raises:
+        Error: any of `errors`; exceptions of the content's own pass through.
+    """
+    request, _, how = prepared
+    attempts = 0
+    while True:
+        call = Call(pool, how.route, request, how.limits, how.on_informational, whole=whole)
+        attempts += 1
+        try:
+            status = await pool.head(call)
+        except Error as error:
+            if call.link is None or call.link.entry is None:
+                raise  # There was no connection: the router has tried what there was to try.
+            sent = call.exchange is not None
+            wait = failed(pool, call.link.entry, error, request, attempts, sent=sent)
+            if wait is None:
+                raise
+            await call.stopped()
+            # Also where the wait is 0: the loop may have to see the end of a connection.
+            await asyncio.sleep(wait)
+            continue
+        if how.learns and call.exchange is not None:
+            call.fields = call.exchange.fields()
+            learn(pool, how.route.origin, call.fields)
+        entry = call.entry
+        if entry is None or not passes_over(pool, entry, status, request, attempts):
+            return call, status
+        pool.finish(call)
+        await call.stopped()

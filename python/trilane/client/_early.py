@@ -1,0 +1,111 @@
+"""Content of a response that comes while the request is still being sent.
+
+A thread that sends does not read, and a server that echoes takes no more when nobody reads: the
+native part keeps 64 MiB for who writes, and then stops reading. So what has come is taken between
+the blocks of the upload, and given first when the response is read.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any, Final
+
+from trilane.client._flow.content import BLOCK
+from trilane.client.errors import LimitExceeded
+
+if TYPE_CHECKING:
+    from trilane._core import Exchange
+    from trilane.client._flow.content import Block
+
+_MUCH: Final = 1024 * 1024
+"""Bytes that are left where they are: answers that come early are mostly short."""
+
+
+class Early:
+    """An exchange whose request is being sent; it has everything that an exchange has."""
+
+    def __init__(self, exchange: Any, url: str, most: int | None) -> None:
+        """`url` is for messages; `most` is how many bytes are kept, None: any amount.
+
+        `exchange` is one of `_core`, or has its methods.
+        """
+        self._exchange: Exchange = exchange
+        self._url = url
+        self._most = most
+        self._pieces: deque[bytes] = deque()
+        # What was read of the first of them.
+        self._at = 0
+        self._kept = 0
+        self.is_over = False
+        """Whether more has come than is kept."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._exchange, name)
+
+    @property
+    def settled(self) -> Any:
+        """The exchange itself, where it still has everything that has come."""
+        return self if self._pieces else self._exchange
+
+    @property
+    def unread(self) -> int:
+        """Bytes of content that have arrived and were not read."""
+        return self._kept + self._exchange.unread
+
+    def write(self, block: Block, timeout: float | None) -> None:
+        """Send content, and take what has come meanwhile.
+
+        Raises:
+            LimitExceeded: that is more than is kept.
+            Error: as the exchange.
+        """
+        view = memoryview(block).cast("B")
+        for at in range(0, view.nbytes, BLOCK):
+            self._exchange.write(view[at : at + BLOCK], timeout)
+            if self._exchange.unread >= _MUCH:
+                self._take()
+
+    def _take(self) -> None:
+        exchange = self._exchange
+        piece = exchange.read1(-1, 0)
+        self._pieces.append(piece)
+        self._kept += len(piece)
+        if self._most is not None and self._kept > self._most:
+            self.is_over = True
+            raise LimitExceeded(
+                f"{self._url} has answered with more than max_content={self._most} bytes before all"
+                " of the request's content was sent: read them meanwhile, by stream() of"
+                " AsyncClient, or allow more with Client(max_content=...)",
+                stream_id=exchange.stream_id,
+            )
+
+    def read(self, amount: int, timeout: float | None) -> bytes:
+        """Wait for `amount` bytes, fewer only at the end; -1: all. An error takes nothing."""
+        left = amount - self._kept
+        rest = b"" if 0 <= amount <= self._kept else self._exchange.read(max(left, -1), timeout)
+        parts: list[bytes] = []
+        while self._pieces and amount:
+            parts.append(self.read1(amount, 0))
+            amount -= len(parts[-1]) if amount > 0 else 0
+        return b"".join([*parts, rest])
+
+    def read1(self, amount: int, timeout: float | None) -> bytes:
+        """What is there, up to `amount` bytes, -1: all of a piece; b"" at the end."""
+        if not self._pieces:
+            return self._exchange.read1(amount, timeout)
+        first, at = self._pieces[0], self._at
+        data = first[at:] if amount < 0 else first[at : at + amount]
+        self._kept -= len(data)
+        self._at += len(data)
+        if self._at == len(first):
+            self._pieces.popleft()
+            self._at = 0
+        return data
+
+    def readinto(self, view: memoryview, timeout: float | None) -> int:
+        """Copy what is there, and give how much it is: 0 at the end."""
+        if not self._pieces:
+            return self._exchange.readinto(view, timeout)
+        data = self.read1(view.nbytes, 0)
+        view[: len(data)] = data
+        return len(data)

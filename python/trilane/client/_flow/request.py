@@ -1,0 +1,189 @@
+"""A request, ready to be sent on any connection and perhaps more than once. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, Protocol, TypeAlias, TypeVar
+
+from trilane.client._flow.content import Block, Content, Upload, upload
+from trilane.client._flow.uploading import Outgoing
+from trilane.client.errors import InvalidRequest
+
+Field: TypeAlias = tuple[str | bytes, str | bytes]
+Fields: TypeAlias = Mapping[str, str] | Iterable[Field]
+
+OF_SENDING: Final = frozenset({"content-length", "expect", "transfer-encoding"})
+"""Fields that say how to send."""
+_CONTINUE: Final = "100-continue"
+ExchangeT = TypeVar("ExchangeT")
+ExchangeT_co = TypeVar("ExchangeT_co", covariant=True)
+
+
+class Submits(Protocol[ExchangeT_co]):
+    """A connection to send requests on; `_core.Connection` is one."""
+
+    def submit(
+        self,
+        method: str,
+        target: str,
+        fields: Sequence[Field],
+        body: bytes | None,
+        *,
+        authority: str | None,
+        streaming: bool,
+        length: int | None,
+    ) -> ExchangeT_co:
+        """Send a request."""
+
+
+class Request(Outgoing):
+    """What `_core.Connection.submit` wants, and the content that follows.
+
+    The native part reads `host` and `content-length` among the fields, adds what frames the
+    message, and keeps the fields of a connection (`connection`, `te`) from HTTP/2 and HTTP/3.
+    """
+
+    __slots__ = (
+        "authority",
+        "body",
+        "fields",
+        "length",
+        "method",
+        "target",
+        "upload",
+    )
+
+    def __init__(
+        self,
+        method: str,
+        target: str,
+        authority: str,
+        fields: Sequence[Field] = (),
+        content: Content | Upload = None,
+    ) -> None:
+        """`fields` are sent as they are; see `believe` for those that say how to send."""
+        super().__init__()
+        self.method = method
+        self.target = target
+        self.authority = authority
+        self.fields = fields
+        self.body: bytes | None
+        """Content that goes along with the head."""
+        self.upload: Upload | None
+        """Content that follows it."""
+        self.body, self.upload = upload(content, method)
+        self.length = None if self.upload is None else self.upload.length
+        """Bytes of `upload`, where known and not among the fields."""
+
+    @property
+    def replayable(self) -> bool:
+        """Whether it can be sent (again)."""
+        return self.upload is None or self.upload.replayable
+
+    @property
+    def is_streaming(self) -> bool:
+        """Whether something follows the head."""
+        return self.upload is not None or bool(self.trailers)
+
+    def _content(self) -> Iterator[Block]:
+        return iter(()) if self.upload is None else self.upload.blocks()
+
+    def submit(self, connection: Submits[ExchangeT], alt_used: str | None) -> ExchangeT:
+        """Send the head, and the content that goes along with it.
+
+        `alt_used` is where the connection goes, if that is not the origin's own address (RFC 7838
+        §5).
+
+        Raises:
+            Full: the connection takes no request now.
+            Error: the request cannot be sent, or the connection has ended.
+        """
+        streaming = self.is_streaming
+        return connection.submit(
+            self.method,
+            self.target,
+            self.fields if alt_used is None else [*self.fields, ("alt-used", alt_used)],
+            None if streaming else self.body,
+            authority=self.authority,
+            streaming=streaming,
+            length=self.length,
+        )
+
+    def believe(self) -> None:
+        """Take what the caller's own fields say about the sending.
+
+        `content-length` is believed of content that does not lie in memory, `transfer-encoding:
+        chunked` means that the length is not told, and `expect: 100-continue` is done.
+
+        Raises:
+            InvalidRequest: another transfer coding.
+        """
+        fields: list[Field] = []
+        for field in self.fields:
+            name = lower(field[0])
+            if name == "transfer-encoding":
+                self._believe_coding(_text(field[1]))
+                continue
+            if name == "content-length":
+                self.length = None
+            elif name == "expect" and _text(field[1]).lower() == _CONTINUE:
+                if self.body is None and self.upload is None:
+                    continue  # RFC 9110 §10.1.1: not without content.
+                self.stream()
+                self.expects = True
+            fields.append(field)
+        self.fields = fields
+
+    def add(self, fields: Sequence[Field]) -> None:
+        """Add those fields that it does not have."""
+        if fields:
+            self.fields = with_defaults(fields, list(self.fields))
+
+    def expect_continue(self) -> None:
+        """Announce that the content waits for the server's consent (RFC 9110 §10.1.1)."""
+        self.stream()
+        self.expects = self.upload is not None
+        if self.expects:
+            self.add([("expect", _CONTINUE)])
+
+    def follow(self, trailers: Sequence[tuple[str, str]]) -> None:
+        """Send trailers after the content, whose length HTTP/1.1 then cannot tell before."""
+        if trailers:
+            self.stream()
+            self.trailers = trailers
+            self.length = None
+
+    def stream(self) -> None:
+        """Send content after the head, also where it could go along with it."""
+        if self.body and self.upload is None:
+            self.upload = Upload(memoryview(self.body), len(self.body))
+            self.length = len(self.body)
+            self.body = None
+
+    def _believe_coding(self, value: str) -> None:
+        if value.strip().lower() != "chunked":
+            raise InvalidRequest(f"transfer-encoding: {value!r}: only chunked can be sent")
+        self.stream()
+        self.length = None
+
+
+def pairs(fields: Fields | None) -> list[Field]:
+    """Fields as a list, from a mapping or from pairs."""
+    if not fields:
+        return []
+    return list(fields.items() if isinstance(fields, Mapping) else fields)
+
+
+def with_defaults(defaults: Sequence[Field], fields: list[Field]) -> list[Field]:
+    """The caller's fields after those defaults that they do not replace."""
+    given = {lower(name) for name, _ in fields}
+    return [default for default in defaults if lower(default[0]) not in given] + fields
+
+
+def lower(name: str | bytes) -> str:
+    """A field's name for comparisons."""
+    return (name if isinstance(name, str) else name.decode("latin-1")).lower()
+
+
+def _text(value: str | bytes) -> str:
+    return value.decode("latin-1") if isinstance(value, bytes) else value

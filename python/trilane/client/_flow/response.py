@@ -1,0 +1,326 @@
+"""A response, but for waiting: what `Response` and `AsyncResponse` decide alike.
+
+What has to wait for content is a generator: it yields how many bytes it wants as they were sent, is
+sent what came of them, b"" at the end, and returns its result. The client's own response drives it,
+in a thread or on a loop, and throws into it what reading raised.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from trilane.client._flow.timeouts import content_timeout
+from trilane.client._flow.whole import Bounds, Whole, not_read
+from trilane.client.errors import Error, IncompleteBody, LocalError, ReadTimeout
+from trilane.client.fields import Headers
+
+from .text import Lines, charset
+
+if TYPE_CHECKING:
+    from trilane._core import Decoder, Exchange
+    from trilane.client._early import Early
+    from trilane.client._flow.origins import Address
+    from trilane.client.errors import WriteTimeout
+
+CODINGS: Final = frozenset({"gzip", "x-gzip", "deflate", "br", "zstd"})
+"""Content codings that are undone (RFC 9110 §8.4)."""
+_CODED: Final = "content-encoding"
+_CODED_LENGTH: Final = len(_CODED)
+PIECE: Final = 64 * 1024
+"""Bytes that iteration hands out at most, unless it is told otherwise."""
+
+Reading: TypeAlias = Generator[int, bytes, bytes]
+"""Reads that are wanted, each in bytes, -1 for what is there; what they gave; and the result."""
+
+
+class BaseResponse(ABC):
+    """Head, limits and decoding of the answer to one request, and the content that is kept of it.
+
+    A subclass has the exchange: `_peek` gives its fields, and `close` gives its connection back.
+    """
+
+    __slots__ = (
+        "_address",
+        "_at",
+        "_begun",
+        "_bounds",
+        "_content",
+        "_decoder",
+        "_decodes",
+        "_error",
+        "_fields",
+        "_headers",
+        "_left",
+        "status",
+    )
+
+    def __init__(
+        self,
+        status: int,
+        fields: list[tuple[str, str]] | None,
+        address: Address,
+        bounds: Bounds,
+        *,
+        decodes: bool,
+    ) -> None:
+        self.status = status
+        """The status code."""
+        self._address = address
+        self._fields = fields
+        self._headers: Headers | None = None
+        self._bounds = bounds
+        self._decodes = decodes
+        self._decoder: Decoder | None = None
+        # Of content without coding, what may still come.
+        self._left: int | None = None
+        self._content: bytes | None = None
+        # Where `read` stands in it.
+        self._at = 0
+        # Whether some of it was given in pieces before it was whole.
+        self._begun = False
+        # Why no more of it can be read.
+        self._error: Error | None = None
+
+    @property
+    @abstractmethod
+    def method(self) -> str:
+        """The method of the request."""
+
+    @property
+    @abstractmethod
+    def stream_id(self) -> int:
+        """Id of the stream, or the number of the request on its HTTP/1.1 connection."""
+
+    @property
+    def url(self) -> str:
+        """The URL asked for, without userinfo and fragment."""
+        return self._address.url
+
+    @property
+    def fields(self) -> list[tuple[str, str]]:
+        """The fields as they came, in their order."""
+        fields = self._fields
+        if fields is None:
+            fields = self._fields = self._peek()
+        return fields
+
+    @property
+    def headers(self) -> Headers:
+        """The fields by name."""
+        if self._headers is None:
+            self._headers = Headers(self.fields)
+        return self._headers
+
+    @property
+    def is_success(self) -> bool:
+        """Whether the status is 2xx."""
+        return 200 <= self.status < 300
+
+    @property
+    @abstractmethod
+    def content(self) -> bytes:
+        """All of the content."""
+
+    @property
+    def charset(self) -> str:
+        """The encoding that `content-type` names, where Python knows it; else `utf-8`."""
+        return charset(self.headers.get("content-type", ""))
+
+    @property
+    def text(self) -> str:
+        """The content as text; what is not in its `charset` is replaced."""
+        return self.content.decode(self.charset, errors="replace")
+
+    def json(self) -> Any:
+        """The content as JSON.
+
+        Raises:
+            ValueError: it is none (`json.JSONDecodeError`).
+        """
+        return json.loads(self.content)
+
+    @abstractmethod
+    def close(self) -> None:
+        """Give the connection back; content that has not come is cancelled. Idempotent."""
+
+    @abstractmethod
+    def _peek(self) -> list[tuple[str, str]]:
+        """The fields of the head."""
+
+    def _again(self, amount: int) -> bytes:
+        """Of content that was put together what follows, up to `amount` bytes; -1: all."""
+        content, at = self._content or b"", self._at
+        self._at = len(content) if amount < 0 else min(at + amount, len(content))
+        return content[at : self._at]
+
+    def _decoded(self, amount: int) -> Reading:
+        """Read what is there of coded content, up to `amount` bytes; -1: up to a piece."""
+        self._expect_no_error()
+        decoder = self._decoder
+        if decoder is None or not amount:
+            return b""
+        most = PIECE if amount < 0 else amount
+        try:
+            piece = decoder.decode(b"", most)
+            while not piece:
+                coded = yield PIECE
+                piece = decoder.decode(coded, most) if coded else decoder.finish()
+                if not coded:
+                    break
+        except Error as error:
+            self._fail(error)
+            raise
+        return piece
+
+    def _together(self, amount: int, first: bytes = b"") -> Reading:
+        """Read until there are `amount` bytes, decoded, fewer only at the end; -1: all.
+
+        `first` is what was read of them. All is no more than `max_content`.
+
+        Raises:
+            IncompleteBody: the content ended early; `partial` has what was read here.
+        """
+        coded = self._decodes and self._begin_decoding() is not None
+        counts = not coded and self._left is not None
+        whole = Whole(self._bounds.whole if amount < 0 else None)
+        whole.add(first)
+        left = amount if amount < 0 else amount - len(first)
+        try:
+            while left:
+                # Not one read of everything: its timeout would be for the whole content.
+                wanted = whole.wanted if left < 0 else left
+                piece = (yield from self._decoded(wanted)) if coded else (yield wanted)
+                if not piece:
+                    break
+                if counts:
+                    self._count(len(piece))
+                if not whole.add(piece):
+                    raise self._fail(self._bounds.refuse(self.url, self.stream_id))
+                if left > 0:
+                    left -= len(piece)
+        except IncompleteBody as error:
+            error.partial = whole.together() + error.partial
+            self._fail(error)
+            raise
+        return whole.together()
+
+    def _at_once(self, content: bytes) -> bytes:
+        """All of the content that follows, which lay there complete and has no coding.
+
+        Raises:
+            LimitExceeded, DecodingError: it is more than is allowed.
+        """
+        whole, decoded, length = self._bounds.whole, self._left, len(content)
+        # The smaller limit is passed first, also where it is read in pieces.
+        if whole is not None and length > whole and (decoded is None or whole < decoded):
+            raise self._fail(self._bounds.refuse(self.url, self.stream_id))
+        return self._counted(content)
+
+    def _counted(self, piece: bytes) -> bytes:
+        """A piece of content that has no coding."""
+        if self._left is not None:
+            self._count(len(piece))
+        return piece
+
+    def _count(self, length: int) -> None:
+        """Take so many bytes from what may still come of content that has no coding."""
+        if self._left is not None:
+            self._left -= length
+            if self._left < 0:
+                raise self._fail(self._bounds.refuse_decoded(self.url, self.stream_id))
+
+    def _fail(self, error: BaseException) -> BaseException:
+        """Remember why there is no more, for who reads on, and close."""
+        if isinstance(error, Error):
+            # Not the error itself: its traceback holds frames, and these hold the response.
+            self._error = copy.copy(error)
+        elif self._error is None:
+            self._error = LocalError(
+                f"reading the content of {self.url} was interrupted by {type(error).__name__}, and"
+                " the rest was given up"
+            )
+        self.close()
+        return error
+
+    def _give_up(
+        self, error: BaseException, limit: float | None, stalled: WriteTimeout | None
+    ) -> None:
+        """Remember what ended a read, and close; for a read that took too long, raise why.
+
+        limit: seconds that it was given. stalled: why the rest of the request's content was not
+            sent, if the response had begun. A server that takes no more of it and sends no more, as
+            an echo, waits for us.
+        """
+        if isinstance(error, ReadTimeout):
+            late = content_timeout(self.url, limit, self.stream_id)
+            raise self._fail(stalled or late) from None
+        self._fail(error)
+
+    def _leave(self, exchange: Exchange | Early) -> None:
+        """Remember that content was given up, if there was more, for who reads after `close`."""
+        if self._error is None and (not exchange.complete or exchange.unread):
+            self._error = not_read(f"the response of {self.url}")
+
+    def _expect_no_error(self) -> None:
+        """Raise again what ended the reading: what follows is no end of the content."""
+        if self._error is not None:
+            raise copy.copy(self._error)
+
+    def _look_ahead(self, exchange: Exchange | Early) -> None:
+        """Raise where the head announces more content than may be put together.
+
+        Raises:
+            LimitExceeded: it does.
+            DecodingError: it does, and `max_decoded` is the smaller limit.
+        """
+        if self._bounds.announces_too_much(exchange, self.method, self.status):
+            coded = self._decodes and self._begin_decoding() is not None
+            length = 0 if coded else exchange.content_length or 0
+            decoded = self._left
+            if decoded is not None and length > decoded <= (self._bounds.whole or 0):
+                raise self._fail(self._bounds.refuse_decoded(self.url, self.stream_id))
+            raise self._fail(self._bounds.refuse(self.url, self.stream_id))
+
+    def _lines(self) -> Lines:
+        """What cuts the content into lines of text."""
+
+        def refuse() -> BaseException:
+            return self._fail(self._bounds.refuse_line(self.url, self.stream_id))
+
+        return Lines(self.charset, self._bounds.whole, refuse)
+
+    def _as_sent(self) -> bytes | None:
+        """All of the content as it was sent, where it is kept.
+
+        Raises:
+            LocalError: it was decoded.
+        """
+        if self._content is not None and self._decoder is not None:
+            raise LocalError(
+                f"the content of {self.url} has been decoded, and is not kept as it was sent: read"
+                " it from stream(), or send the request with decode=False"
+            )
+        return self._content
+
+    def _begin_decoding(self) -> Decoder | None:
+        """The decoder, made when content is read first; None where nothing is to be decoded."""
+        if self._decoder is not None:
+            return self._decoder
+        codings: list[str] = []
+        for name, value in self._peek() if self._fields is None else self._fields:
+            if len(name) == _CODED_LENGTH and name.lower() == _CODED:
+                named = (coding.strip().lower() for coding in value.split(","))
+                codings += [coding for coding in named if coding not in {"", "identity"}]
+        if not codings or not CODINGS.issuperset(codings):
+            # What is not known is handed on as it is; `headers` says so.
+            self._decodes = False
+            self._left = self._bounds.decoded
+            return None
+        from trilane._core import Decoder  # noqa: PLC0415 - most responses need none
+
+        self._decoder = Decoder(codings, limit=self._bounds.decoded)
+        return self._decoder

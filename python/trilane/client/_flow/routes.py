@@ -1,0 +1,277 @@
+"""What a pool is made of: a policy, routes, attempts, open connections and places in the queue.
+
+`routing.Router` moves them; see there for how they are used.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, Generic, NamedTuple, Protocol, TypedDict, TypeVar
+
+from trilane.client._flow import altsvc
+from trilane.client._flow.origins import DEFAULT_PORTS, Origin, authority
+from trilane.client._flow.timeouts import Timeouts, connect_timeout, pool_timeout
+from trilane.client.errors import Error
+
+VERSIONS: Final = ("h3", "h2", "h1")
+
+
+class Pooled(Protocol):
+    """What a router looks at in a connection; `_core.Connection` has it."""
+
+    @property
+    def version(self) -> str:
+        """`h1`, `h2` or `h3`."""
+
+    @property
+    def capacity(self) -> int:
+        """How many requests it takes now."""
+
+    @property
+    def is_closing(self) -> bool:
+        """Whether it takes no more requests, now or later."""
+
+
+Connection = TypeVar("Connection", bound=Pooled)
+
+
+class Proxy(NamedTuple):
+    """A proxy to go through."""
+
+    origin: Origin
+    """Where it listens; the scheme is `http`."""
+    fields: tuple[tuple[str, str], ...] = ()
+    """What is sent to the proxy alone, such as `proxy-authorization`."""
+
+
+class Route(NamedTuple):
+    """What requests have to have in common to share connections."""
+
+    origin: Origin
+    proxy: Proxy | None = None
+
+    @classmethod
+    def to(cls, origin: Origin, proxy: Proxy | None) -> Route:
+        """To an origin, through a proxy where there is one.
+
+        A proxy that is handed whole requests takes those for all origins on the same connections.
+        """
+        return cls(origin if proxy is None or origin.scheme == "https" else proxy.origin, proxy)
+
+    @property
+    def forwards(self) -> bool:
+        """Whether the proxy is handed whole requests (RFC 9112 §3.2.2) instead of a tunnel."""
+        return self.proxy is not None and self.origin.scheme == "http"
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """The limits and wishes of one pool."""
+
+    versions: tuple[str, ...] = VERSIONS
+    """Of `h1`, `h2` and `h3`. Without TLS it is `h1`; `h2` by prior knowledge where `h1` is out."""
+    max_connections: int = 100
+    """Connections of the whole pool, attempts among them."""
+    max_per_origin: int = 100
+    """Connections of one route. Browsers have 6 for HTTP/1.1; a crawler should too."""
+    idle_s: float = 60.0
+    """How long a connection may lie idle (nginx keeps it for 75 s, Apache and Node for 5)."""
+    race_s: float = 0.25
+    """Head start of HTTP/3 before TCP is tried too."""
+    alternatives: altsvc.Scope = "same-host"
+    race_unannounced: bool = False
+    """Whether HTTP/3 is raced at once, although no `Alt-Svc` was seen."""
+    unix: str | None = None
+    """Path of a Unix socket that every connection goes to."""
+
+    def __post_init__(self) -> None:
+        unknown = [version for version in self.versions if version not in VERSIONS]
+        if unknown or not self.versions or len(set(self.versions)) < len(self.versions):
+            raise ValueError(f"versions={self.versions!r}: name each of h1, h2 and h3 at most once")
+        if self.max_connections < 1 or self.max_per_origin < 1:
+            raise ValueError("max_connections and max_per_origin are at least 1")
+
+
+class Options(TypedDict):
+    """Arguments of `_core.connect`."""
+
+    host: str
+    port: int
+    scheme: str
+    versions: tuple[str, ...]
+    server_name: str | None
+    proxy: tuple[str, int, Sequence[tuple[str, str]]] | None
+    race: float
+    unix: str | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Attempt:
+    """A connection to be opened."""
+
+    route: Route
+    host: str
+    port: int
+    scheme: str
+    versions: tuple[str, ...]
+    server_name: str | None
+    """Name that the certificate must cover, where it is not `host`."""
+    tunnel: Proxy | None
+    """Proxy that is asked for a tunnel by CONNECT; None where `host` is reached directly."""
+    unix: str | None
+    race_s: float
+    limit_s: float | None
+    """The attempt may take no longer, though the caller's connect timeout may be longer."""
+    alternative: altsvc.Alternative | None
+    """What is tried, where it is an alternative; `failed` and `opened` keep the books."""
+    alone: bool
+    """Whether only the alternative is tried: when it fails, the caller begins again."""
+    began: float
+
+    def timeout(self, limits: Timeouts) -> float | None:
+        """Seconds that it may take, by the caller's limits and its own."""
+        if self.limit_s is None or limits.connect is None:
+            return limits.connect if self.limit_s is None else self.limit_s
+        return min(limits.connect, self.limit_s)
+
+    def options(self) -> Options:
+        """Where `_core.connect` is to connect to, and how."""
+        tunnel = self.tunnel
+        return {
+            "host": self.host,
+            "port": self.port,
+            "scheme": self.scheme,
+            "versions": self.versions,
+            "server_name": self.server_name,
+            "proxy": tunnel and (tunnel.origin.host, tunnel.origin.port, tunnel.fields),
+            "race": self.race_s,
+            "unix": self.unix,
+        }
+
+    def alt_used(self, version: str) -> str | None:
+        """Where a connection of that version goes, if not to the origin (RFC 7838 §5)."""
+        there, origin = self.alternative, self.route.origin
+        if there is None or version != "h3" or (there.host, there.port) == origin[1:]:
+            return None
+        return authority(there.host, there.port, DEFAULT_PORTS["https"])
+
+
+class Entry(Generic[Connection]):
+    """An open connection in a pool. Read it; the router writes it."""
+
+    __slots__ = (
+        "alt_used",
+        "alternative",
+        "connection",
+        "exhausted",
+        "idle",
+        "idle_since",
+        "inherited",
+        "leases",
+        "retired",
+        "route",
+        "shared",
+        "version",
+    )
+
+    def __init__(self, connection: Connection, attempt: Attempt, now: float) -> None:
+        self.connection = connection
+        self.version = connection.version
+        self.route = attempt.route
+        self.alternative = attempt.alternative
+        self.alt_used = attempt.alt_used(connection.version)
+        """What the field `alt-used` says of it; None where it goes to the origin."""
+        self.shared = self.version != "h1"
+        self.leases = 1
+        self.idle = False
+        """Whether nobody used it when it was handed out: it may have been closed meanwhile."""
+        self.idle_since = now
+        self.retired = False
+        self.exhausted = False
+        """Whether it said `Full` in spite of its capacity: QUIC grants streams in its own time."""
+        self.inherited = False
+        """For the owner: whether it belongs to the process that this one was forked from."""
+
+    def is_reusable(self, *, complete: bool) -> bool:
+        """Whether it takes other requests after one that has ended, `complete` or given up."""
+        return (complete or self.shared) and not self.connection.is_closing
+
+
+class Ticket(Generic[Connection]):
+    """A place in the queue."""
+
+    __slots__ = ("group", "outcome", "wake")
+
+    def __init__(self, group: Group[Connection], wake: Callable[[], object]) -> None:
+        self.group = group
+        self.wake = wake
+        self.outcome: Entry[Connection] | Attempt | Error | None = None
+        """Set before `wake` is called."""
+
+    @property
+    def route(self) -> Route:
+        """Where the request goes."""
+        return self.group.route
+
+    @property
+    def connecting(self) -> bool:
+        """What is waited for: the first connection (so the connect timeout counts), or a free one.
+
+        It can change while one waits: look again before giving up.
+        """
+        return self.group.is_opening_first
+
+    def limit(self, limits: Timeouts) -> float | None:
+        """Seconds that one may wait, since the beginning, for what is waited for now."""
+        return limits.connect if self.connecting else limits.pool
+
+    def late(self, limits: Timeouts) -> Error:
+        """The error where that has passed."""
+        late = connect_timeout if self.connecting else pool_timeout
+        return late(str(self.route.origin), self.limit(limits))
+
+
+class Group(Generic[Connection]):
+    """The connections of one route, and who waits for one."""
+
+    __slots__ = (
+        "connect_s",
+        "count",
+        "draining",
+        "free",
+        "opening",
+        "probing",
+        "route",
+        "shared",
+        "waiting",
+    )
+
+    def __init__(self, route: Route) -> None:
+        self.route = route
+        self.free: list[Entry[Connection]] = []
+        """Idle HTTP/1.1 connections; the one used last is taken first, so that others expire."""
+        self.shared: list[Entry[Connection]] = []
+        """HTTP/3 first, then HTTP/2."""
+        self.count = 0
+        """Connections that take requests now or later, and attempts."""
+        self.draining = 0
+        """Connections that only finish what they have."""
+        self.opening = 0
+        """Attempts over TCP, or over all versions, in flight."""
+        self.probing = False
+        """Whether an attempt for an alternative alone is in flight."""
+        self.waiting: deque[Ticket[Connection]] = deque()
+        self.connect_s: float | None = None
+        """How long the last TCP and TLS handshake took."""
+
+    @property
+    def is_opening_first(self) -> bool:
+        """Whether there are attempts, and no connection yet."""
+        return self.opening > 0 and self.count == self.opening + self.probing
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing would be lost with it."""
+        return not (self.count or self.draining or self.waiting)

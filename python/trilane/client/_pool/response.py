@@ -1,0 +1,308 @@
+"""A response: its head at once, its content as it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from sys import is_finalizing
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from trilane.client._flow.response import PIECE, BaseResponse, Reading
+from trilane.client._flow.whole import not_read, pieces
+from trilane.client.fields import Headers
+
+if TYPE_CHECKING:
+    from trilane._core import Exchange
+    from trilane.client._early import Early
+    from trilane.client._pool.sending import Sent
+    from trilane.client.errors import WriteTimeout
+
+
+class Response(BaseResponse):
+    """The answer to one request. One thread at a time reads it.
+
+    Its connection is free for others when the content has been read to its end, or on `close()`.
+    Content is decoded (gzip, deflate, br, zstd) unless the request was sent with `decode=False`.
+    Content that was read as a whole is kept: it can be iterated any number of times, and read as a
+    file. What was given in pieces is not.
+    """
+
+    __slots__ = (
+        "_exchange",
+        "_how",
+        "_informational",
+        "_reason",
+        "_sent",
+        "_trailers",
+        "method",
+        "stream_id",
+        "version",
+    )
+
+    method: str
+    """Of the request."""
+    version: str
+    """`h1`, `h2`, `h3`, or `h1.0` where the server answered in HTTP/1.0."""
+    stream_id: int
+    """Id of the stream, or the number of the request on its HTTP/1.1 connection."""
+
+    def __init__(
+        self, sent: Sent, status: int, fields: list[tuple[str, str]] | None = None
+    ) -> None:
+        request, address, how = sent.prepared
+        super().__init__(status, fields, address, how.bounds, decodes=how.decodes)
+        exchange = sent.exchange
+        self.method = request.method
+        self.version = exchange.version
+        self.stream_id = exchange.stream_id
+        # None at the end of the content: whoever keeps responses keeps no connections.
+        self._sent: Sent | None = sent
+        self._exchange: Exchange | Early | None = exchange
+        self._how = how
+        # Set when it lets the exchange go.
+        self._reason: str
+        self._informational: list[tuple[int, list[tuple[str, str]]]]
+        self._trailers: list[tuple[str, str]]
+
+    @property
+    def reason(self) -> str:
+        """The reason phrase of HTTP/1.1; empty in the others."""
+        exchange = self._exchange
+        return self._reason if exchange is None else exchange.reason
+
+    @property
+    def trailers(self) -> Headers:
+        """The fields after the content; empty until it has been read, and where there are none."""
+        return Headers(self._trailers if self._exchange is None else [])
+
+    @property
+    def informational(self) -> list[tuple[int, list[tuple[str, str]]]]:
+        """Status and fields of each 1xx response before this one."""
+        exchange = self._exchange
+        return self._informational if exchange is None else exchange.informational
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the connection has been given back."""
+        return self._exchange is None
+
+    @property
+    def content(self) -> bytes:
+        """All of the content, read now where it was not before.
+
+        Raises:
+            Error: as `read`.
+        """
+        self.load()
+        return self._content or b""
+
+    def load(self) -> None:
+        """Read all of the content, for `content`."""
+        if self._content is None:
+            self._content = self._read_all()
+
+    def load_at_once(self) -> None:
+        """Read all of the content of a new response, and give the connection back.
+
+        Raises:
+            Error: as `read`.
+        """
+        try:
+            exchange = self._exchange
+            if exchange is not None and not exchange.complete:
+                self._look_ahead(exchange)
+            self.load()
+        finally:
+            self.close()
+
+    def read(self, amount: int = -1) -> bytes:
+        """Up to `amount` bytes, fewer only at the end; -1: all that follows.
+
+        The first `read()` keeps what it gives for `content` and for iterations.
+
+        Raises:
+            ReadTimeout: nothing more came in time.
+            RemoteError: the connection or the stream was lost, or the content is not what it said.
+            LimitExceeded: all that follows is more than `max_content`.
+            LocalError: the response was closed before all of it had been read.
+        """
+        if amount < 0 and not self._begun:
+            self.load()
+        if self._content is not None:
+            return self._again(amount)
+        if amount < 0:
+            return self._read_all()
+        first = self.read1(amount)
+        if not first or len(first) == amount:
+            return first
+        return self._drive(self._together(amount, first))
+
+    def read1(self, amount: int = -1) -> bytes:
+        """What is there, up to `amount` bytes; waits for the first byte only. b"" at the end.
+
+        Raises:
+            Error: as `read`.
+        """
+        if self._content is not None:
+            return self._again(amount)
+        if self._decodes and self._begin_decoding() is not None:
+            return self._drive(self._decoded(amount))
+        return self._counted(self._raw(amount))
+
+    def readinto(self, buffer: bytearray | memoryview) -> int:
+        """Fill the buffer with what is there, at least a byte unless at the end; how many.
+
+        Raises:
+            Error: as `read`.
+        """
+        view = memoryview(buffer).cast("B")
+        coded = self._decodes and self._begin_decoding() is not None
+        if coded or self._content is not None:
+            piece = self.read1(view.nbytes)
+            view[: len(piece)] = piece
+            return len(piece)
+        exchange = self._exchange
+        if exchange is None or not view.nbytes:
+            self._expect_no_error()
+            return 0
+        self._begun = True
+        try:
+            count = exchange.readinto(view, self._how.limits.read)
+        except BaseException as error:
+            self._give_up(error, self._how.limits.read, self._stalled)
+            raise
+        if not count or (exchange.complete and not exchange.unread):
+            self.close()
+        self._count(count)
+        return count
+
+    def iter_bytes(self, size: int | None = None) -> Iterator[bytes]:
+        """The content in pieces as they come, or of `size` bytes each but for the last.
+
+        Raises:
+            ValueError: `size` is less than 1.
+            Error: as `read`.
+        """
+        if size is not None and size < 1:
+            raise ValueError(f"iter_bytes(size={size}): give at least 1")
+        if self._content is not None:
+            yield from pieces(self._content, size or PIECE)
+            return
+        while piece := (self.read1() if size is None else self.read(size)):
+            yield piece
+
+    def iter_raw(self, size: int = PIECE) -> Iterator[bytes]:
+        """The content as it was sent, not decoded, in pieces of up to `size` bytes.
+
+        Raises:
+            LocalError: it was decoded before.
+            Error: as `read`.
+        """
+        kept = self._as_sent()
+        if kept is not None:
+            yield from pieces(kept, size)
+            return
+        while piece := self._raw(size):
+            yield piece
+
+    def iter_lines(self) -> Iterator[str]:
+        r"""The content as lines of text, without their ends (`\n`, `\r\n` or `\r`).
+
+        Raises:
+            LimitExceeded: a line is longer than `max_content`.
+            Error: as `read`.
+        """
+        lines = self._lines()
+        for piece in self.iter_bytes():
+            yield from lines.take(piece)
+        yield from lines.end()
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self.iter_bytes()
+
+    def close(self) -> None:
+        """Give the connection back; content that has not come is cancelled. Idempotent."""
+        exchange, sent = self._exchange, self._sent
+        if exchange is None or sent is None:
+            return
+        self._exchange = self._sent = None
+        if sent.entry.inherited:
+            self._error = not_read(f"the response of {self.url}")
+            self._reason, self._informational, self._trailers = "", [], []
+        else:
+            self._leave(exchange)
+            if self._fields is None:
+                self._fields = exchange.fields()
+            self._reason = exchange.reason
+            self._informational = exchange.informational
+            self._trailers = exchange.trailers()
+        sent.end()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __del__(self, is_finalizing: Callable[[], bool] = is_finalizing) -> None:
+        # A daemon thread ends where it stands when the interpreter does, with the locks that it
+        # holds: whoever takes one then waits forever.
+        if self._sent is not None and not is_finalizing():
+            self._sent.end()
+
+    def __repr__(self) -> str:
+        return f"<Response {self.status} {self.version} {self.method} {self.url}>"
+
+    def _peek(self) -> list[tuple[str, str]]:
+        # `close` takes them before it lets the exchange go.
+        return [] if self._exchange is None else self._exchange.fields()
+
+    @property
+    def _stalled(self) -> WriteTimeout | None:
+        return None if self._sent is None else self._sent.stalled
+
+    def _read_all(self) -> bytes:
+        exchange = self._exchange
+        complete = exchange is not None and exchange.complete
+        if exchange is None or not complete or (self._decodes and self._begin_decoding()):
+            return self._drive(self._together(-1))
+        try:
+            return self._at_once(exchange.read(-1, 0))
+        finally:
+            self.close()
+
+    def _drive(self, reading: Reading) -> bytes:
+        """Read what is wanted, until there is a result."""
+        try:
+            wanted = next(reading)
+            while True:
+                try:
+                    piece = self._raw(wanted)
+                except BaseException as error:  # noqa: BLE001 - it is raised there
+                    wanted = reading.throw(error)
+                else:
+                    wanted = reading.send(piece)
+        except StopIteration as end:
+            result: bytes = end.value
+            return result
+
+    def _raw(self, amount: int) -> bytes:
+        exchange = self._exchange
+        if exchange is None or not amount:
+            self._expect_no_error()
+            return b""
+        self._begun = True
+        try:
+            piece = exchange.read1(amount, self._how.limits.read)
+        except BaseException as error:
+            self._give_up(error, self._how.limits.read, self._stalled)
+            raise
+        # At the end others can have the connection.
+        if not piece or (exchange.complete and not exchange.unread):
+            self.close()
+        return piece

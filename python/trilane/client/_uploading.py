@@ -1,0 +1,39 @@
+"""Sending content from the thread whose request it is, for `Client` and `HTTPConnection`."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from trilane.client._flow.uploading import Outgoing, consent_until, wants_content
+
+
+def upload(exchange: Any, request: Outgoing, read_s: float | None, write_s: float | None) -> bool:
+    """Send the content. False: the peer answered, or wants no more of it, before its end.
+
+    `exchange` is one of `_core`, or has its methods; the limits are for each wait.
+    """
+    if request.expects and not _is_wanted(exchange, read_s):
+        return False
+    for block in request.blocks():
+        if not exchange.upload_open:
+            return False
+        exchange.write(block, write_s)
+    if not exchange.upload_open:
+        return False
+    exchange.finish(request.trailers, write_s)
+    return True
+
+
+def _is_wanted(exchange: Any, limit: float | None) -> bool:
+    """Whether the server wants the content: it says so, or nothing for a while."""
+    deadline = consent_until(time.monotonic(), limit)
+    try:
+        while (left := deadline - time.monotonic()) > 0:
+            status = exchange.wait_informational(left)
+            wanted = wants_content(exchange.head(0) if status is None else status)
+            if wanted is not None:
+                return wanted
+    except TimeoutError:
+        pass
+    return True
