@@ -77,9 +77,9 @@ def test_equal_arms_are_called_equal() -> None:
 
 
 def test_too_few_blocks_name_no_winner_and_say_how_many_would() -> None:
-    made = comparison.compare(races.race(THREE, blocks=6))
+    made = comparison.compare(races.race(THREE, blocks=5))
     assert made.ranking.winner is None
-    assert "6 blocks cannot show one, 3 arms need 7" in made.verdict
+    assert "5 blocks cannot show one, it takes 6" in made.verdict
 
 
 def test_the_table_and_the_headline_are_one_family() -> None:
@@ -89,6 +89,29 @@ def test_the_table_and_the_headline_are_one_family() -> None:
         pairs = {(row.arm, row.to): row for row in made.ranking.pairs}
         table = [row for row in made.ratios if row.measure == "requests_per_s"]
         assert table == [pairs[row.arm, row.to] for row in table]
+
+
+def test_more_measures_raise_no_p_of_the_headline_by_much() -> None:
+    """All measures are one family, and the deciding one has most of it."""
+    for seed in range(6):
+        race = races.race({"h1": 1.0, "h2": 1.03, "h3": 1.0}, blocks=10, seed=seed, noise=0.015)
+        alone = comparison.compare(dataclasses.replace(race, measures=[RATE])).ranking.pairs
+        whole = comparison.compare(race).ranking.pairs
+        for one, other in zip(alone, whole, strict=True):
+            assert one.p == other.p
+            assert (one.p_holm or 0) <= (other.p_holm or 0) <= 2 * (one.p_holm or 0) + 0.01
+
+
+def test_a_measure_that_is_not_ranked_costs_the_others_nothing() -> None:
+    race = with_runs(
+        races.race(THREE),
+        lambda _: {"wire": Wire(bytes=100, requests=100, interface="lo", passes=1)},
+    )
+    [alone, beside] = [
+        comparison.compare(dataclasses.replace(race, measures=measures)).ranking.pairs
+        for measures in ([RATE], [RATE, WIRE])
+    ]
+    assert alone == beside
 
 
 def test_what_is_undecided_says_how_many_more_blocks_would_decide() -> None:

@@ -157,7 +157,7 @@ def _log_ratios(observed: Observed, arm: str, to: str, measure: Measure) -> Floa
     table = comparison.Table(observed)
     if not table.comparable(arm, to):
         return np.empty(0)
-    return stats.log_ratios(table.values(arm, measure), table.values(to, measure))
+    return stats.known(stats.log_ratios(table.values(arm, measure), table.values(to, measure)))
 
 
 def _published(row: Published, point: Point, made: Comparison) -> PublishedRatio:

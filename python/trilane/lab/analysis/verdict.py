@@ -104,7 +104,7 @@ def validity(comparison: Comparison, different_bodies: str | None) -> Validity:
         reasons.insert(0, Reason(code="different_bodies", verdict="invalid", text=different_bodies))
     floor = comparison.noise_floor[comparison.ranking.measure]
     plan = comparison.plan
-    if plan.blocks_done >= stats.blocks_needed(1) and floor and _biased(floor, plan.margin):
+    if plan.blocks_done >= stats.LEAST_BLOCKS and floor and _biased(floor, plan.margin):
         reasons.append(
             Reason(
                 code="differs_from_itself",
@@ -206,12 +206,11 @@ def _against_baseline(comparison: Comparison, different_bodies: str | None) -> s
     vetoed = [_within_noise(named, row) for row in rows if row.vetoed]
     also = "".join(f"; {why}" for why in [*filter(None, [different_bodies]), *vetoed[:_VETOES]])
     if not better and not worse:
-        needed = stats.blocks_needed(len(comparison.arms) - 1)
         done = comparison.plan.blocks_done
-        if done < needed:
+        if done < stats.LEAST_BLOCKS:
             return (
                 f"No difference shown to {base} in {measure.label}: {_blocks(done)} cannot show "
-                f"one, {len(comparison.arms)} arms need {needed}{also}."
+                f"one, it takes {stats.LEAST_BLOCKS}{also}."
             )
         more = sorted(row.more_blocks for row in rows if row.more_blocks)
         if more:
@@ -244,11 +243,10 @@ def _no_winner(comparison: Comparison, broken: Sequence[str], different_bodies: 
         head = f"No winner: {different_bodies}"
     else:
         pairs = comparison.ranking.pairs
-        needed = stats.blocks_needed(len(pairs))
-        if plan.blocks_done < needed:
+        if plan.blocks_done < stats.LEAST_BLOCKS:
             head = (
                 f"No winner: {_blocks(plan.blocks_done)} cannot show one, "
-                f"{len(comparison.arms)} arms need {needed}"
+                f"it takes {stats.LEAST_BLOCKS}"
             )
         elif all(pair.finding == "no_difference" for pair in pairs):
             label = _measure(comparison).label

@@ -138,11 +138,13 @@ class Ratio(Record, frozen=True, omit_defaults=False):
     p: float | None = None
     """Exact Wilcoxon signed-rank, two-sided."""
     p_holm: float | None = None
-    """Adjusted by Holm over the comparisons of the measure: every pair of up to four arms, else
-    each arm with the baseline.
+    """Adjusted over the family: all ranked measures of every pair of up to four arms, else of each
+    arm with the baseline; by flips of the signs of whole blocks, step-down (Westfall and Young),
+    four fifths of the chance of a false claim being the deciding measure's. Never below `p`. The
+    key has the name of Holm's correction, which it was before.
     """
     p_tost: float | None = None
-    """Two one-sided tests against the margin, adjusted likewise."""
+    """Two one-sided tests against the margin, adjusted likewise over both of all comparisons."""
     finding: Finding = "undecided"
     """`higher`, `lower`: the interval excludes 1, the adjusted p is at most 0.05 and the ratio lies
     farther from 1 than `aa`; `no_difference`: two one-sided tests place the ratio within the
