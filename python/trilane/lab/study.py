@@ -451,7 +451,7 @@ def _points(
                     if name != SYSCALLS.name or syscalls.available()
                 ],
                 rank=BY_NAME[form.rank],
-                pairs=point.pairs,
+                announced=point.announced(),
             ),
         )
         for number, (value, point) in enumerate(form.points())

@@ -314,3 +314,49 @@ def test_a_suspect_winner_is_called_suspect_wherever_the_sentence_is_shown() -> 
     terminal.show(made, console)
     assert "HTTP/2 won, but suspect: " in console.export_text()
     assert "<h1>HTTP/2 won, but suspect: " in html.render(made)
+
+
+def announcing(race: Observed, *pairs: tuple[str, str]) -> Observed:
+    return dataclasses.replace(race, announced=[("version within client", pairs)])
+
+
+def test_what_was_announced_is_answered_in_the_sentence() -> None:
+    race = races.race({"h1": 1.0, "h2": 1.5, "h3": 0.6}, blocks=10)
+    made = comparison.compare(announcing(race, ("h3", "h2")))
+    [question] = made.announced
+    assert question.name == "version within client"
+    assert [(row.arm, row.to) for row in question.pairs] == [("h3", "h2")] * len(made.measures)
+    assert "; version within client: HTTP/3 is at 0.40× (95 % interval " in made.verdict
+    assert made.verdict.endswith(") of HTTP/2.")
+    whole = comparison.compare(race)
+    assert whole.announced == []
+    assert made.ratios == whole.ratios
+
+
+def test_many_pairs_of_a_question_are_counted_and_the_farthest_is_told() -> None:
+    race = races.race({"h1": 1.0, "h2": 1.5, "h3": 1.0}, blocks=10, noise=0.005)
+    asked = announcing(race, ("h2", "h1"), ("h3", "h1"), ("h3", "h2"))
+    said = comparison.compare(asked).verdict
+    assert "; version within client: 2 of 3 pairs differ in requests/s, most HTTP/" in said
+    assert said.endswith(", 1 show no difference beyond 5 %.")
+
+
+def test_a_question_is_a_family_of_its_own() -> None:
+    """A hundred other comparisons of the table raise none of its p."""
+    race = races.race({"h1": 1.0, "h2": 1.02, "h3": 1.0}, blocks=10, noise=0.01)
+    [question] = comparison.compare(announcing(race, ("h2", "h1"))).announced
+    alone = dataclasses.replace(
+        announcing(race, ("h2", "h1")),
+        arms=race.arms[:2],
+        samples=[s for s in race.samples if s.arm != "h3"],
+        order=[[arm for arm in block if arm != "h3"] for block in race.order],
+    )
+    assert question.pairs == comparison.compare(alone).announced[0].pairs
+
+
+def test_arms_of_different_bodies_or_invalid_runs_answer_nothing() -> None:
+    race = races.race(THREE)
+    bad = records.run("h2", verdict="invalid", reasons=("3.1 % of responses failed",))
+    made = comparison.compare(announcing(with_run(race, "h2", run=bad), ("h2", "h1")))
+    assert {row.finding for row in made.announced[0].pairs} == {"invalid"}
+    assert " of HTTP/1.1, invalid." in made.verdict

@@ -17,6 +17,7 @@ from trilane.lab.model.arm import ENGINE, Arm
 from trilane.lab.model.comparison import (
     SCHEMA,
     AbsentArm,
+    Announced,
     BlockPlan,
     Comparison,
     Floor,
@@ -65,8 +66,8 @@ class Observed:
     measures: Sequence[Measure] = RACE
     rank: Measure = RATE
     """The measure that decides."""
-    pairs: Sequence[tuple[str, str]] = field(default_factory=tuple)
-    """Arms that are compared with each other, beside all with the baseline."""
+    announced: Sequence[tuple[str, Sequence[tuple[str, str]]]] = field(default_factory=tuple)
+    """Questions beside the comparisons with the baseline: the name of each, and its pairs."""
 
 
 def compare(observed: Observed) -> Comparison:
@@ -118,8 +119,11 @@ def compare(observed: Observed) -> Comparison:
             pairs=pairs,
         ),
         ledger=ledger.build(observed),
-        # A family of its own: these questions were asked before anything was measured.
-        pairs=[row for row in table.family(observed.pairs) if row.measure in shown],
+        # Families of their own: these questions were asked before anything was measured.
+        announced=[
+            Announced(name=name, pairs=[r for r in table.family(asked) if r.measure in shown])
+            for name, asked in observed.announced
+        ],
         validity=Validity.of([]),
         verdict="",
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 
@@ -10,6 +11,7 @@ from msgspec.structs import replace
 from trilane.lab.analysis import stats
 from trilane.lab.analysis.measures import BY_NAME, CLIENT_CPU, RATE, Measure
 from trilane.lab.model.comparison import (
+    Announced,
     ArmLoad,
     Comparison,
     Floor,
@@ -26,6 +28,8 @@ CLIENT_SATURATED = 0.95
 SERVER_SATURATED = 0.90
 # Of more arms the ratios to the baseline are told: the pairs are more than a sentence holds.
 _ALL_PAIRS_TOLD = 3
+# Of a question that the experiment announced so many pairs are told one by one.
+_PAIRS_TOLD = 2
 # Of many arms so many are told whose difference lies within that to themselves.
 _VETOES = 2
 
@@ -135,12 +139,45 @@ def _biased(floor: Floor, margin: float) -> bool:
 def sentence(comparison: Comparison, different_bodies: str | None) -> str:
     """The verdict: who won, by how much, with what interval, at what cost, and what is suspect."""
     said = _judged(comparison, different_bodies)
+    if comparison.plan.blocks_done:
+        answers = [_answered(comparison, question) for question in comparison.announced]
+        said = "; ".join([said.removesuffix("."), *filter(None, answers)]) + "."
     reasons = comparison.validity.reasons
     if not _is_suspect(comparison) or comparison.plan.blocks_done == 0:
         return said
     more = len(reasons) - 1
     others = f" and {more} more {'reason' if more == 1 else 'reasons'}" if more else ""
     return f"{said.removesuffix('.')}; suspect because of {reasons[0].text}{others}."
+
+
+def _answered(comparison: Comparison, question: Announced) -> str | None:
+    """What was found of a question that the experiment announced; None where nothing was ranked."""
+    named, measure = titles(comparison), _measure(comparison)
+    rows = [row for row in question.pairs if row.measure == measure.name and row.low]
+    if not rows:
+        return None
+    if len(rows) <= _PAIRS_TOLD:
+        return f"{question.name}: " + ", ".join(f"{_loses(named, r)}{_finding(r)}" for r in rows)
+    differ = sorted(
+        (row for row in rows if row.finding in ("higher", "lower")),
+        key=lambda row: -abs(math.log(row.ratio or 1.0)),
+    )
+    said = f"{question.name}: {len(differ)} of {len(rows)} pairs differ in {measure.label}"
+    if differ:
+        said += f", most {_loses(named, differ[0])}"
+    same = sum(row.finding == "no_difference" for row in rows)
+    if same:
+        said += f", {same} show no difference beyond {100 * comparison.plan.margin:.0f} %"
+    return said
+
+
+def _finding(pair: Ratio) -> str:
+    """What a ratio that is told by its numbers does not show."""
+    return {
+        "undecided": ", undecided",
+        "no_difference": ", no difference",
+        "invalid": ", invalid",
+    }.get(pair.finding, "")
 
 
 def _is_suspect(comparison: Comparison) -> bool:

@@ -201,6 +201,15 @@ class Ranking(Record, frozen=True):
     """Every pair of up to four arms, as they were judged for `ratios`."""
 
 
+class Announced(Record, frozen=True):
+    """A question that was asked before anything was measured; its answers are one family."""
+
+    name: str
+    """A comparison by factor, such as `version within client`, or `arm against arm`."""
+    pairs: list[Ratio]
+    """Its pairs on every measure, adjusted together and with nothing else."""
+
+
 class LedgerRow(Record, frozen=True):
     """One fact."""
 
@@ -265,10 +274,8 @@ class Comparison(Record, frozen=True):
     """Whether this may be believed; a reason against an arm begins with its title."""
     verdict: str
     """One sentence."""
-    pairs: list[Ratio] = msgspec.field(default_factory=list)
-    """Comparisons that were asked for beside those with the baseline; absent where there are
-    none.
-    """
+    announced: list[Announced] = msgspec.field(default_factory=list)
+    """What was asked for beside the comparisons with the baseline; absent where nothing was."""
 
     def with_samples(self, change: Callable[[Sample], Sample]) -> Comparison:
         """The comparison with each sample changed."""
