@@ -102,7 +102,7 @@ def _observed(form: Form, in_flight: float, blocks: int) -> Observed:
         server={"software": "several"},
         measures=[BY_NAME[name] for name in form.measures],
         rank=BY_NAME[form.rank],
-        pairs=form.pairs,
+        announced=form.announced(),
     )
 
 

@@ -31,7 +31,7 @@ keeps the same number of requests in flight: h1 on as many connections, h2 and h
 
 Each block runs every arm once and one of them twice, in random order: what arms differ from
 themselves is the noise floor. Of three arms, ten blocks can show a difference with one block that
-disagrees; with seven, the fewest for three comparisons after Holm's correction, all must agree.
+disagrees; with six, the fewest that can show one at all, all must agree.
 
 Exit codes: 0 done, 1 could not run, 2 wrong usage, 4 the measurement is invalid, 130 interrupted
 (what was measured is still reported)."""

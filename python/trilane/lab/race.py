@@ -281,7 +281,7 @@ def _plan(
         arms=present,
         baseline=str(baseline),
         samples=(),
-        blocks=wanted.blocks or blocks.enough(len(present)),
+        blocks=wanted.blocks or blocks.DEFAULT,
         seed=seed,
         margin=wanted.margin,
         duration_s=wanted.duration_s,

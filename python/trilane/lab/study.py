@@ -23,7 +23,7 @@ from msgspec import UNSET
 
 from trilane.lab import names
 from trilane.lab.analysis import findings, stats
-from trilane.lab.analysis.comparison import Observed, comparisons
+from trilane.lab.analysis.comparison import Observed
 from trilane.lab.analysis.findings import Findings, Point
 from trilane.lab.analysis.measures import BY_NAME, SYSCALLS
 from trilane.lab.bench import Bench, Unavailable
@@ -123,9 +123,8 @@ def chosen(wanted: Wanted) -> Form:
     if wanted.arms:
         form = form.only(wanted.arms)
     blocks = form.stats.publish_blocks if wanted.publish else form.stats.blocks
-    most = max(len(point.arms) for _, point in form.points())
     # Fewer could never show a difference, whatever the file says.
-    blocks = wanted.blocks or max(blocks, stats.blocks_needed(comparisons(most)))
+    blocks = wanted.blocks or max(blocks, stats.LEAST_BLOCKS)
     return replace(form, stats=replace(form.stats, blocks=blocks))
 
 
@@ -452,7 +451,7 @@ def _points(
                     if name != SYSCALLS.name or syscalls.available()
                 ],
                 rank=BY_NAME[form.rank],
-                pairs=point.pairs,
+                announced=point.announced(),
             ),
         )
         for number, (value, point) in enumerate(form.points())

@@ -34,7 +34,7 @@ class _Section:
     side_by_side: bool
     numbers: list[numbers.Row]
     grids: list[grids.Grid]
-    pairs: list[pairs.Row]
+    questions: list[pairs.Question]
     strip: list[strip.Row]
     accounts: list[accounts.Account]
     figures: list[charts.Figures]
@@ -115,7 +115,7 @@ def _section(point: Point, *, figures: bool = True) -> _Section:
         len(arms) <= view.FEW,
         numbers.rows(comparison, arms),
         grids.grids(comparison),
-        pairs.rows(comparison, grids.SHOWN),
+        pairs.questions(comparison, grids.SHOWN),
         strip.rows(comparison),
         accounts.accounts(comparison),
         charts.of_point(point) if figures else [],

@@ -62,8 +62,7 @@ def measured(result: LabResult) -> str:
         if point.label:
             parts.append(f"{_capital(point.label)}:")
         if shown:
-            if pairs := tables.pairs_table(point):
-                parts += ["Arm against arm, ratios within blocks:", pairs]
+            parts += tables.pairs_tables(point)
             parts += _tables(point, shown)
     if result.crossings:
         parts.append("\n".join(f"- {tables.escaped(row.text)}" for row in result.crossings))

@@ -1,4 +1,4 @@
-"""Arms that were compared with each other, beside all with the baseline."""
+"""What an experiment announced: arms compared with each other, beside all with the baseline."""
 
 from __future__ import annotations
 
@@ -28,18 +28,32 @@ class Row:
     cells: list[Cell]
 
 
-def rows(comparison: Comparison, most: int) -> list[Row]:
-    """One row per pair, with the first so many measures; none where none were asked for."""
-    found = {(row.arm, row.to, row.measure): row for row in comparison.pairs}
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One comparison by factor, or the pairs that were named one by one."""
+
+    name: str
+    """For people."""
+    rows: list[Row]
+
+
+def questions(comparison: Comparison, most: int) -> list[Question]:
+    """The questions with their pairs, each with the first so many measures."""
     titles = view.titles(comparison)
     measures = view.measures(comparison)[:most]
-    return [
-        Row(
-            f"{titles[arm]} ÷ {titles[to]}",
-            [_cell(found.get((arm, to, measure.name)), measure.better) for measure in measures],
-        )
-        for arm, to in dict.fromkeys((arm, to) for arm, to, _ in found)
-    ]
+    made = []
+    for asked in comparison.announced:
+        found = {(row.arm, row.to, row.measure): row for row in asked.pairs}
+        rows = [
+            Row(
+                f"{titles[arm]} ÷ {titles[to]}",
+                [_cell(found.get((arm, to, measure.name)), measure.better) for measure in measures],
+            )
+            for arm, to in dict.fromkeys((arm, to) for arm, to, _ in found)
+        ]
+        if rows:
+            made.append(Question(f"{asked.name[:1].upper()}{asked.name[1:]}", rows))
+    return made
 
 
 def _cell(row: Ratio | None, better: Better) -> Cell:

@@ -95,7 +95,7 @@ def markdown(result: Result) -> str:
         if point.label:
             parts.append(f"{point.label}: {escaped(point.comparison.verdict)}")
         if view.measures(point.comparison):
-            parts += filter(None, [pairs_table(point)])
+            parts += pairs_tables(point)
             parts += grid_tables(point) or [point_table(point)]
         said = ", ".join([*accounts.setting(point.comparison), accounts.total_of(point.comparison)])
         parts.append(escaped(said[:1].upper() + said[1:]) + ".")
@@ -156,16 +156,14 @@ def grid_tables(point: Point) -> list[str]:
     return parts
 
 
-def pairs_table(point: Point) -> str:
-    """Arms that were compared with each other: a ratio with its interval for each measure.
-
-    Empty where none were.
-    """
-    rows = pairs.rows(point.comparison, grids.SHOWN)
-    if not rows:
-        return ""
+def pairs_tables(point: Point) -> list[str]:
+    """What was announced: of each question its name, and a ratio for each pair and measure."""
     head = ["ratio", *(measure.label for measure in view.measures(point.comparison)[: grids.SHOWN])]
-    return table(head, [[row.label, *(cell.said for cell in row.cells)] for row in rows])
+    parts = []
+    for question in pairs.questions(point.comparison, grids.SHOWN):
+        rows = [[row.label, *(cell.said for cell in row.cells)] for row in question.rows]
+        parts += [f"{question.name}, ratios within blocks:", table(head, rows)]
+    return parts
 
 
 def _named(arm: JudgedArm) -> str:

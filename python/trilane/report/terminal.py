@@ -217,17 +217,17 @@ def _accounts(comparison: Comparison) -> list[RenderableType]:
 
 def _pairs(comparison: Comparison) -> list[RenderableType]:
     """Arms compared with each other, on the measure that decides."""
-    found = pairs.rows(comparison, 1)
-    if not found:
-        return []
-    table = _new_table()
-    table.add_column(Text(f"{view.measures(comparison)[0].label}, arm against arm"))
-    table.add_column("ratio (95 % interval)", justify="right", no_wrap=True)
-    for row in found:
-        (cell,) = row.cells
-        style = {"good": "bold green", "bad": "bold red"}.get(cell.tone, "")
-        table.add_row(Text(row.label), Text(cell.said, style))
-    return [table]
+    made = []
+    for question in pairs.questions(comparison, 1):
+        table = _new_table()
+        table.add_column(Text(f"{question.name}: {view.measures(comparison)[0].label}"))
+        table.add_column("ratio (95 % interval)", justify="right", no_wrap=True)
+        for row in question.rows:
+            (cell,) = row.cells
+            style = {"good": "bold green", "bad": "bold red"}.get(cell.tone, "")
+            table.add_row(Text(row.label), Text(cell.said, style))
+        made += [table, Text("")]
+    return made
 
 
 def _new_table() -> Table:

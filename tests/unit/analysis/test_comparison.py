@@ -77,9 +77,9 @@ def test_equal_arms_are_called_equal() -> None:
 
 
 def test_too_few_blocks_name_no_winner_and_say_how_many_would() -> None:
-    made = comparison.compare(races.race(THREE, blocks=6))
+    made = comparison.compare(races.race(THREE, blocks=5))
     assert made.ranking.winner is None
-    assert "6 blocks cannot show one, 3 arms need 7" in made.verdict
+    assert "5 blocks cannot show one, it takes 6" in made.verdict
 
 
 def test_the_table_and_the_headline_are_one_family() -> None:
@@ -89,6 +89,29 @@ def test_the_table_and_the_headline_are_one_family() -> None:
         pairs = {(row.arm, row.to): row for row in made.ranking.pairs}
         table = [row for row in made.ratios if row.measure == "requests_per_s"]
         assert table == [pairs[row.arm, row.to] for row in table]
+
+
+def test_more_measures_raise_no_p_of_the_headline_by_much() -> None:
+    """All measures are one family, and the deciding one has most of it."""
+    for seed in range(6):
+        race = races.race({"h1": 1.0, "h2": 1.03, "h3": 1.0}, blocks=10, seed=seed, noise=0.015)
+        alone = comparison.compare(dataclasses.replace(race, measures=[RATE])).ranking.pairs
+        whole = comparison.compare(race).ranking.pairs
+        for one, other in zip(alone, whole, strict=True):
+            assert one.p == other.p
+            assert (one.p_holm or 0) <= (other.p_holm or 0) <= 2 * (one.p_holm or 0) + 0.01
+
+
+def test_a_measure_that_is_not_ranked_costs_the_others_nothing() -> None:
+    race = with_runs(
+        races.race(THREE),
+        lambda _: {"wire": Wire(bytes=100, requests=100, interface="lo", passes=1)},
+    )
+    [alone, beside] = [
+        comparison.compare(dataclasses.replace(race, measures=measures)).ranking.pairs
+        for measures in ([RATE], [RATE, WIRE])
+    ]
+    assert alone == beside
 
 
 def test_what_is_undecided_says_how_many_more_blocks_would_decide() -> None:
@@ -291,3 +314,49 @@ def test_a_suspect_winner_is_called_suspect_wherever_the_sentence_is_shown() -> 
     terminal.show(made, console)
     assert "HTTP/2 won, but suspect: " in console.export_text()
     assert "<h1>HTTP/2 won, but suspect: " in html.render(made)
+
+
+def announcing(race: Observed, *pairs: tuple[str, str]) -> Observed:
+    return dataclasses.replace(race, announced=[("version within client", pairs)])
+
+
+def test_what_was_announced_is_answered_in_the_sentence() -> None:
+    race = races.race({"h1": 1.0, "h2": 1.5, "h3": 0.6}, blocks=10)
+    made = comparison.compare(announcing(race, ("h3", "h2")))
+    [question] = made.announced
+    assert question.name == "version within client"
+    assert [(row.arm, row.to) for row in question.pairs] == [("h3", "h2")] * len(made.measures)
+    assert "; version within client: HTTP/3 is at 0.40× (95 % interval " in made.verdict
+    assert made.verdict.endswith(") of HTTP/2.")
+    whole = comparison.compare(race)
+    assert whole.announced == []
+    assert made.ratios == whole.ratios
+
+
+def test_many_pairs_of_a_question_are_counted_and_the_farthest_is_told() -> None:
+    race = races.race({"h1": 1.0, "h2": 1.5, "h3": 1.0}, blocks=10, noise=0.005)
+    asked = announcing(race, ("h2", "h1"), ("h3", "h1"), ("h3", "h2"))
+    said = comparison.compare(asked).verdict
+    assert "; version within client: 2 of 3 pairs differ in requests/s, most HTTP/" in said
+    assert said.endswith(", 1 show no difference beyond 5 %.")
+
+
+def test_a_question_is_a_family_of_its_own() -> None:
+    """A hundred other comparisons of the table raise none of its p."""
+    race = races.race({"h1": 1.0, "h2": 1.02, "h3": 1.0}, blocks=10, noise=0.01)
+    [question] = comparison.compare(announcing(race, ("h2", "h1"))).announced
+    alone = dataclasses.replace(
+        announcing(race, ("h2", "h1")),
+        arms=race.arms[:2],
+        samples=[s for s in race.samples if s.arm != "h3"],
+        order=[[arm for arm in block if arm != "h3"] for block in race.order],
+    )
+    assert question.pairs == comparison.compare(alone).announced[0].pairs
+
+
+def test_arms_of_different_bodies_or_invalid_runs_answer_nothing() -> None:
+    race = races.race(THREE)
+    bad = records.run("h2", verdict="invalid", reasons=("3.1 % of responses failed",))
+    made = comparison.compare(announcing(with_run(race, "h2", run=bad), ("h2", "h1")))
+    assert {row.finding for row in made.announced[0].pairs} == {"invalid"}
+    assert " of HTTP/1.1, invalid." in made.verdict

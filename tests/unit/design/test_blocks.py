@@ -5,10 +5,9 @@ from __future__ import annotations
 import random
 
 import numpy as np
-import pytest
 
 from trilane.lab import blocks, runner
-from trilane.lab.analysis import comparison, stats
+from trilane.lab.analysis import family
 from trilane.lab.arms import arms_for
 
 
@@ -38,16 +37,15 @@ def test_the_order_follows_the_seed() -> None:
     assert runner.order(arms, 9, 5) != runner.order(arms, 9, 6)
 
 
-@pytest.mark.parametrize(("arms", "enough"), [(1, 10), (3, 10), (4, 10), (27, 11), (60, 12)])
-def test_ten_blocks_or_as_many_as_the_arms_need(arms: int, enough: int) -> None:
-    assert blocks.enough(arms) == enough
-    assert comparison.comparisons(arms) * 2 / 2**enough <= stats.ALPHA
-
-
 def test_three_arms_are_told_apart_although_one_block_disagrees() -> None:
     chance = np.random.default_rng(4)
-    agree = chance.normal(0.05, 0.01, blocks.enough(3))
+    arms = chance.normal(0, 0.01, (3, blocks.DEFAULT)) + np.array([[0.0], [0.05], [0.10]])
     # The smallest difference of all, on the other side.
-    agree[3] = -0.001
-    assert 3 * stats.signed_rank(agree, "two-sided") <= stats.ALPHA
-    assert 3 * stats.signed_rank(agree[:7], "two-sided") > stats.ALPHA
+    arms[1, 3] = arms[0, 3] - 0.001
+    ratios = [arms[1] - arms[0], arms[2] - arms[0], arms[2] - arms[1]]
+    found = family.judge(
+        [family.Case(each, np.empty(0), valid=True, decides=True) for each in ratios],
+        margin=0.05,
+        seed=1,
+    )
+    assert [one and one.finding for one in found] == ["higher"] * 3

@@ -172,6 +172,30 @@ def test_benchmarks_need_a_name_and_a_module(tmp_path: Path) -> None:
             "pairs[0]: an arm is compared with itself",
             False,
         ),
+        (
+            "[forms.fair.work",
+            'compare = ["verson within client"]\n[forms.fair.work',
+            "toml:11: forms.fair.compare[0]: 'verson' is not a factor: did you mean version?",
+            True,
+        ),
+        (
+            "[forms.fair.work",
+            'compare = ["version"]\n[forms.fair.work',
+            "compare[0]: 'version' has not the form FACTOR within FACTOR: write for example",
+            True,
+        ),
+        (
+            "[forms.fair.work",
+            'compare = ["session within client"]\n[forms.fair.work',
+            "compare[0]: no two arms differ in session alone",
+            False,
+        ),
+        (
+            "[forms.fair.work",
+            'compare = ["message within server", "message within server"]\n[forms.fair.work',
+            "compare[1]: 'message within server' is there already",
+            True,
+        ),
     ],
 )
 def test_what_no_call_can_be_is_told(

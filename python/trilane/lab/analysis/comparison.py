@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 from msgspec import structs
 
-from trilane.lab.analysis import bodies, ledger, stats, verdict
+from trilane.lab.analysis import bodies, family, ledger, stats, verdict
 from trilane.lab.analysis.measures import RACE, RATE, Measure
 from trilane.lab.analysis.stats import Floats
 from trilane.lab.model.arm import ENGINE, Arm
 from trilane.lab.model.comparison import (
     SCHEMA,
     AbsentArm,
+    Announced,
     BlockPlan,
     Comparison,
     Floor,
@@ -65,8 +66,8 @@ class Observed:
     measures: Sequence[Measure] = RACE
     rank: Measure = RATE
     """The measure that decides."""
-    pairs: Sequence[tuple[str, str]] = field(default_factory=tuple)
-    """Arms that are compared with each other, beside all with the baseline."""
+    announced: Sequence[tuple[str, Sequence[tuple[str, str]]]] = field(default_factory=tuple)
+    """Questions beside the comparisons with the baseline: the name of each, and its pairs."""
 
 
 def compare(observed: Observed) -> Comparison:
@@ -75,15 +76,12 @@ def compare(observed: Observed) -> Comparison:
     rank, baseline = observed.rank, observed.baseline
     invalid = {arm.name: table.problems(arm.name) for arm in observed.arms}
     floors = {measure.name: table.floor(measure) for measure in observed.measures}
-    judged = {
-        measure.name: table.family(measure, _judged_pairs(observed))
-        for measure in dict.fromkeys([*observed.measures, rank])
-    }
-    ratios = [
-        row for measure in observed.measures for row in judged[measure.name] if row.to == baseline
-    ]
+    judged = table.family(_judged_pairs(observed))
+    shown = {measure.name for measure in observed.measures}
+    ratios = [row for row in judged if row.to == baseline and row.measure in shown]
     # The same rows: what names the winner and what the table shows never contradict each other.
-    pairs = judged[rank.name] if len(observed.arms) <= MAX_RANKED else []
+    ranked = len(observed.arms) <= MAX_RANKED
+    pairs = [row for row in judged if row.measure == rank.name] if ranked else []
     different = table.different_bodies()
     numbers = Comparison(
         schema=SCHEMA,
@@ -121,11 +119,10 @@ def compare(observed: Observed) -> Comparison:
             pairs=pairs,
         ),
         ledger=ledger.build(observed),
-        # A family of its own: these questions were asked before anything was measured.
-        pairs=[
-            row
-            for measure in (observed.measures if observed.pairs else ())
-            for row in table.family(measure, observed.pairs)
+        # Families of their own: these questions were asked before anything was measured.
+        announced=[
+            Announced(name=name, pairs=[r for r in table.family(asked) if r.measure in shown])
+            for name, asked in observed.announced
         ],
         validity=Validity.of([]),
         verdict="",
@@ -135,17 +132,12 @@ def compare(observed: Observed) -> Comparison:
     return structs.replace(believed, verdict=verdict.sentence(believed, different))
 
 
-def comparisons(arms: int) -> int:
-    """How many comparisons of one measure so many arms make: the size of their family."""
-    return arms * (arms - 1) // 2 if arms <= MAX_RANKED else arms - 1
-
-
 def _judged_pairs(observed: Observed) -> list[tuple[str, str]]:
-    """The pairs that are judged, and adjusted together, on every measure.
+    """The pairs that are judged, as one family with all measures.
 
     Naming one winner of a few takes every pair, not only those with the baseline. Pairs grow with
-    the square of the arms, and Holm with the pairs: with many arms none could ever be told apart,
-    so that each is compared with the baseline only and no winner is named.
+    the square of the arms, and with them what a pair must show: so of many arms each is compared
+    with the baseline only, and no winner is named.
     """
     baseline = observed.baseline
     if len(observed.arms) > MAX_RANKED:
@@ -215,12 +207,8 @@ class Table:
 
     def repeated(self, arms: Sequence[str], measure: Measure) -> Floats:
         """Log-ratios of the second to the first run of these arms, of the blocks with both."""
-        return np.concatenate(
-            [
-                stats.log_ratios(self._slot(arm, 1, measure), self._slot(arm, 0, measure))
-                for arm in arms
-            ]
-        )
+        slots = [[self._slot(arm, slot, measure) for slot in (1, 0)] for arm in arms]
+        return stats.known(np.concatenate([stats.log_ratios(*pair) for pair in slots]))
 
     def floor(self, measure: Measure) -> stats.Interval | None:
         """Ratio of a second run to the first of the same arm and block (A/A), over all arms.
@@ -230,25 +218,48 @@ class Table:
         arms = [arm.name for arm in self._observed.arms]
         return stats.noise_floor(self.repeated(arms, measure), self._observed.seed)
 
-    def family(self, measure: Measure, pairs: Sequence[tuple[str, str]]) -> list[Ratio]:
-        """One row per (arm, other) pair, adjusted together."""
-        compared = stats.compare(
+    def family(self, pairs: Sequence[tuple[str, str]]) -> list[Ratio]:
+        """One row per measure and (arm, other) pair, measure by measure, adjusted together.
+
+        A measure that is never ranked claims nothing: its rows are a family of their own.
+        """
+        observed = self._observed
+        measures = list(dict.fromkeys([*observed.measures, observed.rank]))
+        families = [
+            [measure for measure in measures if measure.shared is shared]
+            for shared in (False, True)
+        ]
+        rows = {
+            (row.measure, row.arm, row.to): row
+            for together in families
+            for row in self._family(together, pairs)
+        }
+        return [rows[measure.name, arm, to] for measure in measures for arm, to in pairs]
+
+    def _family(self, measures: Sequence[Measure], pairs: Sequence[tuple[str, str]]) -> list[Ratio]:
+        observed = self._observed
+        keys = [(measure, arm, to) for measure in measures for arm, to in pairs]
+        judged = family.judge(
             [
-                stats.log_ratios(self.values(arm, measure), self.values(other, measure))
-                for arm, other in pairs
+                family.Case(
+                    stats.log_ratios(self.values(arm, measure), self.values(to, measure)),
+                    repeated=self.repeated((arm, to), measure),
+                    valid=self.comparable(arm, to),
+                    decides=measure is observed.rank,
+                )
+                for measure, arm, to in keys
             ],
-            repeated=[self.repeated(pair, measure) for pair in pairs],
-            margin=self._observed.margin,
-            seed=self._observed.seed,
-            valid=[self.comparable(arm, other) for arm, other in pairs],
+            margin=observed.margin,
+            seed=observed.seed,
         )
         rows = [
-            Ratio(
-                measure=measure.name, arm=arm, to=other, **({} if found is None else asdict(found))
-            )
-            for (arm, other), found in zip(pairs, compared, strict=True)
+            Ratio(measure=measure.name, arm=arm, to=to, **({} if found is None else asdict(found)))
+            for (measure, arm, to), found in zip(keys, judged, strict=True)
         ]
-        return [structs.replace(row, finding=measure.ranked(row.finding)) for row in rows]
+        return [
+            structs.replace(row, finding=measure.ranked(row.finding))
+            for row, (measure, _, _) in zip(rows, keys, strict=True)
+        ]
 
     def _planned(self, arm: str, block: int) -> int:
         """How many runs of the arm the block was to have."""

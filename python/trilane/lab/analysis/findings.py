@@ -157,7 +157,7 @@ def _log_ratios(observed: Observed, arm: str, to: str, measure: Measure) -> Floa
     table = comparison.Table(observed)
     if not table.comparable(arm, to):
         return np.empty(0)
-    return stats.log_ratios(table.values(arm, measure), table.values(to, measure))
+    return stats.known(stats.log_ratios(table.values(arm, measure), table.values(to, measure)))
 
 
 def _published(row: Published, point: Point, made: Comparison) -> PublishedRatio:
@@ -204,7 +204,7 @@ def _ratio(point: Point, made: Comparison, measure: str, arm: str, to: str) -> O
             baseline=to,
             measures=(BY_NAME[measure],),
             rank=BY_NAME[measure],
-            pairs=(),
+            announced=(),
         )
         found = comparison.compare(observed).ratios[0]
     if found.ratio is None or found.low is None or found.high is None:
@@ -214,7 +214,8 @@ def _ratio(point: Point, made: Comparison, measure: str, arm: str, to: str) -> O
 
 def _judged(made: Comparison, measure: str, arm: str, to: str) -> Ratio | None:
     """The row of a comparison, so that no claim is made twice with two results."""
-    for row in [*made.ratios, *made.ranking.pairs, *made.pairs]:
+    announced = [row for question in made.announced for row in question.pairs]
+    for row in [*made.ratios, *made.ranking.pairs, *announced]:
         if row.measure == measure and (row.arm, row.to) == (arm, to):
             return row
         if row.measure == measure and (row.to, row.arm) == (arm, to) and row.ratio:

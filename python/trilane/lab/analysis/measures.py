@@ -26,10 +26,14 @@ class Measure:
     read: Reader
     """Value from a run and from what the server spent on it; None where unknown."""
 
+    @property
+    def shared(self) -> bool:
+        """Whether it counts what other programs do, too."""
+        return self.name in SHARED_MEASURES
+
     def ranked(self, finding: Finding) -> Finding:
         """What a comparison of runs found, as far as the measure is of their programs alone."""
-        shared = self.name in SHARED_MEASURES and finding != "invalid"
-        return "not_ranked" if shared else finding
+        return "not_ranked" if self.shared and finding != "invalid" else finding
 
     @property
     def shown(self) -> Shown:

@@ -1,11 +1,13 @@
-"""What the rule of `stats` claims where the truth is known: simulated races, judged as real ones.
+"""What the rule of `family` claims where the truth is known: simulated races, judged as real ones.
 
     python -m trilane.lab.analysis.simulation [--tables N] [--seed N] [--recorded FILE …]
 
-prints how often a race whose arms do not differ claims that they do, in its whole table and in the
-measure that decides, and how often a difference of 5 % and of 10 % is found, beside the test alone:
-the signed-rank test with Holm's correction, without interval and veto. `docs/method-simulation.md`
-has a print and what it means (METHOD §3).
+prints two tables. The first tells how often a race claims a difference that is not there, in its
+whole table and in the measure that decides, and how often it finds one that is, in the measure that
+decides and in another; the second tells the same of "no difference". Beside what is found stands
+what the test alone finds: the signed-rank test with Holm's correction over the pairs of the
+measure, without interval and veto. `docs/method-simulation.md` has a print and what it means
+(METHOD §3).
 
 The noise is that of a model, or of the runs of recorded races (`comparison.json`).
 """
@@ -16,8 +18,9 @@ import argparse
 import math
 import random
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import TypeAlias
@@ -27,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trilane.lab import blocks as order
-from trilane.lab.analysis import stats
+from trilane.lab.analysis import familywise, stats
 from trilane.lab.analysis.measures import RACE
 from trilane.lab.analysis.stats import Floats
 from trilane.lab.keeping.runs import reading
@@ -36,9 +39,15 @@ from trilane.lab.model.comparison import SCHEMA, Comparison
 Draw: TypeAlias = Callable[[np.random.Generator, int], Floats]
 """So many runs: their deviations, logarithms, one row per run and one column per measure."""
 
+Claims: TypeAlias = NDArray[np.bool_]
+"""Whether something is claimed, a row for each measure and a column for each pair."""
+
 RESAMPLES = 499
+MARGIN = 0.05
 DRIFT = 0.05
 """What a block of the model differs from the next, standard deviation of the logarithm."""
+# Of the measures of a race (`measures.RACE`).
+DECIDING, CPU = 0, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,18 +59,41 @@ class Noise:
     trend: float = 0.0
     """Added to the logarithm of a run for each run before it in its block."""
 
+    @property
+    def measures(self) -> int:
+        """How many measures a run has."""
+        return self.draw(np.random.default_rng(0), 1).shape[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What one race claims, by the whole rule and by the test alone."""
+
+    different: Claims
+    different_alone: Claims
+    equal: Claims
+    equal_alone: Claims
+
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """What was claimed, as shares of all simulated tables, 0 to 1."""
+    """What was claimed, as shares of all simulated races, 0 to 1."""
 
-    table: float
-    """Any claim in any measure about arms that do not differ."""
-    deciding: float
-    """Any such claim in the first measure, the one that decides."""
+    false_table: float
+    """Any difference that is none, in any measure."""
+    false_deciding: float
+    """Any difference that is none, in the measure that decides."""
     found: float
-    """The difference between the second arm and the first, in the first measure."""
-    alone: float
+    """Of the measures in which the second arm differs, those in which it does from the first."""
+    found_alone: float
+    """The same, by the test alone."""
+    equal_false_table: float
+    """Any "no difference" of arms that differ, in any measure."""
+    equal_false_deciding: float
+    """The same in the measure that decides."""
+    equal: float
+    """"No difference" of the second arm and the first in the measure that decides."""
+    equal_alone: float
     """The same, by the test alone."""
 
 
@@ -126,27 +158,42 @@ def recorded(comparison: Comparison) -> Draw:
 
 
 def simulate(
-    noise: Noise, *, arms: int, blocks: int, effect: float, tables: int, seed: int
+    noise: Noise,
+    *,
+    arms: int,
+    blocks: int,
+    tables: int,
+    seed: int,
+    effects: Mapping[int, float] | None = None,
 ) -> Rates:
-    """Judge so many races in which the second arm lies `effect` above the others (0: none does)."""
+    """Judge so many races in which the second arm lies by `effects` above the others.
+
+    `effects` are shares by the number of the measure: 0.1 is 10 %. In no other measure do any arms
+    differ.
+    """
     chance = np.random.default_rng(seed)
     shuffle = random.Random(seed)  # noqa: S311 - reproducible, not secret
     pairs = list(combinations(range(arms), 2))
-    counts = np.zeros(4)
+    counts = np.zeros(8)
     for number in range(tables):
         first, second = _table(noise, chance, shuffle, arms, blocks)
-        if effect:
-            # Of a difference the measure that decides tells enough.
-            first, second = first[..., :1], second[..., :1]
-            first[1] += math.log1p(effect)
-            second[1] += math.log1p(effect)
-        claims, alone = judged(first, second, pairs, number)
-        equal = [effect == 0 or 1 not in pair for pair in pairs]
+        differs = np.zeros((first.shape[2], len(pairs)), dtype=np.bool_)
+        for measure, effect in (effects or {}).items():
+            first[1, :, measure] += math.log1p(effect)
+            second[1, :, measure] += math.log1p(effect)
+            differs[measure] = [1 in pair for pair in pairs]
+        said = judged(first, second, pairs, number)
+        false, equal = said.different & ~differs, said.equal & differs
+        there = differs[:, 0]
         counts += (
-            bool(claims[:, equal].any()),
-            bool(claims[0, equal].any()),
-            claims[0, 0],
-            alone[0, 0],
+            false.any(),
+            false[DECIDING].any(),
+            said.different[there, 0].mean() if there.any() else 0.0,
+            said.different_alone[there, 0].mean() if there.any() else 0.0,
+            equal.any(),
+            equal[DECIDING].any(),
+            said.equal[DECIDING, 0],
+            said.equal_alone[DECIDING, 0],
         )
     return Rates(*(float(share) for share in counts / tables))
 
@@ -166,50 +213,86 @@ def _table(
     return slots[0], slots[1]
 
 
-def judged(
-    first: Floats, second: Floats, pairs: Sequence[tuple[int, int]], seed: int
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def judged(first: Floats, second: Floats, pairs: Sequence[tuple[int, int]], seed: int) -> Judged:
     """What is claimed of each measure and pair, by the whole rule and by the test alone.
 
-    The rule is that of `stats.compare`; an interval is only drawn where the test is significant,
-    and from fewer resamples, because drawing them would take most of the time.
+    The rule is that of `family.judge`; an interval is only drawn where the test is significant, and
+    from fewer resamples, because drawing them would take most of the time.
     """
+    shape = (first.shape[2], len(pairs))
     values = np.where(np.isnan(second), first, (first + second) / 2)
     repeated = second - first
-    claims = np.zeros((first.shape[2], len(pairs)), dtype=np.bool_)
-    alone = np.zeros_like(claims)
-    for measure in range(first.shape[2]):
-        ratios = [values[b, :, measure] - values[a, :, measure] for a, b in pairs]
-        adjusted = stats.holm([stats.signed_rank(each, "two-sided") for each in ratios])
-        for place, (pair, p_holm) in enumerate(zip(pairs, adjusted, strict=True)):
-            if p_holm > stats.ALPHA:
-                continue
-            alone[measure, place] = True
-            interval = stats.bootstrap(ratios[place], stats.hodges_lehmann, seed, RESAMPLES)
-            own = repeated[list(pair), :, measure]
-            aa = stats.centre(own[np.isfinite(own)])
-            finding = interval and stats.judge(stats.exponential(interval), p_holm, 1.0, aa)
-            claims[measure, place] = finding in {"higher", "lower"}
-    return claims, alone
+    ratios = np.column_stack(
+        [
+            values[b, :, measure] - values[a, :, measure]
+            for measure in range(shape[0])
+            for a, b in pairs
+        ]
+    )
+    shares = familywise.weights(np.repeat(np.arange(shape[0]) == DECIDING, len(pairs)).tolist())
+    alone = np.array([stats.signed_rank(column, "two-sided") for column in ratios.T])
+    alone_equal = np.array([stats.equivalence(column, MARGIN) for column in ratios.T])
+    different = np.maximum(alone, familywise.different(ratios, shares, seed)).reshape(shape)
+    equal = np.maximum(alone_equal, familywise.equal(ratios, shares, MARGIN, seed)).reshape(shape)
+    claims = np.zeros(shape, dtype=np.bool_)
+    for measure, place in np.argwhere(different <= stats.ALPHA).tolist():
+        samples = ratios[:, measure * len(pairs) + place]
+        interval = stats.bootstrap(samples, stats.hodges_lehmann, seed, RESAMPLES)
+        aa = stats.centre(stats.known(repeated[list(pairs[place]), :, measure].ravel()))
+        finding = interval and stats.judge(stats.exponential(interval), 0.0, 1.0, aa)
+        claims[measure, place] = finding in {"higher", "lower"}
+    return Judged(
+        different=claims,
+        different_alone=_holm(alone.reshape(shape)),
+        equal=(equal <= stats.ALPHA) & ~claims,
+        equal_alone=_holm(alone_equal.reshape(shape)),
+    )
+
+
+def _holm(p_values: Floats) -> Claims:
+    """What the test claims with Holm's correction over the pairs of each measure."""
+    return np.array([stats.holm(row.tolist()) for row in p_values]) <= stats.ALPHA
+
+
+_DIFFERENT = (
+    *("false: table", "false: deciding", "false: one differs"),
+    *("5 %", "alone", "10 %", "alone", "CPU 10 %", "alone"),
+)
+_EQUAL = ("false: table", "false: deciding", "equal", "alone")
 
 
 def report(
     noises: Sequence[Noise], shapes: Sequence[tuple[int, int]], tables: int, seed: int
 ) -> Iterator[str]:
-    """The lines of the table that the command prints, as Markdown; `shapes`: arms and blocks."""
-    yield from (
-        "| noise | arms | blocks | false: table | false: deciding | 5 % | alone | 10 % | alone |",
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
-    )
+    """The lines of the two tables that the command prints, as Markdown; `shapes`: arms, blocks."""
+    equal = list(_head(_EQUAL))
+    yield from _head(_DIFFERENT)
     for noise in noises:
         for arms, blocks in shapes:
-            none, five, ten = (
-                simulate(noise, arms=arms, blocks=blocks, effect=e, tables=tables, seed=seed)
-                for e in (0.0, 0.05, 0.10)
-            )
-            shares = (none.table, none.deciding, five.found, five.alone, ten.found, ten.alone)
-            cells = " | ".join(f"{100 * share:.1f} %" for share in shares)
-            yield f"| {noise.name} | {arms} | {blocks} | {cells} |"
+            run = partial(simulate, noise, arms=arms, blocks=blocks, tables=tables, seed=seed)
+            measures = range(noise.measures)
+            none, five, ten = run(), run(effects={DECIDING: 0.05}), run(effects={DECIDING: 0.1})
+            cpu = run(effects={CPU: 0.1}) if CPU in measures else None
+            apart = run(effects=dict.fromkeys(measures, MARGIN))
+            row = f"| {noise.name} | {arms} | {blocks} |"
+            shares = [
+                *(none.false_table, none.false_deciding, ten.false_table),
+                *(five.found, five.found_alone, ten.found, ten.found_alone),
+                *((cpu.found, cpu.found_alone) if cpu else (None, None)),
+            ]
+            yield f"{row} {_cells(shares)} |"
+            shares = [apart.equal_false_table, apart.equal_false_deciding]
+            equal.append(f"{row} {_cells([*shares, none.equal, none.equal_alone])} |")
+    yield from ("", *equal)
+
+
+def _head(columns: Sequence[str]) -> Iterator[str]:
+    yield f"| noise | arms | blocks | {' | '.join(columns)} |"
+    yield f"| --- |{' ---: |' * (2 + len(columns))}"
+
+
+def _cells(shares: Sequence[float | None]) -> str:
+    return " | ".join("–" if share is None else f"{100 * share:.1f} %" for share in shares)
 
 
 class BadRecord(ValueError):

@@ -11,17 +11,13 @@ Interval
     Bootstrap") derives: alpha/2 becomes Phi(-sqrt(n / (n - 1)) * t(alpha/2, n - 1)).
 Test
     Exact Wilcoxon signed-rank, with mid-ranks where histogram buckets make ties; zeros are left
-    out. Holm's step-down over the comparisons of one measure.
+    out. Of many comparisons `familywise` adjusts the p, and `family` judges them together.
 No difference
-    Two one-sided signed-rank tests against a margin (TOST), Holm over the same family.
+    Two one-sided signed-rank tests against a margin (TOST), adjusted likewise.
 Beside itself (A/A)
     Where an arm ran twice in a block, the log-ratio of its second run to its first: what order and
     machine make of no difference. A ratio that its centre reaches is not claimed (METHOD §3).
     Only the centre vetoes: the noise around it is in the interval and the test already.
-
-The smallest two-sided p that n blocks can give is 2 / 2**n. Six blocks give 0.031: enough for one
-comparison, never for two (Holm doubles it). `blocks_needed` says how many a family needs at least,
-and then all blocks must agree: with ten, three arms are told apart although one block disagrees.
 """
 
 from __future__ import annotations
@@ -46,10 +42,11 @@ Alternative: TypeAlias = Literal["two-sided", "less", "greater"]
 Statistic: TypeAlias = Callable[[Floats], Floats]
 
 ALPHA = 0.05
-POWER = 0.8
 # Fewer log-ratios of arms to themselves than this have no centre to speak of.
 LEAST_REPEATED = 4
 RESAMPLES = 9_999
+LEAST_BLOCKS = 6
+"""With fewer no p can be small enough: the smallest two-sided one of n blocks is 2 / 2**n."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,31 +56,6 @@ class Interval:
     centre: float
     low: float
     high: float
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """One arm against another on one measure: ratio of the two, within blocks."""
-
-    ratio: float
-    low: float
-    high: float
-    p: float
-    p_holm: float
-    p_tost: float
-    finding: Finding
-    blocks: int
-    aa: float | None
-    """Centre of the ratios of both arms to themselves; None where too few blocks have one."""
-    vetoed: bool
-    """The test and the interval show a difference, which `aa` reaches: nothing is claimed."""
-    more_blocks: int | None
-    """How many more blocks would decide, were they like these; None where none are missing."""
-
-
-def blocks_needed(comparisons: int, alpha: float = ALPHA) -> int:
-    """Fewest blocks at which every one of `comparisons` can still be significant after Holm."""
-    return math.ceil(math.log2(2 * max(comparisons, 1) / alpha))
 
 
 def median(samples: Floats) -> Floats:
@@ -160,9 +132,16 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def log_ratios(numerator: Floats, denominator: Floats) -> Floats:
-    """Per-block log-ratios of the blocks where both values exist and are positive."""
+    """Log-ratio in each block; NaN where a value is missing or not positive."""
     usable = np.isfinite(numerator) & np.isfinite(denominator) & (numerator > 0) & (denominator > 0)
-    return np.asarray(np.log(numerator[usable] / denominator[usable]), dtype=np.float64)
+    found = np.full(len(numerator), np.nan)
+    found[usable] = np.log(numerator[usable] / denominator[usable])
+    return found
+
+
+def known(values: Floats) -> Floats:
+    """The values that are there: without NaN."""
+    return np.asarray(values[np.isfinite(values)], dtype=np.float64)
 
 
 def noise_floor(repeated: Floats, seed: int) -> Interval | None:
@@ -178,93 +157,12 @@ def centre(repeated: Floats) -> float | None:
     return math.exp(float(hodges_lehmann(repeated)))
 
 
-def compare(
-    pairs: Sequence[Floats],
-    *,
-    repeated: Sequence[Floats],
-    margin: float,
-    seed: int,
-    valid: Sequence[bool],
-) -> list[Comparison | None]:
-    """Judge a family of comparisons on one measure.
-
-    `pairs` holds the log-ratios of each comparison, `repeated` those of its own two arms to
-    themselves; `valid` says whether all its runs are valid. A difference is named only when the
-    interval excludes 1, the p survives Holm over the family and the ratio lies beyond the centre of
-    `repeated`. None stands for a comparison with fewer than two blocks.
-    """
-    judged = [index for index, samples in enumerate(pairs) if len(samples) >= 2]
-    two_sided = [signed_rank(pairs[index], "two-sided") for index in judged]
-    adjusted = dict(zip(judged, zip(two_sided, holm(two_sided), strict=True), strict=True))
-    tost = holm([equivalence(pairs[index], margin) for index in judged])
-    equal = dict(zip(judged, tost, strict=True))
-    found: list[Comparison | None] = []
-    for index, samples in enumerate(pairs):
-        log_interval = bootstrap(samples, hodges_lehmann, seed)
-        if log_interval is None:
-            found.append(None)
-            continue
-        interval = exponential(log_interval)
-        p, p_holm = adjusted[index]
-        aa = centre(repeated[index])
-        finding: Finding = "invalid"
-        if valid[index]:
-            finding = judge(interval, p_holm, equal[index], aa)
-        vetoed = finding == "undecided" and side(interval, p_holm) is not None
-        found.append(
-            Comparison(
-                ratio=interval.centre,
-                low=interval.low,
-                high=interval.high,
-                p=p,
-                p_holm=p_holm,
-                p_tost=equal[index],
-                finding=finding,
-                blocks=len(samples),
-                aa=aa,
-                vetoed=vetoed,
-                more_blocks=more_blocks(log_interval, len(samples), margin, len(judged))
-                if finding == "undecided" and not vetoed
-                else None,
-            )
-        )
-    return found
-
-
 def judge(interval: Interval, p_holm: float, p_tost: float, aa: float | None) -> Finding:
     """What one comparison of valid runs shows; `interval` and `aa` are ratios."""
     shown = side(interval, p_holm)
     if shown is not None and beyond(interval.centre, aa):
         return shown
     return "no_difference" if p_tost <= ALPHA else "undecided"
-
-
-def more_blocks(log_interval: Interval, blocks: int, margin: float, family: int) -> int:
-    """About how many more blocks would show a difference, or that there is none.
-
-    Were they like the `blocks` behind this interval of the log-ratio: as many as let a normal test
-    of one of `family` comparisons succeed in four of five times. An estimate to plan with: nobody
-    may go on until a result pleases.
-    """
-    spread = math.sqrt(blocks) * (log_interval.high - log_interval.low) / 2
-    spread /= -float(scipy.special.stdtrit(blocks - 1, ALPHA / 2))
-    missing = abs(log_interval.centre)
-    # Two sides for a difference, one for each of the two tests of no difference.
-    targets = [(missing, ALPHA / 2), (math.log1p(margin) - missing, ALPHA)]
-    needed = min(
-        (
-            (spread * _standard_errors(alpha / family) / distance) ** 2
-            for distance, alpha in targets
-            if distance > 0
-        ),
-        default=0.0,
-    )
-    return max(1, math.ceil(needed) - blocks, blocks_needed(family) - blocks)
-
-
-def _standard_errors(alpha: float) -> float:
-    """How far a mean must lie from a limit for a test at `alpha` to succeed with `POWER`."""
-    return float(scipy.special.ndtri(1 - alpha) + scipy.special.ndtri(POWER))
 
 
 def side(interval: Interval, p_holm: float) -> Literal["higher", "lower"] | None:

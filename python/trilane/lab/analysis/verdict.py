@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 
@@ -10,6 +11,7 @@ from msgspec.structs import replace
 from trilane.lab.analysis import stats
 from trilane.lab.analysis.measures import BY_NAME, CLIENT_CPU, RATE, Measure
 from trilane.lab.model.comparison import (
+    Announced,
     ArmLoad,
     Comparison,
     Floor,
@@ -26,6 +28,8 @@ CLIENT_SATURATED = 0.95
 SERVER_SATURATED = 0.90
 # Of more arms the ratios to the baseline are told: the pairs are more than a sentence holds.
 _ALL_PAIRS_TOLD = 3
+# Of a question that the experiment announced so many pairs are told one by one.
+_PAIRS_TOLD = 2
 # Of many arms so many are told whose difference lies within that to themselves.
 _VETOES = 2
 
@@ -104,7 +108,7 @@ def validity(comparison: Comparison, different_bodies: str | None) -> Validity:
         reasons.insert(0, Reason(code="different_bodies", verdict="invalid", text=different_bodies))
     floor = comparison.noise_floor[comparison.ranking.measure]
     plan = comparison.plan
-    if plan.blocks_done >= stats.blocks_needed(1) and floor and _biased(floor, plan.margin):
+    if plan.blocks_done >= stats.LEAST_BLOCKS and floor and _biased(floor, plan.margin):
         reasons.append(
             Reason(
                 code="differs_from_itself",
@@ -135,12 +139,45 @@ def _biased(floor: Floor, margin: float) -> bool:
 def sentence(comparison: Comparison, different_bodies: str | None) -> str:
     """The verdict: who won, by how much, with what interval, at what cost, and what is suspect."""
     said = _judged(comparison, different_bodies)
+    if comparison.plan.blocks_done:
+        answers = [_answered(comparison, question) for question in comparison.announced]
+        said = "; ".join([said.removesuffix("."), *filter(None, answers)]) + "."
     reasons = comparison.validity.reasons
     if not _is_suspect(comparison) or comparison.plan.blocks_done == 0:
         return said
     more = len(reasons) - 1
     others = f" and {more} more {'reason' if more == 1 else 'reasons'}" if more else ""
     return f"{said.removesuffix('.')}; suspect because of {reasons[0].text}{others}."
+
+
+def _answered(comparison: Comparison, question: Announced) -> str | None:
+    """What was found of a question that the experiment announced; None where nothing was ranked."""
+    named, measure = titles(comparison), _measure(comparison)
+    rows = [row for row in question.pairs if row.measure == measure.name and row.low]
+    if not rows:
+        return None
+    if len(rows) <= _PAIRS_TOLD:
+        return f"{question.name}: " + ", ".join(f"{_loses(named, r)}{_finding(r)}" for r in rows)
+    differ = sorted(
+        (row for row in rows if row.finding in ("higher", "lower")),
+        key=lambda row: -abs(math.log(row.ratio or 1.0)),
+    )
+    said = f"{question.name}: {len(differ)} of {len(rows)} pairs differ in {measure.label}"
+    if differ:
+        said += f", most {_loses(named, differ[0])}"
+    same = sum(row.finding == "no_difference" for row in rows)
+    if same:
+        said += f", {same} show no difference beyond {100 * comparison.plan.margin:.0f} %"
+    return said
+
+
+def _finding(pair: Ratio) -> str:
+    """What a ratio that is told by its numbers does not show."""
+    return {
+        "undecided": ", undecided",
+        "no_difference": ", no difference",
+        "invalid": ", invalid",
+    }.get(pair.finding, "")
 
 
 def _is_suspect(comparison: Comparison) -> bool:
@@ -206,12 +243,11 @@ def _against_baseline(comparison: Comparison, different_bodies: str | None) -> s
     vetoed = [_within_noise(named, row) for row in rows if row.vetoed]
     also = "".join(f"; {why}" for why in [*filter(None, [different_bodies]), *vetoed[:_VETOES]])
     if not better and not worse:
-        needed = stats.blocks_needed(len(comparison.arms) - 1)
         done = comparison.plan.blocks_done
-        if done < needed:
+        if done < stats.LEAST_BLOCKS:
             return (
                 f"No difference shown to {base} in {measure.label}: {_blocks(done)} cannot show "
-                f"one, {len(comparison.arms)} arms need {needed}{also}."
+                f"one, it takes {stats.LEAST_BLOCKS}{also}."
             )
         more = sorted(row.more_blocks for row in rows if row.more_blocks)
         if more:
@@ -244,11 +280,10 @@ def _no_winner(comparison: Comparison, broken: Sequence[str], different_bodies: 
         head = f"No winner: {different_bodies}"
     else:
         pairs = comparison.ranking.pairs
-        needed = stats.blocks_needed(len(pairs))
-        if plan.blocks_done < needed:
+        if plan.blocks_done < stats.LEAST_BLOCKS:
             head = (
                 f"No winner: {_blocks(plan.blocks_done)} cannot show one, "
-                f"{len(comparison.arms)} arms need {needed}"
+                f"it takes {stats.LEAST_BLOCKS}"
             )
         elif all(pair.finding == "no_difference" for pair in pairs):
             label = _measure(comparison).label

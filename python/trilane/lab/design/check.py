@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from trilane.lab.design.bad_experiment import BadExperiment, Key
 from trilane.lab.design.check_arm import check_arm
 from trilane.lab.design.check_workload import check_workload
+from trilane.lab.design.factors import BadFactor, ByFactor
 from trilane.lab.design.form import Form, Quick, Sweep
 from trilane.lab.design.vocabulary import MEASURES, SHARED_MEASURES, SWEEPS
 from trilane.lab.design.words import is_not, meant
@@ -51,6 +52,7 @@ def _form(form: Form, key: Key) -> None:
     if form.sweep is not None:
         _crossings(form, form.sweep, (*key, "sweep", "crossings"))
     _compared(form, (*key, "pairs"))
+    _by_factor(form, (*key, "compare"))
     _claims(form, key)
     _quick(form, (*key, "quick"))
 
@@ -149,6 +151,23 @@ def _compared(form: Form, key: Key) -> None:
             raise BadExperiment("there is no value of the sweep at which both run", (*key, index))
         if pair in form.pairs[:index]:
             raise BadExperiment("is there already", (*key, index))
+
+
+def _by_factor(form: Form, key: Key) -> None:
+    for index, text in enumerate(form.compare):
+        where = (*key, index)
+        try:
+            asked = ByFactor.parse(text)
+        except BadFactor as error:
+            raise BadExperiment(str(error), where) from None
+        if text in form.compare[:index]:
+            raise BadExperiment(f"{text!r} is there already", where)
+        if not any(asked.pairs(point.arms, point.baseline) for _, point in form.points()):
+            varied = " and ".join(asked.varied)
+            raise BadExperiment(
+                f"no two arms differ in {varied} alone: leave it out, or add an arm that does",
+                where,
+            )
 
 
 def _claims(form: Form, key: Key) -> None:

@@ -87,6 +87,7 @@ def statistics(form: Form) -> str:
     twice = ", one arm twice in each" if form.stats.aa else ""
     pinned = ", client and server on CPUs of their own" if form.pin else ""
     pairs = f", {len(form.pairs)} pairs with each other" if form.pairs else ""
+    pairs += "".join(f", {question}" for question in form.compare)
     return (
         f"{form.stats.blocks} blocks ({form.stats.publish_blocks} with --publish){twice}; "
         f"compared with {form.baseline}{pairs}, ranked by {form.rank}{pinned}"

@@ -164,6 +164,7 @@ def _form(name: str, table: FormTable, key: Key, origins: dict[Key, Key]) -> For
         if table.quick is None
         else Quick(**_swept(table.quick, "values", kind, (*key, "quick"))),
         pairs=table.pairs,
+        compare=table.compare,
     )
 
 

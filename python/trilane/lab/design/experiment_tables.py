@@ -17,6 +17,7 @@ from trilane.lab.design.check import NAME, NAME_TOLD
 from trilane.lab.design.check_arm import BENCHMARK, FOLDER, URL
 from trilane.lab.design.check_workload import BROUGHT, METHOD, OF_KIND, TIMED
 from trilane.lab.design.experiment import SCHEMA
+from trilane.lab.design.factors import COMPARISON
 from trilane.lab.design.form import Stats
 from trilane.lab.design.toml_document import Text
 from trilane.lab.design.vocabulary import (
@@ -443,6 +444,15 @@ class FormTable(_Table, frozen=True, kw_only=True):
     pairs: Annotated[
         tuple[Pair, ...],
         _note("pairs of arms that are compared with each other, beside all with the baseline"),
+    ] = ()
+    compare: Annotated[
+        tuple[Annotated[str, _like(pattern=COMPARISON)], ...],
+        _note(
+            "comparisons by factor, each of the arms that differ in nothing else: "
+            "version within client; strategy within client and version",
+            uniqueItems=True,
+            examples=[["version within client", "client within version and strategy"]],
+        ),
     ] = ()
     quick: QuickTable | None = None
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from trilane.lab.design import plain
+from trilane.lab.design.factors import ByFactor
 from trilane.lab.design.workload import ArmSpec, Workload
 from trilane.lab.model.documents import Json
 
@@ -105,6 +106,10 @@ class Form:
     quick: Quick | None = None
     pairs: tuple[tuple[str, str], ...] = ()
     """Pairs of arms that are compared with each other beside all with the baseline."""
+    compare: tuple[str, ...] = ()
+    """Comparisons by factor, such as `version within client`: each compares those arms that differ
+    in nothing else.
+    """
 
     def to_dict(self) -> Json:
         """As JSON, everything filled in."""
@@ -173,6 +178,20 @@ class Form:
         if self.sweep is None:
             return ((None, self),)
         return tuple((value, self.at(value)) for value in self.sweep.values)
+
+    def announced(self) -> tuple[tuple[str, tuple[tuple[str, str], ...]], ...]:
+        """What is compared beside all with the baseline: of each question its name, and its pairs.
+
+        A question that no two arms of this form answer is left out.
+        """
+        questions = [
+            *(
+                (text, ByFactor.parse(text).pairs(self.arms, self.baseline))
+                for text in self.compare
+            ),
+            ("arm against arm", self.pairs),
+        ]
+        return tuple((name, pairs) for name, pairs in questions if pairs)
 
     def with_count(self, count: int) -> Form:
         """That many requests in every arm; of a sweep over the count only this one point."""

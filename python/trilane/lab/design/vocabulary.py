@@ -6,6 +6,7 @@ from trilane.lab.arms import TITLES, VERSIONS
 from trilane.lab.model.arm import GRPC_MODES, MESSAGES
 
 __all__ = [
+    "FACTORS",
     "GO_BENCH",
     "GRPC_MODES",
     "IN_PROCESS",
@@ -41,6 +42,16 @@ KINDS = {
     "call": "one call of a service, in the format of each arm",
     "benchmark": "the benchmark of each arm, as `go test -bench` runs it",
 }
+
+FACTORS = {
+    "version": "the version of HTTP",
+    "client": "the client under test",
+    "strategy": "how many requests are made, and how many at once",
+    "server": "the target",
+    "message": "what the messages of a call are written as",
+    "session": "whether connections are kept between requests",
+}
+"""In what arms may differ that are compared by factor."""
 
 GO_BENCH = "go-bench"
 """The client that is a benchmark of Go's: client and server in one process."""

@@ -138,11 +138,13 @@ class Ratio(Record, frozen=True, omit_defaults=False):
     p: float | None = None
     """Exact Wilcoxon signed-rank, two-sided."""
     p_holm: float | None = None
-    """Adjusted by Holm over the comparisons of the measure: every pair of up to four arms, else
-    each arm with the baseline.
+    """Adjusted over the family: all ranked measures of every pair of up to four arms, else of each
+    arm with the baseline; by flips of the signs of whole blocks, step-down (Westfall and Young),
+    four fifths of the chance of a false claim being the deciding measure's. Never below `p`. The
+    key has the name of Holm's correction, which it was before.
     """
     p_tost: float | None = None
-    """Two one-sided tests against the margin, adjusted likewise."""
+    """Two one-sided tests against the margin, adjusted likewise over both of all comparisons."""
     finding: Finding = "undecided"
     """`higher`, `lower`: the interval excludes 1, the adjusted p is at most 0.05 and the ratio lies
     farther from 1 than `aa`; `no_difference`: two one-sided tests place the ratio within the
@@ -197,6 +199,15 @@ class Ranking(Record, frozen=True):
     """The arm that beats every other one; null when none does."""
     pairs: list[Ratio]
     """Every pair of up to four arms, as they were judged for `ratios`."""
+
+
+class Announced(Record, frozen=True):
+    """A question that was asked before anything was measured; its answers are one family."""
+
+    name: str
+    """A comparison by factor, such as `version within client`, or `arm against arm`."""
+    pairs: list[Ratio]
+    """Its pairs on every measure, adjusted together and with nothing else."""
 
 
 class LedgerRow(Record, frozen=True):
@@ -263,10 +274,8 @@ class Comparison(Record, frozen=True):
     """Whether this may be believed; a reason against an arm begins with its title."""
     verdict: str
     """One sentence."""
-    pairs: list[Ratio] = msgspec.field(default_factory=list)
-    """Comparisons that were asked for beside those with the baseline; absent where there are
-    none.
-    """
+    announced: list[Announced] = msgspec.field(default_factory=list)
+    """What was asked for beside the comparisons with the baseline; absent where nothing was."""
 
     def with_samples(self, change: Callable[[Sample], Sample]) -> Comparison:
         """The comparison with each sample changed."""

@@ -1,0 +1,133 @@
+"""Judging the comparisons of one table together: its family.
+
+Every claim of a table, about whatever measure and pair of arms, comes from one family, so that few
+whole tables hold a false claim, and what the headline says is a row of the table (METHOD §3).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy
+
+from trilane.lab.analysis import familywise, stats
+from trilane.lab.analysis.stats import ALPHA, Floats, Interval
+from trilane.lab.model.comparison import Finding
+
+POWER = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """Two arms to be compared on one measure."""
+
+    log_ratios: Floats
+    """One per block of the family, NaN where the block has none."""
+    repeated: Floats
+    """Log-ratios of its own two arms to themselves, second run to first."""
+    valid: bool
+    """Whether all its runs are."""
+    decides: bool
+    """Whether it is one of the measure that decides."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One arm against another on one measure: ratio of the two, within blocks."""
+
+    ratio: float
+    low: float
+    high: float
+    p: float
+    p_holm: float
+    p_tost: float
+    finding: Finding
+    blocks: int
+    aa: float | None
+    """Centre of the ratios of both arms to themselves; None where too few blocks have one."""
+    vetoed: bool
+    """The test and the interval show a difference, which `aa` reaches: nothing is claimed."""
+    more_blocks: int | None
+    """How many more blocks would decide, were they like these; None where none are missing."""
+
+
+def judge(cases: Sequence[Case], *, margin: float, seed: int) -> list[Judged | None]:
+    """Judge a family, in its order.
+
+    A difference is named only when the interval excludes 1, the adjusted p is at most 0.05 and the
+    ratio lies beyond the centre of `repeated`. None stands for a case with fewer than two blocks.
+    """
+    intervals = {
+        index: interval
+        for index, case in enumerate(cases)
+        if (interval := _interval(case, seed)) is not None
+    }
+    found: list[Judged | None] = [None] * len(cases)
+    if not intervals:
+        return found
+    judged = [cases[index] for index in intervals]
+    ratios = np.column_stack([case.log_ratios for case in judged])
+    shares = familywise.weights([case.decides for case in judged])
+    different = familywise.different(ratios, shares, seed)
+    equal = familywise.equal(ratios, shares, margin, seed)
+    for place, (index, log_interval) in enumerate(intervals.items()):
+        case = cases[index]
+        samples = stats.known(case.log_ratios)
+        p = stats.signed_rank(samples, "two-sided")
+        # The rank test stands alone where the family is no harder than it: never below its p.
+        adjusted = max(p, float(different[place]))
+        tost = max(stats.equivalence(samples, margin), float(equal[place]))
+        interval, aa = stats.exponential(log_interval), stats.centre(case.repeated)
+        finding: Finding = stats.judge(interval, adjusted, tost, aa) if case.valid else "invalid"
+        vetoed = finding == "undecided" and stats.side(interval, adjusted) is not None
+        found[index] = Judged(
+            ratio=interval.centre,
+            low=interval.low,
+            high=interval.high,
+            p=p,
+            p_holm=adjusted,
+            p_tost=tost,
+            finding=finding,
+            blocks=len(samples),
+            aa=aa,
+            vetoed=vetoed,
+            more_blocks=more_blocks(log_interval, len(samples), margin, float(shares[place]))
+            if finding == "undecided" and not vetoed
+            else None,
+        )
+    return found
+
+
+def _interval(case: Case, seed: int) -> Interval | None:
+    return stats.bootstrap(stats.known(case.log_ratios), stats.hodges_lehmann, seed)
+
+
+def more_blocks(log_interval: Interval, blocks: int, margin: float, share: float) -> int:
+    """About how many more blocks would show a difference, or that there is none.
+
+    Were they like the `blocks` behind this interval of the log-ratio: as many as let a normal test
+    with this `share` of the chance of a false claim succeed in four of five times. An estimate to
+    plan with: nobody may go on until a result pleases.
+    """
+    spread = math.sqrt(blocks) * (log_interval.high - log_interval.low) / 2
+    spread /= -float(scipy.special.stdtrit(blocks - 1, ALPHA / 2))
+    missing = abs(log_interval.centre)
+    # Two sides for a difference, one for each of the two tests of no difference.
+    targets = [(missing, ALPHA / 2), (math.log1p(margin) - missing, ALPHA)]
+    needed = min(
+        (
+            (spread * _standard_errors(alpha * share) / distance) ** 2
+            for distance, alpha in targets
+            if distance > 0
+        ),
+        default=0.0,
+    )
+    return max(1, math.ceil(needed) - blocks, stats.LEAST_BLOCKS - blocks)
+
+
+def _standard_errors(alpha: float) -> float:
+    """How far a mean must lie from a limit for a test at `alpha` to succeed with `POWER`."""
+    return float(scipy.special.ndtri(1 - alpha) + scipy.special.ndtri(POWER))
