@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 
 from peers.peer import Peer
-from trilane.client._pool import Client
+from trilane.client import Client
 
 PATIENCE_S = 60.0
 # Names of listeners, and what the clients call the version there.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from http.client import HTTPException
 from typing import TYPE_CHECKING, Final
 
@@ -48,18 +48,16 @@ class Content:
 
     def read(self, amount: int | None = None) -> bytes:
         """Up to `amount` bytes, fewer only at the end; None: all that follows."""
-        if self._closed:
-            return b""
-        data = self._response.read(-1 if amount is None else amount)
-        if self._response.is_closed:
-            self.close()
-        return data
+        return self._taken(self._response.read, amount)
 
     def read1(self, amount: int | None = None) -> bytes:
         """What is there, up to `amount` bytes; waits only for the first; empty at the end."""
+        return self._taken(self._response.read1, amount)
+
+    def _taken(self, read: Callable[[int], bytes], amount: int | None) -> bytes:
         if self._closed:
             return b""
-        data = self._response.read1(-1 if amount is None else amount)
+        data = read(-1 if amount is None else amount)
         if self._response.is_closed:
             self.close()
         return data

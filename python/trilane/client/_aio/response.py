@@ -246,9 +246,6 @@ class AsyncResponse(BaseResponse):
     ) -> None:
         await self.aclose()
 
-    def __repr__(self) -> str:
-        return f"<AsyncResponse {self.status} {self.version} {self.method} {self.url}>"
-
     def _peek(self) -> list[tuple[str, str]]:
         return self._exchange.fields()
 

@@ -92,6 +92,11 @@ class BaseResponse(ABC):
 
     @property
     @abstractmethod
+    def version(self) -> str:
+        """`h1`, `h2`, `h3`, or `h1.0` where the server answered in HTTP/1.0."""
+
+    @property
+    @abstractmethod
     def stream_id(self) -> int:
         """Id of the stream, or the number of the request on its HTTP/1.1 connection."""
 
@@ -150,6 +155,10 @@ class BaseResponse(ABC):
     @abstractmethod
     def _peek(self) -> list[tuple[str, str]]:
         """The fields of the head."""
+
+    def __repr__(self) -> str:
+        name = type(self).__name__
+        return f"<{name} {self.status} {self.version} {self.method} {self.url}>"
 
     def _again(self, amount: int) -> bytes:
         """Of content that was put together what follows, up to `amount` bytes; -1: all."""

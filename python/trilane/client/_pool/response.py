@@ -255,9 +255,6 @@ class Response(BaseResponse):
         if self._sent is not None and not is_finalizing():
             self._sent.end()
 
-    def __repr__(self) -> str:
-        return f"<Response {self.status} {self.version} {self.method} {self.url}>"
-
     def _peek(self) -> list[tuple[str, str]]:
         # `close` takes them before it lets the exchange go.
         return [] if self._exchange is None else self._exchange.fields()

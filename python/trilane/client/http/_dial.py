@@ -74,27 +74,22 @@ def native(to: Destination, timeout: float | None) -> _core.Connection:
         from trilane.client.tls import tls_of  # noqa: PLC0415 - only with TLS
 
         tls = tls_of(to.verify, to.certificate)
-    scheme = "https" if to.secure else "http"
-    if to.tunnel is None:
-        return _core.connect(
-            to.host,
-            to.port,
-            scheme=scheme,
-            versions=to.versions,
-            tls=tls,
-            timeout=timeout,
-            source=to.source,
-        )
-    return _core.connect(
-        to.tunnel.host,
-        to.tunnel.port,
-        scheme=scheme,
+    server: Destination | Tunnel = to
+    versions = to.versions
+    proxy: tuple[str, int, list[Field]] | None = None
+    if to.tunnel is not None:
+        server, proxy = to.tunnel, (to.host, to.port, to.tunnel.fields)
         # A tunnel carries TCP.
-        versions=tuple(version for version in to.versions if version != "h3"),
+        versions = tuple(version for version in versions if version != "h3")
+    return _core.connect(
+        server.host,
+        server.port,
+        scheme="https" if to.secure else "http",
+        versions=versions,
         tls=tls,
         timeout=timeout,
         source=to.source,
-        proxy=(to.host, to.port, to.tunnel.fields),
+        proxy=proxy,
     )
 
 
