@@ -183,7 +183,7 @@ def test_text_output_ends_with_the_table(tmp_path: Path) -> None:
     assert done.returncode in (0, 4), done.stderr
     assert "HTTP/2" in done.stdout.splitlines()[0]
     assert "requests/s" in done.stdout
-    assert "pinning: none (--no-pin)" in done.stdout
+    assert "pinning: none (not asked for)" in done.stdout
     assert "\x1b" not in done.stdout + done.stderr
 
 
@@ -259,7 +259,7 @@ def test_ctrl_c_reports_what_is_there_and_exits_with_130(tmp_path: Path) -> None
         cwd=tmp_path,
     )
     runs = tmp_path / "runs"
-    wait_until(lambda: any(runs.glob("*/runs/03-*.json")), "there is a run of the third block")
+    wait_until(lambda: any(runs.glob("*/runs/1-03-*.json")), "there is a run of the third block")
     race.send_signal(signal.SIGINT)
     out, err = race.communicate(timeout=120)
     assert race.returncode == 130, err
@@ -267,6 +267,7 @@ def test_ctrl_c_reports_what_is_there_and_exits_with_130(tmp_path: Path) -> None
     made = json.loads(out)
     assert made["interrupted"]
     assert made["plan"]["blocks_done"] >= 2
+    assert "to go on, type the same command again" in err
 
 
 def test_ctrl_c_inside_python_reaches_a_load() -> None:

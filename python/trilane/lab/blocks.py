@@ -9,16 +9,6 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from trilane.lab.analysis import comparison, stats
-
-DEFAULT = 10
-"""Many short blocks rather than few long ones: with six or seven the test needs unanimity."""
-
-
-def enough(arms: int) -> int:
-    """Ten blocks, or as many as it takes to tell so many arms apart."""
-    return max(DEFAULT, stats.blocks_needed(comparison.comparisons(arms)))
-
 
 def shuffled(
     arms: Sequence[str], block: int, chance: random.Random, *, aa: bool

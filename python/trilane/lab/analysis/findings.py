@@ -31,6 +31,7 @@ from trilane.lab.model.lab import (
     Skipped,
     SweepKey,
     Swept,
+    skipped_in,
 )
 from trilane.lab.model.validity import Validity
 
@@ -71,7 +72,9 @@ def result(found: Findings) -> LabResult:
     crossings = _crossings(found)
     return LabResult(
         schema=SCHEMA,
-        experiment=Question(
+        experiment=Question.of_race(experiment.question, judged[0][1].url)
+        if experiment.race
+        else Question(
             name=experiment.name,
             title=experiment.title,
             form=form.name,
@@ -105,7 +108,9 @@ def result(found: Findings) -> LabResult:
             _published(row, point, made) for point, made in judged for row in point.form.published
         ],
         expect=[_expected(row, point, made) for point, made in judged for row in point.form.expect],
-        skipped=[Skipped(arm=arm, reason=reason) for arm, reason in found.skipped],
+        skipped=skipped_in(judged[0][1])
+        if experiment.race
+        else [Skipped(arm=arm, reason=reason) for arm, reason in found.skipped],
         validity=Validity.of(
             [
                 structs.replace(reason, text=f"{_at(point, sweep)}{reason.text}")

@@ -28,10 +28,10 @@ from trilane.lab.analysis.comparison import value as value_in
 from trilane.lab.analysis.conditions import Facts, Scope
 from trilane.lab.analysis.measures import ELAPSED, MEASURES, RATE, Measure
 from trilane.lab.analysis.stats import Floats, Interval
-from trilane.lab.arms import TITLES
 from trilane.lab.keeping import runs
 from trilane.lab.keeping.runs import BadRun, RunFolder
 from trilane.lab.machine.facts import machine_id
+from trilane.lab.model.arm import TITLES
 from trilane.lab.model.comparison import Comparison, JudgedArm, Shown
 from trilane.lab.model.documents import Json
 from trilane.lab.model.run import SCHEMA, Run
@@ -308,7 +308,7 @@ def _source(run: RunFolder) -> Json:
         "form": run.form,
         "quick": run.quick,
         "status": run.status,
-        "started_at": run.manifest.get("started_at"),
+        "started_at": run.manifest.started_at,
         "blocks": min(blocks),
         "machine": machine_id(run.machine),
     }

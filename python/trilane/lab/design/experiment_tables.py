@@ -164,7 +164,7 @@ class WorkloadTable(_Table, frozen=True, kw_only=True):
         bool, _note("urls: bodies of responses are read in pieces, counted and thrown away")
     ] = _WORK.discard
     headers: Annotated[tuple[Header, ...], _note("header fields, each 'name: value'")] = ()
-    gzip: Annotated[bool, _note("ask for gzip, and decode it")] = _WORK.gzip
+    gzip: Annotated[bool, _note("ask for gzip, and decode it")] = bool(_WORK.gzip)
     in_flight: Annotated[
         int | None, _note("requests under way at once, for arms that do not say", minimum=1)
     ] = None

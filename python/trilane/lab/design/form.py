@@ -105,6 +105,12 @@ class Form:
     quick: Quick | None = None
     pairs: tuple[tuple[str, str], ...] = ()
     """Pairs of arms that are compared with each other beside all with the baseline."""
+    threads: int | None = None
+    """Threads of the server, and CPUs of each end where they are pinned; None: one, or half of the
+    CPUs where they are not.
+    """
+    congestion_control: str | None = None
+    """Of the engine's TCP sockets; None: CUBIC, as QUIC has it, where HTTP/3 is among the arms."""
 
     def to_dict(self) -> Json:
         """As JSON, everything filled in."""

@@ -38,7 +38,8 @@ class ArmOptions(TypedDict, total=False):
     threads: int
     processes: int
     chunk: int
-    gzip: bool
+    gzip: bool | None
+    """Whether gzip is asked for and decoded; None asks for no coding at all."""
     headers: Headers
     at: tuple[float, ...]
     message: str
@@ -70,7 +71,8 @@ class ArmSpec:
     threads: int | None
     processes: int | None
     chunk: int | None
-    gzip: bool
+    gzip: bool | None
+    """Whether gzip is asked for and decoded; None asks for no coding at all."""
     headers: Headers
     at: tuple[float, ...] | None
     """Values of the sweep it runs at; None for all."""
@@ -90,7 +92,7 @@ class ArmSpec:
             options["threads"] = self.threads or 1
             if self.connections is not None and (self.streams or 1) > 1:
                 # More streams on the same connections: that is what such an arm is about.
-                options["connections"] = self.connections
+                options["connections"] = evenly(self.connections, in_flight)
         elif self.strategy == "processes_asyncio" and self.processes is not None:
             options["processes"] = self.processes
         return replace(self, **_concurrency(self.version, self.strategy, options, in_flight))
@@ -123,8 +125,8 @@ class Workload:
     discard: bool = False
     """Bodies of responses are read in pieces, counted and thrown away."""
     headers: Headers = ()
-    gzip: bool = False
-    """Ask for gzip, and decode it."""
+    gzip: bool | None = False
+    """Ask for gzip, and decode it; None: the engine says nothing of codings."""
     in_flight: int | None = None
     """Default for arms."""
     warmup_requests: int = 0
@@ -134,6 +136,8 @@ class Workload:
     repeat_processes: int = 0
     """Processes of the pool that does the repetitions; 0 for none."""
     timeout_s: float = 30.0
+    flags: tuple[str, ...] = ()
+    """Further flags of `trilane load`, for arms of the engine: what a race was typed with."""
 
     def arm(
         self, client: str, version: str, strategy: str = "serial", **options: Unpack[ArmOptions]
@@ -170,6 +174,11 @@ class Workload:
         if self.body_file:
             return replace(self, file_bytes=size)
         return replace(self, body=body_of(size, self.content_type))
+
+
+def evenly(most: int, in_flight: int) -> int:
+    """The largest number of connections up to `most` that have the same share of the requests."""
+    return next(count for count in range(min(most, in_flight), 0, -1) if in_flight % count == 0)
 
 
 def told_apart(arms: Sequence[ArmSpec]) -> tuple[ArmSpec, ...]:
