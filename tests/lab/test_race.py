@@ -294,6 +294,27 @@ def test_ctrl_c_during_a_run_leaves_no_process_behind(
     assert made.verdict == "No verdict: no block was completed."
 
 
+def test_a_race_is_swept_over_the_requests_in_flight(
+    wanted: Make, said: Said, lab_schema: Draft202012Validator
+) -> None:
+    made = study.run(wanted(in_flight=[8, 64], versions=["h1", "h2"], blocks=1), said.watcher())
+    assert said.begun == (6, 0)
+    assert [point.value for point in made.result.points] == [8, 64]
+    assert made.result.race is None
+    assert [row.arm for row in made.result.crossings] == ["h1"]
+    kept = json.loads((made.folder / "result.json").read_text())
+    assert [error.message for error in lab_schema.iter_errors(kept)] == []
+
+
+def test_gates_are_judged_and_those_of_an_absent_arm_are_not_forgotten(
+    wanted: Make, said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    behave(monkeypatch, h1={"rate": 20_000}, h3={"fail": "no QUIC answer within 5 s"})
+    made = study.run(wanted(fail_if=["rate<0.9"], blocks=3), said.watcher())
+    rows = {row.to: (row.met, row.ratio) for row in made.result.expect}
+    assert rows == {"h2": (False, pytest.approx(2.0)), "h3": (None, None)}
+
+
 def test_the_embedded_server_is_raced_and_stopped(wanted: Make, said: Said) -> None:
     made = raced(wanted(url=None), said)
     assert made.url == "https://127.0.0.1:8443/hello"

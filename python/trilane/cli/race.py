@@ -25,8 +25,14 @@ disagrees; with seven, the fewest for three comparisons after Holm's correction,
 Every run is kept: Ctrl-C, a crash or kill -9 lose at most the one that was under way, and the same
 command continues where it stopped (--new begins anew).
 
-Exit codes: 0 done, 1 could not run, 2 wrong usage, 4 the measurement is invalid, 130 interrupted
-(what was measured is still reported)."""
+--in-flight 1,8,64 races at each of these numbers and looks for where one version overtakes another.
+
+--fail-if takes [ARM:]MEASURE>LIMIT about the ratio of an arm to the baseline, such as h3:p99>1.1 or
+requests_per_s<-5%, as `trilane compare` does. It is breached when the whole 95 % interval lies
+beyond the limit.
+
+Exit codes: 0 done, 1 could not run, 2 wrong usage, 3 a --fail-if was breached, 4 the measurement is
+invalid, 130 interrupted (what was measured is still reported)."""
 
 _REPORT = Path("report.html")
 
@@ -40,7 +46,11 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
     h2c: Annotated[bool, typer.Option("--h2c", help="Race HTTP/2 in cleartext.")] = False,
     h3: Annotated[bool, typer.Option("--h3", help="Race HTTP/3.")] = False,
     in_flight: Annotated[
-        str | None, typer.Option(metavar="N", help="Requests in flight in every arm. [default: 64]")
+        str | None,
+        typer.Option(
+            metavar="N,…",
+            help="Requests in flight in every arm; several numbers are swept. [default: 64]",
+        ),
     ] = None,
     connections: Annotated[
         str | None,
@@ -62,6 +72,14 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
     baseline: Annotated[
         str | None,
         typer.Option(metavar="ARM", help="The arm ratios refer to. [default: the oldest version]"),
+    ] = None,
+    pair: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ARM:ARM", help="Compare these two on every measure (repeatable)."),
+    ] = None,
+    fail_if: Annotated[
+        list[str] | None,
+        typer.Option(metavar="EXPR", help="Exit with 3 when the race breaches this (repeatable)."),
     ] = None,
     margin: Annotated[
         str, typer.Option(metavar="SHARE", help="What counts as no difference.")
@@ -111,6 +129,10 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
         bool, typer.Option("--no-pin", help="Do not pin client and server to CPUs.")
     ] = False,
     fresh: Fresh = False,
+    delay: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Emulate this round-trip time, on this machine only."),
+    ] = None,
     report: Annotated[Path, typer.Option(metavar="FILE", help="Where the report goes.")] = _REPORT,
     state: State = None,
     output: Output = "text",
@@ -161,6 +183,9 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
         threads=units.count("-t", threads),
         pin=not no_pin,
         congestion_control=congestion_control,
+        delay_s=0.0 if delay is None else units.duration("--delay", delay, zero=True),
+        pairs=pair or (),
+        fail_if=fail_if or (),
         load=flags,
     )
     times = _count("--blocks", blocks)

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from itertools import combinations
 from urllib.parse import SplitResult, urlsplit
 
-from trilane.lab.analysis.measures import RACE, RATE
+from trilane.lab.analysis.measures import BY_NAME, RACE, RATE
 from trilane.lab.design.experiment import Experiment
-from trilane.lab.design.form import Form, Sweep
+from trilane.lab.design.form import Expect, Form, Sweep
 from trilane.lab.design.vocabulary import SWEEPS
+from trilane.lab.design.words import is_not
 from trilane.lab.design.workload import ArmSpec, Workload, evenly
 from trilane.lab.model import manifest
 from trilane.lab.model.arm import ENGINE, TITLES
@@ -57,6 +58,12 @@ class Flags:
     pin: bool = True
     congestion_control: str | None = None
     """Of the TCP arms; None chooses what QUIC uses, where the kernel has it."""
+    delay_s: float = 0.0
+    """Emulated round-trip time in seconds."""
+    pairs: Sequence[str] = ()
+    """`h2:h3`: arms that are compared with each other on every measure."""
+    fail_if: Sequence[str] = ()
+    """`[ARM:]MEASURE>LIMIT`: gates on the ratio of arms to the baseline."""
     load: Sequence[str] = ()
     """Flags handed to every `trilane load` unchanged."""
 
@@ -82,24 +89,25 @@ def experiment(flags: Flags) -> Experiment:
     )
     server = EMBEDDED if parts is None else f"{parts.scheme}://{parts.netloc}"
     arms = [
-        _arm(workload, version, server, scheme, flags.threads, total, per_connection)
+        _arm(flags, workload, version, server, total, 1 if version == "h1" else per_connection)
         for version in _versions(scheme, flags.versions)
     ]
     names = [arm.name for arm in arms]
-    if flags.baseline is not None and flags.baseline not in names:
-        raise BadRace(
-            f"--baseline {flags.baseline} is not in this race: choose from {', '.join(names)}"
-        )
+    baseline = _raced("--baseline", flags.baseline or names[0], names)
+    gates = [gate for text in flags.fail_if for gate in _gates(text, baseline, names)]
+    measures = [measure.name for measure in RACE] + [gate.measure for gate in gates]
     form = Form(
         name=FORM,
-        baseline=flags.baseline or names[0],
+        baseline=baseline,
         rank=RATE.name,
-        measures=tuple(measure.name for measure in RACE),
+        measures=tuple(dict.fromkeys(measures)),
         workload=workload,
         arms=tuple(arms),
         margin=flags.margin,
         pin=flags.pin,
         sweep=_sweep(flags.in_flight, names),
+        expect=tuple(gates),
+        pairs=tuple(_pair(text, names) for text in flags.pairs),
         threads=flags.threads,
         congestion_control=flags.congestion_control,
     )
@@ -145,16 +153,10 @@ def _versions(scheme: str, wanted: Sequence[str]) -> list[str]:
 
 
 def _arm(
-    workload: Workload,
-    version: str,
-    server: str,
-    scheme: str,
-    threads: int,
-    total: int,
-    per_connection: int,
+    flags: Flags, workload: Workload, version: str, server: str, total: int, streams: int
 ) -> ArmSpec:
     """The arm of a race that speaks `version` with `total` requests in flight."""
-    streams = 1 if version == "h1" else per_connection
+    clear = "h2c" in flags.versions if flags.url is None else server.startswith("http://")
     return workload.arm(
         ENGINE,
         version,
@@ -164,9 +166,47 @@ def _arm(
         server=server,
         connections=total // streams,
         streams=streams,
-        threads=threads,
-        tls=version != "h1" or scheme == "https",
+        threads=flags.threads,
+        delay_s=flags.delay_s,
+        tls=version != "h1" or not clear,
     )
+
+
+def _raced(flag: str, name: str, names: Sequence[str]) -> str:
+    if name not in names:
+        raise BadRace(f"{flag} {name} is not in this race: choose from {', '.join(names)}")
+    return name
+
+
+def _pair(text: str, names: Sequence[str]) -> tuple[str, str]:
+    first, colon, second = text.partition(":")
+    if not colon:
+        raise BadRace(f"--pair takes two arms such as {names[-1]}:{names[0]}, not {text!r}")
+    if first == second:
+        raise BadRace(f"--pair {text} compares an arm with itself")
+    return _raced("--pair", first, names), _raced("--pair", second, names)
+
+
+def _gates(text: str, baseline: str, names: Sequence[str]) -> list[Expect]:
+    """What an expression as that of `trilane compare --fail-if` forbids, for each of its arms."""
+    # It imports what `trilane compare` needs, and few races have one.
+    from trilane.lab.analysis import gates  # noqa: PLC0415
+
+    try:
+        gate = gates.parse(text)
+    except gates.BadGate as error:
+        raise BadRace(f"--fail-if {error}") from error
+    if gate.measure not in BY_NAME:
+        raise BadRace(f"--fail-if {text}: {is_not('measure', gate.measure, BY_NAME)}")
+    others = [name for name in names if name != baseline]
+    if gate.arm is not None:
+        others = [_raced(f"--fail-if {text}:", gate.arm, names)]
+    if baseline in others or not others:
+        raise BadRace(f"--fail-if {text}: {baseline} is what the other arms are compared with")
+    if gate.above:
+        return [Expect(gate.measure, arm, baseline, 0.0, gate.limit) for arm in others]
+    # No less than a limit is, seen from the other arm, no more than its inverse.
+    return [Expect(gate.measure, baseline, arm, 0.0, 1 / gate.limit) for arm in others]
 
 
 def _sweep(values: Sequence[int], names: Sequence[str]) -> Sweep | None:

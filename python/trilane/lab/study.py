@@ -202,6 +202,7 @@ def _conduct(study: _Study, watcher: Watcher) -> Result:
             machine=facts,
             interrupted=interrupted,
             skipped=bench.skipped,
+            unmeasured=[row for row in study.form.expect if row not in form.expect],
             benchstat=UNSET if file is None else benchmarks.benchstat(file, bench.modules()),
         )
     )

@@ -63,6 +63,7 @@ def render(comparison: Comparison, *, width: int = 80) -> RenderableType:
             (_shape(comparison), "dim"),
         ),
         Padding(_table(comparison, width), (1, 0)),
+        *_pairs(comparison),
         *_accounts(comparison),
         _notes(comparison, _legend(comparison, named[comparison.baseline])),
     )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from trilane.lab.design.experiment import Experiment
-from trilane.lab.design.form import Form
+from trilane.lab.design.form import Expect, Form
 from trilane.lab.race import FORM, BadRace, Flags, experiment
 
 URL = {"https": "https://example.org/", "http": "http://example.org/"}
@@ -137,3 +138,46 @@ def test_several_numbers_in_flight_are_swept_with_the_shape_of_each() -> None:
     swept = points(in_flight=[8, 64], connections=2)
     assert {value: arms["h2"] for value, arms in swept.items()} == {8: (2, 4), 64: (2, 32)}
     assert {value: arms["h1"] for value, arms in swept.items()} == {8: (8, 1), 64: (64, 1)}
+
+
+def test_a_gate_is_about_the_ratio_of_each_arm_to_the_baseline() -> None:
+    made = form(fail_if=["p99>1.1", "h2:rate<0.8"], baseline="h1")
+    assert made.expect == (
+        Expect("p99", "h2", "h1", 0.0, 1.1),
+        Expect("p99", "h3", "h1", 0.0, 1.1),
+        # No less than 0.8 of the baseline: the baseline is no more than 1.25 of it.
+        Expect("requests_per_s", "h1", "h2", 0.0, 1.25),
+    )
+
+
+def test_a_measure_that_only_a_gate_is_about_is_compared_as_well() -> None:
+    made = form(fail_if=["p99_9>2"])
+    assert made.measures[-1] == "p99_9"
+    assert made.measures[:-1] == form().measures
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"fail_if": ["p99"]}, "--fail-if 'p99': it has no form MEASURE>LIMIT"),
+        ({"fail_if": ["p99>10ms"]}, "no ratio such as 1.1"),
+        ({"fail_if": ["speed>1.1"]}, "--fail-if speed>1.1: 'speed' is not a measure"),
+        ({"fail_if": ["h4:p99>1.1"]}, "h4 is not in this race: choose from h1, h2, h3"),
+        ({"fail_if": ["h1:p99>1.1"]}, "h1 is what the other arms are compared with"),
+        ({"fail_if": ["p99>1.1"], "versions": ["h2"]}, "h2 is what the other arms are compared"),
+        ({"pairs": ["h2"]}, "--pair takes two arms such as h3:h1"),
+        ({"pairs": ["h2:h2"]}, "--pair h2:h2 compares an arm with itself"),
+        ({"pairs": ["h2:h4"]}, "--pair h4 is not in this race"),
+    ],
+)
+def test_gates_and_pairs_that_mean_nothing_say_what_to_type(
+    flags: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(BadRace, match=re.escape(message)):
+        form(**flags)
+
+
+def test_pairs_and_a_network_are_those_of_experiments() -> None:
+    made = form(pairs=["h3:h2"], delay_s=0.04)
+    assert made.pairs == (("h3", "h2"),)
+    assert {arm.delay_s for arm in made.arms} == {0.04}

@@ -61,6 +61,8 @@ class Findings:
     interrupted: bool
     skipped: Sequence[tuple[str, str]] = field(default_factory=tuple)
     """Arms that could not run here, and why."""
+    unmeasured: Sequence[Expect] = ()
+    """Gates about arms that could not run here."""
     benchstat: str | UnsetType | None = UNSET
     """What benchstat makes of benchmarks; unset where there are none."""
 
@@ -107,7 +109,10 @@ def result(found: Findings) -> LabResult:
         published=[
             _published(row, point, made) for point, made in judged for row in point.form.published
         ],
-        expect=[_expected(row, point, made) for point, made in judged for row in point.form.expect],
+        expect=[
+            *(_expected(row, point, made) for point, made in judged for row in point.form.expect),
+            *(_unmeasured(row) for row in found.unmeasured),
+        ],
         skipped=skipped_in(judged[0][1])
         if experiment.race
         else [Skipped(arm=arm, reason=reason) for arm, reason in found.skipped],
@@ -192,6 +197,19 @@ def _expected(row: Expect, point: Point, made: Comparison) -> ExpectedRatio:
         high=row.high,
         ratio=None if ours is None else ours.ratio,
         met=met,
+    )
+
+
+def _unmeasured(row: Expect) -> ExpectedRatio:
+    return ExpectedRatio(
+        measure=row.measure,
+        arm=row.arm,
+        to=row.to,
+        at=row.at,
+        low=row.low,
+        high=row.high,
+        ratio=None,
+        met=None,
     )
 
 
