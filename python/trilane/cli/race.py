@@ -52,6 +52,16 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
             help="Requests in flight in every arm; several numbers are swept. [default: 64]",
         ),
     ] = None,
+    rate: Annotated[
+        str | None,
+        typer.Option(
+            "-R",
+            "--rate",
+            "-q",
+            metavar="PER_SECOND",
+            help="Open model: so many requests per second in every arm, ranked by latency.",
+        ),
+    ] = None,
     connections: Annotated[
         str | None,
         typer.Option("-c", "--connections", metavar="N", help="Connections of h2 and h3."),
@@ -173,6 +183,7 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
         in_flight=[]
         if in_flight is None
         else [units.count("--in-flight", each) for each in in_flight.split(",")],
+        rate=None if rate is None else units.rate("-R", rate),
         connections=_count("-c", connections),
         streams=_count("-m", streams),
         baseline=baseline,

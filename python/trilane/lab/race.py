@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from urllib.parse import SplitResult, urlsplit
 
-from trilane.lab.analysis.measures import BY_NAME, RACE, RATE
+from trilane.lab.analysis.measures import BY_NAME, P50, P99, RACE, RATE, Measure
 from trilane.lab.design.experiment import Experiment
 from trilane.lab.design.form import Expect, Form, Sweep
 from trilane.lab.design.vocabulary import SWEEPS
@@ -30,6 +30,8 @@ DEFAULT_IN_FLIGHT = 64
 # Few connections with many streams is how browsers and service meshes use h2 and h3.
 _DEFAULT_CONNECTIONS = 4
 _DEFAULT_STREAMS = DEFAULT_IN_FLIGHT // _DEFAULT_CONNECTIONS
+# Responses that a p99 needs (METHOD §2).
+_FOR_P99 = 1000
 _OF_SCHEME = {"https": ("h1", "h2", "h3"), "http": ("h1", "h2c")}
 
 
@@ -58,6 +60,8 @@ class Flags:
     pin: bool = True
     congestion_control: str | None = None
     """Of the TCP arms; None chooses what QUIC uses, where the kernel has it."""
+    rate: float | None = None
+    """Requests per second of every arm, in the open model."""
     delay_s: float = 0.0
     """Emulated round-trip time in seconds."""
     pairs: Sequence[str] = ()
@@ -84,6 +88,7 @@ def experiment(flags: Flags) -> Experiment:
         duration_s=flags.duration_s,
         warmup_s=flags.warmup_s,
         timeout_s=flags.timeout_s,
+        rate=flags.rate,
         gzip=None,
         flags=tuple(flags.load),
     )
@@ -99,7 +104,7 @@ def experiment(flags: Flags) -> Experiment:
     form = Form(
         name=FORM,
         baseline=baseline,
-        rank=RATE.name,
+        rank=_rank(flags).name,
         measures=tuple(dict.fromkeys(measures)),
         workload=workload,
         arms=tuple(arms),
@@ -207,6 +212,13 @@ def _gates(text: str, baseline: str, names: Sequence[str]) -> list[Expect]:
         return [Expect(gate.measure, arm, baseline, 0.0, gate.limit) for arm in others]
     # No less than a limit is, seen from the other arm, no more than its inverse.
     return [Expect(gate.measure, baseline, arm, 0.0, 1 / gate.limit) for arm in others]
+
+
+def _rank(flags: Flags) -> Measure:
+    """What decides: at a rate that all arms keep, how long responses take."""
+    if flags.rate is None:
+        return RATE
+    return P99 if flags.rate * flags.duration_s >= _FOR_P99 else P50
 
 
 def _sweep(values: Sequence[int], names: Sequence[str]) -> Sweep | None:

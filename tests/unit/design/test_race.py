@@ -181,3 +181,19 @@ def test_pairs_and_a_network_are_those_of_experiments() -> None:
     made = form(pairs=["h3:h2"], delay_s=0.04)
     assert made.pairs == (("h3", "h2"),)
     assert {arm.delay_s for arm in made.arms} == {0.04}
+
+
+@pytest.mark.parametrize(
+    ("flags", "rank"),
+    [
+        ({}, "requests_per_s"),
+        ({"rate": 1000.0}, "p99"),
+        ({"rate": 500.0, "duration_s": 2.0}, "p99"),
+        # Too few responses for a p99.
+        ({"rate": 999.0}, "p50"),
+    ],
+)
+def test_at_a_rate_latency_decides(flags: dict[str, Any], rank: str) -> None:
+    made = form(**flags)
+    assert made.rank == rank
+    assert {arm.rate for arm in made.arms} == {flags.get("rate")}

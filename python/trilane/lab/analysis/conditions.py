@@ -39,6 +39,7 @@ _WORKLOAD_ROWS = frozenset(
         "streams per connection",
         "client threads",
         "model",
+        "rate asked for (1/s)",
         "session kept",
         "requests",
         "workload",

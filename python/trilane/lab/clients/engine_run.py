@@ -89,6 +89,7 @@ class EnginePlan:
             *("-c", str(connections), "-m", str(streams)),
             *("-t", str(min(arm.threads or 1, connections) if arm.strategy == "load" else 1)),
             *ends,
+            *(("-R", f"{arm.rate:.10g}") if arm.rate is not None else ()),
             *("--timeout", f"{workload.timeout_s:g}s"),
             *self._asked(body),
             *(word for field in fields for word in ("-H", field)),

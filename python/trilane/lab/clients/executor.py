@@ -92,7 +92,7 @@ class Executor:
         else:
             count = min(least, workload.count or least)
             workload = replace(workload, duration_s=None, count=count)
-        arm = self.arm.with_in_flight(min(self.arm.in_flight, least))
+        arm = replace(self.arm.with_in_flight(min(self.arm.in_flight, least)), rate=None)
         short = replace(self, form=replace(form, workload=workload), arm=arm)
         # Two requests read other bodies than the whole workload does.
         setting = replace(self.setting, meter=None, reference=Reference((), complete=False))

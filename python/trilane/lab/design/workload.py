@@ -46,6 +46,7 @@ class ArmOptions(TypedDict, total=False):
     mode: str
     tls: bool
     benchmark: str
+    rate: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,9 @@ class ArmSpec:
     """False: HTTP/1.1 without TLS, from where the server speaks h2c."""
     benchmark: str | None = None
     """`go-bench`: name of the benchmark, parts joined by `/`."""
+    rate: float | None = None
+    """Open model: requests per second, over all connections, whatever the responses do; None: each
+    request follows a response."""
 
     def with_in_flight(self, in_flight: int) -> ArmSpec:
         """This arm with another number of requests in flight; `serial` stays as it is."""
@@ -136,6 +140,8 @@ class Workload:
     repeat_processes: int = 0
     """Processes of the pool that does the repetitions; 0 for none."""
     timeout_s: float = 30.0
+    rate: float | None = None
+    """Default for arms."""
     flags: tuple[str, ...] = ()
     """Further flags of `trilane load`, for arms of the engine: what a race was typed with."""
 
@@ -163,6 +169,7 @@ class Workload:
             mode=options.get("mode"),
             tls=options.get("tls", True),
             benchmark=options.get("benchmark"),
+            rate=options.get("rate", self.rate),
             **_concurrency(version, strategy, options, self.in_flight),
         )
 
