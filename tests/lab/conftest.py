@@ -1,4 +1,4 @@
-"""A race of fakes: processes that stand for `trilane load` and `trilane serve`."""
+"""Races of fakes: processes that stand for `trilane load` and `trilane serve`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from typing import Any
 
 import pytest
 
-from trilane.lab import race
+from trilane.lab import race, study
+from trilane.lab.asked import Wanted
+from trilane.lab.clients import engine_run
+from trilane.lab.serving import servers
 
 HERE = Path(__file__).parent
 
@@ -20,17 +23,18 @@ class Said:
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.steps: list[str] = []
-        self.runs = 0
+        """Titles of the arms that ran."""
+        self.begun = (0, 0)
         self.on_step: Callable[[int], None] = lambda _count: None
 
-    def watcher(self) -> race.Watcher:
-        return race.Watcher(say=self.lines.append, begin=self._begin, step=self._step)
+    def watcher(self) -> study.Watcher:
+        return study.Watcher(say=self.lines.append, begin=self._begin, step=self._step)
 
-    def _begin(self, runs: int, _each: float) -> None:
-        self.runs = runs
+    def _begin(self, runs: int, made: int) -> None:
+        self.begun = (runs, made)
 
-    def _step(self, entry: Any) -> None:
-        self.steps.append(entry.arm.name)
+    def _step(self, title: str, _block: int, _blocks: int, _left_s: float) -> None:
+        self.steps.append(title)
         self.on_step(len(self.steps))
 
 
@@ -40,24 +44,24 @@ def said() -> Said:
 
 
 @pytest.fixture
-def wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., race.Wanted]:
+def wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Wanted]:
     """A race of fakes, two blocks long."""
-
     # The fakes make their runs with what the tests have for it.
     monkeypatch.setenv("PYTHONPATH", str(HERE.parent))
+    monkeypatch.setattr(engine_run, "PROGRAM", (sys.executable, str(HERE / "fake_load.py")))
+    monkeypatch.setattr(servers, "PROGRAM", (sys.executable, str(HERE / "fake_serve.py")))
 
-    def make(**changes: Any) -> race.Wanted:
+    def make(blocks: int = 2, seed: int | None = 1, fresh: bool = False, **flags: Any) -> Wanted:
         options: dict[str, Any] = {
             "url": "https://127.0.0.1:8443/hello",
-            "blocks": 2,
             "duration_s": 0.1,
             "warmup_s": 0.0,
             "timeout_s": 60.0,
-            "seed": 1,
-            "state": tmp_path,
-            "load_program": (sys.executable, str(HERE / "fake_load.py")),
-            "serve_program": (sys.executable, str(HERE / "fake_serve.py")),
         }
-        return race.Wanted(**{**options, **changes})
+        made = race.experiment(race.Flags(**{**options, **flags}))
+        command = ("trilane", "race")
+        return Wanted(
+            made, race.FORM, blocks=blocks, seed=seed, state=tmp_path, fresh=fresh, command=command
+        )
 
     return make

@@ -84,6 +84,11 @@ def test_version_names_the_build() -> None:
         (["race", "--baseline", "h9"], "choose from h1, h2, h3"),
         (["race", "--report", "/nowhere/at/all.html"], "a folder that exists"),
         (["race", "--format", "xml"], "json"),
+        (["race", "--in-flight", "8,x"], "--in-flight takes a whole number"),
+        (["race", "--in-flight", "8,8"], "there already"),
+        (["race", "--delay", "soon"], "--delay takes a time"),
+        (["race", "--fail-if", "p99"], "MEASURE>LIMIT"),
+        (["race", "--pair", "h2"], "--pair takes two arms"),
         (["race", "http://127.0.0.1:9/", "-H", "no colon"], "type -H"),
     ],
 )
@@ -178,12 +183,29 @@ def test_pinning_is_recorded(quick: tuple[Path, Any]) -> None:
         assert pinning.startswith("none")
 
 
+def test_a_breached_gate_of_a_sweep_is_exit_code_3(tmp_path: Path) -> None:
+    done = trilane(
+        *("race", "--h1", "--h2", "--baseline", "h2", *QUICK, "--blocks", "2"),
+        # HTTP/2 sends a fifth of the bytes, whatever the machine does meanwhile.
+        *("--in-flight", "2,8", "--fail-if", "h1:bytes_per_request>1.5", "--pair", "h1:h2"),
+        *("--state", str(tmp_path), "--format", "json"),
+        folder=tmp_path,
+    )
+    made = json.loads(done.stdout)
+    assert made["schema"] == "trilane.lab/1"
+    assert [point["value"] for point in made["points"]] == [2, 8]
+    valid = made["validity"]["verdict"] != "invalid"
+    assert done.returncode == (3 if valid else 4), done.stderr
+    if valid:
+        assert [row["met"] for row in made["expect"]] == [False, False]
+
+
 def test_text_output_ends_with_the_table(tmp_path: Path) -> None:
     done = trilane("race", "--h2", *QUICK, "--no-pin", "--state", str(tmp_path), folder=tmp_path)
     assert done.returncode in (0, 4), done.stderr
     assert "HTTP/2" in done.stdout.splitlines()[0]
     assert "requests/s" in done.stdout
-    assert "pinning: none (--no-pin)" in done.stdout
+    assert "pinning: none (not asked for)" in done.stdout
     assert "\x1b" not in done.stdout + done.stderr
 
 
@@ -259,7 +281,7 @@ def test_ctrl_c_reports_what_is_there_and_exits_with_130(tmp_path: Path) -> None
         cwd=tmp_path,
     )
     runs = tmp_path / "runs"
-    wait_until(lambda: any(runs.glob("*/runs/03-*.json")), "there is a run of the third block")
+    wait_until(lambda: any(runs.glob("*/runs/1-03-*.json")), "there is a run of the third block")
     race.send_signal(signal.SIGINT)
     out, err = race.communicate(timeout=120)
     assert race.returncode == 130, err
@@ -267,6 +289,7 @@ def test_ctrl_c_reports_what_is_there_and_exits_with_130(tmp_path: Path) -> None
     made = json.loads(out)
     assert made["interrupted"]
     assert made["plan"]["blocks_done"] >= 2
+    assert "to go on, type the same command again" in err
 
 
 def test_ctrl_c_inside_python_reaches_a_load() -> None:

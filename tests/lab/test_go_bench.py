@@ -17,6 +17,7 @@ from repository import DOCS
 from synthetic.benchmarks import HEAD, ROW, WORKLOAD
 from trilane.lab import study
 from trilane.lab.analysis.measures import BY_NAME
+from trilane.lab.asked import CannotRun, Wanted
 from trilane.lab.clients import go_bench
 from trilane.lab.clients.contender_run import RunFailed
 from trilane.lab.clients.go_bench import Module, NotReady
@@ -25,7 +26,6 @@ from trilane.lab.design.form import Form, Stats
 from trilane.lab.keeping import benchmarks
 from trilane.lab.model.run import Run
 from trilane.lab.serving import launch
-from trilane.lab.study import CannotRun, Wanted
 
 ARM = WORKLOAD.arm("go-bench", "h2c", server="tiny", benchmark="BenchmarkGRPC/GRPC_GetBook")
 

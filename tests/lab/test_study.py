@@ -19,15 +19,15 @@ from jsonschema import Draft202012Validator
 
 from peers.process import wait_until
 from peers.running import absent
-from trilane.lab import study
+from trilane.lab import asked, study
+from trilane.lab.asked import CannotRun, Wanted
 from trilane.lab.clients import syscalls
 from trilane.lab.design.bad_experiment import BadExperiment
 from trilane.lab.design.experiment import Experiment
 from trilane.lab.design.form import Expect, Form, Published, Stats, Sweep
 from trilane.lab.design.workload import Workload
 from trilane.lab.keeping import runs
-from trilane.lab.study import CannotRun, Wanted
-from trilane.report import view
+from trilane.report import accounts, view
 
 WORKLOAD = Workload(kind="urls", paths=("/hello", "/bytes/100"), count=8)
 
@@ -114,15 +114,15 @@ def test_an_experiment_leaves_every_run_and_a_result(
 
 def test_the_order_is_that_of_the_seed_and_a_replay_repeats_it(tmp_path: Path) -> None:
     first, _ = made_of(wanted(experiment(), tmp_path))
-    manifest = json.loads((first.folder / "manifest.json").read_text())
-    again, _ = made_of(study.from_manifest(manifest, tmp_path))
+    manifest = runs.read_manifest(first.folder)
+    again, _ = made_of(asked.from_manifest(manifest, tmp_path))
     assert again.folder != first.folder
 
     def order(folder: Path) -> list[Sequence[Any]]:
         return [[line["block"], line["arm"], line["slot"]] for line in run_folder(folder)]
 
     assert order(again.folder) == order(first.folder)
-    other = study.order(study.chosen(wanted(experiment(), tmp_path)), seed=6)
+    other = asked.order(asked.chosen(wanted(experiment(), tmp_path)), seed=6)
     assert [[e.block, e.arm, e.slot] for e in other] != order(first.folder)
 
 
@@ -157,7 +157,7 @@ import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from lab import test_study
-from trilane.lab import study
+from trilane.lab import asked, study
 study.run(test_study.wanted(test_study.experiment(40), Path(sys.argv[2]), blocks=40),
           test_study.Said().watcher)
 """
@@ -269,6 +269,31 @@ def test_the_engine_pays_for_its_handshakes_like_a_client(tmp_path: Path) -> Non
         assert run.elapsed_s - run.rate.window_s == pytest.approx(
             sum(phase.max for phase in phases if phase is not None and phase.max is not None)
         )
+
+
+def test_arms_at_a_rate_are_compared_by_the_latency_from_the_intended_start(
+    tmp_path: Path,
+) -> None:
+    paced = Workload(duration_s=0.5, rate=200.0)
+    arms = (
+        paced.arm("trilane", "h1", "load", name="one", connections=8),
+        paced.arm("trilane", "h2", "load", name="two", connections=1, streams=8),
+    )
+    made = experiment(
+        workload=paced, arms=arms, baseline="one", rank="p50", measures=("p50", "requests_per_s")
+    )
+    done, _ = made_of(wanted(made, tmp_path, blocks=1))
+    comparison = done.result.points[0].comparison
+    rows = {row.name: row.values for row in comparison.ledger.rows}
+    assert rows["rate asked for (1/s)"] == {"one": 200.0, "two": 200.0}
+    for arm in comparison.arms:
+        for run in view.runs(arm):
+            assert run.plan.model == "open"
+            assert run.latency.response is not None
+    (only,) = view.runs(comparison.arms[1])
+    assert only.latency.response is not None
+    assert comparison.arms[1].summary["p50"].median == only.latency.response.p50
+    assert accounts.setting(comparison)[0] == "open model at 200 requests/s"
 
 
 def test_system_calls_of_a_crawl_are_counted_within_its_pages(

@@ -68,7 +68,8 @@ def test_a_server_is_ended_with_what_it_started(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(supervisor, "GRACE_S", 0.1)
     ready = '{"schema": "trilane.serve/1", "ready": true, "pid": %d, "http": "", "https": "", '
     script = f"""{DEAF}sleep 86400 & printf '{ready}"cacert": ""}}\\n' $!; wait"""
-    with servers.embedded(threads=1, cpus=None, state=None, program=shell(script)) as server:
+    monkeypatch.setattr(servers, "PROGRAM", shell(script))
+    with servers.embedded(threads=1, cpus=None, state=None) as server:
         assert is_alive(server.pid)
     gone(server.pid)
 

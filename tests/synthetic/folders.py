@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 from msgspec.structs import replace
 
 from synthetic import labs, races
+from trilane.lab import race as lab_race
 from trilane.lab.analysis import comparison
 from trilane.lab.analysis.comparison import Observed
 from trilane.lab.keeping import runs
 from trilane.lab.keeping.store import write_json
-from trilane.lab.model.comparison import Comparison
 from trilane.lab.model.lab import LabResult, Question
+from trilane.lab.model.manifest import SCHEMA, Kind, Manifest, Status
 from trilane.lab.model.sample import Sample
 
 MACHINE = {"cpu": "Test CPU", "cpus_usable": 2, "kernel": "Linux 6.1.0", "pinning": "client 1"}
@@ -24,7 +26,7 @@ def race(
     stamp: str,
     factors: dict[str, float],
     *,
-    status: str = "complete",
+    status: Status = "complete",
     machine: dict[str, Any] | None = None,
     **changes: Any,
 ) -> Path:
@@ -33,8 +35,33 @@ def race(
     made = races.race(factors, machine=machine, started_at=iso(stamp), **changes)
     folder = state / "runs" / f"{stamp}-race"
     folder.mkdir(parents=True)
-    write_json(folder / "manifest.json", _manifest(made, "race", status, machine))
-    keep(folder, comparison.compare(made))
+    asked = lab_race.experiment(lab_race.Flags(versions=list(factors)))
+    manifest = _manifest(made, "race", status, machine)
+    write_json(
+        folder / "manifest.json",
+        replace(manifest, experiment=asked.to_dict(), form=lab_race.FORM, blocks=made.blocks),
+    )
+    keep(folder, LabResult.of_race(comparison.compare(made)))
+    return folder
+
+
+def race_before(state: Path, stamp: str, factors: dict[str, float]) -> Path:
+    """The folder of a race as versions before left it: no experiment, a comparison as its result.
+
+    What now is the arm's strategy was called by the model, sessions were not told, and the server
+    by another name.
+    """
+    folder = race(state, stamp, factors)
+    result = runs.load(folder).points[0].comparison
+    arms = [replace(arm, strategy="closed", session=None, server="trilane") for arm in result.arms]
+    then = replace(result, arms=arms).with_samples(lambda sample: replace(sample, run=None))
+    write_json(folder / "comparison.json", then)
+    (folder / "result.json").unlink()
+    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    for later in ("experiment", "form", "quick", "fingerprint"):
+        del manifest[later]
+    manifest |= {"url": result.url, "baseline": result.baseline, "order": result.plan.order}
+    write_json(folder / "manifest.json", manifest)
     return folder
 
 
@@ -46,7 +73,7 @@ def lab(
     experiment: str = "bookstore",
     form: str = "fair",
     points: tuple[float | None, ...] = (None,),
-    status: str = "complete",
+    status: Status = "complete",
     workload: dict[str, Any] | None = None,
     result: bool = True,
     **changes: Any,
@@ -57,12 +84,12 @@ def lab(
     folder.mkdir(parents=True)
     manifest = _manifest(made, "lab", status, MACHINE)
     form_told = {"workload": workload or {"kind": "urls", "count": 3000}}
-    manifest |= {
-        "command": f"trilane lab run {experiment} --form {form} --new --seed 1",
-        "experiment": {"name": experiment, "forms": {form: form_told}},
-        "form": form,
-        "quick": False,
-    }
+    manifest = replace(
+        manifest,
+        command=f"trilane lab run {experiment} --form {form} --new --seed 1",
+        experiment={"name": experiment, "forms": {form: form_told}},
+        form=form,
+    )
     write_json(folder / "manifest.json", manifest)
     told = replace(
         labs.lab(*((value, made) for value in points)),
@@ -83,7 +110,7 @@ def lab(
     return folder
 
 
-def keep(folder: Path, result: LabResult | Comparison) -> None:
+def keep(folder: Path, result: LabResult) -> None:
     """Leave a result in a run folder, and the runs that it refers to."""
     (folder / "runs").mkdir()
 
@@ -102,14 +129,13 @@ def iso(stamp: str) -> str:
     return f"{date[:4]}-{date[4:6]}-{date[6:]}T{time[:2]}:{time[2:4]}:{time[4:]}Z"
 
 
-def _manifest(made: Observed, kind: str, status: str, machine: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "schema": "trilane.manifest/1",
-        "kind": kind,
-        "status": status,
-        "command": made.command,
-        "url": made.url,
-        "started_at": made.started_at,
-        "seed": made.seed,
-        "machine": machine,
-    }
+def _manifest(made: Observed, kind: Kind, status: Status, machine: dict[str, Any]) -> Manifest:
+    return Manifest(
+        schema=SCHEMA,
+        kind=kind,
+        status=status,
+        command=made.command,
+        started_at=made.started_at,
+        seed=made.seed,
+        machine=machine,
+    )

@@ -13,9 +13,8 @@ from msgspec.structs import replace
 from synthetic.records import run, server, validity, with_runs
 from trilane.lab.analysis import comparison, measures
 from trilane.lab.analysis.comparison import Observed
-from trilane.lab.arms import TITLES
 from trilane.lab.blocks import shuffled
-from trilane.lab.model.arm import Arm
+from trilane.lab.model.arm import TITLES, Arm
 from trilane.lab.model.comparison import Ratio
 from trilane.lab.model.contender import Client, ContextSwitches, Process, Wire
 from trilane.lab.model.lab import (

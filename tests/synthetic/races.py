@@ -8,10 +8,25 @@ from typing import Any
 
 from synthetic.records import run, server
 from trilane.lab.analysis.comparison import Observed
-from trilane.lab.arms import arms_for
 from trilane.lab.blocks import shuffled
-from trilane.lab.model.arm import Arm
+from trilane.lab.model.arm import TITLES, VERSIONS, Arm
+from trilane.lab.model.record import Version
 from trilane.lab.model.sample import Sample
+
+
+def arm(version: Version) -> Arm:
+    """The arm of a race that speaks `version` with 64 requests in flight."""
+    connections, streams = (64, 1) if version == "h1" else (4, 16)
+    return Arm(
+        name=version,
+        title=TITLES[version],
+        version=version,
+        session=True,
+        server="embedded",
+        connections=connections,
+        streams=streams,
+        in_flight=64,
+    )
 
 
 def race(
@@ -26,20 +41,19 @@ def race(
 ) -> Observed:
     """A race whose arms reach `factors` times 50,000 requests/s, with log-normal noise."""
     chance = random.Random(seed)
-    scheme = "http" if "h2c" in factors else "https"
-    arms = [arm for arm in arms_for(scheme) if arm.name in factors]
-    named = {arm.name: arm for arm in arms}
+    arms = [arm(version) for version in VERSIONS if version in factors]
+    named = {each.name: each for each in arms}
     baseline = arms[0].name
     samples = []
     order = []
     for block in range(blocks):
         drift = math.exp(chance.gauss(0, 0.05))
-        places = shuffled([arm.name for arm in arms], block, chance, aa=True)
+        places = shuffled([each.name for each in arms], block, chance, aa=True)
         entries = [(named[name], slot) for name, slot in places]
-        order.append([arm.name for arm, _ in entries])
-        for position, (arm, slot) in enumerate(entries):
-            speed = factors[arm.name] * drift * math.exp(chance.gauss(0, noise))
-            samples.append(_sample(arm, block, slot, position, speed, busy, histogram))
+        order.append([each.name for each, _ in entries])
+        for position, (each, slot) in enumerate(entries):
+            speed = factors[each.name] * drift * math.exp(chance.gauss(0, noise))
+            samples.append(_sample(each, block, slot, position, speed, busy, histogram))
     made = Observed(
         question="Which HTTP version is fastest here?",
         url="https://127.0.0.1:8443/hello",

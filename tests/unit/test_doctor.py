@@ -188,7 +188,7 @@ def test_runs_are_counted_and_the_unfinished_named_with_the_way_on(
     silent(folders.lab(tmp_path, "20261118-100000", FACTORS, status="running", result=False))
     folders.lab(tmp_path, "20261119-100000", FACTORS, status="running", result=False)
     broken = folders.race(tmp_path, "20261120-100000", FACTORS)
-    (broken / "comparison.json").write_text("{", encoding="utf-8")
+    (broken / "result.json").write_text("{", encoding="utf-8")
     silent(broken)
     code, out, _ = trilane()
     assert code == 0

@@ -12,6 +12,9 @@ State = Annotated[
     Path | None,
     typer.Option("--state", metavar="DIR", help="State folder. [default: $XDG_STATE_HOME/trilane]"),
 ]
+Fresh = Annotated[
+    bool, typer.Option("--new", help="Begin anew, do not continue an interrupted run.")
+]
 Output = Annotated[Literal["text", "json"], typer.Option("--format", help="What stdout gets.")]
 
 

@@ -1,27 +1,16 @@
-"""`trilane race`: its flags, its progress bar, where its results go."""
+"""`trilane race`: its flags, and the experiment that they make."""
 
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
-from rich.text import Text
 
-from trilane.cli import units
-from trilane.cli.options import Output, State, keep_report
+from trilane.cli import running, units
+from trilane.cli.options import Fresh, Output, State
 from trilane.cli.units import Usage
-
-if TYPE_CHECKING:
-    from trilane.lab import race as lab
-    from trilane.lab.model.comparison import Comparison
-    from trilane.lab.runner import Entry
 
 HELP = """Race HTTP/1.1, HTTP/2 and HTTP/3 against each other.
 
@@ -33,10 +22,18 @@ Each block runs every arm once and one of them twice, in random order: what arms
 themselves is the noise floor. Of three arms, ten blocks can show a difference with one block that
 disagrees; with six, the fewest that can show one at all, all must agree.
 
-Exit codes: 0 done, 1 could not run, 2 wrong usage, 4 the measurement is invalid, 130 interrupted
-(what was measured is still reported)."""
+Every run is kept: Ctrl-C, a crash or kill -9 lose at most the one that was under way, and the same
+command continues where it stopped (--new begins anew).
 
-OK, FAILED, INVALID, INTERRUPTED = 0, 1, 4, 130
+--in-flight 1,8,64 races at each of these numbers and looks for where one version overtakes another.
+
+--fail-if takes [ARM:]MEASURE>LIMIT about the ratio of an arm to the baseline, such as h3:p99>1.1 or
+requests_per_s<-5%, as `trilane compare` does. It is breached when the whole 95 % interval lies
+beyond the limit.
+
+Exit codes: 0 done, 1 could not run, 2 wrong usage, 3 a --fail-if was breached, 4 the measurement is
+invalid, 130 interrupted (what was measured is still reported)."""
+
 _REPORT = Path("report.html")
 
 
@@ -49,7 +46,21 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
     h2c: Annotated[bool, typer.Option("--h2c", help="Race HTTP/2 in cleartext.")] = False,
     h3: Annotated[bool, typer.Option("--h3", help="Race HTTP/3.")] = False,
     in_flight: Annotated[
-        str | None, typer.Option(metavar="N", help="Requests in flight in every arm. [default: 64]")
+        str | None,
+        typer.Option(
+            metavar="N,…",
+            help="Requests in flight in every arm; several numbers are swept. [default: 64]",
+        ),
+    ] = None,
+    rate: Annotated[
+        str | None,
+        typer.Option(
+            "-R",
+            "--rate",
+            "-q",
+            metavar="PER_SECOND",
+            help="Open model: so many requests per second in every arm, ranked by latency.",
+        ),
     ] = None,
     connections: Annotated[
         str | None,
@@ -71,6 +82,14 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
     baseline: Annotated[
         str | None,
         typer.Option(metavar="ARM", help="The arm ratios refer to. [default: the oldest version]"),
+    ] = None,
+    pair: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ARM:ARM", help="Compare these two on every measure (repeatable)."),
+    ] = None,
+    fail_if: Annotated[
+        list[str] | None,
+        typer.Option(metavar="EXPR", help="Exit with 3 when the race breaches this (repeatable)."),
     ] = None,
     margin: Annotated[
         str, typer.Option(metavar="SHARE", help="What counts as no difference.")
@@ -119,6 +138,11 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
     no_pin: Annotated[
         bool, typer.Option("--no-pin", help="Do not pin client and server to CPUs.")
     ] = False,
+    fresh: Fresh = False,
+    delay: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Emulate this round-trip time, on this machine only."),
+    ] = None,
     report: Annotated[Path, typer.Option(metavar="FILE", help="Where the report goes.")] = _REPORT,
     state: State = None,
     output: Output = "text",
@@ -126,13 +150,14 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
     """Run the command; the exit code."""
     try:
         from trilane.lab import race as lab
-        from trilane.lab.arms import BadArms
-        from trilane.lab.runner import Misused
+        from trilane.lab.asked import Wanted
+        from trilane.lab.design.bad_experiment import BadExperiment
     except ModuleNotFoundError as error:
-        return _fail(
-            f"`trilane race` needs the package {error.name}",
-            "type: pip install 'trilane[lab]'",
+        sys.stderr.write(
+            f"trilane race: error: `trilane race` needs the package {error.name}\n"
+            "type: pip install 'trilane[lab]'\n"
         )
+        return running.FAILED
     flags = _passed_on(
         ("-H", header or ()),
         *(
@@ -152,58 +177,45 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
     )
     if insecure:
         flags.append("-k")
-    wanted = lab.Wanted(
+    asked = lab.Flags(
         url=url,
         versions=[n for n, on in (("h1", h1), ("h2", h2), ("h2c", h2c), ("h3", h3)) if on],
-        in_flight=_count("--in-flight", in_flight),
+        in_flight=[]
+        if in_flight is None
+        else [units.count("--in-flight", each) for each in in_flight.split(",")],
+        rate=None if rate is None else units.rate("-R", rate),
         connections=_count("-c", connections),
         streams=_count("-m", streams),
         baseline=baseline,
-        blocks=_count("--blocks", blocks),
         duration_s=units.duration("-d", duration),
         warmup_s=units.duration("--warmup", warmup, zero=True),
         timeout_s=units.duration("--timeout", timeout),
-        seed=None if seed is None else units.seed("--seed", seed),
         margin=units.share("--margin", margin),
         threads=units.count("-t", threads),
         pin=not no_pin,
         congestion_control=congestion_control,
-        flags=flags,
+        delay_s=0.0 if delay is None else units.duration("--delay", delay, zero=True),
+        pairs=pair or (),
+        fail_if=fail_if or (),
+        load=flags,
+    )
+    times = _count("--blocks", blocks)
+    seeded = None if seed is None else units.seed("--seed", seed)
+    running.check_report(report)
+    try:
+        made = lab.experiment(asked)
+    except (lab.BadRace, BadExperiment) as error:
+        raise Usage(str(error)) from error
+    wanted = Wanted(
+        made,
+        lab.FORM,
+        blocks=times,
+        seed=seeded,
         state=state,
+        fresh=fresh,
         command=["trilane", *sys.argv[1:]],
     )
-    if report.is_dir() or not report.absolute().parent.is_dir():
-        raise Usage(f"--report takes a file in a folder that exists, not {str(report)!r}")
-    try:
-        with _watcher(Console(stderr=True)) as watcher:
-            result = lab.run(wanted, watcher)
-    except (BadArms, Misused) as error:
-        raise Usage(str(error)) from error
-    except lab.CannotRace as error:
-        return _fail(str(error))
-    return _tell(result, report, output)
-
-
-def _tell(result: lab.Result, report: Path, output: str) -> int:
-    import msgspec
-
-    from trilane.report import html, terminal
-
-    comparison = result.comparison
-    report = keep_report(html.render(comparison), result.folder, report)
-    if output == "json":
-        sys.stdout.write(msgspec.json.encode(comparison).decode() + "\n")
-    else:
-        terminal.show(comparison, Console())
-        sys.stdout.flush()
-    sys.stderr.write(f"report: {report}\nruns: {result.folder}\n")
-    return _exit_code(comparison)
-
-
-def _exit_code(comparison: Comparison) -> int:
-    if comparison.interrupted:
-        return INTERRUPTED
-    return INVALID if comparison.validity.verdict == "invalid" else OK
+    return running.run("trilane race", wanted, report, output)
 
 
 def _passed_on(*options: tuple[str, list[str] | tuple[str, ...]]) -> list[str]:
@@ -212,62 +224,3 @@ def _passed_on(*options: tuple[str, list[str] | tuple[str, ...]]) -> list[str]:
 
 def _count(flag: str, text: str | None) -> int | None:
     return None if text is None else units.count(flag, text)
-
-
-def _fail(message: str, hint: str | None = None) -> int:
-    sys.stderr.write(f"trilane race: error: {message}\n" + (f"{hint}\n" if hint else ""))
-    return FAILED
-
-
-class _TimeLeft(ProgressColumn):
-    """Time left, counted down between runs as well: their length is known beforehand."""
-
-    max_refresh = 0.25
-
-    def render(self, task: Task) -> Text:
-        done, total = int(task.completed), int(task.total or 0)
-        now = time.monotonic()
-        begun, each = task.fields["begun"], task.fields["each"]
-        if done:
-            # What runs really took, start and handshakes included.
-            each = (task.fields["stepped"] - begun) / done
-        left = max(0.0, (total - done) * each - (now - task.fields["stepped"]))
-        minutes, seconds = divmod(round(left), 60)
-        return Text(f"{minutes}:{seconds:02} left", style="progress.remaining")
-
-
-@contextmanager
-def _watcher(console: Console) -> Iterator[lab.Watcher]:
-    from trilane.lab import race as lab
-
-    progress = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=30),
-        MofNCompleteColumn(),
-        _TimeLeft(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    )
-    started: list[Task] = []
-
-    def say(message: str) -> None:
-        console.print(message, style="dim", highlight=False, markup=False, soft_wrap=True)
-
-    def begin(runs: int, each: float) -> None:
-        if not console.is_terminal:
-            say(f"{runs} runs of {each:g} s: about {runs * each:.0f} s")
-        now = time.monotonic()
-        task = progress.add_task("racing", total=runs, begun=now, stepped=now, each=each)
-        started.append(progress.tasks[progress.task_ids.index(task)])
-
-    def step(entry: Entry) -> None:
-        task = started[0]
-        first = entry.block == 0 and entry.position == 0
-        if not first:
-            progress.update(task.id, advance=1, stepped=time.monotonic())
-        title = f"block {entry.block + 1}: {entry.arm.title}"
-        progress.update(task.id, description=f"{title:<28}")
-
-    with progress:
-        yield lab.Watcher(say=say, begin=begin, step=step)

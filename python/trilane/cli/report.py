@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 from rich.console import Console
 
 from trilane.cli.options import State
 from trilane.cli.units import Usage
-
-if TYPE_CHECKING:
-    from trilane.report.view import Result
 
 HELP = """Show a run again: on the terminal, and as one HTML file that needs no network.
 
@@ -52,7 +49,7 @@ def report(
 
         from trilane.lab.keeping import store
         from trilane.lab.keeping.runs import BadRun, find, load
-        from trilane.report import html, images, tables
+        from trilane.report import html, images, tables, terminal, view
     except ModuleNotFoundError as error:
         return _fail(
             f"`trilane report` needs the package {error.name}\ntype: pip install 'trilane[lab]'"
@@ -70,14 +67,14 @@ def report(
     if to is not None or output in (None, "html"):
         page = html.render(result)
     if output is None:
-        _show(result)
+        terminal.show_lab(result, Console())
     else:
         sys.stdout.write(
             {
                 "html": lambda: page or "",
                 "markdown": lambda: tables.markdown(result),
                 "csv": lambda: tables.csv_text(result),
-                "json": lambda: msgspec.json.encode(result).decode() + "\n",
+                "json": lambda: msgspec.json.encode(view.document(result)).decode() + "\n",
             }[output]()
         )
     sys.stdout.flush()
@@ -92,17 +89,6 @@ def report(
     except OSError as error:
         return _fail(f"could not write {error.filename or place}: {error.strerror}")
     return OK
-
-
-def _show(result: Result) -> None:
-    from trilane.lab.model.lab import LabResult
-    from trilane.report import terminal
-
-    console = Console()
-    if isinstance(result, LabResult):
-        terminal.show_lab(result, console)
-    else:
-        terminal.show(result, console)
 
 
 def _fail(message: str) -> int:

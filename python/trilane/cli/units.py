@@ -36,6 +36,16 @@ def count(flag: str, text: str) -> int:
     return int(value)
 
 
+def rate(flag: str, text: str) -> float:
+    """Requests per second, such as `50`, `2.5k` or `1m`."""
+    from trilane.lab.design.quantity import per_second
+
+    value = per_second(text.strip())
+    if value is None:
+        raise Usage(f"{flag} takes requests per second such as 50, 2.5k or 1m, not {text!r}")
+    return value
+
+
 def seed(flag: str, text: str) -> int:
     """A whole number from 0 on."""
     if not re.fullmatch(r"\d{1,18}", text, re.ASCII):

@@ -6,6 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from trilane.lab.asked import CannotRun
     from trilane.lab.design.experiment import (
         ArmSpec,
         BadExperiment,
@@ -19,27 +20,42 @@ if TYPE_CHECKING:
         Sweep,
         Workload,
     )
+    from trilane.lab.model.lab import LabResult
+    from trilane.lab.public import run
+    from trilane.lab.study import Watcher
 
 __all__ = [
     "ArmSpec",
     "BadExperiment",
+    "CannotRun",
     "Expect",
     "Experiment",
     "Form",
+    "LabResult",
     "Published",
     "Quick",
     "Source",
     "Stats",
     "Sweep",
+    "Watcher",
     "Workload",
+    "run",
 ]
+
+_ELSEWHERE = {
+    "CannotRun": "trilane.lab.asked",
+    "LabResult": "trilane.lab.model.lab",
+    "Watcher": "trilane.lab.study",
+    "run": "trilane.lab.public",
+}
 
 
 def __getattr__(name: str) -> Any:
     # Read on first use: the commands that need no experiment import parts of this package too.
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module("trilane.lab.design.experiment"), name)
+    module = _ELSEWHERE.get(name, "trilane.lab.design.experiment")
+    return getattr(importlib.import_module(module), name)
 
 
 def __dir__() -> list[str]:

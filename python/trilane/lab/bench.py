@@ -43,6 +43,8 @@ class Bench:
     server_cpus: str | None
     client_cpus: Sequence[int] | None
     pinning: str
+    threads: int | None
+    """Of each server, where the form says it."""
     congestion_control: str | None
     _stack: contextlib.ExitStack
     _versions: Mapping[str, set[str]]
@@ -80,7 +82,7 @@ class Bench:
         # As in a race: QUIC brings CUBIC, and another controller under TCP is another experiment.
         cubic = "h3" in spoken and machine.may_use_congestion_control("cubic")
         try:
-            clients = contenders.discover(places.contenders())
+            clients = _contenders(form)
         except BadContender as error:
             raise Unavailable(str(error)) from error
         with contextlib.ExitStack() as stack:
@@ -90,7 +92,8 @@ class Bench:
                 server_cpus=server_cpus,
                 client_cpus=client_cpus,
                 pinning=pinning,
-                congestion_control="cubic" if cubic else None,
+                threads=form.threads,
+                congestion_control=form.congestion_control or ("cubic" if cubic else None),
                 _stack=stack,
                 _versions=versions,
                 _clients=clients,
@@ -130,7 +133,7 @@ class Bench:
         road = self._road(arm) if arm.delay_s else None
         meter = None
         if target.pids:
-            cpus = 1 if self.server_cpus else len(machine.usable_cpus())
+            cpus = (self.threads or 1) if self.server_cpus else len(machine.usable_cpus())
             ours = [road.pid] if road is not None and road.pid is not None else []
             meter = Meter(list(target.pids), cpus, ours)
         return Setting(
@@ -212,7 +215,8 @@ class Bench:
             arms = [a for a in form.arms if a.server == name and a.name not in self._skipped]
             if not arms:
                 continue
-            say(f"starting {name}")
+            if targets.is_ours(name):
+                say(f"starting {'the embedded server' if name == targets.EMBEDDED else name}")
             try:
                 self._target(name)
             except Unavailable as error:
@@ -274,13 +278,14 @@ class Bench:
                 there = set(config.versions)
                 asked = {a for a in self._versions[name] if a in there} or self._versions[name]
                 wanted = {*asked, *({"h1"} & there)}
+                half = max(1, len(machine.usable_cpus()) // 2)
                 self._targets[name] = self._stack.enter_context(
                     targets.open_target(
                         name,
                         state=self.state,
                         folder=self.logs,
                         cpus=self.server_cpus,
-                        threads=1 if self.server_cpus else max(1, len(machine.usable_cpus()) // 2),
+                        threads=self.threads or (1 if self.server_cpus else half),
                         versions=sorted(wanted),
                     )
                 )
@@ -322,6 +327,9 @@ class Bench:
     def _reference(self, target: Target, arm: ArmSpec, workload: Workload) -> Reference:
         if arm.message is not None:
             return self._checked_call(target, arm)
+        if workload.kind == "urls" and (workload.duration_s is not None or target.pid is None):
+            # How much is read is not known beforehand, or what others serve may change.
+            return Reference((), complete=False)
         origin = self._origin(arm, arm.version)
         # The same authority as the client's, because pages may name it; HTTP/1.1 where it is.
         if "h1" in target.origins:
@@ -366,12 +374,23 @@ def lacks(arm: ArmSpec) -> str | None:
     return None
 
 
+def _contenders(form: Form) -> dict[str, Contender]:
+    """The clients under test; none are looked for where the form has none."""
+    if all(is_engine(arm) or is_benchmark(arm) for arm in form.arms):
+        return {}
+    return contenders.discover(places.contenders())
+
+
 def _pinning(form: Form) -> tuple[str | None, Sequence[int] | None, str]:
     if not form.pin:
-        return None, None, "none"
-    split = machine.split_cpus(1)
+        return None, None, "none (not asked for)"
+    if not any(is_benchmark(arm) or targets.is_ours(arm.server) for arm in form.arms):
+        return None, None, "none (the server is not ours to pin)"
+    threads = form.threads or 1
+    split = machine.split_cpus(threads)
     if split is None:
-        return None, None, f"none (2 CPUs needed, {len(machine.usable_cpus())} here)"
+        needed = f"{2 * threads} CPUs needed, {len(machine.usable_cpus())} here"
+        return None, None, f"none ({needed})"
     server, client = split
     text = ",".join(map(str, server))
     return text, client, f"server on CPU {text}, client on CPU {','.join(map(str, client))}"

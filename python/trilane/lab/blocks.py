@@ -9,9 +9,6 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-DEFAULT = 10
-"""Many short blocks rather than few long ones: with six or seven the test needs unanimity."""
-
 
 def shuffled(
     arms: Sequence[str], block: int, chance: random.Random, *, aa: bool

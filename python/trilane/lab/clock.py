@@ -71,6 +71,8 @@ def expected_s(arm: ArmSpec, workload: Workload) -> float:
     """A guess at the seconds of a run: its duration, or what it waits for the network at least."""
     if workload.duration_s is not None:
         return _AROUND_S + workload.warmup_s + workload.duration_s
+    if arm.rate is not None:
+        return _AROUND_S + (workload.count or 1) / arm.rate
     at_once = arm.in_flight * (arm.processes or 1 if arm.strategy == "processes_asyncio" else 1)
     rounds = math.ceil((workload.count or 1) / at_once)
     trips = rounds * (1 if arm.session else _TRIPS)

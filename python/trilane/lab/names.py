@@ -21,10 +21,13 @@ def check(experiment: Experiment, form: str, arms: Collection[str]) -> None:
     `BadContender`. What there is and cannot run here is no matter of its name: such an arm is
     skipped.
     """
-    clients = [ENGINE, GO_BENCH, *contenders.discover(places.contenders())]
+    clients = [ENGINE, GO_BENCH]
+    meant = [arm for arm in experiment.forms[form].arms if arm.name in arms]
+    if any(arm.client not in clients for arm in meant):
+        clients += contenders.discover(places.contenders())
     servers = targets.names()
     for index, arm in enumerate(experiment.forms[form].arms):
-        if arm.name not in arms:
+        if arm not in meant:
             continue
         for part, value, known in (
             ("client", arm.client, clients),

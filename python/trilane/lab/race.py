@@ -1,314 +1,265 @@
-"""A race: one target, one request, every HTTP version, in interleaved blocks.
+"""A race as an experiment: one target, one request, every HTTP version.
 
-`run` starts the embedded server when there is no URL, asks which versions the target serves, makes
-the runs and judges them. It leaves the folder `runs/<time>-race/` under the state folder, which is
-the truth: `manifest.json` (what was asked), `runs/*.json` (one `trilane.run/1` each) and
-`comparison.json`.
+`experiment` makes of the flags of `trilane race` what `study.run` runs: one form, whose arms are
+the versions that the scheme of the URL allows, all with the same number of requests in flight.
 """
 
 from __future__ import annotations
 
-import contextlib
-import random
-import shlex
-import shutil
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
 from urllib.parse import SplitResult, urlsplit
 
-from trilane.lab import blocks, runner
-from trilane.lab.analysis import comparison
-from trilane.lab.arms import BadArms, arms_for
-from trilane.lab.keeping import store
-from trilane.lab.keeping.runs import write_result
-from trilane.lab.machine import facts as machine
-from trilane.lab.machine.meter import Meter
-from trilane.lab.model.arm import Arm
-from trilane.lab.model.comparison import Comparison
-from trilane.lab.model.documents import Json
-from trilane.lab.serving import servers
+from trilane.lab.analysis.measures import BY_NAME, P50, P99, RACE, RATE, Measure
+from trilane.lab.design.experiment import Experiment
+from trilane.lab.design.form import Expect, Form, Sweep
+from trilane.lab.design.vocabulary import SWEEPS
+from trilane.lab.design.words import is_not
+from trilane.lab.design.workload import ArmSpec, Workload, evenly
+from trilane.lab.model import manifest
+from trilane.lab.model.arm import ENGINE, TITLES
+from trilane.lab.serving.targets import EMBEDDED
 
 QUESTION = "Which HTTP version is fastest here, and what does each cost?"
+FORM = manifest.RACE
+"""The one form of a race."""
 PATH = "/hello"
+"""What the embedded server is asked for."""
+DEFAULT_IN_FLIGHT = 64
+# Few connections with many streams is how browsers and service meshes use h2 and h3.
+_DEFAULT_CONNECTIONS = 4
+_DEFAULT_STREAMS = DEFAULT_IN_FLIGHT // _DEFAULT_CONNECTIONS
+# Responses that a p99 needs (METHOD §2).
+_FOR_P99 = 1000
+_OF_SCHEME = {"https": ("h1", "h2", "h3"), "http": ("h1", "h2c")}
 
 
-class CannotRace(RuntimeError):
-    """The race could not be run; the message says why and what to do."""
+class BadRace(ValueError):
+    """What was asked for cannot be raced; the message says what to type."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class Flags:
     """What was asked for, already parsed."""
 
-    url: str | None
+    url: str | None = None
+    """None: the embedded server."""
     versions: Sequence[str] = ()
-    in_flight: int | None = None
+    """Only these; none: all that the scheme allows."""
+    in_flight: Sequence[int] = ()
+    """Several values are swept."""
     connections: int | None = None
     streams: int | None = None
     baseline: str | None = None
-    blocks: int | None = None
     duration_s: float = 1.0
     warmup_s: float = 1.0
     timeout_s: float = 30.0
-    seed: int | None = None
     margin: float = 0.05
     threads: int = 1
     pin: bool = True
     congestion_control: str | None = None
     """Of the TCP arms; None chooses what QUIC uses, where the kernel has it."""
-    flags: Sequence[str] = ()
+    rate: float | None = None
+    """Requests per second of every arm, in the open model."""
+    delay_s: float = 0.0
+    """Emulated round-trip time in seconds."""
+    pairs: Sequence[str] = ()
+    """`h2:h3`: arms that are compared with each other on every measure."""
+    fail_if: Sequence[str] = ()
+    """`[ARM:]MEASURE>LIMIT`: gates on the ratio of arms to the baseline."""
+    load: Sequence[str] = ()
     """Flags handed to every `trilane load` unchanged."""
-    state: Path | None = None
-    command: Sequence[str] = ("trilane", "race")
-    """What was typed, to be typed again."""
-    load_program: Sequence[str] = runner.PROGRAM
-    serve_program: Sequence[str] = servers.PROGRAM
 
 
-@dataclass(frozen=True, slots=True)
-class Watcher:
-    """How a race tells what it does."""
-
-    say: Callable[[str], None]
-    begin: Callable[[int, float], None]
-    """Number of runs, and how long each is expected to take, in seconds."""
-    step: Callable[[runner.Entry], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """A judged race and where it lies on disk."""
-
-    comparison: Comparison
-    folder: Path
-
-
-def run(wanted: Wanted, watcher: Watcher) -> Result:
-    """Run a race."""
-    arms = _arms(wanted)
-    if wanted.baseline is not None and wanted.baseline not in [arm.name for arm in arms]:
-        known = ", ".join(arm.name for arm in arms)
-        raise BadArms(f"--baseline {wanted.baseline} is not in this race: choose from {known}")
-    pinning = _pinning(wanted)
-    folder = store.new_run_folder(store.state_folder(wanted.state), "race")
-    try:
-        return _run(wanted, watcher, arms, pinning, folder)
-    except BaseException:
-        # Nothing was measured: leave nothing behind.
-        if not (folder / "manifest.json").exists():
-            shutil.rmtree(folder, ignore_errors=True)
-        raise
-
-
-def _run(
-    wanted: Wanted, watcher: Watcher, arms: Sequence[Arm], pinning: _Pinning, folder: Path
-) -> Result:
-    runs, probes = folder / "runs", folder / "probes"
-    runs.mkdir()
-    probes.mkdir()
-    with _target(wanted, pinning, watcher) as target:
-        load = runner.Load(
-            url=target.url,
-            flags=[*target.flags, *wanted.flags],
-            duration_s=wanted.duration_s,
-            warmup_s=wanted.warmup_s,
-            timeout_s=wanted.timeout_s,
-            threads=wanted.threads,
-            cpus=pinning.client,
-            congestion_control=wanted.congestion_control or _like_quic(arms),
-            server_pids=target.server_pids,
-            program=wanted.load_program,
-        )
-        watcher.say(f"asking {target.url} which versions it serves")
-        present, absent = _present(load, arms, probes)
-        race = _plan(wanted, present, absent, target, pinning)
-        planned = runner.order(present, race.blocks, race.seed)
-        race = replace(race, order=[[entry.arm.name for entry in block] for block in planned])
-        _write_manifest(folder, race, "running")
-        each = wanted.warmup_s + wanted.duration_s
-        watcher.begin(sum(len(block) for block in planned), each)
-        outcome = runner.run_blocks(load, planned, runs, target.meter, watcher.step)
-    race = replace(race, samples=outcome.samples, interrupted=outcome.interrupted)
-    if outcome.stopped:
-        raise CannotRace(f"every run of a block failed, the last one with: {outcome.stopped}")
-    judged = comparison.compare(race)
-    write_result(folder, judged)
-    _write_manifest(folder, race, "interrupted" if outcome.interrupted else "complete")
-    return Result(judged, folder)
-
-
-@dataclass(frozen=True, slots=True)
-class _Pinning:
-    server: str | None
-    client: str | None
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Target:
-    url: str
-    flags: Sequence[str]
-    meter: runner.ServerMeter | None
-    facts: Json | None
-    server_pids: Sequence[int] = ()
-
-
-def _arms(wanted: Wanted) -> list[Arm]:
-    scheme = "https"
-    if wanted.url is not None:
-        scheme = parse_url(wanted.url).scheme
-    elif "h2c" in wanted.versions:
-        scheme = "http"
-    return arms_for(
-        scheme,
-        versions=wanted.versions,
-        in_flight=wanted.in_flight,
-        connections=wanted.connections,
-        streams=wanted.streams,
+def experiment(flags: Flags) -> Experiment:
+    """The race as an experiment; raises `BadRace`."""
+    parts = None if flags.url is None else parse_url(flags.url)
+    clear = "h2c" in flags.versions
+    scheme = ("http" if clear else "https") if parts is None else parts.scheme
+    shapes = [_shape(each, flags) for each in flags.in_flight or (None,)]
+    total, per_connection = shapes[0]
+    if len(shapes) > 1:
+        # What the arms of the points are made of (`ArmSpec.with_in_flight`).
+        per_connection = _DEFAULT_STREAMS
+        total = per_connection * (flags.connections or _DEFAULT_CONNECTIONS)
+    workload = Workload(
+        paths=(PATH if parts is None else _path(parts),),
+        duration_s=flags.duration_s,
+        warmup_s=flags.warmup_s,
+        timeout_s=flags.timeout_s,
+        rate=flags.rate,
+        gzip=None,
+        flags=tuple(flags.load),
+    )
+    server = EMBEDDED if parts is None else f"{parts.scheme}://{parts.netloc}"
+    arms = [
+        _arm(flags, workload, version, server, total, 1 if version == "h1" else per_connection)
+        for version in _versions(scheme, flags.versions)
+    ]
+    names = [arm.name for arm in arms]
+    baseline = _raced("--baseline", flags.baseline or names[0], names)
+    gates = [gate for text in flags.fail_if for gate in _gates(text, baseline, names)]
+    measures = [measure.name for measure in RACE] + [gate.measure for gate in gates]
+    form = Form(
+        name=FORM,
+        baseline=baseline,
+        rank=_rank(flags).name,
+        measures=tuple(dict.fromkeys(measures)),
+        workload=workload,
+        arms=tuple(arms),
+        margin=flags.margin,
+        pin=flags.pin,
+        sweep=_sweep(flags.in_flight, names),
+        expect=tuple(gates),
+        pairs=tuple(_pair(text, names) for text in flags.pairs),
+        threads=flags.threads,
+        congestion_control=flags.congestion_control,
+    )
+    return Experiment(
+        name=manifest.RACE,
+        title=flags.url or "The embedded server",
+        question=QUESTION,
+        forms={FORM: form},
+        race=True,
     )
 
 
-def _like_quic(arms: Sequence[Arm]) -> str | None:
-    """CUBIC for the TCP arms of a race with HTTP/3: a BBR default would be another experiment."""
-    versions = {arm.version for arm in arms}
-    mixed = "h3" in versions and len(versions) > 1
-    return "cubic" if mixed and machine.may_use_congestion_control("cubic") else None
-
-
 def parse_url(url: str) -> SplitResult:
-    """Check that a URL can be raced at all."""
+    """Check that a URL can be raced at all; raises `BadRace`."""
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError as error:
-        raise BadArms(f"{url!r} is not a URL: {error}") from error
+        raise BadRace(f"{url!r} is not a URL: {error}") from error
     if "://" not in url:
-        raise BadArms(f"{url!r} has no scheme: try https://{url}")
-    if parts.scheme not in ("http", "https"):
-        raise BadArms(f"a race needs an http:// or https:// URL, not {parts.scheme}://")
+        raise BadRace(f"{url!r} has no scheme: try https://{url}")
+    if parts.scheme not in _OF_SCHEME:
+        raise BadRace(f"a race needs an http:// or https:// URL, not {parts.scheme}://")
     if not parts.hostname or port == 0:
-        raise BadArms(f"{url!r} names no host to connect to")
+        raise BadRace(f"{url!r} names no host to connect to")
+    if any(character.isspace() for character in url):
+        raise BadRace(f"{url!r} is not a URL: write %20 in place of a space")
     return parts
 
 
-def _pinning(wanted: Wanted) -> _Pinning:
-    if not wanted.pin:
-        return _Pinning(None, None, "none (--no-pin)")
-    if wanted.url is not None:
-        return _Pinning(None, None, "none (the server is not ours to pin)")
-    split = machine.split_cpus(wanted.threads)
-    if split is None:
-        return _Pinning(
-            None,
-            None,
-            f"none ({2 * wanted.threads} CPUs needed, {len(machine.usable_cpus())} here)",
-        )
-    server, client = (",".join(map(str, cpus)) for cpus in split)
-    return _Pinning(server, client, f"server on CPU {server}, client on CPU {client}")
+def _path(parts: SplitResult) -> str:
+    return (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
 
 
-@contextlib.contextmanager
-def _target(wanted: Wanted, pinning: _Pinning, watcher: Watcher) -> Iterator[_Target]:
-    """The URL, or our own server for as long as the race lasts."""
-    if wanted.url is not None:
-        yield _Target(wanted.url, (), None, None)
-        return
-    watcher.say("starting the embedded server")
-    try:
-        with servers.embedded(
-            threads=wanted.threads,
-            cpus=pinning.server,
-            state=wanted.state,
-            program=wanted.serve_program,
-        ) as server:
-            cpus = wanted.threads if pinning.server else len(machine.usable_cpus())
-            meter = Meter(server.pid, cpus)
-            clear = "h2c" in wanted.versions
-            yield _Target(
-                (server.http if clear else server.https) + PATH,
-                () if clear else ("--cacert", server.cacert),
-                meter,
-                dict(server.facts),
-                (server.pid,),
-            )
-    except servers.ServerFailed as error:
-        raise CannotRace(f"{error}\ntry: trilane serve, or race a URL: trilane race URL") from error
+def _versions(scheme: str, wanted: Sequence[str]) -> list[str]:
+    """The versions of this scheme; `wanted` narrows them."""
+    possible = _OF_SCHEME[scheme]
+    for version in wanted:
+        if version not in possible:
+            other = "https" if scheme == "http" else "http"
+            raise BadRace(f"--{version} needs an {other}:// URL")
+    return [version for version in possible if version in wanted or not wanted]
 
 
-def _present(
-    load: runner.Load, arms: Sequence[Arm], folder: Path
-) -> tuple[list[Arm], list[tuple[Arm, str]]]:
-    """Which arms the target serves, and why not the others."""
-    answers = [(arm, runner.probe(load, arm, folder)) for arm in arms]
-    present = [arm for arm, problem in answers if problem is None]
-    if not present:
-        reasons: dict[str, list[str]] = {}
-        for arm, problem in answers:
-            reasons.setdefault(str(problem), []).append(arm.title)
-        if len(reasons) == 1:
-            raise CannotRace(next(iter(reasons)))
-        raise CannotRace(
-            f"{load.url} answers over no version: "
-            + "; ".join(f"{' and '.join(titles)}: {why}" for why, titles in reasons.items())
-        )
-    parts = urlsplit(load.url)
-    where = f"{parts.hostname}:{parts.port or {'http': 80, 'https': 443}[parts.scheme]}"
-    absent = [
-        (arm, f"the server does not speak {arm.title} on {where}: {problem}")
-        for arm, problem in answers
-        if problem is not None
-    ]
-    return present, absent
-
-
-def _plan(
-    wanted: Wanted,
-    present: Sequence[Arm],
-    absent: Sequence[tuple[Arm, str]],
-    target: _Target,
-    pinning: _Pinning,
-) -> comparison.Observed:
-    names = [arm.name for arm in present]
-    baseline = wanted.baseline if wanted.baseline in names else names[0]
-    seed = random.SystemRandom().randrange(1 << 32) if wanted.seed is None else wanted.seed
-    repeat = [*wanted.command, *(("--seed", str(seed)) if wanted.seed is None else ())]
-    return comparison.Observed(
-        question=QUESTION,
-        url=target.url,
-        command=shlex.join(repeat),
-        arms=present,
-        baseline=str(baseline),
-        samples=(),
-        blocks=wanted.blocks or blocks.DEFAULT,
-        seed=seed,
-        margin=wanted.margin,
-        duration_s=wanted.duration_s,
-        warmup_s=wanted.warmup_s,
-        started_at=store.now(),
-        machine={**machine.facts(), "pinning": pinning.text},
-        server=target.facts,
-        absent=absent,
+def _arm(
+    flags: Flags, workload: Workload, version: str, server: str, total: int, streams: int
+) -> ArmSpec:
+    """The arm of a race that speaks `version` with `total` requests in flight."""
+    clear = "h2c" in flags.versions if flags.url is None else server.startswith("http://")
+    return workload.arm(
+        ENGINE,
+        version,
+        "load",
+        name=version,
+        title=TITLES[version],
+        server=server,
+        connections=total // streams,
+        streams=streams,
+        threads=flags.threads,
+        delay_s=flags.delay_s,
+        tls=version != "h1" or not clear,
     )
 
 
-def _write_manifest(folder: Path, race: comparison.Observed, status: str) -> None:
-    manifest: dict[str, Any] = {
-        "schema": "trilane.manifest/1",
-        "status": status,
-        "kind": "race",
-        "command": race.command,
-        "url": race.url,
-        "started_at": race.started_at,
-        "seed": race.seed,
-        "blocks": race.blocks,
-        "baseline": race.baseline,
-        "order": [list(block) for block in race.order],
-        "machine": dict(race.machine),
-        "runs": [
-            {"file": s.file, "arm": s.arm, "block": s.block, "slot": s.slot, "problem": s.problem}
-            for s in race.samples
-        ],
-    }
-    store.write_json(folder / "manifest.json", manifest)
+def _raced(flag: str, name: str, names: Sequence[str]) -> str:
+    if name not in names:
+        raise BadRace(f"{flag} {name} is not in this race: choose from {', '.join(names)}")
+    return name
+
+
+def _pair(text: str, names: Sequence[str]) -> tuple[str, str]:
+    first, colon, second = text.partition(":")
+    if not colon:
+        raise BadRace(f"--pair takes two arms such as {names[-1]}:{names[0]}, not {text!r}")
+    if first == second:
+        raise BadRace(f"--pair {text} compares an arm with itself")
+    return _raced("--pair", first, names), _raced("--pair", second, names)
+
+
+def _gates(text: str, baseline: str, names: Sequence[str]) -> list[Expect]:
+    """What an expression as that of `trilane compare --fail-if` forbids, for each of its arms."""
+    # It imports what `trilane compare` needs, and few races have one.
+    from trilane.lab.analysis import gates  # noqa: PLC0415
+
+    try:
+        gate = gates.parse(text)
+    except gates.BadGate as error:
+        raise BadRace(f"--fail-if {error}") from error
+    if gate.measure not in BY_NAME:
+        raise BadRace(f"--fail-if {text}: {is_not('measure', gate.measure, BY_NAME)}")
+    others = [name for name in names if name != baseline]
+    if gate.arm is not None:
+        others = [_raced(f"--fail-if {text}:", gate.arm, names)]
+    if baseline in others or not others:
+        raise BadRace(f"--fail-if {text}: {baseline} is what the other arms are compared with")
+    if gate.above:
+        return [Expect(gate.measure, arm, baseline, 0.0, gate.limit) for arm in others]
+    # No less than a limit is, seen from the other arm, no more than its inverse.
+    return [Expect(gate.measure, baseline, arm, 0.0, 1 / gate.limit) for arm in others]
+
+
+def _rank(flags: Flags) -> Measure:
+    """What decides: at a rate that all arms keep, how long responses take."""
+    if flags.rate is None:
+        return RATE
+    return P99 if flags.rate * flags.duration_s >= _FOR_P99 else P50
+
+
+def _sweep(values: Sequence[int], names: Sequence[str]) -> Sweep | None:
+    """Over the requests in flight, where several numbers of them were asked for."""
+    if len(values) < 2:
+        return None
+    return Sweep("in_flight", tuple(values), SWEEPS["in_flight"], tuple(combinations(names, 2)))
+
+
+def _shape(in_flight: int | None, flags: Flags) -> tuple[int, int]:
+    """Requests in flight, and streams on each multiplexed connection."""
+    connections, streams = flags.connections, flags.streams
+    for flag, value in (("--in-flight", in_flight), ("-c", connections), ("-m", streams)):
+        if value is not None and value < 1:
+            raise BadRace(f"{flag} must be at least 1, not {value}")
+    if streams is not None and len(flags.in_flight) > 1:
+        raise BadRace(
+            "-m goes with one number of requests in flight: with several give -c, whose "
+            "connections get more streams"
+        )
+    if connections is not None and streams is not None:
+        total = connections * streams
+        if in_flight not in (None, total):
+            raise BadRace(
+                f"-c {connections} times -m {streams} is {total}, not --in-flight {in_flight}: "
+                "leave one of the three out"
+            )
+        return total, streams
+    total = DEFAULT_IN_FLIGHT if in_flight is None else in_flight
+    if streams is not None:
+        _check_multiple(total, "-m", streams)
+        return total, streams
+    if connections is not None:
+        _check_multiple(total, "-c", connections)
+        return total, total // connections
+    return total, total // evenly(_DEFAULT_CONNECTIONS, total)
+
+
+def _check_multiple(total: int, flag: str, step: int) -> None:
+    if total % step:
+        nearest = max(step, round(total / step) * step)
+        raise BadRace(
+            f"--in-flight {total} is no multiple of {flag} {step}: try --in-flight {nearest}"
+        )

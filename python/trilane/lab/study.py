@@ -1,79 +1,58 @@
 """An experiment, run: its servers started, its arms in blocks of random order, every run kept.
 
 `run` leaves the folder `runs/<time>-<experiment>-<form>/` under the state folder
-(`lab.keeping.journal` says what is in it) and continues an interrupted one of the same plan.
-`from_manifest` makes the runs of a folder again, in the same order.
+(`lab.keeping.journal` says what is in it) and continues an interrupted one of the same plan. A race
+is an experiment as well, in `runs/<time>-race/`.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import json
 import random
 import shlex
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import cast
+from typing import NoReturn, cast
+from urllib.parse import urlsplit
 
 from msgspec import UNSET
 
 from trilane.lab import names
-from trilane.lab.analysis import findings, stats
+from trilane.lab.analysis import findings
 from trilane.lab.analysis.comparison import Observed
 from trilane.lab.analysis.findings import Findings, Point
 from trilane.lab.analysis.measures import BY_NAME, SYSCALLS
+from trilane.lab.asked import CannotRun, Entry, Wanted, chosen, fingerprint, order
 from trilane.lab.bench import Bench, Unavailable
-from trilane.lab.blocks import shuffled
 from trilane.lab.clients import syscalls
 from trilane.lab.clients.contender_run import RunFailed
 from trilane.lab.clients.contenders import BadContender
+from trilane.lab.clients.engine_run import Misused
 from trilane.lab.clients.executor import Executor, first_path
 from trilane.lab.clock import Clock, expected_s
-from trilane.lab.design.experiment import Experiment
 from trilane.lab.design.form import Form
 from trilane.lab.design.workload import ArmSpec
 from trilane.lab.keeping import benchmarks, store
-from trilane.lab.keeping.journal import Journal, Line
+from trilane.lab.keeping.journal import BadJournal, Journal, Line
 from trilane.lab.keeping.runs import write_result
 from trilane.lab.machine import facts as machine
-from trilane.lab.model.arm import Arm
+from trilane.lab.model import manifest as kept
+from trilane.lab.model.arm import TITLES, Arm
 from trilane.lab.model.documents import Json
 from trilane.lab.model.lab import LabResult
+from trilane.lab.model.manifest import RACE, Manifest, Status
 from trilane.lab.model.record import Version
 from trilane.lab.model.run import Run
 from trilane.lab.model.sample import Sample, ServerCost
 from trilane.lab.serving.relay import RelayFailed
 
 _MILLISECONDS = 1e3
-
-
-class CannotRun(RuntimeError):
-    """The experiment could not be run; the message says why and what to do."""
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What was asked for, already parsed."""
-
-    experiment: Experiment
-    form: str
-    quick: bool = False
-    publish: bool = False
-    blocks: int | None = None
-    seed: int | None = None
-    arms: Sequence[str] = ()
-    """Only these."""
-    count: int | None = None
-    """Requests in place of the form's."""
-    state: Path | None = None
-    fresh: bool = False
-    """Begin anew, although an interrupted run of the same plan could go on."""
-    command: Sequence[str] = ("trilane", "lab", "run")
-    """What was typed, to be typed again."""
+_OF_STATUS = "; if that is what you want, type --expect-status CODE"
+_SERVER_FAILED = "try: trilane serve, or race a URL: trilane race URL"
+_PORTS = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +65,15 @@ class Watcher:
     step: Callable[[str, int, int, float], None]
     """Title of the arm that starts, its block from 0, the blocks, and the seconds left."""
 
+    @classmethod
+    def quiet(cls) -> Watcher:
+        """One that tells nobody."""
+
+        def ignore(*_told: object) -> None:
+            pass
+
+        return cls(say=ignore, begin=ignore, step=ignore)
+
 
 @dataclass(frozen=True, slots=True)
 class Result:
@@ -95,65 +83,11 @@ class Result:
     folder: Path
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One place in the order."""
-
-    point: int
-    block: int
-    position: int
-    arm: str
-    slot: int
-
-    @property
-    def key(self) -> tuple[int, int, str, int]:
-        """What tells a run from all others."""
-        return self.point, self.block, self.arm, self.slot
-
-
-def chosen(wanted: Wanted) -> Form:
-    """The form with everything that was asked applied to it."""
-    form = wanted.experiment.forms[wanted.form]
-    if wanted.quick and not wanted.arms:
-        form = form.quickened()
-    elif wanted.quick:
-        form = replace(form, quick=form.quick and replace(form.quick, arms=None)).quickened()
-    if wanted.count is not None:
-        form = form.with_count(wanted.count)
-    if wanted.arms:
-        form = form.only(wanted.arms)
-    blocks = form.stats.publish_blocks if wanted.publish else form.stats.blocks
-    # Fewer could never show a difference, whatever the file says.
-    blocks = wanted.blocks or max(blocks, stats.LEAST_BLOCKS)
-    return replace(form, stats=replace(form.stats, blocks=blocks))
-
-
-def order(form: Form, seed: int) -> list[Entry]:
-    """Every run, point after point, each block shuffled by `seed`."""
-    chance = random.Random(seed)  # noqa: S311 - reproducible, not secret
-    planned = []
-    for number, (_, point) in enumerate(form.points()):
-        for block in range(point.stats.blocks):
-            names = [arm.name for arm in point.arms]
-            places = shuffled(names, block, chance, aa=point.stats.aa)
-            planned += [
-                Entry(number, block, position, arm, slot)
-                for position, (arm, slot) in enumerate(places)
-            ]
-    return planned
-
-
-def fingerprint(experiment: Experiment, form: Form) -> str:
-    """Equal for plans of which one can go on where the other stopped."""
-    plan = replace(experiment, forms={form.name: form}, path=None).to_dict()
-    return hashlib.sha256(json.dumps(plan, sort_keys=True).encode()).hexdigest()
-
-
 def run(wanted: Wanted, watcher: Watcher) -> Result:
     """Run an experiment, or go on with it.
 
-    Raises `BadExperiment` where it names a client or a server that is nowhere, `CannotRun` and
-    `Unavailable` where nothing can be measured.
+    Raises `BadExperiment` where it names a client or a server that is nowhere, `Misused` where the
+    flags of a race are none, `CannotRun` and `Unavailable` where nothing can be measured.
     """
     form = chosen(wanted)
     try:
@@ -167,8 +101,8 @@ def run(wanted: Wanted, watcher: Watcher) -> Result:
         watcher.say(f"continuing {earlier.folder}")
         with earlier.locked():
             return _conduct(_Study.again(wanted, form, earlier), watcher)
-    kind = f"{wanted.experiment.name}-{wanted.form}"
-    journal = Journal(store.new_run_folder(state, kind))
+    called = RACE if wanted.experiment.race else f"{wanted.experiment.name}-{wanted.form}"
+    journal = Journal(store.new_run_folder(state, called))
     seed = random.SystemRandom().randrange(1 << 32) if wanted.seed is None else wanted.seed
     study = _Study(wanted, form, journal, seed, store.now(), print_of_plan)
     try:
@@ -181,49 +115,20 @@ def run(wanted: Wanted, watcher: Watcher) -> Result:
         raise
 
 
-def from_manifest(manifest: Json, state: Path | None) -> Wanted:
-    """What was asked for in an earlier experiment, to be asked again with the same order."""
-    if manifest.get("kind") != "lab":
-        raise CannotRun(
-            "this run is no experiment: to make a race again, type its command: "
-            f"{manifest.get('command')}"
-        )
-    try:
-        experiment = Experiment.from_dict(manifest["experiment"])
-        form = str(manifest["form"])
-        blocks = int(manifest["blocks"])
-        seed = int(manifest["seed"])
-        quick = bool(manifest["quick"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise CannotRun(f"its manifest does not say what was run: {error!r}") from error
-    stats_then = replace(experiment.forms[form].stats, blocks=blocks)
-    forms = {form: replace(experiment.forms[form], stats=stats_then, quick=None)}
-    return Wanted(
-        experiment=replace(experiment, forms=forms),
-        form=form,
-        quick=quick,
-        blocks=blocks,
-        seed=seed,
-        state=state,
-        fresh=True,
-        command=shlex.split(str(manifest["command"])),
-    )
-
-
 def _interrupted(state: Path, print_of_plan: str, seed: int | None) -> Journal | None:
     """The latest folder of this plan that is not complete."""
     for folder in sorted((state / "runs").glob("*/"), reverse=True):
-        path = folder / "manifest.json"
+        journal = Journal(folder)
         try:
-            manifest = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            manifest = journal.manifest()
+        except BadJournal:
             continue
-        if not isinstance(manifest, dict) or manifest.get("fingerprint") != print_of_plan:
+        if manifest.fingerprint != print_of_plan:
             continue
-        if manifest.get("status") not in ("running", "interrupted"):
+        if manifest.status not in ("running", "interrupted"):
             return None
-        if seed is None or manifest.get("seed") == seed:
-            return Journal(folder)
+        if seed is None or manifest.seed == seed:
+            return journal
     return None
 
 
@@ -238,39 +143,36 @@ class _Study:
 
     @classmethod
     def again(cls, wanted: Wanted, form: Form, journal: Journal) -> _Study:
-        manifest = journal.manifest()
-        return cls(
-            wanted,
-            form,
-            journal,
-            int(manifest["seed"]),
-            str(manifest["started_at"]),
-            str(manifest["fingerprint"]),
+        then = journal.manifest()
+        seed, started_at = then.seed, then.started_at
+        return cls(wanted, form, journal, seed, started_at, fingerprint(wanted.experiment, form))
+
+    def manifest(self, status: Status, facts: Json) -> Manifest:
+        experiment = replace(self.wanted.experiment, forms={self.form.name: self.form})
+        return Manifest(
+            schema=kept.SCHEMA,
+            kind="race" if experiment.race else "lab",
+            status=status,
+            command=self.command,
+            experiment=experiment.to_dict(),
+            form=self.form.name,
+            quick=self.wanted.quick,
+            seed=self.seed,
+            fingerprint=self.fingerprint,
+            started_at=self.started_at,
+            machine=facts,
+            blocks=self.form.stats.blocks,
         )
 
-    def manifest(self, status: str, planned: Sequence[Entry], facts: Json) -> Json:
-        experiment = replace(self.wanted.experiment, forms={self.form.name: self.form})
-        return {
-            "kind": "lab",
-            "status": status,
-            "command": self.command,
-            "experiment": experiment.to_dict(),
-            "form": self.form.name,
-            "quick": self.wanted.quick,
-            "seed": self.seed,
-            "fingerprint": self.fingerprint,
-            "started_at": self.started_at,
-            "machine": facts,
-            "blocks": self.form.stats.blocks,
-            "order": [
-                [entry.point, entry.block, entry.position, entry.arm, entry.slot]
-                for entry in planned
-            ],
-        }
+    @property
+    def replay(self) -> str:
+        return shlex.join(["trilane", "lab", "replay", self.journal.folder.name])
 
     @property
     def command(self) -> str:
         wanted = self.wanted
+        if not wanted.command:
+            return self.replay
         seed = () if wanted.seed is not None else ("--seed", str(self.seed))
         return shlex.join([*wanted.command, *seed])
 
@@ -282,10 +184,8 @@ def _conduct(study: _Study, watcher: Watcher) -> Result:
         form = _present(study, form, bench, watcher)
         planned = order(form, study.seed)
         facts = {**machine.facts(), "pinning": bench.pinning}
-        journal.open(study.manifest("running", planned, facts))
-        done = journal.lines()
-        wanted_keys = {entry.key for entry in planned}
-        done = [line for line in done if _key(line) in wanted_keys]
+        journal.open(study.manifest("running", facts))
+        done = _standing(journal.lines(), {entry.key for entry in planned})
         interrupted = _make_runs(study, form, bench, planned, done, watcher)
         servers = bench.facts()
     file = benchmarks.write(journal.folder, [line.sample.run for line in done if line.sample.run])
@@ -296,36 +196,39 @@ def _conduct(study: _Study, watcher: Watcher) -> Result:
             quick=study.wanted.quick,
             points=_points(study, form, planned, done, bench, facts, servers, interrupted),
             command=study.command,
-            replay=shlex.join(["trilane", "lab", "replay", journal.folder.name]),
+            replay=study.replay,
             started_at=study.started_at,
             seed=study.seed,
             machine=facts,
             interrupted=interrupted,
             skipped=bench.skipped,
+            unmeasured=[row for row in study.form.expect if row not in form.expect],
             benchstat=UNSET if file is None else benchmarks.benchstat(file, bench.modules()),
         )
     )
     write_result(journal.folder, made)
-    status = "interrupted" if interrupted else "complete"
-    journal.write_manifest(study.manifest(status, planned, facts))
+    journal.write_manifest(study.manifest("interrupted" if interrupted else "complete", facts))
     return Result(made, journal.folder)
 
 
 def _present(study: _Study, form: Form, bench: Bench, watcher: Watcher) -> Form:
     """The arms that can run here; the others are kept in `bench.skipped` with their reason."""
+    race = study.wanted.experiment.race
     skipped = dict(bench.skipped)
     usable = [arm for arm in form.arms if arm.name not in skipped]
-    watcher.say(f"trying {len(usable)} arms")
+    if race and not usable:
+        raise CannotRun(f"{next(iter(skipped.values()))}\n{_SERVER_FAILED}")
     _, point = form.points()[0]
+    url = _url(point, usable[0], bench) if race else ""
+    watcher.say(f"asking {url} which versions it serves" if race else f"trying {len(usable)} arms")
     for arm in usable:
-        try:
-            problem = _executor(point, arm, bench, study.journal).probe()
-        except (RunFailed, Unavailable) as error:
-            problem = str(error)
+        problem = _problem(study, point, arm, bench)
         if problem is not None:
             bench.skip(arm.name, problem)
     skipped = dict(bench.skipped)
     left = [arm.name for arm in form.arms if arm.name not in skipped]
+    if race:
+        return form.only(left) if left else _no_version(form, url, skipped)
     for name, reason in skipped.items():
         watcher.say(f"skipped {name}: {reason}")
     if form.baseline in skipped:
@@ -333,6 +236,44 @@ def _present(study: _Study, form: Form, bench: Bench, watcher: Watcher) -> Form:
     if not left:
         raise CannotRun("no arm can run here")
     return form.only(left) if len(left) < len(form.arms) else form
+
+
+def _problem(study: _Study, form: Form, arm: ArmSpec, bench: Bench) -> str | None:
+    """Why the arm cannot run here; None where a short try succeeded."""
+    race = study.wanted.experiment.race
+    try:
+        return _executor(form, arm, bench, study.journal).probe(_OF_STATUS if race else "")
+    except Misused as error:
+        if race:
+            raise
+        return str(error)
+    except (RunFailed, Unavailable) as error:
+        return str(error)
+
+
+def _no_version(form: Form, url: str, skipped: Mapping[str, str]) -> NoReturn:
+    """A race against a target that serves none of its arms."""
+    reasons: dict[str, list[str]] = {}
+    for arm in form.arms:
+        reasons.setdefault(skipped[arm.name], []).append(arm.title)
+    if len(reasons) == 1:
+        raise CannotRun(next(iter(reasons)))
+    told = (f"{' and '.join(titles)}: {why}" for why, titles in reasons.items())
+    raise CannotRun(f"{url} answers over no version: {'; '.join(told)}")
+
+
+def _absent(study: _Study, bench: Bench) -> list[tuple[Arm, str]]:
+    """The arms of a race that its target does not serve, and why not."""
+    if not study.wanted.experiment.race:
+        return []
+    told = []
+    for name, problem in bench.skipped:
+        arm = study.form.arm(name)
+        parts = urlsplit(bench.origin_of(arm))
+        where = f"{parts.hostname}:{parts.port or _PORTS[parts.scheme]}"
+        reason = f"the server does not speak {TITLES[arm.version]} on {where}: {problem}"
+        told.append((arm_of(arm, bench), reason))
+    return told
 
 
 def _executor(form: Form, arm: ArmSpec, bench: Bench, journal: Journal) -> Executor:
@@ -345,6 +286,18 @@ def _executor(form: Form, arm: ArmSpec, bench: Bench, journal: Journal) -> Execu
     )
 
 
+def _standing(lines: Sequence[Line], wanted: Collection[Hashable]) -> list[Line]:
+    """Of the runs made before those that need not be made again.
+
+    Failed runs at the end are: what they failed by is what ended the experiment.
+    """
+    latest = {line.key: line for line in lines if line.key in wanted}
+    standing = list(latest.values())
+    while standing and standing[-1].sample.run is None:
+        standing.pop()
+    return standing
+
+
 def _make_runs(
     study: _Study,
     form: Form,
@@ -354,7 +307,7 @@ def _make_runs(
     watcher: Watcher,
 ) -> bool:
     """Make every run that is not done yet; whether Ctrl-C ended it."""
-    made = {_key(line) for line in done}
+    made = {line.key for line in done}
     points = [point for _, point in form.points()]
     clock = Clock(
         planned,
@@ -408,11 +361,6 @@ def _measure(study: _Study, point: Form, arm: ArmSpec, entry: Entry, bench: Benc
     )
 
 
-def _key(line: Line) -> tuple[int, int, str, int]:
-    sample = line.sample
-    return line.point, sample.block, sample.arm, sample.slot
-
-
 def _points(
     study: _Study,
     form: Form,
@@ -429,7 +377,7 @@ def _points(
             point,
             Observed(
                 question=study.wanted.experiment.question,
-                url=bench.origin_of(point.arm(point.baseline)) + first_path(point),
+                url=_url(point, point.arm(point.baseline), bench),
                 command=study.command,
                 arms=[arm_of(arm, bench) for arm in point.arms],
                 baseline=point.baseline,
@@ -442,6 +390,7 @@ def _points(
                 started_at=study.started_at,
                 machine=facts,
                 server=servers,
+                absent=_absent(study, bench),
                 interrupted=interrupted,
                 order=_order_of(planned, number, point.stats.blocks),
                 count=point.workload.count if point.workload.duration_s is None else None,
@@ -456,6 +405,11 @@ def _points(
         )
         for number, (value, point) in enumerate(form.points())
     ]
+
+
+def _url(form: Form, arm: ArmSpec, bench: Bench) -> str:
+    """What the arm asks for first."""
+    return bench.origin_of(arm) + first_path(form)
 
 
 def _order_of(planned: Sequence[Entry], point: int, blocks: int) -> list[list[str]]:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from trilane.lab.model.comparison import Comparison, JudgedArm
+from trilane.lab.model.run import Run
 from trilane.report import text, view
 
 
@@ -48,13 +49,19 @@ def total(rows: Sequence[Account]) -> str:
     return f"{started:,} requests started = {ok:,} ok + {failed:,} failed + {abandoned:,} abandoned"
 
 
+def _model(run: Run) -> str:
+    plan = run.plan
+    rate = "" if plan.rate_per_s is None else f" at {text.number(plan.rate_per_s)} requests/s"
+    return f"{plan.model} model{rate}"
+
+
 def setting(comparison: Comparison) -> list[str]:
     """Model and path of all arms; `paths differ` where they do, as does `models`."""
     arms = comparison.arms
-    models = {run.plan.model for arm in arms for run in view.runs(arm)}
+    models = {_model(run) for arm in arms for run in view.runs(arm)}
     networks = {arm.network for arm in arms}
     return [
-        *_one((f"{model} model" for model in models), "models differ"),
+        *_one(models, "models differ"),
         *_one(map(path, networks), "paths differ"),
     ]
 

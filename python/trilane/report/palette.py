@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from trilane.lab.arms import TITLES
+from trilane.lab.model.arm import TITLES
 from trilane.lab.model.comparison import JudgedArm
 
 # Okabe-Ito hues, moved so that each keeps 3:1 contrast on white and on near-black.

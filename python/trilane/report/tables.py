@@ -6,6 +6,7 @@ import csv
 import io
 import shlex
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from trilane.lab.model.comparison import JudgedArm
 from trilane.lab.model.documents import Json
@@ -47,6 +48,12 @@ def csv_text(result: Result) -> str:
     writer.writeheader()
     writer.writerows(_records(view.as_lab(result)))
     return out.getvalue()
+
+
+def columns(result: LabResult) -> dict[str, list[Any]]:
+    """The same rows as columns by name."""
+    rows = list(_records(result))
+    return {name: [row[name] for row in rows] for name in _COLUMNS}
 
 
 def _records(lab: LabResult) -> Iterator[Json]:

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from trilane.lab.analysis.verdict import bound_text
 from trilane.lab.model.comparison import Comparison, JudgedArm
-from trilane.lab.model.lab import ExpectedRatio, LabResult
+from trilane.lab.model.lab import ExpectedRatio, LabResult, skipped_in
 from trilane.lab.model.validity import Validity
 from trilane.report import accounts, grids, ledgers, numbers, pairs, text, view
 from trilane.report.labels import gate_word, published_labels, ratio_label
@@ -63,13 +63,16 @@ def render(comparison: Comparison, *, width: int = 80) -> RenderableType:
             (_shape(comparison), "dim"),
         ),
         Padding(_table(comparison, width), (1, 0)),
+        *_pairs(comparison),
         *_accounts(comparison),
         _notes(comparison, _legend(comparison, named[comparison.baseline])),
     )
 
 
 def render_lab(result: LabResult, *, width: int = 80) -> RenderableType:
-    """A lab result as something rich can print in `width` columns."""
+    """A lab result as something rich can print in `width` columns; that of a race as a race."""
+    if result.race is not None:
+        return Group(render(result.race, width=width), *_gates(result))
     experiment = result.experiment
     form = f", {experiment.form} form" if experiment.form else ""
     parts: list[RenderableType] = [
@@ -91,8 +94,7 @@ def render_lab(result: LabResult, *, width: int = 80) -> RenderableType:
     if result.benchstat:
         lines = result.benchstat.strip().splitlines()
         parts.append(_titled("benchstat", (Text(line, "dim") for line in lines)))
-    if result.expect:
-        parts.append(_titled("gates", (_gate(result, row) for row in result.expect)))
+    parts += _gates(result)
     if result.skipped:
         parts.append(
             _titled(
@@ -357,6 +359,11 @@ def _published(result: LabResult) -> RenderableType:
     return Padding(table, (1, 0, 0, 0))
 
 
+def _gates(result: LabResult) -> list[RenderableType]:
+    rows = [_gate(result, row) for row in result.expect]
+    return [_titled("gates", rows)] if rows else []
+
+
 def _gate(result: LabResult, row: ExpectedRatio) -> Text:
     what = f"{ratio_label(result, row)} within {text.times(row.low)}–{text.times(row.high)}×: "
     word = gate_word(row)
@@ -382,7 +389,7 @@ def _notes(comparison: Comparison, lines: list[Text]) -> Text:
             lines.append(Text(f"{arm.title}: {bound_text(load)}; busiest thread {', '.join(busy)}"))
     lines += [
         Text(f"{gone.arm} not raced: {gone.reason}", style="yellow")
-        for gone in view.as_lab(comparison).skipped
+        for gone in skipped_in(comparison)
     ]
     pinning = comparison.ledger.machine.get("pinning")
     if pinning:

@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from trilane.lab.arms import TITLES
-from trilane.lab.model import lab as lab_model
 from trilane.lab.model.comparison import Comparison, JudgedArm, Ratio, Shown, Summary
-from trilane.lab.model.lab import LabResult, Question, Skipped
+from trilane.lab.model.lab import LabResult
 from trilane.lab.model.run import Run
 from trilane.report import text
 
@@ -35,40 +33,12 @@ class Point:
 
 def as_lab(result: Result) -> LabResult:
     """A lab result as it is; the comparison of a race as a lab result with one point."""
-    if isinstance(result, LabResult):
-        return result
-    return LabResult(
-        schema=lab_model.SCHEMA,
-        experiment=Question(
-            name="race",
-            title=result.url or result.question,
-            form=None,
-            note=None,
-            question=result.question,
-            hypothesis=None,
-            confounders=[],
-            source=None,
-            quick=False,
-        ),
-        command=result.command,
-        replay=result.command,
-        started_at=result.started_at,
-        finished_at=None,
-        interrupted=result.interrupted,
-        seed=result.plan.seed,
-        machine=result.ledger.machine,
-        sweep=None,
-        points=[lab_model.Point(value=None, comparison=result)],
-        crossings=[],
-        published=[],
-        expect=[],
-        skipped=[
-            Skipped(arm=TITLES.get(gone.version, gone.name), reason=gone.reason)
-            for gone in result.absent
-        ],
-        validity=result.validity,
-        verdict=result.verdict,
-    )
+    return result if isinstance(result, LabResult) else LabResult.of_race(result)
+
+
+def document(result: LabResult) -> Result:
+    """What commands print as JSON: of a race its comparison, else the whole result."""
+    return result if result.race is None else result.race
 
 
 def points(lab: LabResult) -> list[Point]:

@@ -16,6 +16,7 @@ from referencing import Registry, Resource
 from peers.running import absent
 from repository import DOCS
 from trilane.lab import Experiment, study
+from trilane.lab.asked import Wanted
 from trilane.lab.clients import go_bench
 from trilane.lab.keeping import benchmarks, runs
 from trilane.lab.serving import launch
@@ -37,7 +38,7 @@ def _needs_go_and_a_new_engine() -> None:
 
 
 def result(form: str, state: Path) -> tuple[dict[str, Any], Path]:
-    wanted = study.Wanted(
+    wanted = Wanted(
         experiment=Experiment.load("transcoding"),
         form=form,
         quick=True,

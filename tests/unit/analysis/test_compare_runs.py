@@ -172,12 +172,13 @@ def test_spellings_of_a_limit(text: str, limit: float) -> None:
 def test_an_invalid_run_is_never_judged(tmp_path: Path, trilane: Trilane) -> None:
     folders.race(tmp_path, "20261118-100000", {"h1": 1.0, "h2": 1.5})
     folder = folders.race(tmp_path, "20261119-100000", {"h1": 1.0, "h2": 3.0}, seed=2)
-    document = json.loads((folder / "comparison.json").read_text(encoding="utf-8"))
-    document["arms"][1]["validity"] = {
+    document = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+    comparison = document["points"][0]["comparison"]
+    comparison["arms"][1]["validity"] = {
         "verdict": "invalid",
         "reasons": [{"code": "failed", "verdict": "invalid", "text": "1 % failed"}],
     }
-    write_json(folder / "comparison.json", document)
+    write_json(folder / "result.json", document)
     code, out, _ = trilane("20261118", "20261119", "--fail-if", "h2:rate>1.1", at=tmp_path)
     assert code == 4
     assert "B, HTTP/2: 1 % failed" in out
@@ -205,7 +206,7 @@ def test_differences_of_machine_and_software_are_told(tmp_path: Path) -> None:
     folders.race(tmp_path, "20261118-100000", {"h1": 1.0, "h2": 1.5})
     other = {**folders.MACHINE, "cpu": "Another CPU"}
     folder = folders.race(tmp_path, "20261119-100000", {"h1": 1.0, "h2": 1.5}, machine=other)
-    file = folder / "comparison.json"
+    file = folder / "result.json"
     text = file.read_text(encoding="utf-8").replace("0123abc", "4567def")
     file.write_text(text, encoding="utf-8")
     document = compared(tmp_path, "20261118", "20261119").document

@@ -68,7 +68,7 @@ def test_the_port_of_our_own_server_is_no_difference(
 def test_the_facts_of_one_of_several_servers_are_its_own(
     run: RunFolder, comparison: Comparison
 ) -> None:
-    server = {"trilane": {"threads": 3}, "nginx": {"threads": 9}}
+    server = {"embedded": {"threads": 3}, "nginx": {"threads": 9}}
     comparison = altered(comparison, {"ledger.server": server})
     assert conditions.software(run, comparison, comparison.arms[0])["server threads"] == 3
 

@@ -9,6 +9,7 @@ import pytest
 
 from synthetic.experiments import sample, written
 from trilane.lab import BadExperiment, names, study
+from trilane.lab.asked import Wanted
 from trilane.lab.design.experiment import Experiment
 from trilane.lab.design.form import Form
 from trilane.lab.design.workload import Workload
@@ -140,6 +141,6 @@ def test_nothing_is_begun_and_nothing_left(tmp_path: Path) -> None:
         step=lambda _title, _block, _blocks, _left_s: None,
     )
     with pytest.raises(BadExperiment, match=r"^sample\.toml:"):
-        study.run(study.Wanted(made, "fair", state=tmp_path / "state"), watcher)
+        study.run(Wanted(made, "fair", state=tmp_path / "state"), watcher)
     assert said == []
     assert not (tmp_path / "state").exists()

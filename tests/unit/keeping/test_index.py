@@ -72,7 +72,7 @@ def test_it_sees_what_was_added_changed_and_removed(state: Path) -> None:
 
 
 def test_a_folder_whose_result_lacks_something_is_broken_not_fatal(state: Path) -> None:
-    file = state / "runs" / "20261118-100000-race" / "comparison.json"
+    file = state / "runs" / "20261118-100000-race" / "result.json"
     file.write_text('{"schema": "trilane.comparison/1", "arms": []}', encoding="utf-8")
     with index.open_index(state) as opened:
         assert [row.status for row in opened.runs()] == [index.BROKEN, "complete"]

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from synthetic import records
 from trilane.lab.keeping.journal import BadJournal, Busy, Journal, Line
+from trilane.lab.model.manifest import SCHEMA, Manifest
 from trilane.lab.model.sample import Sample
 
 
@@ -32,7 +33,17 @@ def line(block: int, run: bool = True) -> Line:
 @pytest.fixture
 def journal(tmp_path: Path) -> Journal:
     made = Journal(tmp_path)
-    made.open({"kind": "lab", "status": "running"})
+    made.open(
+        Manifest(
+            schema=SCHEMA,
+            kind="lab",
+            status="running",
+            command="trilane lab run small",
+            started_at="2026-11-20T10:00:00Z",
+            seed=1,
+            machine={},
+        )
+    )
     return made
 
 
@@ -115,5 +126,5 @@ def test_a_lock_that_outlives_its_process_for_a_moment_is_waited_for(
 
 def test_a_manifest_of_something_else_is_refused(journal: Journal) -> None:
     (journal.folder / "manifest.json").write_text('{"schema": "other"}')
-    with pytest.raises(BadJournal, match="is not a"):
+    with pytest.raises(BadJournal, match="has schema 'other'"):
         journal.manifest()

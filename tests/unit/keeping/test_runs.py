@@ -49,7 +49,7 @@ def test_a_word_names_a_run(state: Path, word: str, name: str) -> None:
 def test_a_path_to_a_folder_or_to_a_file_in_it_names_it(state: Path) -> None:
     folder = state / "runs" / "20261118-100000-race"
     assert runs.find(str(folder), Path("elsewhere")) == folder
-    assert runs.find(str(folder / "comparison.json"), Path("elsewhere")) == folder
+    assert runs.find(str(folder / "result.json"), Path("elsewhere")) == folder
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_a_run_without_a_result_says_how_to_go_on(state: Path) -> None:
         ("[]", "holds no JSON object"),
         ('{"schema": "trilane.manifest/9"}', "has schema 'trilane.manifest/9'"),
         ('{"schema": "trilane.manifest/1", "kind": "walk"}', "of kind 'walk'"),
-        ('{"schema": "trilane.manifest/1", "kind": "lab"}', "does not say its status"),
+        ('{"schema": "trilane.manifest/1", "kind": "lab"}', "missing required field `status`"),
     ],
 )
 def test_a_damaged_manifest_is_named(state: Path, content: str, said: str) -> None:
@@ -122,9 +122,9 @@ def test_a_damaged_manifest_is_named(state: Path, content: str, said: str) -> No
 
 
 def test_a_result_of_another_schema_is_named(state: Path) -> None:
-    file = state / "runs" / "20261118-100000-race" / "comparison.json"
-    file.write_text(json.dumps({"schema": "trilane.comparison/2"}), encoding="utf-8")
-    with pytest.raises(BadRun, match=r"comparison/2.*not trilane\.comparison/1"):
+    file = state / "runs" / "20261118-100000-race" / "result.json"
+    file.write_text(json.dumps({"schema": "trilane.lab/2"}), encoding="utf-8")
+    with pytest.raises(BadRun, match=r"lab/2.*not trilane\.lab/1"):
         runs.load(file.parent)
 
 
@@ -132,13 +132,13 @@ def test_the_signature_follows_the_files(state: Path) -> None:
     folder = state / "runs" / "20261118-100000-race"
     before = runs.signature(folder)
     assert before == runs.signature(folder)
-    (folder / "comparison.json").unlink()
+    (folder / "result.json").unlink()
     assert runs.signature(folder) != before
 
 
 def test_a_result_refers_to_its_runs_and_has_them_when_it_is_read(tmp_path: Path) -> None:
     folder = folders.race(tmp_path, "20261120-100000", {"h1": 1.0, "h2": 1.5}, blocks=3)
-    kept = (folder / "comparison.json").stat().st_size
+    kept = (folder / "result.json").stat().st_size
     lying = sum(file.stat().st_size for file in (folder / "runs").iterdir())
     assert kept < lying / 2
     arms = runs.load(folder).points[0].comparison.arms

@@ -11,7 +11,6 @@ from rich.console import Console
 from synthetic import races, records
 from synthetic.records import altered, validity, with_runs
 from trilane.lab.analysis import comparison
-from trilane.lab.arms import arms_for
 from trilane.lab.model.comparison import Comparison
 from trilane.report import distribution, html, terminal, text
 
@@ -57,7 +56,7 @@ def test_every_measure_stands_on_the_terminal_with_its_unit(three: Comparison, w
 
 
 def test_the_terminal_needs_no_markup_from_servers() -> None:
-    race = races.race(THREE, absent=[(arms_for("https")[2], "[bold]no[/bold]")])
+    race = races.race(THREE, absent=[(races.arm("h3"), "[bold]no[/bold]")])
     assert "[bold]no[/bold]" in printed(comparison.compare(race))
 
 
@@ -65,7 +64,7 @@ def test_an_absent_arm_is_shown() -> None:
     race = races.race(
         {"h1": 1.0, "h2": 1.2},
         histogram=True,
-        absent=[(arms_for("https")[2], "no answer over UDP")],
+        absent=[(races.arm("h3"), "no answer over UDP")],
     )
     made = comparison.compare(race)
     assert "HTTP/3 not raced: no answer over UDP" in printed(made, 120)

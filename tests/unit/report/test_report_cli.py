@@ -14,21 +14,21 @@ from trilane.cli import app
 from trilane.lab.analysis import comparison
 from trilane.lab.model.comparison import Comparison
 
+FACTORS = {"h1": 1.0, "h2": 1.5}
+
 
 @pytest.fixture(scope="module")
 def race() -> Comparison:
-    return comparison.compare(races.race({"h1": 1.0, "h2": 1.5}, histogram=True))
+    made = races.race(
+        FACTORS, histogram=True, machine=folders.MACHINE, started_at="2026-11-20T11:00:00Z"
+    )
+    return comparison.compare(made)
 
 
 @pytest.fixture
 def state(tmp_path: Path, race: Comparison) -> Path:
     """A state folder with one race in it."""
-    folder = tmp_path / "state" / "runs" / "20261120-110000-race"
-    folder.mkdir(parents=True)
-    folders.keep(folder, race)
-    (folder / "manifest.json").write_text(
-        json.dumps({"schema": "trilane.manifest/1", "kind": "race", "status": "complete"})
-    )
+    folders.race(tmp_path / "state", "20261120-110000", FACTORS, histogram=True)
     return tmp_path / "state"
 
 
@@ -116,6 +116,6 @@ def test_what_cannot_be_shown_is_one_clear_line(
 
 
 def test_a_run_without_a_result_says_so(state: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (state / "runs" / "20261120-110000-race" / "comparison.json").unlink()
+    (state / "runs" / "20261120-110000-race" / "result.json").unlink()
     assert run(state, "20261120") == 1
     assert "has no result" in capsys.readouterr().err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import functools
 import io
 import json
@@ -15,7 +16,7 @@ from rich.console import Console
 from synthetic import labs
 from synthetic.records import altered
 from trilane.lab.model.lab import LabResult
-from trilane.report import html, ledgers, notebook, strip, terminal, view
+from trilane.report import html, ledgers, strip, tables, terminal, view
 
 EVIL = "<script>alert('&\"')</script>[bold]x[/bold]"
 ARMS = 12
@@ -183,16 +184,29 @@ def test_strings_from_outside_are_escaped_everywhere() -> None:
     assert "<script>alert(" not in page
     assert "&lt;script&gt;alert(" in page
     assert "[bold]x[/bold]" in printed(made)
-    assert "<script>alert(" not in notebook.Display(made)._repr_html_()
+    assert "<script>alert(" not in made._repr_html_()
 
 
 def test_a_notebook_shows_verdict_and_numbers_without_scripts() -> None:
-    shown = notebook.Display(bookstore())
-    assert repr(shown) == bookstore().verdict
+    shown = bookstore()
+    assert repr(shown) == f"<LabResult of bookstore, form fair: {shown.verdict}>"
     fragment = shown._repr_html_()
     assert "<script" not in fragment
     assert bookstore().verdict in fragment
     assert "elapsed time" in fragment
+
+
+def test_a_frame_has_a_row_for_each_point_arm_and_measure() -> None:
+    made = labs.strategies()
+    frame = made.frame()
+    arms = [(point.value, arm.name) for point in made.points for arm in point.comparison.arms]
+    assert list(dict.fromkeys(zip(frame["point"], frame["arm"], strict=True))) == arms
+    rows = list(zip(*frame.values(), strict=True))
+    assert len(rows) == len(list(csv.DictReader(io.StringIO(tables.csv_text(made)))))
+    row = dict(zip(frame, rows[0], strict=True))
+    first = made.points[0].comparison.arms[0]
+    assert (row["measure"], row["unit"]) == ("elapsed_s", "s")
+    assert row["median"] == first.summary["elapsed_s"].median
 
 
 @pytest.mark.parametrize("name", ["bookstore", "strategies", "versions", "empty"])

@@ -13,7 +13,7 @@ from msgspec import structs
 from trilane.lab.analysis import bodies, family, ledger, stats, verdict
 from trilane.lab.analysis.measures import RACE, RATE, Measure
 from trilane.lab.analysis.stats import Floats
-from trilane.lab.model.arm import ENGINE, Arm
+from trilane.lab.model.arm import Arm
 from trilane.lab.model.comparison import (
     SCHEMA,
     AbsentArm,
@@ -317,10 +317,7 @@ def _reasons(samples: Sequence[Sample], of: Verdict) -> list[Reason]:
 def _arm(observed: Observed, table: Table, arm: Arm, problems: list[Reason]) -> JudgedArm:
     samples = table.samples(arm.name)
     return JudgedArm(
-        **{
-            **structs.asdict(arm),
-            "server": arm.server or (ENGINE if observed.server else None),
-        },
+        **structs.asdict(arm),
         library_version=_common_text(
             [s.run.client.library_version for s in samples if s.run and s.run.client]
         ),

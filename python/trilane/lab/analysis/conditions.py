@@ -19,7 +19,8 @@ from urllib.parse import urlsplit
 
 from trilane.lab.keeping.runs import RunFolder
 from trilane.lab.model.comparison import Comparison, JudgedArm
-from trilane.lab.model.documents import Json, digest
+from trilane.lab.model.documents import digest
+from trilane.lab.model.manifest import RACE
 
 Facts: TypeAlias = dict[str, Any]
 Scope: TypeAlias = Literal["workload", "machine", "software"]
@@ -38,14 +39,15 @@ _WORKLOAD_ROWS = frozenset(
         "streams per connection",
         "client threads",
         "model",
-        "strategy",
+        "rate asked for (1/s)",
         "session kept",
         "requests",
-        "most requests in flight",
         "workload",
         "response coding asked for",
     }
 )
+# These say again what the arm does.
+_SHAPE_ROWS = frozenset({"strategy", "most requests in flight"})
 _MACHINE_ROWS = frozenset({"client CPUs", "client congestion control", "MTU (bytes)"})
 # Of the plan of a comparison.
 _PLAN = ("duration_s", "count", "in_flight")
@@ -55,7 +57,8 @@ _LOOPBACK = ("127.0.0.1", "::1", "[::1]", "localhost")
 def workload(run: RunFolder, comparison: Comparison, arm: JudgedArm) -> Facts:
     """Everything that makes two measurements answers to the same question."""
     facts: Facts = {"target": target(comparison, arm)}
-    asked = _experiment_workload(run.manifest)
+    # A race is told by its length and its flags, as those are that kept no experiment.
+    asked = [] if run.kind == RACE else sorted(run.manifest.workload.items())
     for key, value in asked or ((key, getattr(comparison.plan, key)) for key in _PLAN):
         if value is not None:
             facts[key.replace("_", " ")] = value
@@ -86,7 +89,7 @@ def software(run: RunFolder, comparison: Comparison, arm: JudgedArm) -> Facts:
         key.replace("_", " "): getattr(arm, key) for key in ("client", "library_version", "server")
     }
     for name, value in _rows(comparison, arm):
-        if name in _WORKLOAD_ROWS or name in _MACHINE_ROWS:
+        if name in _WORKLOAD_ROWS | _SHAPE_ROWS | _MACHINE_ROWS:
             continue
         # Our own servers get another port in every run.
         if name == "peer" and _is_loopback(str(value)):
@@ -115,15 +118,6 @@ def _server(comparison: Comparison, arm: JudgedArm) -> Facts:
     known = comparison.ledger.server
     own = known.get(str(arm.server))
     return own if isinstance(own, dict) else known
-
-
-def _experiment_workload(manifest: Json) -> list[tuple[str, Any]]:
-    """The workload of the experiment's form, as its file gave it; empty for a race."""
-    experiment = manifest.get("experiment")
-    if not isinstance(experiment, dict):
-        return []
-    form = (experiment.get("forms") or {}).get(manifest.get("form"))
-    return sorted(((form or {}).get("workload") or {}).items())
 
 
 def _rows(comparison: Comparison, arm: JudgedArm) -> Iterator[tuple[str, Any]]:

@@ -31,6 +31,7 @@ from trilane.lab.model.lab import (
     Skipped,
     SweepKey,
     Swept,
+    skipped_in,
 )
 from trilane.lab.model.validity import Validity
 
@@ -60,6 +61,8 @@ class Findings:
     interrupted: bool
     skipped: Sequence[tuple[str, str]] = field(default_factory=tuple)
     """Arms that could not run here, and why."""
+    unmeasured: Sequence[Expect] = ()
+    """Gates about arms that could not run here."""
     benchstat: str | UnsetType | None = UNSET
     """What benchstat makes of benchmarks; unset where there are none."""
 
@@ -71,7 +74,9 @@ def result(found: Findings) -> LabResult:
     crossings = _crossings(found)
     return LabResult(
         schema=SCHEMA,
-        experiment=Question(
+        experiment=Question.of_race(experiment.question, judged[0][1].url)
+        if experiment.race
+        else Question(
             name=experiment.name,
             title=experiment.title,
             form=form.name,
@@ -104,8 +109,13 @@ def result(found: Findings) -> LabResult:
         published=[
             _published(row, point, made) for point, made in judged for row in point.form.published
         ],
-        expect=[_expected(row, point, made) for point, made in judged for row in point.form.expect],
-        skipped=[Skipped(arm=arm, reason=reason) for arm, reason in found.skipped],
+        expect=[
+            *(_expected(row, point, made) for point, made in judged for row in point.form.expect),
+            *(_unmeasured(row) for row in found.unmeasured),
+        ],
+        skipped=skipped_in(judged[0][1])
+        if experiment.race
+        else [Skipped(arm=arm, reason=reason) for arm, reason in found.skipped],
         validity=Validity.of(
             [
                 structs.replace(reason, text=f"{_at(point, sweep)}{reason.text}")
@@ -187,6 +197,19 @@ def _expected(row: Expect, point: Point, made: Comparison) -> ExpectedRatio:
         high=row.high,
         ratio=None if ours is None else ours.ratio,
         met=met,
+    )
+
+
+def _unmeasured(row: Expect) -> ExpectedRatio:
+    return ExpectedRatio(
+        measure=row.measure,
+        arm=row.arm,
+        to=row.to,
+        at=row.at,
+        low=row.low,
+        high=row.high,
+        ratio=None,
+        met=None,
     )
 
 

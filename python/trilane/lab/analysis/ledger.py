@@ -51,6 +51,7 @@ _ROWS: tuple[tuple[str, Callable[[Run], _Told]], ...] = (
     ("client threads", lambda run: run.plan.threads),
     ("client CPUs", lambda run: run.plan.cpus),
     ("model", lambda run: run.plan.model),
+    ("rate asked for (1/s)", lambda run: run.plan.rate_per_s),
     ("client library", lambda run: run.client.library if run.client else None),
     ("client library version", lambda run: run.client.library_version if run.client else None),
     ("client runtime", lambda run: run.client.runtime if run.client else None),

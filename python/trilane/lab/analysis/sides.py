@@ -28,10 +28,11 @@ from trilane.lab.analysis.comparison import value as value_in
 from trilane.lab.analysis.conditions import Facts, Scope
 from trilane.lab.analysis.measures import ELAPSED, MEASURES, RATE, Measure
 from trilane.lab.analysis.stats import Floats, Interval
-from trilane.lab.arms import TITLES
 from trilane.lab.keeping import runs
+from trilane.lab.keeping.journal import MANIFEST
 from trilane.lab.keeping.runs import BadRun, RunFolder
 from trilane.lab.machine.facts import machine_id
+from trilane.lab.model.arm import TITLES
 from trilane.lab.model.comparison import Comparison, JudgedArm, Shown
 from trilane.lab.model.documents import Json
 from trilane.lab.model.run import SCHEMA, Run
@@ -249,7 +250,7 @@ def _of_files(label: str, paths: Sequence[Path], files: Sequence[Run]) -> Side:
 
 def _run_file(path: Path) -> Run | None:
     """The `trilane.run/1` in a file; None when it is something else."""
-    if not path.is_file() or (path.parent / runs.MANIFEST).is_file():
+    if not path.is_file() or (path.parent / MANIFEST).is_file():
         return None
     try:
         document: Any = json.loads(path.read_text(encoding="utf-8"))
@@ -308,7 +309,7 @@ def _source(run: RunFolder) -> Json:
         "form": run.form,
         "quick": run.quick,
         "status": run.status,
-        "started_at": run.manifest.get("started_at"),
+        "started_at": run.manifest.started_at,
         "blocks": min(blocks),
         "machine": machine_id(run.machine),
     }

@@ -32,6 +32,11 @@ DEFINITION = "trilane/library/v1/library.proto"
 """The service that is called, in the folder of definitions."""
 # Exit codes of `trilane load` that come with a result: ok, gate breached, measurement invalid.
 _WITH_RESULT = frozenset({0, 3, 4})
+_WRONG_USAGE = 2
+
+
+class Misused(RunFailed):
+    """`trilane load` refused its flags; the message says what to type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +56,6 @@ class EnginePlan:
     """What a workload of kind `call` asks of the arm's server."""
     server_pids: Sequence[int] = ()
     """Processes of the server."""
-    program: Sequence[str] = PROGRAM
 
     @property
     def requests(self) -> int | None:
@@ -74,16 +78,18 @@ class EnginePlan:
         )
         fields = [f"{name}: {value}" for name, value in self._fields()]
         coded = any(field.lower().startswith("accept-encoding:") for field in fields)
-        if not coded and not self._is_grpc:
+        if not coded and not self._is_grpc and arm.gzip is not None:
             # As the contenders say it, so that all ask for the same.
             fields.append(f"accept-encoding: {'gzip' if arm.gzip else 'identity'}")
         return [
-            *self.program,
+            *PROGRAM,
             *(self.origin.rstrip("/") + path for path in ([""] if self._is_grpc else self.paths)),
             f"--{arm.version}",
+            *workload.flags,
             *("-c", str(connections), "-m", str(streams)),
             *("-t", str(min(arm.threads or 1, connections) if arm.strategy == "load" else 1)),
             *ends,
+            *(("-R", f"{arm.rate:.10g}") if arm.rate is not None else ()),
             *("--timeout", f"{workload.timeout_s:g}s"),
             *self._asked(body),
             *(word for field in fields for word in ("-H", field)),
@@ -114,6 +120,9 @@ class EnginePlan:
         call = self.call
         if call is None or call.message is None:
             method = self.workload.method if call is None else call.method
+            if call is None and method == "GET" and not body:
+                # What the engine sends unless it is told; a race says it among its flags.
+                return []
             return ["-X", method, *(("-b", f"@{body}") if body else ())]
         definition = places.shipped("proto") / DEFINITION
         schema = ["--proto", str(definition), "--proto-path", str(places.shipped("proto"))]
@@ -179,7 +188,8 @@ def _run(
             ending, peak = watch.until_end(limit_s)
             if ending.code not in _WITH_RESULT:
                 words = told(child.errors())
-                raise RunFailed(words or f"the run ended with {how_ended(ending.code)}")
+                refused = Misused if ending.code == _WRONG_USAGE else RunFailed
+                raise refused(words or f"the run ended with {how_ended(ending.code)}")
     except ProcessFailed as error:
         raise RunFailed(f"the run {error}") from error
     after = interface_bytes()

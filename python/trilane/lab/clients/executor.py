@@ -11,7 +11,7 @@ from msgspec import structs
 from trilane.lab.analysis.measures import P99, SYSCALLS
 from trilane.lab.clients import as_run, contender_run, engine_run, go_bench, syscalls
 from trilane.lab.clients.contender_run import RunFailed
-from trilane.lab.clients.engine_run import EnginePlan
+from trilane.lab.clients.engine_run import EnginePlan, Misused
 from trilane.lab.clients.go_bench import Module
 from trilane.lab.clients.plan import contender_plan
 from trilane.lab.clients.reference import Reference
@@ -35,6 +35,8 @@ _SLACK_S = 30.0
 _LONGEST_S = 1800.0
 _PROBE_S = 1.0
 _PROBE_REQUESTS = 2
+# A server that is not ours may drop what it does not speak instead of refusing it.
+_PROBE_TIMEOUT_S = 5.0
 _TRIES = 4
 
 
@@ -57,7 +59,7 @@ class Setting:
     benchmark: tuple[Module, Path] | None = None
     """The module of the arm's benchmark, and the test binary that has it."""
     server_pids: Sequence[int] = ()
-    """Processes of the server."""
+    """Processes of the server; none where it is not ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,27 +73,42 @@ class Executor:
     """Starts the contender; None for the engine."""
     folder: Path
 
-    def probe(self) -> str | None:
-        """Why the arm cannot run at all, after a short try; None when it can."""
+    def probe(self, of_status: str = "") -> str | None:
+        """Why the arm cannot run at all, after a short try; None when it can.
+
+        `of_status` is said behind a status that is no success. Raises `Misused`.
+        """
         form = self.form
         workload = replace(form.workload, warmup_requests=0, warmup_s=0.0, repeat=1)
+        least = _PROBE_REQUESTS
+        if self.command is None and workload.kind == "urls":
+            least = 1
+            if not self.setting.server_pids:
+                timeout_s = min(workload.timeout_s, _PROBE_TIMEOUT_S)
+                workload = replace(workload, timeout_s=timeout_s)
         if self.command is not None and self.arm.strategy == "load":
             # A load generator of others', such as wrk, knows no number of requests.
             workload = replace(workload, duration_s=_PROBE_S, count=None)
         else:
-            count = min(_PROBE_REQUESTS, workload.count or _PROBE_REQUESTS)
+            count = min(least, workload.count or least)
             workload = replace(workload, duration_s=None, count=count)
-        arm = self.arm.with_in_flight(min(self.arm.in_flight, _PROBE_REQUESTS))
+        arm = replace(self.arm.with_in_flight(min(self.arm.in_flight, least)), rate=None)
         short = replace(self, form=replace(form, workload=workload), arm=arm)
         # Two requests read other bodies than the whole workload does.
         setting = replace(self.setting, meter=None, reference=Reference((), complete=False))
         try:
             run, _ = replace(short, setting=setting).run(f"probe-{self.arm.name}")
+        except Misused:
+            raise
         except RunFailed as error:
             return str(error)
-        if run.validity.verdict != "invalid" or run.requests.ok:
+        # The engine's probe has but one request, which is ok or not.
+        if run.requests.ok or (not is_engine(self.arm) and run.validity.verdict != "invalid"):
             return None
-        examples = [failure.example for failure in run.requests.failures.values()]
+        examples = [
+            failure.example + (of_status if kind == "status" else "")
+            for kind, failure in run.requests.failures.items()
+        ]
         return "; ".join(examples or [reason.text for reason in run.validity.reasons])
 
     def run(self, name: str) -> tuple[Run, ServerCost | None]:

@@ -14,6 +14,7 @@ from trilane.lab.design.factors import BadFactor, ByFactor
 from trilane.lab.design.form import Form, Quick, Sweep
 from trilane.lab.design.vocabulary import MEASURES, SHARED_MEASURES, SWEEPS
 from trilane.lab.design.words import is_not, meant
+from trilane.lab.model.arm import ENGINE
 
 if TYPE_CHECKING:
     from trilane.lab.design.experiment import Experiment
@@ -45,6 +46,7 @@ def _form(form: Form, key: Key) -> None:
         raise BadExperiment(problem, (*key, "margin"))
     for part in ("blocks", "publish_blocks"):
         _at_least(getattr(form.stats, part), 1, (*key, "stats", part))
+    _at_least(form.threads, 1, (*key, "threads"))
     check_workload(form.workload, form.sweep, (*key, "workload"))
     if form.sweep is not None:
         _sweep(form.sweep, (*key, "sweep"))
@@ -102,6 +104,9 @@ def _arms(form: Form, key: Key) -> None:
             )
         seen.add(arm.name)
         check_arm(arm, form.workload.kind, values, where)
+        if form.workload.flags and arm.client != ENGINE:
+            problem = f"flags of the workload are for client = {ENGINE!r}: leave them out"
+            raise BadExperiment(problem, (*where, "client"))
     _known(form.baseline, seen, (*key, "baseline"))
     if form.sweep is not None:
         for index, value in enumerate(form.sweep.values):

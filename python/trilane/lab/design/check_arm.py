@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 from trilane.lab.design.bad_experiment import BadExperiment, Key
@@ -56,6 +57,7 @@ def check_arm(arm: ArmSpec, kind: str, values: tuple[float, ...] | None, key: Ke
     if arm.delay_s < 0:
         raise BadExperiment(f"must be at least 0, not {arm.delay_s:g}", (*key, "delay"))
     _concurrency(arm, key)
+    _rate(arm, key)
     _call(arm, kind, key)
     _benchmark(arm, kind, key)
     if not arm.tls and arm.version != "h1":
@@ -63,6 +65,16 @@ def check_arm(arm: ArmSpec, kind: str, values: tuple[float, ...] | None, key: Ke
         raise BadExperiment(problem, (*key, "tls"))
     if arm.at is not None:
         _at(arm.at, values, (*key, "at"))
+
+
+def _rate(arm: ArmSpec, key: Key) -> None:
+    if arm.rate is None:
+        return
+    if arm.client != ENGINE or arm.strategy != "load":
+        problem = f'a rate is kept by client = "{ENGINE}" with strategy = "load" alone'
+        raise BadExperiment(problem, (*key, "rate"))
+    if not 0 < arm.rate < math.inf:
+        raise BadExperiment(f"must be above 0, not {arm.rate:g}", (*key, "rate"))
 
 
 def _call(arm: ArmSpec, kind: str, key: Key) -> None:

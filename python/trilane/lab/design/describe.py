@@ -18,6 +18,7 @@ _PLAIN = {
     "at": "all",
     "message": "",
     "benchmark": "",
+    "rate": "",
 }
 # What tells arms apart, by kind of the workload; other columns only where their values differ.
 _FIXED = {
@@ -181,6 +182,7 @@ def _facts(arm: ArmSpec) -> dict[str, str]:
         "server": arm.server,
         "message": _message(arm),
         "benchmark": arm.benchmark or "",
+        "rate": "" if arm.rate is None else f"{_number(arm.rate)}/s",
         "round trip": time_text(arm.delay_s),
         "gzip": "yes" if arm.gzip else "no",
         "headers": f"{len(arm.headers)}",

@@ -63,6 +63,8 @@ class Experiment:
     source: Source | None = None
     path: Path | None = field(default=None, compare=False)
     """The file it was read from."""
+    race: bool = False
+    """Made of the flags of `trilane race`: it has one form, whose arms a server need not serve."""
 
     def __post_init__(self) -> None:
         check(self)
@@ -95,6 +97,7 @@ class Experiment:
                 confounders=tuple(data["confounders"]),
                 source=None if data["source"] is None else Source(**data["source"]),
                 path=None if data["path"] is None else Path(data["path"]),
+                race=bool(data.get("race")),
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise BadExperiment(

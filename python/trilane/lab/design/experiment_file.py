@@ -26,7 +26,7 @@ from trilane.lab.design.toml_document import Document, UnreadableToml, convert
 from trilane.lab.design.vocabulary import SWEEPS
 from trilane.lab.design.words import meant
 from trilane.lab.design.workload import ArmSpec, Workload, body_of, told_apart
-from trilane.lab.design.written import Time
+from trilane.lab.design.written import Rate, Time
 
 
 def read(path: Path) -> Experiment:
@@ -175,8 +175,8 @@ def _said(table: Struct) -> dict[str, Any]:
 
 
 def _number(value: Any) -> Any:
-    """A value, with what was written as a time as its seconds."""
-    return float(value) if isinstance(value, Time) else value
+    """A value, with what was written as a time or a rate as its number."""
+    return float(value) if isinstance(value, Time | Rate) else value
 
 
 def _swept(table: Struct, part: str, kind: Any, key: Key) -> dict[str, Any]:

@@ -32,7 +32,7 @@ from trilane.lab.design.vocabulary import (
     VERSIONS,
 )
 from trilane.lab.design.workload import Workload
-from trilane.lab.design.written import Header, Time
+from trilane.lab.design.written import Header, Rate, Time
 
 
 def _note(description: str, **schema: Any) -> Meta:
@@ -165,7 +165,7 @@ class WorkloadTable(_Table, frozen=True, kw_only=True):
         bool, _note("urls: bodies of responses are read in pieces, counted and thrown away")
     ] = _WORK.discard
     headers: Annotated[tuple[Header, ...], _note("header fields, each 'name: value'")] = ()
-    gzip: Annotated[bool, _note("ask for gzip, and decode it")] = _WORK.gzip
+    gzip: Annotated[bool, _note("ask for gzip, and decode it")] = bool(_WORK.gzip)
     in_flight: Annotated[
         int | None, _note("requests under way at once, for arms that do not say", minimum=1)
     ] = None
@@ -173,6 +173,10 @@ class WorkloadTable(_Table, frozen=True, kw_only=True):
     repeat_processes: Annotated[
         int, _note("processes of the pool that does the repetitions; 0 for none", minimum=0)
     ] = _WORK.repeat_processes
+    rate: Annotated[
+        Rate | None,
+        _note("open model: requests per second of every arm, whatever the responses do"),
+    ] = None
     timeout_s: Annotated[
         Time | None, _note(f"limit of one request; {_WORK.timeout_s:g}s where it is missing")
     ] = field(default=None, name="timeout")
@@ -242,6 +246,9 @@ class _ArmsTable(_Table, frozen=True, kw_only=True):
         bool | None, _note("ask for gzip, and decode it, instead of the workload's")
     ] = None
     headers: Annotated[tuple[Header, ...] | None, _note("instead of those of the workload")] = None
+    rate: Annotated[Rate | None, _note("load: requests per second, instead of the workload's")] = (
+        None
+    )
     at: Annotated[
         Points | None, _note("values of the sweep at which it runs; without it at all")
     ] = None

@@ -110,6 +110,12 @@ class Form:
     """Comparisons by factor, such as `version within client`: each compares those arms that differ
     in nothing else.
     """
+    threads: int | None = None
+    """Threads of the server, and CPUs of each end where they are pinned; None: one, or half of the
+    CPUs where they are not.
+    """
+    congestion_control: str | None = None
+    """Of the engine's TCP sockets; None: CUBIC, as QUIC has it, where HTTP/3 is among the arms."""
 
     def to_dict(self) -> Json:
         """As JSON, everything filled in."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from trilane.lab.arms import TITLES, VERSIONS
-from trilane.lab.model.arm import GRPC_MODES, MESSAGES
+from trilane.lab.model.arm import GRPC_MODES, MESSAGES, TITLES, VERSIONS
 
 __all__ = [
     "FACTORS",

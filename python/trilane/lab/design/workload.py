@@ -38,13 +38,15 @@ class ArmOptions(TypedDict, total=False):
     threads: int
     processes: int
     chunk: int
-    gzip: bool
+    gzip: bool | None
+    """Whether gzip is asked for and decoded; None asks for no coding at all."""
     headers: Headers
     at: tuple[float, ...]
     message: str
     mode: str
     tls: bool
     benchmark: str
+    rate: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,8 @@ class ArmSpec:
     threads: int | None
     processes: int | None
     chunk: int | None
-    gzip: bool
+    gzip: bool | None
+    """Whether gzip is asked for and decoded; None asks for no coding at all."""
     headers: Headers
     at: tuple[float, ...] | None
     """Values of the sweep it runs at; None for all."""
@@ -82,6 +85,9 @@ class ArmSpec:
     """False: HTTP/1.1 without TLS, from where the server speaks h2c."""
     benchmark: str | None = None
     """`go-bench`: name of the benchmark, parts joined by `/`."""
+    rate: float | None = None
+    """Open model: requests per second, over all connections, whatever the responses do; None: each
+    request follows a response."""
 
     def with_in_flight(self, in_flight: int) -> ArmSpec:
         """This arm with another number of requests in flight; `serial` stays as it is."""
@@ -90,7 +96,7 @@ class ArmSpec:
             options["threads"] = self.threads or 1
             if self.connections is not None and (self.streams or 1) > 1:
                 # More streams on the same connections: that is what such an arm is about.
-                options["connections"] = self.connections
+                options["connections"] = evenly(self.connections, in_flight)
         elif self.strategy == "processes_asyncio" and self.processes is not None:
             options["processes"] = self.processes
         return replace(self, **_concurrency(self.version, self.strategy, options, in_flight))
@@ -123,8 +129,8 @@ class Workload:
     discard: bool = False
     """Bodies of responses are read in pieces, counted and thrown away."""
     headers: Headers = ()
-    gzip: bool = False
-    """Ask for gzip, and decode it."""
+    gzip: bool | None = False
+    """Ask for gzip, and decode it; None: the engine says nothing of codings."""
     in_flight: int | None = None
     """Default for arms."""
     warmup_requests: int = 0
@@ -134,6 +140,10 @@ class Workload:
     repeat_processes: int = 0
     """Processes of the pool that does the repetitions; 0 for none."""
     timeout_s: float = 30.0
+    rate: float | None = None
+    """Default for arms."""
+    flags: tuple[str, ...] = ()
+    """Further flags of `trilane load`, for arms of the engine: what a race was typed with."""
 
     def arm(
         self, client: str, version: str, strategy: str = "serial", **options: Unpack[ArmOptions]
@@ -159,6 +169,7 @@ class Workload:
             mode=options.get("mode"),
             tls=options.get("tls", True),
             benchmark=options.get("benchmark"),
+            rate=options.get("rate", self.rate),
             **_concurrency(version, strategy, options, self.in_flight),
         )
 
@@ -170,6 +181,11 @@ class Workload:
         if self.body_file:
             return replace(self, file_bytes=size)
         return replace(self, body=body_of(size, self.content_type))
+
+
+def evenly(most: int, in_flight: int) -> int:
+    """The largest number of connections up to `most` that have the same share of the requests."""
+    return next(count for count in range(min(most, in_flight), 0, -1) if in_flight % count == 0)
 
 
 def told_apart(arms: Sequence[ArmSpec]) -> tuple[ArmSpec, ...]:

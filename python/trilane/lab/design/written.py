@@ -1,11 +1,11 @@
-"""Values that a TOML file writes as text with a form of its own: times, header lines."""
+"""Values that a TOML file writes as text with a form of its own: times, rates, header lines."""
 
 from __future__ import annotations
 
 import re
 from typing import Any, ClassVar, Self
 
-from trilane.lab.design.quantity import seconds
+from trilane.lab.design.quantity import per_second, seconds
 
 _NAME = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _HEADER = re.compile(rf"({_NAME}):(.*)", re.DOTALL)
@@ -41,6 +41,25 @@ class Time(Written, float):
         found = seconds(text)
         if found is None:
             raise ValueError(f"{text!r} is no time: write 500ms, 2s or 1m")
+        return cls(found)
+
+
+class Rate(Written, float):
+    """Requests per second: "1k"."""
+
+    CALLED = 'requests per second as text, such as "50", "2.5k" or "1m"'
+    SCHEMA: ClassVar[dict[str, Any]] = {
+        "type": "string",
+        "pattern": r"^\d+(\.\d+)?\s*[km]?$",
+        "examples": ["50", "2.5k", "1m"],
+    }
+
+    @classmethod
+    def read(cls, text: str) -> Self:
+        """Requests per second of the text; ValueError where it is no rate."""
+        found = per_second(text)
+        if found is None:
+            raise ValueError(f"{text!r} is no rate: write requests per second, as 50, 2.5k or 1m")
         return cls(found)
 
 

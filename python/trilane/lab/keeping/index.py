@@ -21,12 +21,13 @@ from trilane.lab.analysis import conditions
 from trilane.lab.keeping import runs
 from trilane.lab.keeping.runs import BadRun, RunFolder
 from trilane.lab.machine.facts import machine_id
+from trilane.lab.model.arm import ENGINE
 from trilane.lab.model.comparison import JudgedArm
 from trilane.lab.model.documents import Json
 
 FILE = "index.sqlite"
 # To be raised when the tables change, or what is derived for them (`conditions`, `_run_row`).
-VERSION = 1
+VERSION = 2
 BROKEN = "broken"
 _BUSY_S = 30.0
 _SCHEMA = """
@@ -389,13 +390,13 @@ def _run_row(run: RunFolder) -> Json:
         "form": run.form,
         "quick": run.quick,
         "status": run.status,
-        "started_at": manifest.get("started_at"),
-        "command": manifest.get("command"),
+        "started_at": manifest.started_at,
+        "command": manifest.command,
         "machine": machine_id(run.machine),
         "machine_facts": json.dumps(run.machine, ensure_ascii=False, default=str),
     }
     if run.status != "complete":
-        row["way_on"] = runs.way_on(manifest)
+        row["way_on"] = manifest.way_on
     if run.result is not None:
         points = run.points
         if points:
@@ -436,7 +437,7 @@ def _value_rows(run: RunFolder) -> Iterator[Json]:
 
 def _software(arm: JudgedArm) -> str:
     """Client and version of an arm, such as `requests 2.32.5` or `trilane 0.1.0 (0123abc)`."""
-    if arm.library_version:
+    if arm.library_version and arm.client != ENGINE:
         return f"{arm.client} {arm.library_version}"
     engine = next((sample.run.trilane for sample in arm.samples if sample.run), None)
     if engine is None:

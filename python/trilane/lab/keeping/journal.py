@@ -11,26 +11,24 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, get_args
 
 import msgspec
 from msgspec.structs import replace
 
 from trilane.lab.keeping import store
-from trilane.lab.model.documents import Json
+from trilane.lab.model.manifest import SCHEMA, Kind, Manifest
 from trilane.lab.model.record import Count, Record
 from trilane.lab.model.run import Run
 from trilane.lab.model.sample import Sample
 
 MANIFEST = "manifest.json"
 JOURNAL = "samples.jsonl"
-SCHEMA = "trilane.manifest/1"
 _LOCK = ".lock"
 _MOMENT_S = 5.0
 _AGAIN_S = 0.05
@@ -41,7 +39,27 @@ class Busy(RuntimeError):
 
 
 class BadJournal(ValueError):
-    """The folder cannot be continued; the message says why."""
+    """The folder cannot be read or continued; the message says why."""
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """The manifest of a run folder; raises `BadJournal`."""
+    file = folder / MANIFEST
+    if not file.is_file():
+        raise BadJournal(f"{folder} is no run folder: it holds no {MANIFEST}")
+    try:
+        document = store.read_json(file)
+    except store.Unreadable as error:
+        raise BadJournal(str(error)) from error
+    if document.get("schema") != SCHEMA:
+        raise BadJournal(f"{file} has schema {document.get('schema')!r}, not {SCHEMA}")
+    if document.get("kind") not in get_args(Kind):
+        kinds = " or ".join(get_args(Kind))
+        raise BadJournal(f"{file} is of kind {document.get('kind')!r}, not {kinds}")
+    try:
+        return msgspec.convert(document, Manifest)
+    except msgspec.ValidationError as error:
+        raise BadJournal(f"{file} is not a {SCHEMA} of this version: {error}") from error
 
 
 class Line(Record, frozen=True):
@@ -52,6 +70,11 @@ class Line(Record, frozen=True):
     sample: Sample
     """In the journal without its run, which lies in its own file."""
 
+    @property
+    def key(self) -> tuple[int, int, str, int]:
+        """What tells the run from all others: its point, block, arm and slot."""
+        return self.point, self.sample.block, self.sample.arm, self.sample.slot
+
 
 class Journal:
     """The folder of one experiment that runs, ran, or is to go on."""
@@ -61,26 +84,19 @@ class Journal:
         self.runs = folder / "runs"
         self.logs = folder / "logs"
 
-    def open(self, manifest: Json) -> None:
+    def open(self, manifest: Manifest) -> None:
         """Begin: make the folders and write the manifest."""
         self.runs.mkdir(exist_ok=True)
         self.logs.mkdir(exist_ok=True)
         self.write_manifest(manifest)
 
-    def write_manifest(self, manifest: Json) -> None:
+    def write_manifest(self, manifest: Manifest) -> None:
         """Replace the manifest."""
-        store.write_json(self.folder / MANIFEST, {"schema": SCHEMA, **manifest})
+        store.write_json(self.folder / MANIFEST, manifest)
 
-    def manifest(self) -> Json:
-        """Read the manifest."""
-        path = self.folder / MANIFEST
-        try:
-            manifest: Any = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise BadJournal(f"{path} is not readable: {error}") from error
-        if not isinstance(manifest, dict) or manifest.get("schema") != SCHEMA:
-            raise BadJournal(f"{path} is not a {SCHEMA}")
-        return manifest
+    def manifest(self) -> Manifest:
+        """Read the manifest; raises `BadJournal`."""
+        return read_manifest(self.folder)
 
     def append(self, line: Line) -> None:
         """Keep one finished run: its file first, so that no line points nowhere."""
@@ -130,7 +146,7 @@ class Journal:
             while not _locks(file):
                 if time.monotonic() > end:
                     raise Busy(
-                        f"{self.folder} is being written by another `trilane lab run`; wait for "
+                        f"{self.folder} is being written by another `trilane`; wait for "
                         "it, or type --new to start one beside it"
                     )
                 time.sleep(_AGAIN_S)

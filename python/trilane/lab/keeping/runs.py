@@ -1,35 +1,35 @@
 """Runs on disk: found by folder, name, prefix, `latest` or experiment, and read with clear errors.
 
-A run folder holds `manifest.json`, and once there is something to judge `result.json` (kind lab,
-`trilane.lab/1`: one comparison per point of the sweep) or `comparison.json` (kind race), which
-refer to the runs in `runs/`.
+A run folder holds `manifest.json`, and once there is something to judge `result.json`
+(`trilane.lab/1`: one comparison per point of the sweep), which refers to the runs in `runs/`. Races
+of versions before left a `comparison.json` (`trilane.comparison/1`) instead; it is read as the
+result of an experiment.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import msgspec
 from msgspec import structs
 
-from trilane.lab.keeping import store
+from trilane.lab.keeping import journal, store
+from trilane.lab.keeping.journal import MANIFEST, BadJournal
 from trilane.lab.model import comparison, lab
 from trilane.lab.model.comparison import Comparison
 from trilane.lab.model.documents import Json
 from trilane.lab.model.lab import LabResult, Point
+from trilane.lab.model.manifest import Manifest
 from trilane.lab.model.run import Run
 from trilane.lab.model.sample import Sample
 
-MANIFEST = "manifest.json"
-MANIFEST_SCHEMA = "trilane.manifest/1"
-_RESULTS: dict[str, tuple[str, str, type[LabResult | Comparison]]] = {
-    "lab": ("result.json", lab.SCHEMA, LabResult),
-    "race": ("comparison.json", comparison.SCHEMA, Comparison),
-}
+RESULT = "result.json"
+COMPARISON = "comparison.json"
+"""The result of a race of a version before."""
+_T = TypeVar("_T", bound=LabResult | Comparison)
 # `<date>-<time>-` before the rest of a run folder's name.
 _STAMP = len("20261120-104138-")
 _SHOWN = 5
@@ -44,8 +44,8 @@ class RunFolder:
     """A run folder, read."""
 
     folder: Path
-    manifest: Json
-    result: LabResult | Comparison | None
+    manifest: Manifest
+    result: LabResult | None
     """None when nothing was judged yet."""
 
     @property
@@ -56,57 +56,45 @@ class RunFolder:
     @property
     def kind(self) -> str:
         """`race` or `lab`."""
-        return str(self.manifest["kind"])
+        return self.manifest.kind
 
     @property
     def status(self) -> str:
         """`running`, `interrupted`, `complete` or `failed`."""
-        return str(self.manifest["status"])
+        return self.manifest.status
 
     @property
     def experiment(self) -> str:
         """Name of the experiment; `race` for a race."""
-        return experiment_name(self.manifest)
+        return self.manifest.name
 
     @property
     def form(self) -> str | None:
         """Form of the experiment; None for a race."""
-        form = self.manifest.get("form")
-        return None if form is None else str(form)
+        return self.manifest.shown_form
 
     @property
     def quick(self) -> bool:
         """Whether `--quick` cut the experiment down."""
-        return bool(self.manifest.get("quick"))
+        return self.manifest.quick
 
     @property
     def machine(self) -> Json:
         """Facts about the machine it ran on."""
-        return dict(self.manifest.get("machine") or {})
+        return dict(self.manifest.machine)
 
     @property
-    def judged(self) -> LabResult | Comparison:
+    def judged(self) -> LabResult:
         """The result of a run that must have one; raises `BadRun`."""
         if self.result is None:
-            raise BadRun(f"{self.name} has no result: it is {self.status}; {way_on(self.manifest)}")
+            way_on = self.manifest.way_on
+            raise BadRun(f"{self.name} has no result: it is {self.status}; {way_on}")
         return self.result
 
     @property
     def points(self) -> list[Point]:
-        """The comparisons: one per point of the sweep, one for a race, none before a result."""
-        if self.result is None:
-            return []
-        if isinstance(self.result, Comparison):
-            return [Point(value=None, comparison=self.result)]
-        return self.result.points
-
-
-def experiment_name(manifest: Json) -> str:
-    """What a run is a run of."""
-    if manifest["kind"] == "race":
-        return "race"
-    experiment = manifest.get("experiment")
-    return str(experiment["name"] if isinstance(experiment, dict) else experiment)
+        """The comparisons: one per point of the sweep, none before a result."""
+        return [] if self.result is None else self.result.points
 
 
 def folders(state: Path) -> list[Path]:
@@ -145,11 +133,10 @@ def find(text: str, state: Path) -> Path:
     return _of_experiment(text, known) or _by_prefix(text, known, state)
 
 
-def write_result(folder: Path, result: LabResult | Comparison) -> None:
+def write_result(folder: Path, result: LabResult) -> None:
     """Keep the result of the runs that lie in a folder; it refers to them by their files."""
-    name = next(name for name, _, kind in _RESULTS.values() if isinstance(result, kind))
     referring = result.with_samples(lambda sample: structs.replace(sample, run=None))
-    store.write_json(folder / name, referring)
+    store.write_json(folder / RESULT, referring)
 
 
 def reading(folder: Path) -> Callable[[Sample], Sample]:
@@ -181,18 +168,22 @@ def reading(folder: Path) -> Callable[[Sample], Sample]:
 def load(folder: Path) -> RunFolder:
     """Read a run folder; its result may be missing."""
     manifest = read_manifest(folder)
-    name, schema, kind = _RESULTS[manifest["kind"]]
-    file = folder / name
-    if not file.exists():
-        return RunFolder(folder, manifest, None)
+    result = None
+    if (folder / RESULT).exists():
+        result = _result(folder / RESULT, lab.SCHEMA, LabResult)
+    elif (folder / COMPARISON).exists():
+        result = LabResult.of_race(_result(folder / COMPARISON, comparison.SCHEMA, Comparison))
+    return RunFolder(folder, manifest, result and result.with_samples(reading(folder)))
+
+
+def _result(file: Path, schema: str, kind: type[_T]) -> _T:
     document = _read(file)
     if document.get("schema") != schema:
         raise BadRun(f"{file} has schema {document.get('schema')!r}, not {schema}")
     try:
-        result = msgspec.convert(document, kind)
+        return msgspec.convert(document, kind)
     except msgspec.ValidationError as error:
         raise BadRun(f"{file} is not a {schema} of this version: {error}") from error
-    return RunFolder(folder, manifest, result.with_samples(reading(folder)))
 
 
 def load_judged(folder: Path) -> RunFolder:
@@ -202,35 +193,18 @@ def load_judged(folder: Path) -> RunFolder:
     return run
 
 
-def read_manifest(folder: Path) -> Json:
-    """The manifest of a run folder."""
-    file = folder / MANIFEST
-    if not file.is_file():
-        raise BadRun(f"{folder} is no run folder: it holds no {MANIFEST}")
-    manifest = _read(file)
-    if manifest.get("schema") != MANIFEST_SCHEMA:
-        raise BadRun(f"{file} has schema {manifest.get('schema')!r}, not {MANIFEST_SCHEMA}")
-    if manifest.get("kind") not in _RESULTS:
-        raise BadRun(f"{file} is of kind {manifest.get('kind')!r}, not {' or '.join(_RESULTS)}")
-    if "status" not in manifest:
-        raise BadRun(f"{file} does not say its status")
-    return manifest
-
-
-def way_on(manifest: Json) -> str:
-    """What to type for a run that did not end: go on with it, or make it again."""
-    command = str(manifest.get("command") or "trilane race")
-    if manifest["kind"] == "lab":
-        # Typed again, the command finds what it began, unless it was told to begin anew.
-        words = [word for word in command.split(" ") if word != "--new"]
-        return f"to go on with it: {' '.join(words)}"
-    return f"to make it again: {command}"
+def read_manifest(folder: Path) -> Manifest:
+    """The manifest of a run folder; raises `BadRun`."""
+    try:
+        return journal.read_manifest(folder)
+    except BadJournal as error:
+        raise BadRun(str(error)) from error
 
 
 def signature(folder: Path) -> str:
     """Changes whenever the manifest or the result of a run folder is written."""
     parts = []
-    for name in (MANIFEST, *(name for name, *_ in _RESULTS.values())):
+    for name in (MANIFEST, RESULT, COMPARISON):
         try:
             found = (folder / name).stat()
         except OSError:
@@ -240,28 +214,28 @@ def signature(folder: Path) -> str:
 
 
 def _has_result(folder: Path) -> bool:
-    return any((folder / name).is_file() for name, *_ in _RESULTS.values())
+    return any((folder / name).is_file() for name in (RESULT, COMPARISON))
 
 
 def _of_experiment(text: str, known: list[Path]) -> Path | None:
     """The latest complete run of an experiment, or of one form of it."""
-    unfinished: Path | None = None
+    unfinished: tuple[Path, Manifest] | None = None
     for folder, manifest in _manifests(known, text):
-        name, form = experiment_name(manifest), manifest.get("form")
-        if text not in (name, f"{name}-{form}"):
+        if text not in (manifest.name, f"{manifest.name}-{manifest.shown_form}"):
             continue
-        if manifest["status"] == "complete" and _has_result(folder):
+        if manifest.status == "complete" and _has_result(folder):
             return folder
-        unfinished = unfinished or folder
+        unfinished = unfinished or (folder, manifest)
     if unfinished is not None:
+        folder, manifest = unfinished
         raise BadRun(
-            f"no run of {text} is complete: the latest, {unfinished.name}, is "
-            f"{read_manifest(unfinished)['status']}; {way_on(read_manifest(unfinished))}"
+            f"no run of {text} is complete: the latest, {folder.name}, is "
+            f"{manifest.status}; {manifest.way_on}"
         )
     return None
 
 
-def _manifests(known: list[Path], text: str) -> Iterator[tuple[Path, Json]]:
+def _manifests(known: list[Path], text: str) -> Iterator[tuple[Path, Manifest]]:
     """Manifests of the folders whose name has `text` after the time; damaged ones are no match."""
     for folder in known:
         if not folder.name[_STAMP:].startswith(text):
@@ -295,11 +269,6 @@ def _first_run() -> str:
 
 def _read(file: Path) -> Json:
     try:
-        value: Any = json.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise BadRun(f"cannot read {file}: {error.strerror}") from error
-    except ValueError as error:
-        raise BadRun(f"{file} is damaged: {error}") from error
-    if not isinstance(value, dict):
-        raise BadRun(f"{file} is damaged: it holds no JSON object")
-    return value
+        return store.read_json(file)
+    except store.Unreadable as error:
+        raise BadRun(str(error)) from error

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import tempfile
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from trilane.lab.model.documents import Json
 
 if TYPE_CHECKING:
     from trilane.lab.model.record import Record
+
+
+class Unreadable(ValueError):
+    """A file that holds no JSON object, or cannot be read; the message names it."""
 
 
 def state_folder(override: Path | None = None) -> Path:
@@ -88,6 +93,19 @@ def locked(path: Path) -> Iterator[None]:
         fcntl.flock(file, fcntl.LOCK_EX)
         # Left behind: whoever removed it would take it from those who wait.
         yield
+
+
+def read_json(path: Path) -> Json:
+    """The JSON object in a file; raises `Unreadable`."""
+    try:
+        value: Any = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise Unreadable(f"cannot read {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise Unreadable(f"{path} is damaged: {error}") from error
+    if not isinstance(value, dict):
+        raise Unreadable(f"{path} is damaged: it holds no JSON object")
+    return value
 
 
 def write_json(path: Path, value: Json | Record) -> None:

@@ -187,7 +187,7 @@ def _alive(folder: Path) -> bool:
     from trilane.lab.keeping import runs  # noqa: PLC0415 - as the index
 
     try:
-        if runs.read_manifest(folder)["status"] != "running":
+        if runs.read_manifest(folder).status != "running":
             return False
     except runs.BadRun:
         # No manifest yet: a run that begins looks like this, for a few seconds.

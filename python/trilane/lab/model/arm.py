@@ -9,6 +9,13 @@ from msgspec import Meta
 
 from trilane.lab.model.record import Positive, Record, Text, Version
 
+VERSIONS: tuple[Version, ...] = ("h1", "h2", "h2c", "h3")
+TITLES: dict[str, str] = {
+    "h1": "HTTP/1.1",
+    "h2": "HTTP/2",
+    "h2c": "HTTP/2 (cleartext)",
+    "h3": "HTTP/3",
+}
 ENGINE = "trilane"
 """The client that is our own load engine."""
 ArmName: TypeAlias = Text
@@ -41,8 +48,8 @@ class Arm(Record, frozen=True, kw_only=True, omit_defaults=False):
     """HTTP version."""
     client: str = ENGINE
     """`trilane` for the engine, or a client under test."""
-    strategy: str = "closed"
-    """How requests are kept in flight: `closed` in a race."""
+    strategy: str = "load"
+    """How requests are kept in flight: `load` in a race."""
     session: bool | None = None
     """Whether connections are kept between requests; null where that is no choice."""
     server: str | None = None

@@ -7,8 +7,9 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import UNSET, Meta, UnsetType, structs
 
-from trilane.lab.model.arm import ArmName
+from trilane.lab.model.arm import TITLES, ArmName
 from trilane.lab.model.comparison import Comparison, Finding
+from trilane.lab.model.manifest import RACE
 from trilane.lab.model.record import Count, PositiveAmount, Record, Time
 from trilane.lab.model.sample import Sample
 from trilane.lab.model.validity import Validity
@@ -51,6 +52,21 @@ class Question(Record, frozen=True):
     """The post."""
     quick: bool
     """Whether `--quick` cut the experiment down."""
+
+    @classmethod
+    def of_race(cls, question: str, url: str) -> Question:
+        """What a race of this URL asked."""
+        return cls(
+            name=RACE,
+            title=url or question,
+            form=None,
+            note=None,
+            question=question,
+            hypothesis=None,
+            confounders=[],
+            source=None,
+            quick=False,
+        )
 
 
 class Swept(Record, frozen=True):
@@ -167,6 +183,14 @@ class Skipped(Record, frozen=True):
     """Why it could not run."""
 
 
+def skipped_in(comparison: Comparison) -> list[Skipped]:
+    """The arms that the target of a race does not serve, by their titles."""
+    return [
+        Skipped(arm=TITLES.get(gone.version, gone.name), reason=gone.reason)
+        for gone in comparison.absent
+    ]
+
+
 class LabResult(Record, frozen=True):
     """The result of an experiment.
 
@@ -212,6 +236,64 @@ class LabResult(Record, frozen=True):
     """What benchstat makes of the benchmarks' results, as text; absent where there are none, null
     where the tool did not run.
     """
+
+    @classmethod
+    def of_race(cls, comparison: Comparison) -> LabResult:
+        """What a race of a version before found, which kept its comparison alone."""
+        # The strategy was called by the model, the server by its maker; sessions were not told.
+        arms = [
+            structs.replace(
+                arm, strategy="load", session=True, server="embedded" if arm.server else None
+            )
+            for arm in comparison.arms
+        ]
+        comparison = structs.replace(comparison, arms=arms)
+        return cls(
+            schema=SCHEMA,
+            experiment=Question.of_race(comparison.question, comparison.url),
+            command=comparison.command,
+            replay=comparison.command,
+            started_at=comparison.started_at,
+            finished_at=None,
+            interrupted=comparison.interrupted,
+            seed=comparison.plan.seed,
+            machine=comparison.ledger.machine,
+            sweep=None,
+            points=[Point(value=None, comparison=comparison)],
+            crossings=[],
+            published=[],
+            expect=[],
+            skipped=skipped_in(comparison),
+            validity=comparison.validity,
+            verdict=comparison.verdict,
+        )
+
+    def frame(self) -> dict[str, list[Any]]:
+        """One row per point, arm and measure, as columns by name: what `trilane report` calls CSV.
+
+        `pandas.DataFrame`, `polars.DataFrame` and `pyarrow.table` all take it; Trilane needs none
+        of them. The units are those of the JSON (s, us, B, %, 1), and are in a column.
+        """
+        from trilane.report import tables  # noqa: PLC0415 - reports are made of results
+
+        return tables.columns(self)
+
+    def __repr__(self) -> str:
+        form = f", form {self.experiment.form}" if self.experiment.form else ""
+        return f"<LabResult of {self.experiment.name}{form}: {self.verdict}>"
+
+    def _repr_html_(self) -> str:
+        """What Jupyter shows: the verdict, the post's ratios beside ours, and the numbers."""
+        from trilane.report import html  # noqa: PLC0415 - charts and vl-convert only when shown
+
+        return html.fragment(self)
+
+    @property
+    def race(self) -> Comparison | None:
+        """The one comparison of a race; None for an experiment, and for a race with a sweep."""
+        if self.experiment.form is not None or self.sweep is not None:
+            return None
+        return self.points[0].comparison
 
     def with_samples(self, change: Callable[[Sample], Sample]) -> LabResult:
         """The result with each sample of each point changed."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,7 +44,6 @@ def embedded(
     threads: int,
     cpus: str | None,
     state: Path | None,
-    program: Sequence[str] = PROGRAM,
     ready_s: float = _READY_S,
     log: Path | None = None,
 ) -> Iterator[Server]:
@@ -54,7 +53,7 @@ def embedded(
     other servers: it ends by itself when its stdin closes.
     """
     command = [
-        *program,
+        *PROGRAM,
         *("--port", "0", "--tls-port", "0", "--bind", "127.0.0.1", "-t", str(threads)),
         *("--exit-with-parent", "--format", "json"),
         *(("--cpu", cpus) if cpus else ()),

@@ -111,6 +111,14 @@ def find(name_or_url: str) -> ServerConfig:
     )
 
 
+def is_ours(name_or_url: str) -> bool:
+    """Whether the lab would start the server; also of one that there is not."""
+    try:
+        return find(name_or_url).ours
+    except TargetFailed:
+        return True
+
+
 @contextlib.contextmanager
 def open_target(
     name_or_url: str,

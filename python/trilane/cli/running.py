@@ -1,0 +1,137 @@
+"""What `race`, `lab run` and `lab replay` share: progress, where results go, exit codes."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
+from rich.text import Text
+
+from trilane.cli.options import keep_report
+from trilane.cli.units import Usage
+
+if TYPE_CHECKING:
+    from trilane.lab import study
+    from trilane.lab.asked import Wanted
+    from trilane.lab.model.lab import LabResult
+
+OK, FAILED, BREACHED, INVALID, INTERRUPTED = 0, 1, 3, 4, 130
+
+
+def check_report(report: Path | None) -> None:
+    """Refuse a place where no report can be written, before anything runs."""
+    if report is not None and (report.is_dir() or not report.absolute().parent.is_dir()):
+        raise Usage(f"--report takes a file in a folder that exists, not {str(report)!r}")
+
+
+def run(command: str, wanted: Wanted, report: Path | None, output: str) -> int:
+    """Run an experiment and tell what it found; `command` is who says what went wrong."""
+    from trilane.lab import study
+    from trilane.lab.asked import CannotRun
+    from trilane.lab.bench import Unavailable
+    from trilane.lab.clients.engine_run import Misused
+    from trilane.lab.design.bad_experiment import BadExperiment
+    from trilane.lab.keeping.journal import BadJournal, Busy
+
+    try:
+        with _watcher(Console(stderr=True)) as watcher:
+            made = study.run(wanted, watcher)
+    except (BadExperiment, Misused) as error:
+        raise Usage(str(error)) from error
+    except (CannotRun, Unavailable, Busy, BadJournal) as error:
+        sys.stderr.write(f"{command}: error: {error}\n")
+        return FAILED
+    return _tell(made, report, output)
+
+
+def _tell(made: study.Result, report: Path | None, output: str) -> int:
+    import msgspec
+
+    from trilane.lab.keeping import index
+    from trilane.report import html, terminal, view
+
+    result = made.result
+    kept = keep_report(html.render(result), made.folder, report)
+    problem = index.add_run(made.folder)
+    if problem is not None:
+        sys.stderr.write(f"trilane: {problem}\n")
+    if output == "json":
+        sys.stdout.write(msgspec.json.encode(view.document(result)).decode() + "\n")
+    else:
+        terminal.show_lab(result, Console())
+        sys.stdout.flush()
+    sys.stderr.write(f"report: {kept}\nruns: {made.folder}\n")
+    if result.interrupted:
+        sys.stderr.write("to go on, type the same command again\n")
+    return _exit_code(result)
+
+
+def _exit_code(result: LabResult) -> int:
+    if result.interrupted:
+        return INTERRUPTED
+    if result.validity.verdict == "invalid":
+        return INVALID
+    return BREACHED if any(row.met is False for row in result.expect) else OK
+
+
+class _TimeLeft(ProgressColumn):
+    """Time left, counted down between runs as well."""
+
+    max_refresh = 0.25
+
+    def render(self, task: Task) -> Text:
+        if task.total is None:
+            return Text("")
+        left = task.fields["left_s"] - (time.monotonic() - task.fields["told_at"])
+        return Text(f"{_clock(left)} left", style="progress.remaining")
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(max(0.0, seconds)), 60)
+    return f"{minutes}:{rest:02}"
+
+
+@contextmanager
+def _watcher(console: Console) -> Iterator[study.Watcher]:
+    from trilane.lab import study
+
+    progress = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        _TimeLeft(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+    task = progress.add_task("", total=None, left_s=0.0, told_at=0.0, visible=False)
+    told: list[int] = []
+
+    def say(message: str) -> None:
+        console.print(message, style="dim", highlight=False, markup=False, soft_wrap=True)
+
+    def begin(runs: int, made: int) -> None:
+        say(f"{runs} runs" + (f", {made} of them made before" if made else ""))
+        progress.update(task, total=runs, completed=made - 1)
+
+    def step(title: str, block: int, blocks: int, left_s: float) -> None:
+        progress.update(
+            task,
+            advance=1,
+            description=f"block {block + 1} of {blocks}: {title[:40]}",
+            left_s=left_s,
+            told_at=time.monotonic(),
+            visible=True,
+        )
+        if not console.is_terminal and block not in told:
+            told.append(block)
+            say(f"block {block + 1} of {blocks}, about {_clock(left_s)} left")
+
+    with progress:
+        yield study.Watcher(say=say, begin=begin, step=step)

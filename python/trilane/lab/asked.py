@@ -1,0 +1,137 @@
+"""What is asked of the lab: an experiment with what the command line or a caller changes about it.
+
+`chosen` applies the changes, `order` shuffles the runs by the seed, `fingerprint` tells plans apart
+that cannot go on with each other, and `from_manifest` asks again for what a run folder was.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import shlex
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from trilane.lab.analysis import stats
+from trilane.lab.blocks import shuffled
+from trilane.lab.design.experiment import Experiment
+from trilane.lab.design.form import Form
+from trilane.lab.model.manifest import Manifest
+
+
+class CannotRun(RuntimeError):
+    """The experiment could not be run; the message says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What was asked for, already parsed."""
+
+    experiment: Experiment
+    form: str
+    quick: bool = False
+    publish: bool = False
+    blocks: int | None = None
+    seed: int | None = None
+    arms: Sequence[str] = ()
+    """Only these."""
+    count: int | None = None
+    """Requests in place of the form's."""
+    state: Path | None = None
+    fresh: bool = False
+    """Begin anew, although an interrupted run of the same plan could go on."""
+    command: Sequence[str] = ("trilane", "lab", "run")
+    """What was typed, to be typed again; nothing: the folder is what it is repeated from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One place in the order."""
+
+    point: int
+    block: int
+    position: int
+    arm: str
+    slot: int
+
+    @property
+    def key(self) -> tuple[int, int, str, int]:
+        """What tells a run from all others."""
+        return self.point, self.block, self.arm, self.slot
+
+
+def default_form(experiment: Experiment, arms: Collection[str] = ()) -> str:
+    """The form where none is named: the fair one, or the first that has these arms."""
+    forms = sorted(experiment.forms, key=lambda form: form != "fair")
+    having = [
+        form for form in forms if set(arms) <= {arm.name for arm in experiment.forms[form].arms}
+    ]
+    return (having or forms)[0]
+
+
+def chosen(wanted: Wanted) -> Form:
+    """The form with everything that was asked applied to it."""
+    form = wanted.experiment.forms[wanted.form]
+    if wanted.quick and not wanted.arms:
+        form = form.quickened()
+    elif wanted.quick:
+        form = replace(form, quick=form.quick and replace(form.quick, arms=None)).quickened()
+    if wanted.count is not None:
+        form = form.with_count(wanted.count)
+    if wanted.arms:
+        form = form.only(wanted.arms)
+    blocks = form.stats.publish_blocks if wanted.publish else form.stats.blocks
+    # Fewer could never show a difference, whatever the file says.
+    blocks = wanted.blocks or max(blocks, stats.LEAST_BLOCKS)
+    return replace(form, stats=replace(form.stats, blocks=blocks))
+
+
+def order(form: Form, seed: int) -> list[Entry]:
+    """Every run, point after point, each block shuffled by `seed`."""
+    chance = random.Random(seed)  # noqa: S311 - reproducible, not secret
+    planned = []
+    for number, (_, point) in enumerate(form.points()):
+        for block in range(point.stats.blocks):
+            names = [arm.name for arm in point.arms]
+            places = shuffled(names, block, chance, aa=point.stats.aa)
+            planned += [
+                Entry(number, block, position, arm, slot)
+                for position, (arm, slot) in enumerate(places)
+            ]
+    return planned
+
+
+def fingerprint(experiment: Experiment, form: Form) -> str:
+    """Equal for plans of which one can go on where the other stopped."""
+    plan = replace(experiment, forms={form.name: form}, path=None).to_dict()
+    return hashlib.sha256(json.dumps(plan, sort_keys=True).encode()).hexdigest()
+
+
+def from_manifest(manifest: Manifest, state: Path | None) -> Wanted:
+    """What was asked for in an earlier experiment or race, to be asked again in the same order."""
+    if manifest.experiment is None:
+        raise CannotRun(
+            "this race is of a version that did not keep what it takes to repeat it: to make it "
+            f"again, type its command: {manifest.command}"
+        )
+    if manifest.form is None or manifest.blocks is None:
+        raise CannotRun("its manifest does not say which form was run, and how often")
+    try:
+        experiment = Experiment.from_dict(manifest.experiment)
+        form = experiment.forms[manifest.form]
+    except (KeyError, TypeError, ValueError) as error:
+        raise CannotRun(f"its manifest does not say what was run: {error!r}") from error
+    stats_then = replace(form.stats, blocks=manifest.blocks)
+    forms = {form.name: replace(form, stats=stats_then, quick=None)}
+    return Wanted(
+        experiment=replace(experiment, forms=forms),
+        form=form.name,
+        quick=manifest.quick,
+        blocks=manifest.blocks,
+        seed=manifest.seed,
+        state=state,
+        fresh=True,
+        command=shlex.split(manifest.command),
+    )

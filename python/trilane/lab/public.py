@@ -1,0 +1,62 @@
+"""Experiments from Python: `trilane.lab.run`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from trilane.lab import study
+from trilane.lab.asked import Wanted, default_form
+from trilane.lab.design.experiment import Experiment
+from trilane.lab.design.words import meant
+from trilane.lab.model.lab import LabResult
+from trilane.lab.study import Watcher
+
+
+def run(  # noqa: PLR0913 - what the command has as flags
+    experiment: Experiment | str | Path,
+    *,
+    form: str | None = None,
+    quick: bool = False,
+    blocks: int | None = None,
+    seed: int | None = None,
+    arms: Sequence[str] = (),
+    state: Path | str | None = None,
+    fresh: bool = False,
+    watcher: Watcher | None = None,
+) -> LabResult:
+    """Run an experiment as `trilane lab run` does, and give its result.
+
+    `experiment` is one built in code, the name of one (`trilane.lab.Experiment.load`) or a file.
+    `form` is by default the fair one, or the first that has the `arms` asked for (none: all).
+    `quick` makes it small, `blocks` and `seed` are the file's number and a random one. The runs
+    lie in `state` (None: `$XDG_STATE_HOME/trilane`), and an interrupted run of the same plan goes
+    on there, unless it is to begin `fresh`. `watcher` hears of progress; by default nobody does.
+
+    Raises `BadExperiment` for what cannot be run as it is written, `ValueError` for a form or an
+    arm that there is not, and `trilane.lab.CannotRun` where nothing can be measured here.
+    KeyboardInterrupt ends it with the result of what was measured (`LabResult.interrupted`).
+    """
+    made = experiment if isinstance(experiment, Experiment) else Experiment.load(experiment)
+    chosen = default_form(made, arms) if form is None else form
+    if chosen not in made.forms:
+        raise ValueError(f"{made.name} has no form {chosen!r}{meant(chosen, made.forms)}")
+    known = [arm.name for arm in made.forms[chosen].arms]
+    for arm in arms:
+        if arm not in known:
+            raise ValueError(f"{made.name} has no arm {arm!r} in form {chosen}{meant(arm, known)}")
+    if blocks is not None and blocks < 1:
+        raise ValueError(f"blocks must be at least 1, not {blocks}")
+    wanted = Wanted(
+        made,
+        chosen,
+        quick=quick,
+        blocks=blocks,
+        seed=seed,
+        arms=arms,
+        state=None if state is None else Path(state),
+        fresh=fresh,
+        # What was built in code is repeated from its folder.
+        command=(),
+    )
+    return study.run(wanted, watcher or Watcher.quiet()).result

@@ -1,0 +1,390 @@
+"""Races by fakes of the load engine: what is run, what is told, and what is left on disk."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import msgspec
+import pytest
+from jsonschema import Draft202012Validator
+
+from lab.conftest import HERE, Said
+from peers.process import children
+from synthetic import records
+from synthetic.records import altered
+from trilane.lab import study
+from trilane.lab.asked import CannotRun, Wanted, from_manifest
+from trilane.lab.clients.engine_run import Misused
+from trilane.lab.clients.executor import Executor
+from trilane.lab.keeping import runs
+from trilane.lab.machine.meter import Meter
+from trilane.lab.model.comparison import AbsentArm, Comparison
+from trilane.lab.model.lab import Skipped
+from trilane.lab.processes import supervisor
+from trilane.lab.serving import servers
+
+Make: TypeAlias = Callable[..., Wanted]
+
+
+@pytest.fixture(autouse=True)
+def _no_behaviour(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAKE_LOAD", "{}")
+
+
+def behave(monkeypatch: pytest.MonkeyPatch, **versions: dict[str, Any]) -> None:
+    monkeypatch.setenv("FAKE_LOAD", json.dumps(versions))
+
+
+def raced(wanted: Wanted, said: Said) -> Comparison:
+    """What a race finds."""
+    found = study.run(wanted, said.watcher()).result.race
+    assert found is not None
+    return found
+
+
+def test_a_race_leaves_what_an_experiment_leaves(
+    wanted: Make,
+    said: Said,
+    lab_schema: Draft202012Validator,
+    comparison_schema: Draft202012Validator,
+) -> None:
+    made = study.run(wanted(), said.watcher())
+    assert said.begun == (8, 0)
+    assert sorted(said.steps) == ["HTTP/1.1"] * 3 + ["HTTP/2"] * 3 + ["HTTP/3"] * 2
+    assert made.folder.name.endswith("-race")
+    manifest = runs.read_manifest(made.folder)
+    assert (manifest.kind, manifest.name, manifest.shown_form) == ("race", "race", None)
+    assert (manifest.status, manifest.blocks) == ("complete", 2)
+    lines = (made.folder / "samples.jsonl").read_text().splitlines()
+    assert len(lines) == 8
+    for line in lines:
+        assert (made.folder / json.loads(line)["sample"]["file"]).is_file()
+    kept = json.loads((made.folder / "result.json").read_text())
+    assert [error.message for error in lab_schema.iter_errors(kept)] == []
+    assert runs.load(made.folder).judged == made.result
+    comparison = msgspec.to_builtins(made.result.race)
+    assert [error.message for error in comparison_schema.iter_errors(comparison)] == []
+    assert made.result.experiment.title == "https://127.0.0.1:8443/hello"
+
+
+def test_a_race_is_repeated_from_its_manifest(wanted: Make, said: Said, tmp_path: Path) -> None:
+    made = study.run(wanted(load=["-H", "a: b"]), said.watcher())
+    again = study.run(from_manifest(runs.read_manifest(made.folder), tmp_path), said.watcher())
+    assert again.folder != made.folder
+    assert made.result.race is not None
+    assert again.result.race is not None
+    assert again.result.race.plan.order == made.result.race.plan.order
+    assert again.result.race.command == "trilane race"
+
+
+def test_a_run_gets_the_arm_the_shape_and_the_flags(
+    wanted: Make, said: Said, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = tmp_path / "log"
+    monkeypatch.setenv("FAKE_LOG", str(log))
+    study.run(wanted(load=["-H", "a: b", "-k"], versions=["h3"], blocks=1), said.watcher())
+    probe, measured = (json.loads(line) for line in log.read_text().splitlines())
+    assert probe[:5] == ["https://127.0.0.1:8443/hello", "--h3", "-H", "a: b", "-k"]
+    assert probe[5:13] == ["-c", "1", "-m", "1", "-t", "1", "-n", "1"]
+    # What drops packets instead of refusing them is not waited for as long as an answer.
+    assert probe[probe.index("--timeout") :][:2] == ["--timeout", "5s"]
+    assert measured[5:17] == [
+        *("-c", "4", "-m", "16", "-t", "1", "-d", "0.1s", "--warmup", "0s", "--timeout", "60s"),
+    ]
+    # Nothing but what was typed is asked for.
+    assert "-X" not in measured
+    assert measured.count("-H") == 1
+
+
+def test_what_a_server_lacks_is_said_and_never_ranked(
+    wanted: Make, said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    behave(monkeypatch, h3={"fail": "no QUIC answer within 5 s"})
+    result = study.run(wanted(), said.watcher()).result
+    made = result.race
+    assert made is not None
+    assert [arm.name for arm in made.arms] == ["h1", "h2"]
+    assert made.absent == [
+        AbsentArm(
+            name="h3",
+            version="h3",
+            reason="the server does not speak HTTP/3 on 127.0.0.1:8443: no QUIC answer within 5 s",
+        )
+    ]
+    assert result.skipped == [Skipped(arm="HTTP/3", reason=made.absent[0].reason)]
+
+
+def test_without_the_baseline_the_next_version_takes_its_place(
+    wanted: Make, said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    behave(monkeypatch, h1={"fail": "ALPN refused"})
+    made = raced(wanted(baseline="h1"), said)
+    assert made.baseline == "h2"
+    assert (said.steps.count("HTTP/2"), said.steps.count("HTTP/3")) == (3, 3)
+
+
+def test_a_lone_version_is_reported_without_a_second_run(
+    wanted: Make, said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    behave(monkeypatch, h1={"fail": "x"}, h3={"fail": "y"})
+    made = raced(wanted(), said)
+    assert said.steps == ["HTTP/2", "HTTP/2"]
+    assert made.ratios == []
+    assert "the server offers nothing to compare it with" in made.verdict
+
+
+def test_a_target_that_answers_over_no_version_is_an_error(
+    wanted: Make, said: Said, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    same = {"fail": "connection refused by 127.0.0.1:8443: is the server up?"}
+    behave(monkeypatch, h1=same, h2=same, h3={"status": 404})
+    with pytest.raises(CannotRun, match="answers over no version") as caught:
+        study.run(wanted(), said.watcher())
+    assert "HTTP/1.1 and HTTP/2: connection refused" in str(caught.value)
+    assert "--expect-status" in str(caught.value)
+    assert "status 404" in str(caught.value)
+    behave(monkeypatch, h1=same, h2=same, h3=same)
+    with pytest.raises(CannotRun, match=r"^connection refused"):
+        study.run(wanted(), said.watcher())
+    assert list((tmp_path / "runs").iterdir()) == []
+
+
+def test_flags_that_load_refuses_are_wrong_use_of_the_race(
+    wanted: Make, said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    behave(monkeypatch, h1={"fail": "'x' is not a header: type -H 'Name: value'", "code": 2})
+    with pytest.raises(Misused, match="type -H"):
+        study.run(wanted(), said.watcher())
+
+
+def impatient_with_h2(monkeypatch: pytest.MonkeyPatch, said: Said) -> None:
+    """Only the runs that are to be given up have a short limit."""
+    limit = property(lambda _executor: 0.5 if said.steps[-1:] == ["HTTP/2"] else 120.0)
+    monkeypatch.setattr(Executor, "_limit_s", limit)
+
+
+def test_a_run_that_hangs_is_stopped_and_counted_as_lost(
+    wanted: Make, said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    impatient_with_h2(monkeypatch, said)
+    behave(monkeypatch, h2={"hang": True})
+    made = raced(wanted(versions=["h1", "h2"], blocks=1), said)
+    h2 = made.arms[1]
+    assert [sample.run for sample in h2.samples] == [None]
+    assert h2.validity.verdict == "invalid"
+    assert "did not end within" in h2.validity.reasons[0].text
+
+
+def test_a_run_that_does_not_end_when_it_is_asked_to_is_killed(
+    wanted: Make, said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    impatient_with_h2(monkeypatch, said)
+    monkeypatch.setattr(supervisor, "GRACE_S", 0.2)
+    behave(monkeypatch, h2={"deaf": True})
+    made = raced(wanted(versions=["h1", "h2"], blocks=1), said)
+    assert made.arms[1].validity.verdict == "invalid"
+
+
+def test_a_run_without_readable_result_is_lost(
+    wanted: Make, said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    behave(monkeypatch, h2={"garbage": True})
+    made = raced(wanted(versions=["h1", "h2"]), said)
+    assert "no readable result" in made.arms[1].validity.reasons[0].text
+
+
+def test_an_invalid_run_is_kept_and_shown(
+    wanted: Make, said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    behave(monkeypatch, h2={"probe": {}, "invalid": "3 % of the requests failed"})
+    made = raced(wanted(versions=["h1", "h2"]), said)
+    assert [sample.run is None for sample in made.arms[1].samples] == [False] * 3
+    assert made.validity.verdict == "invalid"
+
+
+def test_a_target_that_dies_ends_the_race_after_that_block(
+    wanted: Make, said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = {"probe": {}, "fail": "connection refused"}
+    behave(monkeypatch, h1=gone, h2=gone, h3=gone)
+    with pytest.raises(CannotRun, match="every run of a block failed"):
+        study.run(wanted(blocks=50), said.watcher())
+    assert len(said.steps) == 4
+
+
+def test_ctrl_c_keeps_the_complete_blocks_and_the_same_race_goes_on(
+    wanted: Make, said: Said
+) -> None:
+    def interrupt(count: int) -> None:
+        if count == 6:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    said.on_step = interrupt
+    cut = study.run(wanted(blocks=5, seed=None), said.watcher())
+    assert cut.result.interrupted
+    assert cut.result.race is not None
+    assert cut.result.race.plan.blocks_done == 1
+    assert runs.read_manifest(cut.folder).status == "interrupted"
+    said.on_step = lambda _count: None
+    whole = study.run(wanted(blocks=5, seed=None), said.watcher())
+    assert f"continuing {cut.folder}" in said.lines
+    assert (whole.folder, said.begun) == (cut.folder, (20, 5))
+    assert whole.result.seed == cut.result.seed
+    assert whole.result.race is not None
+    assert whole.result.race.plan.blocks_done == 5
+
+
+def test_another_race_or_a_new_one_does_not_go_on_with_an_interrupted_one(
+    wanted: Make, said: Said
+) -> None:
+    def interrupt(_count: int) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    said.on_step = interrupt
+    cut = study.run(wanted(), said.watcher())
+    for other in (wanted(load=["-k"]), wanted(in_flight=[8]), wanted(fresh=True)):
+        assert study.run(other, said.watcher()).folder != cut.folder
+
+
+def test_the_runs_that_a_dead_target_failed_are_made_again(
+    wanted: Make, said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = {"probe": {}, "fail": "connection refused"}
+
+    def dies(count: int) -> None:
+        if count == 5:
+            behave(monkeypatch, h1=gone, h2=gone, h3=gone)
+
+    said.on_step = dies
+    with pytest.raises(CannotRun, match="every run of a block failed"):
+        study.run(wanted(blocks=3), said.watcher())
+    behave(monkeypatch)
+    said.on_step = lambda _count: None
+    made = raced(wanted(blocks=3), said)
+    assert said.begun == (12, 4)
+    assert made.plan.blocks_done == 3
+    assert all(sample.run is not None for arm in made.arms for sample in arm.samples)
+
+
+def test_ctrl_c_during_a_run_leaves_no_process_behind(
+    wanted: Make, said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The signal comes when the run hangs.
+    behave(monkeypatch, h2={"hang": True, "tells": os.getpid()})
+
+    def interrupt(_number: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    # The servers of other tests may run.
+    children_before = children()
+    before = signal.signal(signal.SIGUSR1, interrupt)
+    try:
+        made = raced(wanted(versions=["h2"]), said)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert children() <= children_before
+    assert made.interrupted
+    assert made.verdict == "No verdict: no block was completed."
+
+
+def test_a_race_is_swept_over_the_requests_in_flight(
+    wanted: Make, said: Said, lab_schema: Draft202012Validator
+) -> None:
+    made = study.run(wanted(in_flight=[8, 64], versions=["h1", "h2"], blocks=1), said.watcher())
+    assert said.begun == (6, 0)
+    assert [point.value for point in made.result.points] == [8, 64]
+    assert made.result.race is None
+    assert [row.arm for row in made.result.crossings] == ["h1"]
+    kept = json.loads((made.folder / "result.json").read_text())
+    assert [error.message for error in lab_schema.iter_errors(kept)] == []
+
+
+def test_gates_are_judged_and_those_of_an_absent_arm_are_not_forgotten(
+    wanted: Make, said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    behave(monkeypatch, h1={"rate": 20_000}, h3={"fail": "no QUIC answer within 5 s"})
+    made = study.run(wanted(fail_if=["rate<0.9"], blocks=3), said.watcher())
+    rows = {row.to: (row.met, row.ratio) for row in made.result.expect}
+    assert rows == {"h2": (False, pytest.approx(2.0)), "h3": (None, None)}
+
+
+def test_the_embedded_server_is_raced_and_stopped(wanted: Make, said: Said) -> None:
+    made = raced(wanted(url=None), said)
+    assert made.url == "https://127.0.0.1:8443/hello"
+    ledger = made.ledger
+    assert ledger.server["software"].startswith("trilane serve ")
+    # Both ends are told: what the client's sockets got is in a row of its own.
+    controller = Path("/proc/sys/net/ipv4/tcp_congestion_control").read_text().strip()
+    assert ledger.server["tcp_congestion_control"] == controller
+    assert made.arms[0].samples[0].server is not None
+    assert any("embedded server" in line for line in said.lines)
+
+
+@pytest.mark.parametrize(
+    ("mode", "ready_s", "message"),
+    [
+        ("dead", 120.0, "port 80 is not ours to take"),
+        ("broken", 120.0, "instead of being ready"),
+        ("silent", 0.5, "not ready within 0.5 s"),
+    ],
+)
+def test_a_server_that_does_not_come_up_says_why(
+    mode: str, ready_s: float, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_SERVE", mode)
+    monkeypatch.setattr(supervisor, "GRACE_S", 0.5)
+    monkeypatch.setattr(servers, "PROGRAM", (sys.executable, str(HERE / "fake_serve.py")))
+    with (
+        pytest.raises(servers.ServerFailed, match=message),
+        servers.embedded(threads=1, cpus=None, state=None, ready_s=ready_s),
+    ):
+        pass
+
+
+def test_the_meter_counts_the_cpu_of_a_process() -> None:
+    meter = Meter(os.getpid(), 1)
+    run = altered(
+        records.run(),
+        {
+            "requests.started": 900,
+            "requests.warmup.started": 100,
+            "plan.duration_s": 0.3,
+            "plan.warmup_s": 0.0,
+        },
+    )
+    before = time.process_time()
+    meter.start()
+    until = time.thread_time() + 0.3
+    while time.thread_time() < until:
+        pass
+    spent = meter.stop(run)
+    after = time.process_time()
+    assert spent is not None
+    # The kernel brings a running thread's counter up to date at its ticks.
+    assert 0.28 < spent.cpu_s < after - before + 0.02
+    assert spent.requests == 1000
+    assert spent.cpu_us_per_request == pytest.approx(1e6 * spent.cpu_s / 1000)
+    assert spent.busy == 1.0
+    assert 0 <= spent.others_busy <= 1
+
+
+def test_the_meter_of_a_process_that_is_gone_knows_nothing() -> None:
+    meter = Meter(2**22 + 1, 1)
+    meter.start()
+    assert meter.stop(records.run()) is None
+
+
+def test_an_embedded_server_that_does_not_start_ends_the_race(
+    wanted: Make, said: Said, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("FAKE_SERVE", "dead")
+    with pytest.raises(CannotRun, match="port 80 is not ours to take\ntry: trilane serve"):
+        study.run(wanted(url=None), said.watcher())
+    assert list((tmp_path / "runs").iterdir()) == []
