@@ -21,7 +21,7 @@ from trilane.report import (
     text,
     view,
 )
-from trilane.report.labels import gate_word, published_labels, ratio_label
+from trilane.report.labels import altered, gate_word, published_labels, ratio_label
 from trilane.report.view import Point, Result
 
 
@@ -102,6 +102,7 @@ def _environment() -> jinja2.Environment:
         setting=accounts.setting,
         total=accounts.total,
         titles=view.titles,
+        altered=altered,
     )
     return environment
 

@@ -39,9 +39,17 @@ def measure_label(lab: LabResult, name: str) -> str:
 
 
 def gate_word(row: ExpectedRatio) -> str:
-    """Whether a gate holds: it is breached only when the whole interval lies outside of it."""
-    if row.met is None or row.ratio is None:
+    """Whether a gate holds: the whole interval says so, or it is undecided."""
+    if row.ratio is None:
         return "not measured"
-    if not row.met:
-        return "breached"
-    return "met" if row.low <= row.ratio <= row.high else "undecided"
+    return {True: "met", False: "breached", None: "undecided"}[row.met]
+
+
+def altered(lab: LabResult) -> str | None:
+    """A sentence on what was asked otherwise than the form says; None where nothing was."""
+    experiment = lab.experiment
+    if not experiment.altered:
+        return None
+    said = f"Asked otherwise than the form says: {', '.join(experiment.altered)}"
+    beside = "; so the post's numbers are not set beside this" if experiment.source else ""
+    return f"{said}{beside}."

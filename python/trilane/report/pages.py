@@ -19,6 +19,7 @@ from trilane.lab.keeping.runs import BadRun, find, load
 from trilane.lab.model.comparison import JudgedArm
 from trilane.lab.model.lab import LabResult
 from trilane.report import tables, text, view
+from trilane.report.labels import altered
 from trilane.report.view import Point
 
 DOCS = Path("docs/experiments")
@@ -66,6 +67,8 @@ def measured(result: LabResult) -> str:
             parts += _tables(point, shown)
     if result.crossings:
         parts.append("\n".join(f"- {tables.escaped(row.text)}" for row in result.crossings))
+    if why := altered(result):
+        parts.append(tables.escaped(why))
     if result.published:
         parts.append("The post's ratios beside ours:")
         parts.append(tables.published_table(result))

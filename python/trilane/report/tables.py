@@ -12,7 +12,7 @@ from trilane.lab.model.comparison import JudgedArm
 from trilane.lab.model.documents import Json
 from trilane.lab.model.lab import LabResult
 from trilane.report import accounts, grids, numbers, pairs, text, view
-from trilane.report.labels import gate_word, published_labels, ratio_label
+from trilane.report.labels import altered, gate_word, published_labels, ratio_label
 from trilane.report.view import Point, Result
 
 _COLUMNS = (
@@ -107,6 +107,8 @@ def markdown(result: Result) -> str:
         said = ", ".join([*accounts.setting(point.comparison), accounts.total_of(point.comparison)])
         parts.append(escaped(said[:1].upper() + said[1:]) + ".")
     parts += [f"- {escaped(row.text)}" for row in lab.crossings]
+    if why := altered(lab):
+        parts.append(escaped(why))
     if lab.published:
         parts.append(published_table(lab))
     parts.append(footing(lab))

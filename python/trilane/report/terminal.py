@@ -16,7 +16,7 @@ from trilane.lab.model.comparison import Comparison, JudgedArm
 from trilane.lab.model.lab import ExpectedRatio, LabResult, skipped_in
 from trilane.lab.model.validity import Validity
 from trilane.report import accounts, grids, ledgers, numbers, pairs, text, view
-from trilane.report.labels import gate_word, published_labels, ratio_label
+from trilane.report.labels import altered, gate_word, published_labels, ratio_label
 from trilane.report.view import Point
 
 _VALIDITY_STYLE = {"valid": "green", "suspect": "yellow", "invalid": "bold red"}
@@ -80,6 +80,8 @@ def render_lab(result: LabResult, *, width: int = 80) -> RenderableType:
         Text(f"\n{experiment.title}{form}{', quick' if experiment.quick else ''}"),
         Text(", ".join(filter(None, [result.started_at, view.machine_line(result)])), "dim"),
     ]
+    if why := altered(result):
+        parts.append(Text(why, "yellow"))
     points = view.points(result)
     for point in points:
         parts += _point(point, width, alone=len(points) == 1)
@@ -367,7 +369,7 @@ def _gates(result: LabResult) -> list[RenderableType]:
 def _gate(result: LabResult, row: ExpectedRatio) -> Text:
     what = f"{ratio_label(result, row)} within {text.times(row.low)}–{text.times(row.high)}×: "
     word = gate_word(row)
-    here = "" if row.met is None else f", {text.ratio(row.ratio, None, None)}"
+    here = "" if row.ratio is None else f", {text.ratio(row.ratio, None, None)}"
     style = {"met": "green", "breached": "bold red"}.get(word, "yellow")
     return Text.assemble(what, (word + here, style))
 

@@ -1,18 +1,21 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 from typing import Any
 
 import pytest
 from msgspec import structs
+from rich.console import Console
 
-from synthetic import races
+from synthetic import labs, races
 from trilane.lab.analysis import comparison, findings
 from trilane.lab.analysis.findings import Findings, Point
 from trilane.lab.design.experiment import Experiment
 from trilane.lab.design.form import Expect, Form, Published, Stats
 from trilane.lab.design.workload import Workload
-from trilane.lab.model.lab import LabResult
+from trilane.lab.model.lab import LabResult, Post
+from trilane.report import html, labels, pages, tables, terminal
 
 THREE = {"h1": 1.0, "h2": 1.5, "h3": 0.6}
 WORKLOAD = Workload(count=1000)
@@ -79,7 +82,7 @@ def test_a_ratio_beside_the_posts_is_the_one_that_was_judged() -> None:
 @pytest.mark.parametrize(
     ("low", "high", "met"), [(1.4, 1.6, True), (2.0, 3.0, False), (0.5, 1.0, False)]
 )
-def test_a_gate_is_breached_when_the_whole_interval_lies_outside(
+def test_a_gate_is_met_or_breached_only_by_the_whole_interval(
     low: float, high: float, met: bool
 ) -> None:
     gate = Expect("requests_per_s", "h2", "h1", low, high)
@@ -96,7 +99,33 @@ def test_noise_breaks_no_gate() -> None:
     judged = result(THREE, expect=(gate,)).expect[0]
     assert judged.ratio is not None
     assert judged.ratio < above
-    assert judged.met is True
+    assert judged.met is None
+    assert labels.gate_word(judged) == "undecided"
+
+
+def test_a_gate_that_was_not_measured_says_so() -> None:
+    [row] = result(THREE, expect=(Expect("requests_per_s", "h2", "h1", 0.5, 2.0),)).expect
+    assert labels.gate_word(row) == "met"
+    assert labels.gate_word(structs.replace(row, ratio=None, met=None)) == "not measured"
+
+
+def test_what_a_quick_run_asks_otherwise_is_said_in_every_report() -> None:
+    asked = ("300 requests instead of 3,000",)
+    assert result(THREE, altered=asked).experiment.altered == list(asked)
+    made = labs.bookstore(6)
+    made = structs.replace(
+        made, experiment=structs.replace(made.experiment, altered=list(asked), source=None)
+    )
+    said = "Asked otherwise than the form says: 300 requests instead of 3,000"
+    console = Console(width=200, record=True, file=io.StringIO())
+    terminal.show_lab(made, console)
+    printed = [console.export_text(), html.render(made), html.fragment(made)]
+    printed += [tables.markdown(made), pages.measured(made)]
+    assert [said in text for text in printed] == [True] * 5
+    post = Post(title="A post", author="", date="", claim="")
+    of_post = structs.replace(made, experiment=structs.replace(made.experiment, source=post))
+    assert labels.altered(of_post) == f"{said}; so the post's numbers are not set beside this."
+    assert labels.altered(result(THREE)) is None
 
 
 def test_many_arms_are_compared_with_the_baseline_and_no_winner_is_named() -> None:

@@ -216,7 +216,36 @@ def test_quick_makes_the_form_smaller(tmp_path: Path) -> None:
     assert list(quick.sweep.values) == [5, 50]
     assert list(quick.sweep.crossings) == [("plain", "httpx-h2-serial")]
     assert not quick.published
+    assert quick.altered == (
+        "a round trip of 5 ms instead of 40 ms",
+        "5 and 50 requests instead of 10 and 100",
+    )
     assert quick.quickened() == quick
+
+
+def test_what_only_gets_shorter_keeps_the_numbers_of_the_post(tmp_path: Path) -> None:
+    whole = sample(tmp_path).forms["fair"]
+    assert whole.published
+    shorter = replace(whole, quick=Quick(blocks=6, repeat=1)).quickened()
+    assert (shorter.altered, shorter.published) == ((), whole.published)
+    at_one = replace(whole, quick=Quick(values=(100,))).quickened()
+    assert at_one.altered == ()
+    assert [row.at for row in at_one.published] == [100]
+    # Each arm runs where it did.
+    assert at_one.arm("some").at == (100,)
+    at_ten = replace(whole, quick=Quick(values=(10,))).quickened()
+    assert "some" not in {arm.name for arm in at_ten.arms}
+
+
+def test_another_count_is_another_question() -> None:
+    form = small(quick=Quick(count=5)).forms["fair"]
+    assert form.workload.count is not None
+    said = f"5 requests instead of {form.workload.count:,}"
+    assert form.quickened().altered == (said,)
+    assert form.with_count(5).altered == (said,)
+    assert form.with_count(form.workload.count).altered == ()
+    timed = replace(form, workload=replace(form.workload, count=None, duration_s=20.0))
+    assert timed.with_count(1000).altered == ("1,000 requests instead of 20 s",)
 
 
 def test_quick_adds_no_delay_where_there_is_none() -> None:

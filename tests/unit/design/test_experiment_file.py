@@ -160,6 +160,8 @@ MEANING = [
     ("at = 100\n", "at = 10 #!\n", f"{FORM}.published[0].at: some does not run at 10"),
     ("at = 100\n", "at = 11 #!\n", f"{FORM}.published[0].at: '11' is no value of the sweep"),
     ("low = 0.5", "low = 2 #!", f"{FORM}.expect[0].low: 2 is not below high = 1.5"),
+    ("blocks = 6", "blocks = 8 #!", f"{FORM}.quick.blocks: 8 is more than the 7 of the form: --q"),
+    ("repeat = 1", "repeat = 3 #!", f"{FORM}.quick.repeat: 3 is more than the 2 of the form"),
     ("repeat = 1", "count = 4 #!", f"{FORM}.quick.count: the form does not run by count: use val"),
     ("repeat = 1", 'duration = "1s" #!', f"{FORM}.quick.duration: the form does not run by dura"),
     ('arms = ["plain", "h', 'arms = ["plane", "h', f"{FORM}.quick.arms[0]: 'plane' is no arm: did"),

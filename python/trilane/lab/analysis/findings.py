@@ -93,6 +93,7 @@ def result(found: Findings) -> LabResult:
                 claim=experiment.source.claim,
             ),
             quick=found.quick,
+            altered=list(form.altered),
         ),
         command=found.command,
         replay=found.replay,
@@ -186,8 +187,11 @@ def _expected(row: Expect, point: Point, made: Comparison) -> ExpectedRatio:
     ours = _ratio(point, made, row.measure, row.arm, row.to)
     met = None
     if ours is not None and ours.finding != "invalid":
-        # Breached only when the whole interval lies outside: noise breaks no gate.
-        met = not (ours.high < row.low or ours.low > row.high)
+        # Met or breached only where the whole interval says so: noise decides nothing.
+        if row.low <= ours.low and ours.high <= row.high:
+            met = True
+        elif ours.high < row.low or ours.low > row.high:
+            met = False
     return ExpectedRatio(
         measure=row.measure,
         arm=row.arm,

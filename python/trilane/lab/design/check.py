@@ -223,6 +223,7 @@ def _quick(form: Form, key: Key) -> None:
         _at_least(getattr(quick, part), least, (*key, part.removesuffix("_s")))
     _quick_arms(form, quick, key)
     _quick_length(form, quick, key)
+    _quick_is_less(form, quick, key)
     if quick.values is None:
         return
     if form.sweep is None:
@@ -250,6 +251,23 @@ def _quick_length(form: Form, quick: Quick, key: Key) -> None:
         raise BadExperiment("the form does not run by duration: use count", (*key, "duration"))
     if quick.duration_s is not None and quick.duration_s <= 0:
         raise BadExperiment("must be above 0", (*key, "duration"))
+
+
+def _quick_is_less(form: Form, quick: Quick, key: Key) -> None:
+    """Refuse what would make the form larger: `--quick` shortens runs and leaves some out."""
+    work = form.workload
+    for part, most in (
+        ("blocks", form.stats.blocks),
+        ("count", work.count),
+        ("duration_s", work.duration_s),
+        ("repeat", work.repeat),
+    ):
+        value = getattr(quick, part)
+        if value is not None and most is not None and value > most:
+            raise BadExperiment(
+                f"{value:g} is more than the {most:g} of the form: --quick only makes it smaller",
+                (*key, part.removesuffix("_s")),
+            )
 
 
 def _running(form: Form, value: float) -> set[str]:

@@ -116,6 +116,10 @@ class Form:
     """
     congestion_control: str | None = None
     """Of the engine's TCP sockets; None: CUBIC, as QUIC has it, where HTTP/3 is among the arms."""
+    altered: tuple[str, ...] = ()
+    """What is asked otherwise than the file says, such as `300 requests instead of 3,000`: another
+    question than the post's, whose numbers are then not among `published`.
+    """
 
     def to_dict(self) -> Json:
         """As JSON, everything filled in."""
@@ -203,8 +207,8 @@ class Form:
         """That many requests in every arm; of a sweep over the count only this one point."""
         if self.sweep is None or self.sweep.key != "count":
             workload = replace(self.workload, count=count, duration_s=None)
-            return replace(self, workload=workload)
-        return _with_values(self, (count,))
+            return _compared(self, replace(self, workload=workload))
+        return _compared(self, _with_values(self, self.sweep, (count,), everywhere=True))
 
     def only(self, names: Sequence[str]) -> Form:
         """Only the arms named, in this order; KeyError with the first name that is none.
@@ -216,7 +220,7 @@ class Form:
     def quickened(self) -> Form:
         """The form for `--quick`: as its `quick` says, with what that leaves of the claims.
 
-        Where it gives other values of the sweep, every arm runs at all of them.
+        Where it has a value of the sweep that the form has not, every arm runs at all of them.
         """
         quick, form = self.quick, replace(self, quick=None)
         if quick is None:
@@ -238,7 +242,34 @@ class Form:
             )
             form = replace(form, arms=arms)
         form = replace(form, workload=workload)
-        return form if quick.values is None else _with_values(form, quick.values)
+        if form.sweep is not None and quick.values is not None:
+            others = not set(quick.values) <= set(form.sweep.values)
+            form = _with_values(form, form.sweep, quick.values, everywhere=others)
+        return _compared(self, form)
+
+
+def _compared(whole: Form, form: Form) -> Form:
+    """`form` with what it asks otherwise than `whole`, and then without the numbers of the post."""
+    now, then = form.workload, whole.workload
+    said = []
+    if now.count is not None and (now.count, now.duration_s) != (then.count, then.duration_s):
+        instead = f"{then.duration_s:g} s" if then.count is None else f"{then.count:,}"
+        said.append(f"{now.count:,} requests instead of {instead}")
+    delays = {(arm.delay_s, whole.arm(arm.name).delay_s) for arm in form.arms}
+    said += [
+        f"a round trip of {1000 * other:g} ms instead of {1000 * delay:g} ms"
+        for other, delay in sorted(delays)
+        if other != delay
+    ]
+    sweeps = [each.sweep for each in (form, whole) if each.sweep is not None]
+    if sweeps and not set(sweeps[0].values) <= set(sweeps[-1].values):
+        values, instead = (
+            " and ".join(f"{value:,.12g}" for value in sweep.values) for sweep in sweeps
+        )
+        said.append(f"{values} {sweeps[0].unit} instead of {instead}")
+    if not said:
+        return form
+    return replace(form, altered=(*whole.altered, *said), published=())
 
 
 def _with_arms(form: Form, arms: tuple[ArmSpec, ...]) -> Form:
@@ -259,18 +290,23 @@ def _with_arms(form: Form, arms: tuple[ArmSpec, ...]) -> Form:
     )
 
 
-def _with_values(form: Form, values: tuple[float, ...]) -> Form:
-    """Other values of the sweep: every arm runs at all of them, and the claims that fit stay."""
-    if form.sweep is None:
-        return form
+def _with_values(form: Form, sweep: Sweep, values: tuple[float, ...], *, everywhere: bool) -> Form:
+    """Other values of the sweep, and the claims that fit.
+
+    `everywhere`: every arm runs at all of them. Else each runs where it ran.
+    """
+    if everywhere:
+        form = replace(form, arms=tuple(replace(arm, at=None) for arm in form.arms))
+    else:
+        there = [arm for arm in form.arms if arm.at is None or not set(arm.at).isdisjoint(values)]
+        form = _with_arms(form, tuple(there))
     return replace(
         form,
-        arms=tuple(replace(arm, at=None) for arm in form.arms),
         sweep=replace(
-            form.sweep,
+            sweep,
             values=values,
             # A crossing needs two points at least.
-            crossings=form.sweep.crossings if len(values) > 1 else (),
+            crossings=form.sweep.crossings if form.sweep and len(values) > 1 else (),
         ),
         published=tuple(row for row in form.published if row.at in values),
         expect=tuple(row for row in form.expect if row.at is None or row.at in values),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, TypeAlias
 
+import msgspec
 from msgspec import UNSET, Meta, UnsetType, structs
 
 from trilane.lab.model.arm import TITLES, ArmName
@@ -52,6 +53,10 @@ class Question(Record, frozen=True):
     """The post."""
     quick: bool
     """Whether `--quick` cut the experiment down."""
+    altered: list[str] = msgspec.field(default_factory=list)
+    """What was asked otherwise than the form says, such as `300 requests instead of 3,000`: then
+    `published` is empty; absent where nothing was.
+    """
 
     @classmethod
     def of_race(cls, question: str, url: str) -> Question:
@@ -171,7 +176,9 @@ class ExpectedRatio(Record, frozen=True):
     ratio: float | None
     """Ours."""
     met: bool | None
-    """False when the whole interval lies outside; null where nothing can be said."""
+    """True where the whole interval lies within, false where it lies outside; null where it does
+    neither, or nothing was measured.
+    """
 
 
 class Skipped(Record, frozen=True):
