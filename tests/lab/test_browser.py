@@ -14,11 +14,9 @@ from peers.running import absent
 from synthetic import folders, labs, races
 from trilane.lab.analysis import comparison
 from trilane.lab.keeping import history, index
-from trilane.lab.model.comparison import Comparison
 from trilane.lab.model.lab import LabResult
 from trilane.report import charts, html
 from trilane.report import history as shown
-from trilane.report.view import Result
 
 # Opens every fold, so that the charts inside are drawn, and tells whether the page is too wide. The
 # 8 s are of virtual time.
@@ -46,9 +44,9 @@ def chromium() -> str:
     return path
 
 
-def race() -> Comparison:
+def race() -> LabResult:
     made = races.race({"h1": 1.0, "h2": 1.5, "h3": 0.6}, histogram=True)
-    return comparison.compare(made)
+    return LabResult.of_race(comparison.compare(made))
 
 
 def bookstore() -> LabResult:
@@ -87,7 +85,7 @@ def drawn(document: str) -> list[str]:
 
 @pytest.mark.parametrize("make", [race, bookstore, sweep])
 def test_a_browser_draws_every_chart_of_a_report_offline(
-    tmp_path: Path, make: Callable[[], Result]
+    tmp_path: Path, make: Callable[[], LabResult]
 ) -> None:
     made = make()
     page, names = html.render(made) + _PROBE, sorted(chart.name for chart in charts.charts(made))

@@ -67,7 +67,7 @@ def report(
     if to is not None or output in (None, "html"):
         page = html.render(result)
     if output is None:
-        terminal.show_lab(result, Console())
+        terminal.show(result, Console())
     else:
         sys.stdout.write(
             {

@@ -34,7 +34,6 @@ def run(command: str, wanted: Wanted, report: Path | None, output: str) -> int:
     """Run an experiment and tell what it found; `command` is who says what went wrong."""
     from trilane.lab import study
     from trilane.lab.asked import CannotRun
-    from trilane.lab.bench import Unavailable
     from trilane.lab.clients.engine_run import Misused
     from trilane.lab.design.bad_experiment import BadExperiment
     from trilane.lab.keeping.journal import BadJournal, Busy
@@ -44,7 +43,7 @@ def run(command: str, wanted: Wanted, report: Path | None, output: str) -> int:
             made = study.run(wanted, watcher)
     except (BadExperiment, Misused) as error:
         raise Usage(str(error)) from error
-    except (CannotRun, Unavailable, Busy, BadJournal) as error:
+    except (CannotRun, Busy, BadJournal) as error:
         sys.stderr.write(f"{command}: error: {error}\n")
         return FAILED
     return _tell(made, report, output)
@@ -64,7 +63,7 @@ def _tell(made: study.Result, report: Path | None, output: str) -> int:
     if output == "json":
         sys.stdout.write(msgspec.json.encode(view.document(result)).decode() + "\n")
     else:
-        terminal.show_lab(result, Console())
+        terminal.show(result, Console())
         sys.stdout.flush()
     sys.stderr.write(f"report: {kept}\nruns: {made.folder}\n")
     if result.interrupted:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from trilane.lab.asked import CannotRun
 from trilane.lab.clients import call_reference, contenders, go_bench, reference
 from trilane.lab.clients.contenders import BadContender, Contender, ContenderFailed
 from trilane.lab.clients.executor import Setting, is_benchmark, is_engine
@@ -30,7 +31,7 @@ from trilane.lab.serving.relay import Relay, RelayFailed, open_relay
 from trilane.lab.serving.targets import Target, TargetFailed
 
 
-class Unavailable(RuntimeError):
+class Unavailable(CannotRun):
     """An arm cannot run here; the message says why."""
 
 

@@ -34,8 +34,9 @@ def run(  # noqa: PLR0913 - what the command has as flags
     on there, unless it is to begin `fresh`. `watcher` hears of progress; by default nobody does.
 
     Raises `BadExperiment` for what cannot be run as it is written, `ValueError` for a form or an
-    arm that there is not, and `trilane.lab.CannotRun` where nothing can be measured here.
-    KeyboardInterrupt ends it with the result of what was measured (`LabResult.interrupted`).
+    arm that there is not, `trilane.lab.CannotRun` where nothing can be measured here, and `Busy`
+    (`trilane.lab.keeping.journal`) where another process makes the same runs. Ctrl-C ends it with
+    the result of what was measured (`LabResult.interrupted`).
     """
     made = experiment if isinstance(experiment, Experiment) else Experiment.load(experiment)
     chosen = default_form(made, arms) if form is None else form

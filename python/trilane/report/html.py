@@ -22,7 +22,7 @@ from trilane.report import (
     view,
 )
 from trilane.report.labels import altered, gate_word, published_labels, ratio_label
-from trilane.report.view import Point, Result
+from trilane.report.view import Point
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +41,8 @@ class _Section:
     facts: list[ledgers.Fact]
 
 
-def render(result: Result) -> str:
-    """The page of a race or a lab result: everything that a server said is escaped."""
-    lab = view.as_lab(result)
+def render(lab: LabResult) -> str:
+    """The page of a result: everything that a server said is escaped."""
     sections = [_section(point) for point in view.points(lab)]
     sweep = charts.of_sweep(lab)
     beside = charts.published(lab)
@@ -70,9 +69,8 @@ def render(result: Result) -> str:
     )
 
 
-def fragment(result: Result) -> str:
+def fragment(lab: LabResult) -> str:
     """Verdict, published numbers and tables without charts and styles, for a notebook."""
-    lab = view.as_lab(result)
     return (
         _environment()
         .get_template("fragment.html.jinja")

@@ -9,8 +9,8 @@ from typing import Any
 import vl_convert
 
 from trilane.lab.model.documents import Json
+from trilane.lab.model.lab import LabResult
 from trilane.report.charts import Chart, charts
-from trilane.report.view import Result
 
 _WIDTH = 720
 _SCALE = 2.0
@@ -42,7 +42,7 @@ _CONFIG: Json = {
 }
 
 
-def write(result: Result, folder: Path) -> list[Path]:
+def write(result: LabResult, folder: Path) -> list[Path]:
     """Write `NAME.png` and `NAME.svg` of every chart of a result into `folder`; their paths."""
     folder.mkdir(parents=True, exist_ok=True)
     written = []

@@ -148,7 +148,7 @@ def write(runs: Sequence[str], docs: Path, state: Path) -> list[Path]:
     changed = []
     for name in runs:
         result = load(find(name, state)).judged
-        if not isinstance(result, LabResult):
+        if result.experiment.form is None:
             raise BadPage(f"{name} is a race: only experiments have pages")
         page = docs / f"{result.experiment.name}.md"
         if not page.is_file():

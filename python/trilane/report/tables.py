@@ -13,7 +13,7 @@ from trilane.lab.model.documents import Json
 from trilane.lab.model.lab import LabResult
 from trilane.report import accounts, grids, numbers, pairs, text, view
 from trilane.report.labels import altered, gate_word, published_labels, ratio_label
-from trilane.report.view import Point, Result
+from trilane.report.view import Point
 
 _COLUMNS = (
     "experiment",
@@ -41,12 +41,12 @@ _COLUMNS = (
 )
 
 
-def csv_text(result: Result) -> str:
+def csv_text(result: LabResult) -> str:
     """One row per point, arm and measure; the units are those of the JSON (s, us, B, %, 1)."""
     out = io.StringIO()
     writer = csv.DictWriter(out, _COLUMNS, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(_records(view.as_lab(result)))
+    writer.writerows(_records(result))
     return out.getvalue()
 
 
@@ -94,9 +94,8 @@ def _records(lab: LabResult) -> Iterator[Json]:
                 }
 
 
-def markdown(result: Result) -> str:
+def markdown(lab: LabResult) -> str:
     """Verdict, tables with intervals, the post's ratios, date and machine: for a README."""
-    lab = view.as_lab(result)
     parts = [f"**{escaped(lab.verdict)}**"]
     for point in view.points(lab):
         if point.label:

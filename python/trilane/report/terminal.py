@@ -42,18 +42,12 @@ _LABELS = {
 }
 
 
-def show(comparison: Comparison, console: Console) -> None:
-    """Print a comparison."""
-    console.print(render(comparison, width=console.width), highlight=False, soft_wrap=False)
+def show(result: LabResult, console: Console) -> None:
+    """Print a result: every point, the post's numbers beside ours, crossings, gates."""
+    console.print(render(result, width=console.width), highlight=False, soft_wrap=False)
 
 
-def show_lab(result: LabResult, console: Console) -> None:
-    """Print a `trilane.lab/1`: every point, the post's numbers beside ours, crossings, gates."""
-    console.print(render_lab(result, width=console.width), highlight=False, soft_wrap=False)
-
-
-def render(comparison: Comparison, *, width: int = 80) -> RenderableType:
-    """A comparison as something rich can print in `width` columns."""
+def _race(comparison: Comparison, width: int) -> RenderableType:
     named = view.titles(comparison)
     return Group(
         Text.assemble(
@@ -69,10 +63,10 @@ def render(comparison: Comparison, *, width: int = 80) -> RenderableType:
     )
 
 
-def render_lab(result: LabResult, *, width: int = 80) -> RenderableType:
-    """A lab result as something rich can print in `width` columns; that of a race as a race."""
+def render(result: LabResult, *, width: int = 80) -> RenderableType:
+    """A result as something rich can print in `width` columns."""
     if result.race is not None:
-        return Group(render(result.race, width=width), *_gates(result))
+        return Group(_race(result.race, width), *_gates(result))
     experiment = result.experiment
     form = f", {experiment.form} form" if experiment.form else ""
     parts: list[RenderableType] = [

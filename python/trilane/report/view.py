@@ -1,18 +1,15 @@
-"""What reports look at: a race and a lab run in one shape, and the look-ups they share."""
+"""What reports look at: the look-ups that they share."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from trilane.lab.model.comparison import Comparison, JudgedArm, Ratio, Shown, Summary
 from trilane.lab.model.lab import LabResult
 from trilane.lab.model.run import Run
 from trilane.report import text
 
-Result: TypeAlias = LabResult | Comparison
-"""What reports are made of."""
 FEW = 4
 """Up to so many arms stand side by side; more stand below each other."""
 
@@ -31,12 +28,7 @@ class Point:
     """The arms of all points, so that an arm has one colour in the whole report."""
 
 
-def as_lab(result: Result) -> LabResult:
-    """A lab result as it is; the comparison of a race as a lab result with one point."""
-    return result if isinstance(result, LabResult) else LabResult.of_race(result)
-
-
-def document(result: LabResult) -> Result:
+def document(result: LabResult) -> LabResult | Comparison:
     """What commands print as JSON: of a race its comparison, else the whole result."""
     return result if result.race is None else result.race
 

@@ -17,6 +17,7 @@ from trilane.lab.analysis import comparison
 from trilane.lab.analysis.comparison import Observed
 from trilane.lab.analysis.measures import RATE, WIRE
 from trilane.lab.model.contender import Wire
+from trilane.lab.model.lab import LabResult
 from trilane.lab.model.sample import Sample
 from trilane.report import html, terminal
 
@@ -210,7 +211,7 @@ def test_what_other_programs_send_is_shown_and_never_ranked() -> None:
     assert {row.finding for row in told.values()} == {"not_ranked"}
     assert made.ranking.winner == "h2"
     told_to_people = io.StringIO()
-    terminal.show(made, Console(file=told_to_people, width=100))
+    terminal.show(LabResult.of_race(made), Console(file=told_to_people, width=100))
     assert "· 3.00×" in told_to_people.getvalue()
     assert "· not ranked: other programs on loopback count too" in told_to_people.getvalue()
 
@@ -311,9 +312,9 @@ def test_a_suspect_comparison_of_many_arms_says_so_in_its_sentence() -> None:
 def test_a_suspect_winner_is_called_suspect_wherever_the_sentence_is_shown() -> None:
     made = comparison.compare(suspected(races.race(THREE, histogram=True)))
     console = Console(width=200, record=True, file=io.StringIO())
-    terminal.show(made, console)
+    terminal.show(LabResult.of_race(made), console)
     assert "HTTP/2 won, but suspect: " in console.export_text()
-    assert "<h1>HTTP/2 won, but suspect: " in html.render(made)
+    assert "<h1>HTTP/2 won, but suspect: " in html.render(LabResult.of_race(made))
 
 
 def announcing(race: Observed, *pairs: tuple[str, str]) -> Observed:

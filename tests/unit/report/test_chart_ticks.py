@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from synthetic import labs, races
 from synthetic.records import with_runs
 from trilane.lab.analysis import comparison
+from trilane.lab.model.lab import LabResult
 from trilane.lab.model.sample import Sample
 from trilane.report import charts
-from trilane.report.view import Result
 
 
 def texts(chart: charts.Chart) -> list[str]:
@@ -24,7 +24,7 @@ def texts(chart: charts.Chart) -> list[str]:
     return re.findall(r"<text[^>]*>([^<]*)</text>", vl_convert.vegalite_to_svg(spec))
 
 
-def named(made: Result, name: str) -> charts.Chart:
+def named(made: LabResult, name: str) -> charts.Chart:
     return next(chart for chart in charts.charts(made) if chart.name == name)
 
 
@@ -53,7 +53,7 @@ def test_the_time_within_a_run_is_written_out(seconds: float, last: str) -> None
         rows = [replace(row, start_s=number / 10) for number in range(round(10 * seconds))]
         return {"windows": rows}
 
-    found = texts(named(comparison.compare(with_runs(seen, longer)), "windows"))
+    found = texts(named(LabResult.of_race(comparison.compare(with_runs(seen, longer))), "windows"))
     ticks = found[: found.index("time within the run (s)")]
     assert ticks[0] == "0"
     assert ticks[-1] == last

@@ -16,11 +16,9 @@ from jsonschema import ValidationError
 from synthetic import labs, races
 from synthetic.records import altered, with_runs
 from trilane.lab.analysis import comparison
-from trilane.lab.model.comparison import Comparison
 from trilane.lab.model.lab import LabResult, Swept
-from trilane.report import charts, palette
+from trilane.report import charts, palette, view
 from trilane.report.charts.base import plain, wrapped
-from trilane.report.view import Result
 
 UNITS = ("(×)", "(ms)", "(µs)", "(s)", "(B)", "(kB)", "(MB)", "(%)", "/s", "per request")
 # Machado, Oliveira and Fernandes (2009), severity 1, on linear RGB.
@@ -28,8 +26,9 @@ _DEUTERANOPIA = [[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 
 _PROTANOPIA = [[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]]
 
 
-def race() -> Comparison:
-    return comparison.compare(races.race({"h1": 1.0, "h2": 1.5, "h3": 0.6}, histogram=True))
+def race() -> LabResult:
+    made = races.race({"h1": 1.0, "h2": 1.5, "h3": 0.6}, histogram=True)
+    return LabResult.of_race(comparison.compare(made))
 
 
 def bookstore() -> LabResult:
@@ -39,7 +38,7 @@ def bookstore() -> LabResult:
 @functools.cache
 def drawn(name: str) -> dict[str, charts.Chart]:
     """The charts of a made-up result by name."""
-    makers: dict[str, Callable[[], Result]] = {
+    makers: dict[str, Callable[[], LabResult]] = {
         "race": race,
         "bookstore": bookstore,
         "strategies": labs.strategies,
@@ -129,7 +128,7 @@ def test_a_race_has_its_charts() -> None:
 def test_charts_without_data_are_left_out() -> None:
     nothing: dict[str, object] = {"windows": [], "latency.service": None}
     alone = with_runs(races.race({"h1": 1.0}, blocks=1), lambda _: nothing)
-    names = [chart.name for chart in charts.charts(comparison.compare(alone))]
+    names = [chart.name for chart in charts.charts(LabResult.of_race(comparison.compare(alone)))]
     assert names == ["rate", "cpu", "bytes"]
     assert charts.charts(labs.empty()) == []
 
@@ -167,7 +166,7 @@ def test_an_arm_keeps_its_colour_in_the_whole_report() -> None:
 
 
 def test_versions_keep_their_colours_in_a_race() -> None:
-    hues = palette.hues(race().arms)
+    hues = palette.hues(view.everyone(race()))
     assert hues.colours == [palette.VERSIONS[version] for version in ("h1", "h2", "h3")]
 
 

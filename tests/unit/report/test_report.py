@@ -12,6 +12,7 @@ from synthetic import races, records
 from synthetic.records import altered, validity, with_runs
 from trilane.lab.analysis import comparison
 from trilane.lab.model.comparison import Comparison
+from trilane.lab.model.lab import LabResult
 from trilane.report import distribution, html, terminal, text
 
 THREE = {"h1": 1.0, "h2": 1.5, "h3": 0.6}
@@ -20,7 +21,7 @@ EVIL = "<script>alert('&\"')</script>"
 
 def printed(made: Comparison, width: int = 80) -> str:
     stream = io.StringIO()
-    terminal.show(made, Console(file=stream, width=width, color_system=None))
+    terminal.show(LabResult.of_race(made), Console(file=stream, width=width, color_system=None))
     return stream.getvalue()
 
 
@@ -68,7 +69,7 @@ def test_an_absent_arm_is_shown() -> None:
     )
     made = comparison.compare(race)
     assert "HTTP/3 not raced: no answer over UDP" in printed(made, 120)
-    assert "no answer over UDP" in html.render(made)
+    assert "no answer over UDP" in html.render(LabResult.of_race(made))
 
 
 def test_one_arm_alone_prints_no_ratios() -> None:
@@ -78,20 +79,20 @@ def test_one_arm_alone_prints_no_ratios() -> None:
 
 
 def test_strings_from_servers_are_escaped() -> None:
-    page = html.render(evil())
+    page = html.render(LabResult.of_race(evil()))
     assert EVIL not in page
     assert "&lt;script&gt;alert(" in page
 
 
 def test_the_page_loads_nothing(three: Comparison) -> None:
-    page = html.render(three)
+    page = html.render(LabResult.of_race(three))
     assert "default-src 'none'" in page
     outside = re.sub(r'<script type="module">.*?</script>', "", page, flags=re.DOTALL)
     assert not re.search(r"""(src|href)\s*=\s*["']?[^"'#]|@import|url\(""", outside)
 
 
 def test_the_page_holds_verdict_ledger_and_command(three: Comparison) -> None:
-    page = html.render(three)
+    page = html.render(LabResult.of_race(three))
     assert "<h1>HTTP/2 won: 1.5" in page
     assert "trilane race --seed 1" in page
     assert 'class="differs"><th scope="row">ALPN' in page
@@ -101,9 +102,9 @@ def test_the_page_holds_verdict_ledger_and_command(three: Comparison) -> None:
 
 def test_a_page_of_one_arm_and_no_block_is_still_a_page() -> None:
     race = races.race({"h1": 1.0}, blocks=1, histogram=True)
-    assert "<h1>HTTP/1.1 reached" in html.render(comparison.compare(race))
+    assert "<h1>HTTP/1.1 reached" in html.render(LabResult.of_race(comparison.compare(race)))
     empty = races.race(THREE, samples=[])
-    assert "No verdict" in html.render(comparison.compare(empty))
+    assert "No verdict" in html.render(LabResult.of_race(comparison.compare(empty)))
 
 
 def test_quantiles_stop_where_samples_run_out() -> None:

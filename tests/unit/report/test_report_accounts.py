@@ -15,7 +15,6 @@ from trilane.lab.model.comparison import Comparison
 from trilane.lab.model.lab import LabResult
 from trilane.lab.model.run import Failure
 from trilane.report import accounts, html, tables, terminal
-from trilane.report.view import Result
 
 
 def race() -> Comparison:
@@ -34,18 +33,18 @@ def race() -> Comparison:
     return comparison.compare(with_runs(seen, lambda s: failed if s is second else {}))
 
 
-def printed(made: Result, width: int = 80) -> str:
+def result(made: LabResult | Comparison) -> LabResult:
+    return made if isinstance(made, LabResult) else LabResult.of_race(made)
+
+
+def printed(made: LabResult | Comparison, width: int = 80) -> str:
     stream = io.StringIO()
-    console = Console(file=stream, width=width, color_system=None)
-    if isinstance(made, LabResult):
-        terminal.show_lab(made, console)
-    else:
-        terminal.show(made, console)
+    terminal.show(result(made), Console(file=stream, width=width, color_system=None))
     return stream.getvalue()
 
 
-def page(made: Result) -> str:
-    return re.sub(r"\s+", " ", html.render(made))
+def page(made: LabResult | Comparison) -> str:
+    return re.sub(r"\s+", " ", html.render(result(made)))
 
 
 def test_the_three_ends_of_requests_add_up_in_every_arm() -> None:
@@ -91,7 +90,7 @@ def test_the_page_has_them_too() -> None:
 
 def test_markdown_has_their_sum() -> None:
     made = race()
-    said = tables.markdown(made)
+    said = tables.markdown(result(made))
     assert f"Closed model, direct path, {accounts.total(accounts.accounts(made))}." in said
 
 

@@ -9,6 +9,7 @@ from synthetic import races
 from synthetic.records import altered, with_runs
 from trilane.lab.analysis import comparison
 from trilane.lab.model.comparison import Comparison
+from trilane.lab.model.lab import LabResult
 from trilane.report import html, ledgers
 from trilane.report.ledgers import Fact
 
@@ -29,7 +30,9 @@ def fact(made: Comparison, name: str) -> Fact:
 
 def row(made: Comparison, name: str) -> list[str]:
     """The cells of a row of the page's ledger, or the one cell that stands for all arms."""
-    found = re.search(rf'<th scope="row">{name}</th>(.*?)</tr>', html.render(made), re.DOTALL)
+    found = re.search(
+        rf'<th scope="row">{name}</th>(.*?)</tr>', html.render(LabResult.of_race(made)), re.DOTALL
+    )
     assert found is not None
     return re.findall(r"<td[^>]*>(.*?)</td>", found[1])
 

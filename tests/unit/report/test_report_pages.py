@@ -174,6 +174,9 @@ def test_a_missing_run_or_page_is_told(tmp_path: Path, capsys: pytest.CaptureFix
     keep(tmp_path, "20261120-100000-bookstore-fair", bookstore())
     assert pages.main(["latest", "--docs", str(tmp_path), "--state", str(tmp_path)]) == 1
     assert "there is no page" in capsys.readouterr().err
+    folders.race(tmp_path, "20261121-100000", {"h1": 1.0, "h2": 1.5})
+    assert pages.main(["latest", "--docs", str(tmp_path), "--state", str(tmp_path)]) == 1
+    assert "latest is a race: only experiments have pages" in capsys.readouterr().err
 
 
 def test_the_command_is_told_without_the_places_of_this_machine() -> None:

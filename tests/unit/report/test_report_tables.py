@@ -12,23 +12,22 @@ import pytest
 from synthetic import labs, races
 from synthetic.records import altered
 from trilane.lab.analysis import comparison
-from trilane.lab.model.comparison import Comparison
 from trilane.lab.model.lab import LabResult
 from trilane.report import images, tables
-from trilane.report.view import Result
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
-def race() -> Comparison:
-    return comparison.compare(races.race({"h1": 1.0, "h2": 1.5}, histogram=True))
+def race() -> LabResult:
+    made = races.race({"h1": 1.0, "h2": 1.5}, histogram=True)
+    return LabResult.of_race(comparison.compare(made))
 
 
 def bookstore() -> LabResult:
     return labs.bookstore(12)
 
 
-def records(made: Result) -> list[dict[str, str]]:
+def records(made: LabResult) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(tables.csv_text(made))))
 
 

@@ -15,7 +15,7 @@ from trilane.report.charts.published import published
 from trilane.report.charts.ratios import forests
 from trilane.report.charts.runs import paired, windows
 from trilane.report.charts.sweeps import sweeps
-from trilane.report.view import Point, Result
+from trilane.report.view import Point
 
 # Altair would check each part of a chart as it is made, a third of the time that a report takes;
 # the tests check every kind of chart.
@@ -62,9 +62,8 @@ def of_sweep(lab: LabResult) -> Figures | None:
     return Figures("Sweep", [found[0], *bars], found[1:], "The other measures of the sweep")
 
 
-def charts(result: Result) -> list[Chart]:
-    """Every figure of a race or a lab result."""
-    lab = view.as_lab(result)
+def charts(lab: LabResult) -> list[Chart]:
+    """Every figure of a result."""
     over = of_sweep(lab)
     beside = published(lab)
     groups = ([] if over is None else [over]) + [
