@@ -80,11 +80,16 @@ def bootstrap(
     blocks = len(samples)
     if blocks < 2:
         return None
-    rng = np.random.default_rng(seed)
-    drawn = statistic(samples[rng.integers(0, blocks, size=(resamples, blocks))])
+    drawn = statistic(samples[_draws(seed, blocks, resamples)])
     tail = _widened_tail(blocks)
     low, high = np.quantile(drawn, [tail, 1 - tail])
     return Interval(float(statistic(samples)), float(low), float(high))
+
+
+@lru_cache(maxsize=4)
+def _draws(seed: int, blocks: int, resamples: int) -> NDArray[np.int64]:
+    """Which blocks each resample has: the same for every measure and pair of a table."""
+    return np.random.default_rng(seed).integers(0, blocks, size=(resamples, blocks))
 
 
 def signed_rank(differences: Floats, alternative: Alternative) -> float:
