@@ -70,7 +70,10 @@ def median(samples: Floats) -> Floats:
 def hodges_lehmann(samples: Floats) -> Floats:
     """Median of the Walsh averages (x_i + x_j) / 2, i <= j, over the last axis."""
     first, second = np.triu_indices(samples.shape[-1])
-    return median((samples[..., first] + samples[..., second]) / 2)
+    sums = samples[..., first]
+    sums += samples[..., second]
+    # Halving the median alone spares a pass over all of them.
+    return np.asarray(median(sums) / 2, dtype=np.float64)
 
 
 def bootstrap(
