@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,13 +13,15 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from repository import DOCS
-from synthetic import folders
+from synthetic import folders, races
+from synthetic.records import validity, with_runs
 from synthetic.runs import run
 from trilane.cli import run as command
-from trilane.lab.analysis import contrast, gates, sides
+from trilane.lab.analysis import comparison, contrast, gates, sides
 from trilane.lab.analysis.contrast import NotComparable, Wanted
 from trilane.lab.keeping.runs import BadRun
 from trilane.lab.keeping.store import write_json
+from trilane.lab.model.run import Body
 
 WANTED = Wanted(command="trilane compare A B")
 A = "20261118-100000-race"
@@ -311,3 +314,42 @@ def test_an_interrupted_run_is_compared_and_marked(tmp_path: Path) -> None:
     document = compared(tmp_path, "20261118", "20261119").document
     assert document["validity"]["verdict"] == "suspect"
     assert any("is interrupted" in reason for reason in document["validity"]["reasons"])
+
+
+def altered_race(state: Path, stamp: str, change: dict[str, object], seed: int) -> None:
+    """A race of which every run of HTTP/2 is changed."""
+    made = races.race({"h1": 1.0, "h2": 1.5}, seed=seed, noise=0.004, machine=folders.MACHINE)
+    made = with_runs(made, lambda sample: change if sample.arm == "h2" else {})
+    folder = folders.race(state, stamp, {"h1": 1.0, "h2": 1.5})
+    shutil.rmtree(folder / "runs")
+    folders.keep(folder, comparison.compare(made))
+
+
+def test_an_arm_that_read_another_body_in_b_is_not_judged(tmp_path: Path) -> None:
+    for day, size in ((18, 100), (19, 2000)):
+        body = {"target.body": Body(bytes=size, crc32="0a0b0c0d")}
+        altered_race(tmp_path, f"202611{day}-100000", body, day)
+    document = compared(tmp_path, "20261118", "20261119").document
+    assert rows(document, "requests_per_s")["h2"]["finding"] == "invalid"
+    assert rows(document, "requests_per_s")["h1"]["finding"] != "invalid"
+    assert document["validity"]["verdict"] == "invalid"
+    assert document["validity"]["reasons"][0] == (
+        "HTTP/2: A read 100 bytes with CRC-32 0a0b0c0d, B read 2,000 bytes with CRC-32 0a0b0c0d: "
+        "different bodies are never ranked"
+    )
+    assert "invalid, not judged: HTTP/2" in document["verdict"]
+    # What is divided by such an arm is not judged either.
+    divided = compared(tmp_path, "20261118", "20261119", replace(WANTED, control="h2")).document
+    assert {row["finding"] for row in divided["ratios"]} == {"invalid"}
+
+
+def test_what_is_found_between_suspect_runs_is_called_suspect(tmp_path: Path) -> None:
+    folders.race(tmp_path, "20261118-100000", {"h1": 1.0, "h2": 1.5}, noise=0.004)
+    altered_race(tmp_path, "20261119-100000", {"validity": validity("steal")}, 2)
+    document = compared(tmp_path, "20261118", "20261119").document
+    assert document["validity"]["verdict"] == "suspect"
+    assert document["verdict"].startswith("Requests/s, B to A: ")
+    assert "; suspect because of B, HTTP/2: steal" in document["verdict"]
+    folders.race(tmp_path, "20261117-100000", {"h1": 0.5, "h2": 0.75}, noise=0.004)
+    slower = compared(tmp_path, "20261117", "20261119").document
+    assert slower["verdict"].startswith("Requests/s, B to A, but suspect: HTTP/")

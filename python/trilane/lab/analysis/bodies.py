@@ -51,6 +51,16 @@ def of_run(run: Run) -> Body | None:
     return None if rest or left else Body(size, f"{crc:08x}")
 
 
+def of_runs(runs: Sequence[Run]) -> list[Body]:
+    """The bodies that runs read, of those that tell it."""
+    return [body for run in runs if (body := of_run(run)) is not None]
+
+
+def of_arm(arm: Arm, runs: Sequence[Run]) -> list[Body]:
+    """The same of the runs of an arm; none of a call, whose answers differ by format."""
+    return [] if arm.message is not None else of_runs(runs)
+
+
 def differ(first: Sequence[Body], second: Sequence[Body]) -> bool:
     """Whether the runs of two arms read different bodies.
 
@@ -70,7 +80,7 @@ def groups(arms: Sequence[Arm], runs: Mapping[str, Sequence[Run]]) -> list[list[
 
     `runs` holds the runs of each arm by its name.
     """
-    read = {arm.name: _read(arm, runs[arm.name]) for arm in arms}
+    read = {arm.name: of_arm(arm, runs[arm.name]) for arm in arms}
     found: list[list[Arm]] = []
     for arm in arms:
         same = (g for g in found if not any(differ(read[arm.name], read[o.name]) for o in g))
@@ -88,13 +98,7 @@ def reason(found: Sequence[Sequence[Arm]], runs: Mapping[str, Sequence[Run]]) ->
         return None
     told = [
         f"{' and '.join(arm.title for arm in group)} read "
-        f"{next(body for arm in group for body in _read(arm, runs[arm.name]))}"
+        f"{next(body for arm in group for body in of_arm(arm, runs[arm.name]))}"
         for group in found
     ]
     return f"different bodies are never ranked: {', '.join(told)}"
-
-
-def _read(arm: Arm, runs: Sequence[Run]) -> list[Body]:
-    if arm.message is not None:
-        return []
-    return [body for run in runs if (body := of_run(run)) is not None]

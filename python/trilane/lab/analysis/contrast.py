@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from trilane.lab.analysis import stats, unpaired
+from trilane.lab.analysis import bodies, stats, unpaired
 from trilane.lab.analysis.conditions import Scope
 from trilane.lab.analysis.measures import BY_NAME, Measure
 from trilane.lab.analysis.sides import Cell, Side
@@ -118,7 +118,7 @@ def contrast(a: Side, b: Side, wanted: Wanted) -> Contrast:
         "validity": _validity(a, b, shared, workload),
         "gates": [],
     }
-    document["verdict"] = sentence(document)
+    document["verdict"] = sentence(document, _suspicions(a, b, shared, workload))
     return Contrast(document, samples, a.seed)
 
 
@@ -193,6 +193,8 @@ def _family(
             *second.invalid,
             *(a.points[point][control].invalid if control else ()),
             *(b.points[point][control].invalid if control else ()),
+            *_different_bodies(first, second),
+            *(_different_bodies(*(s.points[point][control] for s in (a, b))) if control else ()),
         ]
         for point, first, second, _ in entries
     ]
@@ -223,6 +225,14 @@ def _family(
         )
         for (point, first, _, values), sample, judged in zip(entries, samples, found, strict=True)
     ]
+
+
+def _different_bodies(first: Cell, second: Cell) -> list[str]:
+    """Why an arm is not judged that read another body in B than in A; empty where it did not."""
+    if not bodies.differ(first.bodies, second.bodies):
+        return []
+    told = f"A read {first.bodies[0]}, B read {second.bodies[0]}"
+    return [f"{first.title}: {told}: different bodies are never ranked"]
 
 
 _UNKNOWN: Json = {
@@ -315,7 +325,15 @@ def _plain(value: Any) -> Any:
 
 
 def _validity(a: Side, b: Side, shared: _Shared, workload: Sequence[Json]) -> Json:
-    invalid = _told_by_arm(shared, "invalid")
+    apart = [reason for _, *cells in shared for reason in _different_bodies(*cells)]
+    invalid = [*dict.fromkeys(apart), *_told_by_arm(shared, "invalid")]
+    suspect = _suspicions(a, b, shared, workload)
+    verdict = "invalid" if invalid else "suspect" if suspect else "valid"
+    return {"verdict": verdict, "reasons": [*invalid, *suspect]}
+
+
+def _suspicions(a: Side, b: Side, shared: _Shared, workload: Sequence[Json]) -> list[str]:
+    """Why what is found is to be taken with care; empty where nothing speaks against it."""
     suspect = _told_by_arm(shared, "suspect")
     for letter, side in (("A", a), ("B", b)):
         suspect += [f"{letter}: {caution}" for caution in side.cautions]
@@ -325,8 +343,7 @@ def _validity(a: Side, b: Side, shared: _Shared, workload: Sequence[Json]) -> Js
         f"another workload: {row['name']}: {_said(row['a'])} | {_said(row['b'])}"
         for row in workload
     ]
-    verdict = "invalid" if invalid else "suspect" if suspect else "valid"
-    return {"verdict": verdict, "reasons": [*invalid, *suspect]}
+    return suspect
 
 
 def _told_once(reasons: Sequence[str]) -> list[str]:
@@ -366,8 +383,11 @@ def _time(text: str) -> float:
     return datetime.fromisoformat(text).timestamp()
 
 
-def sentence(document: Json) -> str:
-    """The verdict: what differs in the measure that decides, by how much, with what interval."""
+def sentence(document: Json, suspicions: Sequence[str]) -> str:
+    """The verdict: what differs in the measure that decides, by how much, with what interval.
+
+    What is suspect is called so in it, for the first of `suspicions`.
+    """
     rank = document["rank"]
     measure = next(m for m in document["measures"] if m["name"] == rank)
     rows = [row for row in document["ratios"] if row["measure"] == rank]
@@ -390,7 +410,14 @@ def sentence(document: Json) -> str:
         parts.append(f"no difference shown: {_list(unshown, titles)}{few}")
     if broken:
         parts.append(f"invalid, not judged: {_list(broken, titles, numbers=False)}")
-    return f"{label[0].upper()}{label[1:]}, B to A: {'; '.join(parts)}."
+    lead = f"{label[0].upper()}{label[1:]}, B to A"
+    if suspicions:
+        # METHOD §3: whoever reads the ratio reads this too.
+        lead += ", but suspect" if differing else ""
+        more = len(suspicions) - 1
+        others = f" and {more} more {'reason' if more == 1 else 'reasons'}" if more else ""
+        parts.append(f"suspect because of {suspicions[0]}{others}")
+    return f"{lead}: {'; '.join(parts)}."
 
 
 def interval(row: Json) -> str:

@@ -23,7 +23,8 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 import numpy as np
 
-from trilane.lab.analysis import conditions, stats
+from trilane.lab.analysis import bodies, conditions, stats
+from trilane.lab.analysis.bodies import Body
 from trilane.lab.analysis.comparison import value as value_in
 from trilane.lab.analysis.conditions import Facts, Scope
 from trilane.lab.analysis.measures import ELAPSED, MEASURES, RATE, Measure
@@ -51,6 +52,8 @@ class Cell:
     suspect: Sequence[str]
     facts: dict[Scope, Facts]
     """What it was a measurement of; several values are joined by ` | `."""
+    bodies: Sequence[Body]
+    """What its runs read, of those that tell it."""
     read: Callable[[Measure], list[Floats]]
     """For each folder (or for all files) the values of a measure, one per block; NaN: unknown."""
 
@@ -160,6 +163,11 @@ def _cell(name: str, group: Sequence[tuple[RunFolder, Comparison]]) -> Cell:
         invalid=_reasons(arms, "invalid"),
         suspect=_reasons(arms, "suspect"),
         facts=facts,
+        bodies=[
+            body
+            for arm in arms
+            for body in bodies.of_arm(arm, [s.run for s in arm.samples if s.run is not None])
+        ],
         read=lambda measure: [_block_values(arm.samples, measure) for arm in arms],
     )
 
@@ -218,6 +226,7 @@ def _of_files(label: str, paths: Sequence[Path], files: Sequence[Run]) -> Side:
             "machine": {},
             "software": _joined([_file_software(run) for run in files]),
         },
+        bodies=bodies.of_runs(files),
         read=lambda measure: [
             np.array(
                 [np.nan if (value := measure.read(run, None)) is None else value for run in files],

@@ -70,7 +70,10 @@ def median(samples: Floats) -> Floats:
 def hodges_lehmann(samples: Floats) -> Floats:
     """Median of the Walsh averages (x_i + x_j) / 2, i <= j, over the last axis."""
     first, second = np.triu_indices(samples.shape[-1])
-    return median((samples[..., first] + samples[..., second]) / 2)
+    sums = samples[..., first]
+    sums += samples[..., second]
+    # Halving the median alone spares a pass over all of them.
+    return np.asarray(median(sums) / 2, dtype=np.float64)
 
 
 def bootstrap(
@@ -80,11 +83,16 @@ def bootstrap(
     blocks = len(samples)
     if blocks < 2:
         return None
-    rng = np.random.default_rng(seed)
-    drawn = statistic(samples[rng.integers(0, blocks, size=(resamples, blocks))])
+    drawn = statistic(samples[_draws(seed, blocks, resamples)])
     tail = _widened_tail(blocks)
     low, high = np.quantile(drawn, [tail, 1 - tail])
     return Interval(float(statistic(samples)), float(low), float(high))
+
+
+@lru_cache(maxsize=4)
+def _draws(seed: int, blocks: int, resamples: int) -> NDArray[np.int64]:
+    """Which blocks each resample has: the same for every measure and pair of a table."""
+    return np.random.default_rng(seed).integers(0, blocks, size=(resamples, blocks))
 
 
 def signed_rank(differences: Floats, alternative: Alternative) -> float:
