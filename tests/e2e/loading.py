@@ -163,6 +163,8 @@ class Watched(Running):
         self._changed = threading.Condition()
         self._counts: Counts | None = None
         self._shown = 0
+        self._ended = False
+        self._last = b""
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
 
@@ -178,18 +180,28 @@ class Watched(Running):
                         self._counts = Counts(int(found[1]), int(found[2]))
                         self._shown += 1
                         self._changed.notify_all()
+        with self._changed:
+            self._ended = True
+            self._last = line
+            self._changed.notify_all()
 
     def until(self, holds: Callable[[Counts], bool]) -> Counts:
         """Wait for counts, shown from now on, of which it holds; the patience ends a hang only."""
         with self._changed:
             before = self._shown
 
-            def found() -> bool:
-                return self._shown > before and self._counts is not None and holds(self._counts)
+            def found() -> Counts | None:
+                counts = self._counts
+                return (
+                    counts
+                    if counts is not None and self._shown > before and holds(counts)
+                    else None
+                )
 
-            assert self._changed.wait_for(found, 120), (self._counts, self._argv)
-            assert self._counts is not None
-            return self._counts
+            self._changed.wait_for(lambda: found() or self._ended, 120)
+            counts = found()
+            assert counts is not None, (self._counts, self._last, self._argv)
+            return counts
 
     def until_ok(self, past: int = 0) -> Counts:
         """Wait until more requests than `past` have gone well."""

@@ -88,7 +88,8 @@ def apart(kind: str, possible: str, script: str, *arguments: str, **env: str) ->
 @pytest.mark.parametrize("listener", EVERY)
 def test_a_server_that_stops_and_goes_on(own: Own, listener: str) -> None:
     peer = own(lambda folder: embedded.start(native(), folder))
-    patience = ["--timeout", "500ms", "--connect-timeout", "500ms"]
+    # Connections have the usual time: a busy machine may need it for the first ones.
+    patience = ["--timeout", "500ms"]
     arguments = ["-c", "4", *streams(listener), "-d", "1h", "--warmup", "0s", "-k", *patience]
     running = Watched(flag(listener), *arguments, peer.url(listener))
     running.until_ok()

@@ -38,7 +38,7 @@ def begin(calling: Calling, base: str, *arguments: str) -> Watched:
 def test_the_server_goes(own: Own, authority: Authority, calling: Calling, how: str) -> None:
     peer = own(lambda folder: grpc_python.start(folder, authority.local()))
     # Without a duration: the run ends when no connection has been made for the longer timeout.
-    end = ["-n", "1000000000", "--timeout", "1s", "--connect-timeout", "1s"]
+    end = ["-n", "1000000000", "--timeout", "1s", "--connect-timeout", "5s"]
     running = begin(calling, peer.bases["h2c"], *end)
     running.until_ok()
     if how == "killed":

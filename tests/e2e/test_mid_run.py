@@ -49,7 +49,7 @@ def test_server_killed(start: Callable[[str, list[int]], Peer], listener: str) -
     # Without a duration: the run ends when no connection has been made for the longer timeout.
     arguments = ["-c", "4", *streams(listener), "-n", "1000000000", "-k"]
     running = Watched(
-        *(flag(listener), *arguments, "--timeout", "1s", "--connect-timeout", "1s"),
+        *(flag(listener), *arguments, "--timeout", "1s", "--connect-timeout", "5s"),
         peer.url(listener),
     )
     running.until_ok()
