@@ -11,7 +11,7 @@ import pytest
 import trilane.lab
 from synthetic import labs
 from synthetic.experiments import TEXT
-from trilane.lab import Experiment, LabResult, public, run
+from trilane.lab import Experiment, LabResult, run, study
 from trilane.lab.asked import Wanted
 from trilane.lab.design import experiment_file
 from trilane.lab.study import Result, Watcher
@@ -27,14 +27,14 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Wanted]:
     """What was asked of the runner, which runs nothing."""
     wanted: list[Wanted] = []
 
-    def study(asked: Wanted, watcher: Watcher) -> Result:
+    def made(asked: Wanted, watcher: Watcher) -> Result:
         watcher.say("something")
         watcher.begin(1, 0)
         watcher.step("an arm", 0, 1, 1.0)
         wanted.append(asked)
         return Result(labs.bookstore(), Path("runs"))
 
-    monkeypatch.setattr(public.study, "run", study)
+    monkeypatch.setattr(study, "run", made)
     return wanted
 
 
