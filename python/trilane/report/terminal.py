@@ -214,8 +214,8 @@ def _accounts(comparison: Comparison) -> list[RenderableType]:
 
 
 def _pairs(comparison: Comparison) -> list[RenderableType]:
-    """Arms compared with each other, on the measure that decides."""
-    made = []
+    """Arms compared with each other, on the first measure."""
+    made: list[RenderableType] = []
     for question in pairs.questions(comparison, 1):
         table = _new_table()
         table.add_column(Text(f"{question.name}: {view.measures(comparison)[0].label}"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -316,7 +316,7 @@ def test_an_interrupted_run_is_compared_and_marked(tmp_path: Path) -> None:
     assert any("is interrupted" in reason for reason in document["validity"]["reasons"])
 
 
-def altered_race(state: Path, stamp: str, change: dict[str, object], seed: int) -> None:
+def altered_race(state: Path, stamp: str, change: Mapping[str, object], seed: int) -> None:
     """A race of which every run of HTTP/2 is changed."""
     made = races.race({"h1": 1.0, "h2": 1.5}, seed=seed, noise=0.004, machine=folders.MACHINE)
     made = with_runs(made, lambda sample: change if sample.arm == "h2" else {})

@@ -10,7 +10,7 @@ import pytest
 
 from synthetic import races
 from synthetic.records import altered
-from trilane.lab.analysis import comparison, family, simulation, stats
+from trilane.lab.analysis import comparison, family, familywise, simulation, stats
 from trilane.lab.analysis.simulation import Noise, Rates
 from trilane.lab.model.comparison import Comparison
 
@@ -33,7 +33,7 @@ def test_a_table_whose_arms_do_not_differ_seldom_claims_that_they_do() -> None:
 
 
 def test_with_a_family_for_each_measure_it_would(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(simulation.familywise, "different", by_measure)
+    monkeypatch.setattr(familywise, "different", by_measure)
     assert rates(MODEL, TABLES).false_table > MOST
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from trilane.lab.design.factors import COMPARISON, BadFactor, ByFactor
 from trilane.lab.design.vocabulary import FACTORS
-from trilane.lab.design.workload import ArmSpec, Workload
+from trilane.lab.design.workload import ArmOptions, ArmSpec, Workload
 
 WORKLOAD = Workload(count=100, in_flight=100)
 Arms = list[ArmSpec]
@@ -62,9 +62,9 @@ def test_what_is_not_asked_about_is_the_same() -> None:
     ],
     ids=lambda change: next(iter(change)),
 )
-def test_no_other_difference_is_taken_for_that_of_the_version(change: dict[str, object]) -> None:
+def test_no_other_difference_is_taken_for_that_of_the_version(change: ArmOptions) -> None:
     one = WORKLOAD.arm("httpx", "h1", "asyncio")
-    other = WORKLOAD.arm("httpx", "h2", "asyncio", **change)  # type: ignore[typeddict-item]
+    other = WORKLOAD.arm("httpx", "h2", "asyncio", **change)
     assert pairs("version within client", [one, WORKLOAD.arm("httpx", "h2", "asyncio")])
     assert pairs("version within client", [one, other]) == []
 

@@ -117,6 +117,6 @@ def _step_down(strengths: Floats) -> Floats:
     # The strongest of the column and of those behind it, in each pattern.
     rest = np.minimum.accumulate(strengths[:, order[::-1]], axis=1)[:, ::-1]
     shares = (rest <= seen * (1 + _ROUNDING)).mean(axis=0)
-    adjusted = np.empty_like(seen)
+    adjusted = np.empty(len(seen))
     adjusted[order] = np.maximum.accumulate(shares)
     return adjusted

@@ -62,7 +62,7 @@ class Noise:
     @property
     def measures(self) -> int:
         """How many measures a run has."""
-        return self.draw(np.random.default_rng(0), 1).shape[1]
+        return len(self.draw(np.random.default_rng(0), 1)[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +185,7 @@ def simulate(
         said = judged(first, second, pairs, number)
         false, equal = said.different & ~differs, said.equal & differs
         there = differs[:, 0]
-        counts += (
+        shares = (
             false.any(),
             false[DECIDING].any(),
             said.different[there, 0].mean() if there.any() else 0.0,
@@ -195,6 +195,7 @@ def simulate(
             said.equal[DECIDING, 0],
             said.equal_alone[DECIDING, 0],
         )
+        counts += np.array(shares, dtype=np.float64)
     return Rates(*(float(share) for share in counts / tables))
 
 
