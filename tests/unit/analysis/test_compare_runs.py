@@ -21,6 +21,7 @@ from trilane.lab.analysis import comparison, contrast, gates, sides
 from trilane.lab.analysis.contrast import NotComparable, Wanted
 from trilane.lab.keeping.runs import BadRun
 from trilane.lab.keeping.store import write_json
+from trilane.lab.model.lab import LabResult
 from trilane.lab.model.run import Body
 
 WANTED = Wanted(command="trilane compare A B")
@@ -322,7 +323,7 @@ def altered_race(state: Path, stamp: str, change: Mapping[str, object], seed: in
     made = with_runs(made, lambda sample: change if sample.arm == "h2" else {})
     folder = folders.race(state, stamp, {"h1": 1.0, "h2": 1.5})
     shutil.rmtree(folder / "runs")
-    folders.keep(folder, comparison.compare(made))
+    folders.keep(folder, LabResult.of_race(comparison.compare(made)))
 
 
 def test_an_arm_that_read_another_body_in_b_is_not_judged(tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ def test_what_a_quick_run_asks_otherwise_is_said_in_every_report() -> None:
     )
     said = "Asked otherwise than the form says: 300 requests instead of 3,000"
     console = Console(width=200, record=True, file=io.StringIO())
-    terminal.show_lab(made, console)
+    terminal.show(made, console)
     printed = [console.export_text(), html.render(made), html.fragment(made)]
     printed += [tables.markdown(made), pages.measured(made)]
     assert [said in text for text in printed] == [True] * 5
