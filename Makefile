@@ -85,7 +85,7 @@ test-python: environments native
 bench: build ## our CPU per request beside wrk, h2load, oha and ghz
 	$(BIN)/python bench/run.py $(ARGS)
 
-lint: $(STAMPS)/test ## formatters, clippy, rustdoc, ruff, mypy
+lint: $(STAMPS)/test ## formatters, clippy, rustdoc, ruff, import-linter, mypy
 	cargo fmt --all --check
 # The program of fuzz/ is looked at without building libFuzzer.
 	@CUSTOM_LIBFUZZER_PATH=$(CURDIR)/none $(TIMED) 'clippy' cargo clippy --workspace --all-targets \
@@ -93,6 +93,7 @@ lint: $(STAMPS)/test ## formatters, clippy, rustdoc, ruff, mypy
 	@RUSTDOCFLAGS='-D warnings' $(TIMED) 'rustdoc' cargo doc --workspace --no-deps --quiet
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+	PYTHONPATH=python .ci/quietly build/imports.log $(BIN)/lint-imports --no-cache
 	@$(TIMED) 'mypy' $(BIN)/mypy
 
 fuzz: ## every fuzz target for FUZZ_SECONDS (60); TARGET=h2: one of them; and INPUT=file: one input again

@@ -16,10 +16,10 @@ from peers import gonet, grpc_tools, h2specd
 from peers.process import MissingProgramError
 from repository import ROOT
 from trilane.lab.clients import contenders
-from trilane.lab.clients.contender_build import BuildFailed
 from trilane.lab.clients.contenders import ContenderFailed
-from trilane.lab.clients.environments import EnvironmentFailed
-from trilane.lab.serving import targets
+from trilane.lab.programs.builds import BuildFailed
+from trilane.lab.programs.environments import EnvironmentFailed
+from trilane.lab.targets import running
 
 _NOT_HERE = (BuildFailed, ContenderFailed, EnvironmentFailed, MissingProgramError)
 
@@ -28,8 +28,8 @@ def _everything() -> Iterator[tuple[str, Callable[[], object]]]:
     """Names of what is built, and what builds it."""
     for contender in contenders.discover([ROOT / "contenders"]).values():
         yield f"contender {contender.name}", contender.command
-    for name in targets.names():
-        yield f"server {name}", partial(targets.prepare, targets.find(name))
+    for name in running.names():
+        yield f"server {name}", partial(running.prepare, running.find(name))
     yield "peer gonet", gonet.build
     for name in ("ghz", "grpcurl"):
         yield name, partial(grpc_tools.program, name)

@@ -12,7 +12,7 @@ import pytest
 from trilane.lab import race, study
 from trilane.lab.asked import Wanted
 from trilane.lab.clients import engine_run
-from trilane.lab.serving import servers
+from trilane.lab.targets import servers
 
 HERE = Path(__file__).parent
 

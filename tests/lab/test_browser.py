@@ -12,9 +12,9 @@ import pytest
 
 from peers.running import absent
 from synthetic import folders, labs, races
-from trilane.lab.analysis import comparison
-from trilane.lab.keeping import history, index
+from trilane.lab.analysis import paired
 from trilane.lab.model.lab import LabResult
+from trilane.lab.storage import history, index
 from trilane.report import charts, html
 from trilane.report import history as shown
 
@@ -46,7 +46,7 @@ def chromium() -> str:
 
 def race() -> LabResult:
     made = races.race({"h1": 1.0, "h2": 1.5, "h3": 0.6}, histogram=True)
-    return LabResult.of_race(comparison.compare(made))
+    return LabResult.of_race(paired.compare(made))
 
 
 def bookstore() -> LabResult:

@@ -14,7 +14,7 @@ import pytest
 from synthetic.books import ENCODED, as_json
 from trilane.lab.clients import call_reference
 from trilane.lab.clients.reference import NoReference, Reference
-from trilane.lab.serving.calls import Call, frame
+from trilane.lab.targets.calls import Call, frame
 
 TRAILERS = b"grpc-status: 0\r\n"
 

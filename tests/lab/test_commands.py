@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from synthetic import folders
-from trilane.lab.keeping import index
 from trilane.lab.machine import doctor_tools
 from trilane.lab.machine.host import Host
+from trilane.lab.storage import index
 
 FACTORS = {"h1": 1.0, "h2": 1.5}
 
@@ -28,7 +28,7 @@ def python(program: str, *arguments: str) -> subprocess.Popen[str]:
 
 
 def test_importing_the_lab_reads_no_experiment_code() -> None:
-    program = "import sys, trilane.lab; print('trilane.lab.design.experiment' in sys.modules)"
+    program = "import sys, trilane.lab; print('trilane.lab.experiment.experiment' in sys.modules)"
     assert python(program).communicate() == ("False\n", "")
 
 
@@ -100,7 +100,7 @@ def test_commands_that_index_the_same_runs_at_the_same_time_agree(tmp_path: Path
     folders.race(tmp_path, "20261118-100000", FACTORS)
     folders.lab(tmp_path, "20261119-100000", FACTORS)
     program = (
-        "import sys; from pathlib import Path; from trilane.lab.keeping import index\n"
+        "import sys; from pathlib import Path; from trilane.lab.storage import index\n"
         "for _ in range(5): print(len(index.rebuild(Path(sys.argv[1]))))"
     )
     commands = [python(program, str(tmp_path)) for _ in range(4)]

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from peers.process import children
-from trilane.lab.analysis import measures
 from trilane.lab.clients import as_run, contender_run
 from trilane.lab.clients.contender_run import Declined, Delivered, RunFailed
 from trilane.lab.clients.plan import contender_plan
-from trilane.lab.design.workload import Workload
+from trilane.lab.experiment.workload import Workload
+from trilane.lab.model import measures
 from trilane.lab.model.contender import Content
 from trilane.lab.model.run import Run
 from trilane.lab.model.validity import RunValidity

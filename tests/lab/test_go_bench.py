@@ -16,16 +16,16 @@ from peers.running import absent
 from repository import DOCS
 from synthetic.benchmarks import HEAD, ROW, WORKLOAD
 from trilane.lab import study
-from trilane.lab.analysis.measures import BY_NAME
 from trilane.lab.asked import CannotRun, Wanted
 from trilane.lab.clients import go_bench
 from trilane.lab.clients.contender_run import RunFailed
 from trilane.lab.clients.go_bench import Module, NotReady
-from trilane.lab.design.experiment import Experiment
-from trilane.lab.design.form import Form, Stats
-from trilane.lab.keeping import benchmarks
+from trilane.lab.experiment.experiment import Experiment
+from trilane.lab.experiment.form import Form, Stats
+from trilane.lab.model.measures import BY_NAME
 from trilane.lab.model.run import Run
-from trilane.lab.serving import launch
+from trilane.lab.processes import launch
+from trilane.lab.storage import benchmarks
 
 ARM = WORKLOAD.arm("go-bench", "h2c", server="tiny", benchmark="BenchmarkGRPC/GRPC_GetBook")
 

@@ -23,12 +23,12 @@ from trilane.lab import study
 from trilane.lab.asked import CannotRun, Wanted, from_manifest
 from trilane.lab.clients.engine_run import Misused
 from trilane.lab.clients.executor import Executor
-from trilane.lab.keeping import runs
 from trilane.lab.machine.meter import Meter
 from trilane.lab.model.comparison import AbsentArm, Comparison
 from trilane.lab.model.lab import Skipped
 from trilane.lab.processes import supervisor
-from trilane.lab.serving import servers
+from trilane.lab.storage import runs
+from trilane.lab.targets import servers
 
 Make: TypeAlias = Callable[..., Wanted]
 

@@ -12,7 +12,7 @@ import pytest
 
 from trilane.lab.clients import reference
 from trilane.lab.clients.reference import NoReference
-from trilane.lab.design.workload import Workload
+from trilane.lab.experiment.workload import Workload
 
 PAGES = {
     "/": b'<a href="/one">1</a> <a href="ORIGIN/two/">2</a> <a href="//other/">x</a>',

@@ -22,11 +22,11 @@ from peers.running import absent
 from trilane.lab import asked, study
 from trilane.lab.asked import CannotRun, Wanted
 from trilane.lab.clients import syscalls
-from trilane.lab.design.bad_experiment import BadExperiment
-from trilane.lab.design.experiment import Experiment
-from trilane.lab.design.form import Expect, Form, Published, Stats, Sweep
-from trilane.lab.design.workload import Workload
-from trilane.lab.keeping import runs
+from trilane.lab.experiment.bad_experiment import BadExperiment
+from trilane.lab.experiment.experiment import Experiment
+from trilane.lab.experiment.form import Expect, Form, Published, Stats, Sweep
+from trilane.lab.experiment.workload import Workload
+from trilane.lab.storage import runs
 from trilane.report import accounts, view
 
 WORKLOAD = Workload(kind="urls", paths=("/hello", "/bytes/100"), count=8)

@@ -13,7 +13,7 @@ from lab.servers.helping import is_alive
 from peers.process import children, wait_until
 from trilane.lab.processes import supervisor
 from trilane.lab.processes.supervisor import Ended, Late, NotStarted
-from trilane.lab.serving import servers
+from trilane.lab.targets import servers
 
 # No limit that is to hold is near this.
 LIMIT_S = 120.0

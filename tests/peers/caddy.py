@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from trilane.lab.serving.target_config import fill
+from trilane.lab.targets.target_config import fill
 
 from . import shipped
 from .peer import Peer, cleartext, documents, secure

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from trilane.lab.keeping.store import locked
+from trilane.lab.storage.store import locked
 
 from .process import MissingProgramError, find
 

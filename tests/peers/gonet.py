@@ -13,7 +13,7 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trilane.lab.keeping.store import locked
+from trilane.lab.storage.store import locked
 
 from .peer import Peer, cleartext, secure
 from .process import HOST, Process, find, free_port, listens

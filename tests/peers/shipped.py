@@ -9,7 +9,8 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trilane.lab.serving import launch, targets
+from trilane.lab.processes import launch
+from trilane.lab.targets import running
 
 from .peer import Peer
 from .process import MissingProgramError, Process
@@ -17,7 +18,7 @@ from .process import MissingProgramError, Process
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from trilane.lab.serving.target_config import ServerConfig
+    from trilane.lab.targets.target_config import ServerConfig
 
     from .authority import Leaf
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 class Guarded(Process):
     """A server that the lab's guard has started, and ends."""
 
-    def __init__(self, target: targets.Target, running: ExitStack) -> None:
+    def __init__(self, target: running.Target, running: ExitStack) -> None:
         if target.pid is None or target.log is None:
             raise ValueError(f"{target.name} is not ours")
         self.name = target.name
@@ -55,7 +56,7 @@ class Guarded(Process):
 
 def require(name: str) -> ServerConfig:
     """What is known of the server of that name, all of whose programs are here."""
-    config = targets.find(name)
+    config = running.find(name)
     for program in config.requires:
         if launch.find_program(program) is None:
             raise MissingProgramError(program, config.install or f"{name} needs it")
@@ -81,7 +82,7 @@ def start(
         _certify(state, leaf)
     with ExitStack() as stack:
         target = stack.enter_context(
-            targets.open_target(
+            running.open_target(
                 name,
                 state=state,
                 folder=folder,

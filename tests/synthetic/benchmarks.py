@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trilane.lab.design.workload import Workload
+from trilane.lab.experiment.workload import Workload
 
 HEAD = "goos: linux\ngoarch: amd64\npkg: example.test/book\ncpu: Some CPU @ 2.00GHz\n"
 ROW = (

@@ -10,13 +10,13 @@ from repository import ROOT
 from synthetic.records import altered, run, server
 from trilane.lab import Experiment, study
 from trilane.lab.analysis import findings
-from trilane.lab.analysis.comparison import Observed
 from trilane.lab.analysis.findings import Findings, Point
-from trilane.lab.analysis.measures import BY_NAME
-from trilane.lab.design.form import Form
-from trilane.lab.design.workload import ArmSpec
+from trilane.lab.analysis.paired import Observed
+from trilane.lab.experiment.form import Form
+from trilane.lab.experiment.workload import ArmSpec
 from trilane.lab.model.arm import Arm
 from trilane.lab.model.lab import LabResult
+from trilane.lab.model.measures import BY_NAME
 from trilane.lab.model.sample import Sample
 
 MACHINE = {"cpu": "Test CPU", "cpus_usable": 2, "kernel": "Linux 6.1.0", "pinning": "client 1"}

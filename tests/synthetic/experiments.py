@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from trilane.lab.design.experiment import Experiment, load
+from trilane.lab.experiment.experiment import Experiment, load
 
 TEXT = """\
 schema = "trilane.experiment/1"

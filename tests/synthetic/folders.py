@@ -10,13 +10,13 @@ from msgspec.structs import replace
 
 from synthetic import labs, races
 from trilane.lab import race as lab_race
-from trilane.lab.analysis import comparison
-from trilane.lab.analysis.comparison import Observed
-from trilane.lab.keeping import runs
-from trilane.lab.keeping.store import write_json
+from trilane.lab.analysis import paired
+from trilane.lab.analysis.paired import Observed
 from trilane.lab.model.lab import LabResult, Question
 from trilane.lab.model.manifest import SCHEMA, Kind, Manifest, Status
 from trilane.lab.model.sample import Sample
+from trilane.lab.storage import runs
+from trilane.lab.storage.store import write_json
 
 MACHINE = {"cpu": "Test CPU", "cpus_usable": 2, "kernel": "Linux 6.1.0", "pinning": "client 1"}
 
@@ -41,7 +41,7 @@ def race(
         folder / "manifest.json",
         replace(manifest, experiment=asked.to_dict(), form=lab_race.FORM, blocks=made.blocks),
     )
-    keep(folder, LabResult.of_race(comparison.compare(made)))
+    keep(folder, LabResult.of_race(paired.compare(made)))
     return folder
 
 

@@ -11,9 +11,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from synthetic.records import run, server, validity, with_runs
-from trilane.lab.analysis import comparison, measures
-from trilane.lab.analysis.comparison import Observed
+from trilane.lab.analysis import paired
+from trilane.lab.analysis.paired import Observed
 from trilane.lab.blocks import shuffled
+from trilane.lab.model import measures
 from trilane.lab.model.arm import TITLES, Arm
 from trilane.lab.model.comparison import Ratio
 from trilane.lab.model.contender import Client, ContextSwitches, Process, Wire
@@ -202,7 +203,7 @@ def observed(
 
 def lab(*points: tuple[float | None, Observed], **changes: Any) -> LabResult:
     """A lab result of these points."""
-    judged = [Point(value=value, comparison=comparison.compare(seen)) for value, seen in points]
+    judged = [Point(value=value, comparison=paired.compare(seen)) for value, seen in points]
     last = judged[-1].comparison
     made = LabResult(
         schema=SCHEMA,

@@ -7,7 +7,7 @@ import random
 from typing import Any
 
 from synthetic.records import run, server
-from trilane.lab.analysis.comparison import Observed
+from trilane.lab.analysis.paired import Observed
 from trilane.lab.blocks import shuffled
 from trilane.lab.model.arm import TITLES, VERSIONS, Arm
 from trilane.lab.model.record import Version

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import structs
 
 from synthetic import runs
-from trilane.lab.analysis.comparison import Observed
+from trilane.lab.analysis.paired import Observed
 from trilane.lab.model.record import Record
 from trilane.lab.model.run import Run
 from trilane.lab.model.sample import Sample, ServerCost

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from trilane.lab.clock import Clock, expected_s
-from trilane.lab.design.workload import Workload
+from trilane.lab.experiment.workload import Workload
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,13 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from repository import DOCS
-from trilane.lab.model import schemas
+from trilane.lab import schemas
 from trilane.lab.model.run import Run
 
 
 @pytest.mark.parametrize("file", schemas.SCHEMAS)
 def test_no_schema_is_stale(file: str) -> None:
-    """Where it fails: `python -m trilane.lab.model.schemas` writes them anew."""
+    """Where it fails: `python -m trilane.lab.schemas` writes them anew."""
     text = schemas.text(file)
     assert (DOCS / file).read_text(encoding="utf-8") == text
     Draft202012Validator.check_schema(json.loads(text))

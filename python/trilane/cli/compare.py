@@ -68,9 +68,9 @@ def compare(  # noqa: PLR0913, PLR0917 - one parameter per flag
 ) -> int:
     """Run the command; the exit code."""
     try:
-        from trilane.lab.analysis import contrast, gates, sides
-        from trilane.lab.keeping import store
-        from trilane.lab.keeping.runs import BadRun
+        from trilane.lab.analysis import compare_runs, gates, sides
+        from trilane.lab.storage import store
+        from trilane.lab.storage.runs import BadRun
     except ModuleNotFoundError as error:
         return _fail(
             f"`trilane compare` needs the package {error.name}\ntype: pip install 'trilane[lab]'",
@@ -79,7 +79,7 @@ def compare(  # noqa: PLR0913, PLR0917 - one parameter per flag
         parsed = list(dict.fromkeys(gates.parse(text) for text in fail_if or ()))
     except gates.BadGate as error:
         raise Usage(str(error)) from error
-    wanted = contrast.Wanted(
+    wanted = compare_runs.Wanted(
         command=shlex.join(["trilane", *sys.argv[1:]]),
         measures=measure or (),
         arms=arm or (),
@@ -89,9 +89,9 @@ def compare(  # noqa: PLR0913, PLR0917 - one parameter per flag
     )
     folder = store.state_folder(state)
     try:
-        found = contrast.contrast(sides.load(a, folder), sides.load(b, folder), wanted)
+        found = compare_runs.contrast(sides.load(a, folder), sides.load(b, folder), wanted)
         found.document["gates"] = gates.judge(parsed, found)
-    except (BadRun, contrast.NotComparable) as error:
+    except (BadRun, compare_runs.NotComparable) as error:
         return _fail(str(error))
     except gates.BadGate as error:
         raise Usage(str(error)) from error

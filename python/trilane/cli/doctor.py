@@ -25,8 +25,8 @@ def doctor(
     output: Output = "text",
 ) -> int:
     """Run the command; the exit code."""
-    from trilane.lab.keeping import store
     from trilane.lab.machine import doctor as lab
+    from trilane.lab.storage import store
 
     try:
         diagnosis = lab.diagnose(store.state_folder(state))

@@ -15,7 +15,7 @@ from trilane.cli.options import Output, State
 from trilane.cli.units import Usage
 
 if TYPE_CHECKING:
-    from trilane.lab.keeping.index import Row
+    from trilane.lab.storage.index import Row
 
 HELP = """Show a measure over time, per machine.
 
@@ -51,9 +51,10 @@ def history(
     output: Output = "text",
 ) -> int:
     """Run the command; the exit code."""
-    from trilane.lab.keeping import history as lab
-    from trilane.lab.keeping import index, store
-    from trilane.lab.machine.facts import facts, machine_id
+    from trilane.lab.machine.facts import facts
+    from trilane.lab.model.documents import machine_id
+    from trilane.lab.storage import history as lab
+    from trilane.lab.storage import index, store
     from trilane.report import history as shown
 
     if report is not None and (report.is_dir() or not report.absolute().parent.is_dir()):
@@ -92,7 +93,7 @@ def history(
 
 
 def _overview(rows: list[Row], output: str) -> int:
-    from trilane.lab.keeping import history as lab
+    from trilane.lab.storage import history as lab
     from trilane.report import history as shown
 
     if output == "json":

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from trilane.lab.design.experiment import Experiment
-    from trilane.lab.design.form import Form
+    from trilane.lab.experiment.experiment import Experiment
+    from trilane.lab.experiment.form import Form
 
 OK, FAILED = 0, 1
 # Columns that are not broken, and what lies between two columns.
@@ -35,7 +35,7 @@ lab_app = typer.Typer(name="lab", help=HELP, rich_markup_mode=None)
 @lab_app.command("list")
 def list_experiments(output: Output = "text") -> int:
     """List the experiments and their questions."""
-    from trilane.lab.design import experiment_file, places
+    from trilane.lab.experiment import experiment_file, places
 
     found: list[Experiment] = []
     problems: list[str] = []
@@ -95,7 +95,7 @@ def show_experiment(
 
 def loaded(name: str) -> Experiment:
     """The experiment of that name or in that file; Usage when there is none or it is bad."""
-    from trilane.lab.design.experiment import BadExperiment, Experiment
+    from trilane.lab.experiment.experiment import BadExperiment, Experiment
 
     try:
         return Experiment.load(name)
@@ -107,7 +107,7 @@ def loaded(name: str) -> Experiment:
 
 def chosen_form(experiment: Experiment, name: str) -> Form:
     """The form of that name; Usage when there is none."""
-    from trilane.lab.design.words import meant
+    from trilane.lab.experiment.words import meant
 
     form = experiment.forms.get(name)
     if form is None:
@@ -130,7 +130,7 @@ def _print_list(found: list[Experiment]) -> None:
 def _print_head(experiment: Experiment, console: Console) -> None:
     from rich.text import Text
 
-    from trilane.lab.design import describe
+    from trilane.lab.experiment import describe
 
     def say(text: str, style: str = "") -> None:
         console.print(Text(text, style), highlight=False)
@@ -152,7 +152,7 @@ def _print_head(experiment: Experiment, console: Console) -> None:
 def _print_form(form: Form, console: Console) -> None:
     from rich.text import Text
 
-    from trilane.lab.design import describe
+    from trilane.lab.experiment import describe
 
     console.print(Text(f"\n{form.name}", "bold"), highlight=False)
     columns, rows, same = describe.arms(form)

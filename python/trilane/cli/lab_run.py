@@ -16,7 +16,7 @@ from trilane.cli.units import Usage
 
 if TYPE_CHECKING:
     from trilane.lab.asked import Wanted
-    from trilane.lab.design.experiment import Experiment
+    from trilane.lab.experiment.experiment import Experiment
 
 RUN_HELP = """Run an experiment, or go on with one that was interrupted.
 
@@ -79,7 +79,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per flag
     """Run the command; the exit code."""
     _needs_lab()
     from trilane.lab.asked import Wanted
-    from trilane.lab.design.experiment import BadExperiment, Experiment
+    from trilane.lab.experiment.experiment import BadExperiment, Experiment
 
     if quick and publish:
         raise Usage("--quick and --publish contradict each other")
@@ -114,7 +114,7 @@ def replay(
     """Run the command; the exit code."""
     _needs_lab()
     from trilane.lab.asked import CannotRun, from_manifest
-    from trilane.lab.keeping import runs, store
+    from trilane.lab.storage import runs, store
 
     try:
         folder = runs.find(run, store.state_folder(state))
@@ -128,7 +128,7 @@ def replay(
 def _form(experiment: Experiment, name: str | None, arms: Sequence[str]) -> str:
     """The form that was named, else the one that has the arms, else the fair one."""
     from trilane.lab.asked import default_form
-    from trilane.lab.design.words import meant
+    from trilane.lab.experiment.words import meant
 
     if name is None:
         return default_form(experiment, arms)
@@ -139,7 +139,7 @@ def _form(experiment: Experiment, name: str | None, arms: Sequence[str]) -> str:
 
 
 def _check_arms(wanted: Wanted) -> None:
-    from trilane.lab.design.words import meant
+    from trilane.lab.experiment.words import meant
 
     known = {arm.name: form.name for form in wanted.experiment.forms.values() for arm in form.arms}
     mine = [arm.name for arm in wanted.experiment.forms[wanted.form].arms]

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 from trilane import __version__
-from trilane.lab.keeping.store import write_text
 from trilane.lab.processes import supervisor
+from trilane.lab.storage.store import write_text
 
 COMMANDS = (
     "",

@@ -20,7 +20,7 @@ Output = Annotated[Literal["text", "json"], typer.Option("--format", help="What 
 
 def keep_report(page: str, folder: Path, wanted: Path | None) -> Path:
     """Write a report beside its runs, and where it was wanted; the path to tell the user."""
-    from trilane.lab.keeping import store
+    from trilane.lab.storage import store
 
     kept = folder / "report.html"
     store.write_text(kept, page)

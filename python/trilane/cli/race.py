@@ -151,7 +151,7 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
     try:
         from trilane.lab import race as lab
         from trilane.lab.asked import Wanted
-        from trilane.lab.design.bad_experiment import BadExperiment
+        from trilane.lab.experiment.bad_experiment import BadExperiment
     except ModuleNotFoundError as error:
         sys.stderr.write(
             f"trilane race: error: `trilane race` needs the package {error.name}\n"

@@ -47,8 +47,8 @@ def report(
     try:
         import msgspec
 
-        from trilane.lab.keeping import store
-        from trilane.lab.keeping.runs import BadRun, find, load
+        from trilane.lab.storage import store
+        from trilane.lab.storage.runs import BadRun, find, load
         from trilane.report import html, images, tables, terminal, view
     except ModuleNotFoundError as error:
         return _fail(

@@ -35,8 +35,8 @@ def run(command: str, wanted: Wanted, report: Path | None, output: str) -> int:
     from trilane.lab import study
     from trilane.lab.asked import CannotRun
     from trilane.lab.clients.engine_run import Misused
-    from trilane.lab.design.bad_experiment import BadExperiment
-    from trilane.lab.keeping.journal import BadJournal, Busy
+    from trilane.lab.experiment.bad_experiment import BadExperiment
+    from trilane.lab.storage.journal import BadJournal, Busy
 
     try:
         with _watcher(Console(stderr=True)) as watcher:
@@ -52,7 +52,7 @@ def run(command: str, wanted: Wanted, report: Path | None, output: str) -> int:
 def _tell(made: study.Result, report: Path | None, output: str) -> int:
     import msgspec
 
-    from trilane.lab.keeping import index
+    from trilane.lab.storage import index
     from trilane.report import html, terminal, view
 
     result = made.result

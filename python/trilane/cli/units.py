@@ -38,7 +38,7 @@ def count(flag: str, text: str) -> int:
 
 def rate(flag: str, text: str) -> float:
     """Requests per second, such as `50`, `2.5k` or `1m`."""
-    from trilane.lab.design.quantity import per_second
+    from trilane.lab.experiment.quantity import per_second
 
     value = per_second(text.strip())
     if value is None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from trilane.lab.asked import CannotRun
-    from trilane.lab.design.experiment import (
+    from trilane.lab.experiment.experiment import (
         ArmSpec,
         BadExperiment,
         Expect,
@@ -54,7 +54,7 @@ def __getattr__(name: str) -> Any:
     # Read on first use: the commands that need no experiment import parts of this package too.
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = _ELSEWHERE.get(name, "trilane.lab.design.experiment")
+    module = _ELSEWHERE.get(name, "trilane.lab.experiment.experiment")
     return getattr(importlib.import_module(module), name)
 
 

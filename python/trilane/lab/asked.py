@@ -16,8 +16,8 @@ from pathlib import Path
 
 from trilane.lab.analysis import stats
 from trilane.lab.blocks import shuffled
-from trilane.lab.design.experiment import Experiment
-from trilane.lab.design.form import Form
+from trilane.lab.experiment.experiment import Experiment
+from trilane.lab.experiment.form import Form
 from trilane.lab.model.manifest import Manifest
 
 

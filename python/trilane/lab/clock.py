@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Collection, Hashable
 from typing import Protocol
 
-from trilane.lab.design.workload import ArmSpec, Workload
+from trilane.lab.experiment.workload import ArmSpec, Workload
 
 # The start of a client, its end, and a look at what it left.
 _AROUND_S = 2.0

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from trilane.lab.clients import contenders
-from trilane.lab.design import experiment_file, places
-from trilane.lab.design.experiment import Experiment
-from trilane.lab.design.vocabulary import GO_BENCH
-from trilane.lab.design.words import is_not
-from trilane.lab.design.workload import ArmSpec
+from trilane.lab.experiment import experiment_file, places
+from trilane.lab.experiment.experiment import Experiment
+from trilane.lab.experiment.vocabulary import GO_BENCH
+from trilane.lab.experiment.words import is_not
+from trilane.lab.experiment.workload import ArmSpec
 from trilane.lab.model.arm import ENGINE
-from trilane.lab.serving import targets
+from trilane.lab.targets import running
 
 
 def check(experiment: Experiment, form: str, arms: Collection[str]) -> None:
@@ -25,7 +25,7 @@ def check(experiment: Experiment, form: str, arms: Collection[str]) -> None:
     meant = [arm for arm in experiment.forms[form].arms if arm.name in arms]
     if any(arm.client not in clients for arm in meant):
         clients += contenders.discover(places.contenders())
-    servers = targets.names()
+    servers = running.names()
     for index, arm in enumerate(experiment.forms[form].arms):
         if arm not in meant:
             continue

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from trilane.lab import study
 from trilane.lab.asked import Wanted, default_form
-from trilane.lab.design.experiment import Experiment
-from trilane.lab.design.words import meant
+from trilane.lab.experiment.experiment import Experiment
+from trilane.lab.experiment.words import meant
 from trilane.lab.model.lab import LabResult
 from trilane.lab.study import Watcher
 
@@ -35,7 +35,7 @@ def run(  # noqa: PLR0913 - what the command has as flags
 
     Raises `BadExperiment` for what cannot be run as it is written, `ValueError` for a form or an
     arm that there is not, `trilane.lab.CannotRun` where nothing can be measured here, and `Busy`
-    (`trilane.lab.keeping.journal`) where another process makes the same runs. Ctrl-C ends it with
+    (`trilane.lab.storage.journal`) where another process makes the same runs. Ctrl-C ends it with
     the result of what was measured (`LabResult.interrupted`).
     """
     made = experiment if isinstance(experiment, Experiment) else Experiment.load(experiment)

@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from itertools import combinations
 from urllib.parse import SplitResult, urlsplit
 
-from trilane.lab.analysis.measures import BY_NAME, P50, P99, RACE, RATE, Measure
-from trilane.lab.design.experiment import Experiment
-from trilane.lab.design.form import Expect, Form, Sweep
-from trilane.lab.design.vocabulary import SWEEPS
-from trilane.lab.design.words import is_not
-from trilane.lab.design.workload import ArmSpec, Workload, evenly
+from trilane.lab.experiment.experiment import Experiment
+from trilane.lab.experiment.form import Expect, Form, Sweep
+from trilane.lab.experiment.vocabulary import SWEEPS
+from trilane.lab.experiment.words import is_not
+from trilane.lab.experiment.workload import ArmSpec, Workload, evenly
 from trilane.lab.model import manifest
 from trilane.lab.model.arm import ENGINE, TITLES
-from trilane.lab.serving.targets import EMBEDDED
+from trilane.lab.model.measures import BY_NAME, P50, P99, RACE, RATE, Measure
+from trilane.lab.targets.running import EMBEDDED
 
 QUESTION = "Which HTTP version is fastest here, and what does each cost?"
 FORM = manifest.RACE

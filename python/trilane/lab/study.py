@@ -1,7 +1,7 @@
 """An experiment, run: its servers started, its arms in blocks of random order, every run kept.
 
 `run` leaves the folder `runs/<time>-<experiment>-<form>/` under the state folder
-(`lab.keeping.journal` says what is in it) and continues an interrupted one of the same plan. A race
+(`lab.storage.journal` says what is in it) and continues an interrupted one of the same plan. A race
 is an experiment as well, in `runs/<time>-race/`.
 """
 
@@ -22,32 +22,32 @@ from msgspec import UNSET
 
 from trilane.lab import names
 from trilane.lab.analysis import findings
-from trilane.lab.analysis.comparison import Observed
 from trilane.lab.analysis.findings import Findings, Point
-from trilane.lab.analysis.measures import BY_NAME, SYSCALLS
+from trilane.lab.analysis.paired import Observed
 from trilane.lab.asked import CannotRun, Entry, Wanted, chosen, fingerprint, order
-from trilane.lab.bench import Bench, Unavailable
 from trilane.lab.clients import syscalls
 from trilane.lab.clients.contender_run import RunFailed
 from trilane.lab.clients.contenders import BadContender
 from trilane.lab.clients.engine_run import Misused
 from trilane.lab.clients.executor import Executor, first_path
 from trilane.lab.clock import Clock, expected_s
-from trilane.lab.design.form import Form
-from trilane.lab.design.workload import ArmSpec
-from trilane.lab.keeping import benchmarks, store
-from trilane.lab.keeping.journal import BadJournal, Journal, Line
-from trilane.lab.keeping.runs import write_result
+from trilane.lab.experiment.form import Form
+from trilane.lab.experiment.workload import ArmSpec
 from trilane.lab.machine import facts as machine
 from trilane.lab.model import manifest as kept
 from trilane.lab.model.arm import TITLES, Arm
 from trilane.lab.model.documents import Json
 from trilane.lab.model.lab import LabResult
 from trilane.lab.model.manifest import RACE, Manifest, Status
+from trilane.lab.model.measures import BY_NAME, SYSCALLS
 from trilane.lab.model.record import Version
 from trilane.lab.model.run import Run
 from trilane.lab.model.sample import Sample, ServerCost
-from trilane.lab.serving.relay import RelayFailed
+from trilane.lab.network.relay import RelayFailed
+from trilane.lab.storage import benchmarks, store
+from trilane.lab.storage.journal import BadJournal, Journal, Line
+from trilane.lab.storage.runs import write_result
+from trilane.lab.testbed import Testbed, Unavailable
 
 _MILLISECONDS = 1e3
 _OF_STATUS = "; if that is what you want, type --expect-status CODE"
@@ -180,30 +180,32 @@ class _Study:
 def _conduct(study: _Study, watcher: Watcher) -> Result:
     form, journal = study.form, study.journal
     with contextlib.ExitStack() as stack:
-        bench = stack.enter_context(Bench.opened(form, study.wanted.state, journal, watcher.say))
-        form = _present(study, form, bench, watcher)
+        testbed = stack.enter_context(
+            Testbed.opened(form, study.wanted.state, journal, watcher.say)
+        )
+        form = _present(study, form, testbed, watcher)
         planned = order(form, study.seed)
-        facts = {**machine.facts(), "pinning": bench.pinning}
+        facts = {**machine.facts(), "pinning": testbed.pinning}
         journal.open(study.manifest("running", facts))
         done = _standing(journal.lines(), {entry.key for entry in planned})
-        interrupted = _make_runs(study, form, bench, planned, done, watcher)
-        servers = bench.facts()
+        interrupted = _make_runs(study, form, testbed, planned, done, watcher)
+        servers = testbed.facts()
     file = benchmarks.write(journal.folder, [line.sample.run for line in done if line.sample.run])
     made = findings.result(
         Findings(
             experiment=study.wanted.experiment,
             form=form,
             quick=study.wanted.quick,
-            points=_points(study, form, planned, done, bench, facts, servers, interrupted),
+            points=_points(study, form, planned, done, testbed, facts, servers, interrupted),
             command=study.command,
             replay=study.replay,
             started_at=study.started_at,
             seed=study.seed,
             machine=facts,
             interrupted=interrupted,
-            skipped=bench.skipped,
+            skipped=testbed.skipped,
             unmeasured=[row for row in study.form.expect if row not in form.expect],
-            benchstat=UNSET if file is None else benchmarks.benchstat(file, bench.modules()),
+            benchstat=UNSET if file is None else benchmarks.benchstat(file, testbed.modules()),
         )
     )
     write_result(journal.folder, made)
@@ -211,21 +213,21 @@ def _conduct(study: _Study, watcher: Watcher) -> Result:
     return Result(made, journal.folder)
 
 
-def _present(study: _Study, form: Form, bench: Bench, watcher: Watcher) -> Form:
-    """The arms that can run here; the others are kept in `bench.skipped` with their reason."""
+def _present(study: _Study, form: Form, testbed: Testbed, watcher: Watcher) -> Form:
+    """The arms that can run here; the others are kept in `testbed.skipped` with their reason."""
     race = study.wanted.experiment.race
-    skipped = dict(bench.skipped)
+    skipped = dict(testbed.skipped)
     usable = [arm for arm in form.arms if arm.name not in skipped]
     if race and not usable:
         raise CannotRun(f"{next(iter(skipped.values()))}\n{_SERVER_FAILED}")
     _, point = form.points()[0]
-    url = _url(point, usable[0], bench) if race else ""
+    url = _url(point, usable[0], testbed) if race else ""
     watcher.say(f"asking {url} which versions it serves" if race else f"trying {len(usable)} arms")
     for arm in usable:
-        problem = _problem(study, point, arm, bench)
+        problem = _problem(study, point, arm, testbed)
         if problem is not None:
-            bench.skip(arm.name, problem)
-    skipped = dict(bench.skipped)
+            testbed.skip(arm.name, problem)
+    skipped = dict(testbed.skipped)
     left = [arm.name for arm in form.arms if arm.name not in skipped]
     if race:
         return form.only(left) if left else _no_version(form, url, skipped)
@@ -238,11 +240,11 @@ def _present(study: _Study, form: Form, bench: Bench, watcher: Watcher) -> Form:
     return form.only(left) if len(left) < len(form.arms) else form
 
 
-def _problem(study: _Study, form: Form, arm: ArmSpec, bench: Bench) -> str | None:
+def _problem(study: _Study, form: Form, arm: ArmSpec, testbed: Testbed) -> str | None:
     """Why the arm cannot run here; None where a short try succeeded."""
     race = study.wanted.experiment.race
     try:
-        return _executor(form, arm, bench, study.journal).probe(_OF_STATUS if race else "")
+        return _executor(form, arm, testbed, study.journal).probe(_OF_STATUS if race else "")
     except Misused as error:
         if race:
             raise
@@ -262,26 +264,26 @@ def _no_version(form: Form, url: str, skipped: Mapping[str, str]) -> NoReturn:
     raise CannotRun(f"{url} answers over no version: {'; '.join(told)}")
 
 
-def _absent(study: _Study, bench: Bench) -> list[tuple[Arm, str]]:
+def _absent(study: _Study, testbed: Testbed) -> list[tuple[Arm, str]]:
     """The arms of a race that its target does not serve, and why not."""
     if not study.wanted.experiment.race:
         return []
     told = []
-    for name, problem in bench.skipped:
+    for name, problem in testbed.skipped:
         arm = study.form.arm(name)
-        parts = urlsplit(bench.origin_of(arm))
+        parts = urlsplit(testbed.origin_of(arm))
         where = f"{parts.hostname}:{parts.port or _PORTS[parts.scheme]}"
         reason = f"the server does not speak {TITLES[arm.version]} on {where}: {problem}"
-        told.append((arm_of(arm, bench), reason))
+        told.append((arm_of(arm, testbed), reason))
     return told
 
 
-def _executor(form: Form, arm: ArmSpec, bench: Bench, journal: Journal) -> Executor:
+def _executor(form: Form, arm: ArmSpec, testbed: Testbed, journal: Journal) -> Executor:
     return Executor(
         form=form,
         arm=arm,
-        setting=bench.setting(form, arm),
-        command=bench.command(arm),
+        setting=testbed.setting(form, arm),
+        command=testbed.command(arm),
         folder=journal.logs,
     )
 
@@ -301,7 +303,7 @@ def _standing(lines: Sequence[Line], wanted: Collection[Hashable]) -> list[Line]
 def _make_runs(
     study: _Study,
     form: Form,
-    bench: Bench,
+    testbed: Testbed,
     planned: Sequence[Entry],
     done: list[Line],
     watcher: Watcher,
@@ -324,7 +326,7 @@ def _make_runs(
             arm = point.arm(entry.arm)
             watcher.step(arm.title, entry.block, point.stats.blocks, clock.left_s())
             began = time.monotonic()
-            sample = _measure(study, point, arm, entry, bench)
+            sample = _measure(study, point, arm, entry, testbed)
             clock.took(entry, time.monotonic() - began)
             line = Line(entry.point, sample)
             study.journal.append(line)
@@ -337,16 +339,16 @@ def _make_runs(
     return False
 
 
-def _measure(study: _Study, point: Form, arm: ArmSpec, entry: Entry, bench: Bench) -> Sample:
+def _measure(study: _Study, point: Form, arm: ArmSpec, entry: Entry, testbed: Testbed) -> Sample:
     name = f"{entry.point + 1}-{entry.block + 1:02}-{entry.position + 1}-{arm.name}"
     run: Run | None = None
     server: ServerCost | None = None
     problem = None
     try:
-        executor = _executor(point, arm, bench, study.journal)
-        bench.begin_run(arm)
+        executor = _executor(point, arm, testbed, study.journal)
+        testbed.begin_run(arm)
         run, server = executor.run(name)
-        run = run.doubted(*bench.network_problems(arm))
+        run = run.doubted(*testbed.network_problems(arm))
     except (RunFailed, RelayFailed) as error:
         problem = str(error)
     return Sample(
@@ -366,7 +368,7 @@ def _points(
     form: Form,
     planned: Sequence[Entry],
     done: Sequence[Line],
-    bench: Bench,
+    testbed: Testbed,
     facts: Json,
     servers: Json,
     interrupted: bool,
@@ -377,9 +379,9 @@ def _points(
             point,
             Observed(
                 question=study.wanted.experiment.question,
-                url=_url(point, point.arm(point.baseline), bench),
+                url=_url(point, point.arm(point.baseline), testbed),
                 command=study.command,
-                arms=[arm_of(arm, bench) for arm in point.arms],
+                arms=[arm_of(arm, testbed) for arm in point.arms],
                 baseline=point.baseline,
                 samples=[line.sample for line in done if line.point == number],
                 blocks=point.stats.blocks,
@@ -390,7 +392,7 @@ def _points(
                 started_at=study.started_at,
                 machine=facts,
                 server=servers,
-                absent=_absent(study, bench),
+                absent=_absent(study, testbed),
                 interrupted=interrupted,
                 order=_order_of(planned, number, point.stats.blocks),
                 count=point.workload.count if point.workload.duration_s is None else None,
@@ -407,9 +409,9 @@ def _points(
     ]
 
 
-def _url(form: Form, arm: ArmSpec, bench: Bench) -> str:
+def _url(form: Form, arm: ArmSpec, testbed: Testbed) -> str:
     """What the arm asks for first."""
-    return bench.origin_of(arm) + first_path(form)
+    return testbed.origin_of(arm) + first_path(form)
 
 
 def _order_of(planned: Sequence[Entry], point: int, blocks: int) -> list[list[str]]:
@@ -419,7 +421,7 @@ def _order_of(planned: Sequence[Entry], point: int, blocks: int) -> list[list[st
     ]
 
 
-def arm_of(spec: ArmSpec, bench: Bench) -> Arm:
+def arm_of(spec: ArmSpec, testbed: Testbed) -> Arm:
     """An arm of an experiment as a comparison shows it."""
     return Arm(
         name=spec.name,
@@ -428,7 +430,7 @@ def arm_of(spec: ArmSpec, bench: Bench) -> Arm:
         client=spec.client,
         strategy=spec.strategy,
         session=spec.session,
-        server=bench.server_name(spec),
+        server=testbed.server_name(spec),
         network=network_text(spec.delay_s),
         connections=spec.connections,
         streams=spec.streams,

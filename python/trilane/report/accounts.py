@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from trilane.lab.model.comparison import Comparison, JudgedArm
 from trilane.lab.model.run import Run
-from trilane.report import text, view
+from trilane.report import formatting, view
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def total(rows: Sequence[Account]) -> str:
 
 def _model(run: Run) -> str:
     plan = run.plan
-    rate = "" if plan.rate_per_s is None else f" at {text.number(plan.rate_per_s)} requests/s"
+    rate = "" if plan.rate_per_s is None else f" at {formatting.number(plan.rate_per_s)} requests/s"
     return f"{plan.model} model{rate}"
 
 
@@ -92,6 +92,6 @@ def _account(arm: JudgedArm) -> Account:
         failed=sum(each.failed for each in requests),
         abandoned=sum(each.abandoned for each in requests),
         kinds=", ".join(f"{kind} {count:,}" for kind, count in kinds.most_common()),
-        round_trip=text.quantity(statistics.median(trips) if trips else None, "s"),
+        round_trip=formatting.quantity(statistics.median(trips) if trips else None, "s"),
         network=arm.network,
     )

@@ -10,9 +10,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from trilane.lab.analysis.contrast import apart
+from trilane.lab.analysis.compare_runs import apart
 from trilane.lab.model.documents import Json
-from trilane.report import numbers, text
+from trilane.report import cells, formatting
 
 _VALIDITY_STYLE = {"valid": "green", "suspect": "yellow", "invalid": "bold red"}
 _SHOWN = 60
@@ -45,11 +45,12 @@ def _told(side: Json, unit: str) -> str:
     sources = side["sources"]
     first = sources[0]
     if unit == "file":
-        return f"{text.counted(len(sources), 'run')} of trilane load: {side['label']}"
+        return f"{formatting.counted(len(sources), 'run')} of trilane load: {side['label']}"
     of = " ".join(filter(None, [first["experiment"], first["form"], "(quick)" * first["quick"]]))
     if unit == "run":
-        return f"{text.counted(len(sources), 'run')} of {of}: {side['label']}"
-    return f"{first['name']}: {of}, {text.counted(first['blocks'], 'block')}, {first['started_at']}"
+        return f"{formatting.counted(len(sources), 'run')} of {of}: {side['label']}"
+    blocks = formatting.counted(first["blocks"], "block")
+    return f"{first['name']}: {of}, {blocks}, {first['started_at']}"
 
 
 def _apart(document: Json) -> str:
@@ -86,7 +87,7 @@ def _table(document: Json) -> Table:
         rows = [row for row in document["ratios"] if row["measure"] == measure["name"]]
         unit = rows[0]["a"]["unit"]
         medians = [row[side]["median"] for row in rows for side in "ab"]
-        factor, scaled = text.scale(medians, unit)
+        factor, scaled = formatting.scale(medians, unit)
         header = measure["label"].replace(" per request", "/req")
         if document["control"]:
             header += f", × {titles.get(document['control'], document['control'])}"
@@ -95,8 +96,10 @@ def _table(document: Json) -> Table:
         table.add_row(Text(header, style="bold"), end_section=False)
         for row in rows[:_SHOWN]:
             cells: list[str | Text] = [f"  {titles[row['arm']]}"]
-            cells += [text.NONE if row["point"] is None else f"{row['point']:g}"] if swept else []
-            cells += [text.number(row[side]["median"] / factor) for side in "ab"]
+            cells += (
+                [formatting.NONE if row["point"] is None else f"{row['point']:g}"] if swept else []
+            )
+            cells += [formatting.number(row[side]["median"] / factor) for side in "ab"]
             cells += [_ratio(row, measure), _p(row), _floor(row)]
             table.add_row(*cells)
         if len(rows) > _SHOWN:
@@ -109,29 +112,29 @@ def _ratio(row: Json, measure: Json) -> Text:
     if row["finding"] in ("higher", "lower"):
         style = f"bold {'green' if row['finding'] == measure['better'] else 'red'}"
     return Text(
-        f"{numbers.MARKS[row['finding']]} {text.ratio(row['ratio'], row['low'], row['high'])}",
+        f"{cells.MARKS[row['finding']]} {formatting.ratio(row['ratio'], row['low'], row['high'])}",
         style=style,
     )
 
 
 def _floor(row: Json) -> str:
     floor = row["noise_floor"]
-    return f"{floor['low']:.2f}–{floor['high']:.2f}" if floor else text.NONE
+    return f"{floor['low']:.2f}–{floor['high']:.2f}" if floor else formatting.NONE
 
 
 def _p(row: Json) -> str:
-    return text.NONE if row["p_holm"] is None else f"{row['p_holm']:.3f}"
+    return formatting.NONE if row["p_holm"] is None else f"{row['p_holm']:.3f}"
 
 
 def _notes(document: Json) -> Text:
     lines = [
         Text(
-            f"▲ higher ▼ lower in B, = no difference beyond {text.percent(document['margin'])}, "
-            "? no difference shown, ✗ invalid",
+            "▲ higher ▼ lower in B, = no difference beyond "
+            f"{formatting.percent(document['margin'])}, ? no difference shown, ✗ invalid",
             style="dim",
         ),
         *(
-            [Text(numbers.SHARED, style="dim")]
+            [Text(cells.SHARED, style="dim")]
             if any(row["finding"] == "not_ranked" for row in document["ratios"])
             else []
         ),
@@ -175,7 +178,7 @@ def _differences(document: Json) -> list[Text]:
 
 
 def _fact(value: object) -> str:
-    return text.NONE if value is None else str(value)
+    return formatting.NONE if value is None else str(value)
 
 
 def _gate(gate: Json) -> list[Text]:

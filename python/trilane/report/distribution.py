@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from hdrh.histogram import HdrHistogram
 
-from trilane.lab.analysis.measures import counted
+from trilane.lab.model.measures import counted
 from trilane.lab.model.run import Run
 
 # Evenly spaced on the scale of 1 / (1 - q), where tails are readable.

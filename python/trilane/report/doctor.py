@@ -10,10 +10,10 @@ from rich.text import Text
 
 from trilane.lab.machine.doctor import Diagnosis
 from trilane.lab.machine.host import Check
-from trilane.report import text
+from trilane.report import formatting
 
 if TYPE_CHECKING:
-    from trilane.lab.keeping.index import Row
+    from trilane.lab.storage.index import Row
 
 _STATUS_WIDTH, _NAME_WIDTH = 7, 22
 _STYLE = {"ok": "green", "warning": "yellow", "missing": "red"}
@@ -52,9 +52,8 @@ def _runs(diagnosis: Diagnosis) -> Text:
     found = "not looked at"
     if runs is not None:
         complete = sum(row.status == "complete" for row in runs)
-        found = (
-            f"{text.counted(len(runs), 'run')} in {diagnosis.state / 'runs'}, {complete} complete"
-        )
+        count = formatting.counted(len(runs), "run")
+        found = f"{count} in {diagnosis.state / 'runs'}, {complete} complete"
     lines = [Text.assemble(("Runs", "bold"), f"  {found}")]
     lines += [Text(line, style="dim") for line in diagnosis.said]
     for row in diagnosis.unfinished:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from trilane.lab.design.vocabulary import MESSAGES
+from trilane.lab.experiment.vocabulary import MESSAGES
 from trilane.lab.model.comparison import Comparison, JudgedArm
-from trilane.report import numbers, view
-from trilane.report.numbers import Cell
+from trilane.report import cells, view
+from trilane.report.cells import Cell
 
 SHOWN = 4
 """Measures of which there is a table; the others stand in the list of all arms."""
@@ -46,7 +46,7 @@ def grids(comparison: Comparison, measures: Sequence[str] | None = None) -> list
     if len(arms) <= view.FEW or not all(arm.message for arm in arms):
         return []
     rows = [
-        row for row in numbers.rows(comparison) if measures is None or row.measure.name in measures
+        row for row in cells.rows(comparison) if measures is None or row.measure.name in measures
     ]
     places = {(_server(arm), _message(arm), _column(arm)): n for n, arm in enumerate(arms)}
     columns = [name for name in _COLUMNS if any(place[2] == name for place in places)]
@@ -86,7 +86,7 @@ def cell_text(cell: Cell | None) -> str:
         return ""
     if cell.finding is None or cell.ratio is None:
         return cell.value
-    return f"{cell.value} {numbers.MARKS[cell.finding]}"
+    return f"{cell.value} {cells.MARKS[cell.finding]}"
 
 
 def _server(arm: JudgedArm) -> str:

@@ -16,10 +16,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from trilane.lab.keeping.history import History, Series
-from trilane.lab.keeping.index import BROKEN, Row, Value
 from trilane.lab.model.documents import Json
-from trilane.report import text
+from trilane.lab.storage.history import History, Series
+from trilane.lab.storage.index import BROKEN, Row, Value
+from trilane.report import formatting
 
 # Okabe-Ito hues, moved so that each keeps 3:1 contrast on white and on near-black.
 _HUES = (
@@ -64,7 +64,7 @@ def show_runs(rows: Sequence[Row], console: Console) -> None:
     if beside:
         table.add_column("verdict", ratio=1)
     for row, cells in zip(rows, shown, strict=True):
-        verdict = row.verdict or row.problem or row.way_on or text.NONE
+        verdict = row.verdict or row.problem or row.way_on or formatting.NONE
         if beside:
             table.add_row(*cells, Text(verdict))
         else:
@@ -79,7 +79,7 @@ def _run(row: Row) -> tuple[Text, Text, Text]:
     return (
         Text(row.folder + (" (quick)" if row.quick else "")),
         Text(row.status, style=_STATUS_STYLE.get(row.status, "yellow")),
-        Text(row.machine or text.NONE),
+        Text(row.machine or formatting.NONE),
     )
 
 
@@ -125,7 +125,7 @@ def _machine(facts: Json) -> str:
 
 def _table(panel: Panel, history: History, width: int) -> Table:
     medians = [value.median for series in panel.series for value in series.values]
-    factor, unit = text.scale(medians, history.unit)
+    factor, unit = formatting.scale(medians, history.unit)
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
     # The rows of an arm's name are long: they wrap, so that the others stay readable.
     table.add_column(
@@ -148,10 +148,10 @@ def _table(panel: Panel, history: History, width: int) -> Table:
                 validity += f", {value.status}"
             table.add_row(
                 f"  {_when(value)}",
-                text.number(_scaled(value.median, factor)),
+                formatting.number(_scaled(value.median, factor)),
                 _interval(value, factor),
                 # Told where it changes: that is what one looks for.
-                "" if value.software == before else value.software or text.NONE,
+                "" if value.software == before else value.software or formatting.NONE,
                 Text(validity, style=_VALIDITY_STYLE[value.validity]),
             )
             before = value.software
@@ -172,8 +172,8 @@ def _scaled(value: float | None, factor: float) -> float | None:
 
 def _interval(value: Value, factor: float) -> str:
     if value.low is None or value.high is None:
-        return text.NONE
-    return f"{text.number(value.low / factor)}–{text.number(value.high / factor)}"
+        return formatting.NONE
+    return f"{formatting.number(value.low / factor)}–{formatting.number(value.high / factor)}"
 
 
 def page(history: History) -> str:
@@ -207,21 +207,21 @@ def page(history: History) -> str:
 
 def _unit(panel: Panel, history: History) -> str:
     medians = [value.median for series in panel.series for value in series.values]
-    return _headed(history, text.scale(medians, history.unit)[1])
+    return _headed(history, formatting.scale(medians, history.unit)[1])
 
 
 def _rows(panel: Panel, history: History) -> Iterator[Json]:
     medians = [value.median for series in panel.series for value in series.values]
-    factor, _ = text.scale(medians, history.unit)
+    factor, _ = formatting.scale(medians, history.unit)
     for series in panel.series:
         for value in series.values:
             yield {
                 "arm": series.name,
                 "when": _when(value),
                 "run": value.folder,
-                "median": text.number(_scaled(value.median, factor)),
+                "median": formatting.number(_scaled(value.median, factor)),
                 "interval": _interval(value, factor),
-                "software": value.software or text.NONE,
+                "software": value.software or formatting.NONE,
                 "validity": value.validity,
             }
 
@@ -244,7 +244,7 @@ def _spec(panel: Panel, history: History) -> Json:
     import altair as alt  # noqa: PLC0415
 
     medians = [value.median for series in panel.series for value in series.values]
-    factor, _ = text.scale(medians, history.unit)
+    factor, _ = formatting.scale(medians, history.unit)
     rows = [
         {
             "arm": series.name,

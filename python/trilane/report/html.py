@@ -11,14 +11,14 @@ from trilane.lab.model.comparison import JudgedArm
 from trilane.lab.model.lab import LabResult
 from trilane.report import (
     accounts,
+    cells,
     charts,
+    formatting,
     grids,
     ledgers,
-    numbers,
     pairs,
     scripts,
     strip,
-    text,
     view,
 )
 from trilane.report.labels import altered, gate_word, published_labels, ratio_label
@@ -32,7 +32,7 @@ class _Section:
     point: Point
     arms: list[JudgedArm]
     side_by_side: bool
-    numbers: list[numbers.Row]
+    numbers: list[cells.Row]
     grids: list[grids.Grid]
     questions: list[pairs.Question]
     strip: list[strip.Row]
@@ -91,9 +91,9 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.globals.update(
-        text=text,
-        findings=numbers.FINDINGS,
-        marks=numbers.MARKS,
+        formatting=formatting,
+        findings=cells.FINDINGS,
+        marks=cells.MARKS,
         bound_text=bound_text,
         said=ledgers.said,
         runs_said=strip.said,
@@ -112,7 +112,7 @@ def _section(point: Point, *, figures: bool = True) -> _Section:
         point,
         arms,
         len(arms) <= view.FEW,
-        numbers.rows(comparison, arms),
+        cells.rows(comparison, arms),
         grids.grids(comparison),
         pairs.questions(comparison, grids.SHOWN),
         strip.rows(comparison),
@@ -129,11 +129,13 @@ def _published(lab: LabResult) -> list[dict[str, str]]:
         rows.append(
             {
                 "what": label,
-                "post": text.times(theirs.ratio) if theirs.ratio else text.NONE,
+                "post": formatting.times(theirs.ratio) if theirs.ratio else formatting.NONE,
                 "values": f"{theirs.arm:g} ÷ {theirs.to:g}",
                 "where": theirs.where,
-                "ours": text.ratio(ours.ratio, ours.low, ours.high) if ours else text.NONE,
-                "finding": numbers.FINDINGS.get(ours.finding, "") if ours else "not measured",
+                "ours": formatting.ratio(ours.ratio, ours.low, ours.high)
+                if ours
+                else formatting.NONE,
+                "finding": cells.FINDINGS.get(ours.finding, "") if ours else "not measured",
             }
         )
     return rows
@@ -143,8 +145,8 @@ def _expected(lab: LabResult) -> list[dict[str, str]]:
     return [
         {
             "what": ratio_label(lab, row),
-            "range": f"{text.times(row.low)}–{text.times(row.high)}×",
-            "ratio": text.ratio(row.ratio, None, None),
+            "range": f"{formatting.times(row.low)}–{formatting.times(row.high)}×",
+            "ratio": formatting.ratio(row.ratio, None, None),
             "word": gate_word(row),
         }
         for row in lab.expect

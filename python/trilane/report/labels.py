@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trilane.lab.model.lab import ExpectedRatio, LabResult, PublishedRatio
-from trilane.report import text, view
+from trilane.report import formatting, view
 
 
 def published_labels(lab: LabResult) -> list[str]:
@@ -21,7 +21,7 @@ def ratio_label(lab: LabResult, row: PublishedRatio | ExpectedRatio) -> str:
     label = measure_label(lab, row.measure)
     said = f"{label}: {titles.get(row.arm, row.arm)} ÷ {titles.get(row.to, row.to)}"
     if lab.sweep and row.at is not None:
-        said += f" at {text.swept(row.at, lab.sweep.key, lab.sweep.unit)}"
+        said += f" at {formatting.swept(row.at, lab.sweep.key, lab.sweep.unit)}"
     return said
 
 

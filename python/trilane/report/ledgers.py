@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trilane.lab.model.comparison import Comparison, JudgedArm
-from trilane.report import text, view
+from trilane.report import formatting, view
 
 UNKNOWN = "unknown"
 
@@ -58,7 +58,7 @@ def _tells(arm: JudgedArm) -> bool:
 def said(value: Any) -> str:
     """A value of the ledger as text."""
     if value is None:
-        return text.NONE
+        return formatting.NONE
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, dict):

@@ -14,11 +14,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from trilane.lab.keeping import store
-from trilane.lab.keeping.runs import BadRun, find, load
 from trilane.lab.model.comparison import JudgedArm
 from trilane.lab.model.lab import LabResult
-from trilane.report import tables, text, view
+from trilane.lab.storage import store
+from trilane.lab.storage.runs import BadRun, find, load
+from trilane.report import formatting, tables, view
 from trilane.report.labels import altered
 from trilane.report.view import Point
 
@@ -115,7 +115,7 @@ _PLACES = frozenset({"--state", "--report", "--format"})
 def _when(result: LabResult) -> str:
     """Date, machine, blocks, validity, and what to type to measure it again."""
     blocks = {point.comparison.plan.blocks_done for point in view.points(result)}
-    counted = " or ".join(text.counted(count, "block") for count in sorted(blocks))
+    counted = " or ".join(formatting.counted(count, "block") for count in sorted(blocks))
     verdict = result.validity.verdict
     reasons = (
         f" ({'; '.join(reason.text for reason in result.validity.reasons[:3])})"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from trilane.lab.model.comparison import Better, Comparison, Finding, Ratio
-from trilane.report import numbers, text, view
+from trilane.report import cells, formatting, view
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,7 @@ class Cell:
     tone: str
     """good, bad or plain."""
     finding: Finding | None
-    """A key of `numbers.FINDINGS`; None where it is not known."""
+    """A key of `cells.FINDINGS`; None where it is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ def questions(comparison: Comparison, most: int) -> list[Question]:
 
 def _cell(row: Ratio | None, better: Better) -> Cell:
     if row is None or row.ratio is None:
-        return Cell(text.NONE, "plain", None)
+        return Cell(formatting.NONE, "plain", None)
     finding = row.finding
-    said = f"{numbers.MARKS[finding]} {text.ratio(row.ratio, row.low, row.high)}"
-    return Cell(said, numbers.tone(finding, better), finding)
+    said = f"{cells.MARKS[finding]} {formatting.ratio(row.ratio, row.low, row.high)}"
+    return Cell(said, cells.tone(finding, better), finding)

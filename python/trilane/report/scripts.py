@@ -8,7 +8,7 @@ import importlib.metadata
 import altair as alt
 import vl_convert
 
-from trilane.lab.keeping import store
+from trilane.lab.storage import store
 
 
 def vega() -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trilane.lab.analysis.comparison import validity
+from trilane.lab.analysis.paired import validity
 from trilane.lab.model.comparison import Comparison, JudgedArm
 from trilane.lab.model.sample import Sample
-from trilane.report import text, view
+from trilane.report import formatting, view
 
 SYMBOLS = {"valid": "", "suspect": "?", "invalid": "✗"}
 _ORDER = ("invalid", "suspect", "valid")
@@ -41,7 +41,11 @@ def said(comparison: Comparison) -> str:
     """How many runs were valid, suspect and invalid."""
     states = [cell.state for row in rows(comparison) for block in row.blocks for cell in block]
     counts = [f"{states.count(state)} {state}" for state in reversed(_ORDER) if states.count(state)]
-    return f"{text.counted(len(states), 'run')}: {text.listed(counts)}" if states else "no runs"
+    return (
+        f"{formatting.counted(len(states), 'run')}: {formatting.listed(counts)}"
+        if states
+        else "no runs"
+    )
 
 
 def _row(arm: JudgedArm, count: int) -> Row:

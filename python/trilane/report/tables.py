@@ -11,7 +11,7 @@ from typing import Any
 from trilane.lab.model.comparison import JudgedArm
 from trilane.lab.model.documents import Json
 from trilane.lab.model.lab import LabResult
-from trilane.report import accounts, grids, numbers, pairs, text, view
+from trilane.report import accounts, cells, formatting, grids, pairs, view
 from trilane.report.labels import altered, gate_word, published_labels, ratio_label
 from trilane.report.view import Point
 
@@ -124,13 +124,13 @@ def point_table(
     baseline = view.titles(comparison)[comparison.baseline]
     rows = [
         row
-        for row in numbers.rows(comparison, arms)
+        for row in cells.rows(comparison, arms)
         if measures is None or row.measure.name in measures
     ]
     head = ["arm"]
     columns: list[list[str]] = []
     for row in rows:
-        head.append(text.headed(row.label, row.unit))
+        head.append(formatting.headed(row.label, row.unit))
         columns.append(
             [
                 each.value if each.interval is None else f"{each.value} ({each.interval})"
@@ -160,7 +160,7 @@ def grid_tables(point: Point) -> list[str]:
         rows = [
             [line.server, line.message, *map(grids.cell_text, line.cells)] for line in grid.lines
         ]
-        parts.append(f"{escaped(text.headed(grid.label, grid.unit))}:\n\n{table(head, rows)}")
+        parts.append(f"{escaped(formatting.headed(grid.label, grid.unit))}:\n\n{table(head, rows)}")
     return parts
 
 
@@ -187,9 +187,11 @@ def published_table(lab: LabResult) -> str:
         [
             [
                 label,
-                f"{text.times(row.published.ratio)}×",
-                text.ratio(row.ours.ratio, row.ours.low, row.ours.high) if row.ours else text.NONE,
-                numbers.FINDINGS[row.ours.finding] if row.ours else "not measured",
+                f"{formatting.times(row.published.ratio)}×",
+                formatting.ratio(row.ours.ratio, row.ours.low, row.ours.high)
+                if row.ours
+                else formatting.NONE,
+                cells.FINDINGS[row.ours.finding] if row.ours else "not measured",
             ]
             for row, label in zip(lab.published, published_labels(lab), strict=True)
         ],
@@ -203,8 +205,8 @@ def gates_table(lab: LabResult) -> str:
         [
             [
                 ratio_label(lab, row),
-                f"{text.times(row.low)}–{text.times(row.high)}×",
-                text.ratio(row.ratio, None, None),
+                f"{formatting.times(row.low)}–{formatting.times(row.high)}×",
+                formatting.ratio(row.ratio, None, None),
                 gate_word(row),
             ]
             for row in lab.expect
@@ -215,7 +217,7 @@ def gates_table(lab: LabResult) -> str:
 def footing(lab: LabResult) -> str:
     """Date, machine, blocks, validity and how to do it again."""
     blocks = {point.comparison.plan.blocks_done for point in view.points(lab)}
-    counted = " or ".join(text.counted(count, "block") for count in sorted(blocks))
+    counted = " or ".join(formatting.counted(count, "block") for count in sorted(blocks))
     parts = [lab.started_at[:10], view.machine_line(lab), counted, "95 % intervals"]
     if lab.experiment.quick:
         parts.append("a quick run")

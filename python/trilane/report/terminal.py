@@ -15,7 +15,7 @@ from trilane.lab.analysis.verdict import bound_text
 from trilane.lab.model.comparison import Comparison, JudgedArm
 from trilane.lab.model.lab import ExpectedRatio, LabResult, skipped_in
 from trilane.lab.model.validity import Validity
-from trilane.report import accounts, grids, ledgers, numbers, pairs, text, view
+from trilane.report import accounts, cells, formatting, grids, ledgers, pairs, view
 from trilane.report.labels import altered, gate_word, published_labels, ratio_label
 from trilane.report.view import Point
 
@@ -121,13 +121,13 @@ def _shape(comparison: Comparison) -> str:
     plan = comparison.plan
     parts = accounts.setting(comparison)
     if plan.in_flight is not None:
-        parts.append(f"{text.counted(plan.in_flight, 'request')} in flight")
+        parts.append(f"{formatting.counted(plan.in_flight, 'request')} in flight")
     runs = "runs"
     if plan.duration_s is not None:
-        runs = f"{text.duration(plan.duration_s)} runs"
+        runs = f"{formatting.duration(plan.duration_s)} runs"
     elif plan.count is not None:
-        runs = f"runs of {text.counted(plan.count, 'request')}"
-    return ", ".join([*parts, f"{text.counted(plan.blocks_done, 'block')} of {runs}"])
+        runs = f"runs of {formatting.counted(plan.count, 'request')}"
+    return ", ".join([*parts, f"{formatting.counted(plan.blocks_done, 'block')} of {runs}"])
 
 
 def _legend(comparison: Comparison, baseline: str) -> list[Text]:
@@ -135,12 +135,12 @@ def _legend(comparison: Comparison, baseline: str) -> list[Text]:
         return []
     return [
         Text(
-            f"▲ higher ▼ lower = no difference beyond {text.percent(comparison.plan.margin)} "
+            f"▲ higher ▼ lower = no difference beyond {formatting.percent(comparison.plan.margin)} "
             f"? undecided ✗ invalid: ratio to {baseline} within blocks, 95 % interval",
             style="dim",
         ),
         *(
-            [Text(numbers.SHARED, style="dim")]
+            [Text(cells.SHARED, style="dim")]
             if any(row.finding == "not_ranked" for row in comparison.ratios)
             else []
         ),
@@ -169,7 +169,7 @@ def _grids(comparison: Comparison) -> RenderableType | None:
     parts: list[RenderableType] = []
     for grid in grids.grids(comparison):
         table = _new_table()
-        table.add_column(Text(text.headed(grid.label, grid.unit)))
+        table.add_column(Text(formatting.headed(grid.label, grid.unit)))
         table.add_column("format")
         for name in grid.columns:
             table.add_column(name, justify="right", no_wrap=True)
@@ -245,10 +245,10 @@ def _measures_down(comparison: Comparison) -> Table:
         table.add_column(Text(f"{arm.title}{shape}"), justify="right", no_wrap=True)
     if compared:
         table.add_column("noise\nfloor", style="dim", no_wrap=True, justify="right")
-    for row in numbers.rows(comparison):
+    for row in cells.rows(comparison):
         unit = f" {row.unit}" if row.unit else ""
         values = [
-            Text(each.value if each.value == text.NONE else f"{each.value}{unit}")
+            Text(each.value if each.value == formatting.NONE else f"{each.value}{unit}")
             for each in row.cells
         ]
         label = _LABELS.get(row.measure.name, row.label)
@@ -256,7 +256,7 @@ def _measures_down(comparison: Comparison) -> Table:
             table.add_row(label, *values)
             continue
         table.add_row(label, *values, row.floor)
-        if any(each.ratio is not None and each.ratio != text.NONE for each in row.cells):
+        if any(each.ratio is not None and each.ratio != formatting.NONE for each in row.cells):
             table.add_row("", *(_ratio(each) for each in row.cells), style="dim")
     return table
 
@@ -303,7 +303,7 @@ class _Column:
 def _columns(comparison: Comparison, arms: list[JudgedArm]) -> Iterator[_Column]:
     """The deciding measure with its ratio and interval, then the others with their finding."""
     first = comparison.ranking.measure
-    for row in numbers.rows(comparison, arms):
+    for row in cells.rows(comparison, arms):
         unit = f" ({row.unit})" if row.unit else ""
         head = f"{_LABELS.get(row.measure.name, row.label)}{unit}"
         if row.measure.name == first:
@@ -323,19 +323,19 @@ def _title(arm: JudgedArm) -> Text:
     return title
 
 
-def _marked(cell: numbers.Cell) -> Text:
+def _marked(cell: cells.Cell) -> Text:
     if cell.finding is None:
         return Text(cell.value)
-    return Text(f"{numbers.MARKS[cell.finding]} {cell.value}", style=_style(cell))
+    return Text(f"{cells.MARKS[cell.finding]} {cell.value}", style=_style(cell))
 
 
-def _ratio(cell: numbers.Cell) -> Text:
+def _ratio(cell: cells.Cell) -> Text:
     if cell.ratio is None or cell.finding is None:
         return Text("")
-    return Text(f"{numbers.MARKS[cell.finding]} {cell.ratio}", style=_style(cell))
+    return Text(f"{cells.MARKS[cell.finding]} {cell.ratio}", style=_style(cell))
 
 
-def _style(cell: numbers.Cell) -> str:
+def _style(cell: cells.Cell) -> str:
     if cell.finding in ("higher", "lower"):
         return f"not dim bold {'green' if cell.tone == 'good' else 'red'}"
     return "red" if cell.finding == "invalid" else ""
@@ -349,9 +349,9 @@ def _published(result: LabResult) -> RenderableType:
     for row, label in zip(result.published, published_labels(result), strict=True):
         here = Text("not measured", "dim")
         if (ours := row.ours) is not None:
-            said = text.ratio(ours.ratio, ours.low, ours.high)
-            here = Text(f"{numbers.MARKS[ours.finding]} {said}")
-        table.add_row(Text(label), f"{text.times(row.published.ratio)}×", here)
+            said = formatting.ratio(ours.ratio, ours.low, ours.high)
+            here = Text(f"{cells.MARKS[ours.finding]} {said}")
+        table.add_row(Text(label), f"{formatting.times(row.published.ratio)}×", here)
     return Padding(table, (1, 0, 0, 0))
 
 
@@ -361,9 +361,10 @@ def _gates(result: LabResult) -> list[RenderableType]:
 
 
 def _gate(result: LabResult, row: ExpectedRatio) -> Text:
-    what = f"{ratio_label(result, row)} within {text.times(row.low)}–{text.times(row.high)}×: "
+    low, high = formatting.times(row.low), formatting.times(row.high)
+    what = f"{ratio_label(result, row)} within {low}–{high}×: "
     word = gate_word(row)
-    here = "" if row.ratio is None else f", {text.ratio(row.ratio, None, None)}"
+    here = "" if row.ratio is None else f", {formatting.ratio(row.ratio, None, None)}"
     style = {"met": "green", "breached": "bold red"}.get(word, "yellow")
     return Text.assemble(what, (word + here, style))
 
@@ -377,7 +378,7 @@ def _notes(comparison: Comparison, lines: list[Text]) -> Text:
     for arm in comparison.arms:
         load = arm.load
         busy = [
-            f"{side} {text.percent(share)}"
+            f"{side} {formatting.percent(share)}"
             for side, share in (("client", load.client_busy), ("server", load.server_busy))
             if share is not None
         ]

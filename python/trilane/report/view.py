@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from trilane.lab.model.comparison import Comparison, JudgedArm, Ratio, Shown, Summary
 from trilane.lab.model.lab import LabResult
 from trilane.lab.model.run import Run
-from trilane.report import text
+from trilane.report import formatting
 
 FEW = 4
 """Up to so many arms stand side by side; more stand below each other."""
@@ -42,7 +42,7 @@ def points(lab: LabResult) -> list[Point]:
         if sweep is None or point.value is None
         else Point(
             point.value,
-            text.swept(point.value, sweep.key, sweep.unit),
+            formatting.swept(point.value, sweep.key, sweep.unit),
             f"at{number}-",
             point.comparison,
             arms,
@@ -129,7 +129,7 @@ def machine_line(lab: LabResult) -> str:
     machine = lab.machine
     parts = [
         machine.get("cpu"),
-        text.counted(machine["cpus_usable"], "CPU") if machine.get("cpus_usable") else None,
+        formatting.counted(machine["cpus_usable"], "CPU") if machine.get("cpus_usable") else None,
         machine.get("kernel"),
     ]
     return ", ".join(str(part) for part in parts if part)

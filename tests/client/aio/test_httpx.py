@@ -15,8 +15,8 @@ import pytest
 from peers.peer import Peer
 from repository import ROOT
 from trilane.client import httpx as ours
-from trilane.lab.clients import environments
-from trilane.lab.keeping import store
+from trilane.lab.programs import environments
+from trilane.lab.storage import store
 
 from . import httpx_checks
 

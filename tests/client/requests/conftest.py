@@ -10,7 +10,7 @@ import pytest
 import requests
 
 from trilane.client.requests import TrilaneAdapter
-from trilane.lab.serving.servers import Server, embedded
+from trilane.lab.targets.servers import Server, embedded
 
 MakeSession = Callable[..., requests.Session]
 

@@ -15,7 +15,7 @@ import pytest
 import requests
 
 from trilane.client.requests import TrilaneAdapter
-from trilane.lab.serving.servers import Server
+from trilane.lab.targets.servers import Server
 
 MakeSession = Callable[..., requests.Session]
 NUMBERS = {"h1": 11, "h2": 20, "h3": 30}

@@ -16,7 +16,7 @@ from urllib3 import Retry
 from urllib3.exceptions import InsecureRequestWarning
 
 from client.waits import PATIENCE_S
-from trilane.lab.serving.servers import Server, embedded
+from trilane.lab.targets.servers import Server, embedded
 
 MakeSession = Callable[..., requests.Session]
 

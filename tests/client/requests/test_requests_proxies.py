@@ -15,7 +15,7 @@ import requests
 from requests import exceptions
 
 from client.waits import PATIENCE_S
-from trilane.lab.serving.servers import Server, embedded
+from trilane.lab.targets.servers import Server, embedded
 
 MakeSession = Callable[..., requests.Session]
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from repository import ROOT
-from trilane.lab.clients import environments
-from trilane.lab.keeping import store
+from trilane.lab.programs import environments
+from trilane.lab.storage import store
 
 HERE = Path(__file__).resolve().parent
 # The environment may have to be made first.

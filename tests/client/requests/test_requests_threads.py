@@ -11,7 +11,7 @@ import pytest
 import requests
 
 from client.waits import PATIENCE_S
-from trilane.lab.serving.servers import Server
+from trilane.lab.targets.servers import Server
 
 MakeSession = Callable[..., requests.Session]
 

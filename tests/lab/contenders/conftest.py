@@ -22,7 +22,7 @@ from peers.running import absent
 from repository import ROOT
 from trilane.lab.clients import contenders
 from trilane.lab.clients.contenders import Contender, ContenderFailed
-from trilane.lab.serving.servers import Server, embedded
+from trilane.lab.targets.servers import Server, embedded
 
 CONTENDERS = contenders.discover([ROOT / "contenders"])
 # Programs that .ci/run installs: without them a test fails there.

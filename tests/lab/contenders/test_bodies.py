@@ -12,8 +12,8 @@ from lab.contenders.conftest import CONTENDERS
 from lab.contenders.conversation import converse, plan
 from lab.contenders.test_conformance import EVERY, ONCE, PAIRS, accounted
 from trilane.lab.clients.contenders import Contender
-from trilane.lab.design.workload import write_body
-from trilane.lab.serving.servers import Server
+from trilane.lab.experiment.workload import write_body
+from trilane.lab.targets.servers import Server
 
 Origin = Callable[[str], str]
 Command = Callable[[Contender], list[str]]

@@ -16,8 +16,8 @@ from lab.contenders.conversation import Said, body, converse, digest, plan
 from lab.contenders.counting import CountingRelay
 from lab.contenders.together import AT_ONCE, Together
 from trilane.lab.clients.contenders import Contender
-from trilane.lab.design.vocabulary import MULTIPLEXED
-from trilane.lab.serving.servers import Server
+from trilane.lab.experiment.vocabulary import MULTIPLEXED
+from trilane.lab.targets.servers import Server
 
 Get = Callable[[str], bytes]
 Origin = Callable[[str], str]

@@ -13,9 +13,10 @@ import pytest
 from lab.contenders.conftest import CONTENDERS
 from peers.process import wait_until
 from repository import ROOT
-from trilane.lab.clients import contenders, environments
+from trilane.lab.clients import contenders
 from trilane.lab.clients.contenders import BadContender, ContenderFailed
-from trilane.lab.clients.environments import EnvironmentFailed
+from trilane.lab.programs import environments
+from trilane.lab.programs.environments import EnvironmentFailed
 
 SCRIPT = """\
 # /// script

@@ -12,7 +12,7 @@ from hdrh.histogram import HdrHistogram
 from lab.contenders.conftest import CONTENDERS, OldServer
 from lab.contenders.conversation import Said, body, converse, plan
 from trilane.lab.clients.contenders import Contender
-from trilane.lab.serving.servers import Server
+from trilane.lab.targets.servers import Server
 
 CONNECTIONS = 6
 # Streams of each connection, where there are several.

@@ -14,7 +14,7 @@ from lab.contenders.conftest import CONTENDERS
 from lab.contenders.conversation import converse, plan
 from peers.process import wait_until
 from trilane.lab.clients.contenders import Contender
-from trilane.lab.serving.servers import Server
+from trilane.lab.targets.servers import Server
 
 Command = Callable[[Contender], list[str]]
 

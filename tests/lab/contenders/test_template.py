@@ -12,9 +12,10 @@ from lab.contenders.conversation import converse, plan
 from lab.test_cli import trilane
 from peers.running import absent
 from repository import DOCS
-from trilane.lab.clients import contenders, environments
-from trilane.lab.keeping.store import cache_folder
-from trilane.lab.serving.servers import Server
+from trilane.lab.clients import contenders
+from trilane.lab.programs import environments
+from trilane.lab.storage.store import cache_folder
+from trilane.lab.targets.servers import Server
 
 ADD_ONE = (DOCS / "contenders.md").read_text(encoding="utf-8").partition("## Add one")[2]
 BLOCKS = dict(reversed(re.findall(r"^```(\w*)\n(.*?)^```$", ADD_ONE, re.DOTALL | re.MULTILINE)))

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from trilane.lab.serving import targets
+from trilane.lab.targets import running
 
 HERE = Path(__file__).parent
 FAKE = HERE / "fake_server.py"
 PATIENCE_S = 60.0
 
 
-def connect(target: targets.Target, version: str = "h1") -> http.client.HTTPConnection:
+def connect(target: running.Target, version: str = "h1") -> http.client.HTTPConnection:
     """A connection of http.client."""
     parts = urlsplit(target.origins[version])
     host = str(parts.hostname)

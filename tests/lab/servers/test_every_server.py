@@ -16,13 +16,13 @@ from peers.running import absent
 from peers.shipped import require
 from trilane.lab.clients import call_reference
 from trilane.lab.clients.reference import NoReference
-from trilane.lab.keeping import store
-from trilane.lab.serving import target_content, targets
-from trilane.lab.serving.target_config import ServerConfig
+from trilane.lab.storage import store
+from trilane.lab.targets import running, target_content
+from trilane.lab.targets.target_config import ServerConfig
 
 from .helping import ask, connect, is_alive, load
 
-NAMES = targets.names()
+NAMES = running.names()
 # Post 001 has this text.
 POST_HELLO = b"hello world (in HTTP2)"
 # nginx, Hypercorn and others usually end a connection after 1000.
@@ -45,7 +45,7 @@ class Running:
     """A server while it is tested."""
 
     config: ServerConfig
-    target: targets.Target
+    target: running.Target
     content: target_content.Content
 
 
@@ -56,11 +56,11 @@ def opened(name: str, content: target_content.Content, folder: Path) -> Iterator
     except MissingProgramError as error:
         absent(error)
     try:
-        with targets.open_target(
+        with running.open_target(
             name, state=content.cacert.parent, folder=folder, cpus=None, threads=THREADS
         ) as target:
-            yield Running(targets.find(name), target, content)
-    except targets.TargetFailed as error:
+            yield Running(running.find(name), target, content)
+    except running.TargetFailed as error:
         if "could not be fetched" in str(error):
             absent(str(error))
         raise
@@ -93,7 +93,7 @@ def test_it_does_what_it_claims(name: str, content: target_content.Content, tmp_
         wait_until(lambda port=port: not listens(port), f"port {port} is closed")  # type: ignore[misc]
 
 
-def it_says_what_it_is(config: ServerConfig, target: targets.Target) -> None:
+def it_says_what_it_is(config: ServerConfig, target: running.Target) -> None:
     facts = target.facts
     assert facts["software"]
     # Some cannot have more than one, and say so.

@@ -8,8 +8,8 @@ import subprocess
 from pathlib import Path
 
 from peers.running import absent
-from trilane.lab.design import places
-from trilane.lab.serving import targets
+from trilane.lab.experiment import places
+from trilane.lab.targets import running
 
 FOLDER = places.shipped("servers") / "go-library"
 SERVERS = ("grpc-go", "grpc-go-http", "vanguard", "grpc-gateway", "connect-go")
@@ -81,7 +81,7 @@ def test_every_benchmark_has_a_row_with_its_allocations(tmp_path: Path) -> None:
 
 
 def test_all_have_the_calls_that_they_can_be_asked() -> None:
-    calls = {name: set(targets.find(name).calls) for name in SERVERS}
+    calls = {name: set(running.find(name).calls) for name in SERVERS}
     assert calls == {
         "grpc-go": {"grpc"},
         "grpc-go-http": {"grpc"},

@@ -20,7 +20,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from peers.process import free_port, wait_until
-from trilane.lab.serving import relay, targets
+from trilane.lab.network import relay
+from trilane.lab.targets import running
 
 from .helping import PATIENCE_S, is_alive, load
 
@@ -323,7 +324,7 @@ def test_a_train_of_datagrams_stays_what_it_is() -> None:
 @pytest.mark.parametrize("version", ["h1", "h2", "h2c", "h3"])
 def test_every_version_goes_through_it(version: str, tmp_path: Path) -> None:
     with (
-        targets.open_target(
+        running.open_target(
             "embedded", state=tmp_path, folder=tmp_path, cpus=None, threads=1, versions=[version]
         ) as target,
         opened_relay(target.origins[version], 0.02) as opened,
@@ -407,7 +408,7 @@ def test_a_dead_relay_is_noticed() -> None:
 
 _LAB = """
 import sys, time
-from trilane.lab.serving import relay
+from trilane.lab.network import relay
 with relay.open_relay({"h1": sys.argv[1]}, 0.01) as opened:
     print(opened.pid, flush=True)
     time.sleep(600)

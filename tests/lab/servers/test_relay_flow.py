@@ -11,8 +11,8 @@ from typing import Any, cast
 
 import pytest
 
-from trilane.lab.serving import relay_tcp
-from trilane.lab.serving.relay_tcp import Flow
+from trilane.lab.network import relay_tcp
+from trilane.lab.network.relay_tcp import Flow
 
 ROUND_TRIP_S = 1.0
 CONNECTED_AT = 100.0

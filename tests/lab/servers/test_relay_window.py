@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trilane.lab.serving.relay_window import INITIAL, Window
+from trilane.lab.network.relay_window import INITIAL, Window
 
 LIMIT = 1 << 20
 

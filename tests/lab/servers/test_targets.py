@@ -21,15 +21,15 @@ from peers.process import MissingProgramError, free_port, wait_until
 from peers.running import absent
 from peers.shipped import require
 from repository import DOCS
-from trilane.lab.serving import servers, target_config, target_ready, targets
+from trilane.lab.targets import running, servers, target_config, target_ready
 
 from .helping import FAKE, ask, connect, fake, is_alive
 
 
 def open_(
     name: Path | str, folder: Path, **more: object
-) -> contextlib.AbstractContextManager[targets.Target]:
-    return targets.open_target(
+) -> contextlib.AbstractContextManager[running.Target]:
+    return running.open_target(
         str(name),
         state=folder / "state",
         folder=folder / "logs",
@@ -39,7 +39,7 @@ def open_(
 
 def said(name: Path | str, folder: Path, **more: object) -> str:
     """The message with which it cannot be opened."""
-    with pytest.raises(targets.TargetFailed) as caught, open_(name, folder, **more):
+    with pytest.raises(running.TargetFailed) as caught, open_(name, folder, **more):
         pass
     return str(caught.value)
 
@@ -168,7 +168,7 @@ def test_a_chosen_port_that_is_lost_is_chosen_again(
     with socket.create_server(("127.0.0.1", 0)) as thief:
         lost = thief.getsockname()[1]
         ports = iter([lost, free_port(), free_port(), free_port()])
-        monkeypatch.setattr(targets, "_free_port", lambda: next(ports))
+        monkeypatch.setattr(running, "_free_port", lambda: next(ports))
         with open_(fake(tmp_path, "good"), tmp_path) as target:
             assert f":{lost}" not in target.origins["h1"]
 
@@ -230,8 +230,8 @@ def test_stubborn_processes_end_too(tmp_path: Path) -> None:
 _LAB = """
 import sys, time
 from pathlib import Path
-from trilane.lab.serving import targets
-with targets.open_target(
+from trilane.lab.targets import running
+with running.open_target(
     sys.argv[1], state=Path(sys.argv[2]), folder=Path(sys.argv[2]), cpus=None, threads=1,
     versions=["h1"],
 ) as target:
@@ -365,9 +365,9 @@ def test_the_examples_of_the_documentation_are_right(example: str, tmp_path: Pat
 def test_the_documentation_knows_every_server_key_and_placeholder() -> None:
     text = (DOCS / "servers.md").read_text()
     assert len(examples()) == 3
-    for name in targets.names():
+    for name in running.names():
         assert f"| `{name}` |" in text
-        versions = " ".join(targets.find(name).versions)
+        versions = " ".join(running.find(name).versions)
         assert any(
             line.startswith(f"| `{name}` |") and f"| {versions} |" in line
             for line in text.splitlines()

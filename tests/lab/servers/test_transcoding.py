@@ -18,8 +18,8 @@ from repository import DOCS
 from trilane.lab import Experiment, study
 from trilane.lab.asked import Wanted
 from trilane.lab.clients import go_bench
-from trilane.lab.keeping import benchmarks, runs
-from trilane.lab.serving import launch
+from trilane.lab.processes import launch
+from trilane.lab.storage import benchmarks, runs
 
 
 @pytest.fixture(scope="module", autouse=True)

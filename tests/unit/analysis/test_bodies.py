@@ -13,9 +13,9 @@ from msgspec import structs
 
 from synthetic import labs, races, records
 from synthetic.records import altered, with_runs
-from trilane.lab.analysis import bodies, comparison
+from trilane.lab.analysis import bodies, paired
 from trilane.lab.analysis.bodies import Body
-from trilane.lab.analysis.comparison import Observed
+from trilane.lab.analysis.paired import Observed
 from trilane.lab.model import run
 from trilane.lab.model.contender import Content
 from trilane.lab.model.sample import Sample
@@ -42,7 +42,7 @@ def test_a_race_over_different_bodies_has_no_winner_and_is_invalid(
     comparison_schema: Draft202012Validator,
 ) -> None:
     race = reading(races.race({"h1": 1.8, "h2": 1.0}), h1=SMALL, h2=LARGE)
-    made = comparison.compare(race)
+    made = paired.compare(race)
     assert made.ranking.winner is None
     assert {row.finding for row in made.ratios} == {"invalid"}
     assert made.validity.verdict == "invalid"
@@ -55,7 +55,7 @@ def test_a_race_over_different_bodies_has_no_winner_and_is_invalid(
 
 def test_bodies_of_one_size_that_differ_are_not_ranked_either() -> None:
     race = reading(races.race(THREE), h1=SMALL, h2=Body(100, "0000000c"), h3=SMALL)
-    made = comparison.compare(race)
+    made = paired.compare(race)
     found = {(p.arm, p.to): p.finding for p in made.ranking.pairs}
     assert found["h2", "h1"] == found["h3", "h2"] == "invalid"
     # These two read the same.
@@ -67,7 +67,7 @@ def test_among_many_arms_the_different_ones_are_named() -> None:
     arms = labs.matrix(6)
     seen = labs.observed(arms, dict.fromkeys([arm.name for arm in arms], 2.0), blocks=8)
     odd = arms[-1].name
-    made = comparison.compare(
+    made = paired.compare(
         with_runs(seen, lambda s: {"target.body": told(LARGE if s.arm == odd else SMALL)})
     )
     assert {r.finding for r in made.ratios if r.arm == odd} == {"invalid"}
@@ -82,7 +82,7 @@ def test_a_page_that_changes_with_every_request_can_be_raced() -> None:
         return {"target.body": told(Body(500 + number % 3, f"{number:08x}"))}
 
     race = with_runs(races.race(THREE), another)
-    assert comparison.compare(race).ranking.winner == "h2"
+    assert paired.compare(race).ranking.winner == "h2"
 
 
 @pytest.mark.parametrize(
@@ -127,12 +127,12 @@ def test_answers_of_a_service_in_different_formats_are_compared() -> None:
         structs.replace(arm, message=message)
         for arm, message in zip(race.arms, ("json", "protobuf"), strict=True)
     ]
-    made = comparison.compare(dataclasses.replace(race, arms=arms))
+    made = paired.compare(dataclasses.replace(race, arms=arms))
     assert made.ranking.winner == "h2"
 
 
 def test_no_ratio_of_arms_that_read_different_bodies_is_used_elsewhere() -> None:
     race = reading(races.race(THREE), h1=SMALL, h2=LARGE, h3=SMALL)
-    table = comparison.Table(race)
+    table = paired.Table(race)
     assert not table.comparable("h2", "h1")
     assert table.comparable("h3", "h1")

@@ -17,12 +17,12 @@ from synthetic import folders, races
 from synthetic.records import validity, with_runs
 from synthetic.runs import run
 from trilane.cli import run as command
-from trilane.lab.analysis import comparison, contrast, gates, sides
-from trilane.lab.analysis.contrast import NotComparable, Wanted
-from trilane.lab.keeping.runs import BadRun
-from trilane.lab.keeping.store import write_json
+from trilane.lab.analysis import compare_runs, gates, paired, sides
+from trilane.lab.analysis.compare_runs import NotComparable, Wanted
 from trilane.lab.model.lab import LabResult
 from trilane.lab.model.run import Body
+from trilane.lab.storage.runs import BadRun
+from trilane.lab.storage.store import write_json
 
 WANTED = Wanted(command="trilane compare A B")
 A = "20261118-100000-race"
@@ -56,8 +56,8 @@ def rows(document: Any, measure: str) -> dict[str, Any]:
     return {row["arm"]: row for row in document["ratios"] if row["measure"] == measure}
 
 
-def compared(state: Path, a: str, b: str, wanted: Wanted = WANTED) -> contrast.Contrast:
-    return contrast.contrast(sides.load(a, state), sides.load(b, state), wanted)
+def compared(state: Path, a: str, b: str, wanted: Wanted = WANTED) -> compare_runs.Contrast:
+    return compare_runs.contrast(sides.load(a, state), sides.load(b, state), wanted)
 
 
 def test_what_changed_is_found_and_what_did_not_is_not(state: Path) -> None:
@@ -323,7 +323,7 @@ def altered_race(state: Path, stamp: str, change: Mapping[str, object], seed: in
     made = with_runs(made, lambda sample: change if sample.arm == "h2" else {})
     folder = folders.race(state, stamp, {"h1": 1.0, "h2": 1.5})
     shutil.rmtree(folder / "runs")
-    folders.keep(folder, LabResult.of_race(comparison.compare(made)))
+    folders.keep(folder, LabResult.of_race(paired.compare(made)))
 
 
 def test_an_arm_that_read_another_body_in_b_is_not_judged(tmp_path: Path) -> None:

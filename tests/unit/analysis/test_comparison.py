@@ -13,11 +13,11 @@ from rich.console import Console
 
 from synthetic import labs, races, records
 from synthetic.records import altered, validity, with_runs
-from trilane.lab.analysis import comparison
-from trilane.lab.analysis.comparison import Observed
-from trilane.lab.analysis.measures import RATE, WIRE
+from trilane.lab.analysis import paired
+from trilane.lab.analysis.paired import Observed
 from trilane.lab.model.contender import Wire
 from trilane.lab.model.lab import LabResult
+from trilane.lab.model.measures import RATE, WIRE
 from trilane.lab.model.sample import Sample
 from trilane.report import html, terminal
 
@@ -45,12 +45,12 @@ def with_run(race: Observed, arm: str, **changes: Any) -> Observed:
 def test_a_comparison_follows_its_schema(
     race: Observed, comparison_schema: Draft202012Validator
 ) -> None:
-    made = json.loads(msgspec.json.encode(comparison.compare(race)))
+    made = json.loads(msgspec.json.encode(paired.compare(race)))
     assert [error.message for error in comparison_schema.iter_errors(made)] == []
 
 
 def test_the_winner_is_named_with_ratio_interval_and_cost() -> None:
-    made = comparison.compare(races.race(THREE))
+    made = paired.compare(races.race(THREE))
     assert made.ranking.winner == "h2"
     assert made.verdict.startswith("HTTP/2 won: 1.5")
     assert "95 % interval" in made.verdict
@@ -58,13 +58,13 @@ def test_the_winner_is_named_with_ratio_interval_and_cost() -> None:
 
 
 def test_the_baseline_can_win() -> None:
-    made = comparison.compare(races.race({"h1": 1.0, "h2": 0.8, "h3": 0.4}))
+    made = paired.compare(races.race({"h1": 1.0, "h2": 0.8, "h3": 0.4}))
     assert made.ranking.winner == "h1"
     assert made.verdict.startswith("HTTP/1.1 won: 1.2")
 
 
 def test_two_equal_leaders_share_no_prize() -> None:
-    made = comparison.compare(races.race({"h1": 1.0, "h2": 1.5, "h3": 1.5}))
+    made = paired.compare(races.race({"h1": 1.0, "h2": 1.5, "h3": 1.5}))
     assert made.ranking.winner is None
     assert made.verdict.startswith("No winner")
     findings = {r.arm: r.finding for r in made.ratios if r.measure == "requests_per_s"}
@@ -72,13 +72,13 @@ def test_two_equal_leaders_share_no_prize() -> None:
 
 
 def test_equal_arms_are_called_equal() -> None:
-    made = comparison.compare(races.race({"h1": 1.0, "h2": 1.0, "h3": 1.0}, seed=2))
+    made = paired.compare(races.race({"h1": 1.0, "h2": 1.0, "h3": 1.0}, seed=2))
     assert made.ranking.winner is None
     assert made.verdict.startswith("No difference beyond 5 %")
 
 
 def test_too_few_blocks_name_no_winner_and_say_how_many_would() -> None:
-    made = comparison.compare(races.race(THREE, blocks=5))
+    made = paired.compare(races.race(THREE, blocks=5))
     assert made.ranking.winner is None
     assert "5 blocks cannot show one, it takes 6" in made.verdict
 
@@ -86,7 +86,7 @@ def test_too_few_blocks_name_no_winner_and_say_how_many_would() -> None:
 def test_the_table_and_the_headline_are_one_family() -> None:
     for seed in range(12):
         race = races.race({"h1": 1.0, "h2": 1.03, "h3": 1.0}, seed=seed, noise=0.015)
-        made = comparison.compare(race)
+        made = paired.compare(race)
         pairs = {(row.arm, row.to): row for row in made.ranking.pairs}
         table = [row for row in made.ratios if row.measure == "requests_per_s"]
         assert table == [pairs[row.arm, row.to] for row in table]
@@ -96,8 +96,8 @@ def test_more_measures_raise_no_p_of_the_headline_by_much() -> None:
     """All measures are one family, and the deciding one has most of it."""
     for seed in range(6):
         race = races.race({"h1": 1.0, "h2": 1.03, "h3": 1.0}, blocks=10, seed=seed, noise=0.015)
-        alone = comparison.compare(dataclasses.replace(race, measures=[RATE])).ranking.pairs
-        whole = comparison.compare(race).ranking.pairs
+        alone = paired.compare(dataclasses.replace(race, measures=[RATE])).ranking.pairs
+        whole = paired.compare(race).ranking.pairs
         for one, other in zip(alone, whole, strict=True):
             assert one.p == other.p
             assert (one.p_holm or 0) <= (other.p_holm or 0) <= 2 * (one.p_holm or 0) + 0.01
@@ -109,14 +109,14 @@ def test_a_measure_that_is_not_ranked_costs_the_others_nothing() -> None:
         lambda _: {"wire": Wire(bytes=100, requests=100, interface="lo", passes=1)},
     )
     [alone, beside] = [
-        comparison.compare(dataclasses.replace(race, measures=measures)).ranking.pairs
+        paired.compare(dataclasses.replace(race, measures=measures)).ranking.pairs
         for measures in ([RATE], [RATE, WIRE])
     ]
     assert alone == beside
 
 
 def test_what_is_undecided_says_how_many_more_blocks_would_decide() -> None:
-    made = comparison.compare(races.race({"h1": 1.0, "h2": 1.04}, blocks=8, seed=3, noise=0.06))
+    made = paired.compare(races.race({"h1": 1.0, "h2": 1.04}, blocks=8, seed=3, noise=0.06))
     [pair] = made.ranking.pairs
     assert pair.finding == "undecided"
     more = pair.more_blocks
@@ -126,7 +126,7 @@ def test_what_is_undecided_says_how_many_more_blocks_would_decide() -> None:
 
 
 def test_a_saturated_client_is_never_sold_as_a_property_of_the_server() -> None:
-    made = comparison.compare(races.race(THREE, busy=0.99))
+    made = paired.compare(races.race(THREE, busy=0.99))
     assert made.verdict.startswith("Client-bound: ")
     assert "won" not in made.verdict
     assert made.arms[0].load.bound == "client"
@@ -135,7 +135,7 @@ def test_a_saturated_client_is_never_sold_as_a_property_of_the_server() -> None:
 def test_one_invalid_run_takes_its_arm_out_of_the_ranking() -> None:
     race = races.race(THREE)
     bad = records.run("h2", verdict="invalid", reasons=("3.1 % of responses failed",))
-    made = comparison.compare(with_run(race, "h2", run=bad))
+    made = paired.compare(with_run(race, "h2", run=bad))
     assert made.ranking.winner is None
     assert {r.finding for r in made.ratios if r.arm == "h2"} == {"invalid"}
     assert made.validity.verdict == "invalid"
@@ -148,7 +148,7 @@ def test_one_invalid_run_takes_its_arm_out_of_the_ranking() -> None:
 
 def test_a_run_without_result_makes_its_arm_invalid() -> None:
     race = with_run(races.race(THREE), "h3", run=None, problem="stopped", server=None)
-    made = comparison.compare(race)
+    made = paired.compare(race)
     assert made.arms[2].validity.verdict == "invalid"
     assert [sample.run for sample in made.arms[2].samples].count(None) == 1
 
@@ -162,7 +162,7 @@ def test_reasons_that_differ_in_numbers_are_told_once() -> None:
         )
         for i, s in enumerate(race.samples)
     ]
-    made = comparison.compare(dataclasses.replace(race, samples=samples))
+    made = paired.compare(dataclasses.replace(race, samples=samples))
     assert len(made.validity.reasons) == 3
     assert made.validity.verdict == "suspect"
 
@@ -170,19 +170,19 @@ def test_reasons_that_differ_in_numbers_are_told_once() -> None:
 def test_an_unfinished_block_is_left_out() -> None:
     race = races.race(THREE)
     cut = dataclasses.replace(race, samples=race.samples[:-2], interrupted=True)
-    made = comparison.compare(cut)
+    made = paired.compare(cut)
     assert made.plan.blocks_done == 6
     assert "interrupted after 6 of 7 blocks" in [reason.text for reason in made.validity.reasons]
 
 
 def test_nothing_measured_is_nothing_claimed() -> None:
-    made = comparison.compare(dataclasses.replace(races.race(THREE), samples=[]))
+    made = paired.compare(dataclasses.replace(races.race(THREE), samples=[]))
     assert made.verdict == "No verdict: no block was completed."
     assert {row.finding for row in made.ratios} == {"undecided"}
 
 
 def test_a_single_arm_is_reported_without_comparison() -> None:
-    made = comparison.compare(races.race({"h2": 1.0}))
+    made = paired.compare(races.race({"h2": 1.0}))
     assert made.ratios == []
     assert made.ranking.winner is None
     assert "nothing else was asked for" in made.verdict
@@ -190,7 +190,7 @@ def test_a_single_arm_is_reported_without_comparison() -> None:
 
 def test_a_missing_quantile_leaves_its_cells_empty() -> None:
     race = with_runs(races.race(THREE), lambda _: {"latency.service.p99": None})
-    made = comparison.compare(race)
+    made = paired.compare(race)
     assert made.arms[0].summary["p99"].median is None
     assert [r.ratio for r in made.ratios if r.measure == "p99"] == [None, None]
     assert made.ranking.winner == "h2"
@@ -205,7 +205,7 @@ def test_what_other_programs_send_is_shown_and_never_ranked() -> None:
             "wire": Wire(bytes=100 * wanted[sample.arm], requests=100, interface="lo", passes=1)
         },
     )
-    made = comparison.compare(dataclasses.replace(race, measures=[RATE, WIRE]))
+    made = paired.compare(dataclasses.replace(race, measures=[RATE, WIRE]))
     told = {row.arm: row for row in made.ratios if row.measure == WIRE.name}
     assert {arm: row.ratio for arm, row in told.items()} == pytest.approx({"h2": 3.0, "h3": 9.0})
     assert {row.finding for row in told.values()} == {"not_ranked"}
@@ -217,7 +217,7 @@ def test_what_other_programs_send_is_shown_and_never_ranked() -> None:
 
 
 def test_the_ledger_marks_what_differs() -> None:
-    rows = {row.name: row for row in comparison.compare(races.race(THREE)).ledger.rows}
+    rows = {row.name: row for row in paired.compare(races.race(THREE)).ledger.rows}
     assert rows["TLS cipher"].equal
     assert not rows["ALPN"].equal
     assert rows["ALPN"].values == {"h1": "http/1.1", "h2": "h2", "h3": "h3"}
@@ -236,7 +236,7 @@ def slowed(race: Observed, factor: float, *arms: str) -> Observed:
 
 def test_a_difference_that_arms_have_to_themselves_is_not_claimed() -> None:
     race = slowed(races.race({"h1": 1.0, "h2": 1.1}, blocks=10, noise=0.002), 0.85, "h1", "h2")
-    made = comparison.compare(race)
+    made = paired.compare(race)
     assert made.ranking.winner is None
     assert made.ranking.pairs[0].vetoed
     assert made.verdict.startswith("No winner: HTTP/2 at 1.1")
@@ -248,7 +248,7 @@ def test_a_difference_that_arms_have_to_themselves_is_not_claimed() -> None:
 
 def test_the_noise_of_one_arm_vetoes_no_pair_of_others() -> None:
     race = slowed(races.race({"h1": 1.0, "h2": 1.0, "h3": 1.3}, blocks=12), 0.3, "h1")
-    made = comparison.compare(race)
+    made = paired.compare(race)
     found = {(p.arm, p.to): p for p in made.ranking.pairs}
     assert found["h3", "h2"].finding == "higher"
     assert found["h3", "h2"].aa == pytest.approx(1, abs=0.02)
@@ -261,13 +261,13 @@ def test_one_slow_run_vetoes_nothing() -> None:
     assert slow.run is not None
     rate = slow.run.rate.requests_per_s / 1.4
     race = with_runs(race, lambda s: {"rate.requests_per_s": rate} if s is slow else {})
-    assert comparison.compare(race).ranking.winner == "h2"
+    assert paired.compare(race).ranking.winner == "h2"
 
 
 def test_two_runs_of_a_block_are_one_value_and_the_rest_stand_alone() -> None:
     race = races.race({"h1": 1.0, "h2": 1.2}, blocks=4)
-    table = comparison.Table(race)
-    rates = {(s.arm, s.block, s.slot): comparison.value(s, race.rank) for s in race.samples}
+    table = paired.Table(race)
+    rates = {(s.arm, s.block, s.slot): paired.value(s, race.rank) for s in race.samples}
     assert table.values("h1", race.rank) == pytest.approx(
         [
             (rates["h1", 0, 0] * rates["h1", 0, 1]) ** 0.5,
@@ -282,7 +282,7 @@ def test_two_runs_of_a_block_are_one_value_and_the_rest_stand_alone() -> None:
 def test_a_busy_machine_makes_a_race_suspect() -> None:
     race = races.race(THREE)
     server = altered(records.server(), {"others_busy": 0.4})
-    made = comparison.compare(with_run(race, "h2", server=server))
+    made = paired.compare(with_run(race, "h2", server=server))
     [reason] = made.arms[1].validity.reasons
     assert (reason.code, reason.verdict) == ("others_busy", "suspect")
     assert reason.text == "other programs took 40 % of this machine's CPU (1 of 9 runs)"
@@ -302,7 +302,7 @@ def suspected(seen: Observed) -> Observed:
 def test_a_suspect_comparison_of_many_arms_says_so_in_its_sentence() -> None:
     arms = labs.matrix(6)
     times = {arm.name: 1.0 + place for place, arm in enumerate(arms)}
-    verdict = comparison.compare(suspected(labs.observed(arms, times, blocks=8))).verdict
+    verdict = paired.compare(suspected(labs.observed(arms, times, blocks=8))).verdict
     assert "5 of 5 arms trail" in verdict
     assert verdict.endswith(
         "; suspect because of requests, HTTP/1.1, serial: steal (10 of 10 runs) and 5 more reasons."
@@ -310,7 +310,7 @@ def test_a_suspect_comparison_of_many_arms_says_so_in_its_sentence() -> None:
 
 
 def test_a_suspect_winner_is_called_suspect_wherever_the_sentence_is_shown() -> None:
-    made = comparison.compare(suspected(races.race(THREE, histogram=True)))
+    made = paired.compare(suspected(races.race(THREE, histogram=True)))
     console = Console(width=200, record=True, file=io.StringIO())
     terminal.show(LabResult.of_race(made), console)
     assert "HTTP/2 won, but suspect: " in console.export_text()
@@ -323,13 +323,13 @@ def announcing(race: Observed, *pairs: tuple[str, str]) -> Observed:
 
 def test_what_was_announced_is_answered_in_the_sentence() -> None:
     race = races.race({"h1": 1.0, "h2": 1.5, "h3": 0.6}, blocks=10)
-    made = comparison.compare(announcing(race, ("h3", "h2")))
+    made = paired.compare(announcing(race, ("h3", "h2")))
     [question] = made.announced
     assert question.name == "version within client"
     assert [(row.arm, row.to) for row in question.pairs] == [("h3", "h2")] * len(made.measures)
     assert "; version within client: HTTP/3 is at 0.40× (95 % interval " in made.verdict
     assert made.verdict.endswith(") of HTTP/2.")
-    whole = comparison.compare(race)
+    whole = paired.compare(race)
     assert whole.announced == []
     assert made.ratios == whole.ratios
 
@@ -337,7 +337,7 @@ def test_what_was_announced_is_answered_in_the_sentence() -> None:
 def test_many_pairs_of_a_question_are_counted_and_the_farthest_is_told() -> None:
     race = races.race({"h1": 1.0, "h2": 1.5, "h3": 1.0}, blocks=10, noise=0.005)
     asked = announcing(race, ("h2", "h1"), ("h3", "h1"), ("h3", "h2"))
-    said = comparison.compare(asked).verdict
+    said = paired.compare(asked).verdict
     assert "; version within client: 2 of 3 pairs differ in requests/s, most HTTP/" in said
     assert said.endswith(", 1 show no difference beyond 5 %.")
 
@@ -345,19 +345,19 @@ def test_many_pairs_of_a_question_are_counted_and_the_farthest_is_told() -> None
 def test_a_question_is_a_family_of_its_own() -> None:
     """A hundred other comparisons of the table raise none of its p."""
     race = races.race({"h1": 1.0, "h2": 1.02, "h3": 1.0}, blocks=10, noise=0.01)
-    [question] = comparison.compare(announcing(race, ("h2", "h1"))).announced
+    [question] = paired.compare(announcing(race, ("h2", "h1"))).announced
     alone = dataclasses.replace(
         announcing(race, ("h2", "h1")),
         arms=race.arms[:2],
         samples=[s for s in race.samples if s.arm != "h3"],
         order=[[arm for arm in block if arm != "h3"] for block in race.order],
     )
-    assert question.pairs == comparison.compare(alone).announced[0].pairs
+    assert question.pairs == paired.compare(alone).announced[0].pairs
 
 
 def test_arms_of_different_bodies_or_invalid_runs_answer_nothing() -> None:
     race = races.race(THREE)
     bad = records.run("h2", verdict="invalid", reasons=("3.1 % of responses failed",))
-    made = comparison.compare(announcing(with_run(race, "h2", run=bad), ("h2", "h1")))
+    made = paired.compare(announcing(with_run(race, "h2", run=bad), ("h2", "h1")))
     assert {row.finding for row in made.announced[0].pairs} == {"invalid"}
     assert " of HTTP/1.1, invalid." in made.verdict

@@ -8,12 +8,10 @@ import pytest
 
 from synthetic import folders
 from synthetic.records import altered
-from trilane.lab.analysis import conditions
-from trilane.lab.keeping import runs
-from trilane.lab.keeping.runs import RunFolder
-from trilane.lab.machine.facts import machine_id
 from trilane.lab.model.comparison import Comparison
-from trilane.lab.model.documents import Json
+from trilane.lab.model.documents import Json, machine_id
+from trilane.lab.storage import conditions, runs
+from trilane.lab.storage.runs import RunFolder
 
 FACTORS = {"h1": 1.0, "h2": 1.5}
 

@@ -9,11 +9,11 @@ from msgspec import structs
 from rich.console import Console
 
 from synthetic import labs, races
-from trilane.lab.analysis import comparison, findings
+from trilane.lab.analysis import findings, paired
 from trilane.lab.analysis.findings import Findings, Point
-from trilane.lab.design.experiment import Experiment
-from trilane.lab.design.form import Expect, Form, Published, Stats
-from trilane.lab.design.workload import Workload
+from trilane.lab.experiment.experiment import Experiment
+from trilane.lab.experiment.form import Expect, Form, Published, Stats
+from trilane.lab.experiment.workload import Workload
 from trilane.lab.model.lab import LabResult, Post
 from trilane.report import html, labels, pages, tables, terminal
 
@@ -137,7 +137,7 @@ def test_many_arms_are_compared_with_the_baseline_and_no_winner_is_named() -> No
         arms.append(extra)
         samples += [structs.replace(s, arm=extra.name) for s in observed.samples if s.arm == "h2"]
     many = dataclasses.replace(observed, arms=arms, samples=samples)
-    made = comparison.compare(many)
+    made = paired.compare(many)
     assert made.ranking.pairs == []
     assert made.ranking.winner is None
     assert "4 of 5 arms beat HTTP/1.1 in requests/s" in made.verdict
@@ -152,7 +152,7 @@ def test_of_four_arms_without_a_winner_the_ratios_to_the_baseline_are_told() -> 
         *observed.samples,
         *(structs.replace(s, arm="twin") for s in observed.samples if s.arm == "h2"),
     ]
-    made = comparison.compare(
+    made = paired.compare(
         dataclasses.replace(observed, arms=[*observed.arms, twin], samples=samples)
     )
     assert made.ranking.winner is None

@@ -6,9 +6,9 @@ import pytest
 
 from synthetic import records
 from synthetic.records import altered
-from trilane.lab.analysis import measures
 from trilane.lab.clients import syscalls
 from trilane.lab.clients.contender_run import RunFailed
+from trilane.lab.model import measures
 from trilane.lab.model.contender import Content
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from synthetic import races
 from synthetic.records import altered
-from trilane.lab.analysis import comparison, family, familywise, simulation, stats
+from trilane.lab.analysis import family, familywise, paired, simulation, stats
 from trilane.lab.analysis.simulation import Noise, Rates
 from trilane.lab.model.comparison import Comparison
 
@@ -100,7 +100,7 @@ def test_the_simulation_judges_as_a_comparison_does(monkeypatch: pytest.MonkeyPa
 
 
 def kept(factors: dict[str, float], blocks: int) -> Comparison:
-    return comparison.compare(races.race(factors, blocks=blocks, noise=0.03))
+    return paired.compare(races.race(factors, blocks=blocks, noise=0.03))
 
 
 def test_recorded_noise_is_that_of_the_runs() -> None:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from synthetic import labs, races
 from synthetic.records import with_runs
-from trilane.lab.analysis import comparison
+from trilane.lab.analysis import paired
 from trilane.lab.model.lab import LabResult
 from trilane.lab.model.sample import Sample
 from trilane.report import charts
@@ -53,7 +53,7 @@ def test_the_time_within_a_run_is_written_out(seconds: float, last: str) -> None
         rows = [replace(row, start_s=number / 10) for number in range(round(10 * seconds))]
         return {"windows": rows}
 
-    found = texts(named(LabResult.of_race(comparison.compare(with_runs(seen, longer))), "windows"))
+    found = texts(named(LabResult.of_race(paired.compare(with_runs(seen, longer))), "windows"))
     ticks = found[: found.index("time within the run (s)")]
     assert ticks[0] == "0"
     assert ticks[-1] == last

@@ -15,7 +15,7 @@ from jsonschema import ValidationError
 
 from synthetic import labs, races
 from synthetic.records import altered, with_runs
-from trilane.lab.analysis import comparison
+from trilane.lab.analysis import paired
 from trilane.lab.model.lab import LabResult, Swept
 from trilane.report import charts, palette, view
 from trilane.report.charts.base import plain, wrapped
@@ -28,7 +28,7 @@ _PROTANOPIA = [[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1
 
 def race() -> LabResult:
     made = races.race({"h1": 1.0, "h2": 1.5, "h3": 0.6}, histogram=True)
-    return LabResult.of_race(comparison.compare(made))
+    return LabResult.of_race(paired.compare(made))
 
 
 def bookstore() -> LabResult:
@@ -128,7 +128,7 @@ def test_a_race_has_its_charts() -> None:
 def test_charts_without_data_are_left_out() -> None:
     nothing: dict[str, object] = {"windows": [], "latency.service": None}
     alone = with_runs(races.race({"h1": 1.0}, blocks=1), lambda _: nothing)
-    names = [chart.name for chart in charts.charts(LabResult.of_race(comparison.compare(alone)))]
+    names = [chart.name for chart in charts.charts(LabResult.of_race(paired.compare(alone)))]
     assert names == ["rate", "cpu", "bytes"]
     assert charts.charts(labs.empty()) == []
 

@@ -10,10 +10,10 @@ from rich.console import Console
 
 from synthetic import races, records
 from synthetic.records import altered, validity, with_runs
-from trilane.lab.analysis import comparison
+from trilane.lab.analysis import paired
 from trilane.lab.model.comparison import Comparison
 from trilane.lab.model.lab import LabResult
-from trilane.report import distribution, html, terminal, text
+from trilane.report import distribution, formatting, html, terminal
 
 THREE = {"h1": 1.0, "h2": 1.5, "h3": 0.6}
 EVIL = "<script>alert('&\"')</script>"
@@ -27,7 +27,7 @@ def printed(made: Comparison, width: int = 80) -> str:
 
 @pytest.fixture(scope="module")
 def three() -> Comparison:
-    return comparison.compare(races.race(THREE, histogram=True))
+    return paired.compare(races.race(THREE, histogram=True))
 
 
 def evil() -> Comparison:
@@ -35,7 +35,7 @@ def evil() -> Comparison:
         "target.server": EVIL,
         "validity": validity(EVIL),
     }
-    return comparison.compare(with_runs(races.race(THREE, histogram=True), lambda _: changes))
+    return paired.compare(with_runs(races.race(THREE, histogram=True), lambda _: changes))
 
 
 def test_the_terminal_shows_the_verdict_first(three: Comparison) -> None:
@@ -58,7 +58,7 @@ def test_every_measure_stands_on_the_terminal_with_its_unit(three: Comparison, w
 
 def test_the_terminal_needs_no_markup_from_servers() -> None:
     race = races.race(THREE, absent=[(races.arm("h3"), "[bold]no[/bold]")])
-    assert "[bold]no[/bold]" in printed(comparison.compare(race))
+    assert "[bold]no[/bold]" in printed(paired.compare(race))
 
 
 def test_an_absent_arm_is_shown() -> None:
@@ -67,13 +67,13 @@ def test_an_absent_arm_is_shown() -> None:
         histogram=True,
         absent=[(races.arm("h3"), "no answer over UDP")],
     )
-    made = comparison.compare(race)
+    made = paired.compare(race)
     assert "HTTP/3 not raced: no answer over UDP" in printed(made, 120)
     assert "no answer over UDP" in html.render(LabResult.of_race(made))
 
 
 def test_one_arm_alone_prints_no_ratios() -> None:
-    shown = printed(comparison.compare(races.race({"h3": 1.0})))
+    shown = printed(paired.compare(races.race({"h3": 1.0})))
     assert "noise" not in shown
     assert "requests/s" in shown
 
@@ -102,9 +102,9 @@ def test_the_page_holds_verdict_ledger_and_command(three: Comparison) -> None:
 
 def test_a_page_of_one_arm_and_no_block_is_still_a_page() -> None:
     race = races.race({"h1": 1.0}, blocks=1, histogram=True)
-    assert "<h1>HTTP/1.1 reached" in html.render(LabResult.of_race(comparison.compare(race)))
+    assert "<h1>HTTP/1.1 reached" in html.render(LabResult.of_race(paired.compare(race)))
     empty = races.race(THREE, samples=[])
-    assert "No verdict" in html.render(LabResult.of_race(comparison.compare(empty)))
+    assert "No verdict" in html.render(LabResult.of_race(paired.compare(empty)))
 
 
 def test_quantiles_stop_where_samples_run_out() -> None:
@@ -156,13 +156,13 @@ def test_a_client_that_reports_quantiles_only_gives_these() -> None:
     ],
 )
 def test_quantities(value: float | None, unit: str, shown: str) -> None:
-    assert text.quantity(value, unit) == shown
+    assert formatting.quantity(value, unit) == shown
 
 
 def test_a_column_has_one_scale_and_no_five_digits() -> None:
-    assert text.scale([0.302, 14.0], "s") == (1.0, "s")
-    assert text.scale([0.302, 4.0], "s") == (1e-3, "ms")
-    assert text.scale([None, 0.002], "s") == (1e-3, "ms")
+    assert formatting.scale([0.302, 14.0], "s") == (1.0, "s")
+    assert formatting.scale([0.302, 4.0], "s") == (1e-3, "ms")
+    assert formatting.scale([None, 0.002], "s") == (1e-3, "ms")
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_a_column_has_one_scale_and_no_five_digits() -> None:
     [(7.1234, "7.12"), (0.604, "0.60"), (0.016, "0.016"), (0.0004, "0.0004"), (1234.5, "1,234")],
 )
 def test_no_ratio_reads_as_zero(value: float, shown: str) -> None:
-    assert text.times(value) == shown
+    assert formatting.times(value) == shown
 
 
 @pytest.mark.parametrize(
@@ -183,8 +183,8 @@ def test_no_ratio_reads_as_zero(value: float, shown: str) -> None:
     ],
 )
 def test_values_of_a_sweep(value: float, key: str, unit: str, shown: str) -> None:
-    assert text.swept(value, key, unit) == shown
+    assert formatting.swept(value, key, unit) == shown
 
 
 def test_durations_are_written_the_way_flags_take_them() -> None:
-    assert [text.duration(s) for s in (2.0, 0.5, 60.0, 90.0)] == ["2s", "500ms", "1m", "90s"]
+    assert [formatting.duration(s) for s in (2.0, 0.5, 60.0, 90.0)] == ["2s", "500ms", "1m", "90s"]

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from synthetic import labs, races
 from synthetic.records import altered, with_runs
-from trilane.lab.analysis import comparison
+from trilane.lab.analysis import paired
 from trilane.lab.model.comparison import Comparison
 from trilane.lab.model.lab import LabResult
 from trilane.lab.model.run import Failure
@@ -30,7 +30,7 @@ def race() -> Comparison:
             "timeout": Failure(count=2, example="no complete response within 30s"),
         },
     }
-    return comparison.compare(with_runs(seen, lambda s: failed if s is second else {}))
+    return paired.compare(with_runs(seen, lambda s: failed if s is second else {}))
 
 
 def result(made: LabResult | Comparison) -> LabResult:

@@ -11,7 +11,7 @@ import pytest
 
 from synthetic import folders, races
 from trilane.cli import app
-from trilane.lab.analysis import comparison
+from trilane.lab.analysis import paired
 from trilane.lab.model.comparison import Comparison
 
 FACTORS = {"h1": 1.0, "h2": 1.5}
@@ -22,7 +22,7 @@ def race() -> Comparison:
     made = races.race(
         FACTORS, histogram=True, machine=folders.MACHINE, started_at="2026-11-20T11:00:00Z"
     )
-    return comparison.compare(made)
+    return paired.compare(made)
 
 
 @pytest.fixture

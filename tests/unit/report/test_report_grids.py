@@ -15,7 +15,7 @@ from synthetic.records import altered
 from trilane.lab.model.comparison import Comparison
 from trilane.lab.model.lab import LabResult
 from trilane.report import grids, html, pages, tables, terminal, view
-from trilane.report.numbers import Cell
+from trilane.report.cells import Cell
 
 COLUMNS = ["h1 plain", "h2c", "h1", "h2", "h3"]
 

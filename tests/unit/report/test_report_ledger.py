@@ -7,7 +7,7 @@ from typing import Any
 
 from synthetic import races
 from synthetic.records import altered, with_runs
-from trilane.lab.analysis import comparison
+from trilane.lab.analysis import paired
 from trilane.lab.model.comparison import Comparison
 from trilane.lab.model.lab import LabResult
 from trilane.report import html, ledgers
@@ -21,7 +21,7 @@ def with_a_client_that_is_mute(**told: Any) -> Comparison:
     seen = races.race({"h1": 1.0, "h2": 1.5, "h3": 0.6}, histogram=True, blocks=2)
     changes = {f"target.{name}": value for name, value in (dict.fromkeys(UNTOLD) | told).items()}
     mute = {"phases": None, **changes}
-    return comparison.compare(with_runs(seen, lambda s: mute if s.arm == "h3" else {}))
+    return paired.compare(with_runs(seen, lambda s: mute if s.arm == "h3" else {}))
 
 
 def fact(made: Comparison, name: str) -> Fact:
@@ -61,7 +61,7 @@ def test_one_value_stands_for_all_only_where_all_told_it() -> None:
 
 def test_what_the_engine_has_not_is_not_unknown() -> None:
     seen = races.race({"h1": 1.0, "h2c": 1.5}, blocks=2)
-    made = comparison.compare(seen)
+    made = paired.compare(seen)
     assert fact(made, "ALPN").each == ["http/1.1", "–"]
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from synthetic import labs, races
 from synthetic.records import altered
-from trilane.lab.analysis import comparison
+from trilane.lab.analysis import paired
 from trilane.lab.model.lab import LabResult
 from trilane.report import images, tables
 
@@ -20,7 +20,7 @@ PNG = b"\x89PNG\r\n\x1a\n"
 
 def race() -> LabResult:
     made = races.race({"h1": 1.0, "h2": 1.5}, histogram=True)
-    return LabResult.of_race(comparison.compare(made))
+    return LabResult.of_race(paired.compare(made))
 
 
 def bookstore() -> LabResult:

@@ -9,13 +9,11 @@ from typing import Any, cast
 import numpy as np
 from msgspec import UNSET, UnsetType, structs
 
-from trilane.lab.analysis import comparison, crossing, stats
-from trilane.lab.analysis.comparison import Observed
-from trilane.lab.analysis.measures import BY_NAME, Measure
+from trilane.lab.analysis import crossing, paired, stats
+from trilane.lab.analysis.paired import Observed
 from trilane.lab.analysis.stats import Floats
-from trilane.lab.design.experiment import Experiment
-from trilane.lab.design.form import Expect, Form, Published, Sweep
-from trilane.lab.keeping import store
+from trilane.lab.experiment.experiment import Experiment
+from trilane.lab.experiment.form import Expect, Form, Published, Sweep
 from trilane.lab.model import lab as model
 from trilane.lab.model.comparison import Comparison, Ratio
 from trilane.lab.model.lab import (
@@ -33,7 +31,9 @@ from trilane.lab.model.lab import (
     Swept,
     skipped_in,
 )
+from trilane.lab.model.measures import BY_NAME, Measure
 from trilane.lab.model.validity import Validity
+from trilane.lab.storage import store
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Findings:
 
 def result(found: Findings) -> LabResult:
     """Judge an experiment."""
-    judged = [(point, comparison.compare(point.observed)) for point in found.points]
+    judged = [(point, paired.compare(point.observed)) for point in found.points]
     experiment, form, sweep = found.experiment, found.form, found.form.sweep
     crossings = _crossings(found)
     return LabResult(
@@ -165,7 +165,7 @@ def _crossings(found: Findings) -> list[Crossing]:
 
 
 def _log_ratios(observed: Observed, arm: str, to: str, measure: Measure) -> Floats:
-    table = comparison.Table(observed)
+    table = paired.Table(observed)
     if not table.comparable(arm, to):
         return np.empty(0)
     return stats.known(stats.log_ratios(table.values(arm, measure), table.values(to, measure)))
@@ -233,7 +233,7 @@ def _ratio(point: Point, made: Comparison, measure: str, arm: str, to: str) -> O
             rank=BY_NAME[measure],
             announced=(),
         )
-        found = comparison.compare(observed).ratios[0]
+        found = paired.compare(observed).ratios[0]
     if found.ratio is None or found.low is None or found.high is None:
         return None
     return OurRatio(ratio=found.ratio, low=found.low, high=found.high, finding=found.finding)

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from trilane.lab.analysis import stats, unpaired
-from trilane.lab.analysis.contrast import Contrast, Sample, interval
+from trilane.lab.analysis.compare_runs import Contrast, Sample, interval
 from trilane.lab.model.documents import Json
 
 _FORM = re.compile(r"(?:(?P<arm>.+):)?(?P<measure>[a-z0-9_.]+)(?P<op>[<>]=?)(?P<limit>.+)")

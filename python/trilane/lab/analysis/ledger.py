@@ -9,7 +9,7 @@ from trilane.lab.model.comparison import Fact, Ledger, LedgerRow
 from trilane.lab.model.run import Run, Settings
 
 if TYPE_CHECKING:
-    from trilane.lab.analysis.comparison import Observed
+    from trilane.lab.analysis.paired import Observed
 
 
 _Told: TypeAlias = Fact | Sequence[int]

@@ -23,21 +23,20 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 import numpy as np
 
-from trilane.lab.analysis import bodies, conditions, stats
+from trilane.lab.analysis import bodies, stats
 from trilane.lab.analysis.bodies import Body
-from trilane.lab.analysis.comparison import value as value_in
-from trilane.lab.analysis.conditions import Facts, Scope
-from trilane.lab.analysis.measures import ELAPSED, MEASURES, RATE, Measure
+from trilane.lab.analysis.paired import value as value_in
 from trilane.lab.analysis.stats import Floats, Interval
-from trilane.lab.keeping import runs
-from trilane.lab.keeping.journal import MANIFEST
-from trilane.lab.keeping.runs import BadRun, RunFolder
-from trilane.lab.machine.facts import machine_id
 from trilane.lab.model.arm import TITLES
 from trilane.lab.model.comparison import Comparison, JudgedArm, Shown
-from trilane.lab.model.documents import Json
+from trilane.lab.model.documents import Json, machine_id
+from trilane.lab.model.measures import ELAPSED, MEASURES, RATE, Measure
 from trilane.lab.model.run import SCHEMA, Run
 from trilane.lab.model.sample import Sample
+from trilane.lab.storage import conditions, runs
+from trilane.lab.storage.conditions import Facts, Scope
+from trilane.lab.storage.journal import MANIFEST
+from trilane.lab.storage.runs import BadRun, RunFolder
 
 Unit: TypeAlias = Literal["block", "run", "file"]
 

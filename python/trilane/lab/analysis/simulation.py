@@ -31,10 +31,10 @@ from numpy.typing import NDArray
 
 from trilane.lab import blocks as order
 from trilane.lab.analysis import familywise, stats
-from trilane.lab.analysis.measures import RACE
 from trilane.lab.analysis.stats import Floats
-from trilane.lab.keeping.runs import reading
 from trilane.lab.model.comparison import SCHEMA, Comparison
+from trilane.lab.model.measures import RACE
+from trilane.lab.storage.runs import reading
 
 Draw: TypeAlias = Callable[[np.random.Generator, int], Floats]
 """So many runs: their deviations, logarithms, one row per run and one column per measure."""

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from trilane.lab.analysis import stats
-from trilane.lab.analysis.measures import BY_NAME, CLIENT_CPU, RATE, Measure
 from trilane.lab.model.comparison import (
     Announced,
     ArmLoad,
@@ -19,6 +18,7 @@ from trilane.lab.model.comparison import (
     LoadBound,
     Ratio,
 )
+from trilane.lab.model.measures import BY_NAME, CLIENT_CPU, RATE, Measure
 from trilane.lab.model.sample import Sample
 from trilane.lab.model.validity import Reason, Validity
 

@@ -12,7 +12,7 @@ from trilane.lab.clients.contender_messages import Latencies, Result
 from trilane.lab.clients.contender_run import Delivered
 from trilane.lab.clients.observe import LOOPBACK
 from trilane.lab.clients.plan import header_fields
-from trilane.lab.design.workload import ArmSpec, Workload
+from trilane.lab.experiment.workload import ArmSpec, Workload
 from trilane.lab.model.contender import Client, Content, Repetitions, Wire
 from trilane.lab.model.run import (
     SCHEMA,

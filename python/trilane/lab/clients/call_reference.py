@@ -14,11 +14,11 @@ import zlib
 from urllib.parse import urlsplit
 
 from trilane.client import Client, Error
-from trilane.lab.clients import library_book
-from trilane.lab.clients.library_book import WrongBook
 from trilane.lab.clients.reference import NoReference, Reference
 from trilane.lab.model.documents import Json
-from trilane.lab.serving.calls import Call, frame
+from trilane.lab.targets import library_book
+from trilane.lab.targets.calls import Call, frame
+from trilane.lab.targets.library_book import WrongBook
 
 _TIMEOUT_S = 10.0
 _TOLD = 80

@@ -14,7 +14,7 @@ import msgspec
 
 from trilane.lab.clients.contender_messages import Ready, Result
 from trilane.lab.clients.observe import Ending, Instant, Watch
-from trilane.lab.design import places
+from trilane.lab.experiment import places
 from trilane.lab.model.documents import Json
 from trilane.lab.processes import supervisor
 from trilane.lab.processes.supervisor import Child, ProcessFailed

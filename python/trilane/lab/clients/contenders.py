@@ -9,12 +9,12 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from trilane.lab.clients import environments
-from trilane.lab.clients.contender_build import BuildFailed, built
-from trilane.lab.design.bad_experiment import BadKey, Key, dotted
-from trilane.lab.design.toml_document import Document, UnreadableToml, convert
-from trilane.lab.design.vocabulary import MULTIPLEXED, STRATEGIES, VERSIONS
-from trilane.lab.design.words import is_not
+from trilane.lab.experiment.bad_experiment import BadKey, Key, dotted
+from trilane.lab.experiment.toml_document import Document, UnreadableToml, convert
+from trilane.lab.experiment.vocabulary import MULTIPLEXED, STRATEGIES, VERSIONS
+from trilane.lab.experiment.words import is_not
+from trilane.lab.programs import environments
+from trilane.lab.programs.builds import BuildFailed, built
 
 SCRIPT = "contender.py"
 DESCRIPTION = "contender.toml"

@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from trilane.lab.clients.contender_run import RunFailed
 from trilane.lab.clients.observe import LOOPBACK, Instant, Watch, interface_bytes
 from trilane.lab.clients.plan import header_fields
-from trilane.lab.design import places
-from trilane.lab.design.workload import ArmSpec, Workload
+from trilane.lab.experiment import places
+from trilane.lab.experiment.workload import ArmSpec, Workload
 from trilane.lab.model.arm import ENGINE
 from trilane.lab.model.contender import Client, Wire
 from trilane.lab.model.run import Run
@@ -25,7 +25,7 @@ from trilane.lab.model.traffic import Phases
 from trilane.lab.processes import proc, supervisor
 from trilane.lab.processes.supervisor import ProcessFailed
 from trilane.lab.processes.words import how_ended, told
-from trilane.lab.serving.calls import Call
+from trilane.lab.targets.calls import Call
 
 PROGRAM = (sys.executable, "-m", "trilane", "load")
 DEFINITION = "trilane/library/v1/library.proto"

@@ -8,26 +8,26 @@ from pathlib import Path
 
 from msgspec import structs
 
-from trilane.lab.analysis.measures import P99, SYSCALLS
 from trilane.lab.clients import as_run, contender_run, engine_run, go_bench, syscalls
 from trilane.lab.clients.contender_run import RunFailed
 from trilane.lab.clients.engine_run import EnginePlan, Misused
 from trilane.lab.clients.go_bench import Module
 from trilane.lab.clients.plan import contender_plan
 from trilane.lab.clients.reference import Reference
-from trilane.lab.design.form import Form
-from trilane.lab.design.vocabulary import GO_BENCH
-from trilane.lab.design.workload import ArmSpec
-from trilane.lab.keeping import store
+from trilane.lab.experiment.form import Form
+from trilane.lab.experiment.vocabulary import GO_BENCH
+from trilane.lab.experiment.workload import ArmSpec
 from trilane.lab.machine.meter import Meter
 from trilane.lab.model.arm import ENGINE
 from trilane.lab.model.contender import Syscalls
+from trilane.lab.model.measures import P99, SYSCALLS
 from trilane.lab.model.run import Run
 from trilane.lab.model.sample import ServerCost
 from trilane.lab.model.validity import Reason, RunValidity
 from trilane.lab.processes import supervisor
 from trilane.lab.processes.supervisor import ProcessFailed
-from trilane.lab.serving.calls import Call
+from trilane.lab.storage import store
+from trilane.lab.targets.calls import Call
 
 # What a run may take beyond its own work: start-up, handshakes, report.
 _SLACK_S = 30.0

@@ -15,13 +15,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from trilane.lab.clients import as_run, contender_build
-from trilane.lab.clients.contender_build import BuildFailed
+from trilane.lab.clients import as_run
 from trilane.lab.clients.contender_run import RunFailed
 from trilane.lab.clients.observe import Ending, Instant, Watch
-from trilane.lab.design.vocabulary import GO_BENCH
-from trilane.lab.design.workload import ArmSpec, Workload
-from trilane.lab.keeping import store
+from trilane.lab.experiment.vocabulary import GO_BENCH
+from trilane.lab.experiment.workload import ArmSpec, Workload
 from trilane.lab.model.contender import Benchmark, Client
 from trilane.lab.model.run import (
     SCHEMA,
@@ -33,10 +31,12 @@ from trilane.lab.model.run import (
 )
 from trilane.lab.model.traffic import Cost, Latency, Rate
 from trilane.lab.model.validity import RunValidity
-from trilane.lab.processes import supervisor
+from trilane.lab.processes import launch, supervisor
 from trilane.lab.processes.supervisor import ProcessFailed
 from trilane.lab.processes.words import how_ended, told
-from trilane.lab.serving import launch
+from trilane.lab.programs import builds
+from trilane.lab.programs.builds import BuildFailed
+from trilane.lab.storage import store
 
 INSTALL = "go is not installed: https://go.dev/dl, version 1.26 or newer"
 _LIST_S = 60.0
@@ -83,7 +83,7 @@ def ready(name: str, folder: Path) -> Module:
     if not (folder / "go.mod").is_file():
         raise NotReady(f"{name} is no Go module: there is no go.mod in {folder}")
     try:
-        build = contender_build.built(
+        build = builds.built(
             f"{name}-bench", folder, [[go, "test", "-c", "-o", "{build}/", "./..."]]
         )
     except BuildFailed as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from pathlib import Path
 
-from trilane.lab.design.workload import ArmSpec, Workload
+from trilane.lab.experiment.workload import ArmSpec, Workload
 from trilane.lab.model.documents import Json
 
 SCHEMA = "trilane.contender/1"

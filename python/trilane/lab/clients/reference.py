@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urlsplit
 
-from trilane.lab.design.workload import Workload
+from trilane.lab.experiment.workload import Workload
 
 _MODULUS = 1 << 64
 _TIMEOUT_S = 30.0

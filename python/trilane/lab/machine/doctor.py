@@ -17,21 +17,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trilane import __version__, build_profile, revision
-from trilane.lab.keeping.store import write_text
 from trilane.lab.machine import doctor_machine, doctor_tools
-from trilane.lab.machine.facts import facts, machine_id
+from trilane.lab.machine.facts import facts
 from trilane.lab.machine.host import Check, Host
-from trilane.lab.model.documents import Json
+from trilane.lab.model.documents import Json, machine_id
+from trilane.lab.storage.store import write_text
 
 if TYPE_CHECKING:
-    from trilane.lab.keeping.index import Row
+    from trilane.lab.storage.index import Row
 
 SCHEMA = "trilane.doctor/1"
 _GIB, _MIB = 1 << 30, 1 << 20
 _LOW_DISK, _NO_DISK = 2 * _GIB, 64 * _MIB
 # A folder that says `running` and was not written to for this long belongs to a killed command.
 _SILENT_S = 600.0
-# What `lab.keeping.journal` locks; that module needs packages which may be missing here.
+# What `lab.storage.journal` locks; that module needs packages which may be missing here.
 _LOCK = ".lock"
 # The distributions of the extra `trilane[lab]`, without which there is no statistics and no report.
 _LAB = ("numpy", "scipy", "altair", "vl-convert-python", "jinja2", "hdrhistogram", "msgspec")
@@ -105,7 +105,7 @@ def _runs(state: Path, say: Callable[[str], None]) -> Sequence[Row] | None:
         return []
     try:
         # It reads results, by packages that may be missing here.
-        from trilane.lab.keeping import index  # noqa: PLC0415
+        from trilane.lab.storage import index  # noqa: PLC0415
     except ModuleNotFoundError as error:
         say(f"{error.name or 'a package'} is missing: pip install 'trilane[lab]'")
         return None
@@ -184,7 +184,7 @@ def _alive(folder: Path) -> bool:
     lock = folder / _LOCK
     if lock.exists():
         return _is_held(lock)
-    from trilane.lab.keeping import runs  # noqa: PLC0415 - as the index
+    from trilane.lab.storage import runs  # noqa: PLC0415 - as the index
 
     try:
         if runs.read_manifest(folder).status != "running":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 
-from trilane.lab.model.documents import Json, digest
+from trilane.lab.model.documents import Json
 from trilane.lab.processes.proc import Machine
 
 _HERE = Machine()
@@ -21,18 +21,6 @@ def facts() -> Json:
         "tcp_congestion_control": tcp_congestion_control(),
         "python": platform.python_version(),
     }
-
-
-def machine_id(facts: Json) -> str:
-    """Eight hexadecimal digits that stay the same while a machine does.
-
-    A BLAKE2 hash of the CPU model, the number of CPUs that the run could use, and the kernel's name
-    and major version. Host names are left out: containers change theirs, and nobody wants theirs in
-    a report.
-    """
-    system, _, release = str(facts.get("kernel") or "").partition(" ")
-    parts = [facts.get("cpu"), facts.get("cpus_usable"), system, release.partition(".")[0]]
-    return digest(parts)
 
 
 def tcp_congestion_control() -> str | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import altair as alt
 
 from trilane.lab.model.comparison import Shown
-from trilane.report import text, view
+from trilane.report import formatting, view
 from trilane.report.charts.base import (
     GREY,
     Chart,
@@ -152,14 +152,16 @@ def _group(point: Point, group: _Group, measures: Sequence[Shown]) -> Chart:
         ("median", "low", "high"),
     )
     for row in rows:
-        row["label"] = text.number(row["median"])
+        row["label"] = formatting.number(row["median"])
         row["end"] = row["median"] if row["high"] is None else row["high"]
     parts = [group.measures[measure.name] for measure in measures]
     several = len(parts) > 1
     base = alt.Chart(alt.Data(values=rows)).encode(y=look.rows())
     if several:
         base = base.encode(yOffset=alt.YOffset("part:N", sort=parts))
-    title = text.headed(group.axis if several or not unit else _axis(group, measures[0]), unit)
+    title = formatting.headed(
+        group.axis if several or not unit else _axis(group, measures[0]), unit
+    )
     bars = (base.mark_bar() if several else base.mark_bar(height=_BAR)).encode(
         alt.X(
             "median:Q",
@@ -173,7 +175,7 @@ def _group(point: Point, group: _Group, measures: Sequence[Shown]) -> Chart:
             alt.Tooltip("title:N", title="arm"),
             *([alt.Tooltip("part:N", title="what")] if several else []),
             *(
-                alt.Tooltip(f"{name}:Q", format=",.4~g", title=text.headed(name, unit))
+                alt.Tooltip(f"{name}:Q", format=",.4~g", title=formatting.headed(name, unit))
                 for name in ("median", "low", "high")
             ),
         ],

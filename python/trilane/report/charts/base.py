@@ -13,7 +13,7 @@ import altair as alt
 
 from trilane.lab.model.comparison import JudgedArm, Summary
 from trilane.lab.model.documents import Json
-from trilane.report import palette, text
+from trilane.report import formatting, palette
 
 GREY = "#8a8f98"
 _LABEL = 27
@@ -189,7 +189,7 @@ def log_ticks(low: float, high: float) -> list[float]:
 def scaled(rows: Iterable[Json], unit: str, keys: Sequence[str]) -> tuple[list[Json], str]:
     """Rows with these keys in one readable unit, and that unit."""
     kept = list(rows)
-    factor, name = text.scale((row[key] for row in kept for key in keys[:1]), unit)
+    factor, name = formatting.scale((row[key] for row in kept for key in keys[:1]), unit)
     return [
         {**row, **{key: None if row[key] is None else row[key] / factor for key in keys}}
         for row in kept

@@ -6,10 +6,10 @@ import statistics
 
 import altair as alt
 
-from trilane.lab.analysis.comparison import value as value_in
-from trilane.lab.analysis.measures import BY_NAME
+from trilane.lab.analysis.paired import value as value_in
+from trilane.lab.model.measures import BY_NAME
 from trilane.lab.model.run import Run
-from trilane.report import palette, text, view
+from trilane.report import formatting, palette, view
 from trilane.report.charts.base import GREY, PLAIN, Chart, Look, log_axis, row_height, scaled, spec
 from trilane.report.view import Point
 
@@ -60,7 +60,7 @@ def paired(point: Point) -> Chart | None:
         y=look.rows(),
         x=alt.X(
             "value:Q",
-            title=text.headed(measure.label, unit),
+            title=formatting.headed(measure.label, unit),
             scale=scale,
             axis=axis,
         ),
@@ -73,7 +73,7 @@ def paired(point: Point) -> Chart | None:
         tooltip=[
             alt.Tooltip("title:N", title="arm"),
             alt.Tooltip("block:Q"),
-            alt.Tooltip("value:Q", format=",.4~g", title=text.headed(measure.label, unit)),
+            alt.Tooltip("value:Q", format=",.4~g", title=formatting.headed(measure.label, unit)),
         ],
     )
     return Chart(

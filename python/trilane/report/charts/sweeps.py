@@ -8,7 +8,7 @@ import altair as alt
 
 from trilane.lab.model.comparison import JudgedArm, Shown
 from trilane.lab.model.lab import LabResult, Swept
-from trilane.report import palette, text, view
+from trilane.report import formatting, palette, view
 from trilane.report.charts.base import (
     GREY,
     PLAIN,
@@ -91,7 +91,7 @@ def _sweep(
     along = _KEYS.get(sweep.key, sweep.key)
     axis = alt.X(
         "value:Q",
-        title=along if along == of else text.headed(along, of or ""),
+        title=along if along == of else formatting.headed(along, of or ""),
         scale=alt.Scale(type="log", nice=False, padding=16)
         if wide
         else alt.Scale(zero=False, nice=False, padding=16),
@@ -101,7 +101,7 @@ def _sweep(
     tall = min(ends) > 0 and max(ends) / min(ends) >= _WIDE
     height = alt.Y(
         "median:Q",
-        title=text.headed(measure.label, unit),
+        title=formatting.headed(measure.label, unit),
         scale=alt.Scale(type="log" if tall else "linear", nice=not tall),
         axis=alt.Axis(format=",~g", values=log_ticks(min(ends), max(ends)))
         if tall
@@ -119,7 +119,7 @@ def _sweep(
                 alt.Tooltip("title:N", title="arm"),
                 alt.Tooltip("value:Q", format=",~g", title=of or sweep.key),
                 *(
-                    alt.Tooltip(f"{name}:Q", format=",.4~g", title=text.headed(name, unit))
+                    alt.Tooltip(f"{name}:Q", format=",.4~g", title=formatting.headed(name, unit))
                     for name in ("median", "low", "high")
                 ),
             ],

@@ -1,0 +1,293 @@
+"""What an experiment must be beside well-formed; `BadExperiment` names the key that is wrong."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from trilane.lab.experiment.bad_experiment import BadExperiment, Key
+from trilane.lab.experiment.check_arm import check_arm
+from trilane.lab.experiment.check_workload import check_workload
+from trilane.lab.experiment.factors import BadFactor, ByFactor
+from trilane.lab.experiment.form import Form, Quick, Sweep
+from trilane.lab.experiment.vocabulary import MEASURES, SWEEPS
+from trilane.lab.experiment.words import is_not, meant
+from trilane.lab.model.arm import ENGINE
+from trilane.lab.model.measures import SHARED_MEASURES
+
+if TYPE_CHECKING:
+    from trilane.lab.experiment.experiment import Experiment
+
+NAME = re.compile(r"[a-z0-9]+([._-][a-z0-9]+)*")
+NAME_TOLD = "use small letters and digits, with single - . or _ between them"
+
+
+def check(experiment: Experiment) -> None:
+    """Refuse what cannot be run or would mean nothing."""
+    _name("is not a name", experiment.name, ("name",))
+    for part in ("title", "question"):
+        if not getattr(experiment, part).strip():
+            raise BadExperiment("is empty", (part,))
+    if not experiment.forms:
+        raise BadExperiment("there is none: add [forms.fair]", ("forms",))
+    for name, form in experiment.forms.items():
+        key: Key = ("forms", name)
+        _name("is not a name of a form", name, key)
+        if form.name != name:
+            raise BadExperiment(f"is kept under {name!r}, but named {form.name!r}", key)
+        _form(form, key)
+
+
+def _form(form: Form, key: Key) -> None:
+    _measures(form, key)
+    if not 0 < form.margin < 1:
+        problem = f"{form.margin:g} is not a share above 0 and below 1, such as 0.05"
+        raise BadExperiment(problem, (*key, "margin"))
+    for part in ("blocks", "publish_blocks"):
+        _at_least(getattr(form.stats, part), 1, (*key, "stats", part))
+    _at_least(form.threads, 1, (*key, "threads"))
+    check_workload(form.workload, form.sweep, (*key, "workload"))
+    if form.sweep is not None:
+        _sweep(form.sweep, (*key, "sweep"))
+    _arms(form, key)
+    if form.sweep is not None:
+        _crossings(form, form.sweep, (*key, "sweep", "crossings"))
+    _compared(form, (*key, "pairs"))
+    _by_factor(form, (*key, "compare"))
+    _claims(form, key)
+    _quick(form, (*key, "quick"))
+
+
+def _measures(form: Form, key: Key) -> None:
+    if not form.measures:
+        raise BadExperiment("is empty: name what is compared", (*key, "measures"))
+    for index, measure in enumerate(form.measures):
+        where = (*key, "measures", index)
+        if measure not in MEASURES:
+            raise BadExperiment(is_not("measure", measure, MEASURES), where)
+        if measure in form.measures[:index]:
+            raise BadExperiment(f"{measure!r} is there already", where)
+    _shown(form.rank, form, (*key, "rank"))
+    _own(form.rank, (*key, "rank"))
+
+
+def _shown(measure: str, form: Form, key: Key) -> None:
+    if measure not in MEASURES:
+        raise BadExperiment(is_not("measure", measure, MEASURES), key)
+    if measure not in form.measures:
+        raise BadExperiment(f"{measure!r} is not among the measures of the form: add it", key)
+
+
+def _own(measure: str, key: Key) -> None:
+    if measure in SHARED_MEASURES:
+        raise BadExperiment(
+            f"{measure!r} counts what all programs of the machine send, and decides nothing: "
+            "name another measure",
+            key,
+        )
+
+
+def _arms(form: Form, key: Key) -> None:
+    if not form.arms:
+        raise BadExperiment(
+            f"has no arms: add [[{key[0]}.{key[1]}.arms]] or [{key[0]}.{key[1]}.matrix]", key
+        )
+    seen: set[str] = set()
+    values = form.sweep.values if form.sweep else None
+    for index, arm in enumerate(form.arms):
+        where = (*key, "arms", index)
+        _name("is not a name of an arm", arm.name, (*where, "name"))
+        if arm.name in seen:
+            raise BadExperiment(
+                f"there are two arms named {arm.name!r}: name one of them", (*where, "name")
+            )
+        seen.add(arm.name)
+        check_arm(arm, form.workload.kind, values, where)
+        if form.workload.flags and arm.client != ENGINE:
+            problem = f"flags of the workload are for client = {ENGINE!r}: leave them out"
+            raise BadExperiment(problem, (*where, "client"))
+    _known(form.baseline, seen, (*key, "baseline"))
+    if form.sweep is not None:
+        for index, value in enumerate(form.sweep.values):
+            if not _running(form, value):
+                raise BadExperiment(f"no arm runs at {value:g}", (*key, "sweep", "values", index))
+
+
+def _sweep(sweep: Sweep, key: Key) -> None:
+    if sweep.key not in SWEEPS:
+        raise BadExperiment(
+            f"{sweep.key!r} cannot be swept{meant(sweep.key, SWEEPS)}", (*key, "key")
+        )
+    if not sweep.values:
+        raise BadExperiment("values is missing or empty: add values = […]", key)
+    for index, value in enumerate(sweep.values):
+        where = (*key, "values", index)
+        if value in sweep.values[:index]:
+            raise BadExperiment(f"{value:g} is there already", where)
+        if sweep.key != "delay" and not float(value).is_integer():
+            raise BadExperiment(f"takes whole numbers, not {value:g}", where)
+        _at_least(value, 1 if sweep.key in {"count", "in_flight"} else 0, where)
+
+
+def _crossings(form: Form, sweep: Sweep, key: Key) -> None:
+    names = [arm.name for arm in form.arms]
+    for index, pair in enumerate(sweep.crossings):
+        for place, name in enumerate(pair):
+            _known(name, names, (*key, index, place))
+        if pair[0] == pair[1]:
+            raise BadExperiment("an arm cannot cross itself", (*key, index))
+        shared = [value for value in sweep.values if _running(form, value).issuperset(pair)]
+        if len(shared) < 2:
+            raise BadExperiment(
+                "a crossing needs two values of the sweep at which both arms run", (*key, index)
+            )
+
+
+def _compared(form: Form, key: Key) -> None:
+    names = [arm.name for arm in form.arms]
+    points = [{arm.name for arm in point.arms} for _, point in form.points()]
+    for index, pair in enumerate(form.pairs):
+        for place, name in enumerate(pair):
+            _known(name, names, (*key, index, place))
+        if pair[0] == pair[1]:
+            raise BadExperiment("an arm is compared with itself", (*key, index))
+        if not any(there.issuperset(pair) for there in points):
+            raise BadExperiment("there is no value of the sweep at which both run", (*key, index))
+        if pair in form.pairs[:index]:
+            raise BadExperiment("is there already", (*key, index))
+
+
+def _by_factor(form: Form, key: Key) -> None:
+    for index, text in enumerate(form.compare):
+        where = (*key, index)
+        try:
+            asked = ByFactor.parse(text)
+        except BadFactor as error:
+            raise BadExperiment(str(error), where) from None
+        if text in form.compare[:index]:
+            raise BadExperiment(f"{text!r} is there already", where)
+        if not any(asked.pairs(point.arms, point.baseline) for _, point in form.points()):
+            varied = " and ".join(asked.varied)
+            raise BadExperiment(
+                f"no two arms differ in {varied} alone: leave it out, or add an arm that does",
+                where,
+            )
+
+
+def _claims(form: Form, key: Key) -> None:
+    for index, row in enumerate(form.published):
+        where = (*key, "published", index)
+        _pair(form, row.measure, row.arm, row.to, where)
+        if not all(0 < value < math.inf for value in row.values):
+            raise BadExperiment("takes two numbers above 0", (*where, "values"))
+        if form.sweep is not None and row.at is None:
+            raise BadExperiment("at is missing: say at which value of the sweep", where)
+        _at(form, row.at, (row.arm, row.to), (*where, "at"))
+    for index, gate in enumerate(form.expect):
+        where = (*key, "expect", index)
+        _pair(form, gate.measure, gate.arm, gate.to, where)
+        _own(gate.measure, (*where, "measure"))
+        if not 0 <= gate.low < gate.high:
+            raise BadExperiment(
+                f"{gate.low:g} is not below high = {gate.high:g}, both from 0 on", (*where, "low")
+            )
+        _at(form, gate.at, (gate.arm, gate.to), (*where, "at"))
+
+
+def _pair(form: Form, measure: str, arm: str, to: str, key: Key) -> None:
+    _shown(measure, form, (*key, "measure"))
+    names = [known.name for known in form.arms]
+    _known(arm, names, (*key, "arm"))
+    _known(to, names, (*key, "to"))
+    if arm == to:
+        raise BadExperiment(f"{arm!r} is compared with itself", (*key, "to"))
+
+
+def _at(form: Form, value: float | None, pair: Iterable[str], key: Key) -> None:
+    if value is None:
+        return
+    if form.sweep is None:
+        raise BadExperiment("there is no sweep: leave it out", key)
+    _known(value, form.sweep.values, key)
+    for name in pair:
+        if name not in _running(form, value):
+            raise BadExperiment(f"{name} does not run at {value:g}", key)
+
+
+def _quick(form: Form, key: Key) -> None:
+    quick = form.quick
+    if quick is None:
+        return
+    for part, least in (("blocks", 1), ("count", 1), ("repeat", 1), ("delay_s", 0)):
+        _at_least(getattr(quick, part), least, (*key, part.removesuffix("_s")))
+    _quick_arms(form, quick, key)
+    _quick_length(form, quick, key)
+    _quick_is_less(form, quick, key)
+    if quick.values is None:
+        return
+    if form.sweep is None:
+        raise BadExperiment("there is no sweep: leave it out", (*key, "values"))
+    _sweep(Sweep(form.sweep.key, quick.values, form.sweep.unit), key)
+
+
+def _quick_arms(form: Form, quick: Quick, key: Key) -> None:
+    names = [arm.name for arm in form.arms]
+    if quick.arms is not None and not quick.arms:
+        raise BadExperiment("is empty: name arms, or leave it out", (*key, "arms"))
+    for index, name in enumerate(quick.arms or ()):
+        _known(name, names, (*key, "arms", index))
+        if name in (quick.arms or ())[:index]:
+            raise BadExperiment(f"{name!r} is there already", (*key, "arms", index))
+
+
+def _quick_length(form: Form, quick: Quick, key: Key) -> None:
+    timed = form.workload.duration_s is not None
+    swept = form.sweep is not None and form.sweep.key == "count"
+    if quick.count is not None and (swept or timed):
+        way = "values" if swept else "duration"
+        raise BadExperiment(f"the form does not run by count: use {way}", (*key, "count"))
+    if quick.duration_s is not None and not timed:
+        raise BadExperiment("the form does not run by duration: use count", (*key, "duration"))
+    if quick.duration_s is not None and quick.duration_s <= 0:
+        raise BadExperiment("must be above 0", (*key, "duration"))
+
+
+def _quick_is_less(form: Form, quick: Quick, key: Key) -> None:
+    """Refuse what would make the form larger: `--quick` shortens runs and leaves some out."""
+    work = form.workload
+    for part, most in (
+        ("blocks", form.stats.blocks),
+        ("count", work.count),
+        ("duration_s", work.duration_s),
+        ("repeat", work.repeat),
+    ):
+        value = getattr(quick, part)
+        if value is not None and most is not None and value > most:
+            raise BadExperiment(
+                f"{value:g} is more than the {most:g} of the form: --quick only makes it smaller",
+                (*key, part.removesuffix("_s")),
+            )
+
+
+def _running(form: Form, value: float) -> set[str]:
+    return {arm.name for arm in form.arms if arm.at is None or value in arm.at}
+
+
+def _name(problem: str, name: str, key: Key) -> None:
+    if not NAME.fullmatch(name):
+        raise BadExperiment(f"{name!r} {problem}: {NAME_TOLD}", key)
+
+
+def _known(word: object, known: Collection[object] | Mapping[str, object], key: Key) -> None:
+    if word not in known:
+        text = str(word) if isinstance(word, str) else f"{word:g}"
+        names = [name if isinstance(name, str) else f"{name:g}" for name in known]
+        what = "is no arm" if isinstance(word, str) else "is no value of the sweep"
+        raise BadExperiment(f"{text!r} {what}{meant(text, names)}", key)
+
+
+def _at_least(value: float | None, least: float, key: Key) -> None:
+    if value is not None and value < least:
+        raise BadExperiment(f"must be at least {least:g}, not {value:g}", key)

@@ -1,0 +1,185 @@
+"""What an arm must be; `BadExperiment` names the key that is wrong."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from trilane.lab.experiment.bad_experiment import BadExperiment, Key
+from trilane.lab.experiment.vocabulary import (
+    GO_BENCH,
+    GRPC_MODES,
+    MESSAGES,
+    MULTIPLEXED,
+    STRATEGIES,
+    VERSIONS,
+)
+from trilane.lab.experiment.words import is_not
+from trilane.lab.experiment.workload import ArmSpec
+from trilane.lab.model.arm import ENGINE
+
+FOLDER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+URL = re.compile(r"https?://[^\s/]+(/\S*)?")
+# What sets the number of requests in flight of these strategies.
+_SETS = {
+    "threads": "threads",
+    "asyncio_threads": "threads",
+    "processes": "processes",
+    "chunks": "chunk",
+}
+# Strategies that these keys mean something to.
+_MAKES = {
+    "connections": tuple(name for name in STRATEGIES if name != "serial"),
+    "threads": ("threads", "asyncio_threads", "load"),
+    "processes": ("processes", "processes_asyncio"),
+    "chunk": ("chunks",),
+    "streams": ("load",),
+}
+
+
+BENCHMARK = re.compile(r"Benchmark[^\s/]*(/[^\s/]+)*")
+
+
+def check_arm(arm: ArmSpec, kind: str, values: tuple[float, ...] | None, key: Key) -> None:
+    """Refuse what no client can do; `kind` is the workload's, `values` are those of the sweep."""
+    if not arm.title.strip():
+        raise BadExperiment("is empty", (*key, "title"))
+    if not FOLDER.fullmatch(arm.client):
+        raise BadExperiment(f"{arm.client!r} is not a name of a client", (*key, "client"))
+    if arm.version not in VERSIONS:
+        raise BadExperiment(is_not("version", arm.version, VERSIONS), (*key, "version"))
+    if arm.strategy not in STRATEGIES:
+        raise BadExperiment(is_not("strategy", arm.strategy, STRATEGIES), (*key, "strategy"))
+    if not FOLDER.fullmatch(arm.server) and not URL.fullmatch(arm.server):
+        raise BadExperiment(
+            f"{arm.server!r} is neither a name of a server nor a URL", (*key, "server")
+        )
+    if arm.delay_s < 0:
+        raise BadExperiment(f"must be at least 0, not {arm.delay_s:g}", (*key, "delay"))
+    _concurrency(arm, key)
+    _rate(arm, key)
+    _call(arm, kind, key)
+    _benchmark(arm, kind, key)
+    if not arm.tls and arm.version != "h1":
+        problem = "is for h1: h2c is HTTP/2 without TLS, and h3 has none without"
+        raise BadExperiment(problem, (*key, "tls"))
+    if arm.at is not None:
+        _at(arm.at, values, (*key, "at"))
+
+
+def _rate(arm: ArmSpec, key: Key) -> None:
+    if arm.rate is None:
+        return
+    if arm.client != ENGINE or arm.strategy != "load":
+        problem = f'a rate is kept by client = "{ENGINE}" with strategy = "load" alone'
+        raise BadExperiment(problem, (*key, "rate"))
+    if not 0 < arm.rate < math.inf:
+        raise BadExperiment(f"must be above 0, not {arm.rate:g}", (*key, "rate"))
+
+
+def _call(arm: ArmSpec, kind: str, key: Key) -> None:
+    if kind != "call":
+        for part in ("message", "mode"):
+            if getattr(arm, part) is not None:
+                raise BadExperiment('goes with a workload of kind = "call"', (*key, part))
+        return
+    if arm.message is None:
+        raise BadExperiment('message is missing: add message = "json"', key)
+    if arm.message not in MESSAGES:
+        raise BadExperiment(is_not("message", arm.message, MESSAGES), (*key, "message"))
+    if arm.client != ENGINE or arm.strategy != "load":
+        problem = f'calls are made by client = "{ENGINE}" with strategy = "load"'
+        raise BadExperiment(problem, (*key, "client" if arm.client != ENGINE else "strategy"))
+    if arm.message == "grpc" and arm.version == "h1":
+        problem = "gRPC needs HTTP/2 or HTTP/3: use another version, or grpc-web"
+        raise BadExperiment(problem, (*key, "version"))
+    if arm.gzip:
+        raise BadExperiment("calls are made without: leave it out", (*key, "gzip"))
+    _mode(arm, key)
+
+
+def _mode(arm: ArmSpec, key: Key) -> None:
+    if arm.mode is not None:
+        if arm.message != "grpc":
+            raise BadExperiment('goes with message = "grpc"', (*key, "mode"))
+        if arm.mode not in GRPC_MODES:
+            raise BadExperiment(is_not("mode", arm.mode, GRPC_MODES), (*key, "mode"))
+
+
+def _benchmark(arm: ArmSpec, kind: str, key: Key) -> None:
+    if (kind == "benchmark") != (arm.client == GO_BENCH):
+        problem = f'client = "{GO_BENCH}" and a workload of kind = "benchmark" go together'
+        raise BadExperiment(problem, (*key, "client"))
+    if kind != "benchmark":
+        if arm.benchmark is not None:
+            raise BadExperiment(f'goes with client = "{GO_BENCH}"', (*key, "benchmark"))
+        return
+    if arm.benchmark is None:
+        raise BadExperiment('benchmark is missing: add benchmark = "BenchmarkGet/HTTP"', key)
+    if not BENCHMARK.fullmatch(arm.benchmark):
+        problem = f"{arm.benchmark!r} is no benchmark: write BenchmarkGet, or BenchmarkGet/HTTP"
+        raise BadExperiment(problem, (*key, "benchmark"))
+    if arm.strategy != "serial" or arm.delay_s or not arm.session:
+        part = "strategy" if arm.strategy != "serial" else "delay" if arm.delay_s else "session"
+        raise BadExperiment("the benchmark decides that: leave it out", (*key, part))
+    if not FOLDER.fullmatch(arm.server) or arm.server == "embedded":
+        problem = "is the folder of servers/ that is the Go module: write its name"
+        raise BadExperiment(problem, (*key, "server"))
+
+
+def _concurrency(arm: ArmSpec, key: Key) -> None:
+    if arm.strategy in MULTIPLEXED and arm.version == "h1":
+        raise BadExperiment(
+            f"{arm.strategy} needs many requests on one connection, which h1 has not: "
+            "use threads or asyncio",
+            (*key, "strategy"),
+        )
+    if not arm.session and arm.strategy in {*MULTIPLEXED, "load"}:
+        raise BadExperiment(f"{arm.strategy} keeps its connections", (*key, "session"))
+    for part, strategies in _MAKES.items():
+        value = getattr(arm, part)
+        if value is not None and arm.strategy not in strategies:
+            raise BadExperiment(f"{arm.strategy} has none: leave it out", (*key, part))
+        _positive(value, (*key, part))
+    _positive(arm.in_flight, (*key, "in_flight"))
+    if arm.strategy == "serial" and arm.in_flight != 1:
+        raise BadExperiment("serial has one request in flight: leave it out", (*key, "in_flight"))
+    setter = _SETS.get(arm.strategy)
+    if setter is not None and getattr(arm, setter) != arm.in_flight:
+        raise BadExperiment(
+            f"{arm.in_flight} contradicts {setter} = {getattr(arm, setter)}: leave one out",
+            (*key, "in_flight"),
+        )
+    if arm.strategy == "load":
+        _load(arm, key)
+    elif arm.strategy in MULTIPLEXED and arm.connections != 1:
+        raise BadExperiment(f"{arm.strategy} uses one connection", (*key, "connections"))
+
+
+def _load(arm: ArmSpec, key: Key) -> None:
+    if arm.version == "h1" and arm.streams != 1:
+        raise BadExperiment("h1 has one stream per connection: leave it out", (*key, "streams"))
+    if arm.in_flight != (arm.connections or 1) * (arm.streams or 1):
+        raise BadExperiment(
+            f"{arm.in_flight} is not connections times streams, "
+            f"{arm.connections} times {arm.streams}",
+            (*key, "in_flight"),
+        )
+
+
+def _at(at: tuple[float, ...], values: tuple[float, ...] | None, key: Key) -> None:
+    if values is None:
+        raise BadExperiment("there is no sweep: leave it out", key)
+    if not at:
+        raise BadExperiment("is empty: leave it out to run at every value", key)
+    for index, value in enumerate(at):
+        if value not in values:
+            known = ", ".join(f"{known:g}" for known in values)
+            raise BadExperiment(
+                f"{value:g} is no value of the sweep: choose from {known}", (*key, index)
+            )
+
+
+def _positive(value: int | None, key: Key) -> None:
+    if value is not None and value < 1:
+        raise BadExperiment(f"must be at least 1, not {value}", key)

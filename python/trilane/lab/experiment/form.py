@@ -1,0 +1,313 @@
+"""One form of an experiment: what is done, by whom, how often, and what is said of it."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from trilane.lab.experiment import plain
+from trilane.lab.experiment.factors import ByFactor
+from trilane.lab.experiment.workload import ArmSpec, Workload
+from trilane.lab.model.documents import Json
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """How often the arms run."""
+
+    blocks: int = 10
+    publish_blocks: int = 20
+    """Blocks of `--publish`."""
+    aa: bool = True
+    """One arm runs twice in every block, the arms in turn, which shows the noise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """A quantity that is varied; every value is a point, at which the arms are compared."""
+
+    key: str
+    """`count`, `in_flight`, `body_bytes`, or `delay` (values in seconds)."""
+    values: tuple[float, ...]
+    unit: str
+    crossings: tuple[tuple[str, str], ...] = ()
+    """Pairs of arms of which one may overtake the other, on the measure that ranks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A pair of numbers of the post; only their ratio is set beside ours."""
+
+    measure: str
+    arm: str
+    to: str
+    values: tuple[float, float]
+    """The post's number of `arm`, then of `to`, in one unit."""
+    at: float | None = None
+    """Value of the sweep."""
+    where: str = ""
+    """Where in the post it stands."""
+
+    @property
+    def ratio(self) -> float:
+        """The published ratio of `arm` to `to`."""
+        return self.values[0] / self.values[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Expect:
+    """A gate: the ratio of `arm` to `to` lies from `low` to `high`, or the run says so."""
+
+    measure: str
+    arm: str
+    to: str
+    low: float
+    high: float
+    at: float | None = None
+    """Value of the sweep; None for every point."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quick:
+    """What `--quick` changes; None leaves it as it is."""
+
+    blocks: int | None = None
+    count: int | None = None
+    values: tuple[float, ...] | None = None
+    arms: tuple[str, ...] | None = None
+    duration_s: float | None = None
+    delay_s: float | None = None
+    repeat: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """Arms that do one workload, and the statistics and claims that go with them."""
+
+    name: str
+    baseline: str
+    """The arm that ratios refer to."""
+    rank: str
+    """The measure that decides."""
+    measures: tuple[str, ...]
+    """What is shown and compared, in this order."""
+    workload: Workload
+    arms: tuple[ArmSpec, ...]
+    note: str = ""
+    margin: float = 0.05
+    """What counts as no difference."""
+    pin: bool = False
+    """Client and server get CPUs of their own."""
+    stats: Stats = Stats()
+    sweep: Sweep | None = None
+    published: tuple[Published, ...] = ()
+    expect: tuple[Expect, ...] = ()
+    quick: Quick | None = None
+    pairs: tuple[tuple[str, str], ...] = ()
+    """Pairs of arms that are compared with each other beside all with the baseline."""
+    compare: tuple[str, ...] = ()
+    """Comparisons by factor, such as `version within client`: each compares those arms that differ
+    in nothing else.
+    """
+    threads: int | None = None
+    """Threads of the server, and CPUs of each end where they are pinned; None: one, or half of the
+    CPUs where they are not.
+    """
+    congestion_control: str | None = None
+    """Of the engine's TCP sockets; None: CUBIC, as QUIC has it, where HTTP/3 is among the arms."""
+    altered: tuple[str, ...] = ()
+    """What is asked otherwise than the file says, such as `300 requests instead of 3,000`: another
+    question than the post's, whose numbers are then not among `published`.
+    """
+
+    def to_dict(self) -> Json:
+        """As JSON, everything filled in."""
+        return plain.to_json(self)
+
+    @classmethod
+    def from_dict(cls, data: Json) -> Form:
+        """Made again from `to_dict`."""
+        body = data["workload"]["body"]
+        return plain.make(
+            cls,
+            data,
+            workload=plain.make(
+                Workload,
+                data["workload"],
+                body=None if body is None else base64.b64decode(body, validate=True),
+            ),
+            arms=tuple(plain.make(ArmSpec, arm) for arm in data["arms"]),
+            stats=plain.make(Stats, data["stats"]),
+            sweep=plain.make_optional(Sweep, data["sweep"]),
+            published=tuple(plain.make(Published, row) for row in data["published"]),
+            expect=tuple(plain.make(Expect, row) for row in data["expect"]),
+            quick=plain.make_optional(Quick, data["quick"]),
+        )
+
+    def arm(self, name: str) -> ArmSpec:
+        """The arm of that name; KeyError when there is none."""
+        for arm in self.arms:
+            if arm.name == name:
+                return arm
+        raise KeyError(name)
+
+    def at(self, value: float) -> Form:
+        """One point of the sweep, as a form without one.
+
+        It has the arms that run there. Where the baseline does not, the first that does takes
+        its place.
+        """
+        if self.sweep is None:
+            raise ValueError(f"form {self.name} has no sweep")
+        arms = tuple(
+            replace(arm, at=None) for arm in self.arms if arm.at is None or value in arm.at
+        )
+        workload = self.workload
+        match self.sweep.key:
+            case "count":
+                workload = replace(workload, count=int(value))
+            case "in_flight":
+                workload = replace(workload, in_flight=int(value))
+                arms = tuple(arm.with_in_flight(int(value)) for arm in arms)
+            case "body_bytes":
+                workload = workload.with_body_bytes(int(value))
+            case "delay":
+                arms = tuple(replace(arm, delay_s=float(value)) for arm in arms)
+        point = replace(
+            self,
+            workload=workload,
+            sweep=None,
+            published=tuple(replace(row, at=None) for row in self.published if row.at == value),
+            expect=tuple(replace(row, at=None) for row in self.expect if row.at in {None, value}),
+        )
+        return _with_arms(point, arms)
+
+    def points(self) -> tuple[tuple[float | None, Form], ...]:
+        """The points of the sweep; without a sweep the one point None."""
+        if self.sweep is None:
+            return ((None, self),)
+        return tuple((value, self.at(value)) for value in self.sweep.values)
+
+    def announced(self) -> tuple[tuple[str, tuple[tuple[str, str], ...]], ...]:
+        """What is compared beside all with the baseline: of each question its name, and its pairs.
+
+        A question that no two arms of this form answer is left out.
+        """
+        questions = [
+            *(
+                (text, ByFactor.parse(text).pairs(self.arms, self.baseline))
+                for text in self.compare
+            ),
+            ("arm against arm", self.pairs),
+        ]
+        return tuple((name, pairs) for name, pairs in questions if pairs)
+
+    def with_count(self, count: int) -> Form:
+        """That many requests in every arm; of a sweep over the count only this one point."""
+        if self.sweep is None or self.sweep.key != "count":
+            workload = replace(self.workload, count=count, duration_s=None)
+            return _compared(self, replace(self, workload=workload))
+        return _compared(self, _with_values(self, self.sweep, (count,), everywhere=True))
+
+    def only(self, names: Sequence[str]) -> Form:
+        """Only the arms named, in this order; KeyError with the first name that is none.
+
+        Without the baseline the first arm takes its place.
+        """
+        return _with_arms(self, tuple(self.arm(name) for name in names))
+
+    def quickened(self) -> Form:
+        """The form for `--quick`: as its `quick` says, with what that leaves of the claims.
+
+        Where it has a value of the sweep that the form has not, every arm runs at all of them.
+        """
+        quick, form = self.quick, replace(self, quick=None)
+        if quick is None:
+            return form
+        if quick.arms is not None:
+            form = form.only(quick.arms)
+        workload = form.workload
+        if quick.count is not None:
+            workload = replace(workload, count=quick.count)
+        if quick.duration_s is not None:
+            workload = replace(workload, duration_s=quick.duration_s)
+        if quick.repeat is not None:
+            workload = replace(workload, repeat=quick.repeat)
+        if quick.blocks is not None:
+            form = replace(form, stats=replace(form.stats, blocks=quick.blocks))
+        if quick.delay_s is not None:
+            arms = tuple(
+                replace(arm, delay_s=quick.delay_s) if arm.delay_s else arm for arm in form.arms
+            )
+            form = replace(form, arms=arms)
+        form = replace(form, workload=workload)
+        if form.sweep is not None and quick.values is not None:
+            others = not set(quick.values) <= set(form.sweep.values)
+            form = _with_values(form, form.sweep, quick.values, everywhere=others)
+        return _compared(self, form)
+
+
+def _compared(whole: Form, form: Form) -> Form:
+    """`form` with what it asks otherwise than `whole`, and then without the numbers of the post."""
+    now, then = form.workload, whole.workload
+    said = []
+    if now.count is not None and (now.count, now.duration_s) != (then.count, then.duration_s):
+        instead = f"{then.duration_s:g} s" if then.count is None else f"{then.count:,}"
+        said.append(f"{now.count:,} requests instead of {instead}")
+    delays = {(arm.delay_s, whole.arm(arm.name).delay_s) for arm in form.arms}
+    said += [
+        f"a round trip of {1000 * other:g} ms instead of {1000 * delay:g} ms"
+        for other, delay in sorted(delays)
+        if other != delay
+    ]
+    sweeps = [each.sweep for each in (form, whole) if each.sweep is not None]
+    if sweeps and not set(sweeps[0].values) <= set(sweeps[-1].values):
+        values, instead = (
+            " and ".join(f"{value:,.12g}" for value in sweep.values) for sweep in sweeps
+        )
+        said.append(f"{values} {sweeps[0].unit} instead of {instead}")
+    if not said:
+        return form
+    return replace(form, altered=(*whole.altered, *said), published=())
+
+
+def _with_arms(form: Form, arms: tuple[ArmSpec, ...]) -> Form:
+    """These arms, and of the claims those that are about them."""
+    names = {arm.name for arm in arms}
+    sweep = form.sweep
+    if sweep is not None:
+        pairs = tuple(pair for pair in sweep.crossings if names.issuperset(pair))
+        sweep = replace(sweep, crossings=pairs)
+    return replace(
+        form,
+        arms=arms,
+        baseline=form.baseline if form.baseline in names or not arms else arms[0].name,
+        sweep=sweep,
+        pairs=tuple(pair for pair in form.pairs if names.issuperset(pair)),
+        published=tuple(row for row in form.published if names.issuperset((row.arm, row.to))),
+        expect=tuple(row for row in form.expect if names.issuperset((row.arm, row.to))),
+    )
+
+
+def _with_values(form: Form, sweep: Sweep, values: tuple[float, ...], *, everywhere: bool) -> Form:
+    """Other values of the sweep, and the claims that fit.
+
+    `everywhere`: every arm runs at all of them. Else each runs where it ran.
+    """
+    if everywhere:
+        form = replace(form, arms=tuple(replace(arm, at=None) for arm in form.arms))
+    else:
+        there = [arm for arm in form.arms if arm.at is None or not set(arm.at).isdisjoint(values)]
+        form = _with_arms(form, tuple(there))
+    return replace(
+        form,
+        sweep=replace(
+            sweep,
+            values=values,
+            # A crossing needs two points at least.
+            crossings=form.sweep.crossings if form.sweep and len(values) > 1 else (),
+        ),
+        published=tuple(row for row in form.published if row.at in values),
+        expect=tuple(row for row in form.expect if row.at is None or row.at in values),
+    )

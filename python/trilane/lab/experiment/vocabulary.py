@@ -1,0 +1,94 @@
+"""The words an experiment file may use, each with what it means."""
+
+from __future__ import annotations
+
+from trilane.lab.model.arm import GRPC_MODES, MESSAGES, TITLES, VERSIONS
+
+__all__ = [
+    "FACTORS",
+    "GO_BENCH",
+    "GRPC_MODES",
+    "IN_PROCESS",
+    "KINDS",
+    "MEASURES",
+    "MESSAGES",
+    "MULTIPLEXED",
+    "STRATEGIES",
+    "SWEEPS",
+    "TITLES",
+    "VERSIONS",
+]
+
+STRATEGIES = {
+    "serial": "one request after the other",
+    "threads": "a pool of threads",
+    "processes": "a pool of processes",
+    "asyncio_threads": "asyncio over a pool of threads",
+    "asyncio": "asyncio",
+    "processes_asyncio": "asyncio in a pool of processes",
+    "chunks": "N at once on one connection, wait for all, then the next N",
+    "multiplexed": "N in flight on one connection, no barrier",
+    "load": "connections times streams, each sending its next request at once",
+}
+# Many requests on one connection, which HTTP/1.1 cannot do.
+MULTIPLEXED = ("chunks", "multiplexed")
+
+KINDS = {
+    "urls": "the paths in turn",
+    "index": "a list of ids, then one request for each id",
+    "crawl": "pages, following their links",
+    "call": "one call of a service, in the format of each arm",
+    "benchmark": "the benchmark of each arm, as `go test -bench` runs it",
+}
+
+FACTORS = {
+    "version": "the version of HTTP",
+    "client": "the client under test",
+    "strategy": "how many requests are made, and how many at once",
+    "server": "the target",
+    "message": "what the messages of a call are written as",
+    "session": "whether connections are kept between requests",
+}
+"""In what arms may differ that are compared by factor."""
+
+GO_BENCH = "go-bench"
+"""The client that is a benchmark of Go's: client and server in one process."""
+IN_PROCESS = "in the client's process"
+
+# What a sweep varies, and the unit of its values.
+SWEEPS = {
+    "count": "requests",
+    "in_flight": "requests in flight",
+    "body_bytes": "B",
+    "delay": "s",
+}
+
+MEASURES = (
+    "requests_per_s",
+    "elapsed_s",
+    "total_s",
+    "repetition_s",
+    "mean_s",
+    "p50",
+    "p90",
+    "p99",
+    "p99_9",
+    "ttfb_p50",
+    "user_s",
+    "system_s",
+    "cpu_percent",
+    "client_cpu_us_per_request",
+    "client_cpu_s_per_gib",
+    "server_cpu_us_per_request",
+    "bytes_per_request",
+    "sent_bytes_per_request",
+    "received_bytes_per_request",
+    "wire_bytes_per_request",
+    "context_switches_per_request",
+    "syscalls_per_request",
+    "peak_rss_bytes",
+    "ns_per_op",
+    "alloc_bytes_per_op",
+    "allocs_per_op",
+    "cpu_us_per_op",
+)

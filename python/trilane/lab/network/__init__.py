@@ -1,0 +1,1 @@
+"""The network that is emulated between client and server."""

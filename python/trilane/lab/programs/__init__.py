@@ -1,0 +1,1 @@
+"""Programs that are made ready to run: environments of scripts, builds from sources."""

@@ -1,0 +1,164 @@
+"""What an experiment leaves on disk while it runs, so that a crash loses at most one run.
+
+`manifest.json`
+    What was asked: written whole when it changes.
+`runs/*.json`
+    One `trilane.run/1` per run: written whole, before its line in the journal.
+`samples.jsonl`
+    The journal: one line per finished run, appended and synced. A line that a crash cut short is
+    dropped when the journal is read; the run is made again.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, get_args
+
+import msgspec
+from msgspec.structs import replace
+
+from trilane.lab.model.manifest import SCHEMA, Kind, Manifest
+from trilane.lab.model.record import Count, Record
+from trilane.lab.model.run import Run
+from trilane.lab.model.sample import Sample
+from trilane.lab.storage import store
+
+MANIFEST = "manifest.json"
+JOURNAL = "samples.jsonl"
+_LOCK = ".lock"
+_MOMENT_S = 5.0
+_AGAIN_S = 0.05
+
+
+class Busy(RuntimeError):
+    """Another process writes to this folder; the message names it."""
+
+
+class BadJournal(ValueError):
+    """The folder cannot be read or continued; the message says why."""
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """The manifest of a run folder; raises `BadJournal`."""
+    file = folder / MANIFEST
+    if not file.is_file():
+        raise BadJournal(f"{folder} is no run folder: it holds no {MANIFEST}")
+    try:
+        document = store.read_json(file)
+    except store.Unreadable as error:
+        raise BadJournal(str(error)) from error
+    if document.get("schema") != SCHEMA:
+        raise BadJournal(f"{file} has schema {document.get('schema')!r}, not {SCHEMA}")
+    if document.get("kind") not in get_args(Kind):
+        kinds = " or ".join(get_args(Kind))
+        raise BadJournal(f"{file} is of kind {document.get('kind')!r}, not {kinds}")
+    try:
+        return msgspec.convert(document, Manifest)
+    except msgspec.ValidationError as error:
+        raise BadJournal(f"{file} is not a {SCHEMA} of this version: {error}") from error
+
+
+class Line(Record, frozen=True):
+    """One finished run, at one point of the sweep."""
+
+    point: Count
+    """Number of the point, from 0."""
+    sample: Sample
+    """In the journal without its run, which lies in its own file."""
+
+    @property
+    def key(self) -> tuple[int, int, str, int]:
+        """What tells the run from all others: its point, block, arm and slot."""
+        return self.point, self.sample.block, self.sample.arm, self.sample.slot
+
+
+class Journal:
+    """The folder of one experiment that runs, ran, or is to go on."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.runs = folder / "runs"
+        self.logs = folder / "logs"
+
+    def open(self, manifest: Manifest) -> None:
+        """Begin: make the folders and write the manifest."""
+        self.runs.mkdir(exist_ok=True)
+        self.logs.mkdir(exist_ok=True)
+        self.write_manifest(manifest)
+
+    def write_manifest(self, manifest: Manifest) -> None:
+        """Replace the manifest."""
+        store.write_json(self.folder / MANIFEST, manifest)
+
+    def manifest(self) -> Manifest:
+        """Read the manifest; raises `BadJournal`."""
+        return read_manifest(self.folder)
+
+    def append(self, line: Line) -> None:
+        """Keep one finished run: its file first, so that no line points nowhere."""
+        if line.sample.run is not None and line.sample.file is not None:
+            store.write_json(self.folder / line.sample.file, line.sample.run)
+        kept = replace(line, sample=replace(line.sample, run=None))
+        with (self.folder / JOURNAL).open("ab") as file:
+            file.write(msgspec.json.encode(kept) + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+    def lines(self) -> list[Line]:
+        """Every finished run; what a crash cut short is cut off the file as well."""
+        path = self.folder / JOURNAL
+        try:
+            content = path.read_bytes()
+        except FileNotFoundError:
+            return []
+        whole = content[: content.rfind(b"\n") + 1]
+        if len(whole) != len(content):
+            store.write_bytes(path, whole)
+        return list(self._parsed(path, whole))
+
+    def _parsed(self, path: Path, content: bytes) -> Iterator[Line]:
+        for number, text in enumerate(content.splitlines(), 1):
+            try:
+                line = msgspec.json.decode(text, type=Line)
+                if line.sample.file is not None:
+                    run = msgspec.json.decode(
+                        (self.folder / line.sample.file).read_bytes(), type=Run
+                    )
+                    line = replace(line, sample=replace(line.sample, run=run))
+                yield line
+            except (OSError, ValueError) as error:
+                raise BadJournal(f"{path}:{number} cannot be read: {error!r}") from error
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep others from writing here; the lock ends with the process.
+
+        Raises `Busy` where another process has it for longer than a moment.
+        """
+        with (self.folder / _LOCK).open("w", encoding="ascii") as file:
+            # A child of a process that was killed has the lock, too, until it has become the
+            # program that it was to start.
+            end = time.monotonic() + _MOMENT_S
+            while not _locks(file):
+                if time.monotonic() > end:
+                    raise Busy(
+                        f"{self.folder} is being written by another `trilane`; wait for "
+                        "it, or type --new to start one beside it"
+                    )
+                time.sleep(_AGAIN_S)
+            yield
+
+
+def _locks(file: IO[str]) -> bool:
+    """Lock a file, unless another has."""
+    import fcntl  # noqa: PLC0415 - not on every system that can read a report
+
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

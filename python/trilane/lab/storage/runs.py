@@ -1,0 +1,274 @@
+"""Runs on disk: found by folder, name, prefix, `latest` or experiment, and read with clear errors.
+
+A run folder holds `manifest.json`, and once there is something to judge `result.json`
+(`trilane.lab/1`: one comparison per point of the sweep), which refers to the runs in `runs/`. Races
+of versions before left a `comparison.json` (`trilane.comparison/1`) instead; it is read as the
+result of an experiment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+from msgspec import structs
+
+from trilane.lab.model import comparison, lab
+from trilane.lab.model.comparison import Comparison
+from trilane.lab.model.documents import Json
+from trilane.lab.model.lab import LabResult, Point
+from trilane.lab.model.manifest import Manifest
+from trilane.lab.model.run import Run
+from trilane.lab.model.sample import Sample
+from trilane.lab.storage import journal, store
+from trilane.lab.storage.journal import MANIFEST, BadJournal
+
+RESULT = "result.json"
+COMPARISON = "comparison.json"
+"""The result of a race of a version before."""
+_T = TypeVar("_T", bound=LabResult | Comparison)
+# `<date>-<time>-` before the rest of a run folder's name.
+_STAMP = len("20261120-104138-")
+_SHOWN = 5
+
+
+class BadRun(ValueError):
+    """There is no such run, or it cannot be read; the message says which and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    """A run folder, read."""
+
+    folder: Path
+    manifest: Manifest
+    result: LabResult | None
+    """None when nothing was judged yet."""
+
+    @property
+    def name(self) -> str:
+        """The folder's name."""
+        return self.folder.name
+
+    @property
+    def kind(self) -> str:
+        """`race` or `lab`."""
+        return self.manifest.kind
+
+    @property
+    def status(self) -> str:
+        """`running`, `interrupted`, `complete` or `failed`."""
+        return self.manifest.status
+
+    @property
+    def experiment(self) -> str:
+        """Name of the experiment; `race` for a race."""
+        return self.manifest.name
+
+    @property
+    def form(self) -> str | None:
+        """Form of the experiment; None for a race."""
+        return self.manifest.shown_form
+
+    @property
+    def quick(self) -> bool:
+        """Whether `--quick` cut the experiment down."""
+        return self.manifest.quick
+
+    @property
+    def machine(self) -> Json:
+        """Facts about the machine it ran on."""
+        return dict(self.manifest.machine)
+
+    @property
+    def judged(self) -> LabResult:
+        """The result of a run that must have one; raises `BadRun`."""
+        if self.result is None:
+            way_on = self.manifest.way_on
+            raise BadRun(f"{self.name} has no result: it is {self.status}; {way_on}")
+        return self.result
+
+    @property
+    def points(self) -> list[Point]:
+        """The comparisons: one per point of the sweep, none before a result."""
+        return [] if self.result is None else self.result.points
+
+
+def folders(state: Path) -> list[Path]:
+    """Every folder under `<state>/runs`, the newest first."""
+    runs = state / "runs"
+    if not runs.is_dir():
+        return []
+    found = [folder for folder in runs.iterdir() if folder.is_dir()]
+    return sorted(found, key=lambda folder: folder.name, reverse=True)
+
+
+def find(text: str, state: Path) -> Path:
+    """The run folder that `text` means.
+
+    In this order: a path to a run folder or to a file in one; `latest`, the newest run with a
+    result; the name of a run; an experiment (`bookstore`, or `bookstore-fair` for one form), its
+    latest complete run; the beginning of one run's name.
+    """
+    path = Path(text).expanduser()
+    if path.is_file() and (path.parent / MANIFEST).is_file():
+        path = path.parent
+    if (path / MANIFEST).is_file():
+        return path
+    if len(path.parts) > 1:
+        why = f"it holds no {MANIFEST}" if path.is_dir() else "there is no such folder"
+        raise BadRun(f"{text} is no run folder: {why}")
+    known = folders(state)
+    if text == "latest":
+        newest = next((folder for folder in known if _has_result(folder)), None)
+        if newest is None:
+            raise BadRun(f"there is no run with a result in {state / 'runs'}: {_first_run()}")
+        return newest
+    exact = next((folder for folder in known if folder.name == text), None)
+    if exact is not None:
+        return exact
+    return _of_experiment(text, known) or _by_prefix(text, known, state)
+
+
+def write_result(folder: Path, result: LabResult) -> None:
+    """Keep the result of the runs that lie in a folder; it refers to them by their files."""
+    referring = result.with_samples(lambda sample: structs.replace(sample, run=None))
+    store.write_json(folder / RESULT, referring)
+
+
+def reading(folder: Path) -> Callable[[Sample], Sample]:
+    """What gives a sample of a result in a folder its run, for `with_samples`.
+
+    Raises `BadRun` where the run is gone or cannot be read.
+    """
+    known: dict[str, Run] = {}
+
+    def read(sample: Sample) -> Sample:
+        if sample.file is None:
+            return sample
+        if sample.file not in known:
+            file = folder / sample.file
+            try:
+                known[sample.file] = msgspec.json.decode(file.read_bytes(), type=Run)
+            except OSError as error:
+                raise BadRun(
+                    f"the result in {folder} refers to {file}, which cannot be read: "
+                    f"{error.strerror}"
+                ) from error
+            except ValueError as error:
+                raise BadRun(f"{file} is damaged: {error}") from error
+        return structs.replace(sample, run=known[sample.file])
+
+    return read
+
+
+def load(folder: Path) -> RunFolder:
+    """Read a run folder; its result may be missing."""
+    manifest = read_manifest(folder)
+    result = None
+    if (folder / RESULT).exists():
+        result = _result(folder / RESULT, lab.SCHEMA, LabResult)
+    elif (folder / COMPARISON).exists():
+        result = LabResult.of_race(_result(folder / COMPARISON, comparison.SCHEMA, Comparison))
+    return RunFolder(folder, manifest, result and result.with_samples(reading(folder)))
+
+
+def _result(file: Path, schema: str, kind: type[_T]) -> _T:
+    document = _read(file)
+    if document.get("schema") != schema:
+        raise BadRun(f"{file} has schema {document.get('schema')!r}, not {schema}")
+    try:
+        return msgspec.convert(document, kind)
+    except msgspec.ValidationError as error:
+        raise BadRun(f"{file} is not a {schema} of this version: {error}") from error
+
+
+def load_judged(folder: Path) -> RunFolder:
+    """Read a run folder that must have a result."""
+    run = load(folder)
+    _ = run.judged
+    return run
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """The manifest of a run folder; raises `BadRun`."""
+    try:
+        return journal.read_manifest(folder)
+    except BadJournal as error:
+        raise BadRun(str(error)) from error
+
+
+def signature(folder: Path) -> str:
+    """Changes whenever the manifest or the result of a run folder is written."""
+    parts = []
+    for name in (MANIFEST, RESULT, COMPARISON):
+        try:
+            found = (folder / name).stat()
+        except OSError:
+            continue
+        parts.append(f"{name}:{found.st_mtime_ns}:{found.st_size}")
+    return " ".join(parts)
+
+
+def _has_result(folder: Path) -> bool:
+    return any((folder / name).is_file() for name in (RESULT, COMPARISON))
+
+
+def _of_experiment(text: str, known: list[Path]) -> Path | None:
+    """The latest complete run of an experiment, or of one form of it."""
+    unfinished: tuple[Path, Manifest] | None = None
+    for folder, manifest in _manifests(known, text):
+        if text not in (manifest.name, f"{manifest.name}-{manifest.shown_form}"):
+            continue
+        if manifest.status == "complete" and _has_result(folder):
+            return folder
+        unfinished = unfinished or (folder, manifest)
+    if unfinished is not None:
+        folder, manifest = unfinished
+        raise BadRun(
+            f"no run of {text} is complete: the latest, {folder.name}, is "
+            f"{manifest.status}; {manifest.way_on}"
+        )
+    return None
+
+
+def _manifests(known: list[Path], text: str) -> Iterator[tuple[Path, Manifest]]:
+    """Manifests of the folders whose name has `text` after the time; damaged ones are no match."""
+    for folder in known:
+        if not folder.name[_STAMP:].startswith(text):
+            continue
+        try:
+            yield folder, read_manifest(folder)
+        except BadRun:
+            continue
+
+
+def _by_prefix(text: str, known: list[Path], state: Path) -> Path:
+    matching = [folder for folder in known if text and folder.name.startswith(text)]
+    if len(matching) == 1:
+        return matching[0]
+    if matching:
+        shown = ", ".join(folder.name for folder in matching[:_SHOWN])
+        more = f" and {len(matching) - _SHOWN} more" if len(matching) > _SHOWN else ""
+        raise BadRun(f"{text!r} begins the names of {len(matching)} runs: {shown}{more}")
+    if not known:
+        raise BadRun(f"there is no run {text!r}: {state / 'runs'} is empty; {_first_run()}")
+    shown = ", ".join(folder.name for folder in known[:_SHOWN])
+    raise BadRun(
+        f"{text!r} is no run folder, no name of a run in {state / 'runs'}, no beginning of one, "
+        f"and no experiment that has run; the latest are: {shown}"
+    )
+
+
+def _first_run() -> str:
+    return "make one with: trilane race"
+
+
+def _read(file: Path) -> Json:
+    try:
+        return store.read_json(file)
+    except store.Unreadable as error:
+        raise BadRun(str(error)) from error

@@ -1,0 +1,383 @@
+"""Targets: servers that an experiment aims at, by the name of their folder or by URL.
+
+`open_target` starts the server (or not, where it is somebody else's), waits until it answers over
+every version wanted, and stops it at the end. The embedded server comes through here as well.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from trilane.lab.experiment import places
+from trilane.lab.processes import launch, supervisor
+from trilane.lab.processes.supervisor import ProcessFailed
+from trilane.lab.programs import builds, environments
+from trilane.lab.storage import store
+from trilane.lab.targets import calls, servers, target_config, target_content, target_ready
+from trilane.lab.targets.target_config import BadServer, ServerConfig, fill
+
+EMBEDDED = "embedded"
+HOST = "127.0.0.1"
+_FAILURES = (
+    builds.BuildFailed,
+    environments.EnvironmentFailed,
+    launch.LaunchFailed,
+    servers.ServerFailed,
+    target_content.ContentFailed,
+    target_ready.NotReady,
+)
+_ATTEMPTS = 3
+_SOFTWARE_S = 30.0
+# What would lead a program in its own environment to the modules of ours.
+_NOT_INHERITED = ("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "VIRTUAL_ENV", "NOTIFY_SOCKET")
+# Of these the embedded server says where they are; no file tells it.
+_EMBEDDED = ServerConfig(
+    name=EMBEDDED,
+    folder=Path(),
+    title="The embedded server (hyper and quinn)",
+    versions={"h1": "https", "h2": "https", "h2c": "http", "h3": "https"},
+    command=("trilane", "serve"),
+    ready_path="/hello",
+    paths=(
+        *("/hello", "/bytes/{n}", "/status/{code}", "/delay/{time}", "/echo", "/headers"),
+        *("/books", "/book?id={id}", "/site/", "/drip"),
+    ),
+    calls=calls.EMBEDDED,
+)
+
+
+class TargetFailed(RuntimeError):
+    """The server cannot be used; the message says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A server that answers."""
+
+    name: str
+    origins: Mapping[str, str]
+    """Scheme, host and port by version, for the versions wanted."""
+    cacert: str | None
+    """PEM file of the authority to trust; None for those of the system."""
+    pid: int | None = None
+    """The server's first process; None where it is not ours."""
+    pids: Sequence[int] = ()
+    """All its processes, as they were when it was ready."""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    log: Path | None = None
+
+
+def names() -> list[str]:
+    """The servers there are, the embedded one first."""
+    found = {
+        folder.parent.name
+        for place in places.servers()
+        for folder in place.glob(f"*/{target_config.FILE}")
+    }
+    return [EMBEDDED, *sorted(found)]
+
+
+def find(name_or_url: str) -> ServerConfig:
+    """What is known of a server, without starting it; raises TargetFailed."""
+    if name_or_url == EMBEDDED:
+        return _EMBEDDED
+    try:
+        if "://" in name_or_url:
+            return target_config.at_url(name_or_url)
+        for place in places.servers():
+            if (place / name_or_url / target_config.FILE).is_file():
+                return target_config.load(place / name_or_url)
+        if os.sep in name_or_url and (Path(name_or_url) / target_config.FILE).is_file():
+            return target_config.load(Path(name_or_url).absolute())
+    except BadServer as error:
+        raise TargetFailed(str(error)) from error
+    raise TargetFailed(
+        f"there is no server {name_or_url!r}: choose from {', '.join(names())}, "
+        "a folder with a server.toml, or a URL"
+    )
+
+
+def is_ours(name_or_url: str) -> bool:
+    """Whether the lab would start the server; also of one that there is not."""
+    try:
+        return find(name_or_url).ours
+    except TargetFailed:
+        return True
+
+
+@contextlib.contextmanager
+def open_target(
+    name_or_url: str,
+    *,
+    state: Path | None,
+    folder: Path,
+    cpus: str | None,
+    threads: int,
+    versions: Collection[str] = (),
+) -> Iterator[Target]:
+    """A server for as long as the context, or the lab, lives.
+
+    `state` is the state folder (None: the user's), `folder` where its log and its scratch files go,
+    `cpus` those it may run on, such as "0,2-3" (None: all), `threads` its worker threads or
+    processes where it can have more than one. It is ready when it has answered over each of
+    `versions` (none: all it has). Raises TargetFailed.
+    """
+    config = find(name_or_url)
+    wanted = _wanted(config, versions)
+    missing = _missing(config)
+    if missing is not None:
+        raise TargetFailed(missing)
+    folder.mkdir(parents=True, exist_ok=True)
+    if name_or_url == EMBEDDED:
+        opened = _embedded(wanted, state, folder, cpus, threads)
+    elif config.ours:
+        opened = _started(config, wanted, _Machine(state, folder, cpus, threads))
+    else:
+        opened = _elsewhere(config, wanted)
+    with contextlib.ExitStack() as stack:
+        # Only what happens at the start is the target's failure.
+        try:
+            target = stack.enter_context(opened)
+        except _FAILURES as error:
+            raise TargetFailed(str(error)) from error
+        yield target
+
+
+@dataclass(frozen=True, slots=True)
+class _Machine:
+    """Where and with what a server is started."""
+
+    state: Path | None
+    folder: Path
+    cpus: str | None
+    threads: int
+
+
+def _wanted(config: ServerConfig, versions: Collection[str]) -> list[str]:
+    absent = [version for version in versions if version not in config.versions]
+    if absent:
+        raise TargetFailed(
+            f"{config.name} does not speak {' and '.join(absent)}, "
+            f"only {', '.join(config.versions)}"
+        )
+    return list(versions or config.versions)
+
+
+def _missing(config: ServerConfig) -> str | None:
+    programs = [name for name in config.requires if launch.find_program(name) is None]
+    if not programs:
+        return None
+    how = f": {config.install}" if config.install else ""
+    return f"{config.name} needs {' and '.join(programs)}, not installed on this machine{how}"
+
+
+@contextlib.contextmanager
+def _embedded(
+    wanted: Sequence[str], state: Path | None, folder: Path, cpus: str | None, threads: int
+) -> Iterator[Target]:
+    log = folder / f"{EMBEDDED}.log"
+    with servers.embedded(threads=threads, cpus=cpus, state=state, log=log) as server:
+        by_scheme = {"https": server.https, "http": server.http}
+        origins = {version: by_scheme[_EMBEDDED.versions[version]] for version in wanted}
+        facts = {
+            "server": EMBEDDED,
+            "versions": list(_EMBEDDED.versions),
+            **server.facts,
+            "software": f"{server.facts['software']} {server.facts['version']}",
+        }
+        yield Target(EMBEDDED, origins, server.cacert, server.pid, [server.pid], facts, log)
+
+
+@contextlib.contextmanager
+def _elsewhere(config: ServerConfig, wanted: Sequence[str]) -> Iterator[Target]:
+    origins = {version: config.versions[version] for version in wanted}
+    target = Target(
+        name=config.name,
+        origins=origins,
+        cacert=config.cacert,
+        facts={"server": config.name, "ours": False, **config.facts},
+    )
+    if config.ready_path is not None or config.ready_grpc is not None:
+        target_ready.wait_for_url(config, origins, config.cacert)
+    yield target
+
+
+@contextlib.contextmanager
+def _started(config: ServerConfig, wanted: Sequence[str], machine: _Machine) -> Iterator[Target]:
+    values = _values(config, machine)
+    environment = _environment(config, values)
+    software = _software(config, values, environment)
+    log = machine.folder / f"{config.name}.log"
+    for attempt in range(_ATTEMPTS):
+        values |= {"port": str(_free_port()), "port2": str(_free_port())}
+        origins = {version: fill(config.versions[version], values) for version in wanted}
+        _refuse_taken_ports(config, values)
+        _write_files(config, values)
+        environment = _environment(config, values)
+        with launch.launched(
+            _command(config, values),
+            log=log,
+            cwd=Path(values["work"]),
+            environment=environment,
+            cpus=machine.cpus,
+            stop_signal=config.stop,
+            grace_s=config.stop_timeout_s,
+        ) as server:
+            try:
+                target_ready.wait_for(config, server, origins, values.get("cacert"))
+            except target_ready.Died as error:
+                # Between our choice of a port and its use somebody else may have taken it.
+                if attempt + 1 < _ATTEMPTS and _somebody_has(values, config):
+                    continue
+                raise TargetFailed(str(error)) from error
+            facts = {
+                "server": config.name,
+                "software": software,
+                "versions": list(config.versions),
+                "threads": machine.threads,
+                "cpus": machine.cpus,
+                **{key: _fact(fact, values) for key, fact in config.facts.items()},
+            }
+            cacert = values.get("cacert")
+            yield Target(config.name, origins, cacert, server.pid, server.pids(), facts, log)
+            return
+
+
+def _values(config: ServerConfig, machine: _Machine) -> dict[str, str]:
+    """The placeholders but for the ports."""
+    work = (machine.folder / config.name).absolute()
+    work.mkdir(exist_ok=True)
+    values = {
+        "folder": str(config.folder),
+        "work": str(work),
+        "cpus": machine.cpus or "",
+        "threads": str(machine.threads),
+    }
+    if config.uses("state"):
+        values["state"] = str(store.state_folder(machine.state))
+    if config.uses("cert", "key", "cacert", "books", "www") or _is_secure(config):
+        content = target_content.prepare(machine.state, store.cache_folder())
+        for name in ("cert", "key", "cacert", "books", "www"):
+            values[name] = str(getattr(content, name))
+    return values | prepare(config)
+
+
+def prepare(config: ServerConfig) -> dict[str, str]:
+    """Make what a server of ours needs before it starts: its environment, its program.
+
+    Gives the placeholders that stand for them. Raises `EnvironmentFailed` or `BuildFailed`.
+    """
+    made: dict[str, str] = {}
+    if config.script is not None:
+        script = config.folder / config.script
+        made["python"] = str(environments.interpreter(script))
+    if config.build:
+        # Servers of the same sources, built alike, share what is built.
+        sources = config.sources
+        made["build"] = str(builds.built(sources.name, sources, config.build))
+    return made
+
+
+def _is_secure(config: ServerConfig) -> bool:
+    return any(origin.startswith("https://") for origin in config.versions.values())
+
+
+def _environment(config: ServerConfig, values: Mapping[str, str]) -> dict[str, str]:
+    inherited = {name: value for name, value in os.environ.items() if name not in _NOT_INHERITED}
+    return inherited | {name: fill(text, values) for name, text in config.environment.items()}
+
+
+def _command(config: ServerConfig, values: Mapping[str, str]) -> list[str]:
+    command = [fill(word, values) for word in config.command]
+    program = launch.find_program(command[0])
+    if program is None:
+        raise TargetFailed(f"{config.name}: the program {command[0]} is not on this machine")
+    return [program, *command[1:]]
+
+
+def _write_files(config: ServerConfig, values: Mapping[str, str]) -> None:
+    for name in config.files:
+        text = (config.folder / name).read_text(encoding="utf-8")
+        path = Path(values["work"]) / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(fill(text, values), encoding="utf-8")
+
+
+def _software(
+    config: ServerConfig, values: Mapping[str, str], environment: Mapping[str, str]
+) -> str | None:
+    """What the software calls itself: the first line that its version command prints."""
+    if not config.software:
+        return None
+    command = [fill(word, values) for word in config.software]
+    program = launch.find_program(command[0])
+    if program is None:
+        return None
+    try:
+        done = supervisor.finished(
+            [program, *command[1:]], limit_s=_SOFTWARE_S, environment=environment
+        )
+    except ProcessFailed:
+        return None
+    lines = (done.output + b"\n" + done.errors).decode(errors="replace").split("\n")
+    return next((line.strip() for line in lines if line.strip()), None)
+
+
+def _fact(fact: object, values: Mapping[str, str]) -> object:
+    return fill(fact, values) if isinstance(fact, str) else fact
+
+
+def _free_port() -> int:
+    """A port that is free now, for TCP and UDP alike."""
+    for _ in range(64):
+        with (
+            socket.socket(socket.AF_INET, socket.SOCK_STREAM) as tcp,
+            socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp,
+        ):
+            tcp.bind((HOST, 0))
+            port: int = tcp.getsockname()[1]
+            try:
+                udp.bind((HOST, port))
+            except OSError:
+                continue
+            return port
+    raise TargetFailed("no port of 127.0.0.1 is free for TCP and UDP alike")
+
+
+def _ports(config: ServerConfig, values: Mapping[str, str]) -> set[int]:
+    origins = (fill(origin, values) for origin in config.versions.values())
+    return {port for origin in origins if (port := urlsplit(origin).port) is not None}
+
+
+def _is_taken(port: int) -> bool:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        # A port whose last connections are still closing is free for a server.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            return True
+    return False
+
+
+def _refuse_taken_ports(config: ServerConfig, values: Mapping[str, str]) -> None:
+    """Otherwise the answer of another server could be taken for that of this one."""
+    chosen = {int(values["port"]), int(values["port2"])}
+    for port in sorted(_ports(config, values) - chosen):
+        if _is_taken(port):
+            raise TargetFailed(
+                f"{config.name}: port {port} is taken by another program: "
+                "stop that, or write {port} in server.toml to have a free one"
+            )
+
+
+def _somebody_has(values: Mapping[str, str], config: ServerConfig) -> bool:
+    chosen = {int(values["port"]), int(values["port2"])}
+    return any(_is_taken(port) for port in _ports(config, values) & chosen)

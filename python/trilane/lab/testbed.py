@@ -1,0 +1,397 @@
+"""What an experiment needs while it runs: its clients made ready, its servers, its networks."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from trilane.lab.asked import CannotRun
+from trilane.lab.clients import call_reference, contenders, go_bench, reference
+from trilane.lab.clients.contenders import BadContender, Contender, ContenderFailed
+from trilane.lab.clients.executor import Setting, is_benchmark, is_engine
+from trilane.lab.clients.go_bench import Module
+from trilane.lab.clients.plan import header_fields
+from trilane.lab.clients.reference import NoReference, Reference
+from trilane.lab.experiment import places
+from trilane.lab.experiment.form import Form
+from trilane.lab.experiment.vocabulary import MESSAGES
+from trilane.lab.experiment.workload import ArmSpec, Workload, write_body
+from trilane.lab.machine import facts as machine
+from trilane.lab.machine.meter import Meter
+from trilane.lab.model.documents import Json
+from trilane.lab.model.validity import Reason
+from trilane.lab.network.relay import Relay, RelayFailed, open_relay
+from trilane.lab.storage.journal import Journal
+from trilane.lab.targets import running
+from trilane.lab.targets.calls import Call
+from trilane.lab.targets.running import Target, TargetFailed
+
+
+class Unavailable(CannotRun):
+    """An arm cannot run here; the message says why."""
+
+
+@dataclass(slots=True)
+class Testbed:
+    """Open servers, relays and clients of one experiment, each made when it is first asked for."""
+
+    state: Path | None
+    logs: Path
+    server_cpus: str | None
+    client_cpus: Sequence[int] | None
+    pinning: str
+    threads: int | None
+    """Of each server, where the form says it."""
+    congestion_control: str | None
+    _stack: contextlib.ExitStack
+    _versions: Mapping[str, set[str]]
+    _clients: Mapping[str, Contender]
+    _targets: dict[str, Target] = field(default_factory=dict)
+    _relays: dict[tuple[str, float], Relay] = field(default_factory=dict)
+    """By server and delay."""
+    _references: dict[tuple[str, Workload, tuple[tuple[str, str], ...]], Reference] = field(
+        default_factory=dict
+    )
+    _body_files: dict[int, Path] = field(default_factory=dict)
+    """By size."""
+    _skipped: dict[str, str] = field(default_factory=dict)
+    _calls: dict[tuple[str, ...], Reference] = field(default_factory=dict)
+    """What calls answer, checked: by server, origin, version and format."""
+    _modules: dict[str, Module] = field(default_factory=dict)
+    """Go modules that are built, by name."""
+
+    @classmethod
+    @contextlib.contextmanager
+    def opened(
+        cls, form: Form, state: Path | None, journal: Journal, say: Callable[[str], None]
+    ) -> Iterator[Testbed]:
+        """The testbed for a form whose clients and servers there are (`names.check`).
+
+        Arms that cannot run here are skipped, each with its reason.
+        """
+        journal.logs.mkdir(exist_ok=True)
+        server_cpus, client_cpus, pinning = _pinning(form)
+        versions: dict[str, set[str]] = {}
+        for arm in form.arms:
+            if not is_benchmark(arm):
+                versions.setdefault(arm.server, set()).add(_spoken(arm))
+        spoken = {arm.version for arm in form.arms}
+        # As in a race: QUIC brings CUBIC, and another controller under TCP is another experiment.
+        cubic = "h3" in spoken and machine.may_use_congestion_control("cubic")
+        try:
+            clients = _contenders(form)
+        except BadContender as error:
+            raise Unavailable(str(error)) from error
+        with contextlib.ExitStack() as stack:
+            testbed = cls(
+                state=state,
+                logs=journal.logs,
+                server_cpus=server_cpus,
+                client_cpus=client_cpus,
+                pinning=pinning,
+                threads=form.threads,
+                congestion_control=form.congestion_control or ("cubic" if cubic else None),
+                _stack=stack,
+                _versions=versions,
+                _clients=clients,
+            )
+            testbed._make_ready(form, say)
+            yield testbed
+
+    @property
+    def skipped(self) -> list[tuple[str, str]]:
+        """Arms that cannot run here, and why."""
+        return list(self._skipped.items())
+
+    def skip(self, arm: str, reason: str) -> None:
+        """Leave an arm out."""
+        self._skipped[arm] = reason
+
+    def command(self, arm: ArmSpec) -> Callable[[], Sequence[str]] | None:
+        """How to start the arm's client; None for our engine."""
+        if is_engine(arm) or is_benchmark(arm):
+            return None
+        client = self._clients[arm.client]
+
+        def command() -> Sequence[str]:
+            try:
+                return client.command()
+            except ContenderFailed as error:
+                raise Unavailable(str(error)) from error
+
+        return command
+
+    def setting(self, form: Form, arm: ArmSpec) -> Setting:
+        """Where the arm runs; raises `Unavailable`."""
+        if is_benchmark(arm):
+            return self._in_process(arm)
+        target = self._target(arm.server)
+        origin = self.origin_of(arm)
+        road = self._road(arm) if arm.delay_s else None
+        meter = None
+        if target.pids:
+            cpus = (self.threads or 1) if self.server_cpus else len(machine.usable_cpus())
+            ours = [road.pid] if road is not None and road.pid is not None else []
+            meter = Meter(list(target.pids), cpus, ours)
+        return Setting(
+            origin=origin,
+            cacert=target.cacert,
+            meter=meter,
+            reference=self._reference(target, arm, form.workload),
+            cpus=self.client_cpus,
+            passes=2 if road is not None else 1,
+            congestion_control=self.congestion_control,
+            body_file=self._body_file(form.workload),
+            call=_call(arm),
+            server_pids=target.pids,
+        )
+
+    def _in_process(self, arm: ArmSpec) -> Setting:
+        """A benchmark has no server but its own."""
+        module = self._module(arm.server)
+        try:
+            binary = go_bench.binary(module, arm.benchmark or "")
+        except go_bench.NotReady as error:
+            raise Unavailable(str(error)) from error
+        return Setting(
+            origin="",
+            cacert=None,
+            # Of no server: it tells what other programs took meanwhile.
+            meter=Meter([], len(machine.usable_cpus())),
+            reference=Reference((), complete=False),
+            cpus=None,
+            benchmark=(module, binary),
+        )
+
+    def origin_of(self, arm: ArmSpec) -> str:
+        """Scheme, host and port that the arm's client is given; empty where it is its server."""
+        return "" if is_benchmark(arm) else self._origin(arm, _spoken(arm))
+
+    def server_name(self, arm: ArmSpec) -> str | None:
+        """The server of an arm where it is ours."""
+        target = self._targets.get(arm.server)
+        return target.name if target is not None and target.pid is not None else None
+
+    def facts(self) -> Json:
+        """What is known of the servers, by name."""
+        known = {name: dict(target.facts) for name, target in self._targets.items()}
+        return next(iter(known.values())) if len(known) == 1 else known
+
+    def modules(self) -> list[Path]:
+        """Folders of the Go modules whose benchmarks are measured."""
+        return [module.folder for module in self._modules.values()]
+
+    def begin_run(self, arm: ArmSpec) -> None:
+        """Begin to count what the emulated network does in the arm's next run."""
+        if arm.delay_s:
+            self._road(arm).punctuality()
+
+    def network_problems(self, arm: ArmSpec) -> list[Reason]:
+        """What speaks against the last run by what the emulated network did to it."""
+        if not arm.delay_s:
+            return []
+        try:
+            did = self._road(arm).punctuality()
+        except RelayFailed as error:
+            return [Reason(code="network", verdict="invalid", text=str(error))]
+        told = []
+        if invalid := did.invalid():
+            told.append(Reason(code="network", verdict="invalid", text=invalid))
+        if suspect := did.suspect():
+            told.append(Reason(code="network", verdict="suspect", text=suspect))
+        return told
+
+    def _make_ready(self, form: Form, say: Callable[[str], None]) -> None:
+        self._make_benchmarks_ready(form, say)
+        self._make_clients_ready(form, say)
+        for arm in form.arms:
+            lacking = None if arm.name in self._skipped else lacks(arm)
+            if lacking:
+                self.skip(arm.name, lacking)
+        for name in sorted({arm.server for arm in form.arms if not is_benchmark(arm)}):
+            arms = [a for a in form.arms if a.server == name and a.name not in self._skipped]
+            if not arms:
+                continue
+            if running.is_ours(name):
+                say(f"starting {'the embedded server' if name == running.EMBEDDED else name}")
+            try:
+                self._target(name)
+            except Unavailable as error:
+                for arm in arms:
+                    self.skip(arm.name, str(error))
+
+    def _make_clients_ready(self, form: Form, say: Callable[[str], None]) -> None:
+        others = {a.client for a in form.arms if not is_engine(a) and not is_benchmark(a)}
+        for name in sorted(others):
+            arms = [arm for arm in form.arms if arm.client == name]
+            client = self._clients[name]
+            reason = client.missing()
+            if reason is None:
+                say(f"making {name} ready")
+                try:
+                    client.command()
+                except ContenderFailed as error:
+                    reason = str(error)
+            for arm in arms:
+                lacking = reason or client.lacks(arm.version, arm.strategy)
+                if lacking:
+                    self.skip(arm.name, lacking)
+
+    def _make_benchmarks_ready(self, form: Form, say: Callable[[str], None]) -> None:
+        for name in sorted({arm.server for arm in form.arms if is_benchmark(arm)}):
+            say(f"building the benchmarks of {name}")
+            try:
+                self._module(name)
+            except Unavailable as error:
+                for arm in form.arms:
+                    if is_benchmark(arm) and arm.server == name:
+                        self.skip(arm.name, str(error))
+
+    def _module(self, name: str) -> Module:
+        if name not in self._modules:
+            folders = (place / name for place in places.servers())
+            try:
+                self._modules[name] = go_bench.ready(name, next(filter(Path.is_dir, folders)))
+            except go_bench.NotReady as error:
+                raise Unavailable(str(error)) from error
+        return self._modules[name]
+
+    def _body_file(self, workload: Workload) -> Path | None:
+        """The file that a workload sends, made once: while it is new it is in memory as well."""
+        size = workload.file_bytes
+        if size is None:
+            return None
+        if size not in self._body_files:
+            folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="trilane-")))
+            self._body_files[size] = folder / "body"
+            write_body(self._body_files[size], size)
+        return self._body_files[size]
+
+    def _target(self, name: str) -> Target:
+        if name not in self._targets:
+            try:
+                config = running.find(name)
+                # HTTP/1.1 as well, over which an independent client reads what is served.
+                there = set(config.versions)
+                asked = {a for a in self._versions[name] if a in there} or self._versions[name]
+                wanted = {*asked, *({"h1"} & there)}
+                half = max(1, len(machine.usable_cpus()) // 2)
+                self._targets[name] = self._stack.enter_context(
+                    running.open_target(
+                        name,
+                        state=self.state,
+                        folder=self.logs,
+                        cpus=self.server_cpus,
+                        threads=self.threads or (1 if self.server_cpus else half),
+                        versions=sorted(wanted),
+                    )
+                )
+            except TargetFailed as error:
+                raise Unavailable(str(error)) from error
+        return self._targets[name]
+
+    def _road(self, arm: ArmSpec) -> Relay:
+        target, key = self._target(arm.server), (arm.server, arm.delay_s)
+        if key not in self._relays:
+            try:
+                self._relays[key] = self._stack.enter_context(
+                    open_relay(target.origins, arm.delay_s)
+                )
+            except RelayFailed as error:
+                raise Unavailable(str(error)) from error
+        return self._relays[key]
+
+    def _checked_call(self, target: Target, arm: ArmSpec) -> Reference:
+        origin, message = self._origin(arm, _spoken(arm)), arm.message or ""
+        call = _call(arm)
+        if call is None:
+            raise Unavailable(f"{arm.server} has no calls in {MESSAGES[message]}")
+        key = (arm.server, origin, arm.version, message)
+        if key not in self._calls:
+            try:
+                self._calls[key] = call_reference.read(
+                    call, message, arm.version, origin, target.cacert
+                )
+            except NoReference as error:
+                raise Unavailable(str(error)) from error
+        return self._calls[key]
+
+    def _origin(self, arm: ArmSpec, version: str) -> str:
+        if arm.delay_s:
+            return self._road(arm).origins[version]
+        return self._target(arm.server).origins[version]
+
+    def _reference(self, target: Target, arm: ArmSpec, workload: Workload) -> Reference:
+        if arm.message is not None:
+            return self._checked_call(target, arm)
+        if workload.kind == "urls" and (workload.duration_s is not None or target.pid is None):
+            # How much is read is not known beforehand, or what others serve may change.
+            return Reference((), complete=False)
+        origin = self._origin(arm, arm.version)
+        # The same authority as the client's, because pages may name it; HTTP/1.1 where it is.
+        if "h1" in target.origins:
+            plain = self._origin(arm, "h1")
+            if urlsplit(plain).scheme == urlsplit(origin).scheme:
+                origin = plain
+        fields = tuple((name, value) for name, value in header_fields(arm, workload))
+        key = (origin, workload, fields)
+        if key not in self._references:
+            try:
+                self._references[key] = reference.read(
+                    workload, origin, target.cacert, dict(fields), self._body_file(workload)
+                )
+            except NoReference as error:
+                raise Unavailable(str(error)) from error
+        return self._references[key]
+
+
+def _spoken(arm: ArmSpec) -> str:
+    """The version whose origin an arm uses: HTTP/1.1 without TLS is where h2c is."""
+    return arm.version if arm.tls else "h2c"
+
+
+def _call(arm: ArmSpec) -> Call | None:
+    """How the arm's server is asked; None where the workload is no call."""
+    return None if arm.message is None else running.find(arm.server).calls.get(arm.message)
+
+
+def lacks(arm: ArmSpec) -> str | None:
+    """Why the arm's server cannot be asked so; None where it can, or is not known."""
+    if is_benchmark(arm):
+        return None
+    try:
+        config = running.find(arm.server)
+    except TargetFailed:
+        return None
+    if _spoken(arm) not in config.versions:
+        plain = " without TLS" if not arm.tls else ""
+        return f"{config.name} does not speak {arm.version}{plain}"
+    if arm.message is not None and arm.message not in config.calls:
+        return f"{config.name} has no calls in {MESSAGES[arm.message]}"
+    return None
+
+
+def _contenders(form: Form) -> dict[str, Contender]:
+    """The clients under test; none are looked for where the form has none."""
+    if all(is_engine(arm) or is_benchmark(arm) for arm in form.arms):
+        return {}
+    return contenders.discover(places.contenders())
+
+
+def _pinning(form: Form) -> tuple[str | None, Sequence[int] | None, str]:
+    if not form.pin:
+        return None, None, "none (not asked for)"
+    if not any(is_benchmark(arm) or running.is_ours(arm.server) for arm in form.arms):
+        return None, None, "none (the server is not ours to pin)"
+    threads = form.threads or 1
+    split = machine.split_cpus(threads)
+    if split is None:
+        needed = f"{2 * threads} CPUs needed, {len(machine.usable_cpus())} here"
+        return None, None, f"none ({needed})"
+    server, client = split
+    text = ",".join(map(str, server))
+    return text, client, f"server on CPU {text}, client on CPU {','.join(map(str, client))}"

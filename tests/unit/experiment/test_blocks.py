@@ -1,0 +1,75 @@
+"""The blocks of a race: how many, and the order of the arms in each."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import numpy as np
+
+from trilane.lab import asked, blocks, race
+from trilane.lab.analysis import family
+from trilane.lab.asked import Entry, Wanted
+from trilane.lab.experiment.form import Form
+
+
+def wanted(arms: int = 3, *, written: int = 10, count: int | None = None) -> Form:
+    """The form of a race with so many arms, and blocks as a file or who asks says it."""
+    made = race.experiment(race.Flags())
+    form = made.forms[race.FORM]
+    first, second, _ = form.arms
+    more = tuple(replace(second, name=f"a{number}") for number in range(arms - 1))
+    stats_then = replace(form.stats, blocks=written)
+    form = replace(form, arms=form.arms if arms == 3 else (first, *more), stats=stats_then)
+    made = replace(made, forms={race.FORM: form})
+    return asked.chosen(Wanted(made, race.FORM, blocks=count))
+
+
+def order(blocks: int, seed: int) -> list[list[Entry]]:
+    entries = asked.order(wanted(count=blocks), seed)
+    return [[entry for entry in entries if entry.block == block] for block in range(blocks)]
+
+
+def test_every_block_holds_every_arm_and_one_of_them_twice_in_turn() -> None:
+    for number, block in enumerate(order(20, seed=3)):
+        twice = ("h1", "h2", "h3")[number % 3]
+        assert sorted((e.arm, e.slot) for e in block) == sorted(
+            [("h1", 0), ("h2", 0), ("h3", 0), (twice, 1)]
+        )
+        assert [entry.position for entry in block] == [0, 1, 2, 3]
+        # The second run of an arm comes after its first.
+        first, second = (e for e in block if e.arm == twice)
+        assert (first.slot, second.slot) == (0, 1)
+    assert len({tuple(e.arm for e in block) for block in order(20, seed=3)}) > 5
+
+
+def test_without_a_second_run_every_block_holds_every_arm_once() -> None:
+    chance = random.Random(1)
+    assert sorted(blocks.shuffled(["a", "b"], 0, chance, aa=False)) == [("a", 0), ("b", 0)]
+    assert blocks.shuffled(["a"], 0, chance, aa=True) == [("a", 0)]
+
+
+def test_the_order_follows_the_seed() -> None:
+    assert order(9, 5) == order(9, 5)
+    assert order(9, 5) != order(9, 6)
+
+
+def test_a_race_has_ten_blocks_however_many_arms_and_never_fewer_than_can_show_anything() -> None:
+    assert [wanted(arms).stats.blocks for arms in (1, 3, 27)] == [10] * 3
+    assert wanted(written=3).stats.blocks == 6
+    assert wanted(count=2).stats.blocks == 2, "who asks for fewer gets them"
+
+
+def test_three_arms_are_told_apart_although_one_block_disagrees() -> None:
+    chance = np.random.default_rng(4)
+    count = wanted(3).stats.blocks
+    arms = chance.normal(0, 0.01, (3, count)) + np.array([[0.0], [0.05], [0.10]])
+    # The smallest difference of all, on the other side.
+    arms[1, 3] = arms[0, 3] - 0.001
+    ratios = [arms[1] - arms[0], arms[2] - arms[0], arms[2] - arms[1]]
+    found = family.judge(
+        [family.Case(each, np.empty(0), valid=True, decides=True) for each in ratios],
+        margin=0.05,
+        seed=1,
+    )
+    assert [one and one.finding for one in found] == ["higher"] * 3

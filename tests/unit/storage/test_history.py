@@ -1,0 +1,209 @@
+"""`trilane history`: series that belong together, and nothing joined that does not."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from synthetic import folders
+from trilane.cli import run as command
+from trilane.lab.storage import history, index
+from trilane.lab.storage.history import NoHistory
+from trilane.lab.storage.index import Row
+from trilane.report import history as report
+
+FACTORS = {"h1": 1.0, "h2": 1.5}
+Trilane = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(scope="module")
+def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("state")
+    folders.race(folder, "20261116-100000", FACTORS)
+    folders.race(folder, "20261117-100000", FACTORS, seed=2)
+    other = {**folders.MACHINE, "cpu": "Another CPU"}
+    folders.race(folder, "20261118-100000", FACTORS, seed=3, machine=other)
+    folders.lab(folder, "20261118-110000", FACTORS, points=(100, 1000))
+    folders.lab(folder, "20261119-110000", FACTORS, points=(100, 1000), seed=2)
+    folders.lab(folder, "20261120-110000", FACTORS, points=(100,), workload={"kind": "crawl"})
+    return folder
+
+
+@pytest.fixture
+def trilane(
+    capsys: pytest.CaptureFixture[str], state: Path, monkeypatch: pytest.MonkeyPatch
+) -> Trilane:
+    monkeypatch.setenv("COLUMNS", "140")
+
+    def call(*arguments: str, at: Path = state) -> tuple[int, str, str]:
+        code = command(["history", *arguments, "--state", str(at)])
+        told = capsys.readouterr()
+        return code, told.out, told.err
+
+    return call
+
+
+def read(state: Path, experiment: str | None, **asked: object) -> history.History:
+    with index.open_index(state) as opened:
+        return history.read(opened, experiment, **asked)  # type: ignore[arg-type]
+
+
+def test_machines_are_kept_apart(state: Path) -> None:
+    found = read(state, "race", arms=["h2"])
+    assert [len(series.values) for series in found.series] in ([1, 2], [2, 1])
+    assert len({series.machine for series in found.series}) == 2
+
+
+def test_points_and_workloads_are_kept_apart(state: Path) -> None:
+    found = read(state, "bookstore", arms=["h1"])
+    told = [(series.point, series.workload, len(series.values)) for series in found.series]
+    assert told == [(100, "a", 2), (100, "b", 1), (1000, "a", 2)]
+
+
+def test_the_measure_is_the_rankings_unless_another_is_asked_for(state: Path) -> None:
+    assert read(state, "race").measure == "requests_per_s"
+    found = read(state, "race", measure="p50")
+    assert (found.measure, found.unit, found.better) == ("p50", "s", "lower")
+    assert all(value.low <= value.median <= value.high for s in found.series for value in s.values)  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    ("experiment", "asked", "said"),
+    [
+        (None, {}, "name one of the experiments that have run: bookstore, race"),
+        ("walk", {}, "no run of 'walk': these have run: bookstore, race"),
+        ("race", {"measure": "p98"}, "no run has the measure 'p98': there is requests_per_s, p50"),
+        ("race", {"arms": ["h3"]}, "no run has the arm 'h3': there is h1, h2"),
+        ("race", {"machine": "00000000"}, "no run has the machine '00000000'"),
+        ("bookstore", {"form": "published"}, "no run of bookstore in form published has a result"),
+    ],
+)
+def test_what_is_not_there_is_said(
+    state: Path, experiment: str | None, asked: dict[str, object], said: str
+) -> None:
+    with pytest.raises(NoHistory, match=r".") as caught:
+        read(state, experiment, **asked)
+    assert said in str(caught.value)
+
+
+def test_without_an_experiment_all_runs_are_listed(trilane: Trilane) -> None:
+    code, out, _ = trilane()
+    assert code == 0
+    assert out.count("complete") == 6
+    assert "20261120-110000-bookstore-fair" in out
+    assert "HTTP/2 won" in out
+
+
+def test_a_table_has_units_and_intervals(trilane: Trilane) -> None:
+    code, out, _ = trilane("race", "--measure", "p50")
+    assert code == 0
+    assert "p50 latency, µs" in out
+    assert "lower is better" in out
+    assert "Another CPU, 2 CPUs, Linux 6.1.0" in out
+    assert re.search(r"2026-11-17 10:00:00 +[\d,.]+ +[\d,.]+–[\d,.]+ ", out)
+    # Told once for each series: it did not change.
+    assert out.count("trilane 0.1.0 (0123abc)") == 4
+
+
+def test_json_has_what_the_table_has(trilane: Trilane) -> None:
+    code, out, _ = trilane("bookstore", "-m", "p99", "-a", "h2", "--format", "json")
+    assert code == 0
+    document = json.loads(out)
+    assert document["schema"] == "trilane.history/1"
+    assert document["measure"]["unit"] == "s"
+    assert [series["point"] for series in document["series"]] == [100, 100, 1000]
+    code, out, _ = trilane("--format", "json")
+    assert len(json.loads(out)["runs"]) == 6
+
+
+def test_nothing_to_show_is_an_error_with_a_way_out(trilane: Trilane, tmp_path: Path) -> None:
+    code, out, err = trilane(at=tmp_path)
+    assert (code, out) == (1, "")
+    assert "trilane race" in err
+    code, _, err = trilane("race", at=tmp_path)
+    assert code == 1
+    assert "trilane race" in err
+
+
+def test_a_report_needs_a_folder(trilane: Trilane) -> None:
+    code, _, err = trilane("race", "--report", "/nowhere/x.html")
+    assert code == 2
+    assert "--report takes a file in a folder that exists" in err
+
+
+def test_a_page_is_written_where_it_is_asked_for(trilane: Trilane, tmp_path: Path) -> None:
+    file = tmp_path / "history.html"
+    code, _, err = trilane("bookstore", "--report", str(file))
+    assert code == 0
+    assert str(file) in err
+    assert re.findall(r'id="chart-(\d)"', file.read_text(encoding="utf-8")) == ["1", "2"]
+
+
+def test_a_page_escapes_what_runs_say(state: Path, tmp_path: Path) -> None:
+    nasty = {**folders.MACHINE, "cpu": "<script>alert(1)</script>"}
+    folders.race(tmp_path, "20261116-100000", FACTORS, machine=nasty)
+    from trilane.report import history as shown  # noqa: PLC0415 - loads slowly
+
+    page = shown.page(read(tmp_path, "race"))
+    assert "<script>alert(1)" not in page
+    assert "&lt;script&gt;alert(1)" in page
+
+
+def row(folder: str, *, quick: bool, verdict: str) -> Row:
+    return Row(
+        folder=folder,
+        kind="lab",
+        experiment="x",
+        form="fair",
+        quick=quick,
+        status="complete",
+        problem=None,
+        started_at="2026-11-20T10:00:00Z",
+        command="trilane lab run x",
+        way_on=None,
+        machine="0123abcd",
+        measure="elapsed_s",
+        validity="valid",
+        verdict=verdict,
+    )
+
+
+def printed(show: Callable[[Console], None], width: int) -> str:
+    stream = io.StringIO()
+    show(Console(file=stream, width=width, color_system=None))
+    return stream.getvalue()
+
+
+VERDICT = "Native engine, HTTP/2, 4 × 50 won: 1.09× native engine, HTTP/1.1, 200 × 1."
+
+
+@pytest.mark.parametrize("width", [80, 100, 160])
+def test_the_list_of_runs_breaks_no_word_and_no_name(width: int) -> None:
+    rows = [
+        row("20261120-100000-race", quick=False, verdict=VERDICT),
+        row("20261120-110000-clients-multiplexed-published", quick=True, verdict=VERDICT),
+    ]
+    shown = printed(lambda console: report.show_runs(rows, console), width)
+    assert max(map(len, shown.splitlines())) <= width
+    assert "…" not in shown
+    assert set(VERDICT.split()) <= set(shown.split())
+    for each in rows:
+        name = each.folder + (" (quick)" if each.quick else "")
+        assert any(line.startswith(f"{name} ") for line in shown.splitlines())
+
+
+@pytest.mark.parametrize("width", [80, 100, 160])
+def test_a_table_of_a_history_has_all_its_columns(width: int, state: Path) -> None:
+    found = read(state, "race", measure="client_cpu_us_per_request")
+    shown = printed(lambda console: report.show(found, console), width)
+    assert max(map(len, shown.splitlines())) <= width
+    assert "…" not in shown
+    lines = shown.splitlines()
+    assert any(re.search(r"started \(UTC\) .*95 % interval +software +validity", x) for x in lines)
+    assert [line.split()[-1] for line in lines if re.match(r"  2026-", line)] == ["valid"] * 6

@@ -1,0 +1,33 @@
+"""Folders are where XDG says; files are written whole, with the mode that every new file has."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from trilane.lab.storage import store
+
+
+def test_the_cache_is_where_xdg_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert store.cache_folder() == tmp_path / "trilane"
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    assert store.cache_folder() == Path.home() / ".cache" / "trilane"
+
+
+def test_a_file_has_the_mode_of_new_files_without_a_change_for_other_threads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def change(_mask: int) -> int:
+        raise AssertionError("another thread's files would have the mode that is set here")
+
+    before = os.umask(0o027)
+    try:
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "umask", change)
+            store.write_json(tmp_path / "a.json", {"b": 1})
+    finally:
+        os.umask(before)
+    assert (tmp_path / "a.json").stat().st_mode & 0o777 == 0o640
