@@ -85,7 +85,8 @@ def chosen(wanted: Wanted) -> Form:
     blocks = form.stats.publish_blocks if wanted.publish else form.stats.blocks
     # Fewer could never show a difference, whatever the file says.
     blocks = wanted.blocks or max(blocks, stats.LEAST_BLOCKS)
-    return replace(form, stats=replace(form.stats, blocks=blocks))
+    # What `--quick` would change need not fit what was asked for any more.
+    return replace(form, stats=replace(form.stats, blocks=blocks), quick=None)
 
 
 def order(form: Form, seed: int) -> list[Entry]:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import math
 import tomllib
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
 
 from repository import ROOT
-from trilane.lab import Experiment, testbed
+from trilane.lab import Experiment, asked, testbed
 from trilane.lab.analysis import stats
 from trilane.lab.clients import contenders
 from trilane.lab.experiment import places, vocabulary
@@ -117,6 +119,16 @@ def test_the_fair_form_compares_each_client_with_itself(name: str) -> None:
             assert within
             for one, other in asked[within[0]]:
                 assert point.arm(one).client == point.arm(other).client
+
+
+@pytest.mark.parametrize(
+    "changes", [{"arms": ["sync"], "count": 2}, {"count": 2}, {"blocks": 1}], ids=str
+)
+def test_what_is_asked_for_need_not_fit_quick(changes: dict[str, Any]) -> None:
+    whole = Experiment.load(FOLDER / "strategies.toml")
+    form = asked.chosen(asked.Wanted(whole, "published", **changes))
+    kept = replace(whole, forms={"published": form}).to_dict()
+    assert Experiment.from_dict(kept).forms["published"] == form
 
 
 def _run_s(arm: ArmSpec, work: Workload) -> float:
