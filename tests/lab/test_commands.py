@@ -37,8 +37,8 @@ def test_judging_a_race_waits_for_no_statistics_that_it_does_not_need() -> None:
     program = (
         f"import sys; sys.path.insert(0, {tests!r})\n"
         "from synthetic import races\n"
-        "from trilane.lab.analysis import comparison\n"
-        "comparison.compare(races.race({'h1': 1.0, 'h2': 1.5}))\n"
+        "from trilane.lab.analysis import paired\n"
+        "paired.compare(races.race({'h1': 1.0, 'h2': 1.5}))\n"
         "print('scipy.special' in sys.modules, 'scipy.stats' in sys.modules)"
     )
     assert python(program).communicate() == ("True False\n", "")

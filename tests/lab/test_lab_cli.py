@@ -44,7 +44,7 @@ measure = "elapsed_s"
 arm = "engine"
 to = "sync"
 low = 0.000001
-high = 1.0
+high = 1_000_000.0
 
 [forms.other]
 baseline = "alone"
@@ -152,7 +152,7 @@ def test_the_posts_command_runs(made: tuple[Path, Any, str]) -> None:
 def test_a_breached_expectation_is_exit_code_3(made: tuple[Path, Any, str]) -> None:
     folder, _, _ = made
     (folder / "strict.toml").write_text(
-        FILE.replace('name = "small"', 'name = "strict"').replace("high = 1.0", "high = 0.000002")
+        FILE.replace('name = "small"', 'name = "strict"').replace("1_000_000.0", "0.000002")
     )
     done = trilane("lab", "run", "./strict.toml", "--state", "strict", folder=folder)
     assert done.returncode == 3, done.stderr

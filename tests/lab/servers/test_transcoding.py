@@ -98,6 +98,7 @@ def test_fair_calls_servers_of_two_languages_in_two_formats(tmp_path: Path) -> N
         ("embedded", "json", "h2c"),
         ("grpc-go", "grpc", "h2c"),
         ("vanguard", "json", "h1"),
+        ("vanguard", "json", "h2c"),
         ("vanguard", "grpc", "h2c"),
     }
     for arm in arms.values():
