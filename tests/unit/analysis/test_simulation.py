@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from synthetic import races
+from synthetic import folders, races
 from synthetic.records import altered
 from trilane.lab.analysis import family, familywise, paired, simulation, stats
 from trilane.lab.analysis.simulation import Noise, Rates
@@ -136,12 +136,22 @@ def test_a_noise_without_the_cpu_of_the_client_leaves_its_cells_empty() -> None:
     assert line.endswith("| – | – |")
 
 
+def test_the_noise_of_a_race_that_was_kept_is_drawn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(simulation, "SHAPES", [(2, 6)])
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    kept = folders.race(tmp_path / "trilane", "20261120-100000", {"h1": 1.0, "h2": 1.5})
+    for name in (str(kept), "latest"):
+        assert simulation.main(["--tables", "2", "--recorded", name]) == 0
+        assert f"| {kept.name} | 2 | 6 |" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--recorded", "nowhere.json"], "nowhere.json: No such file"),
-        (["--recorded", "other.json"], "other.json: not a trilane.comparison/1"),
-        (["--recorded", "text.json"], "text.json: "),
+        (["--recorded", "runs/nowhere"], "runs/nowhere is no run folder: there is no such folder"),
+        (["--recorded", "./text"], "result.json"),
         (["--tables", "0"], "--tables 0: at least one race"),
     ],
 )
@@ -153,8 +163,10 @@ def test_wrong_usage_is_named(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("other.json").write_text("{}")
-    Path("text.json").write_text("not JSON")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    kept = folders.race(tmp_path, "20261120-100000", {"h1": 1.0, "h2": 1.5})
+    (kept / "result.json").write_text("not JSON")
+    kept.rename("text")
     with pytest.raises(SystemExit) as ended:
         simulation.main(arguments)
     assert ended.value.code == 2

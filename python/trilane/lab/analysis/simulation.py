@@ -1,6 +1,6 @@
 """What the rule of `family` claims where the truth is known: simulated races, judged as real ones.
 
-    python -m trilane.lab.analysis.simulation [--tables N] [--seed N] [--recorded FILE …]
+    python -m trilane.lab.analysis.simulation [--tables N] [--seed N] [--recorded RUN …]
 
 prints two tables. The first tells how often a race claims a difference that is not there, in its
 whole table and in the measure that decides, and how often it finds one that is, in the measure that
@@ -9,7 +9,8 @@ what the test alone finds: the signed-rank test with Holm's correction over the 
 measure, without interval and veto. `docs/method-simulation.md` has a print and what it means
 (METHOD §3).
 
-The noise is that of a model, or of the runs of recorded races (`comparison.json`).
+The noise is that of a model, or of the runs of races that were kept, each named as `trilane report`
+takes it.
 """
 
 from __future__ import annotations
@@ -22,19 +23,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
-from pathlib import Path
 from typing import TypeAlias
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from trilane.lab import blocks as order
 from trilane.lab.analysis import familywise, stats
 from trilane.lab.analysis.stats import Floats
-from trilane.lab.model.comparison import SCHEMA, Comparison
+from trilane.lab.model.comparison import Comparison
 from trilane.lab.model.measures import RACE
-from trilane.lab.storage.runs import reading
+from trilane.lab.storage import runs, store
+from trilane.lab.storage.runs import BadRun
 
 Draw: TypeAlias = Callable[[np.random.Generator, int], Floats]
 """So many runs: their deviations, logarithms, one row per run and one column per measure."""
@@ -143,7 +143,7 @@ def recorded(comparison: Comparison) -> Draw:
     told = np.array([values for _, _, values in rows], dtype=float)
     known = [column for column in range(len(RACE)) if bool((told[:, column] > 0).all())]
     if not known or RACE[known[0]] is not RACE[0]:
-        raise ValueError(f"a run has no {RACE[0].label}: name the comparison.json of a whole race")
+        raise ValueError(f"a run has no {RACE[0].label}: its noise cannot be drawn")
     arms = np.array([arm for arm, _, _ in rows])
     blocks = np.array([block for _, block, _ in rows])
     left = np.log(told[:, known])
@@ -296,24 +296,16 @@ def _cells(shares: Sequence[float | None]) -> str:
     return " | ".join("–" if share is None else f"{100 * share:.1f} %" for share in shares)
 
 
-class BadRecord(ValueError):
-    """A file that holds no recorded race; the message names it."""
+def _of_run(text: str) -> list[Noise]:
+    """The noise at each point of a run, which is named as `trilane report` takes it.
 
-
-def _of_file(file: Path) -> Noise:
-    """The noise of a `comparison.json`, named by its folder.
-
-    Raises `BadRecord` where the file cannot be read, or is something else.
+    Raises `BadRun` where there is no such run, or it has not all of its numbers.
     """
+    run = runs.load_judged(runs.find(text, store.state_folder(None)))
     try:
-        race = msgspec.json.decode(file.read_bytes(), type=Comparison)
-        return Noise(file.parent.name, recorded(race.with_samples(reading(file.parent))))
-    except OSError as error:
-        raise BadRecord(f"{file}: {error.strerror}") from error
-    except msgspec.ValidationError as error:
-        raise BadRecord(f"{file}: not a {SCHEMA}; name comparison.json") from error
+        return [Noise(run.name, recorded(point.comparison)) for point in run.points]
     except ValueError as error:
-        raise BadRecord(f"{file}: {error}") from error
+        raise BadRun(f"{run.name}: {error}") from error
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -322,14 +314,14 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--tables", type=int, default=1000, help="simulated races of each kind")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(
-        "--recorded", nargs="*", default=[], metavar="FILE", help="comparison.json of races"
+        "--recorded", nargs="*", default=[], metavar="RUN", help="races whose noise is drawn"
     )
     asked = parser.parse_args(arguments)
     if asked.tables < 1:
         parser.error(f"--tables {asked.tables}: at least one race is simulated")
     try:
-        noises = [_of_file(Path(name)) for name in asked.recorded]
-    except BadRecord as error:
+        noises = [noise for name in asked.recorded for noise in _of_run(name)]
+    except BadRun as error:
         parser.error(f"--recorded {error}")
     for line in report(noises or MODELS, SHAPES, asked.tables, asked.seed):
         sys.stdout.write(f"{line}\n")
