@@ -1,8 +1,8 @@
 //! A request: prepared once and sent many times, over any version, or made to be sent once.
 
 mod one_off;
+mod refusal;
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,6 +12,8 @@ use crate::{hpack, qpack};
 
 pub use one_off::{Content, Encoding, OneOff};
 pub(crate) use one_off::{Framing, Streamed};
+pub use refusal::RequestError;
+use refusal::check;
 
 /// So many requests may be `repeated` on a connection: as many it keeps encoded, and their paths find
 /// room in an HPACK table of 4096 bytes.
@@ -50,25 +52,6 @@ pub enum Indexing {
     Without,
     /// Never indexed, by us or by an intermediary: secrets (RFC 7541 §7.1.3).
     Never,
-}
-
-/// Why [`Request::new`] or [`Request::one_off`] refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RequestError {
-    /// The method is not a token.
-    Method(String),
-    /// The authority has characters that it may not have.
-    Authority(String),
-    /// The path has spaces, control characters or does not begin with a slash.
-    Path(String),
-    /// A field name is not a token.
-    FieldName(String),
-    /// A field value has CR, LF, NUL or another control character (request splitting).
-    FieldValue(String),
-    /// A field that follows from the content and the version, or contradicts them.
-    Forbidden(String),
-    /// The scheme is no URI scheme.
-    Scheme(String),
 }
 
 /// Methods that change what a response is.
@@ -360,166 +343,5 @@ fn is_idempotent(method: &str) -> bool {
     )
 }
 
-fn check(parts: &RequestParts<'_>) -> Result<(), RequestError> {
-    let token = |text: &str| !text.is_empty() && text.bytes().all(field::is_token);
-    if !token(parts.method) || parts.method == "CONNECT" {
-        return Err(RequestError::Method(parts.method.into()));
-    }
-    if parts.authority.is_empty() || !parts.authority.bytes().all(|b| b.is_ascii_graphic()) {
-        return Err(RequestError::Authority(parts.authority.into()));
-    }
-    let path_ok = parts.path.starts_with('/') || (parts.path == "*" && parts.method == "OPTIONS");
-    if !path_ok || !parts.path.bytes().all(|b| b.is_ascii_graphic()) {
-        return Err(RequestError::Path(parts.path.into()));
-    }
-    for (name, value) in parts.fields {
-        if !token(name) {
-            return Err(RequestError::FieldName(name.clone()));
-        }
-        if !field::is_field_value(value.as_bytes()) || value.trim_matches([' ', '\t']) != value {
-            return Err(RequestError::FieldValue(name.clone()));
-        }
-        if name.eq_ignore_ascii_case("transfer-encoding")
-            || name.eq_ignore_ascii_case("upgrade")
-            || (name.eq_ignore_ascii_case("content-length")
-                && field::parse_content_length(value.as_bytes()) != Some(parts.body.len() as u64))
-        {
-            return Err(RequestError::Forbidden(name.clone()));
-        }
-    }
-    Ok(())
-}
-
-impl fmt::Display for RequestError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Method(text) => write!(
-                f,
-                "method {text:?} cannot be sent: a method is a token such as GET, and CONNECT is for HTTP/1.1 proxies only"
-            ),
-            Self::Authority(text) => {
-                write!(f, "host {text:?} has characters that a host may not have")
-            }
-            Self::Path(text) => write!(
-                f,
-                "path {text:?} must begin with '/' and have no spaces or control characters: percent-encode them"
-            ),
-            Self::FieldName(text) => write!(
-                f,
-                "header name {text:?} is not a token: write it as 'Name: value'"
-            ),
-            Self::FieldValue(name) => write!(
-                f,
-                "the value of header {name:?} has line breaks, control characters or blanks around it"
-            ),
-            Self::Scheme(text) => write!(
-                f,
-                "scheme {text:?} cannot be sent: a scheme is a word such as https"
-            ),
-            Self::Forbidden(name) => write!(
-                f,
-                "header {name:?} cannot be set here: it follows from the body and the HTTP version"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for RequestError {}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn parts<'a>(fields: &'a [(String, String)], path: &'a str) -> RequestParts<'a> {
-        RequestParts {
-            method: "GET",
-            scheme: "http",
-            authority: "a.example:81",
-            path,
-            fields,
-            body: Arc::from([]),
-            repeated: true,
-        }
-    }
-
-    fn field(name: &str, value: &str) -> [(String, String); 1] {
-        [(name.into(), value.into())]
-    }
-
-    #[test]
-    fn a_request_is_written_as_http_1_text() {
-        let fields = field("Accept", "*/*");
-        let request = Request::new(&parts(&fields, "/x?y=1")).unwrap();
-        assert_eq!(
-            request.h1_head(),
-            b"GET /x?y=1 HTTP/1.1\r\nHost: a.example:81\r\nAccept: */*\r\n\r\n"
-        );
-    }
-
-    #[test]
-    fn a_host_field_replaces_the_authority() {
-        let fields = field("HOST", "b.example");
-        let request = Request::new(&parts(&fields, "/")).unwrap();
-        assert_eq!(
-            request.h1_head(),
-            b"GET / HTTP/1.1\r\nHost: b.example\r\n\r\n"
-        );
-        let authority = request.fields().nth(2).unwrap();
-        assert_eq!(
-            authority,
-            (&b":authority"[..], &b"b.example"[..], Indexing::Incremental)
-        );
-    }
-
-    #[test]
-    fn secrets_are_never_indexed() {
-        let fields = field("Cookie", "a=b");
-        let request = Request::new(&parts(&fields, "/")).unwrap();
-        assert_eq!(
-            request.fields().last().unwrap(),
-            (&b"cookie"[..], &b"a=b"[..], Indexing::Never)
-        );
-    }
-
-    #[test]
-    fn input_that_would_split_the_request_is_refused() {
-        for value in ["a\r\nb: c", "a\nb", "a\0", " a"] {
-            let fields = field("X", value);
-            assert_eq!(
-                Request::new(&parts(&fields, "/")).unwrap_err(),
-                RequestError::FieldValue("X".into())
-            );
-        }
-        for path in ["x", "/a b", "/\r\n", "*", "/é"] {
-            assert_eq!(
-                Request::new(&parts(&[], path)).unwrap_err(),
-                RequestError::Path(path.into())
-            );
-        }
-        for name in ["", "a b", "a:", "transfer-encoding", "content-length"] {
-            assert!(
-                Request::new(&parts(&field(name, "7"), "/")).is_err(),
-                "{name}"
-            );
-        }
-    }
-
-    #[test]
-    fn a_body_announces_its_length() {
-        let mut post = parts(&[], "/");
-        post.method = "POST";
-        assert!(
-            Request::new(&post)
-                .unwrap()
-                .h1_head()
-                .ends_with(b"Content-Length: 0\r\n\r\n")
-        );
-        post.body = Arc::from(*b"abc");
-        assert!(
-            Request::new(&post)
-                .unwrap()
-                .h1_head()
-                .ends_with(b"Content-Length: 3\r\n\r\n")
-        );
-    }
-}
+mod tests;
