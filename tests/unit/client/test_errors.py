@@ -5,11 +5,13 @@ from __future__ import annotations
 import copy
 import http.client
 import pickle
+import signal
 import socket
 import ssl
 
 import pytest
 
+from trilane._core import Decoder
 from trilane.client import errors
 
 KINDS = {
@@ -73,3 +75,17 @@ def test_incomplete_content_says_what_is_there() -> None:
 
 def test_a_kind_that_is_not_known_is_a_plain_error() -> None:
     assert type(errors.of("new", "message")) is errors.Error
+
+
+def test_ctrl_c_while_an_error_is_made_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Interrupted(dict[str, type[errors.Error]]):
+        def get(self, *_: object) -> None:  # type: ignore[override]
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(errors, "_KINDS", Interrupted())
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            Decoder(["no such coding"])
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,19 +1,15 @@
 //! Failures become exceptions of `trilane.client.errors`.
 
-use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use trilane_client::{Error, Kind, Unprocessed};
 
-/// The exception for a failure.
+/// The exception for a failure; or what was raised while it was made, such as `KeyboardInterrupt`:
+/// Python handles a signal wherever its code runs, and a Ctrl-C must not get lost here.
 pub(super) fn raised(py: Python<'_>, error: &Error) -> PyErr {
     match exception(py, error) {
         Ok(exception) => PyErr::from_value(exception),
-        Err(cause) => {
-            let failure = PyRuntimeError::new_err(error.message.clone());
-            failure.set_cause(py, Some(cause));
-            failure
-        }
+        Err(raised_meanwhile) => raised_meanwhile,
     }
 }
 
