@@ -1,5 +1,6 @@
 //! Failures become exceptions of `trilane.client.errors`.
 
+use pyo3::exceptions::{PyImportError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use trilane_client::{Error, Kind, Unprocessed};
@@ -9,7 +10,12 @@ use trilane_client::{Error, Kind, Unprocessed};
 pub(super) fn raised(py: Python<'_>, error: &Error) -> PyErr {
     match exception(py, error) {
         Ok(exception) => PyErr::from_value(exception),
-        Err(raised_meanwhile) => raised_meanwhile,
+        Err(cause) if cause.is_instance_of::<PyImportError>(py) => {
+            let failure = PyRuntimeError::new_err(error.message.clone());
+            failure.set_cause(py, Some(cause));
+            failure
+        }
+        Err(other) => other,
     }
 }
 
