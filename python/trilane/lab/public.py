@@ -33,10 +33,13 @@ def run(  # noqa: PLR0913 - what the command has as flags
     lie in `state` (None: `$XDG_STATE_HOME/trilane`), and an interrupted run of the same plan goes
     on there, unless it is to begin `fresh`. `watcher` hears of progress; by default nobody does.
 
-    Raises `BadExperiment` for what cannot be run as it is written, `ValueError` for a form or an
-    arm that there is not, `trilane.lab.CannotRun` where nothing can be measured here, and `Busy`
-    (`trilane.lab.storage.journal`) where another process makes the same runs. Ctrl-C ends it with
-    the result of what was measured (`LabResult.interrupted`).
+    Ctrl-C ends it with the result of what was measured (`LabResult.interrupted`).
+
+    Raises:
+        BadExperiment: the experiment cannot be run as it is written.
+        ValueError: there is no such form or arm, or `blocks` is less than 1.
+        CannotRun: nothing can be measured here (`trilane.lab.CannotRun`).
+        Busy: another process makes the same runs (`trilane.lab.storage.journal`).
     """
     made = experiment if isinstance(experiment, Experiment) else Experiment.load(experiment)
     chosen = default_form(made, arms) if form is None else form

@@ -86,8 +86,11 @@ class Result:
 def run(wanted: Wanted, watcher: Watcher) -> Result:
     """Run an experiment, or go on with it.
 
-    Raises `BadExperiment` where it names a client or a server that is nowhere, `Misused` where the
-    flags of a race are none, `CannotRun` and `Unavailable` where nothing can be measured.
+    Raises:
+        BadExperiment: it names a client or a server that is nowhere.
+        Misused: the engine does not take the flags of a race.
+        CannotRun: nothing can be measured, `Unavailable` included.
+        Busy: another process makes the same runs.
     """
     form = chosen(wanted)
     try:

@@ -72,6 +72,9 @@ class Testbed:
         """The testbed for a form whose clients and servers there are (`names.check`).
 
         Arms that cannot run here are skipped, each with its reason.
+
+        Raises:
+            Unavailable: the description of a contender is wrong.
         """
         journal.logs.mkdir(exist_ok=True)
         server_cpus, client_cpus, pinning = _pinning(form)

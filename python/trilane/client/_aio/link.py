@@ -120,7 +120,7 @@ class Link:
         streaming: bool = False,
         length: int | None = None,
     ) -> Exchange:
-        """Send a request at the end of this turn. Raises errors.Full when there is no room."""
+        """Send a request at the end of this turn; raises `errors.Full` when there is no room."""
         exchange = self.connection.submit(
             method,
             target,

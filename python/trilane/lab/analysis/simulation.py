@@ -132,6 +132,9 @@ def recorded(comparison: Comparison) -> Draw:
 
     They are what is left of the logarithms without the mean of the arm and that of the block, and
     enlarged by what taking these two away makes them smaller. A run keeps its measures together.
+
+    Raises:
+        ValueError: a run does not have the first measure of a race.
     """
     rows = [
         (number, sample.block, [measure.read(sample.run, sample.server) for measure in RACE])
@@ -299,7 +302,8 @@ def _cells(shares: Sequence[float | None]) -> str:
 def _of_run(text: str) -> list[Noise]:
     """The noise at each point of a run, which is named as `trilane report` takes it.
 
-    Raises `BadRun` where there is no such run, or it has not all of its numbers.
+    Raises:
+        BadRun: there is no such run, or it does not have all of its numbers.
     """
     run = runs.load_judged(runs.find(text, store.state_folder(None)))
     try:

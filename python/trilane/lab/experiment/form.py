@@ -157,6 +157,9 @@ class Form:
 
         It has the arms that run there. Where the baseline does not, the first that does takes
         its place.
+
+        Raises:
+            ValueError: the form has no sweep.
         """
         if self.sweep is None:
             raise ValueError(f"form {self.name} has no sweep")

@@ -106,7 +106,11 @@ def open_relay(
 
     For each origin it serves TCP and UDP on one port. It runs on `cpus` such as "0,2-3" (None: all
     of ours) and lives as long as the context, or the lab. Without a delay there is no relay, and
-    the origins stay as they are. Raises RelayFailed.
+    the origins stay as they are.
+
+    Raises:
+        RelayFailed: the delay is not from 0 to 60 s, an origin is not on this machine, or the relay
+            did not start or did not answer.
     """
     if not (math.isfinite(delay_s) and 0 <= delay_s <= _LONGEST_S):
         raise RelayFailed(f"a delay of {delay_s} s cannot be emulated: choose from 0 to 60 s")

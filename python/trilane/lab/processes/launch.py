@@ -126,7 +126,10 @@ def launched(
 
     stdout and stderr go to `log`. `environment` replaces ours. `cpus` are those it may run on, such
     as "0,2-3" (None: all of ours). At the end it gets `stop_signal`, and SIGKILL `grace_s` seconds
-    later. Raises LaunchFailed when the program cannot be started.
+    later.
+
+    Raises:
+        LaunchFailed: the program cannot be started, or `cpus` are not ours to use.
     """
     guardian_command = [
         *(*_GUARD, stop_signal, str(grace_s), ",".join(map(str, cpu_numbers(cpus or "")))),

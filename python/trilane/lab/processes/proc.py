@@ -39,7 +39,10 @@ def exists(pid: int) -> bool:
 def cpu_seconds(pid: int) -> tuple[float, float]:
     """User and system CPU of a process in seconds, in steps of a clock tick.
 
-    All threads are counted, ended ones included. Raises OSError when the process is gone.
+    All threads are counted, ended ones included.
+
+    Raises:
+        OSError: the process is gone.
     """
     return _cpu_of(_PROC / str(pid) / "stat")
 
@@ -47,8 +50,10 @@ def cpu_seconds(pid: int) -> tuple[float, float]:
 def exact_cpu_seconds(pid: int) -> float:
     """CPU of a process in seconds, exact to the nanosecond (clock_getcpuclockid(3)).
 
-    All threads are counted, ended ones included, and children are not. Raises OSError when the
-    process is gone.
+    All threads are counted, ended ones included, and children are not.
+
+    Raises:
+        OSError: the process is gone.
     """
     return time.clock_gettime((~pid << 3) | _CPUCLOCK_SCHED)
 
@@ -65,7 +70,8 @@ def threads(pid: int) -> dict[str, Thread]:
 def context_switches(pid: int) -> tuple[int, int]:
     """Voluntary and involuntary switches of the live threads of a process.
 
-    Raises OSError when the process is gone.
+    Raises:
+        OSError: the process is gone.
     """
     voluntary = involuntary = 0
     for task in _tasks(pid):

@@ -132,7 +132,10 @@ class Child:
     def read_line(self, what: str, limit_s: float) -> bytes:
         """The next line of its stdout, without its end; `what` says in messages what it is.
 
-        Raises Late, Ended when its stdout closes before, and ProcessFailed for a line without end.
+        Raises:
+            Late: there was no whole line within `limit_s` seconds.
+            Ended: its stdout closed before the end of a line.
+            ProcessFailed: the line is longer than 64 MiB.
         """
         pipe = self._pipe(self._process.stdout)
         deadline = time.monotonic() + limit_s
@@ -229,7 +232,10 @@ def started(
     and its stdout is kept. Its stderr goes to the end of `log`, or is kept. `environment` replaces
     ours. It runs on `cpus` from its first instruction (None: all of ours). At the end of the
     context its stdin closes; one that `ends_with_stdin` has `grace_s` seconds (None: GRACE_S) to
-    end by that, and all have as many between SIGTERM and SIGKILL. Raises NotStarted.
+    end by that, and all have as many between SIGTERM and SIGKILL.
+
+    Raises:
+        NotStarted: the program could not be started.
     """
     with (
         log.open("a+b") if log else tempfile.TemporaryFile() as errors,
@@ -260,8 +266,11 @@ def finished(
 ) -> Done:
     """Run `command` to its end, as `started` does, and keep what it says.
 
-    Raises NotStarted, and Late after `limit_s` seconds. What it leaves behind is killed, and cannot
-    hold up anybody by keeping its output open.
+    What it leaves behind is killed, and cannot hold up anybody by keeping its output open.
+
+    Raises:
+        NotStarted: the program could not be started.
+        Late: it did not end within `limit_s` seconds.
     """
     with started(command, log=log, cwd=cwd, environment=environment) as child:
         if not child.wait(limit_s):

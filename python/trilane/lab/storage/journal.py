@@ -137,7 +137,8 @@ class Journal:
     def locked(self) -> Iterator[None]:
         """Keep others from writing here; the lock ends with the process.
 
-        Raises `Busy` where another process has it for longer than a moment.
+        Raises:
+            Busy: another process has it for longer than a moment.
         """
         with (self.folder / _LOCK).open("w", encoding="ascii") as file:
             # A child of a process that was killed has the lock, too, until it has become the

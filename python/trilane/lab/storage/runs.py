@@ -112,6 +112,9 @@ def find(text: str, state: Path) -> Path:
     In this order: a path to a run folder or to a file in one; `latest`, the newest run with a
     result; the name of a run; an experiment (`bookstore`, or `bookstore-fair` for one form), its
     latest complete run; the beginning of one run's name.
+
+    Raises:
+        BadRun: no run folder is meant, or several are.
     """
     path = Path(text).expanduser()
     if path.is_file() and (path.parent / MANIFEST).is_file():
@@ -142,7 +145,7 @@ def write_result(folder: Path, result: LabResult) -> None:
 def reading(folder: Path) -> Callable[[Sample], Sample]:
     """What gives a sample of a result in a folder its run, for `with_samples`.
 
-    Raises `BadRun` where the run is gone or cannot be read.
+    What it gives raises `BadRun` where the run is gone or cannot be read.
     """
     known: dict[str, Run] = {}
 

@@ -62,10 +62,13 @@ def of_json(content: bytes) -> Json:
 
 
 def of_protobuf(content: bytes) -> Json:
-    """The book in its binary encoding; raises `WrongBook`.
+    """The book in its binary encoding.
 
     Varints and length-delimited fields are all that the first five fields of a book need
     (https://protobuf.dev/programming-guides/encoding).
+
+    Raises:
+        WrongBook: the content ends within a field, or a field has another encoding.
     """
     book: Json = {}
     place = 0
@@ -90,7 +93,10 @@ def of_protobuf(content: bytes) -> Json:
 def of_frames(content: bytes) -> tuple[Json, str]:
     """The book of the one message in an answer of gRPC or gRPC-Web, and the text of its trailers.
 
-    gRPC has its trailers elsewhere: their text is empty. Raises `WrongBook`.
+    gRPC has its trailers elsewhere: their text is empty.
+
+    Raises:
+        WrongBook: the frames are cut or compressed, or hold another number of messages than one.
     """
     books, trailers, place = [], "", 0
     while place < len(content):

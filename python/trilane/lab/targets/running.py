@@ -127,7 +127,11 @@ def open_target(
     `state` is the state folder (None: the user's), `folder` where its log and its scratch files go,
     `cpus` those it may run on, such as "0,2-3" (None: all), `threads` its worker threads or
     processes where it can have more than one. It is ready when it has answered over each of
-    `versions` (none: all it has). Raises TargetFailed.
+    `versions` (none: all it has).
+
+    Raises:
+        TargetFailed: there is no such server, it does not speak a version of `versions`, this
+            machine lacks what it needs, or it did not become ready.
     """
     config = find(name_or_url)
     wanted = _wanted(config, versions)
@@ -272,7 +276,11 @@ def _values(config: ServerConfig, machine: _Machine) -> dict[str, str]:
 def prepare(config: ServerConfig) -> dict[str, str]:
     """Make what a server of ours needs before it starts: its environment, its program.
 
-    Gives the placeholders that stand for them. Raises `EnvironmentFailed` or `BuildFailed`.
+    Gives the placeholders that stand for them.
+
+    Raises:
+        EnvironmentFailed: the environment of its script could not be made.
+        BuildFailed: its program could not be built.
     """
     made: dict[str, str] = {}
     if config.script is not None:

@@ -51,6 +51,9 @@ def embedded(
 
     Its messages go to the end of `log`, or nowhere when it comes up. It needs no guard, unlike
     other servers: it ends by itself when its stdin closes.
+
+    Raises:
+        ServerFailed: it did not start, ended, or was not ready within `ready_s` seconds.
     """
     command = [
         *PROGRAM,
