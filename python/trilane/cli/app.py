@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from trilane import __version__, _core, build_profile, revision
-from trilane.cli import compare, doctor, history, lab, lab_run, race, report
+from trilane.cli import compare, doctor, history, lab, lab_run, packages, race, report
 from trilane.cli.units import Usage
 
 OK, FAILED, WRONG_USAGE, INTERRUPTED = 0, 1, 2, 130
@@ -89,7 +89,7 @@ def run(arguments: Sequence[str]) -> int:
         return _fail(error.format_message(), WRONG_USAGE, f"{command} --help")
     except (typer.Abort, KeyboardInterrupt):
         return INTERRUPTED
-    except OSError as error:
+    except (packages.NotInstalled, OSError) as error:
         return _fail(str(error), FAILED, None)
     return code if isinstance(code, int) else OK
 

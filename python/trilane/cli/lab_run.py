@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from trilane.cli import running, units
+from trilane.cli import packages, running, units
 from trilane.cli.options import Fresh, Output, State
 from trilane.cli.units import Usage
 
@@ -77,7 +76,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per flag
     output: Output = "text",
 ) -> int:
     """Run the command; the exit code."""
-    _needs_lab()
+    packages.need_lab("lab run")
     from trilane.lab.asked import Wanted
     from trilane.lab.experiment.experiment import BadExperiment, Experiment
 
@@ -112,7 +111,7 @@ def replay(
     output: Output = "text",
 ) -> int:
     """Run the command; the exit code."""
-    _needs_lab()
+    packages.need_lab("lab replay")
     from trilane.lab.asked import CannotRun, from_manifest
     from trilane.lab.storage import runs, store
 
@@ -149,11 +148,3 @@ def _check_arms(wanted: Wanted) -> None:
         if arm in known:
             raise Usage(f"-t {arm} is an arm of --form {known[arm]}, not of {wanted.form}")
         raise Usage(f"-t {arm}: {wanted.experiment.name} has no such arm{meant(arm, mine)}")
-
-
-def _needs_lab() -> None:
-    for package in ("altair", "hdrh", "jinja2", "scipy"):
-        if importlib.util.find_spec(package) is None:
-            raise Usage(
-                f"`trilane lab` needs the package {package}: type: pip install 'trilane[lab]'"
-            )

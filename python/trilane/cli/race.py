@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from trilane.cli import running, units
+from trilane.cli import packages, running, units
 from trilane.cli.options import Fresh, Output, State
 from trilane.cli.units import Usage
 
@@ -148,16 +148,11 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
     output: Output = "text",
 ) -> int:
     """Run the command; the exit code."""
-    try:
-        from trilane.lab import race as lab
-        from trilane.lab.asked import Wanted
-        from trilane.lab.experiment.bad_experiment import BadExperiment
-    except ModuleNotFoundError as error:
-        sys.stderr.write(
-            f"trilane race: error: `trilane race` needs the package {error.name}\n"
-            "type: pip install 'trilane[lab]'\n"
-        )
-        return running.FAILED
+    packages.need_lab("race")
+    from trilane.lab import race as lab
+    from trilane.lab.asked import Wanted
+    from trilane.lab.experiment.bad_experiment import BadExperiment
+
     flags = _passed_on(
         ("-H", header or ()),
         *(
