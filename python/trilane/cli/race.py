@@ -141,7 +141,7 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
     fresh: Fresh = False,
     delay: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="Emulate this round-trip time, on this machine only."),
+        typer.Option(metavar="TIME", help="Emulate this round trip (40ms), on this machine only."),
     ] = None,
     report: Annotated[Path, typer.Option(metavar="FILE", help="Where the report goes.")] = _REPORT,
     state: State = None,
@@ -189,7 +189,7 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
         threads=units.count("-t", threads),
         pin=not no_pin,
         congestion_control=congestion_control,
-        delay_s=0.0 if delay is None else units.duration("--delay", delay, zero=True),
+        delay_s=0.0 if delay is None else units.delay("--delay", delay),
         pairs=pair or (),
         fail_if=fail_if or (),
         load=flags,
