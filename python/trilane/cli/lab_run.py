@@ -23,6 +23,9 @@ NAME is one of `trilane lab list`, or a .toml file. Every run is a fresh process
 every arm once in random order, the baseline twice. Ctrl-C, a crash or kill -9 lose at most the run
 that was under way: the same command continues where it stopped (--new begins anew).
 
+An expectation of the file is breached when the whole 95 % interval lies outside of it, or when
+nothing was measured for it, as of an arm that could not run here.
+
 -t picks arms and -n sets the requests, as in: trilane lab run strategies -t sync -t sync_threads
 -n 1000
 

@@ -29,7 +29,7 @@ command continues where it stopped (--new begins anew).
 
 --fail-if takes [ARM:]MEASURE>LIMIT about the ratio of an arm to the baseline, such as h3:p99>1.1 or
 requests_per_s<-5%, as `trilane compare` does. It is breached when the whole 95 % interval lies
-beyond the limit.
+beyond the limit, or when nothing was measured for it, as of an arm that could not run.
 
 Exit codes: 0 done, 1 could not run, 2 wrong usage, 3 a --fail-if was breached, 4 the measurement is
 invalid, 130 interrupted (what was measured is still reported)."""

@@ -148,6 +148,7 @@ def _expected(lab: LabResult) -> list[dict[str, str]]:
             "range": f"{formatting.times(row.low)}–{formatting.times(row.high)}×",
             "ratio": formatting.ratio(row.ratio, None, None),
             "word": gate_word(row),
+            "tone": "bad" if row.breached else "good" if row.met else "",
         }
         for row in lab.expect
     ]
