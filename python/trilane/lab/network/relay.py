@@ -19,7 +19,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from trilane.lab.model.documents import Json
 from trilane.lab.processes import launch, supervisor
-from trilane.lab.processes.supervisor import Child, Ended, ProcessFailed
+from trilane.lab.processes.supervisor import READY_S, Child, Ended, ProcessFailed
 
 PROGRAM = (sys.executable, "-m", "trilane.lab.network.relay_process")
 LATE_S = 1e-3
@@ -29,7 +29,6 @@ LOST = 1e-3
 BUSY = 0.8
 """METHOD §5: a worker busier than this makes a run suspect."""
 _LONGEST_S = 60.0
-_ANSWER_S = 20.0
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -143,8 +142,8 @@ def open_relay(
 def _ask(child: Child, question: Json) -> Json:
     """The relay's answer to one line."""
     try:
-        child.write_line(json.dumps(question).encode(), _ANSWER_S)
-        answer: Json = json.loads(child.read_line("anything", _ANSWER_S))
+        child.write_line(json.dumps(question).encode(), READY_S)
+        answer: Json = json.loads(child.read_line("anything", READY_S))
     except Ended as error:
         raise RelayFailed(f"the relay died: it {error}") from error
     except ProcessFailed as error:

@@ -19,11 +19,10 @@ from typing import Any
 
 import trilane
 from trilane.lab.processes import proc, supervisor
-from trilane.lab.processes.supervisor import Child, Late, ProcessFailed
+from trilane.lab.processes.supervisor import READY_S, Child, Late, ProcessFailed
 
 # Programs that only root has on its PATH, and where Go's installer puts its own.
 _MORE_PLACES = ("/usr/sbin", "/usr/local/sbin", "/usr/local/go/bin")
-_START_S = 20.0
 # The guard kills what is left, after the server's own grace.
 _CLEAR_S = 10.0
 _TAIL_BYTES = 8192
@@ -71,9 +70,9 @@ class Launched:
         self._guardian = guardian
         self.exit_code: int | None = None
         """Exit code of the server once it has ended; negative: the number of a signal."""
-        first = self._next_event(_START_S)
+        first = self._next_event(READY_S)
         if first is None:
-            raise LaunchFailed(f"the guard of the server did not start it within {_START_S:g} s")
+            raise LaunchFailed(f"the guard of the server did not start it within {READY_S:g} s")
         if "cannot" in first:
             raise LaunchFailed(str(first["cannot"]))
         self.pid = int(first["pid"])

@@ -28,6 +28,8 @@ from trilane.lab.processes.words import how_ended, told
 
 GRACE_S = 5.0
 """How long a process may take to end when it is asked to."""
+READY_S = 120.0
+"""How long a process that lives may take until it is ready: this only ends a hang."""
 _KILL_S = 10.0
 _CHUNK = 1 << 16
 _WORDS_LIMIT = 1 << 16

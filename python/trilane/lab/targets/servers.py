@@ -14,11 +14,10 @@ import trilane
 from trilane.lab.machine import facts as machine
 from trilane.lab.model.documents import Json
 from trilane.lab.processes import supervisor
-from trilane.lab.processes.supervisor import Child, Late, ProcessFailed
+from trilane.lab.processes.supervisor import READY_S, Child, Late, ProcessFailed
 
 PROGRAM = (sys.executable, "-m", "trilane", "serve")
 READY_SCHEMA = "trilane.serve/1"
-_READY_S = 20.0
 # The default of `trilane serve --h2-streams`.
 _STREAMS = 1000
 
@@ -44,7 +43,7 @@ def embedded(
     threads: int,
     cpus: str | None,
     state: Path | None,
-    ready_s: float = _READY_S,
+    ready_s: float = READY_S,
     log: Path | None = None,
 ) -> Iterator[Server]:
     """`trilane serve` on free ports of 127.0.0.1, for as long as the context, or we, live.

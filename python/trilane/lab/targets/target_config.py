@@ -18,6 +18,7 @@ from trilane.lab.experiment.toml_document import Document, Text, UnreadableToml,
 from trilane.lab.experiment.vocabulary import VERSIONS
 from trilane.lab.experiment.words import meant
 from trilane.lab.experiment.written import Time
+from trilane.lab.processes.supervisor import READY_S
 from trilane.lab.targets import calls, grpc_health
 from trilane.lab.targets.calls import Call, CallTable
 
@@ -26,6 +27,8 @@ PLACEHOLDERS = (
     *("port", "port2", "threads", "cpus", "cert", "key", "cacert", "books", "www"),
     *("python", "folder", "build", "work", "state"),
 )
+# How long a server may take to answer that somebody else has started.
+_ELSEWHERE_S = 20.0
 _PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9]*)\}")
 
 
@@ -58,7 +61,7 @@ class ServerConfig:
     """It is ready when this path answers 200 …"""
     ready_grpc: str | None = None
     """… or when gRPC's health check says that this service is being served."""
-    ready_timeout_s: float = 20.0
+    ready_timeout_s: float = READY_S
     paths: tuple[str, ...] = ()
     """What it serves; `{n}`, `{time}` and `{id}` stand for any value."""
     environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -105,7 +108,7 @@ class _ReadyTable(Struct, frozen=True, forbid_unknown_fields=True):
 
     path: Text | None = None
     grpc: Text | None = None
-    timeout_s: Time = field(default=Time(20.0), name="timeout")
+    timeout_s: Time | None = field(default=None, name="timeout")
 
 
 class _ServerTable(Struct, frozen=True, forbid_unknown_fields=True):
@@ -151,6 +154,7 @@ def _config(folder: Path, table: _ServerTable) -> ServerConfig:
     if (table.url is None) == (not table.command):
         raise BadKey("give either command (the lab starts it) or url (it runs already)")
     ready = _ready(table)
+    patience_s = READY_S if table.url is None else _ELSEWHERE_S
     versions = _versions(table.versions) if table.url is None else _versions_of(table, table.url)
     if ready.grpc is not None and "h1" in versions:
         raise BadKey("gRPC needs HTTP/2 or HTTP/3: give a path, or leave out h1", ("ready",))
@@ -170,7 +174,7 @@ def _config(folder: Path, table: _ServerTable) -> ServerConfig:
         install=table.install,
         ready_path=ready.path,
         ready_grpc=ready.grpc,
-        ready_timeout_s=float(ready.timeout_s),
+        ready_timeout_s=patience_s if ready.timeout_s is None else float(ready.timeout_s),
         paths=table.paths,
         environment=table.environment,
         files=table.files,
