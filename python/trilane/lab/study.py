@@ -434,7 +434,7 @@ def arm_of(spec: ArmSpec, testbed: Testbed) -> Arm:
         strategy=spec.strategy,
         session=spec.session,
         server=testbed.server_name(spec),
-        network=network_text(spec.delay_s),
+        network=_network_text(spec.delay_s),
         connections=spec.connections,
         streams=spec.streams,
         in_flight=spec.in_flight,
@@ -444,6 +444,6 @@ def arm_of(spec: ArmSpec, testbed: Testbed) -> Arm:
     )
 
 
-def network_text(delay_s: float) -> str:
+def _network_text(delay_s: float) -> str:
     """The emulated network for people."""
     return f"{_MILLISECONDS * delay_s:g} ms round trip, emulated" if delay_s else "direct"

@@ -32,9 +32,9 @@ from trilane.lab.model.sample import Sample
 from trilane.lab.model.validity import Reason, RunValidity, Validity
 
 # More arms than this are compared with the baseline only.
-MAX_RANKED = 4
+_MAX_RANKED = 4
 # Share of all CPUs that other programs may take before a run is suspect.
-OTHERS_BUSY = 0.05
+_OTHERS_BUSY = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ def compare(observed: Observed) -> Comparison:
     shown = {measure.name for measure in observed.measures}
     ratios = [row for row in judged if row.to == baseline and row.measure in shown]
     # The same rows: what names the winner and what the table shows never contradict each other.
-    ranked = len(observed.arms) <= MAX_RANKED
+    ranked = len(observed.arms) <= _MAX_RANKED
     pairs = [row for row in judged if row.measure == rank.name] if ranked else []
     different = table.different_bodies()
     numbers = Comparison(
@@ -140,7 +140,7 @@ def _judged_pairs(observed: Observed) -> list[tuple[str, str]]:
     with the baseline only, and no winner is named.
     """
     baseline = observed.baseline
-    if len(observed.arms) > MAX_RANKED:
+    if len(observed.arms) > _MAX_RANKED:
         return [(arm.name, baseline) for arm in observed.arms if arm.name != baseline]
     return [
         (second.name, first.name) if second.name != baseline else (first.name, second.name)
@@ -295,7 +295,7 @@ def validity(sample: Sample) -> RunValidity:
         return RunValidity.of([Reason(code="no_result", verdict="invalid", text=text)])
     reasons = sample.run.validity.reasons
     server = sample.server
-    if server is not None and server.others_busy > OTHERS_BUSY:
+    if server is not None and server.others_busy > _OTHERS_BUSY:
         share = 100 * server.others_busy
         busy = Reason(
             code="others_busy",

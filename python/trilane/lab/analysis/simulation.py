@@ -44,7 +44,7 @@ Claims: TypeAlias = NDArray[np.bool_]
 
 RESAMPLES = 499
 MARGIN = 0.05
-DRIFT = 0.05
+_DRIFT = 0.05
 """What a block of the model differs from the next, standard deviation of the logarithm."""
 # Of the measures of a race (`measures.RACE`).
 DECIDING, CPU = 0, 3
@@ -119,7 +119,7 @@ def modelled(spread: float, slow: float) -> Draw:
 
 SHAPES = ((3, 10), (3, 7), (2, 10))
 """Arms and blocks."""
-MODELS = (
+_MODELS = (
     Noise("model, 1 %", modelled(0.01, 0.0)),
     Noise("model, 3 %", modelled(0.03, 0.0)),
     Noise("model, 3 %, 1 run of 14 slow", modelled(0.03, 1 / 14)),
@@ -211,7 +211,7 @@ def _table(
     slots = np.full((2, arms, blocks, deviations.shape[1]), np.nan)
     runs = iter(deviations)
     for block in range(blocks):
-        drift = chance.normal(0, DRIFT)
+        drift = chance.normal(0, _DRIFT)
         for position, (arm, slot) in enumerate(order.shuffled(names, block, shuffle, aa=True)):
             slots[slot, int(arm), block] = next(runs) + drift + noise.trend * position
     return slots[0], slots[1]
@@ -327,7 +327,7 @@ def main(arguments: Sequence[str]) -> int:
         noises = [noise for name in asked.recorded for noise in _of_run(name)]
     except BadRun as error:
         parser.error(f"--recorded {error}")
-    for line in report(noises or MODELS, SHAPES, asked.tables, asked.seed):
+    for line in report(noises or _MODELS, SHAPES, asked.tables, asked.seed):
         sys.stdout.write(f"{line}\n")
         sys.stdout.flush()
     return 0

@@ -24,8 +24,8 @@ from trilane.lab.model.validity import Reason, Validity
 
 # METHOD: a worker above 95 % busy is saturated. A server thread shares its core with the kernel's
 # network work, some of it not charged to it, so it counts as saturated a little earlier.
-CLIENT_SATURATED = 0.95
-SERVER_SATURATED = 0.90
+_CLIENT_SATURATED = 0.95
+_SERVER_SATURATED = 0.90
 # Of more arms the ratios to the baseline are told: the pairs are more than a sentence holds.
 _ALL_PAIRS_TOLD = 3
 # Of a question that the experiment announced so many pairs are told one by one.
@@ -40,8 +40,8 @@ def bound(samples: Sequence[Sample]) -> ArmLoad:
     server = [s.server.busy for s in samples if s.server and s.server.busy is not None]
     client_busy = statistics.median(client) if client else None
     server_busy = statistics.median(server) if server else None
-    client_full = client_busy is not None and client_busy >= CLIENT_SATURATED
-    server_full = server_busy is not None and server_busy >= SERVER_SATURATED
+    client_full = client_busy is not None and client_busy >= _CLIENT_SATURATED
+    server_full = server_busy is not None and server_busy >= _SERVER_SATURATED
     found: LoadBound
     if client_full:
         found = "client+server" if server_full else "client"

@@ -22,11 +22,11 @@ from trilane.lab.processes import launch, supervisor
 from trilane.lab.processes.supervisor import READY_S, Child, Ended, ProcessFailed
 
 PROGRAM = (sys.executable, "-m", "trilane.lab.network.relay_process")
-LATE_S = 1e-3
+_LATE_S = 1e-3
 """METHOD §5: an emulator later than this at the 99th percentile makes a run suspect."""
-LOST = 1e-3
+_LOST = 1e-3
 """Share of datagrams whose loss makes a run invalid."""
-BUSY = 0.8
+_BUSY = 0.8
 """METHOD §5: a worker busier than this makes a run suspect."""
 _LONGEST_S = 60.0
 _PORTS = {"http": 80, "https": 443}
@@ -58,15 +58,15 @@ class Punctuality:
 
     def invalid(self) -> str | None:
         """Why a run over this relay does not count, if so."""
-        if self.datagrams_dropped > LOST * (self.chunks + self.datagrams_dropped):
+        if self.datagrams_dropped > _LOST * (self.chunks + self.datagrams_dropped):
             return f"the emulated network lost {self.datagrams_dropped} datagrams"
         return None
 
     def suspect(self) -> str | None:
         """Why a run over this relay is to be distrusted, if so."""
-        if self.late_p99_s is not None and self.late_p99_s > LATE_S:
+        if self.late_p99_s is not None and self.late_p99_s > _LATE_S:
             return f"the emulated delay was late by {self.late_p99_s * 1e3:.1f} ms at p99"
-        if self.busy > BUSY:
+        if self.busy > _BUSY:
             return f"the emulated network was {self.busy:.0%} busy: it may have been the limit"
         return None
 

@@ -120,7 +120,7 @@ def uv_settings(environ: Mapping[str, str], pip: Mapping[str, str]) -> dict[str,
 
 
 @functools.cache
-def pip_settings() -> Mapping[str, str]:
+def _pip_settings() -> Mapping[str, str]:
     """What pip of this interpreter is configured to, by option; empty without pip."""
     command = [sys.executable, "-m", "pip", "config", "list"]
     try:
@@ -147,7 +147,7 @@ def parse_pip_config(text: str) -> dict[str, str]:
 def _uv(script: Path, limit_s: float, uv: Path, *arguments: str) -> str:
     # Not the environment that we run in: uv would take it for the script's.
     environ = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"}
-    environ |= uv_settings(environ, pip_settings())
+    environ |= uv_settings(environ, _pip_settings())
     name = script.parent.name
     try:
         done = supervisor.finished([str(uv), *arguments], limit_s=limit_s, environment=environ)

@@ -28,7 +28,7 @@ from trilane.lab.model.sample import Sample
 from trilane.lab.storage import store
 
 MANIFEST = "manifest.json"
-JOURNAL = "samples.jsonl"
+_JOURNAL = "samples.jsonl"
 _LOCK = ".lock"
 _MOMENT_S = 5.0
 _AGAIN_S = 0.05
@@ -103,14 +103,14 @@ class Journal:
         if line.sample.run is not None and line.sample.file is not None:
             store.write_json(self.folder / line.sample.file, line.sample.run)
         kept = replace(line, sample=replace(line.sample, run=None))
-        with (self.folder / JOURNAL).open("ab") as file:
+        with (self.folder / _JOURNAL).open("ab") as file:
             file.write(msgspec.json.encode(kept) + b"\n")
             file.flush()
             os.fsync(file.fileno())
 
     def lines(self) -> list[Line]:
         """Every finished run; what a crash cut short is cut off the file as well."""
-        path = self.folder / JOURNAL
+        path = self.folder / _JOURNAL
         try:
             content = path.read_bytes()
         except FileNotFoundError:

@@ -26,7 +26,7 @@ from trilane.lab.model.sample import Sample
 from trilane.lab.storage import journal, store
 from trilane.lab.storage.journal import MANIFEST, BadJournal
 
-RESULT = "result.json"
+_RESULT = "result.json"
 COMPARISON = "comparison.json"
 """The result of a race of a version before."""
 _T = TypeVar("_T", bound=LabResult | Comparison)
@@ -139,10 +139,10 @@ def find(text: str, state: Path) -> Path:
 def write_result(folder: Path, result: LabResult) -> None:
     """Keep the result of the runs that lie in a folder; it refers to them by their files."""
     referring = result.with_samples(lambda sample: structs.replace(sample, run=None))
-    store.write_json(folder / RESULT, referring)
+    store.write_json(folder / _RESULT, referring)
 
 
-def reading(folder: Path) -> Callable[[Sample], Sample]:
+def _reading(folder: Path) -> Callable[[Sample], Sample]:
     """What gives a sample of a result in a folder its run, for `with_samples`.
 
     What it gives raises `BadRun` where the run is gone or cannot be read.
@@ -172,11 +172,11 @@ def load(folder: Path) -> RunFolder:
     """Read a run folder; its result may be missing."""
     manifest = read_manifest(folder)
     result = None
-    if (folder / RESULT).exists():
-        result = _result(folder / RESULT, lab.SCHEMA, LabResult)
+    if (folder / _RESULT).exists():
+        result = _result(folder / _RESULT, lab.SCHEMA, LabResult)
     elif (folder / COMPARISON).exists():
         result = LabResult.of_race(_result(folder / COMPARISON, comparison.SCHEMA, Comparison))
-    return RunFolder(folder, manifest, result and result.with_samples(reading(folder)))
+    return RunFolder(folder, manifest, result and result.with_samples(_reading(folder)))
 
 
 def _result(file: Path, schema: str, kind: type[_T]) -> _T:
@@ -207,7 +207,7 @@ def read_manifest(folder: Path) -> Manifest:
 def signature(folder: Path) -> str:
     """Changes whenever the manifest or the result of a run folder is written."""
     parts = []
-    for name in (MANIFEST, RESULT, COMPARISON):
+    for name in (MANIFEST, _RESULT, COMPARISON):
         try:
             found = (folder / name).stat()
         except OSError:
@@ -217,7 +217,7 @@ def signature(folder: Path) -> str:
 
 
 def _has_result(folder: Path) -> bool:
-    return any((folder / name).is_file() for name in (RESULT, COMPARISON))
+    return any((folder / name).is_file() for name in (_RESULT, COMPARISON))
 
 
 def _of_experiment(text: str, known: list[Path]) -> Path | None:

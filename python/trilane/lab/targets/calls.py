@@ -21,8 +21,8 @@ from trilane.lab.experiment.workload import Headers
 from trilane.lab.experiment.written import Header
 from trilane.lab.targets import library_book
 
-SERVICE = "trilane.library.v1.Library"
-METHOD = f"/{SERVICE}/GetBook"
+_SERVICE = "trilane.library.v1.Library"
+METHOD = f"/{_SERVICE}/GetBook"
 BOOK = str(library_book.BOOK["name"])
 
 

@@ -11,13 +11,13 @@ from typing import Any
 
 from trilane.lab.model.documents import Json
 
-SHELF, NUMBER = 1, 1
+_SHELF, _NUMBER = 1, 1
 BOOK: Json = {
-    "name": f"shelves/{SHELF}/books/{NUMBER}",
-    "author": f"Author {(7 * SHELF + NUMBER) % 97}",
-    "title": f"Book {NUMBER} of shelf {SHELF}",
-    "pages": 100 + NUMBER,
-    "read": NUMBER % 2 == 0,
+    "name": f"shelves/{_SHELF}/books/{_NUMBER}",
+    "author": f"Author {(7 * _SHELF + _NUMBER) % 97}",
+    "title": f"Book {_NUMBER} of shelf {_SHELF}",
+    "pages": 100 + _NUMBER,
+    "read": _NUMBER % 2 == 0,
 }
 # Field numbers of message Book.
 _TEXTS = {1: "name", 2: "author", 3: "title"}

@@ -17,7 +17,7 @@ from trilane.lab.processes import supervisor
 from trilane.lab.processes.supervisor import READY_S, Child, Late, ProcessFailed
 
 PROGRAM = (sys.executable, "-m", "trilane", "serve")
-READY_SCHEMA = "trilane.serve/1"
+_READY_SCHEMA = "trilane.serve/1"
 # The default of `trilane serve --h2-streams`.
 _STREAMS = 1000
 
@@ -98,6 +98,10 @@ def _ready(child: Child, ready_s: float) -> Json:
         ready = json.loads(line)
     except ValueError:
         ready = None
-    if not isinstance(ready, dict) or ready.get("schema") != READY_SCHEMA or not ready.get("ready"):
+    if (
+        not isinstance(ready, dict)
+        or ready.get("schema") != _READY_SCHEMA
+        or not ready.get("ready")
+    ):
         raise ServerFailed(f"the embedded server said {line[:200]!r} instead of being ready")
     return ready

@@ -18,7 +18,7 @@ from trilane.lab.processes.words import how_ended, told
 from trilane.lab.targets import grpc_health
 from trilane.lab.targets.target_config import ServerConfig
 
-LOAD = (sys.executable, "-m", "trilane", "load")
+_LOAD = (sys.executable, "-m", "trilane", "load")
 _POLL_S = 0.05
 _ANSWER_S = 2.0
 _LOAD_S = 5.0
@@ -116,7 +116,7 @@ def _connection(url: str, cacert: str | None, timeout_s: float) -> http.client.H
 def _ask_native(version: str, url: str, cacert: str | None, timeout_s: float) -> str | None:
     """The same by one request of the native engine, which speaks every version."""
     command = [
-        *(*LOAD, url, f"--{version}", "-c", "1", "-n", "1", "--expect-status", "200"),
+        *(*_LOAD, url, f"--{version}", "-c", "1", "-n", "1", "--expect-status", "200"),
         *("--timeout", f"{timeout_s:.3f}s", "--connect-timeout", f"{timeout_s:.3f}s"),
         *(("--cacert", cacert) if cacert else ()),
         *("--format", "json"),
