@@ -304,7 +304,8 @@ def test_a_signal_reports_what_is_there_stops_all_and_exits_with_130(
     assert "to go on, type the same command again" in err
 
 
-def test_ctrl_c_inside_python_reaches_a_load() -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_inside_python_reaches_a_load(number: signal.Signals) -> None:
     asked = threading.Event()
 
     class Hello(http.server.BaseHTTPRequestHandler):
@@ -334,7 +335,7 @@ def test_ctrl_c_inside_python_reaches_a_load() -> None:
         )
         try:
             assert asked.wait(120)
-            load.send_signal(signal.SIGINT)
+            load.send_signal(number)
             out, _ = load.communicate(timeout=120)
         finally:
             load.kill()

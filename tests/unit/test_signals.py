@@ -41,6 +41,19 @@ def test_what_a_signal_began_is_not_ended_by_the_same_signal(
     assert done == ["servers stopped, result told"]
 
 
+def test_a_command_that_ends_without_a_result_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def command(*_arguments: object, **_settings: object) -> int:
+        signal.raise_signal(signal.SIGTERM)
+        return 0
+
+    monkeypatch.setattr(app, "app", command)
+    assert app.run(["race"]) == 130
+    said = "trilane: error: interrupted\n"
+    assert capsys.readouterr().err == said
+
+
 def test_what_nohup_started_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     def command(*_arguments: object, **_settings: object) -> int:
         signal.raise_signal(signal.SIGHUP)

@@ -92,7 +92,7 @@ def run(arguments: Sequence[str]) -> int:
         command = context.command_path if context is not None else "trilane"
         return _fail(error.format_message(), WRONG_USAGE, f"{command} --help")
     except (typer.Abort, KeyboardInterrupt):
-        return INTERRUPTED
+        return _fail("interrupted", INTERRUPTED, None)
     except (packages.NotInstalled, OSError) as error:
         return _fail(str(error), FAILED, None)
     return code if isinstance(code, int) else OK
