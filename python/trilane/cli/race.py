@@ -153,23 +153,19 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
     from trilane.lab.asked import Wanted
     from trilane.lab.experiment.bad_experiment import BadExperiment
 
-    flags = _passed_on(
-        ("-H", header or ()),
-        *(
-            (flag, () if value is None else (value,))
-            for flag, value in (
-                ("-X", method),
-                ("-b", body),
-                ("--cacert", cacert),
-                ("--cert", cert),
-                ("--key", key),
-                ("--sni", sni),
-                ("--connect-to", connect_to),
-                ("--connect-timeout", connect_timeout),
-                ("--expect-status", expect_status),
-            )
-        ),
+    given = (
+        *(("-H", field) for field in header or ()),
+        ("-X", method),
+        ("-b", body),
+        ("--cacert", cacert),
+        ("--cert", cert),
+        ("--key", key),
+        ("--sni", sni),
+        ("--connect-to", connect_to),
+        ("--connect-timeout", connect_timeout),
+        ("--expect-status", expect_status),
     )
+    flags = [word for flag, value in given if value is not None for word in (flag, value)]
     if insecure:
         flags.append("-k")
     asked = lab.Flags(
@@ -211,10 +207,6 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
         command=["trilane", *sys.argv[1:]],
     )
     return running.run("trilane race", wanted, report, output)
-
-
-def _passed_on(*options: tuple[str, list[str] | tuple[str, ...]]) -> list[str]:
-    return [word for flag, values in options for value in values for word in (flag, value)]
 
 
 def _count(flag: str, text: str | None) -> int | None:

@@ -83,6 +83,7 @@ def compare(observed: Observed) -> Comparison:
     ranked = len(observed.arms) <= _MAX_RANKED
     pairs = [row for row in judged if row.measure == rank.name] if ranked else []
     different = table.different_bodies()
+    in_flight = {arm.in_flight for arm in observed.arms}
     numbers = Comparison(
         schema=SCHEMA,
         question=observed.question,
@@ -101,7 +102,7 @@ def compare(observed: Observed) -> Comparison:
             count=observed.count,
             warmup_s=observed.warmup_s,
             margin=observed.margin,
-            in_flight=_common([arm.in_flight for arm in observed.arms]),
+            in_flight=in_flight.pop() if len(in_flight) == 1 else None,
         ),
         arms=[_arm(observed, table, arm, invalid[arm.name]) for arm in observed.arms],
         absent=[
@@ -146,16 +147,6 @@ def _judged_pairs(observed: Observed) -> list[tuple[str, str]]:
         (second.name, first.name) if second.name != baseline else (first.name, second.name)
         for first, second in combinations(observed.arms, 2)
     ]
-
-
-def _common(values: Sequence[int | None]) -> int | None:
-    """The value that all share; None when they do not."""
-    return values[0] if len(set(values)) == 1 else None
-
-
-def _common_text(values: Sequence[str | None]) -> str | None:
-    """All values that were met; a library is not replaced between runs, but could be."""
-    return ", ".join(sorted({value for value in values if value})) or None
 
 
 class Table:
@@ -316,11 +307,11 @@ def _reasons(samples: Sequence[Sample], of: Verdict) -> list[Reason]:
 
 def _arm(observed: Observed, table: Table, arm: Arm, problems: list[Reason]) -> JudgedArm:
     samples = table.samples(arm.name)
+    # A library is not replaced between runs, but could be.
+    versions = {s.run.client.library_version for s in samples if s.run and s.run.client}
     return JudgedArm(
         **structs.asdict(arm),
-        library_version=_common_text(
-            [s.run.client.library_version for s in samples if s.run and s.run.client]
-        ),
+        library_version=", ".join(sorted(filter(None, versions))) or None,
         samples=samples,
         summary={
             measure.name: _summary(table.values(arm.name, measure), measure, observed.seed)

@@ -196,7 +196,8 @@ def _judged(comparison: Comparison, different_bodies: str | None) -> str:
     best = comparison.ranking.winner
     if best is None:
         return _no_winner(comparison, broken, different_bodies)
-    margins = " and ".join(_advantage(comparison, best, p) for p in _pairs_of(comparison, best))
+    pairs = [pair for pair in comparison.ranking.pairs if best in (pair.arm, pair.to)]
+    margins = " and ".join(_advantage(comparison, best, pair) for pair in pairs)
     bounds = {arm.load.bound for arm in arms.values()}
     lead = f"{arms[best].title} won"
     if _measure(comparison) is RATE and bounds & {"client", "client+server"}:
@@ -287,11 +288,8 @@ def _no_winner(comparison: Comparison, broken: Sequence[str], different_bodies: 
             )
         elif all(pair.finding == "no_difference" for pair in pairs):
             label = _measure(comparison).label
-            return (
-                f"No difference beyond {100 * plan.margin:.0f} % in {label}: "
-                + ", ".join(_equals(named, pair) for pair in pairs)
-                + "."
-            )
+            equal = [f"{named[p.arm]} {_interval(p)} of {named[p.to]}" for p in pairs]
+            return f"No difference beyond {100 * plan.margin:.0f} % in {label}: {', '.join(equal)}."
         else:
             open_pairs = [pair for pair in pairs if pair.finding == "undecided"]
             undecided = [_against(named, pair) for pair in open_pairs if not pair.vetoed]
@@ -310,12 +308,10 @@ def _noun(count: int) -> str:
 
 
 def _against(named: Mapping[str, str], pair: Ratio) -> str:
-    return f"whether {named[pair.arm]} differs from {named[pair.to]} ({_range(pair)}{_more(pair)})"
-
-
-def _more(pair: Ratio) -> str:
-    more = pair.more_blocks
-    return f"; about {more:,} more {_noun(more)} would decide" if more else ""
+    said = "nothing to compare" if pair.low is None else f"{pair.low:.2f}–{pair.high:.2f}×"
+    if more := pair.more_blocks:
+        said += f"; about {more:,} more {_noun(more)} would decide"
+    return f"whether {named[pair.arm]} differs from {named[pair.to]} ({said})"
 
 
 def _within_noise(named: Mapping[str, str], pair: Ratio) -> str:
@@ -326,26 +322,12 @@ def _within_noise(named: Mapping[str, str], pair: Ratio) -> str:
     )
 
 
-def _range(pair: Ratio) -> str:
-    if pair.low is None:
-        return "nothing to compare"
-    return f"{pair.low:.2f}–{pair.high:.2f}×"
-
-
-def _equals(named: Mapping[str, str], pair: Ratio) -> str:
-    return f"{named[pair.arm]} {_interval(pair)} of {named[pair.to]}"
-
-
 def _decided(comparison: Comparison) -> list[Ratio]:
     return [
         pair
         for pair in comparison.ranking.pairs
         if pair.finding in ("higher", "lower", "no_difference")
     ]
-
-
-def _pairs_of(comparison: Comparison, name: str) -> list[Ratio]:
-    return [p for p in comparison.ranking.pairs if name in (p.arm, p.to)]
 
 
 def _advantage(comparison: Comparison, best: str, pair: Ratio) -> str:

@@ -113,7 +113,8 @@ def uv_settings(environ: Mapping[str, str], pip: Mapping[str, str]) -> dict[str,
         wanted |= _given("UV_DEFAULT_INDEX", pip.get("index-url"))
     if not any(name in environ for name in ("UV_INDEX", "UV_EXTRA_INDEX_URL")):
         wanted |= _given("UV_INDEX", " ".join(pip.get("extra-index-url", "").split()))
-    links = (link for link in pip.get("find-links", "").split() if "://" in link or _exists(link))
+    places = pip.get("find-links", "").split()
+    links = [place for place in places if "://" in place or Path(place).exists()]
     wanted |= _given("UV_FIND_LINKS", ",".join(links))
     wanted |= _given("SSL_CERT_FILE", pip.get("cert"))
     return {name: value for name, value in wanted.items() if name not in environ}
@@ -197,7 +198,3 @@ def _remembered(stamp: Path) -> Path | None:
 
 def _given(name: str, value: str | None) -> dict[str, str]:
     return {name: value} if value else {}
-
-
-def _exists(path: str) -> bool:
-    return Path(path).exists()

@@ -266,7 +266,8 @@ def _values(config: ServerConfig, machine: _Machine) -> dict[str, str]:
     }
     if config.uses("state"):
         values["state"] = str(store.state_folder(machine.state))
-    if config.uses("cert", "key", "cacert", "books", "www") or _is_secure(config):
+    secure = any(origin.startswith("https://") for origin in config.versions.values())
+    if secure or config.uses("cert", "key", "cacert", "books", "www"):
         content = target_content.prepare(machine.state, store.cache_folder())
         for name in ("cert", "key", "cacert", "books", "www"):
             values[name] = str(getattr(content, name))
@@ -291,10 +292,6 @@ def prepare(config: ServerConfig) -> dict[str, str]:
         sources = config.sources
         made["build"] = str(builds.built(sources.name, sources, config.build))
     return made
-
-
-def _is_secure(config: ServerConfig) -> bool:
-    return any(origin.startswith("https://") for origin in config.versions.values())
 
 
 def _environment(config: ServerConfig, values: Mapping[str, str]) -> dict[str, str]:
