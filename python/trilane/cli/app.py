@@ -19,7 +19,7 @@ _ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 app = typer.Typer(
     name="trilane",
-    help="Send the same request over HTTP/1.1, HTTP/2 and HTTP/3, and say who won, "
+    help="Send the same request over HTTP/1.1, HTTP/2 and HTTP/3, and say which one won, "
     "by how much, with what interval, at what cost.",
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -76,7 +76,7 @@ def _options(
 def run(arguments: Sequence[str]) -> int:
     """Run the command; the exit code of DESIGN §5."""
     for number in _ENDING:
-        # Those that whoever started the process ignores, as `nohup` does, stay ignored.
+        # One that is ignored from the start, as under `nohup`, stays so.
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, _interrupt)
     if not arguments:

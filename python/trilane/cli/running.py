@@ -31,7 +31,7 @@ def check_report(report: Path | None) -> None:
 
 
 def run(command: str, wanted: Wanted, report: Path | None, output: str) -> int:
-    """Run an experiment and tell what it found; `command` is who says what went wrong."""
+    """Run an experiment and tell what it found; messages begin with `command`."""
     from trilane.lab import study
     from trilane.lab.asked import CannotRun
     from trilane.lab.clients.engine_run import Misused

@@ -26,7 +26,7 @@ def duration(flag: str, text: str, *, zero: bool = False) -> float:
     So wrk and h2load take their durations, and curl its limits. A time of a network is a `delay`.
 
     Raises:
-        Usage: the text is no time, the time is longer than a day, or 0 where it may not be `zero`.
+        Usage: the text is not a time, or it is longer than a day, or 0 and may not be `zero`.
     """
     value = _parse(text, _TIMES)
     if value is None or value > _LONGEST_S or (value == 0 and not zero):

@@ -17,7 +17,7 @@ from trilane.lab.targets import running
 def check(experiment: Experiment, form: str, arms: Collection[str]) -> None:
     """Refuse clients and servers of these arms of a form that are nowhere.
 
-    What there is and cannot run here is no matter of its name: such an arm is skipped.
+    A client or server that exists and cannot run here has a right name: its arm is skipped.
 
     Raises:
         BadExperiment: a name is nowhere; with the key, in a file with its line, and the nearest

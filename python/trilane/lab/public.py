@@ -31,7 +31,7 @@ def run(  # noqa: PLR0913 - what the command has as flags
     `form` is by default the fair one, or the first that has the `arms` asked for (none: all).
     `quick` makes it small, `blocks` and `seed` are the file's number and a random one. The runs
     lie in `state` (None: `$XDG_STATE_HOME/trilane`), and an interrupted run of the same plan goes
-    on there, unless it is to begin `fresh`. `watcher` hears of progress; by default nobody does.
+    on there, unless it is to begin `fresh`. `watcher` is told of progress (None: nothing is).
 
     Ctrl-C ends it with the result of what was measured (`LabResult.interrupted`).
 

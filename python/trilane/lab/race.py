@@ -261,5 +261,5 @@ def _check_multiple(total: int, flag: str, step: int) -> None:
     if total % step:
         nearest = max(step, round(total / step) * step)
         raise BadRace(
-            f"--in-flight {total} is no multiple of {flag} {step}: try --in-flight {nearest}"
+            f"--in-flight {total} is not a multiple of {flag} {step}: try --in-flight {nearest}"
         )

@@ -67,7 +67,7 @@ class Watcher:
 
     @classmethod
     def quiet(cls) -> Watcher:
-        """One that tells nobody."""
+        """A watcher that tells nothing."""
 
         def ignore(*_told: object) -> None:
             pass

@@ -38,7 +38,7 @@ class Grid:
 
 
 def grids(comparison: Comparison, measures: Sequence[str] | None = None) -> list[Grid]:
-    """A grid for each of the first measures, or of these; none where the arms are no calls or few.
+    """A grid for each of the first measures, or of these; none where arms make no calls or are few.
 
     A cell has the median and, against the baseline, what was found.
     """

@@ -86,15 +86,15 @@ class Rates:
     found: float
     """Of the measures in which the second arm differs, those in which it does from the first."""
     found_alone: float
-    """The same, by the test alone."""
+    """The share `found`, by the test alone."""
     equal_false_table: float
     """Any "no difference" of arms that differ, in any measure."""
     equal_false_deciding: float
-    """The same in the measure that decides."""
+    """Any "no difference" of arms that differ, in the measure that decides."""
     equal: float
     """"No difference" of the second arm and the first in the measure that decides."""
     equal_alone: float
-    """The same, by the test alone."""
+    """The share `equal`, by the test alone."""
 
 
 def modelled(spread: float, slow: float) -> Draw:

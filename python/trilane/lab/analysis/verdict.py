@@ -137,7 +137,7 @@ def _biased(floor: Floor, margin: float) -> bool:
 
 
 def sentence(comparison: Comparison, different_bodies: str | None) -> str:
-    """The verdict: who won, by how much, with what interval, at what cost, and what is suspect."""
+    """The verdict: which arm won, by how much, at what cost, and what is suspect."""
     said = _judged(comparison, different_bodies)
     if comparison.plan.blocks_done:
         answers = [_answered(comparison, question) for question in comparison.announced]
@@ -201,7 +201,7 @@ def _judged(comparison: Comparison, different_bodies: str | None) -> str:
     bounds = {arm.load.bound for arm in arms.values()}
     lead = f"{arms[best].title} won"
     if _measure(comparison) is RATE and bounds & {"client", "client+server"}:
-        # A saturated client ranks itself: never sold as a property of the server.
+        # A saturated client ranks itself: that is not a property of the server.
         lead = f"Client-bound: this client got most requests/s over {arms[best].title}"
     if _is_suspect(comparison):
         # METHOD §3: whoever reads the name alone reads this too.

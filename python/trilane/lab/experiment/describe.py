@@ -50,7 +50,7 @@ def html(experiment: Experiment) -> str:
 
 
 def plain(experiment: Experiment) -> str:
-    """The same in a few lines of plain text."""
+    """An experiment in a few lines of plain text."""
     lines = [f"{experiment.name}: {experiment.title}", experiment.question]
     for form in experiment.forms.values():
         names = ", ".join(arm.name for arm in form.arms)

@@ -207,7 +207,7 @@ class Form:
         return tuple((name, pairs) for name, pairs in questions if pairs)
 
     def with_count(self, count: int) -> Form:
-        """That many requests in every arm; of a sweep over the count only this one point."""
+        """The form with so many requests in every arm; of a sweep over the count one point."""
         if self.sweep is None or self.sweep.key != "count":
             workload = replace(self.workload, count=count, duration_s=None)
             return _compared(self, replace(self, workload=workload))

@@ -54,7 +54,7 @@ def cpu_numbers(text: str) -> list[int]:
     for part in text.split(",") if text else ():
         first, dash, last = part.partition("-")
         if not (first.isdigit() and (last.isdigit() or not dash)):
-            raise LaunchFailed(f"{text!r} is no list of CPUs; it looks like 0,2-3")
+            raise LaunchFailed(f"{text!r} is not a list of CPUs; it looks like 0,2-3")
         numbers.update(range(int(first), int(last if dash else first) + 1))
     absent = numbers - os.sched_getaffinity(0)
     if absent:

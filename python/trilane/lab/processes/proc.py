@@ -32,7 +32,7 @@ class Thread:
 
 
 def exists(pid: int) -> bool:
-    """Whether there is a process of that id, ended ones that nobody has waited for included."""
+    """Whether there is a process of that id, ended ones that were not waited for included."""
     return (_PROC / str(pid)).exists()
 
 
@@ -136,7 +136,7 @@ class Machine:
     def cpu_seconds(self) -> float | None:
         """CPU in user and system mode of everything since the start of the machine, in seconds.
 
-        Time for interrupts is nobody's and left out.
+        Time for interrupts belongs to no program and is left out.
         """
         ticks = self._cpu_ticks()
         return None if ticks is None else sum(ticks[:3]) / _TICKS
@@ -202,7 +202,7 @@ class Machine:
         return self._read("proc/sys/net/ipv4/tcp_congestion_control")
 
     def congestion_controls(self, *, privileged: bool) -> list[str]:
-        """Those that a process may choose: all for root, the allowed ones for others."""
+        """The controllers that a process may choose: all for root, the allowed ones for others."""
         listed = "available" if privileged else "allowed"
         return self._words(f"proc/sys/net/ipv4/tcp_{listed}_congestion_control")
 

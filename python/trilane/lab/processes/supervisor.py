@@ -183,7 +183,7 @@ class Child:
                 self._signal(signal.SIGTERM)
                 self.wait(grace_s)
         finally:
-            # A second Ctrl-C while we are polite only makes an end of that.
+            # A second Ctrl-C only ends the time that it has to end by itself.
             self._end()
 
     def _end(self) -> None:
@@ -268,7 +268,7 @@ def finished(
 ) -> Done:
     """Run `command` to its end, as `started` does, and keep what it says.
 
-    What it leaves behind is killed, and cannot hold up anybody by keeping its output open.
+    What it leaves behind is killed, and cannot hold up the caller by keeping its output open.
 
     Raises:
         NotStarted: the program could not be started.

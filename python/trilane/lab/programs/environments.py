@@ -73,7 +73,7 @@ def interpreter(script: Path) -> Path:
         return known
     uv = program()
     with locked(stamp.with_suffix(".lock")):
-        # Somebody else may have made it while we waited.
+        # Another process may have made it while we waited.
         known = _remembered(stamp)
         if known is not None:
             return known

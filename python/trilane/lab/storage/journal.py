@@ -46,7 +46,7 @@ def read_manifest(folder: Path) -> Manifest:
     """The manifest of a run folder; raises `BadJournal`."""
     file = folder / MANIFEST
     if not file.is_file():
-        raise BadJournal(f"{folder} is no run folder: it holds no {MANIFEST}")
+        raise BadJournal(f"{folder} is not a run folder: it holds no {MANIFEST}")
     try:
         document = store.read_json(file)
     except store.Unreadable as error:

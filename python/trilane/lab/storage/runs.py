@@ -123,7 +123,7 @@ def find(text: str, state: Path) -> Path:
         return path
     if len(path.parts) > 1:
         why = f"it holds no {MANIFEST}" if path.is_dir() else "there is no such folder"
-        raise BadRun(f"{text} is no run folder: {why}")
+        raise BadRun(f"{text} is not a run folder: {why}")
     known = folders(state)
     if text == "latest":
         newest = next((folder for folder in known if _has_result(folder)), None)
@@ -239,7 +239,7 @@ def _of_experiment(text: str, known: list[Path]) -> Path | None:
 
 
 def _manifests(known: list[Path], text: str) -> Iterator[tuple[Path, Manifest]]:
-    """Manifests of the folders whose name has `text` after the time; damaged ones are no match."""
+    """Manifests of the folders whose name has `text` after the time; damaged ones do not match."""
     for folder in known:
         if not folder.name[_STAMP:].startswith(text):
             continue
@@ -261,8 +261,8 @@ def _by_prefix(text: str, known: list[Path], state: Path) -> Path:
         raise BadRun(f"there is no run {text!r}: {state / 'runs'} is empty; {_first_run()}")
     shown = ", ".join(folder.name for folder in known[:_SHOWN])
     raise BadRun(
-        f"{text!r} is no run folder, no name of a run in {state / 'runs'}, no beginning of one, "
-        f"and no experiment that has run; the latest are: {shown}"
+        f"{text!r} names no run folder, no run in {state / 'runs'} (the beginning will do) and "
+        f"no experiment that has run; the latest are: {shown}"
     )
 
 

@@ -71,7 +71,7 @@ def _call(name: str, table: CallTable, key: Key) -> Call:
         try:
             json.loads(table.message)
         except ValueError as error:
-            raise BadKey(f"is no JSON: {error}", (*key, "message")) from None
+            raise BadKey(f"is not JSON: {error}", (*key, "message")) from None
     return Call(
         path=table.path,
         method=method,

@@ -55,9 +55,9 @@ def of_json(content: bytes) -> Json:
     try:
         value: Any = json.loads(content)
     except ValueError as error:
-        raise WrongBook(f"{content[:80]!r} is no JSON: {error}") from None
+        raise WrongBook(f"{content[:80]!r} is not JSON: {error}") from None
     if not isinstance(value, dict):
-        raise WrongBook(f"{content[:80]!r} is no JSON object")
+        raise WrongBook(f"{content[:80]!r} is not a JSON object")
     return value
 
 
@@ -124,4 +124,4 @@ def _varint(content: bytes, place: int) -> tuple[int, int]:
         value |= (byte & 0x7F) << (7 * index)
         if byte < 0x80:
             return value, place + index + 1
-    raise WrongBook(f"{content[:80]!r} is no protobuf message")
+    raise WrongBook(f"{content[:80]!r} is not a protobuf message")

@@ -237,7 +237,7 @@ def _started(config: ServerConfig, wanted: Sequence[str], machine: _Machine) -> 
             try:
                 target_ready.wait_for(config, server, origins, values.get("cacert"))
             except target_ready.Died as error:
-                # Between our choice of a port and its use somebody else may have taken it.
+                # Between our choice of a port and its use another program may have taken it.
                 if attempt + 1 < _ATTEMPTS and _somebody_has(values, config):
                     continue
                 raise TargetFailed(str(error)) from error

@@ -58,7 +58,7 @@ class ServerConfig:
     install: str | None = None
     """What to type to get them."""
     ready_path: str | None = None
-    """It is ready when this path answers 200 …"""
+    """The server is ready when this path answers 200 …"""
     ready_grpc: str | None = None
     """… or when gRPC's health check says that this service is being served."""
     ready_timeout_s: float = READY_S
@@ -99,7 +99,7 @@ def at_url(url: str) -> ServerConfig:
     """A server that is not ours, known by its URL only; raises BadServer."""
     origin = _origin(url)
     if origin is None:
-        raise BadServer(f"{url!r} is no URL of a server; it looks like https://example.org")
+        raise BadServer(f"{url!r} is not the URL of a server; it looks like https://example.org")
     return ServerConfig(name=url, folder=Path(), title=url, versions=_versions_at(origin))
 
 
@@ -159,7 +159,7 @@ def _config(folder: Path, table: _ServerTable) -> ServerConfig:
     if ready.grpc is not None and "h1" in versions:
         raise BadKey("gRPC needs HTTP/2 or HTTP/3: give a path, or leave out h1", ("ready",))
     if table.stop not in signal.Signals.__members__:
-        raise BadKey(f"{table.stop!r} is no signal; it looks like SIGTERM", ("stop",))
+        raise BadKey(f"{table.stop!r} is not a signal; it looks like SIGTERM", ("stop",))
     _check_files(folder, table)
     config = ServerConfig(
         name=folder.name,
@@ -204,7 +204,7 @@ def _versions(versions: Mapping[str, str] | Sequence[str] | None) -> dict[str, s
 def _versions_of(table: _ServerTable, url: str) -> dict[str, str]:
     origin = _origin(url)
     if origin is None:
-        raise BadKey(f"{url!r} is no URL; it looks like https://example.org", ("url",))
+        raise BadKey(f"{url!r} is not a URL; it looks like https://example.org", ("url",))
     possible = _versions_at(origin)
     names = tuple(possible) if table.versions is None else table.versions
     if isinstance(names, Mapping):
@@ -218,7 +218,7 @@ def _versions_of(table: _ServerTable, url: str) -> dict[str, str]:
 
 def _known(version: str) -> None:
     if version not in VERSIONS:
-        raise BadKey(f"{version!r} is no version{meant(version, VERSIONS)}", ("versions",))
+        raise BadKey(f"{version!r} is not a version{meant(version, VERSIONS)}", ("versions",))
 
 
 def _ready(table: _ServerTable) -> _ReadyTable:
@@ -243,7 +243,7 @@ def _check_files(folder: Path, table: _ServerTable) -> None:
             if not (folder / file).is_file():
                 raise BadKey(f"{file} is not in {folder}", (key,))
     if table.sources is not None and not (folder / table.sources).is_dir():
-        problem = f"{table.sources} is no folder beside the files of {folder}"
+        problem = f"{table.sources} is not a folder beside the files of {folder}"
         raise BadKey(problem, ("sources",))
 
 

@@ -86,7 +86,7 @@ def _content(connection: http.client.HTTPConnection, cache: Path) -> Path:
     unfinished = Path(tempfile.mkdtemp(dir=cache, prefix=".content-"))
     try:
         _read_all(connection, ids, index, unfinished)
-        # Whoever is second to finish finds the same content there.
+        # A process that finishes second finds the same content there.
         with contextlib.suppress(OSError):
             unfinished.rename(folder)
     finally:

@@ -50,7 +50,7 @@ def wait_for(
 
 
 def wait_for_url(config: ServerConfig, origins: Mapping[str, str], cacert: str | None) -> None:
-    """The same for a server that is not ours."""
+    """Return once a server that is not ours answers; raises NotReady."""
     _wait(config, origins, cacert, lambda: None, lambda: "")
 
 
@@ -114,7 +114,7 @@ def _connection(url: str, cacert: str | None, timeout_s: float) -> http.client.H
 
 
 def _ask_native(version: str, url: str, cacert: str | None, timeout_s: float) -> str | None:
-    """The same by one request of the native engine, which speaks every version."""
+    """What is wrong with the answer to one request of the engine, which speaks every version."""
     command = [
         *(*_LOAD, url, f"--{version}", "-c", "1", "-n", "1", "--expect-status", "200"),
         *("--timeout", f"{timeout_s:.3f}s", "--connect-timeout", f"{timeout_s:.3f}s"),

@@ -22,7 +22,7 @@ def latency(point: Point) -> list[Chart]:
     """The chart of all arms, then, when they are many, one chart per client."""
     comparison, key = point.comparison, point.key
     bands = {arm.name: bands_of(view.runs(arm)) for arm in comparison.arms}
-    # One percentile alone is no distribution: a run of one request has nothing else.
+    # One percentile alone does not show a distribution: a run of one request has nothing else.
     arms = [arm for arm in view.listed(comparison) if len(bands[arm.name]) > 1]
     if not arms:
         return []
