@@ -31,14 +31,8 @@ PUBLISHED_COLUMNS = ("measure", "arm", "to", "at", "published", "ratio", "where"
 
 def html(experiment: Experiment) -> str:
     """A fragment of HTML: question, workload and arms of every form. Everything is escaped."""
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("trilane.lab.experiment"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("experiment.html.jinja").render(
+    template = templates("trilane.lab.experiment").get_template("experiment.html.jinja")
+    return template.render(
         experiment=experiment,
         source=experiment.source and source(experiment.source),
         workload=workload,
@@ -46,6 +40,17 @@ def html(experiment: Experiment) -> str:
         arms=arms,
         published_columns=PUBLISHED_COLUMNS,
         published_cells=published_cells,
+    )
+
+
+def templates(package: str) -> jinja2.Environment:
+    """The templates of a package: they escape what they show, and refuse names they do not know."""
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader(package),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
 
 
