@@ -1,8 +1,8 @@
 """The native part of Trilane: the lab's command, and the connections of `trilane.client`.
 
 A `Connection` is one HTTP connection, an `Exchange` one request on it with its response. Any number
-of threads may use a connection at once; an exchange belongs to one reader at a time. Whoever waits
-drives the connection for everybody: waiting releases the interpreter lock, and Ctrl-C ends it with
+of threads may use a connection at once; an exchange belongs to one reader at a time. A thread that
+waits drives the connection for all: waiting releases the interpreter lock, and Ctrl-C ends it with
 KeyboardInterrupt.
 
 Failures are exceptions of `trilane.client.errors`; timeouts are seconds, and None waits for ever.
@@ -64,7 +64,7 @@ INFORMATIONAL: Final = 5
 
 @final
 class Tls:
-    """What is trusted and who we are, loaded once for any number of connections.
+    """What is trusted and what is shown, loaded once for any number of connections.
 
     Sessions are kept in it too (RFC 8446 §2.2), so that the next handshake is shorter.
     """

@@ -19,8 +19,10 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from lab.servers.helping import is_alive
 from peers.process import wait_until
 from trilane import __version__, _core
+from trilane.lab.processes import proc
 
 QUICK = ("--blocks", "1", "-d", "200ms", "--warmup", "50ms", "--seed", "1", "--in-flight", "8")
 
@@ -269,7 +271,10 @@ def test_a_terminal_sees_how_much_time_is_left(tmp_path: Path) -> None:
     assert b"2/3" in seen
 
 
-def test_ctrl_c_reports_what_is_there_and_exits_with_130(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_reports_what_is_there_stops_all_and_exits_with_130(
+    number: signal.Signals, tmp_path: Path
+) -> None:
     race = subprocess.Popen(
         [
             *(sys.executable, "-m", "trilane", "race", "--h1", "--h2", "--blocks", "500"),
@@ -282,17 +287,25 @@ def test_ctrl_c_reports_what_is_there_and_exits_with_130(tmp_path: Path) -> None
     )
     runs = tmp_path / "runs"
     wait_until(lambda: any(runs.glob("*/runs/1-03-*.json")), "there is a run of the third block")
-    race.send_signal(signal.SIGINT)
+    below = proc.descendants(race.pid)
+    assert below
+    race.send_signal(number)
+    if number == signal.SIGTERM:
+        # As timeout(1) does, for the group.
+        race.send_signal(number)
     out, err = race.communicate(timeout=120)
     assert race.returncode == 130, err
     assert "Traceback" not in err
     made = json.loads(out)
     assert made["interrupted"]
     assert made["plan"]["blocks_done"] >= 2
+    assert json.loads(next(runs.glob("*/manifest.json")).read_text())["status"] == "interrupted"
+    wait_until(lambda: not any(map(is_alive, below)), "what the race started is gone")
     assert "to go on, type the same command again" in err
 
 
-def test_ctrl_c_inside_python_reaches_a_load() -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_inside_python_reaches_a_load(number: signal.Signals) -> None:
     asked = threading.Event()
 
     class Hello(http.server.BaseHTTPRequestHandler):
@@ -322,7 +335,7 @@ def test_ctrl_c_inside_python_reaches_a_load() -> None:
         )
         try:
             assert asked.wait(120)
-            load.send_signal(signal.SIGINT)
+            load.send_signal(number)
             out, _ = load.communicate(timeout=120)
         finally:
             load.kill()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import stat
 import subprocess
@@ -58,6 +59,23 @@ def test_the_doctor_works_where_the_packages_of_the_lab_are_missing(tmp_path: Pa
     assert (doctor.returncode, err) == (0, "")
     assert "trilane race can run here" in out
     assert "Runs  not looked at\nmsgspec is missing: pip install 'trilane[lab]'\n" in out
+
+
+@pytest.mark.parametrize("command", [["lab", "list"], ["lab", "show", "bookstore"], ["history"]])
+def test_no_command_ends_with_a_trace_where_packages_of_the_lab_are_missing(
+    command: list[str],
+) -> None:
+    program = (
+        "import sys\n"
+        "for name in ('numpy', 'scipy', 'altair', 'jinja2', 'msgspec', 'vl_convert', 'hdrh'):\n"
+        "    sys.modules[name] = None\n"
+        "from trilane.cli import run\n"
+        "sys.exit(run(sys.argv[1:]))"
+    )
+    done = python(program, *command)
+    out, err = done.communicate()
+    assert (done.returncode, out) == (1, "")
+    assert re.fullmatch(r"trilane: error: .* type: pip install 'trilane\[lab\]'\n", err)
 
 
 def script(folder: Path, name: str, content: str) -> Path:

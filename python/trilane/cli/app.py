@@ -5,19 +5,21 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Sequence
-from typing import Annotated, Any
+from types import FrameType
+from typing import Annotated, Any, NoReturn
 
 import typer
 
 from trilane import __version__, _core, build_profile, revision
-from trilane.cli import compare, doctor, history, lab, lab_run, race, report
+from trilane.cli import compare, doctor, history, lab, lab_run, packages, race, report
 from trilane.cli.units import Usage
 
 OK, FAILED, WRONG_USAGE, INTERRUPTED = 0, 1, 2, 130
+_ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 app = typer.Typer(
     name="trilane",
-    help="Send the same request over HTTP/1.1, HTTP/2 and HTTP/3, and say who won, "
+    help="Send the same request over HTTP/1.1, HTTP/2 and HTTP/3, and say which one won, "
     "by how much, with what interval, at what cost.",
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -73,8 +75,10 @@ def _options(
 
 def run(arguments: Sequence[str]) -> int:
     """Run the command; the exit code of DESIGN §5."""
-    # A polite kill ends a race as Ctrl-C does: with the report of what was measured.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in _ENDING:
+        # One that is ignored from the start, as under `nohup`, stays so.
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, _interrupt)
     if not arguments:
         app(["--help"], prog_name="trilane", standalone_mode=False)
         return WRONG_USAGE
@@ -88,10 +92,26 @@ def run(arguments: Sequence[str]) -> int:
         command = context.command_path if context is not None else "trilane"
         return _fail(error.format_message(), WRONG_USAGE, f"{command} --help")
     except (typer.Abort, KeyboardInterrupt):
-        return INTERRUPTED
-    except OSError as error:
+        return _fail("interrupted", INTERRUPTED, None)
+    except (packages.NotInstalled, OSError) as error:
         return _fail(str(error), FAILED, None)
     return code if isinstance(code, int) else OK
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
+    """End the command as Ctrl-C does: with the report of what was measured.
+
+    Only the first signal counts: timeout(1) sends SIGTERM to the process and once more to its
+    group, and a second KeyboardInterrupt would end what the first began.
+
+    Raises:
+        KeyboardInterrupt: always.
+    """
+    for number in _ENDING:
+        if signal.getsignal(number) == _interrupt:
+            # No SIG_IGN, which programs that are started from now on would inherit.
+            signal.signal(number, lambda *_: None)
+    raise KeyboardInterrupt
 
 
 def _fail(message: str, code: int, hint: str | None) -> int:

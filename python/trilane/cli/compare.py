@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from trilane.cli import units
+from trilane.cli import packages, units
 from trilane.cli.options import Output, State
 from trilane.cli.units import Usage
 
@@ -67,14 +67,11 @@ def compare(  # noqa: PLR0913, PLR0917 - one parameter per flag
     output: Output = "text",
 ) -> int:
     """Run the command; the exit code."""
-    try:
-        from trilane.lab.analysis import compare_runs, gates, sides
-        from trilane.lab.storage import store
-        from trilane.lab.storage.runs import BadRun
-    except ModuleNotFoundError as error:
-        return _fail(
-            f"`trilane compare` needs the package {error.name}\ntype: pip install 'trilane[lab]'",
-        )
+    packages.need_lab("compare")
+    from trilane.lab.analysis import compare_runs, gates, sides
+    from trilane.lab.storage import store
+    from trilane.lab.storage.runs import BadRun
+
     try:
         parsed = list(dict.fromkeys(gates.parse(text) for text in fail_if or ()))
     except gates.BadGate as error:

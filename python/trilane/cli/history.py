@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
+from trilane.cli import packages
 from trilane.cli.options import Output, State
 from trilane.cli.units import Usage
 
@@ -51,6 +52,7 @@ def history(
     output: Output = "text",
 ) -> int:
     """Run the command; the exit code."""
+    packages.need_lab("history")
     from trilane.lab.machine.facts import facts
     from trilane.lab.model.documents import machine_id
     from trilane.lab.storage import history as lab
@@ -83,11 +85,7 @@ def history(
         sys.stdout.flush()
     if report is None:
         return OK
-    try:
-        page = shown.page(found)
-    except ModuleNotFoundError as error:
-        return _fail(f"--report needs the package {error.name}: pip install 'trilane[lab]'")
-    store.write_text(report, page)
+    store.write_text(report, shown.page(found))
     sys.stderr.write(f"report: {report}\n")
     return OK
 

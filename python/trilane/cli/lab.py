@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from trilane.cli import packages
 from trilane.cli.options import Output
 from trilane.cli.units import Usage
 
@@ -35,6 +36,7 @@ lab_app = typer.Typer(name="lab", help=HELP, rich_markup_mode=None)
 @lab_app.command("list")
 def list_experiments(output: Output = "text") -> int:
     """List the experiments and their questions."""
+    packages.need_lab("lab list")
     from trilane.lab.experiment import experiment_file, places
 
     found: list[Experiment] = []
@@ -75,6 +77,7 @@ def show_experiment(
     output: Output = "text",
 ) -> int:
     """Show what an experiment asks, does, compares and is compared with."""
+    packages.need_lab("lab show")
     experiment = loaded(name)
     forms = [chosen_form(experiment, form)] if form else list(experiment.forms.values())
     if quick:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from trilane.cli import running, units
+from trilane.cli import packages, running, units
 from trilane.cli.options import Fresh, Output, State
 from trilane.cli.units import Usage
 
@@ -23,6 +22,9 @@ RUN_HELP = """Run an experiment, or go on with one that was interrupted.
 NAME is one of `trilane lab list`, or a .toml file. Every run is a fresh process; each block holds
 every arm once in random order, the baseline twice. Ctrl-C, a crash or kill -9 lose at most the run
 that was under way: the same command continues where it stopped (--new begins anew).
+
+An expectation of the file is breached when the whole 95 % interval lies outside of it, or when
+nothing was measured for it, as of an arm that could not run here.
 
 -t picks arms and -n sets the requests, as in: trilane lab run strategies -t sync -t sync_threads
 -n 1000
@@ -77,7 +79,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per flag
     output: Output = "text",
 ) -> int:
     """Run the command; the exit code."""
-    _needs_lab()
+    packages.need_lab("lab run")
     from trilane.lab.asked import Wanted
     from trilane.lab.experiment.experiment import BadExperiment, Experiment
 
@@ -112,7 +114,7 @@ def replay(
     output: Output = "text",
 ) -> int:
     """Run the command; the exit code."""
-    _needs_lab()
+    packages.need_lab("lab replay")
     from trilane.lab.asked import CannotRun, from_manifest
     from trilane.lab.storage import runs, store
 
@@ -149,11 +151,3 @@ def _check_arms(wanted: Wanted) -> None:
         if arm in known:
             raise Usage(f"-t {arm} is an arm of --form {known[arm]}, not of {wanted.form}")
         raise Usage(f"-t {arm}: {wanted.experiment.name} has no such arm{meant(arm, mine)}")
-
-
-def _needs_lab() -> None:
-    for package in ("altair", "hdrh", "jinja2", "scipy"):
-        if importlib.util.find_spec(package) is None:
-            raise Usage(
-                f"`trilane lab` needs the package {package}: type: pip install 'trilane[lab]'"
-            )

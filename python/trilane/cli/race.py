@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from trilane.cli import running, units
+from trilane.cli import packages, running, units
 from trilane.cli.options import Fresh, Output, State
 from trilane.cli.units import Usage
 
@@ -29,7 +29,7 @@ command continues where it stopped (--new begins anew).
 
 --fail-if takes [ARM:]MEASURE>LIMIT about the ratio of an arm to the baseline, such as h3:p99>1.1 or
 requests_per_s<-5%, as `trilane compare` does. It is breached when the whole 95 % interval lies
-beyond the limit.
+beyond the limit, or when nothing was measured for it, as of an arm that could not run.
 
 Exit codes: 0 done, 1 could not run, 2 wrong usage, 3 a --fail-if was breached, 4 the measurement is
 invalid, 130 interrupted (what was measured is still reported)."""
@@ -141,40 +141,31 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
     fresh: Fresh = False,
     delay: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="Emulate this round-trip time, on this machine only."),
+        typer.Option(metavar="TIME", help="Emulate this round trip (40ms), on this machine only."),
     ] = None,
     report: Annotated[Path, typer.Option(metavar="FILE", help="Where the report goes.")] = _REPORT,
     state: State = None,
     output: Output = "text",
 ) -> int:
     """Run the command; the exit code."""
-    try:
-        from trilane.lab import race as lab
-        from trilane.lab.asked import Wanted
-        from trilane.lab.experiment.bad_experiment import BadExperiment
-    except ModuleNotFoundError as error:
-        sys.stderr.write(
-            f"trilane race: error: `trilane race` needs the package {error.name}\n"
-            "type: pip install 'trilane[lab]'\n"
-        )
-        return running.FAILED
-    flags = _passed_on(
-        ("-H", header or ()),
-        *(
-            (flag, () if value is None else (value,))
-            for flag, value in (
-                ("-X", method),
-                ("-b", body),
-                ("--cacert", cacert),
-                ("--cert", cert),
-                ("--key", key),
-                ("--sni", sni),
-                ("--connect-to", connect_to),
-                ("--connect-timeout", connect_timeout),
-                ("--expect-status", expect_status),
-            )
-        ),
+    packages.need_lab("race")
+    from trilane.lab import race as lab
+    from trilane.lab.asked import Wanted
+    from trilane.lab.experiment.bad_experiment import BadExperiment
+
+    given = (
+        *(("-H", field) for field in header or ()),
+        ("-X", method),
+        ("-b", body),
+        ("--cacert", cacert),
+        ("--cert", cert),
+        ("--key", key),
+        ("--sni", sni),
+        ("--connect-to", connect_to),
+        ("--connect-timeout", connect_timeout),
+        ("--expect-status", expect_status),
     )
+    flags = [word for flag, value in given if value is not None for word in (flag, value)]
     if insecure:
         flags.append("-k")
     asked = lab.Flags(
@@ -194,7 +185,7 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
         threads=units.count("-t", threads),
         pin=not no_pin,
         congestion_control=congestion_control,
-        delay_s=0.0 if delay is None else units.duration("--delay", delay, zero=True),
+        delay_s=0.0 if delay is None else units.delay("--delay", delay),
         pairs=pair or (),
         fail_if=fail_if or (),
         load=flags,
@@ -216,10 +207,6 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
         command=["trilane", *sys.argv[1:]],
     )
     return running.run("trilane race", wanted, report, output)
-
-
-def _passed_on(*options: tuple[str, list[str] | tuple[str, ...]]) -> list[str]:
-    return [word for flag, values in options for value in values for word in (flag, value)]
 
 
 def _count(flag: str, text: str | None) -> int | None:

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import typer
 from rich.console import Console
 
+from trilane.cli import packages
 from trilane.cli.options import State
 from trilane.cli.units import Usage
 
@@ -44,16 +45,13 @@ def report(
     state: State = None,
 ) -> int:
     """Run the command; the exit code."""
-    try:
-        import msgspec
+    packages.need_lab("report")
+    import msgspec
 
-        from trilane.lab.storage import store
-        from trilane.lab.storage.runs import BadRun, find, load
-        from trilane.report import html, images, tables, terminal, view
-    except ModuleNotFoundError as error:
-        return _fail(
-            f"`trilane report` needs the package {error.name}\ntype: pip install 'trilane[lab]'"
-        )
+    from trilane.lab.storage import store
+    from trilane.lab.storage.runs import BadRun, find, load
+    from trilane.report import html, images, tables, terminal, view
+
     if to is not None and (to.is_dir() or not to.absolute().parent.is_dir()):
         raise Usage(f"-o takes a file in a folder that exists, not {str(to)!r}", _HINT)
     if charts is not None and charts.exists() and not charts.is_dir():

@@ -31,7 +31,7 @@ def check_report(report: Path | None) -> None:
 
 
 def run(command: str, wanted: Wanted, report: Path | None, output: str) -> int:
-    """Run an experiment and tell what it found; `command` is who says what went wrong."""
+    """Run an experiment and tell what it found; messages begin with `command`."""
     from trilane.lab import study
     from trilane.lab.asked import CannotRun
     from trilane.lab.clients.engine_run import Misused
@@ -46,14 +46,14 @@ def run(command: str, wanted: Wanted, report: Path | None, output: str) -> int:
     except (CannotRun, Busy, BadJournal) as error:
         sys.stderr.write(f"{command}: error: {error}\n")
         return FAILED
-    return _tell(made, report, output)
+    return _tell(command, made, report, output)
 
 
-def _tell(made: study.Result, report: Path | None, output: str) -> int:
+def _tell(command: str, made: study.Result, report: Path | None, output: str) -> int:
     import msgspec
 
     from trilane.lab.storage import index
-    from trilane.report import html, terminal, view
+    from trilane.report import html, labels, terminal, view
 
     result = made.result
     kept = keep_report(html.render(result), made.folder, report)
@@ -68,6 +68,11 @@ def _tell(made: study.Result, report: Path | None, output: str) -> int:
     sys.stderr.write(f"report: {kept}\nruns: {made.folder}\n")
     if result.interrupted:
         sys.stderr.write("to go on, type the same command again\n")
+    else:
+        for row in result.expect:
+            if row.ratio is None:
+                what = labels.ratio_label(result, row)
+                sys.stderr.write(f"{command}: breached, as nothing was measured for it: {what}\n")
     return _exit_code(result)
 
 
@@ -76,7 +81,7 @@ def _exit_code(result: LabResult) -> int:
         return INTERRUPTED
     if result.validity.verdict == "invalid":
         return INVALID
-    return BREACHED if any(row.met is False for row in result.expect) else OK
+    return BREACHED if any(row.breached for row in result.expect) else OK
 
 
 class _TimeLeft(ProgressColumn):

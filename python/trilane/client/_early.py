@@ -1,8 +1,8 @@
 """Content of a response that comes while the request is still being sent.
 
 A thread that sends does not read, and a server that echoes takes no more when nobody reads: the
-native part keeps 64 MiB for who writes, and then stops reading. So what has come is taken between
-the blocks of the upload, and given first when the response is read.
+native part keeps 64 MiB for a thread that writes, and then stops reading. So what has come is taken
+between the blocks of the upload, and given first when the response is read.
 """
 
 from __future__ import annotations

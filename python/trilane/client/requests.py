@@ -67,10 +67,10 @@ class TrilaneAdapter(HTTPAdapter):
         block: bool = DEFAULT_POOLBLOCK,
         **pool_kwargs: Any,
     ) -> None:
-        """Make the pools anew. To be overridden, as in `HTTPAdapter`, by who adds `pool_kwargs`.
+        """Make the pools anew. Subclasses override it to add `pool_kwargs`, as of `HTTPAdapter`.
 
         Of those `ssl_context` (its authorities and whether it verifies) and `source_address` are
-        understood. Where another would change whom to trust, the first request raises ValueError,
+        understood. Where another would change what to trust, the first request raises ValueError,
         and SSLError where the context forbids what would be done.
         """
         self._pools = Pools(self.versions)

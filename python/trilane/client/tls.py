@@ -49,11 +49,11 @@ _made: OrderedDict[tuple[object, ...], Tls] = OrderedDict()
 
 
 def tls_of(verify: Verify = True, cert: Certificate = None) -> Tls:
-    """The certificates to trust and to show, loaded once for all who ask for the same.
+    """The certificates to trust and to show, loaded once for all clients that ask for them.
 
     `verify`: True or None trust the platform's authorities (SSL_CERT_FILE and SSL_CERT_DIR are
     honoured); a path trusts those of a PEM file, or of every file in a folder, and no others; False
-    trusts anybody. Of an `ssl.SSLContext` its `verify_mode` and its authorities are taken over, the
+    trusts any peer. Of an `ssl.SSLContext` its `verify_mode` and its authorities are used, the
     platform's where it shows none, as with `ssl.create_default_context()` on systems that look
     authorities up in a folder. Names are always checked where certificates are, and a client
     certificate inside of a context cannot be read: give `cert`.
@@ -115,8 +115,8 @@ def not_obeyed(context: ssl.SSLContext) -> list[str]:
     """What the context forbids and rustls would do: each setting, with its value.
 
     Versions of TLS, ciphers, the security level, and where certificates are verified also
-    revocation lists, other rules for chains, and trust in certificates of no authority. Not among
-    them is what concerns nobody's security: tickets, ALPN, and the log of keys.
+    revocation lists, other rules for chains, and trust in certificates of no authority. What does
+    not concern security is left out: tickets, ALPN, and the log of keys.
     """
     found = _versions_not_obeyed(context)
     usual, usual_level = _usual()

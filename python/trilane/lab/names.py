@@ -17,9 +17,12 @@ from trilane.lab.targets import running
 def check(experiment: Experiment, form: str, arms: Collection[str]) -> None:
     """Refuse clients and servers of these arms of a form that are nowhere.
 
-    Raises `BadExperiment` with the key, in a file with its line, and the nearest right name; and
-    `BadContender`. What there is and cannot run here is no matter of its name: such an arm is
-    skipped.
+    A client or server that exists and cannot run here has a right name: its arm is skipped.
+
+    Raises:
+        BadExperiment: a name is nowhere; with the key, in a file with its line, and the nearest
+            right name.
+        BadContender: the description of a contender is wrong.
     """
     clients = [ENGINE, GO_BENCH]
     meant = [arm for arm in experiment.forms[form].arms if arm.name in arms]
@@ -36,7 +39,8 @@ def check(experiment: Experiment, form: str, arms: Collection[str]) -> None:
             if value not in known:
                 problem = is_not(part, value, known)
                 key = ("forms", form, "arms", index, part)
-                raise experiment_file.placed(problem, key, value, experiment)
+                error = experiment_file.placed(problem, key, value, experiment)
+                raise error
 
 
 def _servers(arm: ArmSpec, servers: list[str]) -> list[str]:

@@ -31,12 +31,15 @@ def run(  # noqa: PLR0913 - what the command has as flags
     `form` is by default the fair one, or the first that has the `arms` asked for (none: all).
     `quick` makes it small, `blocks` and `seed` are the file's number and a random one. The runs
     lie in `state` (None: `$XDG_STATE_HOME/trilane`), and an interrupted run of the same plan goes
-    on there, unless it is to begin `fresh`. `watcher` hears of progress; by default nobody does.
+    on there, unless it is to begin `fresh`. `watcher` is told of progress (None: nothing is).
 
-    Raises `BadExperiment` for what cannot be run as it is written, `ValueError` for a form or an
-    arm that there is not, `trilane.lab.CannotRun` where nothing can be measured here, and `Busy`
-    (`trilane.lab.storage.journal`) where another process makes the same runs. Ctrl-C ends it with
-    the result of what was measured (`LabResult.interrupted`).
+    Ctrl-C ends it with the result of what was measured (`LabResult.interrupted`).
+
+    Raises:
+        BadExperiment: the experiment cannot be run as it is written.
+        ValueError: there is no such form or arm, or `blocks` is less than 1.
+        CannotRun: nothing can be measured here (`trilane.lab.CannotRun`).
+        Busy: another process makes the same runs (`trilane.lab.storage.journal`).
     """
     made = experiment if isinstance(experiment, Experiment) else Experiment.load(experiment)
     chosen = default_form(made, arms) if form is None else form

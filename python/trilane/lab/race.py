@@ -21,15 +21,15 @@ from trilane.lab.model.arm import ENGINE, TITLES
 from trilane.lab.model.measures import BY_NAME, P50, P99, RACE, RATE, Measure
 from trilane.lab.targets.running import EMBEDDED
 
-QUESTION = "Which HTTP version is fastest here, and what does each cost?"
+_QUESTION = "Which HTTP version is fastest here, and what does each cost?"
 FORM = manifest.RACE
 """The one form of a race."""
 PATH = "/hello"
 """What the embedded server is asked for."""
-DEFAULT_IN_FLIGHT = 64
+_DEFAULT_IN_FLIGHT = 64
 # Few connections with many streams is how browsers and service meshes use h2 and h3.
 _DEFAULT_CONNECTIONS = 4
-_DEFAULT_STREAMS = DEFAULT_IN_FLIGHT // _DEFAULT_CONNECTIONS
+_DEFAULT_STREAMS = _DEFAULT_IN_FLIGHT // _DEFAULT_CONNECTIONS
 # Responses that a p99 needs (METHOD §2).
 _FOR_P99 = 1000
 _OF_SCHEME = {"https": ("h1", "h2", "h3"), "http": ("h1", "h2c")}
@@ -119,7 +119,7 @@ def experiment(flags: Flags) -> Experiment:
     return Experiment(
         name=manifest.RACE,
         title=flags.url or "The embedded server",
-        question=QUESTION,
+        question=_QUESTION,
         forms={FORM: form},
         race=True,
     )
@@ -247,7 +247,7 @@ def _shape(in_flight: int | None, flags: Flags) -> tuple[int, int]:
                 "leave one of the three out"
             )
         return total, streams
-    total = DEFAULT_IN_FLIGHT if in_flight is None else in_flight
+    total = _DEFAULT_IN_FLIGHT if in_flight is None else in_flight
     if streams is not None:
         _check_multiple(total, "-m", streams)
         return total, streams
@@ -261,5 +261,5 @@ def _check_multiple(total: int, flag: str, step: int) -> None:
     if total % step:
         nearest = max(step, round(total / step) * step)
         raise BadRace(
-            f"--in-flight {total} is no multiple of {flag} {step}: try --in-flight {nearest}"
+            f"--in-flight {total} is not a multiple of {flag} {step}: try --in-flight {nearest}"
         )

@@ -13,6 +13,7 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from inspect import getsource
 from itertools import pairwise
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +42,9 @@ SCHEMAS: Mapping[str, tuple[Any, str]] = {
 def text(file: str) -> str:
     """The content of one of the files, by its name."""
     kind, title = SCHEMAS[file]
+    # Types that are written as text bring their schema: msgspec does not know them.
     (root,), definitions = msgspec.json.schema_components(
-        [kind], schema_hook=_written, ref_template="#/$defs/{name}"
+        [kind], schema_hook=attrgetter("SCHEMA"), ref_template="#/$defs/{name}"
     )
     schema: _Schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -139,12 +141,6 @@ def _below(kind: type) -> Iterator[tuple[str, str]]:
                 ast.Expr(value=ast.Constant(value=str(said))),
             ):
                 yield name, " ".join(said.split())
-
-
-def _written(kind: type[Any]) -> _Schema:
-    """Schema of a type that is written as text, which msgspec does not know."""
-    schema: _Schema = kind.SCHEMA
-    return schema
 
 
 def _without_null(schema: Any) -> Any:

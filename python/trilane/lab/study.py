@@ -67,7 +67,7 @@ class Watcher:
 
     @classmethod
     def quiet(cls) -> Watcher:
-        """One that tells nobody."""
+        """A watcher that tells nothing."""
 
         def ignore(*_told: object) -> None:
             pass
@@ -86,8 +86,11 @@ class Result:
 def run(wanted: Wanted, watcher: Watcher) -> Result:
     """Run an experiment, or go on with it.
 
-    Raises `BadExperiment` where it names a client or a server that is nowhere, `Misused` where the
-    flags of a race are none, `CannotRun` and `Unavailable` where nothing can be measured.
+    Raises:
+        BadExperiment: it names a client or a server that is nowhere.
+        Misused: the engine does not take the flags of a race.
+        CannotRun: nothing can be measured, `Unavailable` included.
+        Busy: another process makes the same runs.
     """
     form = chosen(wanted)
     try:
@@ -394,7 +397,10 @@ def _points(
                 server=servers,
                 absent=_absent(study, testbed),
                 interrupted=interrupted,
-                order=_order_of(planned, number, point.stats.blocks),
+                order=[
+                    [each.arm for each in planned if (each.point, each.block) == (number, block)]
+                    for block in range(point.stats.blocks)
+                ],
                 count=point.workload.count if point.workload.duration_s is None else None,
                 measures=[
                     BY_NAME[name]
@@ -414,13 +420,6 @@ def _url(form: Form, arm: ArmSpec, testbed: Testbed) -> str:
     return testbed.origin_of(arm) + first_path(form)
 
 
-def _order_of(planned: Sequence[Entry], point: int, blocks: int) -> list[list[str]]:
-    return [
-        [entry.arm for entry in planned if entry.point == point and entry.block == block]
-        for block in range(blocks)
-    ]
-
-
 def arm_of(spec: ArmSpec, testbed: Testbed) -> Arm:
     """An arm of an experiment as a comparison shows it."""
     return Arm(
@@ -431,7 +430,9 @@ def arm_of(spec: ArmSpec, testbed: Testbed) -> Arm:
         strategy=spec.strategy,
         session=spec.session,
         server=testbed.server_name(spec),
-        network=network_text(spec.delay_s),
+        network=f"{_MILLISECONDS * spec.delay_s:g} ms round trip, emulated"
+        if spec.delay_s
+        else "direct",
         connections=spec.connections,
         streams=spec.streams,
         in_flight=spec.in_flight,
@@ -439,8 +440,3 @@ def arm_of(spec: ArmSpec, testbed: Testbed) -> Arm:
         mode=spec.mode,
         tls=spec.tls,
     )
-
-
-def network_text(delay_s: float) -> str:
-    """The emulated network for people."""
-    return f"{_MILLISECONDS * delay_s:g} ms round trip, emulated" if delay_s else "direct"

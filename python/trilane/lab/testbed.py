@@ -69,9 +69,12 @@ class Testbed:
     def opened(
         cls, form: Form, state: Path | None, journal: Journal, say: Callable[[str], None]
     ) -> Iterator[Testbed]:
-        """The testbed for a form whose clients and servers there are (`names.check`).
+        """The testbed for a form whose clients and servers exist (`names.check`).
 
         Arms that cannot run here are skipped, each with its reason.
+
+        Raises:
+            Unavailable: the description of a contender is wrong.
         """
         journal.logs.mkdir(exist_ok=True)
         server_cpus, client_cpus, pinning = _pinning(form)
@@ -131,11 +134,11 @@ class Testbed:
             return self._in_process(arm)
         target = self._target(arm.server)
         origin = self.origin_of(arm)
-        road = self._road(arm) if arm.delay_s else None
+        relay = self._relay(arm) if arm.delay_s else None
         meter = None
         if target.pids:
             cpus = (self.threads or 1) if self.server_cpus else len(machine.usable_cpus())
-            ours = [road.pid] if road is not None and road.pid is not None else []
+            ours = [relay.pid] if relay is not None and relay.pid is not None else []
             meter = Meter(list(target.pids), cpus, ours)
         return Setting(
             origin=origin,
@@ -143,7 +146,7 @@ class Testbed:
             meter=meter,
             reference=self._reference(target, arm, form.workload),
             cpus=self.client_cpus,
-            passes=2 if road is not None else 1,
+            passes=2 if relay is not None else 1,
             congestion_control=self.congestion_control,
             body_file=self._body_file(form.workload),
             call=_call(arm),
@@ -188,14 +191,14 @@ class Testbed:
     def begin_run(self, arm: ArmSpec) -> None:
         """Begin to count what the emulated network does in the arm's next run."""
         if arm.delay_s:
-            self._road(arm).punctuality()
+            self._relay(arm).punctuality()
 
     def network_problems(self, arm: ArmSpec) -> list[Reason]:
         """What speaks against the last run by what the emulated network did to it."""
         if not arm.delay_s:
             return []
         try:
-            did = self._road(arm).punctuality()
+            did = self._relay(arm).punctuality()
         except RelayFailed as error:
             return [Reason(code="network", verdict="invalid", text=str(error))]
         told = []
@@ -294,7 +297,7 @@ class Testbed:
                 raise Unavailable(str(error)) from error
         return self._targets[name]
 
-    def _road(self, arm: ArmSpec) -> Relay:
+    def _relay(self, arm: ArmSpec) -> Relay:
         target, key = self._target(arm.server), (arm.server, arm.delay_s)
         if key not in self._relays:
             try:
@@ -322,7 +325,7 @@ class Testbed:
 
     def _origin(self, arm: ArmSpec, version: str) -> str:
         if arm.delay_s:
-            return self._road(arm).origins[version]
+            return self._relay(arm).origins[version]
         return self._target(arm.server).origins[version]
 
     def _reference(self, target: Target, arm: ArmSpec, workload: Workload) -> Reference:
@@ -355,7 +358,7 @@ def _spoken(arm: ArmSpec) -> str:
 
 
 def _call(arm: ArmSpec) -> Call | None:
-    """How the arm's server is asked; None where the workload is no call."""
+    """How the arm's server is asked; None where the workload does not make calls."""
     return None if arm.message is None else running.find(arm.server).calls.get(arm.message)
 
 

@@ -25,13 +25,13 @@ class Account:
     abandoned: int
     """In flight as a run ended."""
     round_trip: str
-    """As the kernel or QUIC measured it, median over the runs; unknown where the client is mute."""
+    """Median over the runs, as the kernel or QUIC measured it; unknown where none tells it."""
     network: str
     """`direct`, or the emulated network."""
 
 
 def accounts(comparison: Comparison) -> list[Account]:
-    """One for each arm, in the order of lists."""
+    """An account for each arm, in the order of lists."""
     return [_account(arm) for arm in view.listed(comparison)]
 
 

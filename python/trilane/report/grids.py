@@ -38,7 +38,7 @@ class Grid:
 
 
 def grids(comparison: Comparison, measures: Sequence[str] | None = None) -> list[Grid]:
-    """A grid for each of the first measures, or of these; none where the arms are no calls or few.
+    """A grid for each of the first measures, or of these; none where arms make no calls or are few.
 
     A cell has the median and, against the baseline, what was found.
     """
@@ -48,7 +48,10 @@ def grids(comparison: Comparison, measures: Sequence[str] | None = None) -> list
     rows = [
         row for row in cells.rows(comparison) if measures is None or row.measure.name in measures
     ]
-    places = {(_server(arm), _message(arm), _column(arm)): n for n, arm in enumerate(arms)}
+    places = {
+        (_server(arm), _message(arm), arm.version if arm.tls else _PLAIN): n
+        for n, arm in enumerate(arms)
+    }
     columns = [name for name in _COLUMNS if any(place[2] == name for place in places)]
     # A server's lines stand together, in the order of its first arm; formats in that of their list.
     servers = list(dict.fromkeys(place[0] for place in places))
@@ -96,10 +99,6 @@ def _server(arm: JudgedArm) -> str:
 def _message(arm: JudgedArm) -> str:
     written = MESSAGES.get(arm.message or "", str(arm.message))
     return f"{written}, {arm.mode}" if arm.mode else written
-
-
-def _column(arm: JudgedArm) -> str:
-    return arm.version if arm.tls else _PLAIN
 
 
 def _order(arms: Sequence[JudgedArm]) -> dict[str, tuple[int, bool]]:

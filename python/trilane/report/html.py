@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import jinja2
 
 from trilane.lab.analysis.verdict import bound_text
+from trilane.lab.experiment.describe import templates
 from trilane.lab.model.comparison import JudgedArm
 from trilane.lab.model.lab import LabResult
 from trilane.report import (
@@ -83,13 +84,7 @@ def fragment(lab: LabResult) -> str:
 
 
 def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("trilane.report"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = templates("trilane.report")
     environment.globals.update(
         formatting=formatting,
         findings=cells.FINDINGS,
@@ -148,6 +143,7 @@ def _expected(lab: LabResult) -> list[dict[str, str]]:
             "range": f"{formatting.times(row.low)}–{formatting.times(row.high)}×",
             "ratio": formatting.ratio(row.ratio, None, None),
             "word": gate_word(row),
+            "tone": "bad" if row.breached else "good" if row.met else "",
         }
         for row in lab.expect
     ]

@@ -61,7 +61,7 @@ def measured(result: LabResult) -> str:
     for point in points:
         shown = [measure.name for measure in view.measures(point.comparison)][:_MEASURES]
         if point.label:
-            parts.append(f"{_capital(point.label)}:")
+            parts.append(f"{point.label[:1].upper()}{point.label[1:]}:")
         if shown:
             parts += tables.pairs_tables(point)
             parts += _tables(point, shown)
@@ -75,7 +75,8 @@ def measured(result: LabResult) -> str:
     if result.expect:
         parts += ["Gates:", tables.gates_table(result)]
     if result.benchstat:
-        parts.append(_benchstat(result.benchstat))
+        told = f"```\n{result.benchstat.strip()}\n```"
+        parts.append(f"<details><summary>benchstat</summary>\n\n{told}\n\n</details>")
     if result.skipped:
         gone = "; ".join(f"{row.arm} ({row.reason})" for row in result.skipped)
         parts.append(f"Skipped: {tables.escaped(gone)}.")
@@ -99,10 +100,6 @@ def _tables(point: Point, measures: Sequence[str]) -> list[str]:
         tables.point_table(point, measures, best),
         _folded(arms, everything),
     ]
-
-
-def _benchstat(told: str) -> str:
-    return f"<details><summary>benchstat</summary>\n\n```\n{told.strip()}\n```\n\n</details>"
 
 
 def _folded(arms: Sequence[JudgedArm], everything: str) -> str:
@@ -137,10 +134,6 @@ def _again(result: LabResult) -> str:
         elif word != "--new" and word.partition("=")[0] not in _PLACES:
             kept.append(word)
     return shlex.join(kept)
-
-
-def _capital(words: str) -> str:
-    return words[:1].upper() + words[1:]
 
 
 def write(runs: Sequence[str], docs: Path, state: Path) -> list[Path]:

@@ -51,7 +51,7 @@ def csv_text(result: LabResult) -> str:
 
 
 def columns(result: LabResult) -> dict[str, list[Any]]:
-    """The same rows as columns by name."""
+    """The rows of `csv_text` as columns by name."""
     rows = list(_records(result))
     return {name: [row[name] for row in rows] for name in _COLUMNS}
 

@@ -365,7 +365,7 @@ def _gate(result: LabResult, row: ExpectedRatio) -> Text:
     what = f"{ratio_label(result, row)} within {low}–{high}×: "
     word = gate_word(row)
     here = "" if row.ratio is None else f", {formatting.ratio(row.ratio, None, None)}"
-    style = {"met": "green", "breached": "bold red"}.get(word, "yellow")
+    style = "bold red" if row.breached else "green" if row.met else "yellow"
     return Text.assemble(what, (word + here, style))
 
 

@@ -71,7 +71,7 @@ def fake(
     (server / "server.toml").write_text(
         f"command = {json.dumps(command)}\n"
         f'versions = {{ h1 = "http://127.0.0.1:{port}" }}\n'
-        'ready = { path = "/hello", timeout = "20s" }\n'
+        'ready = { path = "/hello" }\n'
         f"{more}"
     )
     return server

@@ -104,7 +104,7 @@ def test_unknown_names_and_versions(tmp_path: Path) -> None:
     assert "no server 'apache'" in message
     assert "embedded, " in message
     assert "nginx does not speak h3, only h1, h2, h2c" in said("nginx", tmp_path, versions=["h3"])
-    assert "is no URL" in said("ftp://example.org", tmp_path)
+    assert "is not the URL of a server" in said("ftp://example.org", tmp_path)
 
 
 def test_a_missing_program(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_one_that_is_never_ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     log = tmp_path / "logs" / "fake.log"
     over_once(monkeypatch, lambda: log.exists() and "thinking" in log.read_text())
     message = said(server, tmp_path)
-    assert "fake was not ready within 20 s" in message
+    assert "fake was not ready within 120 s" in message
     assert "Connection refused" in message
     assert "thinking" in message
 
@@ -203,7 +203,7 @@ def test_it_runs_on_the_cpus_it_is_given(tmp_path: Path) -> None:
             threads = Path(f"/proc/{target.pid}/task").iterdir()
             assert {cpu} in [os.sched_getaffinity(int(thread.name)) for thread in threads]
     assert "no CPU 4000" in said(fake(tmp_path, "good"), tmp_path, cpus="4000")
-    assert "no list of CPUs" in said(fake(tmp_path, "good"), tmp_path, cpus="all")
+    assert "not a list of CPUs" in said(fake(tmp_path, "good"), tmp_path, cpus="all")
 
 
 def test_keys_are_private(tmp_path: Path) -> None:
@@ -298,14 +298,14 @@ def test_the_kernel_stops_a_server_whose_guard_is_killed(tmp_path: Path) -> None
         ),
         (
             "command = ['x']\nready = { path = '/' }\nversions = { h4 = 'https://a' }",
-            ":3: versions: 'h4' is no version: choose from h1, h2, h2c, h3",
+            ":3: versions: 'h4' is not a version: choose from h1, h2, h2c, h3",
         ),
         (
             "command = ['x']\nready = { path = '/' }\nversions = { h2 = 'http://a' }",
             "versions: h2 needs https://",
         ),
         ("title = 3\nurl = 'https://example.org'", ":1: title: takes text, not 3"),
-        ("url = 'https://example.org'\nstop_timeout = '5'", ":2: stop_timeout: '5' is no time"),
+        ("url = 'https://example.org'\nstop_timeout = '5'", ":2: stop_timeout: '5' is not a time"),
         ("url = 'https://example.org'\n[calls.json]", ":2: calls.json: path is missing"),
         (
             "url = 'https://example.org'\nversions = { h1 = 'https://a' }",
@@ -314,9 +314,9 @@ def test_the_kernel_stops_a_server_whose_guard_is_killed(tmp_path: Path) -> None
         ("url = 'https://example.org'\nready = {}", ":2: ready: either a path or a grpc service"),
         ("title = 'x'\ntitle = 'y'", ":2: is not TOML: cannot overwrite a value"),
         ("colour = 'red'\nurl = 'https://example.org'", "colour: unknown key"),
-        ("url = 'example.org'", "url: 'example.org' is no URL"),
+        ("url = 'example.org'", "url: 'example.org' is not a URL"),
         ("url = 'http://example.org'\nversions = ['h3']", "h3 cannot be had"),
-        ("url = 'http://example.org'\nstop = 'SIGNICE'", "'SIGNICE' is no signal"),
+        ("url = 'http://example.org'\nstop = 'SIGNICE'", "'SIGNICE' is not a signal"),
     ],
 )
 def test_a_file_that_makes_no_sense_is_explained(text: str, message: str, tmp_path: Path) -> None:
@@ -335,7 +335,7 @@ def test_a_file_that_makes_no_sense_is_explained(text: str, message: str, tmp_pa
         ("command = ['{build}/x']", "build is missing"),
         ("command = ['x']\nscript = 'missing.py'", "missing.py is not in"),
         ("command = ['x']\nfiles = ['missing.conf']", "missing.conf is not in"),
-        ("command = ['x']\nsources = '../missing'", "../missing is no folder beside"),
+        ("command = ['x']\nsources = '../missing'", "../missing is not a folder beside"),
     ],
 )
 def test_what_a_command_needs_must_be_there(line: str, message: str, tmp_path: Path) -> None:

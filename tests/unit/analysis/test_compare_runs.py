@@ -292,7 +292,7 @@ def test_files_that_are_no_runs_are_named(tmp_path: Path, state: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (("nothing", A), 1, "'nothing' is no run folder"),
+        (("nothing", A), 1, "'nothing' names no run folder"),
         ((A, SAME, "-m", "p98"), 1, "'p98' is no measure of both A and B: requests_per_s, p50"),
         ((A, SAME, "-a", "h3"), 1, "'h3' is no arm of both A and B: h1, h2"),
         ((A, SAME, "--control", "h3"), 1, "'h3' is no arm"),

@@ -150,7 +150,7 @@ def test_the_noise_of_a_race_that_was_kept_is_drawn(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--recorded", "runs/nowhere"], "runs/nowhere is no run folder: there is no such folder"),
+        (["--recorded", "runs/nowhere"], "runs/nowhere is not a run folder: there is no such"),
         (["--recorded", "./text"], "result.json"),
         (["--tables", "0"], "--tables 0: at least one race"),
     ],

@@ -57,8 +57,8 @@ def test_the_book_in_json_is_the_book(answer: bytes) -> None:
         (as_json(read=True), "read is True instead of False"),
         (as_json(labels=["x"]), r"labels is \['x'\], but the book has none"),
         (b"{}", "name is '' instead of 'shelves/1/books/1'"),
-        (b"[]", "is no JSON object"),
-        (b"hello", "is no JSON: "),
+        (b"[]", "is not a JSON object"),
+        (b"hello", "is not JSON: "),
     ],
 )
 def test_another_answer_in_json_is_told(answer: bytes, told: str) -> None:
@@ -69,10 +69,10 @@ def test_another_answer_in_json_is_told(answer: bytes, told: str) -> None:
 @pytest.mark.parametrize(
     ("answer", "told"),
     [
-        (ENCODED[:-1], "is no protobuf message"),
+        (ENCODED[:-1], "is not a protobuf message"),
         (ENCODED[:10], "ends within field 1"),
         (b"\x09" + bytes(8), "a field 1 of wire type 1"),
-        (b"\xff" * 11, "is no protobuf message"),
+        (b"\xff" * 11, "is not a protobuf message"),
         (ENCODED.replace(b"Author 8", b"Author 9"), "author is 'Author 9' instead of 'Author 8'"),
         (ENCODED + b"\x28\x01", "read is True instead of False"),
         (ENCODED + b"\x32\x01x", "field 6 is 'x', but the book has none"),
@@ -240,8 +240,12 @@ def test_a_server_says_how_it_is_called(tmp_path: Path) -> None:
         ("[calls.json]", "[calls.jason]", "'jason' is not a format of a call: did you mean json?"),
         ('path = "/v1', 'path = "v1', "calls.json.path: starts with a slash"),
         ('"POST"', '"post"', "calls.protobuf.method: 'post' is not a method"),
-        ('"x-empty:"', '"x-empty"', "headers[1]: 'x-empty' is no header: write 'name: value'"),
-        ('\'{"name"', "'{name\"", "calls.grpc.message: is no JSON"),
+        (
+            '"x-empty:"',
+            '"x-empty"',
+            "headers[1]: 'x-empty' is not a header field: write 'name: value'",
+        ),
+        ('\'{"name"', "'{name\"", "calls.grpc.message: is not JSON"),
         ("message = '", "body = '", "which goes with [calls.grpc]"),
         ("body = ", "message = ", "which goes with [calls.grpc]"),
         ("method = ", "methode = ", "unknown key: did you mean method?"),

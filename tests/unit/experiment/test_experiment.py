@@ -46,7 +46,7 @@ def test_arms_without_a_title_of_their_own_are_told_apart_by_their_names(tmp_pat
 
 
 def test_an_experiment_built_in_code_is_checked() -> None:
-    with pytest.raises(BadExperiment, match=r"^forms\.fair\.baseline: 'x' is no arm") as caught:
+    with pytest.raises(BadExperiment, match=r"^forms\.fair\.baseline: 'x' is not an arm") as caught:
         small(baseline="x")
     assert caught.value.key == ("forms", "fair", "baseline")
 
@@ -284,7 +284,7 @@ def test_json_and_back(tmp_path: Path) -> None:
 
 
 def test_json_of_something_else_is_refused() -> None:
-    with pytest.raises(BadExperiment, match="this is no experiment"):
+    with pytest.raises(BadExperiment, match="this is not an experiment"):
         Experiment.from_dict({"schema": "trilane.experiment/1", "name": "x"})
 
 

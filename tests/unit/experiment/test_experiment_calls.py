@@ -163,7 +163,7 @@ def test_benchmarks_need_a_name_and_a_module(tmp_path: Path) -> None:
         (
             "[forms.fair.work",
             'pairs = [["embedded-h2c-json", "embedded-h2-json"]]\n[forms.fair.work',
-            "pairs[0][1]: 'embedded-h2-json' is no arm: did you mean embedded-h2c-json?",
+            "pairs[0][1]: 'embedded-h2-json' is not an arm: did you mean embedded-h2c-json?",
             False,
         ),
         (
@@ -213,7 +213,7 @@ def test_what_no_call_can_be_is_told(
     ("old", "new", "told", "schema"),
     [
         ('benchmark = "BenchmarkOther"', "", "benchmark is missing: add benchmark", False),
-        ('"BenchmarkOther"', '"GetBook"', "'GetBook' is no benchmark", True),
+        ('"BenchmarkOther"', '"GetBook"', "'GetBook' is not a benchmark", True),
         ('client = "go-bench"', 'client = "trilane"', "go together", False),
         ('kind = "benchmark"', 'kind = "urls"\npaths = ["/"]', "go together", False),
         ('version = "h1"', 'version = "h1"\nstrategy = "threads"', "the benchmark decides", False),

@@ -38,7 +38,7 @@ SHAPE = [
     ('"user_s"]', '"elapsed_s"] #!', f"{FORM}.measures[1]: 'elapsed_s' is there already"),
     ("pin = true", 'pin = "yes" #!', f"{FORM}.pin: takes true or false, not 'yes'"),
     ("margin = 0.1", "margin = 10 #!", f"{FORM}.margin: 10 is not a share"),
-    ('delay = "40ms"', 'delay = "40" #!', f"{FORM}.delay: '40' is no time"),
+    ('delay = "40ms"', 'delay = "40" #!', f"{FORM}.delay: '40' is not a time"),
     ('delay = "40ms"', "delay = 40 #!", f"{FORM}.delay: takes a time with its unit"),
     ('server = "embedded"', 'server = "ftp://x" #!', f"{FORM}.server: 'ftp://x' is neither"),
     ("blocks = 7", "blocks = 0 #!", f"{FORM}.stats.blocks: must be at least 1, not 0"),
@@ -51,12 +51,16 @@ SHAPE = [
     ('method = "POST"', 'method = "post" #!', f"{FORM}.workload.method: 'post' is not a method"),
     ('method = "POST"', 'method = "POST"\nbody = "x"', f"{FORM}.workload.body_bytes: there is a"),
     ("body_bytes = 50", "body_bytes = -1 #!", f"{FORM}.workload.body_bytes: must be at least 0"),
-    ('"x-empty:"]', '"x-empty"] #!', f"{FORM}.workload.headers[1]: 'x-empty' is no header"),
+    (
+        '"x-empty:"]',
+        '"x-empty"] #!',
+        f"{FORM}.workload.headers[1]: 'x-empty' is not a header field",
+    ),
     ("in_flight = 10", "in_flight = 0 #!", f"{FORM}.workload.in_flight: must be at least 1"),
     ("warmup = 3", "warmup = -3 #!", f"{FORM}.workload.warmup: must be at least 0"),
     ("warmup = 3", 'warmup = "3s" #!', f"{FORM}.workload.warmup: takes a whole number"),
     ("repeat = 2", "repeat = 0 #!", f"{FORM}.workload.repeat: must be at least 1"),
-    ('timeout = "5s"', 'timeout = "soon" #!', f"{FORM}.workload.timeout: 'soon' is no time"),
+    ('timeout = "5s"', 'timeout = "soon" #!', f"{FORM}.workload.timeout: 'soon' is not a time"),
     ('key = "count"', 'key = "requests" #!', f"{FORM}.sweep.key: 'requests' cannot be swept"),
     ("[10, 100]", "[10, 10] #!", f"{FORM}.sweep.values[1]: 10 is there already"),
     ("[10, 100]", "[10, 100.5] #!", f"{FORM}.sweep.values[1]: takes whole numbers"),
@@ -101,12 +105,16 @@ SHAPE = [
     ("blocks = 6", "blocks = 0 #!", f"{FORM}.quick.blocks: must be at least 1"),
     ("[5, 50]", "[5, 5] #!", f"{FORM}.quick.values[1]: 5 is there already"),
     ('arms = ["plain", "httpx-h2-serial"]', "arms = [] #!", f"{FORM}.quick.arms: is empty"),
-    ('"5ms"', '"5 minutes" #!', f"{FORM}.quick.delay: '5 minutes' is no time"),
+    ('"5ms"', '"5 minutes" #!', f"{FORM}.quick.delay: '5 minutes' is not a time"),
 ]
 # What a schema cannot know: names that refer to others, sums that must fit.
 MEANING = [
     ('name = "sample"', 'name = "simple" #!', "name: is 'simple', but the file is sample.toml"),
-    ('baseline = "plain"', 'baseline = "plan" #!', f"{FORM}.baseline: 'plan' is no arm: did you m"),
+    (
+        'baseline = "plain"',
+        'baseline = "plan" #!',
+        f"{FORM}.baseline: 'plan' is not an arm: did you m",
+    ),
     ('rank = "elapsed_s"', 'rank = "p50" #!', f"{FORM}.rank: 'p50' is not among the measures"),
     (
         'rank = "elapsed_s"\nmeasures = ["elapsed_s"',
@@ -139,18 +147,26 @@ MEANING = [
     (
         '"httpx-h2-serial"]]',
         '"engin"]] #!',
-        f"{FORM}.sweep.crossings[0][1]: 'engin' is no arm: did",
+        f"{FORM}.sweep.crossings[0][1]: 'engin' is not an arm: did",
     ),
     ('"httpx-h2-serial"]]', '"some"]] #!', f"{FORM}.sweep.crossings[0]: a crossing needs two val"),
     ("[10, 100]", "[0, 100] #!", f"{FORM}.sweep.values[0]: must be at least 1"),
     ('name = "some"', 'name = "plain" #!', f"{ARM}.name: there are two arms named 'plain'"),
     ("threads = 4", "threads = 4\nin_flight = 5 #!", f"{ARM}.in_flight: 5 contradicts threads = 4"),
     ("threads = 4", "chunk = 4 #!", f"{ARM}.chunk: threads has none"),
-    ("at = [100]", "at = [1000] #!", f"{ARM}.at[0]: 1000 is no value of the sweep: choose from 10"),
+    (
+        "at = [100]",
+        "at = [1000] #!",
+        f"{ARM}.at[0]: 1000 is not a value of the sweep: choose from 10",
+    ),
     ("connections = 2", "connections = 3", f"{FORM}.arms[2].in_flight: 10 is not connections"),
     ('title = "Plain"', "in_flight = 2 #!", f"{FORM}.arms[0].in_flight: serial has one"),
     ('version = "h3" }', 'version = "h2c" }', f"{FORM}.matrix.exclude[0]: excludes nothing"),
-    ('arm = "some"', 'arm = "sone" #!', f"{FORM}.published[0].arm: 'sone' is no arm: did you mean"),
+    (
+        'arm = "some"',
+        'arm = "sone" #!',
+        f"{FORM}.published[0].arm: 'sone' is not an arm: did you mean",
+    ),
     (
         'to = "plain"\nvalues',
         'to = "some" #!\nvalues',
@@ -158,13 +174,17 @@ MEANING = [
     ),
     ("at = 100\n", "", f"{FORM}.published[0]: at is missing: say at which"),
     ("at = 100\n", "at = 10 #!\n", f"{FORM}.published[0].at: some does not run at 10"),
-    ("at = 100\n", "at = 11 #!\n", f"{FORM}.published[0].at: '11' is no value of the sweep"),
+    ("at = 100\n", "at = 11 #!\n", f"{FORM}.published[0].at: '11' is not a value of the sweep"),
     ("low = 0.5", "low = 2 #!", f"{FORM}.expect[0].low: 2 is not below high = 1.5"),
     ("blocks = 6", "blocks = 8 #!", f"{FORM}.quick.blocks: 8 is more than the 7 of the form: --q"),
     ("repeat = 1", "repeat = 3 #!", f"{FORM}.quick.repeat: 3 is more than the 2 of the form"),
     ("repeat = 1", "count = 4 #!", f"{FORM}.quick.count: the form does not run by count: use val"),
     ("repeat = 1", 'duration = "1s" #!', f"{FORM}.quick.duration: the form does not run by dura"),
-    ('arms = ["plain", "h', 'arms = ["plane", "h', f"{FORM}.quick.arms[0]: 'plane' is no arm: did"),
+    (
+        'arms = ["plain", "h',
+        'arms = ["plane", "h',
+        f"{FORM}.quick.arms[0]: 'plane' is not an arm: did",
+    ),
 ]
 
 

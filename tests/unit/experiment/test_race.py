@@ -61,7 +61,7 @@ def test_every_arm_keeps_the_same_number_in_flight(
         ({"connections": 2, "streams": 3, "in_flight": [7]}, "leave one of the three out"),
         ({"in_flight": [0]}, "at least 1"),
         ({"in_flight": [8, 64], "streams": 4}, "-m goes with one number"),
-        ({"in_flight": [8, 9], "connections": 4}, "--in-flight 9 is no multiple of -c 4"),
+        ({"in_flight": [8, 9], "connections": 4}, "--in-flight 9 is not a multiple of -c 4"),
         ({"baseline": "h4"}, "choose from h1, h2, h3"),
     ],
 )

@@ -62,9 +62,9 @@ def test_a_rate_is_the_workloads_or_the_arms_own() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ('rate = "50"', 'rate = "0"', "arms[1].rate: '0' is no rate: write requests per second"),
+        ('rate = "50"', 'rate = "0"', "arms[1].rate: '0' is not a rate: write requests per second"),
         ('rate = "50"', "rate = 50", "arms[1].rate: takes requests per second as text"),
-        ('rate = "50"', 'rate = "50/s"', "'50/s' is no rate"),
+        ('rate = "50"', 'rate = "50/s"', "'50/s' is not a rate"),
         (
             'strategy = "load"\nconnections = 8',
             'strategy = "serial"',

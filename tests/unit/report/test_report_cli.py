@@ -91,7 +91,7 @@ def test_charts_are_written(
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["nothing"], 1, "'nothing' is no run folder"),
+        (["nothing"], 1, "'nothing' names no run folder"),
         (["latest", "-o", "{tmp}/missing/page.html"], 2, "-o takes a file in a folder that exists"),
         (["latest", "-o", "{tmp}"], 2, "-o takes a file in a folder that exists"),
         (["latest", "--charts", "{tmp}/file"], 2, "--charts takes a folder"),

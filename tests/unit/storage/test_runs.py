@@ -57,8 +57,8 @@ def test_a_path_to_a_folder_or_to_a_file_in_it_names_it(state: Path) -> None:
     [
         ("20261119", "begins the names of 2 runs: 20261119-110000-bookstore-fair, 20261119-100000"),
         ("strategies", "no experiment that has run; the latest are: 20261120-100000"),
-        ("", "is no run folder"),
-        ("/nowhere/at/all", "/nowhere/at/all is no run folder: there is no such folder"),
+        ("", "'' names no run folder"),
+        ("/nowhere/at/all", "/nowhere/at/all is not a run folder: there is no such folder"),
     ],
 )
 def test_a_word_that_names_none_says_what_there_is(state: Path, word: str, said: str) -> None:

@@ -49,7 +49,7 @@ _UNSUPPORTED: Final = (
     "ssl_minimum_version",
     "ssl_version",
 )
-"""Arguments of urllib3's pools that change whom or what to trust, and that we cannot obey."""
+"""Arguments of urllib3's pools that change what to trust, and that this pool cannot obey."""
 
 
 class Seat:

@@ -120,7 +120,7 @@ class Link:
         streaming: bool = False,
         length: int | None = None,
     ) -> Exchange:
-        """Send a request at the end of this turn. Raises errors.Full when there is no room."""
+        """Send a request at the end of this turn; raises `errors.Full` when there is no room."""
         exchange = self.connection.submit(
             method,
             target,
@@ -162,7 +162,7 @@ class Link:
         return future
 
     def whole(self, exchange: Exchange) -> None:
-        """Who awaits HEAD wants all of the content too, if it is small."""
+        """A task that awaits HEAD of the exchange wants all of its content too, if it is small."""
         self._whole[exchange.token] = exchange
 
     def upload(self, exchange: Exchange) -> None:
@@ -199,7 +199,7 @@ class Link:
         self._whole.pop(token, None)
 
     def wake(self, exchange: Exchange) -> None:
-        """Let who reads the exchange look again."""
+        """Wake the task that reads the exchange."""
         _wake(self._readers, exchange.token)
 
     def close(self) -> None:
@@ -231,7 +231,7 @@ class Link:
         connection = self.connection
         connection.flush()
         if self._duplex or connection.is_closing:
-            # It made room for uploads, or failed just now: whom that concerns, drive() says.
+            # It made room for uploads, or failed just now: drive() says for which exchanges.
             self._drive()
         else:
             self._arm()
@@ -337,7 +337,7 @@ class _Duplex:
         self._known = [0, 0]
 
     def expect(self, what: int, *, reads: bool) -> None:
-        """One of the two waits for this."""
+        """Note what one of the two tasks waits for: the one that `reads` or the one that writes."""
         self._wanted[reads] = what
         if what == INFORMATIONAL:
             self._known[reads] = len(self._exchange.informational)

@@ -1,9 +1,9 @@
 """The connections of one client on one event loop, and the calls that wait for them.
 
 `routing.Router` decides; this does what it says. A call has one future from its first wait to the
-head of its response: who waits for room is submitted in the moment in which the router grants it,
-and only woken when the head has come. So a burst of any size is neither a herd that runs for each
-free place, nor a task more than the caller's own.
+head of its response: a call that waits for room is submitted in the moment in which the router
+grants it, and its task is woken only when the head has come. So a burst of any size neither wakes
+all its tasks for each free place, nor needs a task beside the caller's own.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _GRAIN = 0.02
 
 
 class Pool:
-    """Connections, and who waits for them. Everything happens in the thread of the loop."""
+    """Connections and the calls that wait for them, all in the thread of the loop."""
 
     def __init__(
         self,
@@ -153,7 +153,7 @@ class Pool:
         timeouts = call.timeouts
         if call.exchange is not None and call.link is not None:
             if call.whole and call.exchange.watch(HEAD):
-                return  # It does come: who reads the rest has a limit for each wait.
+                return  # It does come: reading the rest has a limit for each wait.
             if not call.is_sending:
                 origin, method = str(call.route.origin), call.request.method
                 raise response_timeout(origin, method, timeouts.read, call.exchange.stream_id)
@@ -213,7 +213,7 @@ class Pool:
         else:
             link = Link(self.loop, outcome, changed=self._changed, ended=self._ended)
             link.alt_used = attempt.alt_used(link.version)
-            # Before the router hears of it: it would hand all of the room to others.
+            # Before the router knows of it: it would give all of the room to others.
             submitted = call is not None and waits and call.submit(link)
             if call is not None and waits and not submitted:
                 link.parked.append(call)
@@ -232,7 +232,7 @@ class Pool:
             self._unpark(link)
         entry = link.entry
         if self.queued and entry is not None and entry.shared and not entry.retired:
-            # A lease that is given back makes the router look at who waits.
+            # A lease that is given back makes the router look at the calls that wait.
             entry.leases += 1
             self.router.release(entry, self.loop.time(), reusable=not link.is_closing)
             self.discard()
@@ -313,7 +313,7 @@ class Pool:
             self.router.discarded.pop().close()
 
     def close(self) -> None:
-        """Close every connection; who waits gets ClientClosed. Idempotent."""
+        """Close every connection; calls that wait get ClientClosed. Idempotent."""
         self.router.close(abort=True)
         self.discard()
         self._executor.shutdown(wait=False, cancel_futures=True)

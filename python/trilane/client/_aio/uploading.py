@@ -84,7 +84,7 @@ async def _pieces(request: Request) -> AsyncGenerator[Block, None]:
     if upload is None or not upload.is_file:
         for piece in blocks:
             yield piece
-            # An iterable that never waits would keep the loop from everybody else.
+            # An iterable that never waits would keep the loop from all other tasks.
             await asyncio.sleep(0)
         return
     while (block := await asyncio.to_thread(next, blocks, None)) is not None:

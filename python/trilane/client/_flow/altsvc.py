@@ -199,7 +199,7 @@ class Memory:
         return left_alone is not None and left_alone[0] > now
 
     def broken(self, origin: Origin, alternative: Alternative, now: float) -> None:
-        """It did not work: leave it alone for 5 minutes, and twice as long each time again."""
+        """Leave out an alternative that did not work: for 5 minutes, each time twice as long."""
         known = self._of(origin)
         where = (alternative.host, alternative.port)
         times = known.broken.get(where, (0.0, 0))[1]
@@ -209,16 +209,16 @@ class Memory:
             del known.broken[next(iter(known.broken))]
 
     def works(self, origin: Origin, alternative: Alternative) -> None:
-        """It gave a response: its failures are forgotten."""
+        """Forget the failures of an alternative, which gave a response."""
         known = self._known.get(origin)
         if known is not None:
             known.broken.pop((alternative.host, alternative.port), None)
 
     def misdirected(self, origin: Origin, alternative: Alternative, now: float) -> None:
-        """It answered 421: it is no alternative of this origin (RFC 7838 §6).
+        """The alternative answered 421: it does not serve this origin (RFC 7838 §6).
 
         It is left alone for a while too, because the server may announce it again in the same
-        response, and who races HTTP/3 unannounced would try it again at once.
+        response, and a client that races HTTP/3 unannounced would try it again at once.
         """
         self.broken(origin, alternative, now)
         known = self._known.get(origin)

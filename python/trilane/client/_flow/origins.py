@@ -1,4 +1,4 @@
-"""Whom a URL addresses: its origin, what is written in the request line, and its userinfo.
+"""What a URL addresses: its origin, what is written in the request line, and its userinfo.
 
 No I/O. `parse` is on the way of every request, so the part that names the origin is remembered and
 a clean path is handed on as it is.
@@ -166,7 +166,9 @@ def _ascii(name: str) -> str:
         try:
             name = name.encode("idna").decode("ascii")
         except UnicodeError as error:
-            raise ValueError(f"the host {name!r} is no internationalised name: {error}") from None
+            raise ValueError(
+                f"the host {name!r} is not an internationalised name: {error}"
+            ) from None
     name = name.lower()
     if not _NAME(name):
         raise ValueError(f"the host {name!r} is not a name" if name else "it names no host")

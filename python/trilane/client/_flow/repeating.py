@@ -82,7 +82,7 @@ def passes_over(
     request: Request,
     attempts: int,
 ) -> bool:
-    """Whether a response is no answer: an alternative says so, and the origin is to be asked.
+    """Whether an alternative refuses to answer for the origin, which is to be asked itself.
 
     Only an alternative can be given up for it (RFC 9110 §15.5.20); where the origin itself says so,
     it is the response. A server may name another alternative each time, so there is an end to it.

@@ -243,7 +243,7 @@ class BaseResponse(ABC):
                 raise self._fail(self._bounds.refuse_decoded(self.url, self.stream_id))
 
     def _fail(self, error: BaseException) -> BaseException:
-        """Remember why there is no more, for who reads on, and close."""
+        """Remember the error, which later reads raise again, and close."""
         if isinstance(error, Error):
             # Not the error itself: its traceback holds frames, and these hold the response.
             self._error = copy.copy(error)
@@ -270,12 +270,12 @@ class BaseResponse(ABC):
         self._fail(error)
 
     def _leave(self, exchange: Exchange | Early) -> None:
-        """Remember that content was given up, if there was more, for who reads after `close`."""
+        """Remember that content was given up, if there was more: reads after `close` raise that."""
         if self._error is None and (not exchange.complete or exchange.unread):
             self._error = not_read(f"the response of {self.url}")
 
     def _expect_no_error(self) -> None:
-        """Raise again what ended the reading: what follows is no end of the content."""
+        """Raise again what ended the reading before the end of the content."""
         if self._error is not None:
             raise copy.copy(self._error)
 

@@ -234,7 +234,7 @@ class Ticket(Generic[Connection]):
 
 
 class Group(Generic[Connection]):
-    """The connections of one route, and who waits for one."""
+    """The connections of one route, and the calls that wait for one."""
 
     __slots__ = (
         "connect_s",

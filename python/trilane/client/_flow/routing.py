@@ -1,4 +1,4 @@
-"""The decisions of a pool: which connection a request takes, when one is opened, who waits.
+"""The decisions of a pool: which connection a request takes, when one is opened, what waits.
 
 No I/O, no clock, no threads: the blocking `Client` and the `AsyncClient` own a `Router`, tell it
 what happened and do what it answers. Instants are seconds of one monotonic clock.
@@ -15,7 +15,7 @@ A request goes like this:
      `failed` (True: begin again, False: raise the error) or `abandoned` (you were interrupted).
    - None: in the same critical section `wait(route, wake)` gives a `Ticket`; leave the section and
      wait until `wake` is called. Then `ticket.outcome` is an `Entry`, an `Attempt` or an `Error` to
-     raise, with the same meaning. Whoever stops waiting calls `cancel(ticket, now)`.
+     raise, with the same meaning. A call that stops waiting calls `cancel(ticket, now)`.
 2. Where `submit` raises `Full`: `full(entry, now)`, and begin again, perhaps after a moment.
 3. When the exchange has ended, in any way: `release(entry, now, reusable=...)`, exactly once.
 4. After each of these calls: `discarded` may hold connections. Take them, leave the critical
@@ -25,8 +25,8 @@ What is decided:
 
 - HTTP/2 and HTTP/3 connections are shared by all requests of an origin. Another one is opened only
   when every stream that the peer allows is in use. HTTP/1.1 has one request at a time on each.
-- Before the first connection to an origin stands, nobody knows whether it can be shared. So there
-  is one attempt, and others wait for it. If it fails, those who wait fail with it, except by a
+- Before the first connection to an origin stands, it is unknown whether it can be shared. So there
+  is one attempt, and other calls wait for it. If it fails, they fail with it, except by a
   timeout, which was the caller's own. If it speaks HTTP/1.1, each of them opens its own then.
 - HTTP/3 is used where `Alt-Svc` announced it (`altsvc.Memory`), raced against TCP. Where a TCP
   connection stands already, one request at a time tries the alternative, for no longer than
@@ -179,7 +179,7 @@ class Router(Generic[Connection]):
         return attempt.alone
 
     def abandoned(self, attempt: Attempt, now: float) -> None:
-        """The caller gave the attempt up for its own reasons; the next who waits makes its own.
+        """The caller gave the attempt up; the next call that waits makes its own.
 
         Nothing happens where the attempt has ended already: an interrupt may come at any point.
         """
@@ -225,13 +225,13 @@ class Router(Generic[Connection]):
             self.alternatives.broken(entry.route.origin, entry.alternative, now)
 
     def misdirected(self, entry: Entry[Connection], now: float) -> None:
-        """The alternative answered 421: it takes no more requests, and is no alternative."""
+        """The alternative answered 421: it takes no more requests and is forgotten."""
         if entry.alternative is not None and not entry.retired:
             self.alternatives.misdirected(entry.route.origin, entry.alternative, now)
             self._retire(self._groups[entry.route], entry, now)
 
     def close(self, *, abort: bool = False) -> None:
-        """Take no more requests; who waits gets ClientClosed. Idempotent.
+        """Take no more requests; calls that wait get ClientClosed. Idempotent.
 
         Connections are discarded when the last exchange on them ends, at once where `abort`.
         """
@@ -446,7 +446,7 @@ class Router(Generic[Connection]):
             self._freed(group, now)
 
     def _freed(self, group: Group[Connection], now: float) -> None:
-        """There may be room: first for those who wait here, then for those at the pool's limit."""
+        """There may be room: first for calls that wait here, then for those at the pool's limit."""
         self._grant(group, now)
         if self._waiting:
             for other in [other for other in self._groups.values() if other.waiting]:

@@ -75,7 +75,7 @@ def wants_content(status: int) -> bool | None:
 def is_answered(error: BaseException, request: Outgoing, exchange: Any) -> bool:
     """Whether the response is there that tells why the request's content could not be sent.
 
-    A server may answer, 413 perhaps, and then close or take no more: that is no error.
+    A server may answer, 413 perhaps, and then close or take no more, which is not an error.
     """
     if error is request.raised or not isinstance(error, RemoteError | WriteTimeout):
         return False

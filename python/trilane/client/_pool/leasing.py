@@ -54,7 +54,7 @@ class Pool:
     ) -> Entry[Connection] | None:
         """A connection for one more request; `give_back` ends the lease.
 
-        None: there is none now, and it may not `wait` for one. To open one is no waiting.
+        None: there is none now, and it may not `wait` for one; opening one is not waiting.
 
         Raises:
             ConnectFailed: no connection could be made.

@@ -55,7 +55,7 @@ class Response(BaseResponse):
         self.method = request.method
         self.version = exchange.version
         self.stream_id = exchange.stream_id
-        # None at the end of the content: whoever keeps responses keeps no connections.
+        # None at the end of the content: responses that are kept keep no connections.
         self._sent: Sent | None = sent
         self._exchange: Exchange | Early | None = exchange
         self._how = how
@@ -251,7 +251,7 @@ class Response(BaseResponse):
 
     def __del__(self, is_finalizing: Callable[[], bool] = is_finalizing) -> None:
         # A daemon thread ends where it stands when the interpreter does, with the locks that it
-        # holds: whoever takes one then waits forever.
+        # holds: a thread that takes one then waits forever.
         if self._sent is not None and not is_finalizing():
             self._sent.end()
 

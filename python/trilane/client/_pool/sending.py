@@ -49,7 +49,7 @@ class Sent:
         """Why the rest of its content was not sent though the response had begun."""
 
     def end(self) -> None:
-        """It is over, one way or the other: others can have the connection. To be called once."""
+        """Give the connection back: the request is over, in whatever way. To be called once."""
         exchange, entry = self.exchange, self.entry
         if entry.inherited:
             return

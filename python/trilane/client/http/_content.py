@@ -251,7 +251,7 @@ class ContentFile(io.BufferedIOBase):
             self._end()
 
     def _nothing(self) -> bytes:
-        """What follows the end; an error where content was given up, which is no end."""
+        """What follows the end; an error where content was given up before its end."""
         if self._given_up:
             raise not_read(f"the response to request {self._exchange.stream_id}")
         return b""

@@ -1,4 +1,4 @@
-"""How a connection for the face of `http.client` is made."""
+"""How a connection in the shape of `http.client` is made."""
 
 from __future__ import annotations
 

@@ -218,7 +218,7 @@ class Pipeline:
             elif head.streaming and head.exchange is not None:
                 try:
                     uploading.upload(head, self._wait)
-                except Exception as error:  # noqa: BLE001 - raised by whoever gets its response
+                except Exception as error:  # noqa: BLE001 - raised where its response is got
                     head.failed = error
         if request.failed is not None:
             raise request.failed

@@ -174,7 +174,7 @@ class RequestBuilder(Pipeline):
             if framed and request.raw and content is not None:
                 content = in_chunks((content,) if isinstance(content, bytes) else content)
             elif framed:
-                # Written by the one who makes the chunks.
+                # Written where the chunks are made.
                 request.fields = [
                     one for one in request.fields if lower(one[0]) != "transfer-encoding"
                 ]
@@ -199,7 +199,7 @@ class RequestBuilder(Pipeline):
         chunks: bool,
         trailers: list[tuple[str, str]],
     ) -> int:
-        """The same by the methods that a subclass may have overridden."""
+        """Sends a request by the methods that a subclass may have overridden."""
         names = frozenset(lower(name) for name in headers)
         skips = {}
         if "host" in names:

@@ -68,7 +68,7 @@ class HTTPResponse(ContentFile):
         status: int,
         closing: Connection | SocketConnection | None,
     ) -> None:
-        """Tells whose response it is, who wants to know when it has been read, and its status.
+        """Tells the request it answers, what to call when it has been read, and its status.
 
         `closing` is its connection, where that takes no more requests and ends with this one.
         """

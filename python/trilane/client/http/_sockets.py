@@ -134,8 +134,8 @@ class SocketConnection:
         file = self.file
         left = exchange.left()
         if left is None:
-            # The head, and chunked content with its trailers, end in a line feed: whoever reads by
-            # lines takes nothing of what follows.
+            # The head, and chunked content with its trailers, end in a line feed: reading by lines
+            # takes nothing of what follows.
             return bytes(file.readline(_LINE + 1))
         size = min(left, most, _BLOCK)
         data = bytes(file.read1(size) if hasattr(file, "read1") else file.read(size))
@@ -332,7 +332,7 @@ class SocketExchange:
 
 
 def response_on(sock: SocketLike, method: str | None) -> SocketExchange:
-    """A response that arrives on `sock`, whoever has sent the request for it."""
+    """A response that arrives on `sock`, wherever its request was sent from."""
     connection = SocketConnection(_Silent(sock))
     return connection.submit(method or "GET", "*" if method == "OPTIONS" else "/", ())
 

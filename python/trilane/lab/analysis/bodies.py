@@ -1,6 +1,6 @@
 """Whether the arms of a comparison read the same body.
 
-Arms whose bodies differ are never ranked, whoever measured them (METHOD §3). The engine
+Arms whose bodies differ are never ranked, whatever measured them (METHOD §3). The engine
 tells the first body of its first URL; a client under test the sum of the CRC-32 of all bodies, from
 which that of one URL's body follows. Answers of a service differ by format, and are checked
 against a reading in their own format instead (`clients.call_reference`).
@@ -57,7 +57,7 @@ def of_runs(runs: Sequence[Run]) -> list[Body]:
 
 
 def of_arm(arm: Arm, runs: Sequence[Run]) -> list[Body]:
-    """The same of the runs of an arm; none of a call, whose answers differ by format."""
+    """The bodies that runs of an arm read; none of a call, whose answers differ by format."""
     return [] if arm.message is not None else of_runs(runs)
 
 

@@ -17,7 +17,7 @@ from trilane.lab.analysis import familywise, stats
 from trilane.lab.analysis.stats import ALPHA, Floats, Interval
 from trilane.lab.model.comparison import Finding
 
-POWER = 0.8
+_POWER = 0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,5 +129,5 @@ def more_blocks(log_interval: Interval, blocks: int, margin: float, share: float
 
 
 def _standard_errors(alpha: float) -> float:
-    """How far a mean must lie from a limit for a test at `alpha` to succeed with `POWER`."""
-    return float(scipy.special.ndtri(1 - alpha) + scipy.special.ndtri(POWER))
+    """How far a mean must lie from a limit for a test at `alpha` to succeed with `_POWER`."""
+    return float(scipy.special.ndtri(1 - alpha) + scipy.special.ndtri(_POWER))

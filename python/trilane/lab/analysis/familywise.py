@@ -31,7 +31,7 @@ import scipy
 from trilane.lab.analysis.stats import Floats
 
 EXACT_BLOCKS = 12
-PATTERNS = 1 << EXACT_BLOCKS
+_PATTERNS = 1 << EXACT_BLOCKS
 DECIDING = 0.8
 """Share of the chance of a false claim that the comparisons of the deciding measure get."""
 # Log-ratios count up to so many medians of their sizes.
@@ -84,7 +84,7 @@ def _patterns(blocks: int, seed: int) -> Floats:
     if blocks <= EXACT_BLOCKS:
         places = np.arange(1 << blocks)[:, None] >> np.arange(blocks)
         return np.where(places & 1, -1.0, 1.0)
-    drawn = np.random.default_rng(seed).choice([-1.0, 1.0], size=(PATTERNS, blocks))
+    drawn = np.random.default_rng(seed).choice([-1.0, 1.0], size=(_PATTERNS, blocks))
     drawn[0] = 1.0
     return drawn
 

@@ -111,8 +111,12 @@ def result(found: Findings) -> LabResult:
             _published(row, point, made) for point, made in judged for row in point.form.published
         ],
         expect=[
-            *(_expected(row, point, made) for point, made in judged for row in point.form.expect),
-            *(_unmeasured(row) for row in found.unmeasured),
+            *(
+                _expected(row, point.value, _ratio(point, made, row.measure, row.arm, row.to))
+                for point, made in judged
+                for row in point.form.expect
+            ),
+            *(_expected(row, row.at, None) for row in found.unmeasured),
         ],
         skipped=skipped_in(judged[0][1])
         if experiment.race
@@ -183,8 +187,7 @@ def _published(row: Published, point: Point, made: Comparison) -> PublishedRatio
     )
 
 
-def _expected(row: Expect, point: Point, made: Comparison) -> ExpectedRatio:
-    ours = _ratio(point, made, row.measure, row.arm, row.to)
+def _expected(row: Expect, at: float | None, ours: OurRatio | None) -> ExpectedRatio:
     met = None
     if ours is not None and ours.finding != "invalid":
         # Met or breached only where the whole interval says so: noise decides nothing.
@@ -196,24 +199,11 @@ def _expected(row: Expect, point: Point, made: Comparison) -> ExpectedRatio:
         measure=row.measure,
         arm=row.arm,
         to=row.to,
-        at=point.value,
+        at=at,
         low=row.low,
         high=row.high,
         ratio=None if ours is None else ours.ratio,
         met=met,
-    )
-
-
-def _unmeasured(row: Expect) -> ExpectedRatio:
-    return ExpectedRatio(
-        measure=row.measure,
-        arm=row.arm,
-        to=row.to,
-        at=row.at,
-        low=row.low,
-        high=row.high,
-        ratio=None,
-        met=None,
     )
 
 

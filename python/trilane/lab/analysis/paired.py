@@ -32,9 +32,9 @@ from trilane.lab.model.sample import Sample
 from trilane.lab.model.validity import Reason, RunValidity, Validity
 
 # More arms than this are compared with the baseline only.
-MAX_RANKED = 4
+_MAX_RANKED = 4
 # Share of all CPUs that other programs may take before a run is suspect.
-OTHERS_BUSY = 0.05
+_OTHERS_BUSY = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +80,10 @@ def compare(observed: Observed) -> Comparison:
     shown = {measure.name for measure in observed.measures}
     ratios = [row for row in judged if row.to == baseline and row.measure in shown]
     # The same rows: what names the winner and what the table shows never contradict each other.
-    ranked = len(observed.arms) <= MAX_RANKED
+    ranked = len(observed.arms) <= _MAX_RANKED
     pairs = [row for row in judged if row.measure == rank.name] if ranked else []
     different = table.different_bodies()
+    in_flight = {arm.in_flight for arm in observed.arms}
     numbers = Comparison(
         schema=SCHEMA,
         question=observed.question,
@@ -101,7 +102,7 @@ def compare(observed: Observed) -> Comparison:
             count=observed.count,
             warmup_s=observed.warmup_s,
             margin=observed.margin,
-            in_flight=_common([arm.in_flight for arm in observed.arms]),
+            in_flight=in_flight.pop() if len(in_flight) == 1 else None,
         ),
         arms=[_arm(observed, table, arm, invalid[arm.name]) for arm in observed.arms],
         absent=[
@@ -140,22 +141,12 @@ def _judged_pairs(observed: Observed) -> list[tuple[str, str]]:
     with the baseline only, and no winner is named.
     """
     baseline = observed.baseline
-    if len(observed.arms) > MAX_RANKED:
+    if len(observed.arms) > _MAX_RANKED:
         return [(arm.name, baseline) for arm in observed.arms if arm.name != baseline]
     return [
         (second.name, first.name) if second.name != baseline else (first.name, second.name)
         for first, second in combinations(observed.arms, 2)
     ]
-
-
-def _common(values: Sequence[int | None]) -> int | None:
-    """The value that all share; None when they do not."""
-    return values[0] if len(set(values)) == 1 else None
-
-
-def _common_text(values: Sequence[str | None]) -> str | None:
-    """All values that were met; a library is not replaced between runs, but could be."""
-    return ", ".join(sorted({value for value in values if value})) or None
 
 
 class Table:
@@ -295,7 +286,7 @@ def validity(sample: Sample) -> RunValidity:
         return RunValidity.of([Reason(code="no_result", verdict="invalid", text=text)])
     reasons = sample.run.validity.reasons
     server = sample.server
-    if server is not None and server.others_busy > OTHERS_BUSY:
+    if server is not None and server.others_busy > _OTHERS_BUSY:
         share = 100 * server.others_busy
         busy = Reason(
             code="others_busy",
@@ -316,11 +307,11 @@ def _reasons(samples: Sequence[Sample], of: Verdict) -> list[Reason]:
 
 def _arm(observed: Observed, table: Table, arm: Arm, problems: list[Reason]) -> JudgedArm:
     samples = table.samples(arm.name)
+    # A library is not replaced between runs, but could be.
+    versions = {s.run.client.library_version for s in samples if s.run and s.run.client}
     return JudgedArm(
         **structs.asdict(arm),
-        library_version=_common_text(
-            [s.run.client.library_version for s in samples if s.run and s.run.client]
-        ),
+        library_version=", ".join(sorted(filter(None, versions))) or None,
         samples=samples,
         summary={
             measure.name: _summary(table.values(arm.name, measure), measure, observed.seed)

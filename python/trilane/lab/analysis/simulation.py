@@ -44,7 +44,7 @@ Claims: TypeAlias = NDArray[np.bool_]
 
 RESAMPLES = 499
 MARGIN = 0.05
-DRIFT = 0.05
+_DRIFT = 0.05
 """What a block of the model differs from the next, standard deviation of the logarithm."""
 # Of the measures of a race (`measures.RACE`).
 DECIDING, CPU = 0, 3
@@ -86,15 +86,15 @@ class Rates:
     found: float
     """Of the measures in which the second arm differs, those in which it does from the first."""
     found_alone: float
-    """The same, by the test alone."""
+    """The share `found`, by the test alone."""
     equal_false_table: float
     """Any "no difference" of arms that differ, in any measure."""
     equal_false_deciding: float
-    """The same in the measure that decides."""
+    """Any "no difference" of arms that differ, in the measure that decides."""
     equal: float
     """"No difference" of the second arm and the first in the measure that decides."""
     equal_alone: float
-    """The same, by the test alone."""
+    """The share `equal`, by the test alone."""
 
 
 def modelled(spread: float, slow: float) -> Draw:
@@ -119,7 +119,7 @@ def modelled(spread: float, slow: float) -> Draw:
 
 SHAPES = ((3, 10), (3, 7), (2, 10))
 """Arms and blocks."""
-MODELS = (
+_MODELS = (
     Noise("model, 1 %", modelled(0.01, 0.0)),
     Noise("model, 3 %", modelled(0.03, 0.0)),
     Noise("model, 3 %, 1 run of 14 slow", modelled(0.03, 1 / 14)),
@@ -132,6 +132,9 @@ def recorded(comparison: Comparison) -> Draw:
 
     They are what is left of the logarithms without the mean of the arm and that of the block, and
     enlarged by what taking these two away makes them smaller. A run keeps its measures together.
+
+    Raises:
+        ValueError: a run does not have the first measure of a race.
     """
     rows = [
         (number, sample.block, [measure.read(sample.run, sample.server) for measure in RACE])
@@ -208,7 +211,7 @@ def _table(
     slots = np.full((2, arms, blocks, deviations.shape[1]), np.nan)
     runs = iter(deviations)
     for block in range(blocks):
-        drift = chance.normal(0, DRIFT)
+        drift = chance.normal(0, _DRIFT)
         for position, (arm, slot) in enumerate(order.shuffled(names, block, shuffle, aa=True)):
             slots[slot, int(arm), block] = next(runs) + drift + noise.trend * position
     return slots[0], slots[1]
@@ -299,7 +302,8 @@ def _cells(shares: Sequence[float | None]) -> str:
 def _of_run(text: str) -> list[Noise]:
     """The noise at each point of a run, which is named as `trilane report` takes it.
 
-    Raises `BadRun` where there is no such run, or it has not all of its numbers.
+    Raises:
+        BadRun: there is no such run, or it does not have all of its numbers.
     """
     run = runs.load_judged(runs.find(text, store.state_folder(None)))
     try:
@@ -323,7 +327,7 @@ def main(arguments: Sequence[str]) -> int:
         noises = [noise for name in asked.recorded for noise in _of_run(name)]
     except BadRun as error:
         parser.error(f"--recorded {error}")
-    for line in report(noises or MODELS, SHAPES, asked.tables, asked.seed):
+    for line in report(noises or _MODELS, SHAPES, asked.tables, asked.seed):
         sys.stdout.write(f"{line}\n")
         sys.stdout.flush()
     return 0

@@ -43,7 +43,7 @@ Statistic: TypeAlias = Callable[[Floats], Floats]
 
 ALPHA = 0.05
 # Fewer log-ratios of arms to themselves than this have no centre to speak of.
-LEAST_REPEATED = 4
+_LEAST_REPEATED = 4
 RESAMPLES = 9_999
 LEAST_BLOCKS = 6
 """With fewer no p can be small enough: the smallest two-sided one of n blocks is 2 / 2**n."""
@@ -160,7 +160,7 @@ def noise_floor(repeated: Floats, seed: int) -> Interval | None:
 
 def centre(repeated: Floats) -> float | None:
     """Centre of ratios of arms to themselves, from log-ratios; None for fewer than four."""
-    if len(repeated) < LEAST_REPEATED:
+    if len(repeated) < _LEAST_REPEATED:
         return None
     return math.exp(float(hodges_lehmann(repeated)))
 

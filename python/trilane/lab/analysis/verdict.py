@@ -24,8 +24,8 @@ from trilane.lab.model.validity import Reason, Validity
 
 # METHOD: a worker above 95 % busy is saturated. A server thread shares its core with the kernel's
 # network work, some of it not charged to it, so it counts as saturated a little earlier.
-CLIENT_SATURATED = 0.95
-SERVER_SATURATED = 0.90
+_CLIENT_SATURATED = 0.95
+_SERVER_SATURATED = 0.90
 # Of more arms the ratios to the baseline are told: the pairs are more than a sentence holds.
 _ALL_PAIRS_TOLD = 3
 # Of a question that the experiment announced so many pairs are told one by one.
@@ -40,8 +40,8 @@ def bound(samples: Sequence[Sample]) -> ArmLoad:
     server = [s.server.busy for s in samples if s.server and s.server.busy is not None]
     client_busy = statistics.median(client) if client else None
     server_busy = statistics.median(server) if server else None
-    client_full = client_busy is not None and client_busy >= CLIENT_SATURATED
-    server_full = server_busy is not None and server_busy >= SERVER_SATURATED
+    client_full = client_busy is not None and client_busy >= _CLIENT_SATURATED
+    server_full = server_busy is not None and server_busy >= _SERVER_SATURATED
     found: LoadBound
     if client_full:
         found = "client+server" if server_full else "client"
@@ -137,7 +137,7 @@ def _biased(floor: Floor, margin: float) -> bool:
 
 
 def sentence(comparison: Comparison, different_bodies: str | None) -> str:
-    """The verdict: who won, by how much, with what interval, at what cost, and what is suspect."""
+    """The verdict: which arm won, by how much, at what cost, and what is suspect."""
     said = _judged(comparison, different_bodies)
     if comparison.plan.blocks_done:
         answers = [_answered(comparison, question) for question in comparison.announced]
@@ -196,11 +196,12 @@ def _judged(comparison: Comparison, different_bodies: str | None) -> str:
     best = comparison.ranking.winner
     if best is None:
         return _no_winner(comparison, broken, different_bodies)
-    margins = " and ".join(_advantage(comparison, best, p) for p in _pairs_of(comparison, best))
+    pairs = [pair for pair in comparison.ranking.pairs if best in (pair.arm, pair.to)]
+    margins = " and ".join(_advantage(comparison, best, pair) for pair in pairs)
     bounds = {arm.load.bound for arm in arms.values()}
     lead = f"{arms[best].title} won"
     if _measure(comparison) is RATE and bounds & {"client", "client+server"}:
-        # A saturated client ranks itself: never sold as a property of the server.
+        # A saturated client ranks itself: that is not a property of the server.
         lead = f"Client-bound: this client got most requests/s over {arms[best].title}"
     if _is_suspect(comparison):
         # METHOD §3: whoever reads the name alone reads this too.
@@ -287,11 +288,8 @@ def _no_winner(comparison: Comparison, broken: Sequence[str], different_bodies: 
             )
         elif all(pair.finding == "no_difference" for pair in pairs):
             label = _measure(comparison).label
-            return (
-                f"No difference beyond {100 * plan.margin:.0f} % in {label}: "
-                + ", ".join(_equals(named, pair) for pair in pairs)
-                + "."
-            )
+            equal = [f"{named[p.arm]} {_interval(p)} of {named[p.to]}" for p in pairs]
+            return f"No difference beyond {100 * plan.margin:.0f} % in {label}: {', '.join(equal)}."
         else:
             open_pairs = [pair for pair in pairs if pair.finding == "undecided"]
             undecided = [_against(named, pair) for pair in open_pairs if not pair.vetoed]
@@ -310,12 +308,10 @@ def _noun(count: int) -> str:
 
 
 def _against(named: Mapping[str, str], pair: Ratio) -> str:
-    return f"whether {named[pair.arm]} differs from {named[pair.to]} ({_range(pair)}{_more(pair)})"
-
-
-def _more(pair: Ratio) -> str:
-    more = pair.more_blocks
-    return f"; about {more:,} more {_noun(more)} would decide" if more else ""
+    said = "nothing to compare" if pair.low is None else f"{pair.low:.2f}–{pair.high:.2f}×"
+    if more := pair.more_blocks:
+        said += f"; about {more:,} more {_noun(more)} would decide"
+    return f"whether {named[pair.arm]} differs from {named[pair.to]} ({said})"
 
 
 def _within_noise(named: Mapping[str, str], pair: Ratio) -> str:
@@ -326,26 +322,12 @@ def _within_noise(named: Mapping[str, str], pair: Ratio) -> str:
     )
 
 
-def _range(pair: Ratio) -> str:
-    if pair.low is None:
-        return "nothing to compare"
-    return f"{pair.low:.2f}–{pair.high:.2f}×"
-
-
-def _equals(named: Mapping[str, str], pair: Ratio) -> str:
-    return f"{named[pair.arm]} {_interval(pair)} of {named[pair.to]}"
-
-
 def _decided(comparison: Comparison) -> list[Ratio]:
     return [
         pair
         for pair in comparison.ranking.pairs
         if pair.finding in ("higher", "lower", "no_difference")
     ]
-
-
-def _pairs_of(comparison: Comparison, name: str) -> list[Ratio]:
-    return [p for p in comparison.ranking.pairs if name in (p.arm, p.to)]
 
 
 def _advantage(comparison: Comparison, best: str, pair: Ratio) -> str:

@@ -78,7 +78,11 @@ class Contender:
     def command(self) -> list[str]:
         """What to start; its environment or its program is made first if it is not there.
 
-        Raises `ContenderFailed`. The first call may take minutes, later ones do not.
+        The first call may take minutes, later ones do not.
+
+        Raises:
+            ContenderFailed: this machine lacks a program, or its environment or its program could
+                not be made.
         """
         if reason := self.missing():
             raise ContenderFailed(f"{self.name} cannot run: {reason}")

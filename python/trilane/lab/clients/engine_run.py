@@ -1,4 +1,4 @@
-"""One run of an arm by our own load engine: the ceiling that the contenders are held against."""
+"""One run of an arm by our own load engine, beside which the contenders are shown."""
 
 from __future__ import annotations
 

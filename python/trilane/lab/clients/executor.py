@@ -76,7 +76,10 @@ class Executor:
     def probe(self, of_status: str = "") -> str | None:
         """Why the arm cannot run at all, after a short try; None when it can.
 
-        `of_status` is said behind a status that is no success. Raises `Misused`.
+        `of_status` is said behind a status that is no success.
+
+        Raises:
+            Misused: the engine does not take the flags of the arm.
         """
         form = self.form
         workload = replace(form.workload, warmup_requests=0, warmup_s=0.0, repeat=1)

@@ -110,9 +110,12 @@ class Watch:
         return max(self._peak, own or 0) or None
 
     def until_end(self, limit_s: float) -> tuple[Ending, int | None]:
-        """How the process ended, and its peak memory in bytes; raises Late.
+        """How the process ended, and its peak memory in bytes.
 
         `limit_s` are seconds since it began.
+
+        Raises:
+            Late: it has not ended by then.
         """
         peak: int | None = None
         while True:

@@ -284,7 +284,7 @@ def _known(word: object, known: Collection[object] | Mapping[str, object], key: 
     if word not in known:
         text = str(word) if isinstance(word, str) else f"{word:g}"
         names = [name if isinstance(name, str) else f"{name:g}" for name in known]
-        what = "is no arm" if isinstance(word, str) else "is no value of the sweep"
+        what = "is not an arm" if isinstance(word, str) else "is not a value of the sweep"
         raise BadExperiment(f"{text!r} {what}{meant(text, names)}", key)
 
 

@@ -117,7 +117,7 @@ def _benchmark(arm: ArmSpec, kind: str, key: Key) -> None:
     if arm.benchmark is None:
         raise BadExperiment('benchmark is missing: add benchmark = "BenchmarkGet/HTTP"', key)
     if not BENCHMARK.fullmatch(arm.benchmark):
-        problem = f"{arm.benchmark!r} is no benchmark: write BenchmarkGet, or BenchmarkGet/HTTP"
+        problem = f"{arm.benchmark!r} is not a benchmark: write BenchmarkGet, or BenchmarkGet/HTTP"
         raise BadExperiment(problem, (*key, "benchmark"))
     if arm.strategy != "serial" or arm.delay_s or not arm.session:
         part = "strategy" if arm.strategy != "serial" else "delay" if arm.delay_s else "session"
@@ -176,7 +176,7 @@ def _at(at: tuple[float, ...], values: tuple[float, ...] | None, key: Key) -> No
         if value not in values:
             known = ", ".join(f"{known:g}" for known in values)
             raise BadExperiment(
-                f"{value:g} is no value of the sweep: choose from {known}", (*key, index)
+                f"{value:g} is not a value of the sweep: choose from {known}", (*key, index)
             )
 
 

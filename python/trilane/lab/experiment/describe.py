@@ -31,14 +31,8 @@ PUBLISHED_COLUMNS = ("measure", "arm", "to", "at", "published", "ratio", "where"
 
 def html(experiment: Experiment) -> str:
     """A fragment of HTML: question, workload and arms of every form. Everything is escaped."""
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("trilane.lab.experiment"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("experiment.html.jinja").render(
+    template = templates("trilane.lab.experiment").get_template("experiment.html.jinja")
+    return template.render(
         experiment=experiment,
         source=experiment.source and source(experiment.source),
         workload=workload,
@@ -49,8 +43,19 @@ def html(experiment: Experiment) -> str:
     )
 
 
+def templates(package: str) -> jinja2.Environment:
+    """The templates of a package: they escape what they show, and refuse names they do not know."""
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader(package),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
 def plain(experiment: Experiment) -> str:
-    """The same in a few lines of plain text."""
+    """An experiment in a few lines of plain text."""
     lines = [f"{experiment.name}: {experiment.title}", experiment.question]
     for form in experiment.forms.values():
         names = ", ".join(arm.name for arm in form.arms)

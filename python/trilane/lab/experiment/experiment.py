@@ -101,7 +101,7 @@ class Experiment:
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise BadExperiment(
-                f"this is no experiment as trilane {SCHEMA} keeps it: {error}", ()
+                f"this is not an experiment as trilane {SCHEMA} keeps it: {error}", ()
             ) from error
 
     @classmethod

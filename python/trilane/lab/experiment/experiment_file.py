@@ -180,7 +180,7 @@ def _number(value: Any) -> Any:
 
 
 def _swept(table: Struct, part: str, kind: Any, key: Key) -> dict[str, Any]:
-    """The same, with `part` as values of the sweep, which are of this kind."""
+    """What a table says, with `part` as values of the sweep, which are of this kind."""
     told = _said(table)
     name = (*key, part)
     if isinstance(values := told.get(part), tuple):

@@ -19,7 +19,7 @@ from trilane.lab.experiment.words import is_not
 from trilane.lab.experiment.workload import ArmSpec
 
 # Of so many arms that differ in the factor alone every pair is compared, of more each with one.
-EVERY_PAIR = 4
+_EVERY_PAIR = 4
 
 # What an arm is, by factor: it must be equal where the factor is not asked about.
 _SAME = {
@@ -101,7 +101,7 @@ class ByFactor:
 
 
 def _pairs(group: Sequence[ArmSpec], baseline: str) -> list[tuple[ArmSpec, ArmSpec]]:
-    if len(group) <= EVERY_PAIR:
+    if len(group) <= _EVERY_PAIR:
         return list(combinations(group, 2))
     first = next((arm for arm in group if arm.name == baseline), group[0])
     return [(first, arm) for arm in group if arm is not first]

@@ -157,6 +157,9 @@ class Form:
 
         It has the arms that run there. Where the baseline does not, the first that does takes
         its place.
+
+        Raises:
+            ValueError: the form has no sweep.
         """
         if self.sweep is None:
             raise ValueError(f"form {self.name} has no sweep")
@@ -204,7 +207,7 @@ class Form:
         return tuple((name, pairs) for name, pairs in questions if pairs)
 
     def with_count(self, count: int) -> Form:
-        """That many requests in every arm; of a sweep over the count only this one point."""
+        """The form with so many requests in every arm; of a sweep over the count one point."""
         if self.sweep is None or self.sweep.key != "count":
             workload = replace(self.workload, count=count, duration_s=None)
             return _compared(self, replace(self, workload=workload))

@@ -32,8 +32,11 @@ def expand(
     """Arms of a matrix, named `client-version-strategy`, the client varying slowest.
 
     Those of calls are named `server-version-message`. `options` are what all of them are given, by
-    the names that an arm has for it, those of the matrix included. BadExperiment, with a key that
-    begins with `key`, tells what is wrong.
+    the names that an arm has for it, those of the matrix included.
+
+    Raises:
+        BadExperiment: an axis is empty or has an unknown word, or a row of `exclude` excludes
+            nothing; the key of the error begins with `key`.
     """
     for axis, words in _WORDS.items():
         _check(axis, options.get(axis), words, key)

@@ -27,7 +27,7 @@ def make(kind: type[_T], data: Json, **parts: Any) -> _T:
 
 
 def make_optional(kind: type[_T], data: Json | None, **parts: Any) -> _T | None:
-    """The same, and None of None."""
+    """A dataclass of `data` as `make` makes it; None of None."""
     return None if data is None else make(kind, data, **parts)
 
 

@@ -104,7 +104,8 @@ class _Walk:
             self._items(key)
         elif opening == "{":
             self._place += 1
-            self._inline(key)
+            while not self._closed("}"):
+                self._pair(key)
         else:
             pattern = _STRING if opening in "\"'" else _SCALAR
             found = pattern.match(self._text, self._place)
@@ -116,10 +117,6 @@ class _Walk:
             self._found[*key, index] = self._line()
             self._value((*key, index))
             index += 1
-
-    def _inline(self, key: Key) -> None:
-        while not self._closed("}"):
-            self._pair(key)
 
     def _closed(self, bracket: str) -> bool:
         """Skip a comma; whether the array or table ends here."""

@@ -8,7 +8,6 @@ __all__ = [
     "FACTORS",
     "GO_BENCH",
     "GRPC_MODES",
-    "IN_PROCESS",
     "KINDS",
     "MEASURES",
     "MESSAGES",
@@ -53,7 +52,6 @@ FACTORS = {
 
 GO_BENCH = "go-bench"
 """The client that is a benchmark of Go's: client and server in one process."""
-IN_PROCESS = "in the client's process"
 
 # What a sweep varies, and the unit of its values.
 SWEEPS = {

@@ -37,10 +37,10 @@ class Time(Written, float):
 
     @classmethod
     def read(cls, text: str) -> Self:
-        """Seconds of the text; ValueError where it is no time."""
+        """Seconds of the text; ValueError where it is not a time."""
         found = seconds(text)
         if found is None:
-            raise ValueError(f"{text!r} is no time: write 500ms, 2s or 1m")
+            raise ValueError(f"{text!r} is not a time: write 500ms, 2s or 1m")
         return cls(found)
 
 
@@ -56,10 +56,10 @@ class Rate(Written, float):
 
     @classmethod
     def read(cls, text: str) -> Self:
-        """Requests per second of the text; ValueError where it is no rate."""
+        """Requests per second of the text; ValueError where it is not a rate."""
         found = per_second(text)
         if found is None:
-            raise ValueError(f"{text!r} is no rate: write requests per second, as 50, 2.5k or 1m")
+            raise ValueError(f"{text!r} is not a rate: write requests per second: 50, 2.5k or 1m")
         return cls(found)
 
 
@@ -72,8 +72,8 @@ class Header(Written, tuple[str, str]):
 
     @classmethod
     def read(cls, text: str) -> Self:
-        """Name and value of the line; ValueError where it is no header field."""
+        """Name and value of the line; ValueError where it is not a header field."""
         found = _HEADER.fullmatch(text)
         if found is None:
-            raise ValueError(f"{text!r} is no header: write 'name: value'")
+            raise ValueError(f"{text!r} is not a header field: write 'name: value'")
         return cls((found[1], found[2].strip()))

@@ -29,7 +29,7 @@ class Tool:
     """Where no distribution's package will do."""
 
 
-TOOLS = (
+_TOOLS = (
     Tool(
         "uv",
         ("uv",),
@@ -64,7 +64,7 @@ TOOLS = (
 def checks(host: Host) -> Iterator[Check]:
     """All of them, in the order shown."""
     with ThreadPoolExecutor(_THREADS) as pool:
-        yield from pool.map(lambda tool: _check(host, tool), TOOLS)
+        yield from pool.map(lambda tool: _check(host, tool), _TOOLS)
 
 
 def _check(host: Host, tool: Tool) -> Check:

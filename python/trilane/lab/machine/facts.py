@@ -35,7 +35,7 @@ def usable_cpus() -> list[int]:
     return list(range(os.cpu_count() or 1))
 
 
-def one_cpu_per_core(cpus: list[int]) -> list[int]:
+def _one_cpu_per_core(cpus: list[int]) -> list[int]:
     """`cpus` ordered so that no two of the first ones share a physical core."""
     seen: set[str] = set()
     first: list[int] = []
@@ -49,7 +49,7 @@ def one_cpu_per_core(cpus: list[int]) -> list[int]:
 
 def split_cpus(threads: int) -> tuple[list[int], list[int]] | None:
     """CPUs for the server and for the client, `threads` each; None when there are too few."""
-    cpus = one_cpu_per_core(usable_cpus())
+    cpus = _one_cpu_per_core(usable_cpus())
     if len(cpus) < 2 * threads:
         return None
     return sorted(cpus[:threads]), sorted(cpus[threads : 2 * threads])

@@ -1,4 +1,4 @@
-"""What a run cost outside the load process: our server's CPU, and everybody else's.
+"""What a run cost outside the load process: our server's CPU, and that of all other programs.
 
 Server CPU per request
     Kernel counters of the server's threads are read before and after each run, so they cover the
@@ -38,7 +38,7 @@ class _Reading:
     mine: float
     """CPU of this process and of the children it has waited for: the loads."""
     machine: float
-    """CPU of everything in user and system mode; time for interrupts is nobody's and left out."""
+    """CPU of everything in user and system mode; time for interrupts belongs to no program."""
 
 
 class Meter:
@@ -61,7 +61,7 @@ class Meter:
         self._after = self._read()
 
     def stop(self, run: Run | None, client_s: float = 0.0) -> ServerCost | None:
-        """What was spent from `start` to `end`, or to now where nobody called `end`.
+        """What was spent from `start` to `end`, or to now where `end` was not called.
 
         `client_s` is the CPU of a client that has not been waited for yet. None when the server is
         gone or the run left no count.
@@ -107,7 +107,7 @@ class Meter:
     def _busy(self, run: Run, wall: float, *, busiest: float, total: float) -> float | None:
         """How near the server was to its limit: its busiest thread, or all of them on its CPUs."""
         loaded = run.plan.duration_s or run.rate.window_s
-        # The client's start and end are no load; a run never lasts longer than the wall saw.
+        # The client's start and end are not load; a run never lasts longer than the wall clock saw.
         seconds = min(loaded + run.plan.warmup_s, wall)
         if seconds < _SHORTEST_S:
             return None

@@ -13,7 +13,7 @@ class Client(Record, frozen=True):
     library: str
     """Library."""
     library_version: str
-    """Its version, as the library says."""
+    """Version of the library, as it says."""
     runtime: str
     """Language runtime and version."""
 

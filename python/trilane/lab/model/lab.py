@@ -180,6 +180,11 @@ class ExpectedRatio(Record, frozen=True):
     neither, or nothing was measured.
     """
 
+    @property
+    def breached(self) -> bool:
+        """Whether the gate makes a command fail: also where nothing was measured for it."""
+        return self.met is False or self.ratio is None
+
 
 class Skipped(Record, frozen=True):
     """An arm that could not run here."""

@@ -175,7 +175,7 @@ class Asked(Record, frozen=True):
     body_crc32: str | None
     """CRC-32 of the request body, hexadecimal."""
     connect_timeout_s: Amount
-    """Patience per connection, seconds."""
+    """Limit of a connect and handshake, seconds."""
     connect_parallel: Positive | None
     """Most handshakes under way at a time."""
     connect_rate_per_s: Amount | None
@@ -222,7 +222,7 @@ class Plan(Record, frozen=True):
     warmup_s: Amount
     """Time before the window, seconds."""
     timeout_s: Amount
-    """Patience per request, seconds."""
+    """Limit of one request, seconds."""
     cpus: list[Count] | None
     """Cores the workers are pinned to, by worker; null when not pinned."""
     request: Request

@@ -79,7 +79,7 @@ class Latency(Record, frozen=True):
     response: Distribution | None
     """From the intended start; null in the closed model."""
     late: Distribution | None
-    """Of actual − intended start, what the client is to blame for: there was room for the request;
+    """Of actual − intended start, what the client caused: there was room for the request;
     null in the closed model.
     """
     queued: Distribution | None

@@ -19,17 +19,16 @@ from urllib.parse import SplitResult, urlsplit
 
 from trilane.lab.model.documents import Json
 from trilane.lab.processes import launch, supervisor
-from trilane.lab.processes.supervisor import Child, Ended, ProcessFailed
+from trilane.lab.processes.supervisor import READY_S, Child, Ended, ProcessFailed
 
 PROGRAM = (sys.executable, "-m", "trilane.lab.network.relay_process")
-LATE_S = 1e-3
+_LATE_S = 1e-3
 """METHOD §5: an emulator later than this at the 99th percentile makes a run suspect."""
-LOST = 1e-3
+_LOST = 1e-3
 """Share of datagrams whose loss makes a run invalid."""
-BUSY = 0.8
+_BUSY = 0.8
 """METHOD §5: a worker busier than this makes a run suspect."""
 _LONGEST_S = 60.0
-_ANSWER_S = 20.0
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -59,15 +58,15 @@ class Punctuality:
 
     def invalid(self) -> str | None:
         """Why a run over this relay does not count, if so."""
-        if self.datagrams_dropped > LOST * (self.chunks + self.datagrams_dropped):
+        if self.datagrams_dropped > _LOST * (self.chunks + self.datagrams_dropped):
             return f"the emulated network lost {self.datagrams_dropped} datagrams"
         return None
 
     def suspect(self) -> str | None:
         """Why a run over this relay is to be distrusted, if so."""
-        if self.late_p99_s is not None and self.late_p99_s > LATE_S:
+        if self.late_p99_s is not None and self.late_p99_s > _LATE_S:
             return f"the emulated delay was late by {self.late_p99_s * 1e3:.1f} ms at p99"
-        if self.busy > BUSY:
+        if self.busy > _BUSY:
             return f"the emulated network was {self.busy:.0%} busy: it may have been the limit"
         return None
 
@@ -106,7 +105,11 @@ def open_relay(
 
     For each origin it serves TCP and UDP on one port. It runs on `cpus` such as "0,2-3" (None: all
     of ours) and lives as long as the context, or the lab. Without a delay there is no relay, and
-    the origins stay as they are. Raises RelayFailed.
+    the origins stay as they are.
+
+    Raises:
+        RelayFailed: the delay is not from 0 to 60 s, an origin is not on this machine, or the relay
+            did not start or did not answer.
     """
     if not (math.isfinite(delay_s) and 0 <= delay_s <= _LONGEST_S):
         raise RelayFailed(f"a delay of {delay_s} s cannot be emulated: choose from 0 to 60 s")
@@ -139,8 +142,8 @@ def open_relay(
 def _ask(child: Child, question: Json) -> Json:
     """The relay's answer to one line."""
     try:
-        child.write_line(json.dumps(question).encode(), _ANSWER_S)
-        answer: Json = json.loads(child.read_line("anything", _ANSWER_S))
+        child.write_line(json.dumps(question).encode(), READY_S)
+        answer: Json = json.loads(child.read_line("anything", READY_S))
     except Ended as error:
         raise RelayFailed(f"the relay died: it {error}") from error
     except ProcessFailed as error:

@@ -83,7 +83,7 @@ def _be_punctual() -> str:
     # lateness 0.1 to 0.9 ms with real-time scheduling, 4 to 37 ms without.
     with contextlib.suppress(PermissionError):
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
-        # Whoever never sleeps would keep everybody from that CPU: then be like the others again.
+        # A process that never sleeps would keep others from that CPU: at SIGXCPU it is like them.
         signal.signal(signal.SIGXCPU, _be_like_others)
         resource.setrlimit(resource.RLIMIT_RTTIME, (_NO_SLEEP_US, resource.RLIM_INFINITY))
         return "real-time"

@@ -58,7 +58,7 @@ class Flow:
         self._pair = pair
         self._floor = floor
         self._window = Window(loop.delay_s, loop.limit)
-        # What the sender's TCP would not have sent yet, and what is on the road until it is due.
+        # What the sender's TCP would not have sent yet, and what is in flight until it is due.
         self._unsent: deque[bytes | None] = deque()
         self._chunks: deque[tuple[float, bytes | None]] = deque()
         self._queued = 0
@@ -118,7 +118,7 @@ class Flow:
         self._plan()
 
     def leave(self, at: float) -> None:
-        """Put on the road what the window allows at the time `at`."""
+        """Let out what the window allows at the time `at`."""
         while self._unsent:
             chunk = self._unsent[0]
             if chunk:

@@ -1,6 +1,6 @@
 """TCP's slow start, for a relay whose own connections are too short to have one.
 
-On a network, a TCP sender may have ten segments on the road at first, and what has been
+On a network, a TCP sender may have ten segments in flight at first, and what has been
 acknowledged more after every acknowledgement (RFC 6928, RFC 5681); QUIC, whose packets go through
 the relay from end to end, does the same by itself. Without this, a large answer would take several
 round trips over HTTP/3 and one over TCP.
@@ -21,7 +21,7 @@ _TIMEOUT_FLOOR_S = 0.2
 
 
 class Window:
-    """How much one direction of a connection may have on the road. Times in seconds."""
+    """How much one direction of a connection may have in flight. Times in seconds."""
 
     def __init__(self, round_trip_s: float, limit: int) -> None:
         self._round_trip_s = round_trip_s

@@ -4,8 +4,8 @@
 because only that outlives a lab that is killed, and without site-packages, so that it starts at
 once. It stands beside the traffic, not in it.
 
-stdin is its lifeline: when it closes (the lab ended, by whatever means), the server's process group
-gets SIGNAL, and after GRACE_S seconds everything that descends from it gets SIGKILL. The guard is
+Its stdin closes when the lab ends, by whatever means. Then the server's process group gets SIGNAL,
+and after GRACE_S seconds everything that descends from it gets SIGKILL. The guard is
 the subreaper of its descendants (prctl(2)), so that workers of a dead master and daemons that left
 the group are found too. Should the guard itself be killed, the kernel sends SIGNAL to the server
 (PR_SET_PDEATHSIG); what the server does not take down with it then stays.

@@ -19,11 +19,10 @@ from typing import Any
 
 import trilane
 from trilane.lab.processes import proc, supervisor
-from trilane.lab.processes.supervisor import Child, Late, ProcessFailed
+from trilane.lab.processes.supervisor import READY_S, Child, Late, ProcessFailed
 
 # Programs that only root has on its PATH, and where Go's installer puts its own.
 _MORE_PLACES = ("/usr/sbin", "/usr/local/sbin", "/usr/local/go/bin")
-_START_S = 20.0
 # The guard kills what is left, after the server's own grace.
 _CLEAR_S = 10.0
 _TAIL_BYTES = 8192
@@ -55,7 +54,7 @@ def cpu_numbers(text: str) -> list[int]:
     for part in text.split(",") if text else ():
         first, dash, last = part.partition("-")
         if not (first.isdigit() and (last.isdigit() or not dash)):
-            raise LaunchFailed(f"{text!r} is no list of CPUs; it looks like 0,2-3")
+            raise LaunchFailed(f"{text!r} is not a list of CPUs; it looks like 0,2-3")
         numbers.update(range(int(first), int(last if dash else first) + 1))
     absent = numbers - os.sched_getaffinity(0)
     if absent:
@@ -71,9 +70,9 @@ class Launched:
         self._guardian = guardian
         self.exit_code: int | None = None
         """Exit code of the server once it has ended; negative: the number of a signal."""
-        first = self._next_event(_START_S)
+        first = self._next_event(READY_S)
         if first is None:
-            raise LaunchFailed(f"the guard of the server did not start it within {_START_S:g} s")
+            raise LaunchFailed(f"the guard of the server did not start it within {READY_S:g} s")
         if "cannot" in first:
             raise LaunchFailed(str(first["cannot"]))
         self.pid = int(first["pid"])
@@ -126,7 +125,10 @@ def launched(
 
     stdout and stderr go to `log`. `environment` replaces ours. `cpus` are those it may run on, such
     as "0,2-3" (None: all of ours). At the end it gets `stop_signal`, and SIGKILL `grace_s` seconds
-    later. Raises LaunchFailed when the program cannot be started.
+    later.
+
+    Raises:
+        LaunchFailed: the program cannot be started, or `cpus` are not ours to use.
     """
     guardian_command = [
         *(*_GUARD, stop_signal, str(grace_s), ",".join(map(str, cpu_numbers(cpus or "")))),

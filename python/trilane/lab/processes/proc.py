@@ -32,14 +32,17 @@ class Thread:
 
 
 def exists(pid: int) -> bool:
-    """Whether there is a process of that id, ended ones that nobody has waited for included."""
+    """Whether there is a process of that id, ended ones that were not waited for included."""
     return (_PROC / str(pid)).exists()
 
 
 def cpu_seconds(pid: int) -> tuple[float, float]:
     """User and system CPU of a process in seconds, in steps of a clock tick.
 
-    All threads are counted, ended ones included. Raises OSError when the process is gone.
+    All threads are counted, ended ones included.
+
+    Raises:
+        OSError: the process is gone.
     """
     return _cpu_of(_PROC / str(pid) / "stat")
 
@@ -47,8 +50,10 @@ def cpu_seconds(pid: int) -> tuple[float, float]:
 def exact_cpu_seconds(pid: int) -> float:
     """CPU of a process in seconds, exact to the nanosecond (clock_getcpuclockid(3)).
 
-    All threads are counted, ended ones included, and children are not. Raises OSError when the
-    process is gone.
+    All threads are counted, ended ones included, and children are not.
+
+    Raises:
+        OSError: the process is gone.
     """
     return time.clock_gettime((~pid << 3) | _CPUCLOCK_SCHED)
 
@@ -65,7 +70,8 @@ def threads(pid: int) -> dict[str, Thread]:
 def context_switches(pid: int) -> tuple[int, int]:
     """Voluntary and involuntary switches of the live threads of a process.
 
-    Raises OSError when the process is gone.
+    Raises:
+        OSError: the process is gone.
     """
     voluntary = involuntary = 0
     for task in _tasks(pid):
@@ -130,7 +136,7 @@ class Machine:
     def cpu_seconds(self) -> float | None:
         """CPU in user and system mode of everything since the start of the machine, in seconds.
 
-        Time for interrupts is nobody's and left out.
+        Time for interrupts belongs to no program and is left out.
         """
         ticks = self._cpu_ticks()
         return None if ticks is None else sum(ticks[:3]) / _TICKS
@@ -196,7 +202,7 @@ class Machine:
         return self._read("proc/sys/net/ipv4/tcp_congestion_control")
 
     def congestion_controls(self, *, privileged: bool) -> list[str]:
-        """Those that a process may choose: all for root, the allowed ones for others."""
+        """The controllers that a process may choose: all for root, the allowed ones for others."""
         listed = "available" if privileged else "allowed"
         return self._words(f"proc/sys/net/ipv4/tcp_{listed}_congestion_control")
 

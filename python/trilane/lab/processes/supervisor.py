@@ -28,6 +28,8 @@ from trilane.lab.processes.words import how_ended, told
 
 GRACE_S = 5.0
 """How long a process may take to end when it is asked to."""
+READY_S = 120.0
+"""How long a process that lives may take until it is ready: this only ends a hang."""
 _KILL_S = 10.0
 _CHUNK = 1 << 16
 _WORDS_LIMIT = 1 << 16
@@ -132,7 +134,10 @@ class Child:
     def read_line(self, what: str, limit_s: float) -> bytes:
         """The next line of its stdout, without its end; `what` says in messages what it is.
 
-        Raises Late, Ended when its stdout closes before, and ProcessFailed for a line without end.
+        Raises:
+            Late: there was no whole line within `limit_s` seconds.
+            Ended: its stdout closed before the end of a line.
+            ProcessFailed: the line is longer than 64 MiB.
         """
         pipe = self._pipe(self._process.stdout)
         deadline = time.monotonic() + limit_s
@@ -178,7 +183,7 @@ class Child:
                 self._signal(signal.SIGTERM)
                 self.wait(grace_s)
         finally:
-            # A second Ctrl-C while we are polite only makes an end of that.
+            # A second Ctrl-C only ends the time that it has to end by itself.
             self._end()
 
     def _end(self) -> None:
@@ -229,7 +234,10 @@ def started(
     and its stdout is kept. Its stderr goes to the end of `log`, or is kept. `environment` replaces
     ours. It runs on `cpus` from its first instruction (None: all of ours). At the end of the
     context its stdin closes; one that `ends_with_stdin` has `grace_s` seconds (None: GRACE_S) to
-    end by that, and all have as many between SIGTERM and SIGKILL. Raises NotStarted.
+    end by that, and all have as many between SIGTERM and SIGKILL.
+
+    Raises:
+        NotStarted: the program could not be started.
     """
     with (
         log.open("a+b") if log else tempfile.TemporaryFile() as errors,
@@ -260,8 +268,11 @@ def finished(
 ) -> Done:
     """Run `command` to its end, as `started` does, and keep what it says.
 
-    Raises NotStarted, and Late after `limit_s` seconds. What it leaves behind is killed, and cannot
-    hold up anybody by keeping its output open.
+    What it leaves behind is killed, and cannot hold up the caller by keeping its output open.
+
+    Raises:
+        NotStarted: the program could not be started.
+        Late: it did not end within `limit_s` seconds.
     """
     with started(command, log=log, cwd=cwd, environment=environment) as child:
         if not child.wait(limit_s):

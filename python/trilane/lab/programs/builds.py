@@ -18,7 +18,7 @@ _MADE = frozenset({"__pycache__", "bin", "node_modules", "obj"})
 
 
 class BuildFailed(RuntimeError):
-    """It could not be built; the message ends with what the builder said."""
+    """A program could not be built; the message ends with what the builder said."""
 
 
 def built(name: str, folder: Path, steps: Sequence[Sequence[str]]) -> Path:
@@ -26,7 +26,7 @@ def built(name: str, folder: Path, steps: Sequence[Sequence[str]]) -> Path:
     target = cache_folder() / "contenders" / f"{name}-{_fingerprint(folder, steps)}"
     if not target.is_dir():
         with locked(target.with_name(f".{name}.lock")):
-            # Somebody else may have built it while we waited.
+            # Another process may have built it while we waited.
             if not target.is_dir():
                 _build(name, folder, steps, target)
     return target

@@ -73,7 +73,7 @@ def interpreter(script: Path) -> Path:
         return known
     uv = program()
     with locked(stamp.with_suffix(".lock")):
-        # Somebody else may have made it while we waited.
+        # Another process may have made it while we waited.
         known = _remembered(stamp)
         if known is not None:
             return known
@@ -113,14 +113,15 @@ def uv_settings(environ: Mapping[str, str], pip: Mapping[str, str]) -> dict[str,
         wanted |= _given("UV_DEFAULT_INDEX", pip.get("index-url"))
     if not any(name in environ for name in ("UV_INDEX", "UV_EXTRA_INDEX_URL")):
         wanted |= _given("UV_INDEX", " ".join(pip.get("extra-index-url", "").split()))
-    links = (link for link in pip.get("find-links", "").split() if "://" in link or _exists(link))
+    places = pip.get("find-links", "").split()
+    links = [place for place in places if "://" in place or Path(place).exists()]
     wanted |= _given("UV_FIND_LINKS", ",".join(links))
     wanted |= _given("SSL_CERT_FILE", pip.get("cert"))
     return {name: value for name, value in wanted.items() if name not in environ}
 
 
 @functools.cache
-def pip_settings() -> Mapping[str, str]:
+def _pip_settings() -> Mapping[str, str]:
     """What pip of this interpreter is configured to, by option; empty without pip."""
     command = [sys.executable, "-m", "pip", "config", "list"]
     try:
@@ -147,7 +148,7 @@ def parse_pip_config(text: str) -> dict[str, str]:
 def _uv(script: Path, limit_s: float, uv: Path, *arguments: str) -> str:
     # Not the environment that we run in: uv would take it for the script's.
     environ = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"}
-    environ |= uv_settings(environ, pip_settings())
+    environ |= uv_settings(environ, _pip_settings())
     name = script.parent.name
     try:
         done = supervisor.finished([str(uv), *arguments], limit_s=limit_s, environment=environ)
@@ -197,7 +198,3 @@ def _remembered(stamp: Path) -> Path | None:
 
 def _given(name: str, value: str | None) -> dict[str, str]:
     return {name: value} if value else {}
-
-
-def _exists(path: str) -> bool:
-    return Path(path).exists()

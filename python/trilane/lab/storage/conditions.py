@@ -92,7 +92,7 @@ def software(run: RunFolder, comparison: Comparison, arm: JudgedArm) -> Facts:
         if name in _WORKLOAD_ROWS | _SHAPE_ROWS | _MACHINE_ROWS:
             continue
         # Our own servers get another port in every run.
-        if name == "peer" and _is_loopback(str(value)):
+        if name == "peer" and str(value).rpartition(":")[0] in _LOOPBACK:
             continue
         facts[name] = value
     for key, value in _server(comparison, arm).items():
@@ -123,7 +123,3 @@ def _server(comparison: Comparison, arm: JudgedArm) -> Facts:
 def _rows(comparison: Comparison, arm: JudgedArm) -> Iterator[tuple[str, Any]]:
     for row in comparison.ledger.rows:
         yield row.name, row.values.get(arm.name)
-
-
-def _is_loopback(peer: str) -> bool:
-    return peer.rpartition(":")[0] in _LOOPBACK

@@ -28,7 +28,7 @@ from trilane.lab.model.sample import Sample
 from trilane.lab.storage import store
 
 MANIFEST = "manifest.json"
-JOURNAL = "samples.jsonl"
+_JOURNAL = "samples.jsonl"
 _LOCK = ".lock"
 _MOMENT_S = 5.0
 _AGAIN_S = 0.05
@@ -46,7 +46,7 @@ def read_manifest(folder: Path) -> Manifest:
     """The manifest of a run folder; raises `BadJournal`."""
     file = folder / MANIFEST
     if not file.is_file():
-        raise BadJournal(f"{folder} is no run folder: it holds no {MANIFEST}")
+        raise BadJournal(f"{folder} is not a run folder: it holds no {MANIFEST}")
     try:
         document = store.read_json(file)
     except store.Unreadable as error:
@@ -103,14 +103,14 @@ class Journal:
         if line.sample.run is not None and line.sample.file is not None:
             store.write_json(self.folder / line.sample.file, line.sample.run)
         kept = replace(line, sample=replace(line.sample, run=None))
-        with (self.folder / JOURNAL).open("ab") as file:
+        with (self.folder / _JOURNAL).open("ab") as file:
             file.write(msgspec.json.encode(kept) + b"\n")
             file.flush()
             os.fsync(file.fileno())
 
     def lines(self) -> list[Line]:
         """Every finished run; what a crash cut short is cut off the file as well."""
-        path = self.folder / JOURNAL
+        path = self.folder / _JOURNAL
         try:
             content = path.read_bytes()
         except FileNotFoundError:
@@ -137,7 +137,8 @@ class Journal:
     def locked(self) -> Iterator[None]:
         """Keep others from writing here; the lock ends with the process.
 
-        Raises `Busy` where another process has it for longer than a moment.
+        Raises:
+            Busy: another process has it for longer than a moment.
         """
         with (self.folder / _LOCK).open("w", encoding="ascii") as file:
             # A child of a process that was killed has the lock, too, until it has become the

@@ -26,7 +26,7 @@ from trilane.lab.model.sample import Sample
 from trilane.lab.storage import journal, store
 from trilane.lab.storage.journal import MANIFEST, BadJournal
 
-RESULT = "result.json"
+_RESULT = "result.json"
 COMPARISON = "comparison.json"
 """The result of a race of a version before."""
 _T = TypeVar("_T", bound=LabResult | Comparison)
@@ -112,6 +112,9 @@ def find(text: str, state: Path) -> Path:
     In this order: a path to a run folder or to a file in one; `latest`, the newest run with a
     result; the name of a run; an experiment (`bookstore`, or `bookstore-fair` for one form), its
     latest complete run; the beginning of one run's name.
+
+    Raises:
+        BadRun: no run folder is meant, or several are.
     """
     path = Path(text).expanduser()
     if path.is_file() and (path.parent / MANIFEST).is_file():
@@ -120,7 +123,7 @@ def find(text: str, state: Path) -> Path:
         return path
     if len(path.parts) > 1:
         why = f"it holds no {MANIFEST}" if path.is_dir() else "there is no such folder"
-        raise BadRun(f"{text} is no run folder: {why}")
+        raise BadRun(f"{text} is not a run folder: {why}")
     known = folders(state)
     if text == "latest":
         newest = next((folder for folder in known if _has_result(folder)), None)
@@ -136,13 +139,13 @@ def find(text: str, state: Path) -> Path:
 def write_result(folder: Path, result: LabResult) -> None:
     """Keep the result of the runs that lie in a folder; it refers to them by their files."""
     referring = result.with_samples(lambda sample: structs.replace(sample, run=None))
-    store.write_json(folder / RESULT, referring)
+    store.write_json(folder / _RESULT, referring)
 
 
-def reading(folder: Path) -> Callable[[Sample], Sample]:
+def _reading(folder: Path) -> Callable[[Sample], Sample]:
     """What gives a sample of a result in a folder its run, for `with_samples`.
 
-    Raises `BadRun` where the run is gone or cannot be read.
+    What it gives raises `BadRun` where the run is gone or cannot be read.
     """
     known: dict[str, Run] = {}
 
@@ -169,11 +172,11 @@ def load(folder: Path) -> RunFolder:
     """Read a run folder; its result may be missing."""
     manifest = read_manifest(folder)
     result = None
-    if (folder / RESULT).exists():
-        result = _result(folder / RESULT, lab.SCHEMA, LabResult)
+    if (folder / _RESULT).exists():
+        result = _result(folder / _RESULT, lab.SCHEMA, LabResult)
     elif (folder / COMPARISON).exists():
         result = LabResult.of_race(_result(folder / COMPARISON, comparison.SCHEMA, Comparison))
-    return RunFolder(folder, manifest, result and result.with_samples(reading(folder)))
+    return RunFolder(folder, manifest, result and result.with_samples(_reading(folder)))
 
 
 def _result(file: Path, schema: str, kind: type[_T]) -> _T:
@@ -204,7 +207,7 @@ def read_manifest(folder: Path) -> Manifest:
 def signature(folder: Path) -> str:
     """Changes whenever the manifest or the result of a run folder is written."""
     parts = []
-    for name in (MANIFEST, RESULT, COMPARISON):
+    for name in (MANIFEST, _RESULT, COMPARISON):
         try:
             found = (folder / name).stat()
         except OSError:
@@ -214,7 +217,7 @@ def signature(folder: Path) -> str:
 
 
 def _has_result(folder: Path) -> bool:
-    return any((folder / name).is_file() for name in (RESULT, COMPARISON))
+    return any((folder / name).is_file() for name in (_RESULT, COMPARISON))
 
 
 def _of_experiment(text: str, known: list[Path]) -> Path | None:
@@ -236,7 +239,7 @@ def _of_experiment(text: str, known: list[Path]) -> Path | None:
 
 
 def _manifests(known: list[Path], text: str) -> Iterator[tuple[Path, Manifest]]:
-    """Manifests of the folders whose name has `text` after the time; damaged ones are no match."""
+    """Manifests of the folders whose name has `text` after the time; damaged ones do not match."""
     for folder in known:
         if not folder.name[_STAMP:].startswith(text):
             continue
@@ -258,8 +261,8 @@ def _by_prefix(text: str, known: list[Path], state: Path) -> Path:
         raise BadRun(f"there is no run {text!r}: {state / 'runs'} is empty; {_first_run()}")
     shown = ", ".join(folder.name for folder in known[:_SHOWN])
     raise BadRun(
-        f"{text!r} is no run folder, no name of a run in {state / 'runs'}, no beginning of one, "
-        f"and no experiment that has run; the latest are: {shown}"
+        f"{text!r} names no run folder, no run in {state / 'runs'} (the beginning will do) and "
+        f"no experiment that has run; the latest are: {shown}"
     )
 
 

@@ -85,13 +85,13 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the lock that is the file `path`; whoever else wants it waits, in any process."""
+    """Hold the lock that is the file `path`; others wait for it, in any process."""
     import fcntl  # noqa: PLC0415 - not on every system that can read a report
 
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("ab") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        # Left behind: whoever removed it would take it from those who wait.
+        # The file stays: removing it would take the lock from processes that wait for it.
         yield
 
 

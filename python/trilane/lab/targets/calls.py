@@ -21,8 +21,8 @@ from trilane.lab.experiment.workload import Headers
 from trilane.lab.experiment.written import Header
 from trilane.lab.targets import library_book
 
-SERVICE = "trilane.library.v1.Library"
-METHOD = f"/{SERVICE}/GetBook"
+_SERVICE = "trilane.library.v1.Library"
+METHOD = f"/{_SERVICE}/GetBook"
 BOOK = str(library_book.BOOK["name"])
 
 
@@ -71,7 +71,7 @@ def _call(name: str, table: CallTable, key: Key) -> Call:
         try:
             json.loads(table.message)
         except ValueError as error:
-            raise BadKey(f"is no JSON: {error}", (*key, "message")) from None
+            raise BadKey(f"is not JSON: {error}", (*key, "message")) from None
     return Call(
         path=table.path,
         method=method,

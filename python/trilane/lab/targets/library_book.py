@@ -11,13 +11,13 @@ from typing import Any
 
 from trilane.lab.model.documents import Json
 
-SHELF, NUMBER = 1, 1
+_SHELF, _NUMBER = 1, 1
 BOOK: Json = {
-    "name": f"shelves/{SHELF}/books/{NUMBER}",
-    "author": f"Author {(7 * SHELF + NUMBER) % 97}",
-    "title": f"Book {NUMBER} of shelf {SHELF}",
-    "pages": 100 + NUMBER,
-    "read": NUMBER % 2 == 0,
+    "name": f"shelves/{_SHELF}/books/{_NUMBER}",
+    "author": f"Author {(7 * _SHELF + _NUMBER) % 97}",
+    "title": f"Book {_NUMBER} of shelf {_SHELF}",
+    "pages": 100 + _NUMBER,
+    "read": _NUMBER % 2 == 0,
 }
 # Field numbers of message Book.
 _TEXTS = {1: "name", 2: "author", 3: "title"}
@@ -55,17 +55,20 @@ def of_json(content: bytes) -> Json:
     try:
         value: Any = json.loads(content)
     except ValueError as error:
-        raise WrongBook(f"{content[:80]!r} is no JSON: {error}") from None
+        raise WrongBook(f"{content[:80]!r} is not JSON: {error}") from None
     if not isinstance(value, dict):
-        raise WrongBook(f"{content[:80]!r} is no JSON object")
+        raise WrongBook(f"{content[:80]!r} is not a JSON object")
     return value
 
 
 def of_protobuf(content: bytes) -> Json:
-    """The book in its binary encoding; raises `WrongBook`.
+    """The book in its binary encoding.
 
     Varints and length-delimited fields are all that the first five fields of a book need
     (https://protobuf.dev/programming-guides/encoding).
+
+    Raises:
+        WrongBook: the content ends within a field, or a field has another encoding.
     """
     book: Json = {}
     place = 0
@@ -90,7 +93,10 @@ def of_protobuf(content: bytes) -> Json:
 def of_frames(content: bytes) -> tuple[Json, str]:
     """The book of the one message in an answer of gRPC or gRPC-Web, and the text of its trailers.
 
-    gRPC has its trailers elsewhere: their text is empty. Raises `WrongBook`.
+    gRPC has its trailers elsewhere: their text is empty.
+
+    Raises:
+        WrongBook: the frames are cut or compressed, or hold another number of messages than one.
     """
     books, trailers, place = [], "", 0
     while place < len(content):
@@ -118,4 +124,4 @@ def _varint(content: bytes, place: int) -> tuple[int, int]:
         value |= (byte & 0x7F) << (7 * index)
         if byte < 0x80:
             return value, place + index + 1
-    raise WrongBook(f"{content[:80]!r} is no protobuf message")
+    raise WrongBook(f"{content[:80]!r} is not a protobuf message")

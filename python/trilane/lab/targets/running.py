@@ -127,7 +127,11 @@ def open_target(
     `state` is the state folder (None: the user's), `folder` where its log and its scratch files go,
     `cpus` those it may run on, such as "0,2-3" (None: all), `threads` its worker threads or
     processes where it can have more than one. It is ready when it has answered over each of
-    `versions` (none: all it has). Raises TargetFailed.
+    `versions` (none: all it has).
+
+    Raises:
+        TargetFailed: there is no such server, it does not speak a version of `versions`, this
+            machine lacks what it needs, or it did not become ready.
     """
     config = find(name_or_url)
     wanted = _wanted(config, versions)
@@ -233,7 +237,7 @@ def _started(config: ServerConfig, wanted: Sequence[str], machine: _Machine) -> 
             try:
                 target_ready.wait_for(config, server, origins, values.get("cacert"))
             except target_ready.Died as error:
-                # Between our choice of a port and its use somebody else may have taken it.
+                # Between our choice of a port and its use another program may have taken it.
                 if attempt + 1 < _ATTEMPTS and _somebody_has(values, config):
                     continue
                 raise TargetFailed(str(error)) from error
@@ -262,7 +266,8 @@ def _values(config: ServerConfig, machine: _Machine) -> dict[str, str]:
     }
     if config.uses("state"):
         values["state"] = str(store.state_folder(machine.state))
-    if config.uses("cert", "key", "cacert", "books", "www") or _is_secure(config):
+    secure = any(origin.startswith("https://") for origin in config.versions.values())
+    if secure or config.uses("cert", "key", "cacert", "books", "www"):
         content = target_content.prepare(machine.state, store.cache_folder())
         for name in ("cert", "key", "cacert", "books", "www"):
             values[name] = str(getattr(content, name))
@@ -272,7 +277,11 @@ def _values(config: ServerConfig, machine: _Machine) -> dict[str, str]:
 def prepare(config: ServerConfig) -> dict[str, str]:
     """Make what a server of ours needs before it starts: its environment, its program.
 
-    Gives the placeholders that stand for them. Raises `EnvironmentFailed` or `BuildFailed`.
+    Gives the placeholders that stand for them.
+
+    Raises:
+        EnvironmentFailed: the environment of its script could not be made.
+        BuildFailed: its program could not be built.
     """
     made: dict[str, str] = {}
     if config.script is not None:
@@ -283,10 +292,6 @@ def prepare(config: ServerConfig) -> dict[str, str]:
         sources = config.sources
         made["build"] = str(builds.built(sources.name, sources, config.build))
     return made
-
-
-def _is_secure(config: ServerConfig) -> bool:
-    return any(origin.startswith("https://") for origin in config.versions.values())
 
 
 def _environment(config: ServerConfig, values: Mapping[str, str]) -> dict[str, str]:

@@ -14,11 +14,10 @@ import trilane
 from trilane.lab.machine import facts as machine
 from trilane.lab.model.documents import Json
 from trilane.lab.processes import supervisor
-from trilane.lab.processes.supervisor import Child, Late, ProcessFailed
+from trilane.lab.processes.supervisor import READY_S, Child, Late, ProcessFailed
 
 PROGRAM = (sys.executable, "-m", "trilane", "serve")
-READY_SCHEMA = "trilane.serve/1"
-_READY_S = 20.0
+_READY_SCHEMA = "trilane.serve/1"
 # The default of `trilane serve --h2-streams`.
 _STREAMS = 1000
 
@@ -44,13 +43,16 @@ def embedded(
     threads: int,
     cpus: str | None,
     state: Path | None,
-    ready_s: float = _READY_S,
+    ready_s: float = READY_S,
     log: Path | None = None,
 ) -> Iterator[Server]:
     """`trilane serve` on free ports of 127.0.0.1, for as long as the context, or we, live.
 
     Its messages go to the end of `log`, or nowhere when it comes up. It needs no guard, unlike
     other servers: it ends by itself when its stdin closes.
+
+    Raises:
+        ServerFailed: it did not start, ended, or was not ready within `ready_s` seconds.
     """
     command = [
         *PROGRAM,
@@ -96,6 +98,10 @@ def _ready(child: Child, ready_s: float) -> Json:
         ready = json.loads(line)
     except ValueError:
         ready = None
-    if not isinstance(ready, dict) or ready.get("schema") != READY_SCHEMA or not ready.get("ready"):
+    if (
+        not isinstance(ready, dict)
+        or ready.get("schema") != _READY_SCHEMA
+        or not ready.get("ready")
+    ):
         raise ServerFailed(f"the embedded server said {line[:200]!r} instead of being ready")
     return ready

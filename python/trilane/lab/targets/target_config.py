@@ -18,6 +18,7 @@ from trilane.lab.experiment.toml_document import Document, Text, UnreadableToml,
 from trilane.lab.experiment.vocabulary import VERSIONS
 from trilane.lab.experiment.words import meant
 from trilane.lab.experiment.written import Time
+from trilane.lab.processes.supervisor import READY_S
 from trilane.lab.targets import calls, grpc_health
 from trilane.lab.targets.calls import Call, CallTable
 
@@ -26,6 +27,8 @@ PLACEHOLDERS = (
     *("port", "port2", "threads", "cpus", "cert", "key", "cacert", "books", "www"),
     *("python", "folder", "build", "work", "state"),
 )
+# How long a server may take to answer that somebody else has started.
+_ELSEWHERE_S = 20.0
 _PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9]*)\}")
 
 
@@ -55,10 +58,10 @@ class ServerConfig:
     install: str | None = None
     """What to type to get them."""
     ready_path: str | None = None
-    """It is ready when this path answers 200 …"""
+    """The server is ready when this path answers 200 …"""
     ready_grpc: str | None = None
     """… or when gRPC's health check says that this service is being served."""
-    ready_timeout_s: float = 20.0
+    ready_timeout_s: float = READY_S
     paths: tuple[str, ...] = ()
     """What it serves; `{n}`, `{time}` and `{id}` stand for any value."""
     environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -96,7 +99,7 @@ def at_url(url: str) -> ServerConfig:
     """A server that is not ours, known by its URL only; raises BadServer."""
     origin = _origin(url)
     if origin is None:
-        raise BadServer(f"{url!r} is no URL of a server; it looks like https://example.org")
+        raise BadServer(f"{url!r} is not the URL of a server; it looks like https://example.org")
     return ServerConfig(name=url, folder=Path(), title=url, versions=_versions_at(origin))
 
 
@@ -105,7 +108,7 @@ class _ReadyTable(Struct, frozen=True, forbid_unknown_fields=True):
 
     path: Text | None = None
     grpc: Text | None = None
-    timeout_s: Time = field(default=Time(20.0), name="timeout")
+    timeout_s: Time | None = field(default=None, name="timeout")
 
 
 class _ServerTable(Struct, frozen=True, forbid_unknown_fields=True):
@@ -151,11 +154,12 @@ def _config(folder: Path, table: _ServerTable) -> ServerConfig:
     if (table.url is None) == (not table.command):
         raise BadKey("give either command (the lab starts it) or url (it runs already)")
     ready = _ready(table)
+    patience_s = READY_S if table.url is None else _ELSEWHERE_S
     versions = _versions(table.versions) if table.url is None else _versions_of(table, table.url)
     if ready.grpc is not None and "h1" in versions:
         raise BadKey("gRPC needs HTTP/2 or HTTP/3: give a path, or leave out h1", ("ready",))
     if table.stop not in signal.Signals.__members__:
-        raise BadKey(f"{table.stop!r} is no signal; it looks like SIGTERM", ("stop",))
+        raise BadKey(f"{table.stop!r} is not a signal; it looks like SIGTERM", ("stop",))
     _check_files(folder, table)
     config = ServerConfig(
         name=folder.name,
@@ -170,7 +174,7 @@ def _config(folder: Path, table: _ServerTable) -> ServerConfig:
         install=table.install,
         ready_path=ready.path,
         ready_grpc=ready.grpc,
-        ready_timeout_s=float(ready.timeout_s),
+        ready_timeout_s=patience_s if ready.timeout_s is None else float(ready.timeout_s),
         paths=table.paths,
         environment=table.environment,
         files=table.files,
@@ -200,7 +204,7 @@ def _versions(versions: Mapping[str, str] | Sequence[str] | None) -> dict[str, s
 def _versions_of(table: _ServerTable, url: str) -> dict[str, str]:
     origin = _origin(url)
     if origin is None:
-        raise BadKey(f"{url!r} is no URL; it looks like https://example.org", ("url",))
+        raise BadKey(f"{url!r} is not a URL; it looks like https://example.org", ("url",))
     possible = _versions_at(origin)
     names = tuple(possible) if table.versions is None else table.versions
     if isinstance(names, Mapping):
@@ -214,7 +218,7 @@ def _versions_of(table: _ServerTable, url: str) -> dict[str, str]:
 
 def _known(version: str) -> None:
     if version not in VERSIONS:
-        raise BadKey(f"{version!r} is no version{meant(version, VERSIONS)}", ("versions",))
+        raise BadKey(f"{version!r} is not a version{meant(version, VERSIONS)}", ("versions",))
 
 
 def _ready(table: _ServerTable) -> _ReadyTable:
@@ -239,7 +243,7 @@ def _check_files(folder: Path, table: _ServerTable) -> None:
             if not (folder / file).is_file():
                 raise BadKey(f"{file} is not in {folder}", (key,))
     if table.sources is not None and not (folder / table.sources).is_dir():
-        problem = f"{table.sources} is no folder beside the files of {folder}"
+        problem = f"{table.sources} is not a folder beside the files of {folder}"
         raise BadKey(problem, ("sources",))
 
 

@@ -20,8 +20,8 @@ from urllib.parse import urlsplit
 
 from trilane.lab.targets import servers
 
-BOOKS_FILE = "books.json"
-WWW = "www"
+_BOOKS_FILE = "books.json"
+_WWW = "www"
 SIZES = (
     *("0", "1", "100", "128", "1000", "1024", "2500", "4096", "5000", "10000", "16384"),
     *("65536", "100000", "131072", "1048576"),
@@ -67,8 +67,8 @@ def prepare(state: Path | None, cache: Path) -> Content:
         cert=cacert.with_name("cert.pem"),
         key=cacert.with_name("key.pem"),
         cacert=cacert,
-        books=folder / BOOKS_FILE,
-        www=folder / WWW,
+        books=folder / _BOOKS_FILE,
+        www=folder / _WWW,
     )
 
 
@@ -86,7 +86,7 @@ def _content(connection: http.client.HTTPConnection, cache: Path) -> Path:
     unfinished = Path(tempfile.mkdtemp(dir=cache, prefix=".content-"))
     try:
         _read_all(connection, ids, index, unfinished)
-        # Whoever is second to finish finds the same content there.
+        # A process that finishes second finds the same content there.
         with contextlib.suppress(OSError):
             unfinished.rename(folder)
     finally:
@@ -99,7 +99,7 @@ def _content(connection: http.client.HTTPConnection, cache: Path) -> Path:
 def _read_all(
     connection: http.client.HTTPConnection, ids: list[str], index: bytes, folder: Path
 ) -> None:
-    www = folder / WWW
+    www = folder / _WWW
     for name in ("bytes", "book", "site"):
         (www / name).mkdir(parents=True)
     # mkdtemp makes a private folder; a server may run as another user.
@@ -116,7 +116,7 @@ def _read_all(
         book = _get(connection, f"/book?id={name}")
         (www / "book" / name).write_bytes(book)
         entries.append(json.dumps(name).encode() + b":" + book)
-    (folder / BOOKS_FILE).write_bytes(b"{" + b",\n".join(entries) + b"}")
+    (folder / _BOOKS_FILE).write_bytes(b"{" + b",\n".join(entries) + b"}")
 
 
 def _get(connection: http.client.HTTPConnection, path: str) -> bytes:

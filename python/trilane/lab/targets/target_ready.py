@@ -18,7 +18,7 @@ from trilane.lab.processes.words import how_ended, told
 from trilane.lab.targets import grpc_health
 from trilane.lab.targets.target_config import ServerConfig
 
-LOAD = (sys.executable, "-m", "trilane", "load")
+_LOAD = (sys.executable, "-m", "trilane", "load")
 _POLL_S = 0.05
 _ANSWER_S = 2.0
 _LOAD_S = 5.0
@@ -50,7 +50,7 @@ def wait_for(
 
 
 def wait_for_url(config: ServerConfig, origins: Mapping[str, str], cacert: str | None) -> None:
-    """The same for a server that is not ours."""
+    """Return once a server that is not ours answers; raises NotReady."""
     _wait(config, origins, cacert, lambda: None, lambda: "")
 
 
@@ -114,9 +114,9 @@ def _connection(url: str, cacert: str | None, timeout_s: float) -> http.client.H
 
 
 def _ask_native(version: str, url: str, cacert: str | None, timeout_s: float) -> str | None:
-    """The same by one request of the native engine, which speaks every version."""
+    """What is wrong with the answer to one request of the engine, which speaks every version."""
     command = [
-        *(*LOAD, url, f"--{version}", "-c", "1", "-n", "1", "--expect-status", "200"),
+        *(*_LOAD, url, f"--{version}", "-c", "1", "-n", "1", "--expect-status", "200"),
         *("--timeout", f"{timeout_s:.3f}s", "--connect-timeout", f"{timeout_s:.3f}s"),
         *(("--cacert", cacert) if cacert else ()),
         *("--format", "json"),

@@ -116,11 +116,7 @@ class Look:
 
 def _label(arm: JudgedArm) -> str:
     # Shown, never ranked: no chart may let an invalid arm look like the others.
-    return wrapped(arm.title) + ("\n✗ invalid" if _invalid(arm) else "")
-
-
-def _invalid(arm: JudgedArm) -> bool:
-    return bool(arm.validity.verdict == "invalid")
+    return wrapped(arm.title) + ("\n✗ invalid" if arm.validity.verdict == "invalid" else "")
 
 
 def heading(words: str) -> str:

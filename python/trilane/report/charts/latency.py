@@ -22,7 +22,7 @@ def latency(point: Point) -> list[Chart]:
     """The chart of all arms, then, when they are many, one chart per client."""
     comparison, key = point.comparison, point.key
     bands = {arm.name: bands_of(view.runs(arm)) for arm in comparison.arms}
-    # One percentile alone is no distribution: a run of one request has nothing else.
+    # One percentile alone does not show a distribution: a run of one request has nothing else.
     arms = [arm for arm in view.listed(comparison) if len(bands[arm.name]) > 1]
     if not arms:
         return []
@@ -87,13 +87,6 @@ def _lines(look: Look, bands: dict[str, list[Band]], name: str, title: str) -> C
         scale=alt.Scale(type="log", nice=False),
         axis=alt.Axis(format=",~g", values=log_ticks(low, high)),
     )
-    tooltip = [
-        alt.Tooltip("title:N", title="arm"),
-        alt.Tooltip("percentile:N"),
-        alt.Tooltip("median:Q", format=".3~g", title="median of runs (ms)"),
-        alt.Tooltip("low:Q", format=".3~g", title="lowest run (ms)"),
-        alt.Tooltip("high:Q", format=".3~g", title="highest run (ms)"),
-    ]
     curves = [row for row in rows if row["exact"]]
     single = [row for row in rows if not row["exact"]]
     layers: list[alt.Chart] = []
@@ -102,7 +95,7 @@ def _lines(look: Look, bands: dict[str, list[Band]], name: str, title: str) -> C
         base = alt.Chart(alt.Data(values=curves)).encode(axis, color=look.colour())
         layers += [
             base.mark_area(opacity=0.25).encode(time, alt.Y2("high:Q")),
-            base.mark_line(strokeWidth=2).encode(alt.Y("median:Q"), tooltip=tooltip),
+            base.mark_line(strokeWidth=2).encode(alt.Y("median:Q"), tooltip=_tooltip()),
         ]
         note += "Line: median over runs of each percentile; band: lowest to highest run. "
     if single:
@@ -110,7 +103,7 @@ def _lines(look: Look, bands: dict[str, list[Band]], name: str, title: str) -> C
         layers += [
             base.mark_rule(strokeWidth=2, opacity=0.5).encode(time, alt.Y2("high:Q")),
             base.mark_point(filled=True, size=70, opacity=1).encode(
-                alt.Y("median:Q"), shape=look.shape(), tooltip=tooltip
+                alt.Y("median:Q"), shape=look.shape(), tooltip=_tooltip()
             ),
         ]
         note += "Points: clients that report percentiles only; line: lowest to highest run. "
@@ -120,6 +113,16 @@ def _lines(look: Look, bands: dict[str, list[Band]], name: str, title: str) -> C
         f"{note}In a closed model the mean is only in flight ÷ rate. Log scales.",
         spec(alt.layer(*layers), 280),
     )
+
+
+def _tooltip() -> list[alt.Tooltip]:
+    return [
+        alt.Tooltip("title:N", title="arm"),
+        alt.Tooltip("percentile:N"),
+        alt.Tooltip("median:Q", format=".3~g", title="median of runs (ms)"),
+        alt.Tooltip("low:Q", format=".3~g", title="lowest run (ms)"),
+        alt.Tooltip("high:Q", format=".3~g", title="highest run (ms)"),
+    ]
 
 
 def _rows(look: Look, bands: dict[str, list[Band]], key: str) -> Chart:
@@ -141,13 +144,7 @@ def _rows(look: Look, bands: dict[str, list[Band]], key: str) -> Chart:
             scale=alt.Scale(domain=shown, range=["circle", "square", "triangle-up", "diamond"]),
             legend=alt.Legend(orient="top", title=None),
         ),
-        tooltip=[
-            alt.Tooltip("title:N", title="arm"),
-            alt.Tooltip("percentile:N"),
-            alt.Tooltip("median:Q", format=".3~g", title="median of runs (ms)"),
-            alt.Tooltip("low:Q", format=".3~g", title="lowest run (ms)"),
-            alt.Tooltip("high:Q", format=".3~g", title="highest run (ms)"),
-        ],
+        tooltip=_tooltip(),
     )
     return Chart(
         f"{key}latency",

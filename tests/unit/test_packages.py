@@ -1,0 +1,47 @@
+"""Commands without the packages of `trilane[lab]`: one line that says what to type."""
+
+from __future__ import annotations
+
+import re
+import sys
+import tomllib
+from importlib.metadata import packages_distributions
+
+import pytest
+
+from repository import ROOT
+from trilane.cli import app, packages
+
+COMMANDS = (
+    ("race",),
+    ("compare", "a", "b"),
+    ("report",),
+    ("history",),
+    ("lab", "list"),
+    ("lab", "show", "bookstore"),
+    ("lab", "run", "bookstore"),
+    ("lab", "replay", "a"),
+)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_without_packages_of_the_lab_a_command_says_how_to_get_them(
+    command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("msgspec", "vl_convert"):
+        monkeypatch.setitem(sys.modules, name, None)
+    assert app.run(command) == 1
+    words = " ".join(command[: 2 if command[0] == "lab" else 1])
+    assert capsys.readouterr().err == (
+        f"trilane: error: `trilane {words}` needs msgspec, vl_convert: "
+        "type: pip install 'trilane[lab]'\n"
+    )
+
+
+def test_every_package_of_the_lab_is_looked_for() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extra = {re.split("[<>=]", each)[0] for each in project["optional-dependencies"]["lab"]}
+    brought = packages_distributions()
+    looked_for = {brought[name][0] for name in packages._MODULES}
+    # uv is a program, which contenders ask for themselves.
+    assert {name.lower().replace("_", "-") for name in looked_for} == extra - {"uv"}

@@ -1,0 +1,59 @@
+"""What a command says and ends with when its experiment is done."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from msgspec import structs
+
+from synthetic import labs
+from trilane.cli import running
+from trilane.lab import study
+from trilane.lab.model.lab import ExpectedRatio, LabResult
+
+
+def ended_with(result: LabResult, folder: Path, monkeypatch: pytest.MonkeyPatch) -> int:
+    """The exit code of a command whose experiment found this."""
+    made = study.Result(result, folder)
+    monkeypatch.setattr(study, "run", lambda *_: made)
+    monkeypatch.setattr(running, "keep_report", lambda *_: folder / "report.html")
+    return running.run("trilane race", cast("Any", None), None, "json")
+
+
+def gate(arm: str, to: str, ratio: float | None, met: bool | None) -> ExpectedRatio:
+    return ExpectedRatio(
+        measure="p99", arm=arm, to=to, at=None, low=0.0, high=1.1, ratio=ratio, met=met
+    )
+
+
+@pytest.mark.parametrize(
+    ("ratio", "met", "interrupted", "code", "told"),
+    [
+        (1.0, True, False, 0, ""),
+        (1.1, None, False, 0, ""),
+        (1.5, False, False, 3, ""),
+        (None, None, False, 3, "trilane race: breached, as nothing was measured for it: p99 "),
+        # The run that goes on will tell.
+        (None, None, True, 130, ""),
+    ],
+)
+def test_a_gate_that_nothing_was_measured_for_does_not_pass(
+    ratio: float | None,
+    met: bool | None,
+    interrupted: bool,
+    code: int,
+    told: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    result = labs.versions()
+    first, second, *_ = result.points[0].comparison.arms
+    asked = gate(second.name, first.name, ratio, met)
+    result = structs.replace(result, expect=[asked], interrupted=interrupted)
+    assert ended_with(result, tmp_path, monkeypatch) == code
+    said = capsys.readouterr().err
+    assert ("breached" in said) == bool(told)
+    assert told in said

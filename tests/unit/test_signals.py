@@ -1,0 +1,64 @@
+"""Signals that ask a command to end."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from trilane.cli import app
+
+ENDING = (signal.SIGTERM, signal.SIGHUP)
+
+
+@pytest.fixture(autouse=True)
+def _as_before() -> Iterator[None]:
+    before = [signal.getsignal(number) for number in ENDING]
+    yield
+    for number, handler in zip(ENDING, before, strict=True):
+        signal.signal(number, handler)
+
+
+@pytest.mark.parametrize("number", ENDING)
+def test_what_a_signal_began_is_not_ended_by_the_same_signal(
+    number: signal.Signals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """timeout(1) sends SIGTERM to the process, and then to its group."""
+    done: list[str] = []
+
+    def command(*_arguments: object, **_settings: object) -> int:
+        try:
+            signal.raise_signal(number)
+        except KeyboardInterrupt:
+            for each in ENDING:
+                signal.raise_signal(each)
+            done.append("servers stopped, result told")
+        return 130
+
+    monkeypatch.setattr(app, "app", command)
+    assert app.run(["race"]) == 130
+    assert done == ["servers stopped, result told"]
+
+
+def test_a_command_that_ends_without_a_result_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def command(*_arguments: object, **_settings: object) -> int:
+        signal.raise_signal(signal.SIGTERM)
+        return 0
+
+    monkeypatch.setattr(app, "app", command)
+    assert app.run(["race"]) == 130
+    said = "trilane: error: interrupted\n"
+    assert capsys.readouterr().err == said
+
+
+def test_what_nohup_started_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def command(*_arguments: object, **_settings: object) -> int:
+        signal.raise_signal(signal.SIGHUP)
+        return 0
+
+    monkeypatch.setattr(app, "app", command)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    assert app.run(["race"]) == 0
