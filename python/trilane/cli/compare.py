@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 from typing import Annotated
@@ -68,6 +67,8 @@ def compare(  # noqa: PLR0913, PLR0917 - one parameter per flag
 ) -> int:
     """Run the command; the exit code."""
     packages.need_lab("compare")
+    from msgspec import json, structs
+
     from trilane.lab.analysis import compare_runs, gates, sides
     from trilane.lab.storage import store
     from trilane.lab.storage.runs import BadRun
@@ -86,22 +87,22 @@ def compare(  # noqa: PLR0913, PLR0917 - one parameter per flag
     )
     folder = store.state_folder(state)
     try:
-        found = compare_runs.contrast(sides.load(a, folder), sides.load(b, folder), wanted)
-        found.document["gates"] = gates.judge(parsed, found)
+        found = compare_runs.compare(sides.load(a, folder), sides.load(b, folder), wanted)
+        contrast = structs.replace(found.contrast, gates=gates.judge(parsed, found))
     except (BadRun, compare_runs.NotComparable) as error:
         return _fail(str(error))
     except gates.BadGate as error:
         raise Usage(str(error)) from error
     if output == "json":
-        sys.stdout.write(json.dumps(found.document, ensure_ascii=False) + "\n")
+        sys.stdout.write(json.encode(contrast).decode() + "\n")
     else:
-        from trilane.report import contrast as terminal
+        from trilane.report.contrast import show
 
-        terminal.show(found.document, Console())
+        show(contrast, Console())
         sys.stdout.flush()
-    if any(gate["breached"] for gate in found.document["gates"]):
+    if any(gate.breached for gate in contrast.gates):
         return BREACHED
-    return INVALID if found.document["validity"]["verdict"] == "invalid" else OK
+    return INVALID if contrast.validity.verdict == "invalid" else OK
 
 
 def _fail(message: str) -> int:

@@ -22,8 +22,9 @@ from msgspec import inspect
 
 from trilane.lab.experiment.experiment import SCHEMA
 from trilane.lab.experiment.experiment_tables import ExperimentFile
-from trilane.lab.model import comparison, lab, run
+from trilane.lab.model import comparison, contrast, lab, run
 from trilane.lab.model.comparison import Comparison
+from trilane.lab.model.contrast import Contrast
 from trilane.lab.model.lab import LabResult
 from trilane.lab.model.record import Record
 from trilane.lab.model.run import Run
@@ -36,6 +37,7 @@ SCHEMAS: Mapping[str, tuple[Any, str]] = {
     "run.schema.json": (Run, run.SCHEMA),
     "comparison.schema.json": (Comparison, comparison.SCHEMA),
     "lab.schema.json": (LabResult, lab.SCHEMA),
+    "contrast.schema.json": (Contrast, contrast.SCHEMA),
 }
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
+from msgspec import structs, to_builtins
 
 from repository import DOCS
 from synthetic import folders, races
@@ -19,6 +20,8 @@ from synthetic.runs import run
 from trilane.cli import run as command
 from trilane.lab.analysis import compare_runs, gates, paired, sides
 from trilane.lab.analysis.compare_runs import NotComparable, Wanted
+from trilane.lab.model.comparison import Floor
+from trilane.lab.model.contrast import Contrast, OneSided, Shift
 from trilane.lab.model.lab import LabResult
 from trilane.lab.model.run import Body
 from trilane.lab.storage.runs import BadRun
@@ -52,45 +55,50 @@ def trilane(capsys: pytest.CaptureFixture[str], state: Path) -> Trilane:
     return call
 
 
-def rows(document: Any, measure: str) -> dict[str, Any]:
-    return {row["arm"]: row for row in document["ratios"] if row["measure"] == measure}
+def rows(contrast: Contrast, measure: str) -> dict[str, Shift]:
+    return {row.arm: row for row in contrast.ratios if row.measure == measure}
 
 
-def compared(state: Path, a: str, b: str, wanted: Wanted = WANTED) -> compare_runs.Contrast:
-    return compare_runs.contrast(sides.load(a, state), sides.load(b, state), wanted)
+def compared(state: Path, a: str, b: str, wanted: Wanted = WANTED) -> Contrast:
+    return made(state, a, b, wanted).contrast
+
+
+def made(state: Path, a: str, b: str, wanted: Wanted = WANTED) -> compare_runs.Compared:
+    return compare_runs.compare(sides.load(a, state), sides.load(b, state), wanted)
 
 
 def test_what_changed_is_found_and_what_did_not_is_not(state: Path) -> None:
-    document = compared(state, A, FASTER, replace(WANTED, control="h1")).document
-    assert rows(document, "requests_per_s")["h2"]["finding"] == "higher"
-    assert rows(document, "requests_per_s")["h2"]["ratio"] == pytest.approx(1.3, rel=0.03)
-    assert rows(document, "client_cpu_us_per_request")["h2"]["finding"] == "lower"
-    same = compared(state, A, SAME, replace(WANTED, control="h1")).document
-    assert {row["finding"] for row in same["ratios"]} <= {"no_difference", "undecided"}
-    assert "no difference" in same["verdict"] or "the same within" in same["verdict"]
+    document = compared(state, A, FASTER, replace(WANTED, control="h1"))
+    assert rows(document, "requests_per_s")["h2"].finding == "higher"
+    assert rows(document, "requests_per_s")["h2"].ratio == pytest.approx(1.3, rel=0.03)
+    assert rows(document, "client_cpu_us_per_request")["h2"].finding == "lower"
+    same = compared(state, A, SAME, replace(WANTED, control="h1"))
+    assert {row.finding for row in same.ratios} <= {"no_difference", "undecided"}
+    assert "no difference" in same.verdict or "the same within" in same.verdict
 
 
 def test_a_control_divides_out_what_moved_both(tmp_path: Path) -> None:
     folders.race(tmp_path, "20261118-100000", {"h1": 1.0, "h2": 1.5}, noise=0.004)
     # The whole machine is a fifth slower, HTTP/2 is not to blame.
     folders.race(tmp_path, "20261119-100000", {"h1": 0.8, "h2": 1.2}, seed=2, noise=0.004)
-    plain = compared(tmp_path, "20261118", "20261119").document
-    assert rows(plain, "requests_per_s")["h2"]["ratio"] == pytest.approx(0.8, rel=0.05)
+    plain = compared(tmp_path, "20261118", "20261119")
+    assert rows(plain, "requests_per_s")["h2"].ratio == pytest.approx(0.8, rel=0.05)
     wanted = replace(WANTED, control="h1")
-    divided = compared(tmp_path, "20261118", "20261119", wanted).document
+    divided = compared(tmp_path, "20261118", "20261119", wanted)
     found = rows(divided, "requests_per_s")
     assert list(found) == ["h2"]
-    assert found["h2"]["ratio"] == pytest.approx(1, rel=0.01)
-    assert found["h2"]["a"]["unit"] == "1"
-    assert found["h2"]["finding"] == "no_difference"
+    assert found["h2"].ratio == pytest.approx(1, rel=0.01)
+    assert found["h2"].a.unit == "1"
+    assert found["h2"].finding == "no_difference"
 
 
 def test_the_document_is_as_documented(state: Path) -> None:
     schema = json.loads((DOCS / "contrast.schema.json").read_text(encoding="utf-8"))
     Draft202012Validator.check_schema(schema)
-    found = compared(state, A, FASTER)
-    found.document["gates"] = gates.judge([gates.parse("p99>1.1")], found)
-    Draft202012Validator(schema).validate(json.loads(json.dumps(found.document)))
+    found = made(state, A, FASTER)
+    judged = gates.judge([gates.parse("p99>1.1")], found)
+    document = to_builtins(structs.replace(found.contrast, gates=judged))
+    Draft202012Validator(schema).validate(document)
 
 
 def test_the_whole_command_prints_a_verdict_with_intervals(trilane: Trilane) -> None:
@@ -139,14 +147,17 @@ def test_a_gate_that_can_never_be_breached_is_breached(tmp_path: Path, trilane: 
 
 
 def test_a_gate_respects_the_noise_floor(state: Path) -> None:
-    found = compared(state, A, FASTER)
+    found = made(state, A, FASTER)
     gate = gates.parse("h2:requests_per_s>1.1")
-    assert gates.judge([gate], found)[0]["breached"]
-    for row in found.document["ratios"]:
-        row["noise_floor"] = {"ratio": 0.85, "low": 0.8, "high": 0.9}
-    outcome = gates.judge([gate], found)[0]
-    assert not outcome["breached"]
-    assert "a second run of an arm differed from its first (0.85×)" in outcome["rows"][0]["reason"]
+    assert gates.judge([gate], found)[0].breached
+    floor = Floor(ratio=0.85, low=0.8, high=0.9)
+    noisy = structs.replace(
+        found.contrast,
+        ratios=[structs.replace(row, noise_floor=floor) for row in found.contrast.ratios],
+    )
+    outcome = gates.judge([gate], replace(found, contrast=noisy))[0]
+    assert not outcome.breached
+    assert "a second run of an arm differed from its first (0.85×)" in outcome.rows[0].reason
 
 
 @pytest.mark.parametrize(
@@ -213,20 +224,22 @@ def test_differences_of_machine_and_software_are_told(tmp_path: Path) -> None:
     file = folder / "result.json"
     text = file.read_text(encoding="utf-8").replace("0123abc", "4567def")
     file.write_text(text, encoding="utf-8")
-    document = compared(tmp_path, "20261118", "20261119").document
-    told = {(row["scope"], row["name"]): (row["a"], row["b"]) for row in document["differences"]}
+    document = compared(tmp_path, "20261118", "20261119")
+    told = {(row.scope, row.name): (row.a, row.b) for row in document.differences}
     assert told["machine", "cpu"] == ("Test CPU", "Another CPU")
     assert told["software", "client revision"] == ("0123abc", "4567def")
-    assert all(row["arms"] == ["h1", "h2"] for row in document["differences"])
-    assert "A and B ran on different machines" in document["validity"]["reasons"]
+    assert all(row.arms == ["h1", "h2"] for row in document.differences)
+    assert [
+        reason.text for reason in document.validity.reasons if reason.code == "different_machines"
+    ] == ["A and B ran on different machines"]
 
 
 def test_points_of_a_sweep_are_compared_where_both_have_them(tmp_path: Path) -> None:
     folders.lab(tmp_path, "20261118-100000", {"h1": 1.0, "h2": 1.5}, points=(100, 1000))
     folders.lab(tmp_path, "20261119-100000", {"h1": 1.0, "h2": 1.5}, points=(1000, 9000))
-    document = compared(tmp_path, "20261118", "20261119").document
-    assert {row["point"] for row in document["ratios"]} == {1000}
-    assert document["only"] == {"a": ["h1 at 100", "h2 at 100"], "b": ["h1 at 9000", "h2 at 9000"]}
+    document = compared(tmp_path, "20261118", "20261119")
+    assert {row.point for row in document.ratios} == {1000}
+    assert document.only == OneSided(a=["h1 at 100", "h2 at 100"], b=["h1 at 9000", "h2 at 9000"])
 
 
 def test_several_runs_on_a_side_count_one_value_each(tmp_path: Path) -> None:
@@ -234,11 +247,11 @@ def test_several_runs_on_a_side_count_one_value_each(tmp_path: Path) -> None:
     for seed, stamp in enumerate(stamps):
         factors = {"h1": 1.0, "h2": 1.5 if seed < 4 else 1.95}
         folders.race(tmp_path, stamp, factors, seed=seed + 1, blocks=6)
-    document = compared(tmp_path, ",".join(stamps[:4]), ",".join(stamps[4:])).document
+    document = compared(tmp_path, ",".join(stamps[:4]), ",".join(stamps[4:]))
     row = rows(document, "requests_per_s")["h2"]
-    assert document["unit"] == "run"
-    assert (row["a_values"], row["b_values"]) == (4, 4)
-    assert row["ratio"] == pytest.approx(1.3, rel=0.08)
+    assert document.unit == "run"
+    assert (row.a_values, row.b_values) == (4, 4)
+    assert row.ratio == pytest.approx(1.3, rel=0.08)
 
 
 def test_sides_of_different_kind_are_refused(state: Path) -> None:
@@ -262,11 +275,11 @@ def load_files(folder: Path, name: str, rate: float, count: int, **changes: Any)
 def test_files_of_load_are_compared_when_there_are_several(tmp_path: Path) -> None:
     a = load_files(tmp_path, "a", 50_000, 5)
     b = load_files(tmp_path, "b", 60_000, 5)
-    document = compared(tmp_path, a, b).document
+    document = compared(tmp_path, a, b)
     row = rows(document, "requests_per_s")["load"]
-    assert document["unit"] == "file"
-    assert row["finding"] == "higher"
-    assert row["ratio"] == pytest.approx(1.2, rel=0.01)
+    assert document.unit == "file"
+    assert row.finding == "higher"
+    assert row.ratio == pytest.approx(1.2, rel=0.01)
 
 
 def test_a_single_file_of_load_is_refused_with_the_way_out(tmp_path: Path) -> None:
@@ -312,9 +325,9 @@ def test_what_cannot_be_done_is_said_in_one_line(
 def test_an_interrupted_run_is_compared_and_marked(tmp_path: Path) -> None:
     folders.race(tmp_path, "20261118-100000", {"h1": 1.0, "h2": 1.5})
     folders.race(tmp_path, "20261119-100000", {"h1": 1.0, "h2": 1.5}, status="interrupted")
-    document = compared(tmp_path, "20261118", "20261119").document
-    assert document["validity"]["verdict"] == "suspect"
-    assert any("is interrupted" in reason for reason in document["validity"]["reasons"])
+    document = compared(tmp_path, "20261118", "20261119")
+    assert document.validity.verdict == "suspect"
+    assert any("is interrupted" in reason.text for reason in document.validity.reasons)
 
 
 def altered_race(state: Path, stamp: str, change: Mapping[str, object], seed: int) -> None:
@@ -330,27 +343,27 @@ def test_an_arm_that_read_another_body_in_b_is_not_judged(tmp_path: Path) -> Non
     for day, size in ((18, 100), (19, 2000)):
         body = {"target.body": Body(bytes=size, crc32="0a0b0c0d")}
         altered_race(tmp_path, f"202611{day}-100000", body, day)
-    document = compared(tmp_path, "20261118", "20261119").document
-    assert rows(document, "requests_per_s")["h2"]["finding"] == "invalid"
-    assert rows(document, "requests_per_s")["h1"]["finding"] != "invalid"
-    assert document["validity"]["verdict"] == "invalid"
-    assert document["validity"]["reasons"][0] == (
+    document = compared(tmp_path, "20261118", "20261119")
+    assert rows(document, "requests_per_s")["h2"].finding == "invalid"
+    assert rows(document, "requests_per_s")["h1"].finding != "invalid"
+    assert document.validity.verdict == "invalid"
+    assert document.validity.reasons[0].text == (
         "HTTP/2: A read 100 bytes with CRC-32 0a0b0c0d, B read 2,000 bytes with CRC-32 0a0b0c0d: "
         "different bodies are never ranked"
     )
-    assert "invalid, not judged: HTTP/2" in document["verdict"]
+    assert "invalid, not judged: HTTP/2" in document.verdict
     # What is divided by such an arm is not judged either.
-    divided = compared(tmp_path, "20261118", "20261119", replace(WANTED, control="h2")).document
-    assert {row["finding"] for row in divided["ratios"]} == {"invalid"}
+    divided = compared(tmp_path, "20261118", "20261119", replace(WANTED, control="h2"))
+    assert {row.finding for row in divided.ratios} == {"invalid"}
 
 
 def test_what_is_found_between_suspect_runs_is_called_suspect(tmp_path: Path) -> None:
     folders.race(tmp_path, "20261118-100000", {"h1": 1.0, "h2": 1.5}, noise=0.004)
     altered_race(tmp_path, "20261119-100000", {"validity": validity("steal")}, 2)
-    document = compared(tmp_path, "20261118", "20261119").document
-    assert document["validity"]["verdict"] == "suspect"
-    assert document["verdict"].startswith("Requests/s, B to A: ")
-    assert "; suspect because of B, HTTP/2: steal" in document["verdict"]
+    document = compared(tmp_path, "20261118", "20261119")
+    assert document.validity.verdict == "suspect"
+    assert document.verdict.startswith("Requests/s, B to A: ")
+    assert "; suspect because of B, HTTP/2: steal" in document.verdict
     folders.race(tmp_path, "20261117-100000", {"h1": 0.5, "h2": 0.75}, noise=0.004)
-    slower = compared(tmp_path, "20261117", "20261119").document
-    assert slower["verdict"].startswith("Requests/s, B to A, but suspect: HTTP/")
+    slower = compared(tmp_path, "20261117", "20261119")
+    assert slower.verdict.startswith("Requests/s, B to A, but suspect: HTTP/")

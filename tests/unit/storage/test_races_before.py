@@ -43,11 +43,8 @@ def test_both_are_one_series_of_the_history(state: Path) -> None:
 
 def test_both_are_compared_as_the_same_workload(state: Path) -> None:
     a, b = (sides.load(name, state) for name in ("20261118", "20261119"))
-    document = compare_runs.contrast(
-        a, b, compare_runs.Wanted(command="trilane compare A B")
-    ).document
-    told = {row["scope"] for row in document["differences"]}
-    assert "workload" not in told
+    found = compare_runs.compare(a, b, compare_runs.Wanted(command="trilane compare A B"))
+    assert "workload" not in {row.scope for row in found.contrast.differences}
 
 
 def test_a_race_before_is_shown(state: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,25 +12,32 @@ arm's value in the same block, so that what moved both cancels.
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-import msgspec
 import numpy as np
+from msgspec import structs
 
 from trilane.lab.analysis import bodies, stats, unpaired
 from trilane.lab.analysis.sides import Cell, Side
 from trilane.lab.analysis.stats import Floats, Interval
-from trilane.lab.model.comparison import Shown
-from trilane.lab.model.documents import Json
+from trilane.lab.model.comparison import Fact, Floor, Shown, Summary
+from trilane.lab.model.contrast import (
+    SCHEMA,
+    Contrast,
+    ContrastSide,
+    Difference,
+    OneSided,
+    Scope,
+    SharedArm,
+    Shift,
+    ValueUnit,
+)
 from trilane.lab.model.measures import BY_NAME, Measure
-from trilane.lab.storage.conditions import Scope
+from trilane.lab.model.validity import Reason, ReasonCode, Validity
 
-SCHEMA = "trilane.contrast/1"
-_NUMBER = re.compile(r"[-+]?\d[\d.,]*")
 _SCOPES: tuple[Scope, ...] = ("workload", "machine", "software")
 
 
@@ -64,69 +71,68 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class Contrast:
-    """The document, and what gates need beside it."""
+class Compared:
+    """The contrast, and what gates need beside it."""
 
-    document: Json
+    contrast: Contrast
     samples: Sequence[Sample]
-    """One for each row of `document["ratios"]`."""
+    """One for each of its ratios."""
     seed: int
 
 
-def contrast(a: Side, b: Side, wanted: Wanted) -> Contrast:
+def compare(a: Side, b: Side, wanted: Wanted) -> Compared:
     """Compare B with A."""
     _check(a, b, wanted)
     shared = _shared(a, b, wanted)
     differences = _differences(shared)
-    workload = [row for row in differences if row["scope"] == "workload"]
+    workload = [row for row in differences if row.scope == "workload"]
     if workload and not wanted.force:
         raise NotComparable(
             "A and B measured different workloads, so their difference would say nothing: "
             + "; ".join(
-                f"{row['name']}: {_said(row['a'])} in A, {_said(row['b'])} in B"
-                for row in workload[:4]
+                f"{row.name}: {_said(row.a)} in A, {_said(row.b)} in B" for row in workload[:4]
             )
             + (f"; and {len(workload) - 4} more" if len(workload) > 4 else "")
             + "\nto compare them all the same, marked as suspect: --force"
         )
     measures = _measures(a, b, wanted)
     margin = wanted.margin or max(a.margin, b.margin)
-    rows: list[Json] = []
+    rows: list[Shift] = []
     samples: list[Sample] = []
     for measure in measures:
         for row, sample in _family(a, b, shared, BY_NAME[measure.name], margin, wanted.control):
             rows.append(row)
             samples.append(sample)
-    present = {row["measure"] for row in rows}
+    present = {row.measure for row in rows}
     measures = [measure for measure in measures if measure.name in present]
     if not rows:
         raise NotComparable("A and B have no measure with values in both")
-    document: Json = {
-        "schema": SCHEMA,
-        "command": wanted.command,
-        "a": _side(a),
-        "b": _side(b),
-        "unit": a.unit,
-        "margin": margin,
-        "control": wanted.control,
-        "measures": [msgspec.to_builtins(measure) for measure in measures],
-        "rank": next((m.name for m in measures if m.name == a.rank), measures[0].name),
-        "arms": _arms(shared),
-        "only": {"a": _only(a, b, wanted), "b": _only(b, a, wanted)},
-        "ratios": rows,
-        "differences": differences,
-        "validity": _validity(a, b, shared, workload),
-        "gates": [],
-    }
-    document["verdict"] = sentence(document, _suspicions(a, b, shared, workload))
-    return Contrast(document, samples, a.seed)
+    numbers = Contrast(
+        schema=SCHEMA,
+        command=wanted.command,
+        a=_side(a),
+        b=_side(b),
+        unit=a.unit,
+        margin=margin,
+        control=wanted.control,
+        measures=measures,
+        rank=a.rank if a.rank in present else measures[0].name,
+        arms=_arms(shared),
+        only=OneSided(a=_only(a, b, wanted), b=_only(b, a, wanted)),
+        ratios=rows,
+        differences=differences,
+        validity=Validity.of(_reasons(a, b, shared, workload)),
+        gates=[],
+        verdict="",
+    )
+    return Compared(structs.replace(numbers, verdict=sentence(numbers)), samples, a.seed)
 
 
 _Shared = list[tuple[float | None, Cell, Cell]]
 
 
 def _check(a: Side, b: Side, wanted: Wanted) -> None:
-    if {source["path"] for source in a.sources} & {source["path"] for source in b.sources}:
+    if {source.path for source in a.sources} & {source.path for source in b.sources}:
         raise NotComparable(f"A and B are the same: {a.label} and {b.label}")
     if a.unit != b.unit:
         raise NotComparable(
@@ -175,7 +181,7 @@ def _family(
     measure: Measure,
     margin: float,
     control: str | None,
-) -> list[tuple[Json, Sample]]:
+) -> list[tuple[Shift, Sample]]:
     """The rows of one measure, adjusted together."""
     entries = []
     for point, first, second in shared:
@@ -187,20 +193,16 @@ def _family(
         ]
         if all(len(each) for each in values):
             entries.append((point, first, second, values))
-    invalid = [
-        [
-            *first.invalid,
-            *second.invalid,
-            *(a.points[point][control].invalid if control else ()),
-            *(b.points[point][control].invalid if control else ()),
-            *_different_bodies(first, second),
-            *(_different_bodies(*(s.points[point][control] for s in (a, b))) if control else ()),
-        ]
-        for point, first, second, _ in entries
-    ]
     samples = [
-        Sample(np.log(values[0]), np.log(values[1]), not reasons)
-        for (_, _, _, values), reasons in zip(entries, invalid, strict=True)
+        Sample(
+            np.log(values[0]),
+            np.log(values[1]),
+            _may_be_judged(first, second)
+            and (
+                control is None or _may_be_judged(*(side.points[point][control] for side in (a, b)))
+            ),
+        )
+        for point, first, second, values in entries
     ]
     found = unpaired.compare(
         [(sample.a, sample.b) for sample in samples],
@@ -211,39 +213,38 @@ def _family(
     )
     return [
         (
-            {
-                "measure": measure.name,
-                "point": point,
-                "arm": first.name,
-                "a": _summary(values[0], measure, a.seed, control),
-                "b": _summary(values[1], measure, b.seed, control),
-                **(_UNKNOWN | {"a_values": len(values[0]), "b_values": len(values[1])}),
-                **(asdict(judged) | {"finding": measure.ranked(judged.finding)} if judged else {}),
-                "noise_floor": _told(_floor(a, b, point, measure.name)),
-            },
+            Shift(
+                measure=measure.name,
+                point=point,
+                arm=first.name,
+                a=_summary(values[0], measure, a.seed, control),
+                b=_summary(values[1], measure, b.seed, control),
+                noise_floor=_told(_floor(a, b, point, measure.name)),
+                **(
+                    asdict(judged) | {"finding": measure.ranked(judged.finding)}
+                    if judged
+                    else {"a_values": len(values[0]), "b_values": len(values[1])}
+                ),
+            ),
             sample,
         )
         for (point, first, _, values), sample, judged in zip(entries, samples, found, strict=True)
     ]
 
 
-def _different_bodies(first: Cell, second: Cell) -> list[str]:
+def _may_be_judged(first: Cell, second: Cell) -> bool:
+    """Whether the runs of an arm are valid on both sides, and read the same body."""
+    reasons = [*first.reasons, *second.reasons, *_different_bodies(first, second)]
+    return Validity.of(reasons).verdict != "invalid"
+
+
+def _different_bodies(first: Cell, second: Cell) -> list[Reason]:
     """Why an arm is not judged that read another body in B than in A; empty where it did not."""
     if not bodies.differ(first.bodies, second.bodies):
         return []
     told = f"A read {first.bodies[0]}, B read {second.bodies[0]}"
-    return [f"{first.title}: {told}: different bodies are never ranked"]
-
-
-_UNKNOWN: Json = {
-    "ratio": None,
-    "low": None,
-    "high": None,
-    "p": None,
-    "p_holm": None,
-    "p_tost": None,
-    "finding": "undecided",
-}
+    text = f"{first.title}: {told}: different bodies are never ranked"
+    return [Reason(code="different_bodies", verdict="invalid", text=text)]
 
 
 def _floor(a: Side, b: Side, point: float | None, measure: str) -> Interval | None:
@@ -252,32 +253,28 @@ def _floor(a: Side, b: Side, point: float | None, measure: str) -> Interval | No
     return max(floors, key=lambda floor: abs(math.log(floor.centre)), default=None)
 
 
-def _told(floor: Interval | None) -> Json | None:
-    return None if floor is None else {"ratio": floor.centre, "low": floor.low, "high": floor.high}
+def _told(floor: Interval | None) -> Floor | None:
+    return None if floor is None else Floor(ratio=floor.centre, low=floor.low, high=floor.high)
 
 
-def _summary(values: Floats, measure: Measure, seed: int, control: str | None) -> Json:
+def _summary(values: Floats, measure: Measure, seed: int, control: str | None) -> Summary:
     interval = stats.bootstrap(values, stats.median, seed)
-    return {
-        "median": float(np.median(values)),
-        "low": interval.low if interval else None,
-        "high": interval.high if interval else None,
+    return Summary(
+        median=float(np.median(values)),
+        low=interval.low if interval else None,
+        high=interval.high if interval else None,
         # Divided by the control, a value has no unit any more.
-        "unit": "1" if control else measure.unit,
-    }
+        unit="1" if control else measure.unit,
+    )
 
 
-def _side(side: Side) -> Json:
-    return {
-        "label": side.label,
-        "sources": [dict(source) for source in side.sources],
-        "machine": side.machine,
-    }
+def _side(side: Side) -> ContrastSide:
+    return ContrastSide(label=side.label, sources=list(side.sources), machine=side.machine)
 
 
-def _arms(shared: _Shared) -> list[Json]:
+def _arms(shared: _Shared) -> list[SharedArm]:
     titles = {first.name: first.title for _, first, _ in shared}
-    return [{"name": name, "title": title} for name, title in titles.items()]
+    return [SharedArm(name=name, title=title) for name, title in titles.items()]
 
 
 def _only(side: Side, other: Side, wanted: Wanted) -> list[str]:
@@ -290,88 +287,65 @@ def _only(side: Side, other: Side, wanted: Wanted) -> list[str]:
     ]
 
 
-def _differences(shared: _Shared) -> list[Json]:
+def _differences(shared: _Shared) -> list[Difference]:
     """Facts that A and B do not share, each told once with the arms that it holds for."""
-    found: dict[str, Json] = {}
-    for _, first, second in shared:
-        for scope in _SCOPES:
+    arms: dict[tuple[Scope, str, Fact, Fact], list[str]] = {}
+    for scope in _SCOPES:
+        for _, first, second in shared:
             mine, theirs = first.facts[scope], second.facts[scope]
             for name in dict.fromkeys([*mine, *theirs]):
-                values = mine.get(name), theirs.get(name)
-                if values[0] == values[1]:
+                if mine.get(name) == theirs.get(name):
                     continue
-                key = repr((scope, name, values))
-                row = found.setdefault(
-                    key,
-                    {
-                        "scope": scope,
-                        "name": name,
-                        "arms": [],
-                        **{side: _plain(v) for side, v in zip("ab", values, strict=True)},
-                    },
-                )
-                if first.name not in row["arms"]:
-                    row["arms"].append(first.name)
-    order = {scope: place for place, scope in enumerate(_SCOPES)}
-    return sorted(found.values(), key=lambda row: order[row["scope"]])
+                key = scope, name, _plain(mine.get(name)), _plain(theirs.get(name))
+                told = arms.setdefault(key, [])
+                if first.name not in told:
+                    told.append(first.name)
+    return [
+        Difference(scope=scope, name=name, arms=names, a=a, b=b)
+        for (scope, name, a, b), names in arms.items()
+    ]
 
 
-def _said(value: Any) -> str:
+def _said(value: Fact) -> str:
     return "nothing" if value is None else str(value)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any) -> Fact:
     return value if value is None or isinstance(value, str | int | float | bool) else str(value)
 
 
-def _validity(a: Side, b: Side, shared: _Shared, workload: Sequence[Json]) -> Json:
-    apart = [reason for _, *cells in shared for reason in _different_bodies(*cells)]
-    invalid = [*dict.fromkeys(apart), *_told_by_arm(shared, "invalid")]
-    suspect = _suspicions(a, b, shared, workload)
-    verdict = "invalid" if invalid else "suspect" if suspect else "valid"
-    return {"verdict": verdict, "reasons": [*invalid, *suspect]}
-
-
-def _suspicions(a: Side, b: Side, shared: _Shared, workload: Sequence[Json]) -> list[str]:
-    """Why what is found is to be taken with care; empty where nothing speaks against it."""
-    suspect = _told_by_arm(shared, "suspect")
+def _reasons(a: Side, b: Side, shared: _Shared, workload: Sequence[Difference]) -> list[Reason]:
+    """What speaks against the comparison: against arms, sides, and both together."""
+    apart = {first.title: _different_bodies(first, second) for _, first, second in shared}
+    told = [reason for each in apart.values() for reason in each]
+    for letter, cells in (("A", [a for _, a, _ in shared]), ("B", [b for _, _, b in shared])):
+        # An arm tells a reason once, whatever the number of points.
+        once = {(c.title, reason.code): reason for c in cells[::-1] for reason in c.reasons}
+        told += [
+            structs.replace(reason, text=f"{letter}, {title}: {reason.text}")
+            for (title, _), reason in reversed(once.items())
+        ]
     for letter, side in (("A", a), ("B", b)):
-        suspect += [f"{letter}: {caution}" for caution in side.cautions]
+        told += [structs.replace(r, text=f"{letter}: {r.text}") for r in side.cautions]
     if a.machine != b.machine:
-        suspect.append("A and B ran on different machines")
-    suspect += [
-        f"another workload: {row['name']}: {_said(row['a'])} | {_said(row['b'])}"
+        told.append(_suspect("different_machines", "A and B ran on different machines"))
+    told += [
+        _suspect(
+            "different_workload", f"another workload: {row.name}: {_said(row.a)} | {_said(row.b)}"
+        )
         for row in workload
     ]
-    return suspect
+    return told
 
 
-def _told_once(reasons: Sequence[str]) -> list[str]:
-    """The first of those reasons that differ only in their numbers."""
-    return list({_NUMBER.sub("#", reason): reason for reason in reversed(reasons)}.values())[::-1]
+def _suspect(code: ReasonCode, text: str) -> Reason:
+    return Reason(code=code, verdict="suspect", text=text)
 
 
-def _told_by_arm(shared: _Shared, which: str) -> list[str]:
-    told = []
-    for letter, place in (("A", 1), ("B", 2)):
-        cells: dict[str, list[Cell]] = {}
-        for entry in shared:
-            cell = entry[place]
-            if isinstance(cell, Cell):
-                cells.setdefault(cell.title, []).append(cell)
-        for title, same in cells.items():
-            reasons = [r for cell in same for r in getattr(cell, which)]
-            told += [f"{letter}, {title}: {reason}" for reason in _told_once(reasons)]
-    return list(dict.fromkeys(told))
-
-
-def apart(a: Json, b: Json) -> float | None:
+def apart(a: ContrastSide, b: ContrastSide) -> float | None:
     """Hours between the starts of A and of B; None when one does not say when it was."""
     starts = [
-        min(
-            (_time(source["started_at"]) for source in side["sources"] if source["started_at"]),
-            default=None,
-        )
+        min((_time(s.started_at) for s in side.sources if s.started_at), default=None)
         for side in (a, b)
     ]
     if starts[0] is None or starts[1] is None:
@@ -383,62 +357,59 @@ def _time(text: str) -> float:
     return datetime.fromisoformat(text).timestamp()
 
 
-def sentence(document: Json, suspicions: Sequence[str]) -> str:
+def sentence(numbers: Contrast) -> str:
     """The verdict: what differs in the measure that decides, by how much, with what interval.
 
-    What is suspect is called so in it, for the first of `suspicions`.
+    What is suspect is called so in it, for the first of the reasons.
     """
-    rank = document["rank"]
-    measure = next(m for m in document["measures"] if m["name"] == rank)
-    rows = [row for row in document["ratios"] if row["measure"] == rank]
-    titles = {arm["name"]: arm["title"] for arm in document["arms"]}
-    label = measure["label"]
-    broken = [row for row in rows if row["finding"] == "invalid"]
-    differing = [row for row in rows if row["finding"] in ("higher", "lower")]
-    same = [row for row in rows if row["finding"] == "no_difference"]
-    unshown = [row for row in rows if row["finding"] == "undecided"]
+    measure, titles = numbers.ranked, numbers.titles
+    rows = [row for row in numbers.ratios if row.measure == measure.name]
+    label = measure.label
+    broken = [row for row in rows if row.finding == "invalid"]
+    differing = [row for row in rows if row.finding in ("higher", "lower")]
+    same = [row for row in rows if row.finding == "no_difference"]
+    unshown = [row for row in rows if row.finding == "undecided"]
     parts = []
-    for row in sorted(differing, key=lambda row: -abs(math.log(row["ratio"])))[:3]:
-        good = "better" if row["finding"] == measure["better"] else "worse"
-        parts.append(f"{_name(row, titles)} {row['finding']} ({good}) in B: {interval(row)} of A")
+    for row in sorted(differing, key=lambda row: -abs(math.log(row.ratio or 1)))[:3]:
+        good = "better" if row.finding == measure.better else "worse"
+        parts.append(f"{_name(row, titles)} {row.finding} ({good}) in B: {interval(row)} of A")
     if len(differing) > 3:
         parts.append(f"and {len(differing) - 3} more differ")
     if same:
-        parts.append(f"the same within {100 * document['margin']:g} %: {_list(same, titles)}")
+        parts.append(f"the same within {100 * numbers.margin:g} %: {_list(same, titles)}")
     if unshown:
-        few = _too_few(unshown, len(rows), document["unit"])
+        few = _too_few(unshown, len(rows), numbers.unit)
         parts.append(f"no difference shown: {_list(unshown, titles)}{few}")
     if broken:
         parts.append(f"invalid, not judged: {_list(broken, titles, numbers=False)}")
     lead = f"{label[0].upper()}{label[1:]}, B to A"
+    suspicions = [reason for reason in numbers.validity.reasons if reason.verdict == "suspect"]
     if suspicions:
         # METHOD §3: whoever reads the ratio reads this too.
         lead += ", but suspect" if differing else ""
         more = len(suspicions) - 1
         others = f" and {more} more {'reason' if more == 1 else 'reasons'}" if more else ""
-        parts.append(f"suspect because of {suspicions[0]}{others}")
+        parts.append(f"suspect because of {suspicions[0].text}{others}")
     return f"{lead}: {'; '.join(parts)}."
 
 
-def interval(row: Json) -> str:
+def interval(row: Shift) -> str:
     """A ratio with its interval, for a sentence."""
-    if row["ratio"] is None:
+    if row.ratio is None:
         return "unknown"
-    return f"{row['ratio']:.2f}× (95 % interval {row['low']:.2f}–{row['high']:.2f})"
+    return f"{row.ratio:.2f}× (95 % interval {row.low:.2f}–{row.high:.2f})"
 
 
-def _too_few(rows: Sequence[Json], family: int, unit: str) -> str:
+def _too_few(rows: Sequence[Shift], family: int, unit: ValueUnit) -> str:
     """Whether the number of values alone forbids to show anything."""
     needed = unpaired.values_needed(family)
-    fewest = min(min(row["a_values"], row["b_values"]) for row in rows)
-    if all(
-        unpaired.smallest_p(row["a_values"], row["b_values"]) * family > stats.ALPHA for row in rows
-    ):
+    fewest = min(min(row.a_values, row.b_values) for row in rows)
+    if all(unpaired.smallest_p(row.a_values, row.b_values) * family > stats.ALPHA for row in rows):
         return f"; {fewest} {unit}s cannot show one, {needed} on each side could"
     return ""
 
 
-def _list(rows: Sequence[Json], titles: Json, *, numbers: bool = True) -> str:
+def _list(rows: Sequence[Shift], titles: Mapping[str, str], *, numbers: bool = True) -> str:
     told = [
         f"{_name(row, titles)} {interval(row)}" if numbers else _name(row, titles)
         for row in rows[:3]
@@ -446,6 +417,6 @@ def _list(rows: Sequence[Json], titles: Json, *, numbers: bool = True) -> str:
     return ", ".join(told) + (f" and {len(rows) - 3} more" if len(rows) > 3 else "")
 
 
-def _name(row: Json, titles: Json) -> str:
-    title = str(titles[row["arm"]])
-    return title if row["point"] is None else f"{title} at {row['point']:g}"
+def _name(row: Shift, titles: Mapping[str, str]) -> str:
+    title = titles[row.arm]
+    return title if row.point is None else f"{title} at {row.point:g}"

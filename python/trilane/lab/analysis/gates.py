@@ -21,8 +21,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from trilane.lab.analysis import stats, unpaired
-from trilane.lab.analysis.compare_runs import Contrast, Sample, interval
-from trilane.lab.model.documents import Json
+from trilane.lab.analysis.compare_runs import Compared, Sample, interval
+from trilane.lab.model.contrast import GateRow, JudgedGate, Shift
 
 _FORM = re.compile(r"(?:(?P<arm>.+):)?(?P<measure>[a-z0-9_.]+)(?P<op>[<>]=?)(?P<limit>.+)")
 _RATIO = re.compile(r"(\d+(?:\.\d+)?|\.\d+)[x×]?")
@@ -59,7 +59,7 @@ class _Case:
     """One gate at one row."""
 
     gate: Gate
-    row: Json
+    row: Shift
     sample: Sample
 
     def p(self, seed: int) -> float:
@@ -85,41 +85,32 @@ def parse(text: str) -> Gate:
     )
 
 
-def judge(gates: Sequence[Gate], contrast: Contrast) -> list[Json]:
-    """What each gate found: rows for the document's `gates`."""
-    cases = [case for gate in gates for case in _cases(gate, contrast)]
-    judged = [case for case in cases if case.sample.valid]
-    p_values = stats.holm([case.p(contrast.seed) for case in judged])
+def judge(gates: Sequence[Gate], compared: Compared) -> list[JudgedGate]:
+    """What each gate found."""
+    cases = {gate: _cases(gate, compared) for gate in gates}
+    judged = [case for each in cases.values() for case in each if case.sample.valid]
+    p_values = stats.holm([case.p(compared.seed) for case in judged])
     adjusted = {id(case): p for case, p in zip(judged, p_values, strict=True)}
-    told = [_outcome(case, adjusted.get(id(case)), len(judged)) for case in cases]
-    return [
-        {
-            "text": gate.text,
-            "breached": any(
-                outcome["breached"] for outcome in told if outcome["text"] == gate.text
-            ),
-            "rows": [
-                {key: value for key, value in outcome.items() if key != "text"}
-                for outcome in told
-                if outcome["text"] == gate.text
-            ],
-        }
-        for gate in gates
-    ]
+    found = []
+    for gate, each in cases.items():
+        rows = [_outcome(case, adjusted.get(id(case)), len(judged)) for case in each]
+        breached = any(row.breached for row in rows)
+        found.append(JudgedGate(text=gate.text, breached=breached, rows=rows))
+    return found
 
 
-def _cases(gate: Gate, contrast: Contrast) -> list[_Case]:
-    document = contrast.document
-    measures = [measure["name"] for measure in document["measures"]]
+def _cases(gate: Gate, compared: Compared) -> list[_Case]:
+    contrast = compared.contrast
+    measures = [measure.name for measure in contrast.measures]
     if gate.measure not in measures:
         raise BadGate(_form(gate.text, f"{gate.measure!r} was not compared: {', '.join(measures)}"))
-    arms = [arm["name"] for arm in document["arms"]]
+    arms = [arm.name for arm in contrast.arms]
     if gate.arm is not None and gate.arm not in arms:
         raise BadGate(_form(gate.text, f"{gate.arm!r} was not compared: {', '.join(arms)}"))
     found = [
         _Case(gate, row, sample)
-        for row, sample in zip(document["ratios"], contrast.samples, strict=True)
-        if row["measure"] == gate.measure and gate.arm in (None, row["arm"])
+        for row, sample in zip(contrast.ratios, compared.samples, strict=True)
+        if row.measure == gate.measure and gate.arm in (None, row.arm)
     ]
     if not found:
         raise BadGate(
@@ -128,46 +119,43 @@ def _cases(gate: Gate, contrast: Contrast) -> list[_Case]:
     return found
 
 
-def _outcome(case: _Case, p_holm: float | None, family: int) -> Json:
+def _outcome(case: _Case, p_holm: float | None, family: int) -> GateRow:
+    breached, reason = _breach(case, p_holm, family)
+    return GateRow(
+        arm=case.row.arm,
+        point=case.row.point,
+        limit=case.gate.limit,
+        p_holm=p_holm,
+        breached=breached,
+        reason=reason,
+    )
+
+
+def _breach(case: _Case, p_holm: float | None, family: int) -> tuple[bool, str]:
+    """Whether the gate is breached at the row, and why or why not."""
     gate, row = case.gate, case.row
-    outcome: Json = {
-        "text": gate.text,
-        "arm": row["arm"],
-        "point": row["point"],
-        "limit": gate.limit,
-        "p_holm": p_holm,
-        "breached": False,
-    }
     if p_holm is None:
-        return outcome | {"reason": "an invalid run is not judged"}
-    smallest = unpaired.smallest_p(len(case.sample.a), len(case.sample.b)) / 2
-    if min(len(case.sample.a), len(case.sample.b)) < 2 or smallest * family > stats.ALPHA:
-        return outcome | {
-            "breached": True,
-            "reason": f"{len(case.sample.a)} against {len(case.sample.b)} values can never show "
-            f"it: {_needed(family)} on each side could",
-        }
+        return False, "an invalid run is not judged"
+    values = len(case.sample.a), len(case.sample.b)
+    too_few = unpaired.smallest_p(*values) / 2 * family > stats.ALPHA
+    if too_few or row.ratio is None or row.low is None or row.high is None:
+        return True, (
+            f"{values[0]} against {values[1]} values can never show it: "
+            f"{_needed(family)} on each side could"
+        )
     side = "above" if gate.above else "below"
-    whole = row["low"] > gate.limit if gate.above else row["high"] < gate.limit
-    if whole and p_holm <= stats.ALPHA and _within_noise(row, gate.limit):
-        floor = row["noise_floor"]
-        return outcome | {
-            "reason": f"{interval(row)} lies {side} {_x(gate)}, but not by more than "
-            f"a second run of an arm differed from its first ({floor['ratio']:.2f}×)",
-        }
+    whole = row.low > gate.limit if gate.above else row.high < gate.limit
+    floor = row.noise_floor
     if whole and p_holm <= stats.ALPHA:
-        return outcome | {"breached": True, "reason": f"{interval(row)} lies {side} {_x(gate)}"}
-    estimate = row["ratio"] > gate.limit if gate.above else row["ratio"] < gate.limit
-    if estimate:
-        reason = f"{interval(row)} is not shown to lie {side} {_x(gate)}"
-    else:
-        reason = f"{interval(row)} is not {side} {_x(gate)}"
-    return outcome | {"reason": reason}
-
-
-def _within_noise(row: Json, limit: float) -> bool:
-    floor = row["noise_floor"]
-    return floor is not None and not stats.beyond(row["ratio"] / limit, floor["ratio"])
+        if floor is not None and not stats.beyond(row.ratio / gate.limit, floor.ratio):
+            return False, (
+                f"{interval(row)} lies {side} {_x(gate)}, but not by more than "
+                f"a second run of an arm differed from its first ({floor.ratio:.2f}×)"
+            )
+        return True, f"{interval(row)} lies {side} {_x(gate)}"
+    estimate = row.ratio > gate.limit if gate.above else row.ratio < gate.limit
+    shown = "shown to lie " if estimate else ""
+    return False, f"{interval(row)} is not {shown}{side} {_x(gate)}"
 
 
 def _needed(family: int) -> int:

@@ -18,7 +18,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -28,17 +28,17 @@ from trilane.lab.analysis.bodies import Body
 from trilane.lab.analysis.paired import value as value_in
 from trilane.lab.analysis.stats import Floats, Interval
 from trilane.lab.model.arm import TITLES
-from trilane.lab.model.comparison import Comparison, JudgedArm, Shown
-from trilane.lab.model.documents import Json, machine_id
+from trilane.lab.model.comparison import Comparison, Shown
+from trilane.lab.model.contrast import Scope, Source, ValueUnit
+from trilane.lab.model.documents import machine_id
 from trilane.lab.model.measures import ELAPSED, MEASURES, RATE, Measure
 from trilane.lab.model.run import SCHEMA, Run
 from trilane.lab.model.sample import Sample
+from trilane.lab.model.validity import Reason, ReasonCode, Validity
 from trilane.lab.storage import conditions, runs
-from trilane.lab.storage.conditions import Facts, Scope
+from trilane.lab.storage.conditions import Facts
 from trilane.lab.storage.journal import MANIFEST
 from trilane.lab.storage.runs import BadRun, RunFolder
-
-Unit: TypeAlias = Literal["block", "run", "file"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +47,8 @@ class Cell:
 
     name: str
     title: str
-    invalid: Sequence[str]
-    suspect: Sequence[str]
+    reasons: Sequence[Reason]
+    """What speaks against its runs."""
     facts: dict[Scope, Facts]
     """What it was a measurement of; several values are joined by ` | `."""
     bodies: Sequence[Body]
@@ -62,9 +62,8 @@ class Side:
     """A, or B."""
 
     label: str
-    unit: Unit
-    sources: Sequence[Json]
-    """Where it came from: `name`, `path`, `kind`, `experiment`, `form`, `started_at`, `blocks` …"""
+    unit: ValueUnit
+    sources: Sequence[Source]
     measures: Sequence[Shown]
     """In the order shown."""
     rank: str
@@ -75,7 +74,8 @@ class Side:
     margin: float
     machine: str | None
     """Machine id; None when it is unknown or not one."""
-    cautions: Sequence[str]
+    cautions: Sequence[Reason]
+    """What speaks against the side as a whole."""
     seed: int
 
     def values(self, cell: Cell, measure: Measure, control: Cell | None) -> Floats:
@@ -159,8 +159,7 @@ def _cell(name: str, group: Sequence[tuple[RunFolder, Comparison]]) -> Cell:
     return Cell(
         name=name,
         title=arms[0].title,
-        invalid=_reasons(arms, "invalid"),
-        suspect=_reasons(arms, "suspect"),
+        reasons=_reasons([arm.validity for arm in arms]),
         facts=facts,
         bodies=[
             body
@@ -218,8 +217,7 @@ def _of_files(label: str, paths: Sequence[Path], files: Sequence[Run]) -> Side:
     cell = Cell(
         name="load",
         title=f"trilane load, {TITLES.get(version, version)}",
-        invalid=_run_reasons(files, "invalid"),
-        suspect=_run_reasons(files, "suspect"),
+        reasons=_reasons([run.validity for run in files]),
         facts={
             "workload": _joined([_file_workload(run) for run in files]),
             "machine": {},
@@ -237,7 +235,7 @@ def _of_files(label: str, paths: Sequence[Path], files: Sequence[Run]) -> Side:
         label=label,
         unit="file",
         sources=[
-            {"name": path.name, "path": str(path), "kind": "load", "started_at": run.started_at}
+            Source(name=path.name, path=str(path), kind="load", started_at=run.started_at)
             for path, run in zip(paths, files, strict=True)
         ],
         measures=[
@@ -251,7 +249,11 @@ def _of_files(label: str, paths: Sequence[Path], files: Sequence[Run]) -> Side:
         floors={},
         margin=0.05,
         machine=None,
-        cautions=["files of `trilane load` do not say which machine they ran on"],
+        cautions=[
+            _caution(
+                "unknown_machine", "files of `trilane load` do not say which machine they ran on"
+            )
+        ],
         seed=1,
     )
 
@@ -307,31 +309,35 @@ def _file_software(run: Run) -> Facts:
     return facts
 
 
-def _source(run: RunFolder) -> Json:
-    blocks = [point.comparison.plan.blocks_done for point in run.points]
-    return {
-        "name": run.name,
-        "path": str(run.folder),
-        "kind": run.kind,
-        "experiment": run.experiment,
-        "form": run.form,
-        "quick": run.quick,
-        "status": run.status,
-        "started_at": run.manifest.started_at,
-        "blocks": min(blocks),
-        "machine": machine_id(run.machine),
-    }
+def _source(run: RunFolder) -> Source:
+    return Source(
+        name=run.name,
+        path=str(run.folder),
+        kind=run.kind,
+        experiment=run.experiment,
+        form=run.form,
+        quick=run.quick,
+        status=run.status,
+        started_at=run.manifest.started_at,
+        blocks=min(point.comparison.plan.blocks_done for point in run.points),
+        machine=machine_id(run.machine),
+    )
 
 
-def _cautions(found: Sequence[RunFolder]) -> list[str]:
+def _cautions(found: Sequence[RunFolder]) -> list[Reason]:
     cautions = [
-        f"{run.name} is {run.status}: only its complete blocks count"
+        _caution("incomplete", f"{run.name} is {run.status}: only its complete blocks count")
         for run in found
         if run.status != "complete"
     ]
     if len({machine_id(run.machine) for run in found}) > 1:
-        cautions.append("the runs of one side ran on different machines")
+        told = "the runs of one side ran on different machines"
+        cautions.append(_caution("different_machines", told))
     return cautions
+
+
+def _caution(code: ReasonCode, text: str) -> Reason:
+    return Reason(code=code, verdict="suspect", text=text)
 
 
 def _joined(facts: Sequence[Facts]) -> Facts:
@@ -343,19 +349,6 @@ def _joined(facts: Sequence[Facts]) -> Facts:
     return joined
 
 
-def _reasons(arms: Sequence[JudgedArm], verdict: str) -> list[str]:
-    return [
-        reason.text
-        for arm in arms
-        if arm.validity.verdict == verdict
-        for reason in arm.validity.reasons
-    ]
-
-
-def _run_reasons(files: Sequence[Run], verdict: str) -> list[str]:
-    return [
-        reason.text
-        for run in files
-        if run.validity.verdict == verdict
-        for reason in run.validity.reasons
-    ]
+def _reasons(judged: Sequence[Validity]) -> list[Reason]:
+    """The reasons for what was judged of each."""
+    return [reason for each in judged for reason in each.reasons if reason.verdict == each.verdict]

@@ -42,6 +42,11 @@ ReasonCode: TypeAlias = Literal[
     # The lab's, against a comparison.
     "different_bodies",
     "differs_from_itself",
+    # The lab's, against a contrast of two runs.
+    "incomplete",
+    "different_machines",
+    "unknown_machine",
+    "different_workload",
 ]
 
 

@@ -14,7 +14,7 @@ software
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
 from trilane.lab.model.comparison import Comparison, JudgedArm
@@ -23,7 +23,6 @@ from trilane.lab.model.manifest import RACE
 from trilane.lab.storage.runs import RunFolder
 
 Facts: TypeAlias = dict[str, Any]
-Scope: TypeAlias = Literal["workload", "machine", "software"]
 
 # Of an arm of a comparison.
 _SHAPE = ("version", "strategy", "session", "network", "connections", "streams", "in_flight")

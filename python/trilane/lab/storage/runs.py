@@ -20,7 +20,7 @@ from trilane.lab.model import comparison, lab
 from trilane.lab.model.comparison import Comparison
 from trilane.lab.model.documents import Json
 from trilane.lab.model.lab import LabResult, Point
-from trilane.lab.model.manifest import Manifest
+from trilane.lab.model.manifest import Kind, Manifest, Status
 from trilane.lab.model.run import Run
 from trilane.lab.model.sample import Sample
 from trilane.lab.storage import journal, store
@@ -54,12 +54,12 @@ class RunFolder:
         return self.folder.name
 
     @property
-    def kind(self) -> str:
+    def kind(self) -> Kind:
         """`race` or `lab`."""
         return self.manifest.kind
 
     @property
-    def status(self) -> str:
+    def status(self) -> Status:
         """`running`, `interrupted`, `complete` or `failed`."""
         return self.manifest.status
 
