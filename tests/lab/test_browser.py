@@ -14,7 +14,8 @@ from peers.running import absent
 from synthetic import folders, labs, races
 from trilane.lab.analysis import paired
 from trilane.lab.model.lab import LabResult
-from trilane.lab.storage import history, index
+from trilane.lab.storage import history
+from trilane.lab.storage.summaries import summaries
 from trilane.report import charts, html
 from trilane.report import history as shown
 
@@ -100,6 +101,5 @@ def test_a_browser_draws_every_chart_of_a_history_offline(tmp_path: Path) -> Non
     factors = {"h1": 1.0, "h2": 1.5}
     for day in (18, 19):
         folders.lab(tmp_path, f"202611{day}-110000", factors, points=(100, 1000), seed=day)
-    with index.open_index(tmp_path) as kept:
-        page = shown.page(history.read(kept, "bookstore"))
+    page = shown.page(history.read(summaries(tmp_path), "bookstore"))
     assert drawn(opened(page, tmp_path, 500)) == ["1", "2"]

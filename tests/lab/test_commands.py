@@ -14,7 +14,7 @@ import pytest
 from synthetic import folders
 from trilane.lab.machine import doctor_tools
 from trilane.lab.machine.host import Host
-from trilane.lab.storage import index
+from trilane.lab.storage.summaries import summaries
 
 FACTORS = {"h1": 1.0, "h2": 1.5}
 
@@ -114,19 +114,21 @@ def test_a_program_that_hangs_does_not_hang_the_doctor(
     assert Host().version(str(hanging), "--version") is None
 
 
-def test_commands_that_index_the_same_runs_at_the_same_time_agree(tmp_path: Path) -> None:
+def test_commands_that_summarise_the_same_runs_at_the_same_time_agree(tmp_path: Path) -> None:
     folders.race(tmp_path, "20261118-100000", FACTORS)
     folders.lab(tmp_path, "20261119-100000", FACTORS)
     program = (
-        "import sys; from pathlib import Path; from trilane.lab.storage import index\n"
-        "for _ in range(5): print(len(index.rebuild(Path(sys.argv[1]))))"
+        "import sys; from pathlib import Path\n"
+        "from trilane.lab.storage.summaries import summaries\n"
+        "for _ in range(5):\n"
+        "    found = summaries(Path(sys.argv[1]), anew=True)\n"
+        "    print([each.status for each in found].count('complete'))"
     )
     commands = [python(program, str(tmp_path)) for _ in range(4)]
     told = [command.communicate() for command in commands]
     assert [errors for _, errors in told] == [""] * 4
     assert {line for output, _ in told for line in output.split()} == {"2"}
-    with index.open_index(tmp_path) as opened:
-        assert len(opened.runs()) == 2
+    assert [each.status for each in summaries(tmp_path)] == ["complete"] * 2
 
 
 def test_a_folder_anywhere_is_compared_with_a_run_of_the_state_folder(tmp_path: Path) -> None:

@@ -211,12 +211,3 @@ def test_an_experiment_that_holds_its_lock_is_at_work(trilane: Trilane, tmp_path
         fcntl.flock(lock, fcntl.LOCK_EX)
         assert "20261118" not in trilane()[1]
     assert "killed   20261118-100000-bookstore-fair" in trilane()[1]
-
-
-def test_a_damaged_index_is_rebuilt_and_said(trilane: Trilane, tmp_path: Path) -> None:
-    folders.race(tmp_path, "20261116-100000", FACTORS)
-    (tmp_path / "index.sqlite").write_bytes(b"no database" * 500)
-    code, out, _ = trilane()
-    assert code == 0
-    assert "made anew from the run folders" in out
-    assert "1 run in" in out

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 import sys
 
 from rich.console import Console
@@ -28,11 +27,7 @@ def doctor(
     from trilane.lab.machine import doctor as lab
     from trilane.lab.storage import store
 
-    try:
-        diagnosis = lab.diagnose(store.state_folder(state))
-    except sqlite3.Error as error:
-        sys.stderr.write(f"trilane doctor: error: the index of runs cannot be made: {error}\n")
-        return FAILED
+    diagnosis = lab.diagnose(store.state_folder(state))
     if output == "json":
         sys.stdout.write(json.dumps(diagnosis.to_dict(), ensure_ascii=False) + "\n")
     else:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,7 +15,7 @@ from trilane.cli.options import Output, State
 from trilane.cli.units import Usage
 
 if TYPE_CHECKING:
-    from trilane.lab.storage.index import Row
+    from trilane.lab.model.summary import RunSummary
 
 HELP = """Show a measure over time, per machine.
 
@@ -56,28 +55,26 @@ def history(
     from trilane.lab.machine.facts import facts
     from trilane.lab.model.documents import machine_id
     from trilane.lab.storage import history as lab
-    from trilane.lab.storage import index, store
+    from trilane.lab.storage import store
+    from trilane.lab.storage.summaries import summaries
     from trilane.report import history as shown
 
     if report is not None and (report.is_dir() or not report.absolute().parent.is_dir()):
         raise Usage(f"--report takes a file in a folder that exists, not {str(report)!r}")
-    narrowed = any((experiment, measure, arm, form, machine, report))
+    known = summaries(store.state_folder(state))
+    if not any((experiment, measure, arm, form, machine, report)):
+        return _overview(known, output)
     try:
-        with index.open_index(store.state_folder(state), _say) as opened:
-            if not narrowed:
-                return _overview(opened.runs(), output)
-            found = lab.read(
-                opened,
-                experiment,
-                measure=measure,
-                form=form,
-                arms=arm or (),
-                machine=machine_id(facts()) if machine == "here" else machine,
-            )
+        found = lab.read(
+            known,
+            experiment,
+            measure=measure,
+            form=form,
+            arms=arm or (),
+            machine=machine_id(facts()) if machine == "here" else machine,
+        )
     except lab.NoHistory as error:
         return _fail(str(error))
-    except sqlite3.Error as error:
-        return _fail(f"the index of runs cannot be read: {error}\ntry: trilane doctor")
     if output == "json":
         sys.stdout.write(json.dumps(found.to_dict(), ensure_ascii=False) + "\n")
     else:
@@ -90,21 +87,17 @@ def history(
     return OK
 
 
-def _overview(rows: list[Row], output: str) -> int:
+def _overview(known: list[RunSummary], output: str) -> int:
     from trilane.lab.storage import history as lab
     from trilane.report import history as shown
 
     if output == "json":
-        sys.stdout.write(json.dumps(lab.overview(rows), ensure_ascii=False) + "\n")
+        sys.stdout.write(json.dumps(lab.overview(known), ensure_ascii=False) + "\n")
         return OK
-    if not rows:
+    if not known:
         return _fail("there is no run yet: make one with: trilane race")
-    shown.show_runs(rows, Console())
+    shown.show_runs(known, Console())
     return OK
-
-
-def _say(message: str) -> None:
-    sys.stderr.write(f"{message}\n")
 
 
 def _fail(message: str) -> int:

@@ -52,14 +52,13 @@ def run(command: str, wanted: Wanted, report: Path | None, output: str) -> int:
 def _tell(command: str, made: study.Result, report: Path | None, output: str) -> int:
     import msgspec
 
-    from trilane.lab.storage import index
+    from trilane.lab.storage.summaries import summary
     from trilane.report import html, labels, terminal, view
 
     result = made.result
     kept = keep_report(html.render(result), made.folder, report)
-    problem = index.add_run(made.folder)
-    if problem is not None:
-        sys.stderr.write(f"trilane: {problem}\n")
+    # `trilane history` will ask for it.
+    summary(made.folder)
     if output == "json":
         sys.stdout.write(msgspec.json.encode(view.document(result)).decode() + "\n")
     else:

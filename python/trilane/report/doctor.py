@@ -13,7 +13,7 @@ from trilane.lab.machine.host import Check
 from trilane.report import formatting
 
 if TYPE_CHECKING:
-    from trilane.lab.storage.index import Row
+    from trilane.lab.model.summary import RunSummary
 
 _STATUS_WIDTH, _NAME_WIDTH = 7, 22
 _STYLE = {"ok": "green", "warning": "yellow", "missing": "red"}
@@ -62,7 +62,7 @@ def _runs(diagnosis: Diagnosis) -> Text:
     return Text("\n").join(lines)
 
 
-def _unfinished(row: Row) -> list[Text]:
+def _unfinished(row: RunSummary) -> list[Text]:
     if row.status == "broken":
         return [Text.assemble(("broken", "red"), f"   {row.folder}: {row.problem}")]
     status = "killed" if row.status == "running" else row.status

@@ -17,8 +17,8 @@ from rich.table import Table
 from rich.text import Text
 
 from trilane.lab.model.documents import Json
-from trilane.lab.storage.history import History, Series
-from trilane.lab.storage.index import BROKEN, Row, Value
+from trilane.lab.model.summary import BROKEN, RunSummary
+from trilane.lab.storage.history import History, Series, Value
 from trilane.report import formatting
 
 # Okabe-Ito hues, moved so that each keeps 3:1 contrast on white and on near-black.
@@ -51,7 +51,7 @@ def show(history: History, console: Console) -> None:
     console.print(render(history, width=console.width), highlight=False)
 
 
-def show_runs(rows: Sequence[Row], console: Console) -> None:
+def show_runs(rows: Sequence[RunSummary], console: Console) -> None:
     """Print all runs: where a verdict has no room beside its run, it stands below."""
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
     for name in ("run", "status", "machine"):
@@ -74,7 +74,7 @@ def show_runs(rows: Sequence[Row], console: Console) -> None:
         console.print(table, highlight=False)
 
 
-def _run(row: Row) -> tuple[Text, Text, Text]:
+def _run(row: RunSummary) -> tuple[Text, Text, Text]:
     """Folder, status and machine."""
     return (
         Text(row.folder + (" (quick)" if row.quick else "")),
@@ -143,16 +143,14 @@ def _table(panel: Panel, history: History, width: int) -> Table:
         table.add_row(Text(series.name, style="bold"))
         before = None
         for value in series.values:
-            validity = value.validity
-            if value.status != "complete":
-                validity += f", {value.status}"
+            status = "" if value.status == "complete" else f", {value.status}"
             table.add_row(
                 f"  {_when(value)}",
                 formatting.number(_scaled(value.median, factor)),
                 _interval(value, factor),
                 # Told where it changes: that is what one looks for.
                 "" if value.software == before else value.software or formatting.NONE,
-                Text(validity, style=_VALIDITY_STYLE[value.validity]),
+                Text(value.validity + status, style=_VALIDITY_STYLE[value.validity]),
             )
             before = value.software
     return table

@@ -13,9 +13,10 @@ from rich.console import Console
 
 from synthetic import folders
 from trilane.cli import run as command
-from trilane.lab.storage import history, index
+from trilane.lab.model.summary import SCHEMA, RunSummary
+from trilane.lab.storage import history
 from trilane.lab.storage.history import NoHistory
-from trilane.lab.storage.index import Row
+from trilane.lab.storage.summaries import summaries
 from trilane.report import history as report
 
 FACTORS = {"h1": 1.0, "h2": 1.5}
@@ -50,8 +51,7 @@ def trilane(
 
 
 def read(state: Path, experiment: str | None, **asked: object) -> history.History:
-    with index.open_index(state) as opened:
-        return history.read(opened, experiment, **asked)  # type: ignore[arg-type]
+    return history.read(summaries(state), experiment, **asked)  # type: ignore[arg-type]
 
 
 def test_machines_are_kept_apart(state: Path) -> None:
@@ -155,18 +155,18 @@ def test_a_page_escapes_what_runs_say(state: Path, tmp_path: Path) -> None:
     assert "&lt;script&gt;alert(1)" in page
 
 
-def row(folder: str, *, quick: bool, verdict: str) -> Row:
-    return Row(
+def row(folder: str, *, quick: bool, verdict: str) -> RunSummary:
+    return RunSummary(
+        schema=SCHEMA,
+        made_of="",
         folder=folder,
         kind="lab",
         experiment="x",
         form="fair",
         quick=quick,
         status="complete",
-        problem=None,
         started_at="2026-11-20T10:00:00Z",
         command="trilane lab run x",
-        way_on=None,
         machine="0123abcd",
         measure="elapsed_s",
         validity="valid",

@@ -11,8 +11,9 @@ from trilane.cli import app
 from trilane.lab import asked
 from trilane.lab.analysis import compare_runs, sides
 from trilane.lab.asked import CannotRun
-from trilane.lab.storage import history, index, runs
+from trilane.lab.storage import history, runs
 from trilane.lab.storage.runs import BadRun
+from trilane.lab.storage.summaries import summaries
 
 FACTORS = {"h1": 1.0, "h2": 1.5}
 
@@ -35,8 +36,7 @@ def test_a_race_before_reads_as_a_race_of_now(state: Path) -> None:
 
 
 def test_both_are_one_series_of_the_history(state: Path) -> None:
-    with index.open_index(state) as opened:
-        series = history.read(opened, "race").series
+    series = history.read(summaries(state), "race").series
     assert [len(each.values) for each in series] == [2, 2]
     assert {each.workload for each in series} == {"a"}
 

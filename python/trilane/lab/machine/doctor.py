@@ -24,7 +24,7 @@ from trilane.lab.model.documents import Json, machine_id
 from trilane.lab.storage.store import write_text
 
 if TYPE_CHECKING:
-    from trilane.lab.storage.index import Row
+    from trilane.lab.model.summary import RunSummary
 
 SCHEMA = "trilane.doctor/1"
 _GIB, _MIB = 1 << 30, 1 << 20
@@ -42,9 +42,9 @@ class Diagnosis:
     """Everything that `doctor` found."""
 
     checks: Sequence[Check]
-    runs: Sequence[Row] | None
+    runs: Sequence[RunSummary] | None
     """None where they were not looked at."""
-    unfinished: Sequence[Row]
+    unfinished: Sequence[RunSummary]
     """Broken, interrupted, failed and abandoned runs."""
     state: Path
     said: Sequence[str]
@@ -81,7 +81,7 @@ class Diagnosis:
 
 
 def diagnose(state: Path, host: Host | None = None) -> Diagnosis:
-    """Look at everything, and rebuild the index of runs."""
+    """Look at everything, and read every file of every run."""
     host = host or Host()
     said: list[str] = []
     checks = [
@@ -99,17 +99,17 @@ def diagnose(state: Path, host: Host | None = None) -> Diagnosis:
     return Diagnosis(checks, rows, unfinished, state, said)
 
 
-def _runs(state: Path, say: Callable[[str], None]) -> Sequence[Row] | None:
-    """The runs there are, from a new index; None where what reads them is missing."""
+def _runs(state: Path, say: Callable[[str], None]) -> Sequence[RunSummary] | None:
+    """The runs there are, all of their files read; None where what reads them is missing."""
     if not (state / "runs").is_dir():
         return []
     try:
         # It reads results, by packages that may be missing here.
-        from trilane.lab.storage import index  # noqa: PLC0415
+        from trilane.lab.storage.summaries import summaries  # noqa: PLC0415
     except ModuleNotFoundError as error:
         say(f"{error.name or 'a package'} is missing: pip install 'trilane[lab]'")
         return None
-    return index.rebuild(state, say)
+    return summaries(state, anew=True)
 
 
 def _trilane() -> Iterator[Check]:
@@ -184,7 +184,7 @@ def _alive(folder: Path) -> bool:
     lock = folder / _LOCK
     if lock.exists():
         return _is_held(lock)
-    from trilane.lab.storage import runs  # noqa: PLC0415 - as the index
+    from trilane.lab.storage import runs  # noqa: PLC0415 - as the summaries
 
     try:
         if runs.read_manifest(folder).status != "running":

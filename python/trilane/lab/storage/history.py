@@ -6,17 +6,49 @@ Numbers of different machines or workloads are never joined by a line.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
+from trilane.lab.model.comparison import Better, Unit
 from trilane.lab.model.documents import Json
-from trilane.lab.storage.index import Index, Row, Value
+from trilane.lab.model.record import Time, Verdict
+from trilane.lab.model.summary import RunSummary, SummaryStatus
 
 SCHEMA = "trilane.history/1"
+_TOLD = (
+    *("folder", "kind", "experiment", "form", "quick", "status", "problem", "started_at"),
+    *("command", "way_on", "machine", "measure", "validity", "verdict"),
+)
 
 
 class NoHistory(ValueError):
     """There is nothing to show; the message says what there is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One measure of one arm at one point of one run, in `unit`."""
+
+    folder: str
+    started_at: Time
+    status: SummaryStatus
+    machine: str
+    machine_facts: Json
+    form: str | None
+    quick: bool
+    point: float | None
+    arm: str
+    title: str
+    software: str
+    workload: str
+    validity: Verdict
+    measure: str
+    label: str
+    unit: Unit
+    better: Better
+    median: float
+    low: float | None
+    high: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +121,14 @@ class History:
         }
 
 
-def overview(rows: Sequence[Row]) -> Json:
+def overview(summaries: Sequence[RunSummary]) -> Json:
     """All runs, as `trilane.history/1` without a measure."""
-    return {"schema": SCHEMA, "runs": [asdict(row) for row in rows]}
+    runs = [{name: getattr(summary, name) for name in _TOLD} for summary in summaries]
+    return {"schema": SCHEMA, "runs": runs}
 
 
 def read(
-    index: Index,
+    summaries: Sequence[RunSummary],
     experiment: str | None,
     *,
     measure: str | None = None,
@@ -104,15 +137,16 @@ def read(
     machine: str | None = None,
 ) -> History:
     """The history of a measure; by default of what the experiment's ranking goes by."""
-    experiment = _experiment(index, experiment)
-    values = index.values(experiment, form=form)
+    experiment = _experiment(summaries, experiment)
+    those = [summary for summary in summaries if summary.experiment == experiment]
+    values = [v for summary in those if form in (None, summary.form) for v in _values(summary)]
     if not values:
         which = f"{experiment} in form {form}" if form else experiment
         raise NoHistory(f"no run of {which} has a result yet")
     _known("arm", arms, [value.arm for value in values])
     _known("machine", [machine] if machine else [], [value.machine for value in values])
     _known("measure", [measure] if measure else [], [value.measure for value in values])
-    chosen = measure or _ranking(index.runs(experiment), values)
+    chosen = measure or _ranking(those, values)
     shown = [
         value
         for value in values
@@ -133,9 +167,40 @@ def read(
     )
 
 
-def _experiment(index: Index, asked: str | None) -> str:
-    rows = index.runs()
-    known = list(dict.fromkeys(row.experiment for row in rows if row.experiment))
+def _values(summary: RunSummary) -> Iterator[Value]:
+    """Everything that the arms of a run reached, measure by measure."""
+    shown = {measure.name: measure for measure in summary.measures}
+    for arm in summary.arms:
+        for name, reached in arm.reached.items():
+            measure = shown.get(name)
+            if measure is None or reached.median is None:
+                continue
+            yield Value(
+                folder=summary.folder,
+                started_at=summary.started_at or "",
+                status=summary.status,
+                machine=summary.machine or "",
+                machine_facts=summary.machine_facts,
+                form=summary.form,
+                quick=summary.quick,
+                point=arm.point,
+                arm=arm.arm,
+                title=arm.title,
+                software=arm.software,
+                workload=arm.workload,
+                validity=arm.validity,
+                measure=name,
+                label=measure.label,
+                unit=reached.unit,
+                better=measure.better,
+                median=reached.median,
+                low=reached.low,
+                high=reached.high,
+            )
+
+
+def _experiment(summaries: Sequence[RunSummary], asked: str | None) -> str:
+    known = list(dict.fromkeys(run.experiment for run in summaries if run.experiment))
     if asked is None and len(known) == 1:
         return known[0]
     if asked in known:
@@ -155,11 +220,11 @@ def _known(what: str, asked: Sequence[str], there: Sequence[str]) -> None:
             raise NoHistory(f"no run has the {what} {each!r}: there is {names}")
 
 
-def _ranking(rows: Sequence[Row], values: Sequence[Value]) -> str:
+def _ranking(summaries: Sequence[RunSummary], values: Sequence[Value]) -> str:
     """What the latest ranking goes by, if any run has it; else the first measure there is."""
     there = {value.measure for value in values}
     return next(
-        (row.measure for row in reversed(rows) if row.measure in there and row.measure),
+        (run.measure for run in reversed(summaries) if run.measure in there and run.measure),
         values[0].measure,
     )
 
