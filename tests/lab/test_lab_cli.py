@@ -36,7 +36,7 @@ version = "h1"
 strategy = "serial"
 [[forms.fair.arms]]
 name = "engine"
-client = "trilane"
+client = "engine"
 version = "h1"
 strategy = "serial"
 [[forms.fair.expect]]
@@ -55,7 +55,7 @@ paths = ["/hello"]
 count = 10
 [[forms.other.arms]]
 name = "alone"
-client = "trilane"
+client = "engine"
 version = "h1"
 strategy = "serial"
 """

@@ -46,7 +46,7 @@ def test_the_cells_of_the_notebook_run(
     assert not result.interrupted
     assert len(list(tmp_path.glob("trilane/runs/*-small-fair/runs/*.json"))) == 18
     printed = capsys.readouterr().out
-    assert "trilane-h2-load requests_per_s" in printed
+    assert "engine-h2-load requests_per_s" in printed
     assert printed.count("HTTP/2") == 9
     # It is repeated from its folder: there is no command that has the experiment.
     assert result.command.startswith("trilane lab replay ")

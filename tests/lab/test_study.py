@@ -35,7 +35,7 @@ WORKLOAD = Workload(kind="urls", paths=("/hello", "/bytes/100"), count=8)
 def experiment(blocks: int = 2, **changes: Any) -> Experiment:
     arms = (
         WORKLOAD.arm("http-client", "h1", name="python"),
-        WORKLOAD.arm("trilane", "h1", name="engine", title="the engine"),
+        WORKLOAD.arm("engine", "h1", name="engine", title="the engine"),
     )
     form = Form(
         name="fair",
@@ -195,7 +195,7 @@ def test_an_arm_that_cannot_run_is_skipped_with_its_reason(tmp_path: Path) -> No
     arms = (
         WORKLOAD.arm("http-client", "h1", name="python"),
         WORKLOAD.arm("nowhere", "h1", name="absent"),
-        WORKLOAD.arm("trilane", "h1", name="engine"),
+        WORKLOAD.arm("engine", "h1", name="engine"),
         WORKLOAD.arm("http-client", "h2", name="too-new"),
     )
     done, _ = made_of(wanted(experiment(arms=arms), tmp_path))
@@ -276,8 +276,8 @@ def test_arms_at_a_rate_are_compared_by_the_latency_from_the_intended_start(
 ) -> None:
     paced = Workload(duration_s=0.5, rate=200.0)
     arms = (
-        paced.arm("trilane", "h1", "load", name="one", connections=8),
-        paced.arm("trilane", "h2", "load", name="two", connections=1, streams=8),
+        paced.arm("engine", "h1", "load", name="one", connections=8),
+        paced.arm("engine", "h2", "load", name="two", connections=1, streams=8),
     )
     made = experiment(
         workload=paced, arms=arms, baseline="one", rank="p50", measures=("p50", "requests_per_s")

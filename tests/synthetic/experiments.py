@@ -77,7 +77,7 @@ at = [100]
 
 [[forms.fair.arms]]
 name = "engine"
-client = "trilane"
+client = "engine"
 version = "h2"
 strategy = "load"
 connections = 2

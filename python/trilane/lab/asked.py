@@ -125,7 +125,9 @@ def from_manifest(manifest: Manifest, state: Path | None) -> Wanted:
     except (KeyError, TypeError, ValueError) as error:
         raise CannotRun(f"its manifest does not say what was run: {error!r}") from error
     stats_then = replace(form.stats, blocks=manifest.blocks)
-    forms = {form.name: replace(form, stats=stats_then, quick=None)}
+    clients = manifest.clients_now
+    arms = tuple(replace(arm, client=clients.get(arm.client, arm.client)) for arm in form.arms)
+    forms = {form.name: replace(form, arms=arms, stats=stats_then, quick=None)}
     return Wanted(
         experiment=replace(experiment, forms=forms),
         form=form.name,

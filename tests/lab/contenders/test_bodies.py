@@ -28,16 +28,14 @@ STREAMING = {
     "niquests",
     "pycurl",
     "requests",
-    "trilane-client",
+    "trilane",
 }
 # They do not read, or not enough, while they send, and so wait for an echo for ever.
 NO_LONG_ECHO = {("aiohttp", "h1"), ("niquests", "h2"), ("niquests", "h2c"), ("niquests", "h3")}
 THEY = [pair for pair in PAIRS if pair.values[0].name in STREAMING]
 OTHERS = [once for once in ONCE if once.values[0].name not in STREAMING]
 OURS_ASYNC = [
-    each
-    for each in EVERY
-    if each.values[0].name == "trilane-client" and each.values[2] == "asyncio"
+    each for each in EVERY if each.values[0].name == "trilane" and each.values[2] == "asyncio"
 ]
 
 

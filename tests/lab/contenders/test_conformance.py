@@ -285,7 +285,7 @@ def test_it_sends_the_plan_s_headers_and_no_others(
     for fields in h1_only.fields:
         # What HTTP/1.1 does by itself may be said: undici lets nobody leave that out.
         said = [name for name in fields if name != "connection"]
-        if contender.name == "trilane-client":
+        if contender.name == "trilane":
             # A pool says who it is, unless it is told what to say.
             said.remove("user-agent")
         assert sorted(said) == ["accept", "accept-encoding", "host", "x-trilane"]

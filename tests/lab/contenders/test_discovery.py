@@ -222,7 +222,7 @@ def test_what_comes_with_trilane_runs_in_our_own_environment(
     contender = contenders.discover([tmp_path])["one"]
     assert contender.missing() is None
     assert contender.command() == [sys.executable, str(script)]
-    assert environments.is_ours(ROOT / "contenders" / "trilane-client" / "contender.py")
+    assert environments.is_ours(ROOT / "contenders" / "trilane" / "contender.py")
     assert not environments.is_ours(ROOT / "contenders" / "requests" / "contender.py")
 
 

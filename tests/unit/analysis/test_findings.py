@@ -30,7 +30,7 @@ def result(factors: dict[str, float], seed: int = 1, **changes: Any) -> LabResul
         rank="requests_per_s",
         measures=("requests_per_s", "p50"),
         workload=WORKLOAD,
-        arms=tuple(WORKLOAD.arm("trilane", name, name=name) for name in factors),
+        arms=tuple(WORKLOAD.arm("engine", name, name=name) for name in factors),
         stats=Stats(blocks=7),
         **changes,
     )

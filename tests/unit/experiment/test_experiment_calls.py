@@ -40,7 +40,7 @@ key = "in_flight"
 values = [1, 8]
 
 [[forms.fair.matrix]]
-client = ["trilane"]
+client = ["engine"]
 server = ["embedded", "grpc-go"]
 version = ["h2c", "h3"]
 strategy = ["load"]
@@ -52,7 +52,7 @@ exclude = [
 ]
 
 [[forms.fair.arms]]
-client = "trilane"
+client = "engine"
 server = "vanguard"
 version = "h1"
 tls = false
@@ -60,7 +60,7 @@ strategy = "load"
 message = "protobuf"
 
 [[forms.fair.arms]]
-client = "trilane"
+client = "engine"
 version = "h2"
 strategy = "load"
 message = "grpc"
@@ -214,7 +214,7 @@ def test_what_no_call_can_be_is_told(
     [
         ('benchmark = "BenchmarkOther"', "", "benchmark is missing: add benchmark", False),
         ('"BenchmarkOther"', '"GetBook"', "'GetBook' is not a benchmark", True),
-        ('client = "go-bench"', 'client = "trilane"', "go together", False),
+        ('client = "go-bench"', 'client = "engine"', "go together", False),
         ('kind = "benchmark"', 'kind = "urls"\npaths = ["/"]', "go together", False),
         ('version = "h1"', 'version = "h1"\nstrategy = "threads"', "the benchmark decides", False),
         ('version = "h1"', 'version = "h1"\ndelay = "1ms"', "the benchmark decides that", False),
@@ -266,6 +266,6 @@ def test_the_arms_are_described_by_what_tells_them_apart(tmp_path: Path) -> None
     assert columns == ["arm", "version", "in flight", "server", "message"]
     assert ["vanguard-h1-plain-protobuf", "h1 plain", "8 × 1", "vanguard", "protobuf"] in rows
     assert rows[1][-1] == "gRPC (codec)"
-    assert same == "client trilane; strategy load; round trip none"
+    assert same == "client engine; strategy load; round trip none"
     columns, rows, _ = describe.arms(loaded(tmp_path, BENCHMARKS).forms["fair"])
     assert columns == ["arm", "client", "version", "benchmark"]

@@ -80,7 +80,7 @@ SHAPE = [
         '["h2", "h4"] #!',
         f"{FORM}.matrix.version[1]: 'h4' is not a version: choose fro",
     ),
-    ('client = "trilane"', 'client = "tri lane" #!', f"{FORM}.arms[2].client: 'tri lane' is not"),
+    ('client = "engine"', 'client = "tri lane" #!', f"{FORM}.arms[2].client: 'tri lane' is not"),
     ('["httpx", "niquests"]', "[] #!", f"{FORM}.matrix.client: is empty: then there is no arm"),
     (
         'version = ["h2", "h3"]',

@@ -20,6 +20,7 @@ from trilane.lab.experiment import places, vocabulary
 from trilane.lab.experiment.form import Form
 from trilane.lab.experiment.workload import ArmSpec, Workload
 from trilane.lab.model import measures
+from trilane.lab.model.arm import ENGINE
 from trilane.lab.targets import running
 
 FOLDER = ROOT / "experiments"
@@ -216,7 +217,7 @@ def test_every_client_and_server_is_there_and_can_do_it(name: str, form: str) ->
     clients = contenders.discover([ROOT / "contenders"])
     for arm in form_of(name, form).arms:
         assert arm.server == "embedded" or (ROOT / "servers" / arm.server).is_dir(), arm.server
-        if arm.client == "trilane":
+        if arm.client == ENGINE:
             assert arm.strategy == "load"
         elif arm.client == vocabulary.GO_BENCH:
             assert (ROOT / "servers" / arm.server / "go.mod").is_file()

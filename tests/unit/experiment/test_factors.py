@@ -71,17 +71,17 @@ def test_no_other_difference_is_taken_for_that_of_the_version(change: ArmOptions
 
 def test_cleartext_is_compared_with_cleartext() -> None:
     given = [
-        WORKLOAD.arm("trilane", "h1", "load", name="tls"),
-        WORKLOAD.arm("trilane", "h1", "load", name="plain", tls=False),
-        WORKLOAD.arm("trilane", "h2c", "load", name="h2c"),
+        WORKLOAD.arm("engine", "h1", "load", name="tls"),
+        WORKLOAD.arm("engine", "h1", "load", name="plain", tls=False),
+        WORKLOAD.arm("engine", "h2c", "load", name="h2c"),
     ]
     assert pairs("version within client", given) == ["h2c ÷ plain"]
 
 
 def test_connections_and_streams_are_how_a_version_keeps_its_requests_in_flight() -> None:
-    many = WORKLOAD.arm("trilane", "h1", "load", name="h1", connections=100)
-    one = WORKLOAD.arm("trilane", "h2", "load", name="one", connections=1)
-    two = WORKLOAD.arm("trilane", "h2", "load", name="two", connections=2)
+    many = WORKLOAD.arm("engine", "h1", "load", name="h1", connections=100)
+    one = WORKLOAD.arm("engine", "h2", "load", name="one", connections=1)
+    two = WORKLOAD.arm("engine", "h2", "load", name="two", connections=2)
     assert pairs("version within client", [many, one, two]) == ["one ÷ h1", "two ÷ h1"]
     assert pairs("strategy within version", [many, one, two]) == ["two ÷ one"]
 

@@ -42,9 +42,9 @@ MISSPELT = 'client = "reqests"\nversion = "h1"\nstrategy = "serial"'
             "forms.fair.arms[0].client: 'reqests' is not a client: did you mean requests?",
         ),
         (
-            ('client = "trilane"', 'client = "trilan"'),
-            'client = "trilan"',
-            "forms.fair.arms[2].client: 'trilan' is not a client: did you mean trilane?",
+            ('client = "engine"', 'client = "engin"'),
+            'client = "engin"',
+            "forms.fair.arms[2].client: 'engin' is not a client: did you mean engine?",
         ),
         (
             ('server = "twisted-hello"', 'server = "twisted-helo"'),
@@ -79,13 +79,13 @@ def test_it_is_told_where_it_stands(
 
 
 def test_far_from_every_name_all_are_told(tmp_path: Path) -> None:
-    made = sample(tmp_path, ('client = "trilane"', 'client = "zzzz"'))
-    with pytest.raises(BadExperiment, match=r"choose from trilane, go-bench, .*requests.*wrk"):
+    made = sample(tmp_path, ('client = "engine"', 'client = "zzzz"'))
+    with pytest.raises(BadExperiment, match=r"choose from engine, go-bench, .*requests.*wrk"):
         check(made)
 
 
 def test_only_arms_that_are_asked_for_are_looked_at(tmp_path: Path) -> None:
-    made = sample(tmp_path, ('client = "trilane"', 'client = "trilan"'))
+    made = sample(tmp_path, ('client = "engine"', 'client = "engin"'))
     names.check(made, "fair", ["plain"])
 
 
@@ -100,16 +100,16 @@ def test_yours_come_beside_those_that_ship(tmp_path: Path) -> None:
     (own / "contender.toml").write_text(
         'command = ["mine"]\nversions = ["h2"]\nstrategies = ["load"]\n'
     )
-    check(sample(tmp_path, ('client = "trilane"', 'client = "mine"')))
+    check(sample(tmp_path, ('client = "engine"', 'client = "mine"')))
 
 
 def test_without_its_file_the_key_is_told(tmp_path: Path) -> None:
-    made = sample(tmp_path, ('client = "trilane"', 'client = "trilan"'))
+    made = sample(tmp_path, ('client = "engine"', 'client = "engin"'))
     written(tmp_path)
     for each in (made, replace(made, path=None), replace(made, path=tmp_path / "gone.toml")):
         with pytest.raises(BadExperiment) as caught:
             check(each)
-        assert str(caught.value).startswith("forms.fair.arms[2].client: 'trilan' is not")
+        assert str(caught.value).startswith("forms.fair.arms[2].client: 'engin' is not")
 
 
 def test_the_module_of_a_benchmark_is_a_folder() -> None:
@@ -133,7 +133,7 @@ def test_the_module_of_a_benchmark_is_a_folder() -> None:
 
 
 def test_nothing_is_begun_and_nothing_left(tmp_path: Path) -> None:
-    made = sample(tmp_path, ('client = "trilane"', 'client = "trilan"'))
+    made = sample(tmp_path, ('client = "engine"', 'client = "engin"'))
     said: list[str] = []
     watcher = study.Watcher(
         say=said.append,

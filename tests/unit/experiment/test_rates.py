@@ -32,13 +32,13 @@ warmup = "0s"
 rate = "1.5k"
 [[forms.fair.arms]]
 name = "one"
-client = "trilane"
+client = "engine"
 version = "h1"
 strategy = "load"
 connections = 8
 [[forms.fair.arms]]
 name = "two"
-client = "trilane"
+client = "engine"
 version = "h2"
 strategy = "load"
 connections = 1
@@ -68,9 +68,9 @@ def test_a_rate_is_the_workloads_or_the_arms_own() -> None:
         (
             'strategy = "load"\nconnections = 8',
             'strategy = "serial"',
-            'arms[0].rate: a rate is kept by client = "trilane" with strategy = "load" alone',
+            'arms[0].rate: a rate is kept by client = "engine" with strategy = "load" alone',
         ),
-        ('client = "trilane"\nversion = "h1"', 'client = "wrk"\nversion = "h1"', "arms[0].rate"),
+        ('client = "engine"\nversion = "h1"', 'client = "wrk"\nversion = "h1"', "arms[0].rate"),
     ],
 )
 def test_a_rate_that_nobody_keeps_is_refused(old: str, new: str, told: str) -> None:

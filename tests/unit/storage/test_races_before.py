@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from trilane.lab.analysis import compare_runs, sides
 from trilane.lab.asked import CannotRun
 from trilane.lab.storage import history, runs
 from trilane.lab.storage.runs import BadRun
+from trilane.lab.storage.store import write_json
 from trilane.lab.storage.summaries import summaries
 
 FACTORS = {"h1": 1.0, "h2": 1.5}
@@ -45,6 +47,29 @@ def test_both_are_compared_as_the_same_workload(state: Path) -> None:
     a, b = (sides.load(name, state) for name in ("20261118", "20261119"))
     found = compare_runs.compare(a, b, compare_runs.Wanted(command="trilane compare A B"))
     assert "workload" not in {row.scope for row in found.contrast.differences}
+
+
+def test_clients_are_called_as_they_are_now(state: Path) -> None:
+    folder = runs.find("20261119", state)
+    called_before(folder)
+    found = runs.load(folder)
+    assert [arm.client for arm in found.points[0].comparison.arms] == ["engine", "trilane"]
+    wanted = asked.from_manifest(found.manifest, state)
+    assert {arm.client for arm in wanted.experiment.forms[wanted.form].arms} == {"engine"}
+
+
+def called_before(folder: Path) -> None:
+    """As if a version before had left the folder: one arm the engine, one the Python client."""
+    manifest = json.loads((folder / "manifest.json").read_bytes())
+    for arm in manifest["experiment"]["forms"][manifest["form"]]["arms"]:
+        arm["client"] = "trilane"
+    write_json(folder / "manifest.json", {**manifest, "schema": "trilane.manifest/1"})
+    result = json.loads((folder / "result.json").read_bytes())
+    for arm, client in zip(
+        result["points"][0]["comparison"]["arms"], ["trilane", "trilane-client"], strict=True
+    ):
+        arm["client"] = client
+    write_json(folder / "result.json", result)
 
 
 def test_a_race_before_is_shown(state: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -213,7 +213,7 @@ def _run(
         elapsed_s=run.rate.window_s + _setup_s(run.phases),
         client=Client(
             name=ENGINE,
-            library=ENGINE,
+            library="trilane",
             library_version=program.version,
             runtime=f"native, {program.profile}",
         ),

@@ -16,8 +16,8 @@ TITLES: dict[str, str] = {
     "h2c": "HTTP/2 (cleartext)",
     "h3": "HTTP/3",
 }
-ENGINE = "trilane"
-"""The client that is our own load engine."""
+ENGINE = "engine"
+"""The client that is our own load engine; `trilane` is the Python client."""
 ArmName: TypeAlias = Text
 # What an arm of a call can say, and what it means.
 MESSAGES = {
@@ -47,7 +47,7 @@ class Arm(Record, frozen=True, kw_only=True, omit_defaults=False):
     version: Version
     """HTTP version."""
     client: str = ENGINE
-    """`trilane` for the engine, or a client under test."""
+    """`engine` for our load engine, or a client under test."""
     strategy: str = "load"
     """How requests are kept in flight: `load` in a race."""
     session: bool | None = None

@@ -277,10 +277,12 @@ class Comparison(Record, frozen=True):
     announced: list[Announced] = msgspec.field(default_factory=list)
     """What was asked for beside the comparisons with the baseline; absent where nothing was."""
 
+    def with_arms(self, change: Callable[[JudgedArm], JudgedArm]) -> Comparison:
+        """The comparison with each arm changed."""
+        return structs.replace(self, arms=[change(arm) for arm in self.arms])
+
     def with_samples(self, change: Callable[[Sample], Sample]) -> Comparison:
         """The comparison with each sample changed."""
-        arms = [
-            structs.replace(arm, samples=[change(sample) for sample in arm.samples])
-            for arm in self.arms
-        ]
-        return structs.replace(self, arms=arms)
+        return self.with_arms(
+            lambda arm: structs.replace(arm, samples=[change(sample) for sample in arm.samples])
+        )

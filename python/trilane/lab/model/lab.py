@@ -253,13 +253,11 @@ class LabResult(Record, frozen=True):
     def of_race(cls, comparison: Comparison) -> LabResult:
         """What a race of a version before found, which kept its comparison alone."""
         # The strategy was called by the model, the server by its maker; sessions were not told.
-        arms = [
-            structs.replace(
+        comparison = comparison.with_arms(
+            lambda arm: structs.replace(
                 arm, strategy="load", session=True, server="embedded" if arm.server else None
             )
-            for arm in comparison.arms
-        ]
-        comparison = structs.replace(comparison, arms=arms)
+        )
         return cls(
             schema=SCHEMA,
             experiment=Question.of_race(comparison.question, comparison.url),
@@ -307,10 +305,13 @@ class LabResult(Record, frozen=True):
             return None
         return self.points[0].comparison
 
-    def with_samples(self, change: Callable[[Sample], Sample]) -> LabResult:
-        """The result with each sample of each point changed."""
+    def with_comparisons(self, change: Callable[[Comparison], Comparison]) -> LabResult:
+        """The result with the comparison of each point changed."""
         points = [
-            structs.replace(point, comparison=point.comparison.with_samples(change))
-            for point in self.points
+            structs.replace(point, comparison=change(point.comparison)) for point in self.points
         ]
         return structs.replace(self, points=points)
+
+    def with_samples(self, change: Callable[[Sample], Sample]) -> LabResult:
+        """The result with each sample of each point changed."""
+        return self.with_comparisons(lambda comparison: comparison.with_samples(change))

@@ -1,12 +1,15 @@
-"""What was asked of a run folder, `trilane.manifest/1`: what it takes to go on and to repeat it."""
+"""What was asked of a run folder, `trilane.manifest/2`: what it takes to go on and to repeat it."""
 
 from __future__ import annotations
 
 from typing import Any, Literal, TypeAlias
 
+from trilane.lab.model.arm import ENGINE
 from trilane.lab.model.record import Count, Positive, Record, Time
 
-SCHEMA: Literal["trilane.manifest/1"] = "trilane.manifest/1"
+SCHEMA: Literal["trilane.manifest/2"] = "trilane.manifest/2"
+BEFORE: Literal["trilane.manifest/1"] = "trilane.manifest/1"
+"""In whose folders the engine was called `trilane`, and the Python client `trilane-client`."""
 Kind: TypeAlias = Literal["lab", "race"]
 Status: TypeAlias = Literal["running", "interrupted", "complete", "failed"]
 RACE = "race"
@@ -17,7 +20,7 @@ _REPLAY = "trilane lab replay "
 class Manifest(Record, frozen=True, omit_defaults=False):
     """One run folder: what was asked, and how far it is."""
 
-    schema: Literal["trilane.manifest/1"]
+    schema: Literal["trilane.manifest/1", "trilane.manifest/2"]
     """Name and version of this format."""
     kind: Kind
     """`race` for one of `trilane race`, else `lab`."""
@@ -43,6 +46,11 @@ class Manifest(Record, frozen=True, omit_defaults=False):
     """Equal for plans of which one can go on where the other stopped."""
     blocks: Positive | None = None
     """Blocks planned."""
+
+    @property
+    def clients_now(self) -> dict[str, str]:
+        """What clients are called now, by what the folder calls them, where that differs."""
+        return {"trilane": ENGINE, "trilane-client": "trilane"} if self.schema == BEFORE else {}
 
     @property
     def name(self) -> str:

@@ -21,7 +21,7 @@ from typing import IO, get_args
 import msgspec
 from msgspec.structs import replace
 
-from trilane.lab.model.manifest import SCHEMA, Kind, Manifest
+from trilane.lab.model.manifest import BEFORE, SCHEMA, Kind, Manifest
 from trilane.lab.model.record import Count, Record
 from trilane.lab.model.run import Run
 from trilane.lab.model.sample import Sample
@@ -51,7 +51,7 @@ def read_manifest(folder: Path) -> Manifest:
         document = store.read_json(file)
     except store.Unreadable as error:
         raise BadJournal(str(error)) from error
-    if document.get("schema") != SCHEMA:
+    if document.get("schema") not in {SCHEMA, BEFORE}:
         raise BadJournal(f"{file} has schema {document.get('schema')!r}, not {SCHEMA}")
     if document.get("kind") not in get_args(Kind):
         kinds = " or ".join(get_args(Kind))

@@ -17,7 +17,7 @@ import msgspec
 from msgspec import structs
 
 from trilane.lab.model import comparison, lab
-from trilane.lab.model.comparison import Comparison
+from trilane.lab.model.comparison import Comparison, JudgedArm
 from trilane.lab.model.documents import Json
 from trilane.lab.model.lab import LabResult, Point
 from trilane.lab.model.manifest import Kind, Manifest, Status
@@ -176,7 +176,21 @@ def load(folder: Path) -> RunFolder:
         result = _result(folder / _RESULT, lab.SCHEMA, LabResult)
     elif (folder / COMPARISON).exists():
         result = LabResult.of_race(_result(folder / COMPARISON, comparison.SCHEMA, Comparison))
-    return RunFolder(folder, manifest, result and result.with_samples(_reading(folder)))
+    if result is not None:
+        result = _by_names_of_now(result, manifest).with_samples(_reading(folder))
+    return RunFolder(folder, manifest, result)
+
+
+def _by_names_of_now(result: LabResult, manifest: Manifest) -> LabResult:
+    """The result with its clients called as they are now."""
+    clients = manifest.clients_now
+    if not clients:
+        return result
+
+    def renamed(arm: JudgedArm) -> JudgedArm:
+        return structs.replace(arm, client=clients.get(arm.client, arm.client))
+
+    return result.with_comparisons(lambda comparison: comparison.with_arms(renamed))
 
 
 def _result(file: Path, schema: str, kind: type[_T]) -> _T:

@@ -3,12 +3,12 @@
 # dependencies = []
 #
 # [tool.trilane]
-# name = "trilane-client"
+# name = "trilane"
 # title = "Trilane"
 # library = "trilane"
 # runtime = "self"
 # versions = ["h1", "h2", "h2c", "h3"]
-# note = "trilane.client of the installation that measures; `trilane` is the native engine"
+# note = "trilane.client of the installation that measures; `engine` is the native load engine"
 # strategies = [
 #     "serial",
 #     "threads",
