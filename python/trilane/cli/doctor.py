@@ -8,6 +8,7 @@ import sys
 
 from rich.console import Console
 
+from trilane.cli.ending import FAILED, OK, fail
 from trilane.cli.options import Output, State
 
 HELP = """Say what this machine has and lacks for measuring, and how to get it.
@@ -16,8 +17,6 @@ Rebuilds the index of runs from their folders, and lists those that are broken o
 with the command that goes on with them.
 
 Exit codes: 0 `trilane race` can run here, 1 it cannot, 2 wrong usage."""
-
-OK, FAILED = 0, 1
 
 
 def doctor(
@@ -31,8 +30,7 @@ def doctor(
     try:
         diagnosis = lab.diagnose(store.state_folder(state))
     except sqlite3.Error as error:
-        sys.stderr.write(f"trilane doctor: error: the index of runs cannot be made: {error}\n")
-        return FAILED
+        return fail("trilane doctor", f"the index of runs cannot be made: {error}")
     if output == "json":
         sys.stdout.write(json.dumps(diagnosis.to_dict(), ensure_ascii=False) + "\n")
     else:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from trilane.cli import packages
+from trilane.cli import packages, running
+from trilane.cli.ending import OK, fail
 from trilane.cli.options import Output, State
-from trilane.cli.units import Usage
 
 if TYPE_CHECKING:
     from trilane.lab.storage.index import Row
@@ -26,8 +26,6 @@ on different machines, of different forms or with different workloads are kept a
 CPU model, a number of usable CPUs and a kernel's major version.
 
 Exit codes: 0 shown, 1 there is nothing to show, 2 wrong usage."""
-
-OK, FAILED = 0, 1
 
 
 def history(
@@ -59,8 +57,7 @@ def history(
     from trilane.lab.storage import index, store
     from trilane.report import history as shown
 
-    if report is not None and (report.is_dir() or not report.absolute().parent.is_dir()):
-        raise Usage(f"--report takes a file in a folder that exists, not {str(report)!r}")
+    running.check_report(report)
     narrowed = any((experiment, measure, arm, form, machine, report))
     try:
         with index.open_index(store.state_folder(state), _say) as opened:
@@ -75,9 +72,11 @@ def history(
                 machine=machine_id(facts()) if machine == "here" else machine,
             )
     except lab.NoHistory as error:
-        return _fail(str(error))
+        return fail("trilane history", str(error))
     except sqlite3.Error as error:
-        return _fail(f"the index of runs cannot be read: {error}\ntry: trilane doctor")
+        return fail(
+            "trilane history", f"the index of runs cannot be read: {error}\ntry: trilane doctor"
+        )
     if output == "json":
         sys.stdout.write(json.dumps(found.to_dict(), ensure_ascii=False) + "\n")
     else:
@@ -98,15 +97,10 @@ def _overview(rows: list[Row], output: str) -> int:
         sys.stdout.write(json.dumps(lab.overview(rows), ensure_ascii=False) + "\n")
         return OK
     if not rows:
-        return _fail("there is no run yet: make one with: trilane race")
+        return fail("trilane history", "there is no run yet: make one with: trilane race")
     shown.show_runs(rows, Console())
     return OK
 
 
 def _say(message: str) -> None:
     sys.stderr.write(f"{message}\n")
-
-
-def _fail(message: str) -> int:
-    sys.stderr.write(f"trilane history: error: {message}\n")
-    return FAILED
