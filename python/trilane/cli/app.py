@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import sys
 from collections.abc import Sequence
 from types import FrameType
 from typing import Annotated, Any, NoReturn
@@ -12,9 +11,9 @@ import typer
 
 from trilane import __version__, _core, build_profile, revision
 from trilane.cli import compare, doctor, history, lab, lab_run, packages, race, report
+from trilane.cli.ending import INTERRUPTED, OK, WRONG_USAGE, fail
 from trilane.cli.units import Usage
 
-OK, FAILED, WRONG_USAGE, INTERRUPTED = 0, 1, 2, 130
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 app = typer.Typer(
@@ -86,15 +85,16 @@ def run(arguments: Sequence[str]) -> int:
         code = app(list(arguments), prog_name="trilane", standalone_mode=False)
     except Usage as error:
         words = arguments[: 2 if arguments[0] == "lab" else 1]
-        return _fail(str(error), WRONG_USAGE, error.hint or f"trilane {' '.join(words)} --help")
+        hint = error.hint or f"trilane {' '.join(words)} --help"
+        return fail("trilane", str(error), WRONG_USAGE, hint)
     except typer.TyperException as error:
         context = getattr(error, "ctx", None)
         command = context.command_path if context is not None else "trilane"
-        return _fail(error.format_message(), WRONG_USAGE, f"{command} --help")
+        return fail("trilane", error.format_message(), WRONG_USAGE, f"{command} --help")
     except (typer.Abort, KeyboardInterrupt):
-        return _fail("interrupted", INTERRUPTED, None)
+        return fail("trilane", "interrupted", INTERRUPTED)
     except (packages.NotInstalled, OSError) as error:
-        return _fail(str(error), FAILED, None)
+        return fail("trilane", str(error))
     return code if isinstance(code, int) else OK
 
 
@@ -112,10 +112,3 @@ def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
             # No SIG_IGN, which programs that are started from now on would inherit.
             signal.signal(number, lambda *_: None)
     raise KeyboardInterrupt
-
-
-def _fail(message: str, code: int, hint: str | None) -> int:
-    sys.stderr.write(f"trilane: error: {message}\n")
-    if hint:
-        sys.stderr.write(f"try: {hint}\n")
-    return code

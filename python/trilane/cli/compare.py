@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 
 from trilane.cli import packages, units
+from trilane.cli.ending import BREACHED, INVALID, OK, fail
 from trilane.cli.options import Output, State
 from trilane.cli.units import Usage
 
@@ -30,8 +31,6 @@ adjusted over all gates, agrees.
 
 Exit codes: 0 compared, 1 could not compare, 2 wrong usage, 3 a gate was breached, 4 a run is
 invalid."""
-
-OK, FAILED, BREACHED, INVALID = 0, 1, 3, 4
 
 
 def compare(  # noqa: PLR0913, PLR0917 - one parameter per flag
@@ -90,7 +89,7 @@ def compare(  # noqa: PLR0913, PLR0917 - one parameter per flag
         found = compare_runs.compare(sides.load(a, folder), sides.load(b, folder), wanted)
         contrast = structs.replace(found.contrast, gates=gates.judge(parsed, found))
     except (BadRun, compare_runs.NotComparable) as error:
-        return _fail(str(error))
+        return fail("trilane compare", str(error))
     except gates.BadGate as error:
         raise Usage(str(error)) from error
     if output == "json":
@@ -103,8 +102,3 @@ def compare(  # noqa: PLR0913, PLR0917 - one parameter per flag
     if any(gate.breached for gate in contrast.gates):
         return BREACHED
     return INVALID if contrast.validity.verdict == "invalid" else OK
-
-
-def _fail(message: str) -> int:
-    sys.stderr.write(f"trilane compare: error: {message}\n")
-    return FAILED

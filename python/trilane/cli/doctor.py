@@ -7,16 +7,15 @@ import sys
 
 from rich.console import Console
 
+from trilane.cli.ending import FAILED, OK
 from trilane.cli.options import Output, State
 
 HELP = """Say what this machine has and lacks for measuring, and how to get it.
 
-Rebuilds the index of runs from their folders, and lists those that are broken or were interrupted
+Reads every file of every run, and lists those that are broken or were interrupted
 with the command that goes on with them.
 
 Exit codes: 0 `trilane race` can run here, 1 it cannot, 2 wrong usage."""
-
-OK, FAILED = 0, 1
 
 
 def doctor(

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from trilane.cli import packages
+from trilane.cli import packages, running
+from trilane.cli.ending import OK, fail
 from trilane.cli.options import Output, State
-from trilane.cli.units import Usage
 
 if TYPE_CHECKING:
     from trilane.lab.model.summary import RunSummary
@@ -25,8 +25,6 @@ on different machines, of different forms or with different workloads are kept a
 CPU model, a number of usable CPUs and a kernel's major version.
 
 Exit codes: 0 shown, 1 there is nothing to show, 2 wrong usage."""
-
-OK, FAILED = 0, 1
 
 
 def history(
@@ -59,8 +57,7 @@ def history(
     from trilane.lab.storage.summaries import summaries
     from trilane.report import history as shown
 
-    if report is not None and (report.is_dir() or not report.absolute().parent.is_dir()):
-        raise Usage(f"--report takes a file in a folder that exists, not {str(report)!r}")
+    running.check_report(report)
     known = summaries(store.state_folder(state))
     if not any((experiment, measure, arm, form, machine, report)):
         return _overview(known, output)
@@ -74,7 +71,7 @@ def history(
             machine=machine_id(facts()) if machine == "here" else machine,
         )
     except lab.NoHistory as error:
-        return _fail(str(error))
+        return fail("trilane history", str(error))
     if output == "json":
         sys.stdout.write(json.dumps(found.to_dict(), ensure_ascii=False) + "\n")
     else:
@@ -95,11 +92,6 @@ def _overview(known: list[RunSummary], output: str) -> int:
         sys.stdout.write(json.dumps(lab.overview(known), ensure_ascii=False) + "\n")
         return OK
     if not known:
-        return _fail("there is no run yet: make one with: trilane race")
+        return fail("trilane history", "there is no run yet: make one with: trilane race")
     shown.show_runs(known, Console())
     return OK
-
-
-def _fail(message: str) -> int:
-    sys.stderr.write(f"trilane history: error: {message}\n")
-    return FAILED

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from trilane.cli import packages
+from trilane.cli.ending import FAILED, OK, fail
 from trilane.cli.options import Output
 from trilane.cli.units import Usage
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from trilane.lab.experiment.experiment import Experiment
     from trilane.lab.experiment.form import Form
 
-OK, FAILED = 0, 1
 # Columns that are not broken, and what lies between two columns.
 _WHOLE = frozenset({"arm", "strategy"})
 _GAP = 2
@@ -61,7 +61,7 @@ def list_experiments(output: Output = "text") -> int:
     else:
         _print_list(found)
     for problem in problems:
-        sys.stderr.write(f"trilane lab: error: {problem}\n")
+        fail("trilane lab", problem)
     if not found and not problems:
         sys.stderr.write("trilane lab: there are no experiments here\n")
     return FAILED if problems else OK

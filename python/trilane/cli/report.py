@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 
 from trilane.cli import packages
+from trilane.cli.ending import OK, fail
 from trilane.cli.options import State
 from trilane.cli.units import Usage
 
@@ -24,7 +25,6 @@ B, %) or the result as JSON. --charts writes every chart as PNG and SVG.
 
 Exit codes: 0 shown, 1 there is no such run or it cannot be shown, 2 wrong usage."""
 
-OK, FAILED = 0, 1
 _HINT = "trilane report --help"
 
 
@@ -60,7 +60,7 @@ def report(
         found = load(find(run, store.state_folder(state)))
         result = found.judged
     except BadRun as error:
-        return _fail(str(error))
+        return fail("trilane report", str(error))
     page = None
     if to is not None or output in (None, "html"):
         page = html.render(result)
@@ -85,10 +85,7 @@ def report(
             written = images.write(result, charts)
             sys.stderr.write(f"charts: {len(written)} files in {charts}\n")
     except OSError as error:
-        return _fail(f"could not write {error.filename or place}: {error.strerror}")
+        return fail(
+            "trilane report", f"could not write {error.filename or place}: {error.strerror}"
+        )
     return OK
-
-
-def _fail(message: str) -> int:
-    sys.stderr.write(f"trilane report: error: {message}\n")
-    return FAILED

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
 from rich.text import Text
 
+from trilane.cli.ending import BREACHED, INTERRUPTED, INVALID, OK, fail
 from trilane.cli.options import keep_report
 from trilane.cli.units import Usage
 
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from trilane.lab import study
     from trilane.lab.asked import Wanted
     from trilane.lab.model.lab import LabResult
-
-OK, FAILED, BREACHED, INVALID, INTERRUPTED = 0, 1, 3, 4, 130
 
 
 def check_report(report: Path | None) -> None:
@@ -44,8 +43,7 @@ def run(command: str, wanted: Wanted, report: Path | None, output: str) -> int:
     except (BadExperiment, Misused) as error:
         raise Usage(str(error)) from error
     except (CannotRun, Busy, BadJournal) as error:
-        sys.stderr.write(f"{command}: error: {error}\n")
-        return FAILED
+        return fail(command, str(error))
     return _tell(command, made, report, output)
 
 

@@ -106,7 +106,7 @@ class ResolveError(ConnectFailed, socket.gaierror):
 
 
 class ConnectionRefused(ConnectFailed, ConnectionRefusedError):
-    """Nobody listens at that address and port."""
+    """No program listens at that address and port."""
 
 
 class TLSError(ConnectFailed, ssl.SSLError):

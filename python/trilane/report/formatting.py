@@ -110,6 +110,11 @@ def swept(value: float, key: str, unit: str | None) -> str:
     return f"{number} {unit or ''}".rstrip()
 
 
+def capital(words: str) -> str:
+    """The words with a capital at the start."""
+    return words[:1].upper() + words[1:]
+
+
 def listed(words: Iterable[str]) -> str:
     """`a`, `a and b`, `a, b and c`."""
     *rest, last = list(words) or [""]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import re
-import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -61,7 +60,7 @@ def measured(result: LabResult) -> str:
     for point in points:
         shown = [measure.name for measure in view.measures(point.comparison)][:_MEASURES]
         if point.label:
-            parts.append(f"{point.label[:1].upper()}{point.label[1:]}:")
+            parts.append(f"{formatting.capital(point.label)}:")
         if shown:
             parts += tables.pairs_tables(point)
             parts += _tables(point, shown)
@@ -106,9 +105,6 @@ def _folded(arms: Sequence[JudgedArm], everything: str) -> str:
     return f"<details><summary>All {len(arms)} arms</summary>\n\n{everything}\n\n</details>"
 
 
-_PLACES = frozenset({"--state", "--report", "--format"})
-
-
 def _when(result: LabResult) -> str:
     """Date, machine, blocks, validity, and what to type to measure it again."""
     blocks = {point.comparison.plan.blocks_done for point in view.points(result)}
@@ -121,19 +117,7 @@ def _when(result: LabResult) -> str:
     )
     parts = [result.started_at[:10], f"on {view.machine_line(result)}", counted]
     said = f"{', '.join(part for part in parts if part)}; intervals are 95 %; {verdict}{reasons}."
-    return f"{tables.escaped(said)} Again: `{_again(result)}`."
-
-
-def _again(result: LabResult) -> str:
-    """The command as it was typed, without what only says where things go."""
-    words = iter(shlex.split(result.command))
-    kept = []
-    for word in words:
-        if word in _PLACES:
-            next(words, None)
-        elif word != "--new" and word.partition("=")[0] not in _PLACES:
-            kept.append(word)
-    return shlex.join(kept)
+    return f"{tables.escaped(said)} Again: `{tables.again(result.command)}`."
 
 
 def write(runs: Sequence[str], docs: Path, state: Path) -> list[Path]:

@@ -52,7 +52,7 @@ def questions(comparison: Comparison, most: int) -> list[Question]:
             for arm, to in dict.fromkeys((arm, to) for arm, to, _ in found)
         ]
         if rows:
-            made.append(Question(f"{asked.name[:1].upper()}{asked.name[1:]}", rows))
+            made.append(Question(formatting.capital(asked.name), rows))
     return made
 
 

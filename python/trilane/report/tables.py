@@ -39,6 +39,8 @@ _COLUMNS = (
     "validity",
     "published_ratio",
 )
+# Options that only say where things go, on one machine.
+_PLACES = frozenset({"--state", "--report", "--format"})
 
 
 def csv_text(result: LabResult) -> str:
@@ -104,7 +106,7 @@ def markdown(lab: LabResult) -> str:
             parts += pairs_tables(point)
             parts += grid_tables(point) or [point_table(point)]
         said = ", ".join([*accounts.setting(point.comparison), accounts.total_of(point.comparison)])
-        parts.append(escaped(said[:1].upper() + said[1:]) + ".")
+        parts.append(escaped(formatting.capital(said)) + ".")
     parts += [f"- {escaped(row.text)}" for row in lab.crossings]
     if why := altered(lab):
         parts.append(escaped(why))
@@ -222,13 +224,19 @@ def footing(lab: LabResult) -> str:
     if lab.experiment.quick:
         parts.append("a quick run")
     parts.append(f"validity: {lab.validity.verdict}")
-    return f"{escaped(', '.join(part for part in parts if part))}. Again: `{_again(lab.command)}`"
+    return f"{escaped(', '.join(part for part in parts if part))}. Again: `{again(lab.command)}`"
 
 
-def _again(command: str) -> str:
-    """The command without the state folder, which is a place on one machine only."""
+def again(command: str) -> str:
+    """The command as it was typed, without what only says where things go."""
     words = iter(shlex.split(command))
-    return shlex.join(word for word in words if word != "--state" or next(words, None) is None)
+    kept = []
+    for word in words:
+        if word in _PLACES:
+            next(words, None)
+        elif word != "--new" and word.partition("=")[0] not in _PLACES:
+            kept.append(word)
+    return shlex.join(kept)
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -13,7 +13,6 @@ from trilane.report.charts.base import (
     GREY,
     Chart,
     Look,
-    heading,
     interval,
     row_height,
     scaled,
@@ -124,9 +123,8 @@ def at_point(point: Point) -> Chart | None:
     measure = next((m for m in view.measures(comparison) if m.name == first), None)
     if measure is None:
         return None
-    group = _Group(
-        "deciding", heading(f"{measure.label} at {point.label}"), measure.label, "", {first: ""}
-    )
+    title = formatting.capital(f"{measure.label} at {point.label}")
+    group = _Group("deciding", title, measure.label, "", {first: ""})
     return _group(point, group, [measure])
 
 

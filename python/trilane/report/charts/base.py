@@ -119,11 +119,6 @@ def _label(arm: JudgedArm) -> str:
     return wrapped(arm.title) + ("\n✗ invalid" if arm.validity.verdict == "invalid" else "")
 
 
-def heading(words: str) -> str:
-    """With a capital at the start."""
-    return words[:1].upper() + words[1:]
-
-
 def titled(words: str) -> list[str]:
     """An axis title in lines that fit below a chart on a phone."""
     return textwrap.wrap(words, _LABEL)

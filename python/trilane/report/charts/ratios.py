@@ -8,12 +8,11 @@ import altair as alt
 
 from trilane.lab.model.comparison import Comparison, Shown
 from trilane.lab.model.documents import Json
-from trilane.report import view
+from trilane.report import formatting, view
 from trilane.report.charts.base import (
     GREY,
     Chart,
     Look,
-    heading,
     ratio_ticks,
     row_axis,
     row_height,
@@ -154,7 +153,7 @@ def _by_arm(point: Point, measure: Shown) -> Chart | None:
     first = measure.name == comparison.ranking.measure
     return Chart(
         f"{key}ratios" if first else f"{key}ratios-{measure.name}",
-        heading(f"{measure.label}, ratio to {baseline}"),
+        formatting.capital(f"{measure.label}, ratio to {baseline}"),
         f"{_NOTE} {measure.better.capitalize()} is better.",
         spec(
             alt.layer(floor, _one(), whisker, _points(base, look, legend=legend)),

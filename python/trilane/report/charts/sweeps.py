@@ -14,7 +14,6 @@ from trilane.report.charts.base import (
     PLAIN,
     Chart,
     Look,
-    heading,
     interval,
     log_ticks,
     plain,
@@ -131,7 +130,7 @@ def _sweep(
     kind = " Log scales." if wide and tall else " Log scale." if wide or tall else ""
     return Chart(
         f"sweep-{measure.name}" + (f"-{plain(title)}" if title else ""),
-        heading(f"{measure.label}{f', {title}' if title else ''} against {along}"),
+        formatting.capital(f"{measure.label}{f', {title}' if title else ''} against {along}"),
         note + kind,
         spec(alt.layer(*layers), 320),
     )
