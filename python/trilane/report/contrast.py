@@ -15,7 +15,8 @@ from trilane.report import cells, formatting
 
 _VALIDITY_STYLE = {"valid": "green", "suspect": "yellow", "invalid": "bold red"}
 _SHOWN = 60
-_HOURS_A_DAY = 24
+# Seconds in a unit of time, and how many places it is told with.
+_UNITS = ((86_400, 1, "days"), (3600, 1, "h"), (60, 0, "min"), (1, 0, "s"))
 
 
 def show(contrast: Contrast, console: Console) -> None:
@@ -53,18 +54,13 @@ def _told(side: ContrastSide, unit: ValueUnit) -> str:
 
 
 def _apart(contrast: Contrast) -> str:
-    hours = apart(contrast.a, contrast.b)
-    if hours is None:
+    seconds = apart(contrast.a, contrast.b)
+    if seconds is None:
         return ""
-    size = abs(hours)
-    distance = (
-        f"{60 * size:.0f} min"
-        if size < 1
-        else f"{size:.1f} h"
-        if size < _HOURS_A_DAY
-        else f"{size / _HOURS_A_DAY:.1f} days"
-    )
-    where = f"B ran {distance} {'after' if hours >= 0 else 'before'} A"
+    size = abs(seconds)
+    length, places, unit = next((u for u in _UNITS if size >= u[0]), _UNITS[-1])
+    distance = f"{size / length:.{places}f} {unit}"
+    where = f"B ran {distance} {'after' if seconds >= 0 else 'before'} A"
     if contrast.control:
         return f"{where}; every value is divided by {contrast.control}'s in the same block"
     return f"{where}: what changed on the machine in between counts as a difference"

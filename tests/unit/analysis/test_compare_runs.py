@@ -111,6 +111,25 @@ def test_the_whole_command_prints_a_verdict_with_intervals(trilane: Trilane) -> 
     assert "validity: valid" in words
 
 
+@pytest.mark.parametrize(
+    ("stamp", "told"),
+    [
+        ("20261118-100017", "B ran 17 s after A"),
+        ("20261118-101200", "B ran 12 min after A"),
+        ("20261118-071500", "B ran 2.8 h before A"),
+        ("20261121-220000", "B ran 3.5 days after A"),
+    ],
+)
+def test_how_far_apart_the_runs_are_is_told(
+    tmp_path: Path, trilane: Trilane, stamp: str, told: str
+) -> None:
+    folders.race(tmp_path, "20261118-100000", {"h1": 1.0, "h2": 1.5})
+    folders.race(tmp_path, stamp, {"h1": 1.0, "h2": 1.5}, seed=2)
+    code, out, err = trilane("20261118-100000-race", f"{stamp}-race", at=tmp_path)
+    assert code == 0, err
+    assert told in " ".join(out.split())
+
+
 def test_json_on_stdout_is_one_document(trilane: Trilane) -> None:
     code, out, _ = trilane(A, SAME, "--format", "json", "-m", "p50", "-a", "h2")
     assert code == 0

@@ -343,14 +343,14 @@ def _suspect(code: ReasonCode, text: str) -> Reason:
 
 
 def apart(a: ContrastSide, b: ContrastSide) -> float | None:
-    """Hours between the starts of A and of B; None when one does not say when it was."""
+    """Seconds from the start of A to that of B; None when one does not say when it was."""
     starts = [
         min((_time(s.started_at) for s in side.sources if s.started_at), default=None)
         for side in (a, b)
     ]
     if starts[0] is None or starts[1] is None:
         return None
-    return (starts[1] - starts[0]) / 3600
+    return starts[1] - starts[0]
 
 
 def _time(text: str) -> float:

@@ -48,7 +48,7 @@ class Diagnosis:
     """Broken, interrupted, failed and abandoned runs."""
     state: Path
     said: Sequence[str]
-    """Repairs of the index of runs, or why it was not looked at."""
+    """Why runs were not looked at."""
 
     @property
     def able(self) -> bool:
@@ -147,7 +147,7 @@ def _state(state: Path) -> Iterator[Check]:
         "state folder",
         "missing" if problem else "ok",
         f"{state}: {problem}" if problem else str(state),
-        "runs, their index and the local certificate authority",
+        "runs and the local certificate authority",
         "trilane … --state DIR, or set XDG_STATE_HOME" if problem else None,
         needed=True,
     )
