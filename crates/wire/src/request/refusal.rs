@@ -5,7 +5,7 @@ use std::fmt;
 use super::RequestParts;
 use crate::field;
 
-/// Why [`Request::new`] or [`Request::one_off`] refused.
+/// Why [`Request::new`](super::Request::new) or [`Request::one_off`](super::Request::one_off) refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RequestError {
     /// The method is not a token.
