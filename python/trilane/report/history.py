@@ -176,30 +176,27 @@ def _interval(value: Value, factor: float) -> str:
 
 def page(history: History) -> str:
     """The whole page: everything that a run said is escaped."""
-    import jinja2  # noqa: PLC0415 - with Altair it takes a second; the tables do without
-
+    # With Jinja and Altair it takes a second; the tables do without.
+    from trilane.lab.experiment.describe import templates  # noqa: PLC0415
     from trilane.report import scripts  # noqa: PLC0415
 
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("trilane.report"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("history.html.jinja").render(
-        history=history,
-        panels=[
-            {
-                "title": panel.title,
-                "machine": panel.machine,
-                "spec": _spec(panel, history),
-                "rows": list(_rows(panel, history)),
-                "unit": _unit(panel, history),
-            }
-            for panel in panels(history)
-        ],
-        vega=scripts.vega(),
+    return (
+        templates("trilane.report")
+        .get_template("history.html.jinja")
+        .render(
+            history=history,
+            panels=[
+                {
+                    "title": panel.title,
+                    "machine": panel.machine,
+                    "spec": _spec(panel, history),
+                    "rows": list(_rows(panel, history)),
+                    "unit": _unit(panel, history),
+                }
+                for panel in panels(history)
+            ],
+            vega=scripts.vega(),
+        )
     )
 
 
