@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from hangups import hangups
 from peers import embedded, gonet, nginx
 from peers.peer import Peer
 from peers.process import free_port
@@ -104,16 +104,6 @@ def test_interrupt_prints_the_partial_report(peers: Peers, listener: str) -> Non
     assert run.code == 130, run
     assert run.checked["interrupted"] is True
     assert run.checked["requests"]["ok"] >= shown.ok
-
-
-@contextmanager
-def hangups(disposition: signal.Handlers) -> Iterator[None]:
-    """What is started within inherits it."""
-    before = signal.signal(signal.SIGHUP, disposition)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGHUP, before)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from hangups import hangups
 from lab.servers.helping import is_alive
 from peers.process import wait_until
 from trilane import __version__, _core
@@ -275,16 +276,17 @@ def test_a_terminal_sees_how_much_time_is_left(tmp_path: Path) -> None:
 def test_a_signal_reports_what_is_there_stops_all_and_exits_with_130(
     number: signal.Signals, tmp_path: Path
 ) -> None:
-    race = subprocess.Popen(
-        [
-            *(sys.executable, "-m", "trilane", "race", "--h1", "--h2", "--blocks", "500"),
-            *("-d", "100ms", "--warmup", "0s", "--state", str(tmp_path), "--format", "json"),
-        ],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=tmp_path,
-    )
+    with hangups(signal.SIG_DFL):
+        race = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "trilane", "race", "--h1", "--h2", "--blocks", "500"),
+                *("-d", "100ms", "--warmup", "0s", "--state", str(tmp_path), "--format", "json"),
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=tmp_path,
+        )
     runs = tmp_path / "runs"
     wait_until(lambda: any(runs.glob("*/runs/1-03-*.json")), "there is a run of the third block")
     below = proc.descendants(race.pid)
@@ -324,15 +326,27 @@ def test_a_signal_inside_python_reaches_a_load(number: signal.Signals) -> None:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         url = f"http://127.0.0.1:{server.server_address[1]}/"
-        load = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "trilane", "load", url, "--h1", "-d", "600s", "-c", "2"),
-                *("--warmup", "0s", "--format", "json"),
-            ],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        with hangups(signal.SIG_DFL):
+            load = subprocess.Popen(
+                [
+                    *(
+                        sys.executable,
+                        "-m",
+                        "trilane",
+                        "load",
+                        url,
+                        "--h1",
+                        "-d",
+                        "600s",
+                        "-c",
+                        "2",
+                    ),
+                    *("--warmup", "0s", "--format", "json"),
+                ],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
         try:
             assert asked.wait(120)
             load.send_signal(number)

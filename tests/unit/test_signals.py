@@ -14,7 +14,8 @@ ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 @pytest.fixture(autouse=True)
 def _as_before() -> Iterator[None]:
-    before = [signal.getsignal(number) for number in ENDING]
+    # `nohup` has SIGHUP ignored by all that it starts.
+    before = [signal.signal(number, signal.SIG_DFL) for number in ENDING]
     yield
     for number, handler in zip(ENDING, before, strict=True):
         signal.signal(number, handler)
