@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import signal
@@ -20,11 +21,12 @@ from peers.process import children
 from synthetic import records
 from synthetic.records import altered
 from trilane.lab import study
+from trilane.lab.analysis import looks
 from trilane.lab.asked import CannotRun, Wanted, from_manifest
 from trilane.lab.clients.engine_run import Misused
 from trilane.lab.clients.executor import Executor
 from trilane.lab.machine.meter import Meter
-from trilane.lab.model.comparison import AbsentArm, Comparison
+from trilane.lab.model.comparison import AbsentArm, Comparison, Look
 from trilane.lab.model.lab import Skipped
 from trilane.lab.processes import supervisor
 from trilane.lab.storage import runs
@@ -388,3 +390,81 @@ def test_an_embedded_server_that_does_not_start_ends_the_race(
     with pytest.raises(CannotRun, match="port 80 is not ours to take\ntry: trilane serve"):
         study.run(wanted(url=None), said.watcher())
     assert list((tmp_path / "runs").iterdir()) == []
+
+
+def looked(wanted: Make, monkeypatch: pytest.MonkeyPatch, *, most: int, **flags: Any) -> Wanted:
+    """A race of two arms that looks after six blocks, and after `most`."""
+    plan = [Look(blocks=6, alpha=0.04), Look(blocks=most, alpha=0.01)]
+    monkeypatch.setattr(looks, "planned", lambda _most: plan)
+    asked = wanted(blocks=most, versions=["h1", "h2"], **flags)
+    return dataclasses.replace(asked, until_decided=True)
+
+
+def wavering(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+    """What makes the block of this run one that contradicts the block before."""
+    behave(monkeypatch, h1={"rate": 20_000 if (count - 1) // 3 % 2 else 5_000})
+
+
+def test_a_race_ends_once_it_is_decided(
+    wanted: Make,
+    said: Said,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    lab_schema: Draft202012Validator,
+) -> None:
+    behave(monkeypatch, h1={"rate": 20_000})
+    made = study.run(looked(wanted, monkeypatch, most=40), said.watcher())
+    assert (said.begun, len(said.steps), said.needless) == ((120, 0), 18, [102])
+    assert "ends once it is decided: looks after 6 and at most 40 blocks" in said.lines
+    manifest = runs.read_manifest(made.folder)
+    assert (manifest.status, manifest.blocks, manifest.ended_at) == ("complete", 40, [1])
+    assert [look.blocks for look in manifest.looks or ()] == [6, 40]
+    kept = json.loads((made.folder / "result.json").read_text())
+    assert [error.message for error in lab_schema.iter_errors(kept)] == []
+    plan = made.result.points[0].comparison.plan
+    assert (plan.blocks, plan.blocks_done, plan.ended_at, plan.level) == (40, 6, 1, 0.96)
+    # A replay has the same plan, and its own results to end at.
+    again = raced(from_manifest(manifest, tmp_path), said).plan
+    assert (again.looks, again.order) == (plan.looks, plan.order)
+
+
+def test_an_interrupted_race_goes_on_to_the_right_look(
+    wanted: Make, said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def step(count: int) -> None:
+        wavering(monkeypatch, count)
+        if count == 20:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    said.on_step = step
+    asked = looked(wanted, monkeypatch, most=7)
+    cut = study.run(asked, said.watcher())
+    [point] = cut.result.points
+    assert (point.comparison.plan.blocks_done, point.comparison.plan.ended_at) == (6, None)
+    assert point.comparison.plan.level == 0.96
+    said.on_step = lambda count: wavering(monkeypatch, count - 1)
+    whole = study.run(asked, said.watcher())
+    assert (whole.folder, said.begun) == (cut.folder, (21, 19))
+    [point] = whole.result.points
+    assert (point.comparison.plan.blocks_done, point.comparison.plan.ended_at) == (7, None)
+    assert point.comparison.plan.level == 0.99
+    # A race of a fixed number of blocks does not go on with one that looks.
+    fixed = study.run(dataclasses.replace(asked, until_decided=False, blocks=1), said.watcher())
+    assert fixed.folder != cut.folder
+
+
+def test_every_point_of_a_sweep_ends_by_itself(
+    wanted: Make, said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def step(count: int) -> None:
+        if count <= 21:
+            wavering(monkeypatch, count)
+        else:
+            behave(monkeypatch, h1={"rate": 20_000})
+
+    said.on_step = step
+    made = study.run(looked(wanted, monkeypatch, most=7, in_flight=[8, 64]), said.watcher())
+    plans = [point.comparison.plan for point in made.result.points]
+    assert [(plan.blocks_done, plan.ended_at) for plan in plans] == [(7, None), (6, 1)]
+    assert (len(said.steps), said.needless) == (39, [3])
+    assert runs.read_manifest(made.folder).ended_at == [None, 1]

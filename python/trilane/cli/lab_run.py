@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from trilane.cli import running, units
-from trilane.cli.options import Fresh, Output, State
+from trilane.cli import options, running, units
+from trilane.cli.options import Fresh, Output, State, UntilDecided
 from trilane.cli.units import Usage
 
 if TYPE_CHECKING:
@@ -23,6 +23,10 @@ RUN_HELP = """Run an experiment, or go on with one that was interrupted.
 NAME is one of `trilane lab list`, or a .toml file. Every run is a fresh process; each block holds
 every arm once in random order, the baseline twice. Ctrl-C, a crash or kill -9 lose at most the run
 that was under way: the same command continues where it stopped (--new begins anew).
+
+--until-decided looks at the results at numbers of blocks that are planned before anything is
+measured, and ends a point once every comparison of the measure that decides is decided: a
+difference, or none. The looks share the 5 % of false claims. --blocks is the most.
 
 -t picks arms and -n sets the requests, as in: trilane lab run strategies -t sync -t sync_threads
 -n 1000
@@ -65,9 +69,10 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per flag
     blocks: Annotated[
         str | None,
         typer.Option(
-            metavar="N", help="Blocks. [default: the file's, or as many as the arms need]"
+            metavar="N", help="Blocks. [default: the file's, three times that if --until-decided]"
         ),
     ] = None,
+    until_decided: UntilDecided = False,
     seed: Annotated[
         str | None, typer.Option(metavar="N", help="Seed of order and bootstrap. [default: random]")
     ] = None,
@@ -92,7 +97,8 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per flag
         form=_form(experiment, form, arms or ()),
         quick=quick,
         publish=publish,
-        blocks=None if blocks is None else units.count("--blocks", blocks),
+        blocks=options.blocks(blocks, until_decided=until_decided),
+        until_decided=until_decided,
         seed=None if seed is None else units.seed("--seed", seed),
         arms=arms or (),
         count=None if count is None else units.count("-n", count),

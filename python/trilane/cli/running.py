@@ -132,5 +132,9 @@ def _watcher(console: Console) -> Iterator[study.Watcher]:
             told.append(block)
             say(f"block {block + 1} of {blocks}, about {_clock(left_s)} left")
 
+    def fewer(runs: int) -> None:
+        say(f"decided: {runs} runs are not needed any more")
+        progress.update(task, total=(progress.tasks[0].total or 0) - runs)
+
     with progress:
-        yield study.Watcher(say=say, begin=begin, step=step)
+        yield study.Watcher(say=say, begin=begin, step=step, fewer=fewer)

@@ -14,6 +14,7 @@ import shutil
 import time
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
 from typing import NoReturn, cast
 from urllib.parse import urlsplit
@@ -21,7 +22,7 @@ from urllib.parse import urlsplit
 from msgspec import UNSET
 
 from trilane.lab import names
-from trilane.lab.analysis import findings
+from trilane.lab.analysis import findings, looks, paired
 from trilane.lab.analysis.findings import Findings, Point
 from trilane.lab.analysis.paired import Observed
 from trilane.lab.asked import CannotRun, Entry, Wanted, chosen, fingerprint, order
@@ -36,6 +37,7 @@ from trilane.lab.experiment.workload import ArmSpec
 from trilane.lab.machine import facts as machine
 from trilane.lab.model import manifest as kept
 from trilane.lab.model.arm import TITLES, Arm
+from trilane.lab.model.comparison import Look
 from trilane.lab.model.documents import Json
 from trilane.lab.model.lab import LabResult
 from trilane.lab.model.manifest import RACE, Manifest, Status
@@ -55,6 +57,10 @@ _SERVER_FAILED = "try: trilane serve, or race a URL: trilane race URL"
 _PORTS = {"http": 80, "https": 443}
 
 
+def _unheard(*_told: object) -> None:
+    """What nobody listens to."""
+
+
 @dataclass(frozen=True, slots=True)
 class Watcher:
     """How an experiment tells what it does."""
@@ -64,15 +70,13 @@ class Watcher:
     """Number of runs in all, and how many of them were made before."""
     step: Callable[[str, int, int, float], None]
     """Title of the arm that starts, its block from 0, the blocks, and the seconds left."""
+    fewer: Callable[[int], None] = _unheard
+    """So many runs are not needed any more: what they were for is decided."""
 
     @classmethod
     def quiet(cls) -> Watcher:
         """One that tells nobody."""
-
-        def ignore(*_told: object) -> None:
-            pass
-
-        return cls(say=ignore, begin=ignore, step=ignore)
+        return cls(say=_unheard, begin=_unheard, step=_unheard)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +151,15 @@ class _Study:
         seed, started_at = then.seed, then.started_at
         return cls(wanted, form, journal, seed, started_at, fingerprint(wanted.experiment, form))
 
-    def manifest(self, status: Status, facts: Json) -> Manifest:
+    @property
+    def looks(self) -> list[Look]:
+        """When the results are looked at; none where the number of blocks is fixed."""
+        plan = self.form.stats
+        return looks.planned(plan.blocks) if plan.until_decided else []
+
+    def manifest(
+        self, status: Status, facts: Json, ended_at: list[int | None] | None = None
+    ) -> Manifest:
         experiment = replace(self.wanted.experiment, forms={self.form.name: self.form})
         return Manifest(
             schema=kept.SCHEMA,
@@ -162,6 +174,8 @@ class _Study:
             started_at=self.started_at,
             machine=facts,
             blocks=self.form.stats.blocks,
+            looks=self.looks or None,
+            ended_at=ended_at,
         )
 
     @property
@@ -188,7 +202,10 @@ def _conduct(study: _Study, watcher: Watcher) -> Result:
         facts = {**machine.facts(), "pinning": testbed.pinning}
         journal.open(study.manifest("running", facts))
         done = _standing(journal.lines(), {entry.key for entry in planned})
-        interrupted = _make_runs(study, form, testbed, planned, done, watcher)
+        runs = _Runs(study, form, testbed, planned, done, facts)
+        if study.looks:
+            watcher.say(looks.announced(study.looks))
+        interrupted = _make_runs(runs, watcher)
         servers = testbed.facts()
     file = benchmarks.write(journal.folder, [line.sample.run for line in done if line.sample.run])
     made = findings.result(
@@ -196,7 +213,7 @@ def _conduct(study: _Study, watcher: Watcher) -> Result:
             experiment=study.wanted.experiment,
             form=form,
             quick=study.wanted.quick,
-            points=_points(study, form, planned, done, testbed, facts, servers, interrupted),
+            points=runs.points(servers, interrupted),
             command=study.command,
             replay=study.replay,
             started_at=study.started_at,
@@ -209,7 +226,9 @@ def _conduct(study: _Study, watcher: Watcher) -> Result:
         )
     )
     write_result(journal.folder, made)
-    journal.write_manifest(study.manifest("interrupted" if interrupted else "complete", facts))
+    status: Status = "interrupted" if interrupted else "complete"
+    ended_at = [point.comparison.plan.ended_at for point in made.points] if study.looks else None
+    journal.write_manifest(study.manifest(status, facts, ended_at))
     return Result(made, journal.folder)
 
 
@@ -300,17 +319,74 @@ def _standing(lines: Sequence[Line], wanted: Collection[Hashable]) -> list[Line]
     return standing
 
 
-def _make_runs(
-    study: _Study,
-    form: Form,
-    testbed: Testbed,
-    planned: Sequence[Entry],
-    done: list[Line],
-    watcher: Watcher,
-) -> bool:
-    """Make every run that is not done yet; whether Ctrl-C ended it."""
+@dataclass(frozen=True, slots=True)
+class _Runs:
+    """The runs of a study: all that are planned, and those that are done."""
+
+    study: _Study
+    form: Form
+    """With the arms that can run here."""
+    testbed: Testbed
+    planned: Sequence[Entry]
+    done: list[Line]
+    machine: Json
+
+    def points(self, servers: Json, interrupted: bool) -> list[Point]:
+        """What was asked and seen at every point."""
+        return [
+            Point(value, point, self._observed(number, point, servers, interrupted))
+            for number, (value, point) in enumerate(self.form.points())
+        ]
+
+    def decided(self, number: int, blocks: int) -> bool:
+        """Whether a look after so many blocks of a point ends it; False where none is planned.
+
+        The last look, after all blocks, ends nothing.
+        """
+        if all(look.blocks != blocks for look in self.study.looks[:-1]):
+            return False
+        observed = self.points({}, interrupted=False)[number].observed
+        # Runs that were made before may be of later blocks: this look must not see them.
+        upto = [sample for sample in observed.samples if sample.block < blocks]
+        return paired.compare(replace(observed, samples=upto)).plan.ended_at is not None
+
+    def _observed(self, number: int, point: Form, servers: Json, interrupted: bool) -> Observed:
+        study, testbed = self.study, self.testbed
+        return Observed(
+            question=study.wanted.experiment.question,
+            url=_url(point, point.arm(point.baseline), testbed),
+            command=study.command,
+            arms=[arm_of(arm, testbed) for arm in point.arms],
+            baseline=point.baseline,
+            samples=[line.sample for line in self.done if line.point == number],
+            blocks=point.stats.blocks,
+            seed=study.seed,
+            margin=self.form.margin,
+            duration_s=point.workload.duration_s,
+            warmup_s=point.workload.warmup_s,
+            started_at=study.started_at,
+            machine=self.machine,
+            server=servers,
+            absent=_absent(study, testbed),
+            interrupted=interrupted,
+            order=_order_of(self.planned, number, point.stats.blocks),
+            count=point.workload.count if point.workload.duration_s is None else None,
+            measures=[
+                BY_NAME[name]
+                for name in self.form.measures
+                if name != SYSCALLS.name or syscalls.available()
+            ],
+            rank=BY_NAME[self.form.rank],
+            announced=point.announced(),
+            looks=study.looks,
+        )
+
+
+def _make_runs(runs: _Runs, watcher: Watcher) -> bool:
+    """Make every run that is not done yet and still needed; whether Ctrl-C ended it."""
+    study, planned, done = runs.study, runs.planned, runs.done
     made = {line.key for line in done}
-    points = [point for _, point in form.points()]
+    points = [point for _, point in runs.form.points()]
     clock = Clock(
         planned,
         made,
@@ -319,21 +395,32 @@ def _make_runs(
     watcher.begin(len(planned), len(made))
     failed_in_a_row = 0
     try:
-        for entry in planned:
-            if entry.key in made:
+        needless: set[int] = set()
+        for (number, block), entries in groupby(planned, lambda entry: (entry.point, entry.block)):
+            if number in needless:
                 continue
-            point = points[entry.point]
-            arm = point.arm(entry.arm)
-            watcher.step(arm.title, entry.block, point.stats.blocks, clock.left_s())
-            began = time.monotonic()
-            sample = _measure(study, point, arm, entry, testbed)
-            clock.took(entry, time.monotonic() - began)
-            line = Line(entry.point, sample)
-            study.journal.append(line)
-            done.append(line)
-            failed_in_a_row = failed_in_a_row + 1 if sample.run is None else 0
-            if failed_in_a_row > len(point.arms):
-                raise CannotRun(f"every run of a block failed, the last one with: {sample.problem}")
+            point = points[number]
+            for entry in entries:
+                if entry.key in made:
+                    continue
+                arm = point.arm(entry.arm)
+                watcher.step(arm.title, block, point.stats.blocks, clock.left_s())
+                began = time.monotonic()
+                sample = _measure(study, point, arm, entry, runs.testbed)
+                clock.took(entry, time.monotonic() - began)
+                line = Line(number, sample)
+                study.journal.append(line)
+                done.append(line)
+                failed_in_a_row = failed_in_a_row + 1 if sample.run is None else 0
+                if failed_in_a_row > len(point.arms):
+                    raise CannotRun(
+                        f"every run of a block failed, the last one with: {sample.problem}"
+                    )
+            if runs.decided(number, block + 1):
+                needless.add(number)
+                rest = [e for e in planned if e.point == number and e.block > block]
+                clock.skip(rest)
+                watcher.fewer(len(rest))
     except KeyboardInterrupt:
         return True
     return False
@@ -361,52 +448,6 @@ def _measure(study: _Study, point: Form, arm: ArmSpec, entry: Entry, testbed: Te
         file=f"runs/{name}.json" if run is not None else None,
         server=server,
     )
-
-
-def _points(
-    study: _Study,
-    form: Form,
-    planned: Sequence[Entry],
-    done: Sequence[Line],
-    testbed: Testbed,
-    facts: Json,
-    servers: Json,
-    interrupted: bool,
-) -> list[Point]:
-    return [
-        Point(
-            value,
-            point,
-            Observed(
-                question=study.wanted.experiment.question,
-                url=_url(point, point.arm(point.baseline), testbed),
-                command=study.command,
-                arms=[arm_of(arm, testbed) for arm in point.arms],
-                baseline=point.baseline,
-                samples=[line.sample for line in done if line.point == number],
-                blocks=point.stats.blocks,
-                seed=study.seed,
-                margin=form.margin,
-                duration_s=point.workload.duration_s,
-                warmup_s=point.workload.warmup_s,
-                started_at=study.started_at,
-                machine=facts,
-                server=servers,
-                absent=_absent(study, testbed),
-                interrupted=interrupted,
-                order=_order_of(planned, number, point.stats.blocks),
-                count=point.workload.count if point.workload.duration_s is None else None,
-                measures=[
-                    BY_NAME[name]
-                    for name in form.measures
-                    if name != SYSCALLS.name or syscalls.available()
-                ],
-                rank=BY_NAME[form.rank],
-                announced=point.announced(),
-            ),
-        )
-        for number, (value, point) in enumerate(form.points())
-    ]
 
 
 def _url(form: Form, arm: ArmSpec, testbed: Testbed) -> str:
