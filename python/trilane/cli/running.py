@@ -133,7 +133,7 @@ def _watcher(console: Console) -> Iterator[study.Watcher]:
             say(f"block {block + 1} of {blocks}, about {_clock(left_s)} left")
 
     def fewer(runs: int) -> None:
-        say(f"decided: {runs} runs are not needed any more")
+        say(f"no more blocks are needed: {runs} runs are left out")
         progress.update(task, total=(progress.tasks[0].total or 0) - runs)
 
     with progress:
