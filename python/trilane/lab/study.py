@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
-from typing import NoReturn, cast
+from typing import NoReturn
 from urllib.parse import urlsplit
 
 from msgspec import UNSET
@@ -42,16 +42,14 @@ from trilane.lab.model.documents import Json
 from trilane.lab.model.lab import LabResult
 from trilane.lab.model.manifest import RACE, Manifest, Status
 from trilane.lab.model.measures import BY_NAME, SYSCALLS
-from trilane.lab.model.record import Version
 from trilane.lab.model.run import Run
 from trilane.lab.model.sample import Sample, ServerCost
 from trilane.lab.network.relay import RelayFailed
 from trilane.lab.storage import benchmarks, store
 from trilane.lab.storage.journal import BadJournal, Journal, Line
 from trilane.lab.storage.runs import write_result
-from trilane.lab.testbed import Testbed, Unavailable
+from trilane.lab.testbed import Testbed, Unavailable, arm_of
 
-_MILLISECONDS = 1e3
 _OF_STATUS = "; if that is what you want, type --expect-status CODE"
 _SERVER_FAILED = "try: trilane serve, or race a URL: trilane race URL"
 _PORTS = {"http": 80, "https": 443}
@@ -460,28 +458,3 @@ def _order_of(planned: Sequence[Entry], point: int, blocks: int) -> list[list[st
         [entry.arm for entry in planned if entry.point == point and entry.block == block]
         for block in range(blocks)
     ]
-
-
-def arm_of(spec: ArmSpec, testbed: Testbed) -> Arm:
-    """An arm of an experiment as a comparison shows it."""
-    return Arm(
-        name=spec.name,
-        title=spec.title,
-        version=cast("Version", spec.version),
-        client=spec.client,
-        strategy=spec.strategy,
-        session=spec.session,
-        server=testbed.server_name(spec),
-        network=network_text(spec.delay_s),
-        connections=spec.connections,
-        streams=spec.streams,
-        in_flight=spec.in_flight,
-        message=spec.message,
-        mode=spec.mode,
-        tls=spec.tls,
-    )
-
-
-def network_text(delay_s: float) -> str:
-    """The emulated network for people."""
-    return f"{_MILLISECONDS * delay_s:g} ms round trip, emulated" if delay_s else "direct"
