@@ -414,7 +414,7 @@ def test_a_race_ends_once_it_is_decided(
 ) -> None:
     behave(monkeypatch, h1={"rate": 20_000})
     made = study.run(looked(wanted, monkeypatch, most=40), said.watcher())
-    assert (said.begun, len(said.steps), said.needless) == ((120, 0), 18, [102])
+    assert (said.begun, len(said.steps), said.changes) == ((120, 0), 18, [-102])
     assert "ends once it is decided: looks after 6 and at most 40 blocks" in said.lines
     manifest = runs.read_manifest(made.folder)
     assert (manifest.status, manifest.blocks, manifest.ended_at) == ("complete", 40, [1])
@@ -466,5 +466,64 @@ def test_every_point_of_a_sweep_ends_by_itself(
     made = study.run(looked(wanted, monkeypatch, most=7, in_flight=[8, 64]), said.watcher())
     plans = [point.comparison.plan for point in made.result.points]
     assert [(plan.blocks_done, plan.ended_at) for plan in plans] == [(7, None), (6, 1)]
-    assert (len(said.steps), said.needless) == (39, [3])
+    assert (len(said.steps), said.changes) == (39, [-3])
     assert runs.read_manifest(made.folder).ended_at == [None, 1]
+
+
+def test_a_block_that_was_disturbed_is_made_again(
+    wanted: Make, said: Said, monkeypatch: pytest.MonkeyPatch, lab_schema: Draft202012Validator
+) -> None:
+    # The runs of the third block, and of the fourth, which the quarter of six does not hold.
+    said.on_step = lambda count: behave(
+        monkeypatch, h1={"rate": 20_000, "disturbed": 7 <= count <= 12}
+    )
+    made = study.run(looked(wanted, monkeypatch, most=40), said.watcher())
+    assert (len(said.steps), said.changes) == (21, [3, -102])
+    assert "making block 3 again: other programs or machines disturbed a run" in said.lines
+    [point] = made.result.points
+    h1 = point.comparison.arms[0]
+    assert {sample.block: sample.again for sample in h1.samples} == {
+        block: block == 2 for block in range(6)
+    }
+    assert point.comparison.plan.blocks_done == 6
+    assert "1 of 6 blocks were disturbed and made again" in str(looks.said(point.comparison))
+    # The runs that do not count are kept all the same.
+    names = {file.name for file in (made.folder / "runs").iterdir()}
+    assert len(names) == 21
+    assert {name for name in names if name.endswith("-again.json")} == {
+        name.replace(".json", "-again.json")
+        for name in names
+        if name.startswith("1-03-") and not name.endswith("-again.json")
+    }
+    kept = json.loads((made.folder / "result.json").read_text())
+    assert [error.message for error in lab_schema.iter_errors(kept)] == []
+    assert runs.load(made.folder).judged == made.result
+
+
+def test_a_race_that_was_interrupted_while_it_made_a_block_again_goes_on_there(
+    wanted: Make, said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def step(count: int) -> None:
+        behave(monkeypatch, h1={"rate": 20_000, "disturbed": count <= 3})
+        if count == 20:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    said.on_step = step
+    asked = looked(wanted, monkeypatch, most=40)
+    cut = study.run(asked, said.watcher())
+    assert cut.result.interrupted
+    assert not any(sample.again for sample in cut.result.points[0].comparison.arms[0].samples)
+    said.on_step = lambda _count: behave(monkeypatch, h1={"rate": 20_000})
+    whole = study.run(asked, said.watcher())
+    assert (whole.folder, len(said.steps)) == (cut.folder, 22)
+    arms = whole.result.points[0].comparison.arms
+    assert all(sample.again == (sample.block == 0) for arm in arms for sample in arm.samples)
+
+
+def test_a_fixed_number_of_blocks_is_made_once_whatever_disturbs_them(
+    wanted: Make, said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    behave(monkeypatch, h1={"disturbed": True})
+    made = raced(wanted(versions=["h1", "h2"]), said)
+    assert len(said.steps) == 6
+    assert made.validity.verdict == "suspect"

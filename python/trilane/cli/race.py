@@ -25,7 +25,8 @@ disagrees; with six, the fewest that can show one at all, all must agree.
 --until-decided looks at the results after 10, 14, 20 and 30 blocks and ends once every comparison
 of what decides is decided: a difference, or none beyond --margin. The looks are planned before
 anything is measured and share the 5 % of false claims, so intervals are wider than 95 %.
---blocks says how many blocks there are at most.
+--blocks says how many blocks there are at most. Blocks that other programs or machines disturbed
+are made again at a look, at most a quarter of them.
 
 Every run is kept: Ctrl-C, a crash or kill -9 lose at most the one that was under way, and the same
 command continues where it stopped (--new begins anew).

@@ -132,9 +132,8 @@ def _watcher(console: Console) -> Iterator[study.Watcher]:
             told.append(block)
             say(f"block {block + 1} of {blocks}, about {_clock(left_s)} left")
 
-    def fewer(runs: int) -> None:
-        say(f"no more blocks are needed: {runs} runs are left out")
-        progress.update(task, total=(progress.tasks[0].total or 0) - runs)
+    def change(runs: int) -> None:
+        progress.update(task, total=(progress.tasks[0].total or 0) + runs)
 
     with progress:
-        yield study.Watcher(say=say, begin=begin, step=step, fewer=fewer)
+        yield study.Watcher(say=say, begin=begin, step=step, change=change)

@@ -58,11 +58,13 @@ class Entry:
     position: int
     arm: str
     slot: int
+    again: bool = False
+    """The block was disturbed and is made again."""
 
     @property
-    def key(self) -> tuple[int, int, str, int]:
+    def key(self) -> tuple[int, int, str, int, bool]:
         """What tells a run from all others."""
-        return self.point, self.block, self.arm, self.slot
+        return self.point, self.block, self.arm, self.slot, self.again
 
 
 def default_form(experiment: Experiment, arms: Collection[str] = ()) -> str:

@@ -56,6 +56,10 @@ class Clock:
         self._guessed += self._guess(entry)
         self._took += seconds
 
+    def add(self, entries: Collection[Planned]) -> None:
+        """These runs are to be made besides."""
+        self._open += entries
+
     def skip(self, entries: Collection[Planned]) -> None:
         """These runs are not to be made any more."""
         skipped = {entry.key for entry in entries}

@@ -12,7 +12,7 @@ import random
 import shlex
 import shutil
 import time
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 from msgspec import UNSET
 
 from trilane.lab import names
-from trilane.lab.analysis import findings, looks, paired
+from trilane.lab.analysis import disturbed, findings, looks, paired
 from trilane.lab.analysis.findings import Findings, Point
 from trilane.lab.analysis.paired import Observed
 from trilane.lab.asked import CannotRun, Entry, Wanted, chosen, fingerprint, order
@@ -68,8 +68,8 @@ class Watcher:
     """Number of runs in all, and how many of them were made before."""
     step: Callable[[str, int, int, float], None]
     """Title of the arm that starts, its block from 0, the blocks, and the seconds left."""
-    fewer: Callable[[int], None] = _unheard
-    """So many runs are not needed any more: what they were for is decided."""
+    change: Callable[[int], None] = _unheard
+    """So many runs are to be made besides, or, where negative, are not needed any more."""
 
     @classmethod
     def quiet(cls) -> Watcher:
@@ -199,7 +199,8 @@ def _conduct(study: _Study, watcher: Watcher) -> Result:
         planned = order(form, study.seed)
         facts = {**machine.facts(), "pinning": testbed.pinning}
         journal.open(study.manifest("running", facts))
-        done = _standing(journal.lines(), {entry.key for entry in planned})
+        keys = {replace(e, again=again).key for e in planned for again in (False, True)}
+        done = _standing(journal.lines(), keys)
         runs = _Runs(study, form, testbed, planned, done, facts)
         if study.looks:
             watcher.say(looks.announced(study.looks))
@@ -348,6 +349,18 @@ class _Runs:
         upto = [sample for sample in observed.samples if sample.block < blocks]
         return paired.compare(replace(observed, samples=upto)).plan.ended_at is not None
 
+    def disturbed(self, number: int, blocks: int) -> list[Entry]:
+        """The runs of those of the first blocks of a point that are to be made again at a look."""
+        if all(look.blocks != blocks for look in self.study.looks):
+            return []
+        again = disturbed.blocks(self._samples(number), blocks)
+        return [
+            replace(e, again=True) for e in self.planned if e.point == number and e.block in again
+        ]
+
+    def _samples(self, number: int) -> list[Sample]:
+        return [line.sample for line in self.done if line.point == number]
+
     def _observed(self, number: int, point: Form, servers: Json, interrupted: bool) -> Observed:
         study, testbed = self.study, self.testbed
         return Observed(
@@ -356,7 +369,7 @@ class _Runs:
             command=study.command,
             arms=[arm_of(arm, testbed) for arm in point.arms],
             baseline=point.baseline,
-            samples=[line.sample for line in self.done if line.point == number],
+            samples=disturbed.judged(self._samples(number)),
             blocks=point.stats.blocks,
             seed=study.seed,
             margin=self.form.margin,
@@ -392,40 +405,58 @@ def _make_runs(runs: _Runs, watcher: Watcher) -> bool:
     )
     watcher.begin(len(planned), len(made))
     failed_in_a_row = 0
+
+    def make(entries: Iterable[Entry]) -> None:
+        nonlocal failed_in_a_row
+        for entry in entries:
+            if entry.key in made:
+                continue
+            point = points[entry.point]
+            arm = point.arm(entry.arm)
+            watcher.step(arm.title, entry.block, point.stats.blocks, clock.left_s())
+            began = time.monotonic()
+            sample = _measure(study, point, arm, entry, runs.testbed)
+            clock.took(entry, time.monotonic() - began)
+            line = Line(entry.point, sample)
+            study.journal.append(line)
+            done.append(line)
+            made.add(line.key)
+            failed_in_a_row = failed_in_a_row + 1 if sample.run is None else 0
+            if failed_in_a_row > len(point.arms):
+                raise CannotRun(f"every run of a block failed, the last one with: {sample.problem}")
+
     try:
         needless: set[int] = set()
         for (number, block), entries in groupby(planned, lambda entry: (entry.point, entry.block)):
             if number in needless:
                 continue
-            point = points[number]
-            for entry in entries:
-                if entry.key in made:
-                    continue
-                arm = point.arm(entry.arm)
-                watcher.step(arm.title, block, point.stats.blocks, clock.left_s())
-                began = time.monotonic()
-                sample = _measure(study, point, arm, entry, runs.testbed)
-                clock.took(entry, time.monotonic() - began)
-                line = Line(number, sample)
-                study.journal.append(line)
-                done.append(line)
-                failed_in_a_row = failed_in_a_row + 1 if sample.run is None else 0
-                if failed_in_a_row > len(point.arms):
-                    raise CannotRun(
-                        f"every run of a block failed, the last one with: {sample.problem}"
-                    )
+            make(entries)
+            again = [e for e in runs.disturbed(number, block + 1) if e.key not in made]
+            if again:
+                clock.add(again)
+                watcher.change(len(again))
+                watcher.say(_told_again(again))
+                make(again)
             if runs.decided(number, block + 1):
                 needless.add(number)
                 rest = [e for e in planned if e.point == number and e.block > block]
                 clock.skip(rest)
-                watcher.fewer(len(rest))
+                watcher.change(-len(rest))
+                watcher.say(f"no more blocks are needed: {len(rest)} runs are left out")
     except KeyboardInterrupt:
         return True
     return False
 
 
+def _told_again(again: Sequence[Entry]) -> str:
+    numbers = sorted({entry.block + 1 for entry in again})
+    which = f"block {numbers[0]}" if len(numbers) == 1 else f"blocks {', '.join(map(str, numbers))}"
+    return f"making {which} again: other programs or machines disturbed a run"
+
+
 def _measure(study: _Study, point: Form, arm: ArmSpec, entry: Entry, testbed: Testbed) -> Sample:
     name = f"{entry.point + 1}-{entry.block + 1:02}-{entry.position + 1}-{arm.name}"
+    name += "-again" if entry.again else ""
     run: Run | None = None
     server: ServerCost | None = None
     problem = None
@@ -445,6 +476,7 @@ def _measure(study: _Study, point: Form, arm: ArmSpec, entry: Entry, testbed: Te
         problem=problem,
         file=f"runs/{name}.json" if run is not None else None,
         server=server,
+        again=entry.again,
     )
 
 

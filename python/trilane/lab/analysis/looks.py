@@ -130,7 +130,9 @@ def said(made: Comparison) -> str | None:
         how = f"decided at {where}"
     else:
         how = f"ended at {where}, as more of them cannot decide what is open"
-    return f"{how}; intervals {percent(plan.level)}"
+    again = {sample.block for arm in made.arms for sample in arm.samples if sample.again}
+    redone = f"{len(again)} of {plan.blocks_done} blocks were disturbed and made again"
+    return "; ".join([how, *([redone] if again else []), f"intervals {percent(plan.level)}"])
 
 
 def _word(words: Sequence[str], number: int) -> str:
