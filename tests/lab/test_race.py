@@ -516,6 +516,8 @@ def test_a_race_that_was_interrupted_while_it_made_a_block_again_goes_on_there(
     said.on_step = lambda _count: behave(monkeypatch, h1={"rate": 20_000})
     whole = study.run(asked, said.watcher())
     assert (whole.folder, len(said.steps)) == (cut.folder, 22)
+    # One of the runs that were made before is of the block that is made again.
+    assert (said.begun, said.changes) == ((121, 19), [3, 2, -102])
     arms = whole.result.points[0].comparison.arms
     assert all(sample.again == (sample.block == 0) for arm in arms for sample in arm.samples)
 

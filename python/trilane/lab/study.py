@@ -403,7 +403,7 @@ def _make_runs(runs: _Runs, watcher: Watcher) -> bool:
         made,
         lambda entry: expected_s(points[entry.point].arm(entry.arm), points[entry.point].workload),
     )
-    watcher.begin(len(planned), len(made))
+    watcher.begin(len(made | {entry.key for entry in planned}), len(made))
     failed_in_a_row = 0
 
     def make(entries: Iterable[Entry]) -> None:
