@@ -21,7 +21,8 @@ from peers.process import children
 from synthetic import records
 from synthetic.records import altered
 from trilane.lab import study
-from trilane.lab.analysis import looks
+from trilane.lab.analysis import looks, paired
+from trilane.lab.analysis.paired import Observed
 from trilane.lab.asked import CannotRun, Wanted, from_manifest
 from trilane.lab.clients.engine_run import Misused
 from trilane.lab.clients.executor import Executor
@@ -443,7 +444,17 @@ def test_an_interrupted_race_goes_on_to_the_right_look(
     assert (point.comparison.plan.blocks_done, point.comparison.plan.ended_at) == (6, None)
     assert point.comparison.plan.level == 0.96
     said.on_step = lambda count: wavering(monkeypatch, count - 1)
+    judged: list[Observed] = []
+
+    def compare(observed: Observed) -> Comparison:
+        judged.append(observed)
+        return compared(observed)
+
+    compared = paired.compare
+    monkeypatch.setattr(paired, "compare", compare)
     whole = study.run(asked, said.watcher())
+    # The look that was passed before is not looked at again: only the result is judged.
+    assert len(judged) == 1
     assert (whole.folder, said.begun) == (cut.folder, (21, 19))
     [point] = whole.result.points
     assert (point.comparison.plan.blocks_done, point.comparison.plan.ended_at) == (7, None)

@@ -340,14 +340,15 @@ class _Runs:
     def decided(self, number: int, blocks: int) -> bool:
         """Whether a look after so many blocks of a point ends it; False where none is planned.
 
-        The last look, after all blocks, ends nothing.
+        The last look, after all blocks, ends nothing; nor does one that did not end it before an
+        interruption: a second look at it is not planned, and blocks may have been made again since.
         """
         if all(look.blocks != blocks for look in self.study.looks[:-1]):
             return False
+        if any(sample.block >= blocks for sample in self._samples(number)):
+            return False
         observed = self.points({}, interrupted=False)[number].observed
-        # Runs that were made before may be of later blocks: this look must not see them.
-        upto = [sample for sample in observed.samples if sample.block < blocks]
-        return paired.compare(replace(observed, samples=upto)).plan.ended_at is not None
+        return paired.compare(observed).plan.ended_at is not None
 
     def disturbed(self, number: int, blocks: int) -> list[Entry]:
         """The runs of those of the first blocks of a point that are to be made again at a look."""
