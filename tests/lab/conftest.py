@@ -25,10 +25,14 @@ class Said:
         self.steps: list[str] = []
         """Titles of the arms that ran."""
         self.begun = (0, 0)
+        self.changes: list[int] = []
+        """Runs to be made besides, and, negative, those that were not needed any more."""
         self.on_step: Callable[[int], None] = lambda _count: None
 
     def watcher(self) -> study.Watcher:
-        return study.Watcher(say=self.lines.append, begin=self._begin, step=self._step)
+        return study.Watcher(
+            say=self.lines.append, begin=self._begin, step=self._step, change=self.changes.append
+        )
 
     def _begin(self, runs: int, made: int) -> None:
         self.begun = (runs, made)

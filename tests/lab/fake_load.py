@@ -2,7 +2,7 @@
 
 FAKE_LOAD maps a version to what its runs do: {"rate": 1e4}, {"fail": "message", "code": 1},
 {"hang": true} until SIGTERM (after a SIGUSR1 for the process "tells"), {"deaf": true} not even
-then, {"garbage": true}, {"status": 404}.
+then, {"garbage": true}, {"status": 404}, {"disturbed": true} by other machines.
 `{"probe": {...}}` inside it rules the probe alone.
 """
 
@@ -51,6 +51,9 @@ def main(arguments: list[str]) -> int:
     if told.get("invalid"):
         reason = runs.reason(told["invalid"], "invalid")
         run["validity"] = {"verdict": "invalid", "reasons": [reason], "bound": "client"}
+    if told.get("disturbed"):
+        reason = {**runs.reason("other machines took 9 %", "suspect"), "code": "steal"}
+        run["validity"] = {"verdict": "suspect", "reasons": [reason], "bound": "client"}
     if "status" in told:
         run["requests"].update(
             ok=0, failures={"status": {"count": 1, "example": f"status {told['status']}"}}

@@ -88,6 +88,7 @@ def test_version_names_the_build() -> None:
         (["race", "--report", "/nowhere/at/all.html"], "a folder that exists"),
         (["race", "--format", "xml"], "json"),
         (["race", "--in-flight", "8,x"], "--in-flight takes a whole number"),
+        (["race", "--until-decided", "--blocks", "5"], "--blocks 5: it takes at least 6 blocks"),
         (["race", "--in-flight", "8,8"], "there already"),
         (["race", "--delay", "soon"], "--delay takes a time"),
         (["race", "--fail-if", "p99"], "MEASURE>LIMIT"),

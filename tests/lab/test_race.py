@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import signal
@@ -20,11 +21,13 @@ from peers.process import children
 from synthetic import records
 from synthetic.records import altered
 from trilane.lab import study
+from trilane.lab.analysis import looks, paired
+from trilane.lab.analysis.paired import Observed
 from trilane.lab.asked import CannotRun, Wanted, from_manifest
 from trilane.lab.clients.engine_run import Misused
 from trilane.lab.clients.executor import Executor
 from trilane.lab.machine.meter import Meter
-from trilane.lab.model.comparison import AbsentArm, Comparison
+from trilane.lab.model.comparison import AbsentArm, Comparison, Look
 from trilane.lab.model.lab import Skipped
 from trilane.lab.processes import supervisor
 from trilane.lab.storage import runs
@@ -388,3 +391,152 @@ def test_an_embedded_server_that_does_not_start_ends_the_race(
     with pytest.raises(CannotRun, match="port 80 is not ours to take\ntry: trilane serve"):
         study.run(wanted(url=None), said.watcher())
     assert list((tmp_path / "runs").iterdir()) == []
+
+
+def looked(wanted: Make, monkeypatch: pytest.MonkeyPatch, *, most: int, **flags: Any) -> Wanted:
+    """A race of two arms that looks after six blocks, and after `most`."""
+    plan = [Look(blocks=6, alpha=0.04), Look(blocks=most, alpha=0.01)]
+    monkeypatch.setattr(looks, "planned", lambda _most: plan)
+    asked = wanted(blocks=most, versions=["h1", "h2"], **flags)
+    return dataclasses.replace(asked, until_decided=True)
+
+
+def wavering(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+    """What makes the block of this run one that contradicts the block before."""
+    behave(monkeypatch, h1={"rate": 20_000 if (count - 1) // 3 % 2 else 5_000})
+
+
+def test_a_race_ends_once_it_is_decided(
+    wanted: Make,
+    said: Said,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    lab_schema: Draft202012Validator,
+) -> None:
+    behave(monkeypatch, h1={"rate": 20_000})
+    made = study.run(looked(wanted, monkeypatch, most=40), said.watcher())
+    assert (said.begun, len(said.steps), said.changes) == ((120, 0), 18, [-102])
+    assert "ends once it is decided: looks after 6 and at most 40 blocks" in said.lines
+    manifest = runs.read_manifest(made.folder)
+    assert (manifest.status, manifest.blocks, manifest.ended_at) == ("complete", 40, [1])
+    assert [look.blocks for look in manifest.looks or ()] == [6, 40]
+    kept = json.loads((made.folder / "result.json").read_text())
+    assert [error.message for error in lab_schema.iter_errors(kept)] == []
+    plan = made.result.points[0].comparison.plan
+    assert (plan.blocks, plan.blocks_done, plan.ended_at, plan.level) == (40, 6, 1, 0.96)
+    # A replay has the same plan, and its own results to end at.
+    again = raced(from_manifest(manifest, tmp_path), said).plan
+    assert (again.looks, again.order) == (plan.looks, plan.order)
+
+
+def test_an_interrupted_race_goes_on_to_the_right_look(
+    wanted: Make, said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def step(count: int) -> None:
+        wavering(monkeypatch, count)
+        if count == 20:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    said.on_step = step
+    asked = looked(wanted, monkeypatch, most=7)
+    cut = study.run(asked, said.watcher())
+    [point] = cut.result.points
+    assert (point.comparison.plan.blocks_done, point.comparison.plan.ended_at) == (6, None)
+    assert point.comparison.plan.level == 0.96
+    said.on_step = lambda count: wavering(monkeypatch, count - 1)
+    judged: list[Observed] = []
+
+    def compare(observed: Observed) -> Comparison:
+        judged.append(observed)
+        return compared(observed)
+
+    compared = paired.compare
+    monkeypatch.setattr(paired, "compare", compare)
+    whole = study.run(asked, said.watcher())
+    # The look that was passed before is not looked at again: only the result is judged.
+    assert len(judged) == 1
+    assert (whole.folder, said.begun) == (cut.folder, (21, 19))
+    [point] = whole.result.points
+    assert (point.comparison.plan.blocks_done, point.comparison.plan.ended_at) == (7, None)
+    assert point.comparison.plan.level == 0.99
+    # A race of a fixed number of blocks does not go on with one that looks.
+    fixed = study.run(dataclasses.replace(asked, until_decided=False, blocks=1), said.watcher())
+    assert fixed.folder != cut.folder
+
+
+def test_every_point_of_a_sweep_ends_by_itself(
+    wanted: Make, said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def step(count: int) -> None:
+        if count <= 21:
+            wavering(monkeypatch, count)
+        else:
+            behave(monkeypatch, h1={"rate": 20_000})
+
+    said.on_step = step
+    made = study.run(looked(wanted, monkeypatch, most=7, in_flight=[8, 64]), said.watcher())
+    plans = [point.comparison.plan for point in made.result.points]
+    assert [(plan.blocks_done, plan.ended_at) for plan in plans] == [(7, None), (6, 1)]
+    assert (len(said.steps), said.changes) == (39, [-3])
+    assert runs.read_manifest(made.folder).ended_at == [None, 1]
+
+
+def test_a_block_that_was_disturbed_is_made_again(
+    wanted: Make, said: Said, monkeypatch: pytest.MonkeyPatch, lab_schema: Draft202012Validator
+) -> None:
+    # The runs of the third block, and of the fourth, which the quarter of six does not hold.
+    said.on_step = lambda count: behave(
+        monkeypatch, h1={"rate": 20_000, "disturbed": 7 <= count <= 12}
+    )
+    made = study.run(looked(wanted, monkeypatch, most=40), said.watcher())
+    assert (len(said.steps), said.changes) == (21, [3, -102])
+    assert "making block 3 again: other programs or machines disturbed a run" in said.lines
+    [point] = made.result.points
+    h1 = point.comparison.arms[0]
+    assert {sample.block: sample.again for sample in h1.samples} == {
+        block: block == 2 for block in range(6)
+    }
+    assert point.comparison.plan.blocks_done == 6
+    assert "1 of 6 blocks were disturbed and made again" in str(looks.said(point.comparison))
+    # The runs that do not count are kept all the same.
+    names = {file.name for file in (made.folder / "runs").iterdir()}
+    assert len(names) == 21
+    assert {name for name in names if name.endswith("-again.json")} == {
+        name.replace(".json", "-again.json")
+        for name in names
+        if name.startswith("1-03-") and not name.endswith("-again.json")
+    }
+    kept = json.loads((made.folder / "result.json").read_text())
+    assert [error.message for error in lab_schema.iter_errors(kept)] == []
+    assert runs.load(made.folder).judged == made.result
+
+
+def test_a_race_that_was_interrupted_while_it_made_a_block_again_goes_on_there(
+    wanted: Make, said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def step(count: int) -> None:
+        behave(monkeypatch, h1={"rate": 20_000, "disturbed": count <= 3})
+        if count == 20:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    said.on_step = step
+    asked = looked(wanted, monkeypatch, most=40)
+    cut = study.run(asked, said.watcher())
+    assert cut.result.interrupted
+    assert not any(sample.again for sample in cut.result.points[0].comparison.arms[0].samples)
+    said.on_step = lambda _count: behave(monkeypatch, h1={"rate": 20_000})
+    whole = study.run(asked, said.watcher())
+    assert (whole.folder, len(said.steps)) == (cut.folder, 22)
+    # One of the runs that were made before is of the block that is made again.
+    assert (said.begun, said.changes) == ((121, 19), [3, 2, -102])
+    arms = whole.result.points[0].comparison.arms
+    assert all(sample.again == (sample.block == 0) for arm in arms for sample in arm.samples)
+
+
+def test_a_fixed_number_of_blocks_is_made_once_whatever_disturbs_them(
+    wanted: Make, said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    behave(monkeypatch, h1={"disturbed": True})
+    made = raced(wanted(versions=["h1", "h2"]), said)
+    assert len(said.steps) == 6
+    assert made.validity.verdict == "suspect"

@@ -8,7 +8,7 @@ import random
 
 from repository import ROOT
 from synthetic.records import altered, run, server
-from trilane.lab import Experiment, study
+from trilane.lab import Experiment, testbed
 from trilane.lab.analysis import findings
 from trilane.lab.analysis.findings import Findings, Point
 from trilane.lab.analysis.paired import Observed
@@ -113,7 +113,7 @@ def _arm(spec: ArmSpec) -> Arm:
         def server_name(self, arm: ArmSpec) -> str:
             return arm.server
 
-    return study.arm_of(spec, Bench())  # type: ignore[arg-type] # all that is asked of one
+    return testbed.arm_of(spec, Bench())  # type: ignore[arg-type] # all that is asked of one
 
 
 def _factor(arm: ArmSpec) -> float:

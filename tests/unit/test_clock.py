@@ -69,3 +69,11 @@ def test_a_run_by_count_waits_for_the_network_as_its_arm_does() -> None:
     assert waits[serial.title] == pytest.approx(40.0)
     assert waits[pooled.title] == pytest.approx(4.0)
     assert expected_s(alone, work) > 2 * expected_s(serial, work)
+
+
+def test_runs_that_are_not_needed_any_more_take_no_time() -> None:
+    planned = [Entry("short", block) for block in range(4)]
+    made = Clock(planned, (), lambda _entry: 5.0)
+    made.took(planned[0], 2.0)
+    made.skip(planned[2:])
+    assert made.left_s() == pytest.approx(2.0)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from trilane.cli import packages, running, units
-from trilane.cli.options import Fresh, Output, State
+from trilane.cli import options, packages, running, units
+from trilane.cli.options import Fresh, Output, State, UntilDecided
 from trilane.cli.units import Usage
 
 if TYPE_CHECKING:
@@ -23,8 +23,12 @@ NAME is one of `trilane lab list`, or a .toml file. Every run is a fresh process
 every arm once in random order, the baseline twice. Ctrl-C, a crash or kill -9 lose at most the run
 that was under way: the same command continues where it stopped (--new begins anew).
 
-An expectation of the file is breached when the whole 95 % interval lies outside of it, or when
-nothing was measured for it, as of an arm that could not run here.
+An expectation of the file is breached when the whole interval lies outside of it, or when nothing
+was measured for it, as of an arm that could not run here.
+
+--until-decided looks at the results at numbers of blocks that are planned before anything is
+measured, and ends a point once every comparison of the measure that decides is decided: a
+difference, or none. The looks share the 5 % of false claims. --blocks is the most.
 
 -t picks arms and -n sets the requests, as in: trilane lab run strategies -t sync -t sync_threads
 -n 1000
@@ -67,9 +71,10 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per flag
     blocks: Annotated[
         str | None,
         typer.Option(
-            metavar="N", help="Blocks. [default: the file's, or as many as the arms need]"
+            metavar="N", help="Blocks. [default: the file's, three times that if --until-decided]"
         ),
     ] = None,
+    until_decided: UntilDecided = False,
     seed: Annotated[
         str | None, typer.Option(metavar="N", help="Seed of order and bootstrap. [default: random]")
     ] = None,
@@ -94,7 +99,8 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per flag
         form=_form(experiment, form, arms or ()),
         quick=quick,
         publish=publish,
-        blocks=None if blocks is None else units.count("--blocks", blocks),
+        blocks=options.blocks(blocks, until_decided=until_decided),
+        until_decided=until_decided,
         seed=None if seed is None else units.seed("--seed", seed),
         arms=arms or (),
         count=None if count is None else units.count("-n", count),

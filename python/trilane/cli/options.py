@@ -8,6 +8,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from trilane.cli import units
+
 State = Annotated[
     Path | None,
     typer.Option("--state", metavar="DIR", help="State folder. [default: $XDG_STATE_HOME/trilane]"),
@@ -15,7 +17,25 @@ State = Annotated[
 Fresh = Annotated[
     bool, typer.Option("--new", help="Begin anew, do not continue an interrupted run.")
 ]
+UntilDecided = Annotated[
+    bool,
+    typer.Option(
+        "--until-decided",
+        help="End once the results decide, at looks planned beforehand; --blocks is the most.",
+    ),
+]
 Output = Annotated[Literal["text", "json"], typer.Option("--format", help="What stdout gets.")]
+
+
+def blocks(text: str | None, *, until_decided: bool) -> int | None:
+    """The number of `--blocks`, which is the most with `--until-decided`; None where not given."""
+    from trilane.lab.asked import too_few
+
+    number = None if text is None else units.count("--blocks", text)
+    problem = too_few(number, until_decided=until_decided)
+    if problem is not None:
+        raise units.Usage(f"--until-decided --blocks {text}: {problem}")
+    return number
 
 
 def keep_report(page: str, folder: Path, wanted: Path | None) -> Path:

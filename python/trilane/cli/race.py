@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from trilane.cli import packages, running, units
-from trilane.cli.options import Fresh, Output, State
+from trilane.cli import options, packages, running, units
+from trilane.cli.options import Fresh, Output, State, UntilDecided
 from trilane.cli.units import Usage
 
 HELP = """Race HTTP/1.1, HTTP/2 and HTTP/3 against each other.
@@ -21,6 +21,12 @@ keeps the same number of requests in flight: h1 on as many connections, h2 and h
 Each block runs every arm once and one of them twice, in random order: what arms differ from
 themselves is the noise floor. Of three arms, ten blocks can show a difference with one block that
 disagrees; with six, the fewest that can show one at all, all must agree.
+
+--until-decided looks at the results after 10, 14, 20 and 30 blocks and ends once every comparison
+of what decides is decided: a difference, or none beyond --margin. The looks are planned before
+anything is measured and share the 5 % of false claims, so intervals are wider than 95 %.
+--blocks says how many blocks there are at most. Blocks that other programs or machines disturbed
+are made again at a look, at most a quarter of them.
 
 Every run is kept: Ctrl-C, a crash or kill -9 lose at most the one that was under way, and the same
 command continues where it stopped (--new begins anew).
@@ -72,8 +78,9 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
     ] = None,
     blocks: Annotated[
         str | None,
-        typer.Option(metavar="N", help="Blocks. [default: 10]"),
+        typer.Option(metavar="N", help="Blocks. [default: 10, 30 with --until-decided]"),
     ] = None,
+    until_decided: UntilDecided = False,
     duration: Annotated[
         str, typer.Option("-d", "--duration", "-z", "-D", metavar="TIME", help="Length of a run.")
     ] = "1s",
@@ -190,7 +197,7 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
         fail_if=fail_if or (),
         load=flags,
     )
-    times = _count("--blocks", blocks)
+    times = options.blocks(blocks, until_decided=until_decided)
     seeded = None if seed is None else units.seed("--seed", seed)
     running.check_report(report)
     try:
@@ -201,6 +208,7 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
         made,
         lab.FORM,
         blocks=times,
+        until_decided=until_decided,
         seed=seeded,
         state=state,
         fresh=fresh,

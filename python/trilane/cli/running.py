@@ -134,5 +134,8 @@ def _watcher(console: Console) -> Iterator[study.Watcher]:
             told.append(block)
             say(f"block {block + 1} of {blocks}, about {_clock(left_s)} left")
 
+    def change(runs: int) -> None:
+        progress.update(task, total=(progress.tasks[0].total or 0) + runs)
+
     with progress:
-        yield study.Watcher(say=say, begin=begin, step=step)
+        yield study.Watcher(say=say, begin=begin, step=step, change=change)

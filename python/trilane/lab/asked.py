@@ -14,7 +14,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from trilane.lab.analysis import stats
+from trilane.lab.analysis import looks, stats
 from trilane.lab.blocks import shuffled
 from trilane.lab.experiment.experiment import Experiment
 from trilane.lab.experiment.form import Form
@@ -34,6 +34,9 @@ class Wanted:
     quick: bool = False
     publish: bool = False
     blocks: int | None = None
+    """With `until_decided` at most so many."""
+    until_decided: bool = False
+    """The results are looked at, as planned before, and the run ends once they decide."""
     seed: int | None = None
     arms: Sequence[str] = ()
     """Only these."""
@@ -55,11 +58,13 @@ class Entry:
     position: int
     arm: str
     slot: int
+    again: bool = False
+    """The block was disturbed and is made again."""
 
     @property
-    def key(self) -> tuple[int, int, str, int]:
+    def key(self) -> tuple[int, int, str, int, bool]:
         """What tells a run from all others."""
-        return self.point, self.block, self.arm, self.slot
+        return self.point, self.block, self.arm, self.slot, self.again
 
 
 def default_form(experiment: Experiment, arms: Collection[str] = ()) -> str:
@@ -69,6 +74,13 @@ def default_form(experiment: Experiment, arms: Collection[str] = ()) -> str:
         form for form in forms if set(arms) <= {arm.name for arm in experiment.forms[form].arms}
     ]
     return (having or forms)[0]
+
+
+def too_few(blocks: int | None, *, until_decided: bool) -> str | None:
+    """Why so many blocks cannot be what was asked for; None where they can."""
+    if until_decided and blocks is not None and blocks < stats.LEAST_BLOCKS:
+        return f"it takes at least {stats.LEAST_BLOCKS} blocks to decide anything, not {blocks}"
+    return None
 
 
 def chosen(wanted: Wanted) -> Form:
@@ -84,9 +96,13 @@ def chosen(wanted: Wanted) -> Form:
         form = form.only(wanted.arms)
     blocks = form.stats.publish_blocks if wanted.publish else form.stats.blocks
     # Fewer could never show a difference, whatever the file says.
-    blocks = wanted.blocks or max(blocks, stats.LEAST_BLOCKS)
+    blocks = max(blocks, stats.LEAST_BLOCKS)
+    until_decided = wanted.until_decided or form.stats.until_decided
+    if until_decided:
+        blocks *= looks.MOST
+    numbers = replace(form.stats, blocks=wanted.blocks or blocks, until_decided=until_decided)
     # What `--quick` would change need not fit what was asked for any more.
-    return replace(form, stats=replace(form.stats, blocks=blocks), quick=None)
+    return replace(form, stats=numbers, quick=None)
 
 
 def order(form: Form, seed: int) -> list[Entry]:

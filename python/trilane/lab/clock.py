@@ -56,6 +56,15 @@ class Clock:
         self._guessed += self._guess(entry)
         self._took += seconds
 
+    def add(self, entries: Collection[Planned]) -> None:
+        """These runs are to be made besides."""
+        self._open += entries
+
+    def skip(self, entries: Collection[Planned]) -> None:
+        """These runs are not to be made any more."""
+        skipped = {entry.key for entry in entries}
+        self._open = [entry for entry in self._open if entry.key not in skipped]
+
     def left_s(self) -> float:
         """What the others will take."""
         right = self._took / self._guessed if self._guessed else 1.0

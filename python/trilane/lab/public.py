@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from trilane.lab import study
-from trilane.lab.asked import Wanted, default_form
+from trilane.lab.asked import Wanted, default_form, too_few
 from trilane.lab.experiment.experiment import Experiment
 from trilane.lab.experiment.words import meant
 from trilane.lab.model.lab import LabResult
@@ -19,6 +19,7 @@ def run(  # noqa: PLR0913 - what the command has as flags
     form: str | None = None,
     quick: bool = False,
     blocks: int | None = None,
+    until_decided: bool = False,
     seed: int | None = None,
     arms: Sequence[str] = (),
     state: Path | str | None = None,
@@ -29,7 +30,9 @@ def run(  # noqa: PLR0913 - what the command has as flags
 
     `experiment` is one built in code, the name of one (`trilane.lab.Experiment.load`) or a file.
     `form` is by default the fair one, or the first that has the `arms` asked for (none: all).
-    `quick` makes it small, `blocks` and `seed` are the file's number and a random one. The runs
+    `quick` makes it small, `blocks` and `seed` are the file's number and a random one. With
+    `until_decided` the results are looked at as planned before anything is measured, and the run
+    ends once they decide, after `blocks` at most (by default three times the file's). The runs
     lie in `state` (None: `$XDG_STATE_HOME/trilane`), and an interrupted run of the same plan goes
     on there, unless it is to begin `fresh`. `watcher` is told of progress (None: nothing is).
 
@@ -51,11 +54,15 @@ def run(  # noqa: PLR0913 - what the command has as flags
             raise ValueError(f"{made.name} has no arm {arm!r} in form {chosen}{meant(arm, known)}")
     if blocks is not None and blocks < 1:
         raise ValueError(f"blocks must be at least 1, not {blocks}")
+    problem = too_few(blocks, until_decided=until_decided)
+    if problem is not None:
+        raise ValueError(f"blocks={blocks} with until_decided: {problem}")
     wanted = Wanted(
         made,
         chosen,
         quick=quick,
         blocks=blocks,
+        until_decided=until_decided,
         seed=seed,
         arms=arms,
         state=None if state is None else Path(state),

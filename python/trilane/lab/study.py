@@ -12,16 +12,17 @@ import random
 import shlex
 import shutil
 import time
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
-from typing import NoReturn, cast
+from typing import NoReturn
 from urllib.parse import urlsplit
 
 from msgspec import UNSET
 
 from trilane.lab import names
-from trilane.lab.analysis import findings
+from trilane.lab.analysis import disturbed, findings, looks, paired
 from trilane.lab.analysis.findings import Findings, Point
 from trilane.lab.analysis.paired import Observed
 from trilane.lab.asked import CannotRun, Entry, Wanted, chosen, fingerprint, order
@@ -36,23 +37,26 @@ from trilane.lab.experiment.workload import ArmSpec
 from trilane.lab.machine import facts as machine
 from trilane.lab.model import manifest as kept
 from trilane.lab.model.arm import TITLES, Arm
+from trilane.lab.model.comparison import Look
 from trilane.lab.model.documents import Json
 from trilane.lab.model.lab import LabResult
 from trilane.lab.model.manifest import RACE, Manifest, Status
 from trilane.lab.model.measures import BY_NAME, SYSCALLS
-from trilane.lab.model.record import Version
 from trilane.lab.model.run import Run
 from trilane.lab.model.sample import Sample, ServerCost
 from trilane.lab.network.relay import RelayFailed
 from trilane.lab.storage import benchmarks, store
 from trilane.lab.storage.journal import BadJournal, Journal, Line
 from trilane.lab.storage.runs import write_result
-from trilane.lab.testbed import Testbed, Unavailable
+from trilane.lab.testbed import Testbed, Unavailable, arm_of
 
-_MILLISECONDS = 1e3
 _OF_STATUS = "; if that is what you want, type --expect-status CODE"
 _SERVER_FAILED = "try: trilane serve, or race a URL: trilane race URL"
 _PORTS = {"http": 80, "https": 443}
+
+
+def _unheard(*_told: object) -> None:
+    """What nobody listens to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +68,13 @@ class Watcher:
     """Number of runs in all, and how many of them were made before."""
     step: Callable[[str, int, int, float], None]
     """Title of the arm that starts, its block from 0, the blocks, and the seconds left."""
+    change: Callable[[int], None] = _unheard
+    """So many runs are to be made besides, or, where negative, are not needed any more."""
 
     @classmethod
     def quiet(cls) -> Watcher:
         """A watcher that tells nothing."""
-
-        def ignore(*_told: object) -> None:
-            pass
-
-        return cls(say=ignore, begin=ignore, step=ignore)
+        return cls(say=_unheard, begin=_unheard, step=_unheard)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +152,15 @@ class _Study:
         seed, started_at = then.seed, then.started_at
         return cls(wanted, form, journal, seed, started_at, fingerprint(wanted.experiment, form))
 
-    def manifest(self, status: Status, facts: Json) -> Manifest:
+    @property
+    def looks(self) -> list[Look]:
+        """When the results are looked at; none where the number of blocks is fixed."""
+        plan = self.form.stats
+        return looks.planned(plan.blocks) if plan.until_decided else []
+
+    def manifest(
+        self, status: Status, facts: Json, ended_at: list[int | None] | None = None
+    ) -> Manifest:
         experiment = replace(self.wanted.experiment, forms={self.form.name: self.form})
         return Manifest(
             schema=kept.SCHEMA,
@@ -165,6 +175,8 @@ class _Study:
             started_at=self.started_at,
             machine=facts,
             blocks=self.form.stats.blocks,
+            looks=self.looks or None,
+            ended_at=ended_at,
         )
 
     @property
@@ -190,8 +202,12 @@ def _conduct(study: _Study, watcher: Watcher) -> Result:
         planned = order(form, study.seed)
         facts = {**machine.facts(), "pinning": testbed.pinning}
         journal.open(study.manifest("running", facts))
-        done = _standing(journal.lines(), {entry.key for entry in planned})
-        interrupted = _make_runs(study, form, testbed, planned, done, watcher)
+        keys = {replace(e, again=again).key for e in planned for again in (False, True)}
+        done = _standing(journal.lines(), keys)
+        runs = _Runs(study, form, testbed, planned, done, facts)
+        if study.looks:
+            watcher.say(looks.announced(study.looks))
+        interrupted = _make_runs(runs, watcher)
         servers = testbed.facts()
     file = benchmarks.write(journal.folder, [line.sample.run for line in done if line.sample.run])
     made = findings.result(
@@ -199,7 +215,7 @@ def _conduct(study: _Study, watcher: Watcher) -> Result:
             experiment=study.wanted.experiment,
             form=form,
             quick=study.wanted.quick,
-            points=_points(study, form, planned, done, testbed, facts, servers, interrupted),
+            points=runs.points(servers, interrupted),
             command=study.command,
             replay=study.replay,
             started_at=study.started_at,
@@ -212,7 +228,9 @@ def _conduct(study: _Study, watcher: Watcher) -> Result:
         )
     )
     write_result(journal.folder, made)
-    journal.write_manifest(study.manifest("interrupted" if interrupted else "complete", facts))
+    status: Status = "interrupted" if interrupted else "complete"
+    ended_at = [point.comparison.plan.ended_at for point in made.points] if study.looks else None
+    journal.write_manifest(study.manifest(status, facts, ended_at))
     return Result(made, journal.folder)
 
 
@@ -303,47 +321,146 @@ def _standing(lines: Sequence[Line], wanted: Collection[Hashable]) -> list[Line]
     return standing
 
 
-def _make_runs(
-    study: _Study,
-    form: Form,
-    testbed: Testbed,
-    planned: Sequence[Entry],
-    done: list[Line],
-    watcher: Watcher,
-) -> bool:
-    """Make every run that is not done yet; whether Ctrl-C ended it."""
+@dataclass(frozen=True, slots=True)
+class _Runs:
+    """The runs of a study: all that are planned, and those that are done."""
+
+    study: _Study
+    form: Form
+    """With the arms that can run here."""
+    testbed: Testbed
+    planned: Sequence[Entry]
+    done: list[Line]
+    machine: Json
+
+    def points(self, servers: Json, interrupted: bool) -> list[Point]:
+        """What was asked and seen at every point."""
+        return [
+            Point(value, point, self._observed(number, point, servers, interrupted))
+            for number, (value, point) in enumerate(self.form.points())
+        ]
+
+    def decided(self, number: int, blocks: int) -> bool:
+        """Whether a look after so many blocks of a point ends it; False where none is planned.
+
+        The last look, after all blocks, ends nothing; nor does one that did not end it before an
+        interruption: a second look at it is not planned, and blocks may have been made again since.
+        """
+        if all(look.blocks != blocks for look in self.study.looks[:-1]):
+            return False
+        if any(sample.block >= blocks for sample in self._samples(number)):
+            return False
+        observed = self.points({}, interrupted=False)[number].observed
+        return paired.compare(observed).plan.ended_at is not None
+
+    def disturbed(self, number: int, blocks: int) -> list[Entry]:
+        """The runs of those of the first blocks of a point that are to be made again at a look."""
+        if all(look.blocks != blocks for look in self.study.looks):
+            return []
+        again = disturbed.blocks(self._samples(number), blocks)
+        return [
+            replace(e, again=True) for e in self.planned if e.point == number and e.block in again
+        ]
+
+    def _samples(self, number: int) -> list[Sample]:
+        return [line.sample for line in self.done if line.point == number]
+
+    def _observed(self, number: int, point: Form, servers: Json, interrupted: bool) -> Observed:
+        study, testbed = self.study, self.testbed
+        return Observed(
+            question=study.wanted.experiment.question,
+            url=_url(point, point.arm(point.baseline), testbed),
+            command=study.command,
+            arms=[arm_of(arm, testbed) for arm in point.arms],
+            baseline=point.baseline,
+            samples=disturbed.judged(self._samples(number)),
+            blocks=point.stats.blocks,
+            seed=study.seed,
+            margin=self.form.margin,
+            duration_s=point.workload.duration_s,
+            warmup_s=point.workload.warmup_s,
+            started_at=study.started_at,
+            machine=self.machine,
+            server=servers,
+            absent=_absent(study, testbed),
+            interrupted=interrupted,
+            order=_order_of(self.planned, number, point.stats.blocks),
+            count=point.workload.count if point.workload.duration_s is None else None,
+            measures=[
+                BY_NAME[name]
+                for name in self.form.measures
+                if name != SYSCALLS.name or syscalls.available()
+            ],
+            rank=BY_NAME[self.form.rank],
+            announced=point.announced(),
+            looks=study.looks,
+        )
+
+
+def _make_runs(runs: _Runs, watcher: Watcher) -> bool:
+    """Make every run that is not done yet and still needed; whether Ctrl-C ended it."""
+    study, planned, done = runs.study, runs.planned, runs.done
     made = {line.key for line in done}
-    points = [point for _, point in form.points()]
+    points = [point for _, point in runs.form.points()]
     clock = Clock(
         planned,
         made,
         lambda entry: expected_s(points[entry.point].arm(entry.arm), points[entry.point].workload),
     )
-    watcher.begin(len(planned), len(made))
+    watcher.begin(len(made | {entry.key for entry in planned}), len(made))
     failed_in_a_row = 0
-    try:
-        for entry in planned:
+
+    def make(entries: Iterable[Entry]) -> None:
+        nonlocal failed_in_a_row
+        for entry in entries:
             if entry.key in made:
                 continue
             point = points[entry.point]
             arm = point.arm(entry.arm)
             watcher.step(arm.title, entry.block, point.stats.blocks, clock.left_s())
             began = time.monotonic()
-            sample = _measure(study, point, arm, entry, testbed)
+            sample = _measure(study, point, arm, entry, runs.testbed)
             clock.took(entry, time.monotonic() - began)
             line = Line(entry.point, sample)
             study.journal.append(line)
             done.append(line)
+            made.add(line.key)
             failed_in_a_row = failed_in_a_row + 1 if sample.run is None else 0
             if failed_in_a_row > len(point.arms):
                 raise CannotRun(f"every run of a block failed, the last one with: {sample.problem}")
+
+    try:
+        needless: set[int] = set()
+        for (number, block), entries in groupby(planned, lambda entry: (entry.point, entry.block)):
+            if number in needless:
+                continue
+            make(entries)
+            again = [e for e in runs.disturbed(number, block + 1) if e.key not in made]
+            if again:
+                clock.add(again)
+                watcher.change(len(again))
+                watcher.say(_told_again(again))
+                make(again)
+            if runs.decided(number, block + 1):
+                needless.add(number)
+                rest = [e for e in planned if e.point == number and e.block > block]
+                clock.skip(rest)
+                watcher.change(-len(rest))
+                watcher.say(f"no more blocks are needed: {len(rest)} runs are left out")
     except KeyboardInterrupt:
         return True
     return False
 
 
+def _told_again(again: Sequence[Entry]) -> str:
+    numbers = sorted({entry.block + 1 for entry in again})
+    which = f"block {numbers[0]}" if len(numbers) == 1 else f"blocks {', '.join(map(str, numbers))}"
+    return f"making {which} again: other programs or machines disturbed a run"
+
+
 def _measure(study: _Study, point: Form, arm: ArmSpec, entry: Entry, testbed: Testbed) -> Sample:
     name = f"{entry.point + 1}-{entry.block + 1:02}-{entry.position + 1}-{arm.name}"
+    name += "-again" if entry.again else ""
     run: Run | None = None
     server: ServerCost | None = None
     problem = None
@@ -363,56 +480,8 @@ def _measure(study: _Study, point: Form, arm: ArmSpec, entry: Entry, testbed: Te
         problem=problem,
         file=f"runs/{name}.json" if run is not None else None,
         server=server,
+        again=entry.again,
     )
-
-
-def _points(
-    study: _Study,
-    form: Form,
-    planned: Sequence[Entry],
-    done: Sequence[Line],
-    testbed: Testbed,
-    facts: Json,
-    servers: Json,
-    interrupted: bool,
-) -> list[Point]:
-    return [
-        Point(
-            value,
-            point,
-            Observed(
-                question=study.wanted.experiment.question,
-                url=_url(point, point.arm(point.baseline), testbed),
-                command=study.command,
-                arms=[arm_of(arm, testbed) for arm in point.arms],
-                baseline=point.baseline,
-                samples=[line.sample for line in done if line.point == number],
-                blocks=point.stats.blocks,
-                seed=study.seed,
-                margin=form.margin,
-                duration_s=point.workload.duration_s,
-                warmup_s=point.workload.warmup_s,
-                started_at=study.started_at,
-                machine=facts,
-                server=servers,
-                absent=_absent(study, testbed),
-                interrupted=interrupted,
-                order=[
-                    [each.arm for each in planned if (each.point, each.block) == (number, block)]
-                    for block in range(point.stats.blocks)
-                ],
-                count=point.workload.count if point.workload.duration_s is None else None,
-                measures=[
-                    BY_NAME[name]
-                    for name in form.measures
-                    if name != SYSCALLS.name or syscalls.available()
-                ],
-                rank=BY_NAME[form.rank],
-                announced=point.announced(),
-            ),
-        )
-        for number, (value, point) in enumerate(form.points())
-    ]
 
 
 def _url(form: Form, arm: ArmSpec, testbed: Testbed) -> str:
@@ -420,23 +489,8 @@ def _url(form: Form, arm: ArmSpec, testbed: Testbed) -> str:
     return testbed.origin_of(arm) + first_path(form)
 
 
-def arm_of(spec: ArmSpec, testbed: Testbed) -> Arm:
-    """An arm of an experiment as a comparison shows it."""
-    return Arm(
-        name=spec.name,
-        title=spec.title,
-        version=cast("Version", spec.version),
-        client=spec.client,
-        strategy=spec.strategy,
-        session=spec.session,
-        server=testbed.server_name(spec),
-        network=f"{_MILLISECONDS * spec.delay_s:g} ms round trip, emulated"
-        if spec.delay_s
-        else "direct",
-        connections=spec.connections,
-        streams=spec.streams,
-        in_flight=spec.in_flight,
-        message=spec.message,
-        mode=spec.mode,
-        tls=spec.tls,
-    )
+def _order_of(planned: Sequence[Entry], point: int, blocks: int) -> list[list[str]]:
+    return [
+        [entry.arm for entry in planned if entry.point == point and entry.block == block]
+        for block in range(blocks)
+    ]

@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 from urllib.parse import urlsplit
 
 from trilane.lab.asked import CannotRun
@@ -22,13 +23,17 @@ from trilane.lab.experiment.vocabulary import MESSAGES
 from trilane.lab.experiment.workload import ArmSpec, Workload, write_body
 from trilane.lab.machine import facts as machine
 from trilane.lab.machine.meter import Meter
+from trilane.lab.model.arm import Arm
 from trilane.lab.model.documents import Json
+from trilane.lab.model.record import Version
 from trilane.lab.model.validity import Reason
 from trilane.lab.network.relay import Relay, RelayFailed, open_relay
 from trilane.lab.storage.journal import Journal
 from trilane.lab.targets import running
 from trilane.lab.targets.calls import Call
 from trilane.lab.targets.running import Target, TargetFailed
+
+_MILLISECONDS = 1e3
 
 
 class Unavailable(CannotRun):
@@ -398,3 +403,28 @@ def _pinning(form: Form) -> tuple[str | None, Sequence[int] | None, str]:
     server, client = split
     text = ",".join(map(str, server))
     return text, client, f"server on CPU {text}, client on CPU {','.join(map(str, client))}"
+
+
+def arm_of(spec: ArmSpec, testbed: Testbed) -> Arm:
+    """An arm of an experiment as a comparison shows it."""
+    return Arm(
+        name=spec.name,
+        title=spec.title,
+        version=cast("Version", spec.version),
+        client=spec.client,
+        strategy=spec.strategy,
+        session=spec.session,
+        server=testbed.server_name(spec),
+        network=network_text(spec.delay_s),
+        connections=spec.connections,
+        streams=spec.streams,
+        in_flight=spec.in_flight,
+        message=spec.message,
+        mode=spec.mode,
+        tls=spec.tls,
+    )
+
+
+def network_text(delay_s: float) -> str:
+    """The emulated network for people."""
+    return f"{_MILLISECONDS * delay_s:g} ms round trip, emulated" if delay_s else "direct"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import jinja2
 
+from trilane.lab.analysis import looks
 from trilane.lab.analysis.verdict import bound_text
 from trilane.lab.experiment.describe import templates
 from trilane.lab.model.comparison import JudgedArm
@@ -91,6 +92,9 @@ def _environment() -> jinja2.Environment:
         marks=cells.MARKS,
         bound_text=bound_text,
         said=ledgers.said,
+        looked=looks.said,
+        percent=looks.percent,
+        level=view.level,
         runs_said=strip.said,
         setting=accounts.setting,
         total=accounts.total,

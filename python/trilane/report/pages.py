@@ -116,7 +116,8 @@ def _when(result: LabResult) -> str:
         else ""
     )
     parts = [result.started_at[:10], f"on {view.machine_line(result)}", counted]
-    said = f"{', '.join(part for part in parts if part)}; intervals are 95 %; {verdict}{reasons}."
+    said = f"{', '.join(part for part in parts if part)}; intervals are {view.level(result)}; "
+    said += f"{verdict}{reasons}."
     return f"{tables.escaped(said)} Again: `{tables.again(result.command)}`."
 
 

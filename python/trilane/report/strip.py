@@ -34,7 +34,7 @@ class Row:
 
 def rows(comparison: Comparison) -> list[Row]:
     """One row per arm."""
-    return [_row(arm, comparison.plan.blocks) for arm in view.listed(comparison)]
+    return [_row(arm, comparison.plan.wanted) for arm in view.listed(comparison)]
 
 
 def said(comparison: Comparison) -> str:

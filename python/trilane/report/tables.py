@@ -185,7 +185,7 @@ def _named(arm: JudgedArm) -> str:
 def published_table(lab: LabResult) -> str:
     """The post's ratios beside ours."""
     return table(
-        ["ratio", "the post", "here (95 % interval)", "finding"],
+        ["ratio", "the post", f"here ({view.level(lab)} interval)", "finding"],
         [
             [
                 label,
@@ -220,7 +220,7 @@ def footing(lab: LabResult) -> str:
     """Date, machine, blocks, validity and how to do it again."""
     blocks = {point.comparison.plan.blocks_done for point in view.points(lab)}
     counted = " or ".join(formatting.counted(count, "block") for count in sorted(blocks))
-    parts = [lab.started_at[:10], view.machine_line(lab), counted, "95 % intervals"]
+    parts = [lab.started_at[:10], view.machine_line(lab), counted, f"{view.level(lab)} intervals"]
     if lab.experiment.quick:
         parts.append("a quick run")
     parts.append(f"validity: {lab.validity.verdict}")

@@ -11,6 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from trilane.lab.analysis import looks
 from trilane.lab.analysis.verdict import bound_text
 from trilane.lab.model.comparison import Comparison, JudgedArm
 from trilane.lab.model.lab import ExpectedRatio, LabResult, skipped_in
@@ -59,7 +60,10 @@ def _race(comparison: Comparison, width: int) -> RenderableType:
         Padding(_table(comparison, width), (1, 0)),
         *_pairs(comparison),
         *_accounts(comparison),
-        _notes(comparison, _legend(comparison, named[comparison.baseline])),
+        _notes(
+            comparison,
+            _legend(comparison, named[comparison.baseline], looks.percent(comparison.plan.level)),
+        ),
     )
 
 
@@ -82,7 +86,9 @@ def render(result: LabResult, *, width: int = 80) -> RenderableType:
     if points:
         comparison = points[0].comparison
         named = view.titles(comparison)
-        parts.append(Text("\n").join(_legend(comparison, named[comparison.baseline])))
+        parts.append(
+            Text("\n").join(_legend(comparison, named[comparison.baseline], view.level(result)))
+        )
     if result.crossings:
         parts.append(_titled("crossings", (Text(row.text) for row in result.crossings)))
     if result.published:
@@ -127,16 +133,17 @@ def _shape(comparison: Comparison) -> str:
         runs = f"{formatting.duration(plan.duration_s)} runs"
     elif plan.count is not None:
         runs = f"runs of {formatting.counted(plan.count, 'request')}"
-    return ", ".join([*parts, f"{formatting.counted(plan.blocks_done, 'block')} of {runs}"])
+    shape = ", ".join([*parts, f"{formatting.counted(plan.blocks_done, 'block')} of {runs}"])
+    return "\n".join(filter(None, [shape, looks.said(comparison)]))
 
 
-def _legend(comparison: Comparison, baseline: str) -> list[Text]:
+def _legend(comparison: Comparison, baseline: str, level: str) -> list[Text]:
     if all(row.ratio is None for row in comparison.ratios):
         return []
     return [
         Text(
             f"▲ higher ▼ lower = no difference beyond {formatting.percent(comparison.plan.margin)} "
-            f"? undecided ✗ invalid: ratio to {baseline} within blocks, 95 % interval",
+            f"? undecided ✗ invalid: ratio to {baseline} within blocks, {level} interval",
             style="dim",
         ),
         *(
@@ -145,7 +152,7 @@ def _legend(comparison: Comparison, baseline: str) -> list[Text]:
             else []
         ),
         Text(
-            "noise floor: a second run of an arm against its first in a block, 95 % interval",
+            f"noise floor: a second run of an arm against its first in a block, {level} interval",
             style="dim",
         ),
     ]
@@ -219,7 +226,7 @@ def _pairs(comparison: Comparison) -> list[RenderableType]:
     for question in pairs.questions(comparison, 1):
         table = _new_table()
         table.add_column(Text(f"{question.name}: {view.measures(comparison)[0].label}"))
-        table.add_column("ratio (95 % interval)", justify="right", no_wrap=True)
+        table.add_column(_ratio_head(comparison), justify="right", no_wrap=True)
         for row in question.rows:
             (cell,) = row.cells
             style = {"good": "bold green", "bad": "bold red"}.get(cell.tone, "")
@@ -308,11 +315,14 @@ def _columns(comparison: Comparison, arms: list[JudgedArm]) -> Iterator[_Column]
         head = f"{_LABELS.get(row.measure.name, row.label)}{unit}"
         if row.measure.name == first:
             yield _Column(head, [*(Text(each.value) for each in row.cells), Text("")])
-            yield _Column(
-                "ratio (95 % interval)", [*map(_ratio, row.cells), Text(row.floor, "dim")]
-            )
+            ratios = [*map(_ratio, row.cells), Text(row.floor, "dim")]
+            yield _Column(_ratio_head(comparison), ratios)
         else:
             yield _Column(head, [*map(_marked, row.cells), Text("")])
+
+
+def _ratio_head(comparison: Comparison) -> str:
+    return f"ratio ({looks.percent(comparison.plan.level)} interval)"
 
 
 def _title(arm: JudgedArm) -> Text:
@@ -345,7 +355,7 @@ def _published(result: LabResult) -> RenderableType:
     table = _new_table()
     table.add_column("the post beside ours")
     table.add_column("the post", justify="right", no_wrap=True)
-    table.add_column("here, 95 % interval", justify="right", no_wrap=True)
+    table.add_column(f"here, {view.level(result)} interval", justify="right", no_wrap=True)
     for row, label in zip(result.published, published_labels(result), strict=True):
         here = Text("not measured", "dim")
         if (ours := row.ours) is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from trilane.lab.analysis import looks
 from trilane.lab.model.comparison import Comparison, JudgedArm, Ratio, Shown, Summary
 from trilane.lab.model.lab import LabResult
 from trilane.lab.model.run import Run
@@ -49,6 +50,12 @@ def points(lab: LabResult) -> list[Point]:
         )
         for number, point in enumerate(lab.points, start=1)
     ]
+
+
+def level(lab: LabResult) -> str:
+    """The level of its intervals: `95 %`, or the lowest and the highest where points differ."""
+    levels = sorted({point.comparison.plan.level for point in lab.points})
+    return " to ".join(looks.percent(each) for each in dict.fromkeys([levels[0], levels[-1]]))
 
 
 def everyone(lab: LabResult) -> list[JudgedArm]:

@@ -10,9 +10,9 @@ import pytest
 
 from synthetic import folders, races
 from synthetic.records import altered
-from trilane.lab.analysis import family, familywise, paired, simulation, stats
-from trilane.lab.analysis.simulation import Noise, Rates
-from trilane.lab.model.comparison import Comparison
+from trilane.lab.analysis import family, familywise, looks, paired, simulation, stats
+from trilane.lab.analysis.simulation import Ended, Noise, Rates
+from trilane.lab.model.comparison import Comparison, Look
 
 MODEL = Noise("slow runs", simulation.modelled(0.03, 1 / 14))
 # The measure that decides alone: most of the time goes to the others.
@@ -67,13 +67,16 @@ def test_arms_that_differ_by_the_margin_are_seldom_called_equal() -> None:
     assert near.equal >= 0.9
 
 
-def test_the_simulation_judges_as_a_comparison_does(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("alpha", [stats.ALPHA, 0.01])
+def test_the_simulation_judges_as_a_comparison_does(
+    monkeypatch: pytest.MonkeyPatch, alpha: float
+) -> None:
     monkeypatch.setattr(simulation, "RESAMPLES", stats.RESAMPLES)
     shuffle, chance = random.Random(1), np.random.default_rng(1)
     pairs = [(0, 1), (0, 2), (1, 2)]
     seen = set()
     for _ in range(3):
-        first, second = simulation._table(MODEL, chance, shuffle, 3, 10)
+        first, second = simulation._table(MODEL, chance, shuffle, 3, 10, {})
         first[1, :, :2] += 0.06
         second[1, :, :2] += 0.06
         values = np.where(np.isnan(second), first, (first + second) / 2)
@@ -90,13 +93,43 @@ def test_the_simulation_judges_as_a_comparison_does(monkeypatch: pytest.MonkeyPa
             ],
             margin=simulation.MARGIN,
             seed=1,
+            alpha=alpha,
         )
         expected = [one.finding if one else None for one in made]
-        said = simulation.judged(first, second, pairs, 1)
+        said = simulation.judged(first, second, pairs, 1, alpha)
         assert said.different.ravel().tolist() == [f in ("higher", "lower") for f in expected]
         assert said.equal.ravel().tolist() == [f == "no_difference" for f in expected]
         seen.update(expected)
     assert seen >= {"higher", "no_difference", "undecided"}
+
+
+# So much noise that nothing but a false claim ends a race of equal arms before its last look.
+LOUD = Noise("30 %", lambda chance, runs: chance.normal(0, 0.3, (runs, 1)))
+
+
+def ended(noise: Noise, effects: dict[int, float] | None = None) -> Ended:
+    return simulation.simulate_until_decided(
+        noise, arms=2, most=20, tables=TABLES, seed=3, effects=effects
+    )
+
+
+def test_looking_several_times_makes_no_more_false_claims() -> None:
+    assert ended(LOUD).false_table <= stats.ALPHA
+    assert ended(ALONE).false_table <= MOST
+    assert ended(ALONE, {0: simulation.MARGIN}).equal_false_table <= MOST
+
+
+def test_looks_that_are_not_corrected_for_would(monkeypatch: pytest.MonkeyPatch) -> None:
+    every = [Look(blocks=blocks, alpha=stats.ALPHA) for blocks in range(6, 21)]
+    monkeypatch.setattr(looks, "planned", lambda _most: every)
+    assert ended(LOUD).false_table > stats.ALPHA
+
+
+def test_a_large_difference_is_decided_early_and_a_small_one_late() -> None:
+    clear, small = ended(ALONE, {0: 0.3}), ended(ALONE, {0: 0.03})
+    assert (clear.blocks, clear.found_fixed) == (10, 1.0)
+    assert clear.found > 0.95
+    assert small.blocks > clear.blocks
 
 
 def kept(factors: dict[str, float], blocks: int) -> Comparison:
@@ -127,6 +160,10 @@ def test_the_print_is_the_same_for_the_same_seed() -> None:
     assert first[3] == ""
     assert first[4].endswith("| equal | alone |")
     assert len(first) == 7
+    looked = list(simulation.report_until_decided([ALONE], [(2, 13)], 3, 1))
+    assert looked == list(simulation.report_until_decided([ALONE], [(2, 13)], 3, 1))
+    assert looked[2].startswith("| rate alone | 2 | 13 | ")
+    assert {line.count("|") for line in looked} == {16}
     columns = {line.count("|") for line in first[:3]}, {line.count("|") for line in first[4:]}
     assert [len(counts) for counts in columns] == [1, 1]
 
@@ -140,6 +177,7 @@ def test_the_noise_of_a_race_that_was_kept_is_drawn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(simulation, "SHAPES", [(2, 6)])
+    monkeypatch.setattr(simulation, "UNTIL_DECIDED", [(2, 8)])
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     kept = folders.race(tmp_path / "trilane", "20261120-100000", {"h1": 1.0, "h2": 1.5})
     for name in (str(kept), "latest"):

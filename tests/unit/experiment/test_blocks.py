@@ -7,13 +7,17 @@ from dataclasses import replace
 
 import numpy as np
 
+from trilane.cli.race import HELP
 from trilane.lab import asked, blocks, race
 from trilane.lab.analysis import family
+from trilane.lab.analysis.looks import planned
 from trilane.lab.asked import Entry, Wanted
 from trilane.lab.experiment.form import Form
 
 
-def wanted(arms: int = 3, *, written: int = 10, count: int | None = None) -> Form:
+def wanted(
+    arms: int = 3, *, written: int = 10, count: int | None = None, until_decided: bool = False
+) -> Form:
     """The form of a race with so many arms, and blocks as a file or who asks says it."""
     made = race.experiment(race.Flags())
     form = made.forms[race.FORM]
@@ -22,7 +26,7 @@ def wanted(arms: int = 3, *, written: int = 10, count: int | None = None) -> For
     stats_then = replace(form.stats, blocks=written)
     form = replace(form, arms=form.arms if arms == 3 else (first, *more), stats=stats_then)
     made = replace(made, forms={race.FORM: form})
-    return asked.chosen(Wanted(made, race.FORM, blocks=count))
+    return asked.chosen(Wanted(made, race.FORM, blocks=count, until_decided=until_decided))
 
 
 def order(blocks: int, seed: int) -> list[list[Entry]]:
@@ -58,6 +62,28 @@ def test_a_race_has_ten_blocks_however_many_arms_and_never_fewer_than_can_show_a
     assert [wanted(arms).stats.blocks for arms in (1, 3, 27)] == [10] * 3
     assert wanted(written=3).stats.blocks == 6
     assert wanted(count=2).stats.blocks == 2, "who asks for fewer gets them"
+
+
+def test_a_race_until_it_is_decided_has_at_most_three_times_the_blocks() -> None:
+    assert wanted(until_decided=True).stats.blocks == 30
+    assert wanted(written=3, until_decided=True).stats.blocks == 18
+    assert wanted(count=40, until_decided=True).stats.blocks == 40
+
+
+def test_a_plan_that_looks_is_another_plan_and_is_kept() -> None:
+    made = race.experiment(race.Flags())
+    fixed, looks = wanted(count=30), wanted(count=30, until_decided=True)
+    assert asked.fingerprint(made, fixed) != asked.fingerprint(made, looks)
+    again = Form.from_dict(replace(made, forms={race.FORM: looks}).to_dict()["forms"][race.FORM])
+    assert again.stats.until_decided
+    # Asked for again, it looks without being told.
+    made = replace(made, forms={race.FORM: again})
+    assert asked.chosen(Wanted(made, race.FORM, blocks=30)).stats == looks.stats
+
+
+def test_the_help_names_the_looks_of_a_race() -> None:
+    *before, last = (str(look.blocks) for look in planned(wanted(until_decided=True).stats.blocks))
+    assert f"after {', '.join(before)} and {last} blocks" in HELP
 
 
 def test_three_arms_are_told_apart_although_one_block_disagrees() -> None:

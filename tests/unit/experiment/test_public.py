@@ -52,6 +52,15 @@ def test_an_experiment_is_run_with_what_the_command_takes(
     assert wanted.command == ()
 
 
+def test_a_run_that_ends_once_it_is_decided_is_asked_for(
+    sample: Experiment, asked: list[Wanted]
+) -> None:
+    run(sample, until_decided=True, blocks=24)
+    assert (asked[0].until_decided, asked[0].blocks) == (True, 24)
+    with pytest.raises(ValueError, match=r"blocks=5 with until_decided: it takes at least 6 bl"):
+        run(sample, until_decided=True, blocks=5)
+
+
 def test_a_name_or_a_file_is_an_experiment(asked: list[Wanted], tmp_path: Path) -> None:
     (tmp_path / "sample.toml").write_text(TEXT)
     run(tmp_path / "sample.toml")

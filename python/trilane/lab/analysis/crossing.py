@@ -13,12 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trilane.lab.analysis import stats
+from trilane.lab.analysis import looks, stats
 from trilane.lab.analysis.stats import Floats, hodges_lehmann
-
-# The interval is told when nearly every resample crosses; otherwise the crossing is not sure.
-_SURE = 0.975
-_LOW, _HIGH = 0.025, 0.975
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +28,17 @@ class Crossing:
     """Share of the resamples that cross once."""
 
 
-def find(values: Sequence[float], log_ratios: Sequence[Floats], seed: int) -> Crossing:
-    """Look for one crossing; `log_ratios` has one array (a number per block) per value."""
+def find(
+    values: Sequence[float],
+    log_ratios: Sequence[Floats],
+    seed: int,
+    alpha: float = stats.ALPHA,
+) -> Crossing:
+    """Look for one crossing; `log_ratios` has one array (a number per block) per value.
+
+    `alpha` is the chance that the interval misses. It is told when nearly every resample crosses;
+    otherwise the crossing is not sure.
+    """
     usable = [
         (value, ratios)
         for value, ratios in zip(values, log_ratios, strict=True)
@@ -55,9 +60,9 @@ def find(values: Sequence[float], log_ratios: Sequence[Floats], seed: int) -> Cr
     found = [root for column in drawn.T if (root := _root(scale, column)) is not None]
     at = _root(scale, np.asarray(centres))
     share = len(found) / stats.RESAMPLES
-    if at is None or share < _SURE:
+    if at is None or share < 1 - alpha / 2:
         return Crossing(None if at is None else math.exp(at), None, None, share)
-    low, high = np.quantile(found, [_LOW, _HIGH])
+    low, high = np.quantile(found, [alpha / 2, 1 - alpha / 2])
     return Crossing(math.exp(at), math.exp(float(low)), math.exp(float(high)), share)
 
 
@@ -72,8 +77,10 @@ def _root(scale: Floats, ratios: Floats) -> float | None:
     return float(scale[left] + share * (scale[left + 1] - scale[left]))
 
 
-def sentence(found: Crossing, arm: str, to: str, unit: str, label: str) -> str:
-    """The finding for people."""
+def sentence(
+    found: Crossing, arm: str, to: str, unit: str, label: str, alpha: float = stats.ALPHA
+) -> str:
+    """The finding for people; `alpha` is that of `find`."""
     if found.at is None:
         return f"{arm} and {to} do not cross once in {label} within the values tried"
     if found.low is None or found.high is None:
@@ -83,5 +90,5 @@ def sentence(found: Crossing, arm: str, to: str, unit: str, label: str) -> str:
         )
     return (
         f"{arm} and {to} cross in {label} at {found.at:,.0f} {unit} "
-        f"(95 % interval {found.low:,.0f}–{found.high:,.0f})"
+        f"({looks.percent(1 - alpha)} interval {found.low:,.0f}–{found.high:,.0f})"
     )

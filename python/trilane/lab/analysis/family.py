@@ -54,16 +54,22 @@ class Judged:
     """How many more blocks would decide, were they like these; None where none are missing."""
 
 
-def judge(cases: Sequence[Case], *, margin: float, seed: int) -> list[Judged | None]:
+def judge(
+    cases: Sequence[Case], *, margin: float, seed: int, alpha: float = ALPHA
+) -> list[Judged | None]:
     """Judge a family, in its order.
 
     A difference is named only when the interval excludes 1, the adjusted p is at most 0.05 and the
     ratio lies beyond the centre of `repeated`. None stands for a case with fewer than two blocks.
+
+    `alpha` is the chance of a false claim that the family may take, where this is one look of
+    several: intervals have the level 1 - `alpha`, and an adjusted p is multiplied by 0.05 / `alpha`
+    (at most 1), so that it is still compared with 0.05.
     """
     intervals = {
         index: interval
         for index, case in enumerate(cases)
-        if (interval := _interval(case, seed)) is not None
+        if (interval := _interval(case, seed, alpha)) is not None
     }
     found: list[Judged | None] = [None] * len(cases)
     if not intervals:
@@ -78,8 +84,8 @@ def judge(cases: Sequence[Case], *, margin: float, seed: int) -> list[Judged | N
         samples = stats.known(case.log_ratios)
         p = stats.signed_rank(samples, "two-sided")
         # The rank test stands alone where the family is no harder than it: never below its p.
-        adjusted = max(p, float(different[place]))
-        tost = max(stats.equivalence(samples, margin), float(equal[place]))
+        adjusted = _of_look(max(p, float(different[place])), alpha)
+        tost = _of_look(max(stats.equivalence(samples, margin), float(equal[place])), alpha)
         interval, aa = stats.exponential(log_interval), stats.centre(case.repeated)
         finding: Finding = stats.judge(interval, adjusted, tost, aa) if case.valid else "invalid"
         vetoed = finding == "undecided" and stats.side(interval, adjusted) is not None
@@ -94,33 +100,41 @@ def judge(cases: Sequence[Case], *, margin: float, seed: int) -> list[Judged | N
             blocks=len(samples),
             aa=aa,
             vetoed=vetoed,
-            more_blocks=more_blocks(log_interval, len(samples), margin, float(shares[place]))
+            more_blocks=more_blocks(log_interval, len(samples), margin, float(shares[place]), alpha)
             if finding == "undecided" and not vetoed
             else None,
         )
     return found
 
 
-def _interval(case: Case, seed: int) -> Interval | None:
-    return stats.bootstrap(stats.known(case.log_ratios), stats.hodges_lehmann, seed)
+def _interval(case: Case, seed: int, alpha: float) -> Interval | None:
+    samples = stats.known(case.log_ratios)
+    return stats.bootstrap(samples, stats.hodges_lehmann, seed, alpha=alpha)
 
 
-def more_blocks(log_interval: Interval, blocks: int, margin: float, share: float) -> int:
+def _of_look(p: float, alpha: float) -> float:
+    """A p that may be at most `alpha`, as one that may be at most 0.05."""
+    return min(1.0, p * (ALPHA / alpha))
+
+
+def more_blocks(
+    log_interval: Interval, blocks: int, margin: float, share: float, alpha: float = ALPHA
+) -> int:
     """About how many more blocks would show a difference, or that there is none.
 
-    Were they like the `blocks` behind this interval of the log-ratio: as many as let a normal test
-    with this `share` of the chance of a false claim succeed in four of five times. An estimate to
-    plan with: nobody may go on until a result pleases.
+    Were they like the `blocks` behind this interval of the log-ratio, which has the level
+    1 - `alpha`: as many as let a normal test with this `share` of `alpha` succeed in four of five
+    times. An estimate to plan with: nobody may go on until a result pleases.
     """
     spread = math.sqrt(blocks) * (log_interval.high - log_interval.low) / 2
-    spread /= -float(scipy.special.stdtrit(blocks - 1, ALPHA / 2))
+    spread /= -float(scipy.special.stdtrit(blocks - 1, alpha / 2))
     missing = abs(log_interval.centre)
     # Two sides for a difference, one for each of the two tests of no difference.
-    targets = [(missing, ALPHA / 2), (math.log1p(margin) - missing, ALPHA)]
+    targets = [(missing, alpha / 2), (math.log1p(margin) - missing, alpha)]
     needed = min(
         (
-            (spread * _standard_errors(alpha * share) / distance) ** 2
-            for distance, alpha in targets
+            (spread * _standard_errors(chance * share) / distance) ** 2
+            for distance, chance in targets
             if distance > 0
         ),
         default=0.0,

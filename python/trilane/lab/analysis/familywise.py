@@ -54,6 +54,11 @@ def weights(decides: Sequence[bool]) -> Floats:
     return np.where(deciding, DECIDING / some, (1 - DECIDING) / others)
 
 
+def smallest_p(blocks: int) -> float:
+    """The smallest adjusted p that so many blocks can have, two-sided: where all of them agree."""
+    return 2 / min(1 << blocks, _PATTERNS)
+
+
 def different(log_ratios: Floats, shares: Floats, seed: int) -> Floats:
     """Adjusted p of each comparison: that its log-ratios centre on zero, two-sided.
 

@@ -139,6 +139,8 @@ def _crossings(found: Findings) -> list[Crossing]:
         return []
     measure = BY_NAME[found.form.rank]
     titles = {arm.name: arm.title for arm in found.form.arms}
+    # Points may have ended at different looks: the most careful of them speaks for all.
+    alpha = min((paired.Table(point.observed).alpha for point in found.points), default=stats.ALPHA)
     rows = []
     for arm, to in sweep.crossings:
         shared = [
@@ -150,6 +152,7 @@ def _crossings(found: Findings) -> list[Crossing]:
             [float(point.value or 0) for point in shared],
             [_log_ratios(point.observed, arm, to, measure) for point in shared],
             found.seed,
+            alpha,
         )
         rows.append(
             Crossing(
@@ -161,7 +164,12 @@ def _crossings(found: Findings) -> list[Crossing]:
                 high=at.high,
                 unit=sweep.unit,
                 text=crossing.sentence(
-                    at, titles.get(arm, arm), titles.get(to, to), sweep.unit, measure.label
+                    at,
+                    titles.get(arm, arm),
+                    titles.get(to, to),
+                    sweep.unit,
+                    measure.label,
+                    alpha,
                 ),
             )
         )

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from msgspec import structs
 
-from trilane.lab.analysis import bodies, family, ledger, stats, verdict
+from trilane.lab.analysis import bodies, family, ledger, looks, stats, verdict
 from trilane.lab.analysis.stats import Floats
 from trilane.lab.model.arm import Arm
 from trilane.lab.model.comparison import (
@@ -21,6 +21,7 @@ from trilane.lab.model.comparison import (
     Comparison,
     Floor,
     JudgedArm,
+    Look,
     Ranking,
     Ratio,
     Summary,
@@ -68,6 +69,8 @@ class Observed:
     """The measure that decides."""
     announced: Sequence[tuple[str, Sequence[tuple[str, str]]]] = field(default_factory=tuple)
     """Questions beside the comparisons with the baseline: the name of each, and its pairs."""
+    looks: Sequence[Look] = ()
+    """When the results are looked at, to end once they decide; none where `blocks` are fixed."""
 
 
 def compare(observed: Observed) -> Comparison:
@@ -103,6 +106,8 @@ def compare(observed: Observed) -> Comparison:
             warmup_s=observed.warmup_s,
             margin=observed.margin,
             in_flight=in_flight.pop() if len(in_flight) == 1 else None,
+            looks=list(observed.looks),
+            level=round(1 - table.alpha, 6),
         ),
         arms=[_arm(observed, table, arm, invalid[arm.name]) for arm in observed.arms],
         absent=[
@@ -129,8 +134,15 @@ def compare(observed: Observed) -> Comparison:
         verdict="",
     )
     # What follows from the numbers.
+    numbers = structs.replace(numbers, plan=_ended(numbers))
     believed = structs.replace(numbers, validity=verdict.validity(numbers, different))
     return structs.replace(believed, verdict=verdict.sentence(believed, different))
+
+
+def _ended(numbers: Comparison) -> BlockPlan:
+    """The plan, with the look that ended it."""
+    plan = structs.replace(numbers.plan, ended_at=looks.ended(numbers.plan.looks, numbers))
+    return structs.replace(plan, order=plan.order[: plan.wanted])
 
 
 def _judged_pairs(observed: Observed) -> list[tuple[str, str]]:
@@ -166,6 +178,8 @@ class Table:
             )
         ]
         self._groups = bodies.groups(observed.arms, self._runs())
+        self.alpha = looks.alpha(observed.looks, self.blocks)
+        """Chance of a false claim that the table may take; its intervals have the level 1 less."""
 
     @property
     def blocks(self) -> int:
@@ -207,7 +221,7 @@ class Table:
         None where fewer than two blocks have both.
         """
         arms = [arm.name for arm in self._observed.arms]
-        return stats.noise_floor(self.repeated(arms, measure), self._observed.seed)
+        return stats.noise_floor(self.repeated(arms, measure), self._observed.seed, self.alpha)
 
     def family(self, pairs: Sequence[tuple[str, str]]) -> list[Ratio]:
         """One row per measure and (arm, other) pair, measure by measure, adjusted together.
@@ -242,6 +256,7 @@ class Table:
             ],
             margin=observed.margin,
             seed=observed.seed,
+            alpha=self.alpha,
         )
         rows = [
             Ratio(measure=measure.name, arm=arm, to=to, **({} if found is None else asdict(found)))
@@ -314,7 +329,9 @@ def _arm(observed: Observed, table: Table, arm: Arm, problems: list[Reason]) -> 
         library_version=", ".join(sorted(filter(None, versions))) or None,
         samples=samples,
         summary={
-            measure.name: _summary(table.values(arm.name, measure), measure, observed.seed)
+            measure.name: _summary(
+                table.values(arm.name, measure), measure, observed.seed, table.alpha
+            )
             for measure in observed.measures
         },
         validity=Validity.of(problems or _reasons(samples, "suspect")),
@@ -322,9 +339,9 @@ def _arm(observed: Observed, table: Table, arm: Arm, problems: list[Reason]) -> 
     )
 
 
-def _summary(values: Floats, measure: Measure, seed: int) -> Summary:
+def _summary(values: Floats, measure: Measure, seed: int, alpha: float) -> Summary:
     known = values[np.isfinite(values)]
-    interval = stats.bootstrap(known, stats.median, seed)
+    interval = stats.bootstrap(known, stats.median, seed, alpha=alpha)
     return Summary(
         median=float(np.median(known)) if len(known) else None,
         low=interval.low if interval else None,

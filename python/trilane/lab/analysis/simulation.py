@@ -2,12 +2,12 @@
 
     python -m trilane.lab.analysis.simulation [--tables N] [--seed N] [--recorded RUN …]
 
-prints two tables. The first tells how often a race claims a difference that is not there, in its
+prints three tables. The first tells how often a race claims a difference that is not there, in its
 whole table and in the measure that decides, and how often it finds one that is, in the measure that
 decides and in another; the second tells the same of "no difference". Beside what is found stands
 what the test alone finds: the signed-rank test with Holm's correction over the pairs of the
-measure, without interval and veto. `docs/method-simulation.md` has a print and what it means
-(METHOD §3).
+measure, without interval and veto. The third is of races that end once they are decided (`looks`).
+`docs/method-simulation.md` has a print and what it means (METHOD §3).
 
 The noise is that of a model, or of the runs of races that were kept, each named as `trilane report`
 takes it.
@@ -22,14 +22,14 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import combinations
+from itertools import chain, combinations
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trilane.lab import blocks as order
-from trilane.lab.analysis import familywise, stats
+from trilane.lab.analysis import familywise, looks, stats
 from trilane.lab.analysis.stats import Floats
 from trilane.lab.model.comparison import Comparison
 from trilane.lab.model.measures import RACE
@@ -117,8 +117,30 @@ def modelled(spread: float, slow: float) -> Draw:
     return draw
 
 
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """What races claimed that ended once they were decided, as shares of all of them, 0 to 1."""
+
+    blocks: float
+    """Median of the blocks that it took: no share."""
+    false_table: float
+    """Any difference that is none, in any measure, at the look that ended the race."""
+    equal_false_table: float
+    """Any "no difference" of arms that differ, likewise."""
+    decided: float
+    """Every pair in the measure that decides, at the last look at the latest."""
+    found: float
+    """In the measure that decides what there is between the second arm and the first: a difference,
+    or none.
+    """
+    found_fixed: float
+    """The same, had the number of blocks been fixed at the most."""
+
+
 SHAPES = ((3, 10), (3, 7), (2, 10))
 """Arms and blocks."""
+UNTIL_DECIDED = ((3, 30),)
+"""Arms and most blocks of races that end once they are decided."""
 _MODELS = (
     Noise("model, 1 %", modelled(0.01, 0.0)),
     Noise("model, 3 %", modelled(0.03, 0.0)),
@@ -178,13 +200,9 @@ def simulate(
     shuffle = random.Random(seed)  # noqa: S311 - reproducible, not secret
     pairs = list(combinations(range(arms), 2))
     counts = np.zeros(8)
+    differs = _differing(noise.measures, pairs, effects or {})
     for number in range(tables):
-        first, second = _table(noise, chance, shuffle, arms, blocks)
-        differs = np.zeros((first.shape[2], len(pairs)), dtype=np.bool_)
-        for measure, effect in (effects or {}).items():
-            first[1, :, measure] += math.log1p(effect)
-            second[1, :, measure] += math.log1p(effect)
-            differs[measure] = [1 in pair for pair in pairs]
+        first, second = _table(noise, chance, shuffle, arms, blocks, effects or {})
         said = judged(first, second, pairs, number)
         false, equal = said.different & ~differs, said.equal & differs
         there = differs[:, 0]
@@ -202,8 +220,64 @@ def simulate(
     return Rates(*(float(share) for share in counts / tables))
 
 
+def simulate_until_decided(
+    noise: Noise,
+    *,
+    arms: int,
+    most: int,
+    tables: int,
+    seed: int,
+    effects: Mapping[int, float] | None = None,
+) -> Ended:
+    """The same of races that look at their results, as `looks` plans it for `most` blocks."""
+    chance = np.random.default_rng(seed)
+    shuffle = random.Random(seed)  # noqa: S311 - reproducible, not secret
+    pairs = list(combinations(range(arms), 2))
+    planned = looks.planned(most)
+    differs = _differing(noise.measures, pairs, effects or {})
+    counts, taken = np.zeros(5), []
+    for number in range(tables):
+        first, second = _table(noise, chance, shuffle, arms, most, effects or {})
+        for look in planned:
+            upto = slice(look.blocks)
+            said = judged(first[:, upto], second[:, upto], pairs, number, look.alpha)
+            decided = bool((said.different | said.equal)[DECIDING].all())
+            if decided:
+                break
+        taken.append(look.blocks)
+        fixed = judged(first, second, pairs, number)
+        counts += np.array(
+            (
+                (said.different & ~differs).any(),
+                (said.equal & differs).any(),
+                decided,
+                *(
+                    (each.different if differs[DECIDING, 0] else each.equal)[DECIDING, 0]
+                    for each in (said, fixed)
+                ),
+            ),
+            dtype=np.float64,
+        )
+    shares = (float(share) for share in counts / tables)
+    return Ended(float(np.median(taken)), *shares)
+
+
+def _differing(
+    measures: int, pairs: Sequence[tuple[int, int]], effects: Mapping[int, float]
+) -> Claims:
+    """What there is to claim: the second arm differs from the others by `effects`."""
+    differs = np.zeros((measures, len(pairs)), dtype=np.bool_)
+    differs[list(effects)] = [1 in pair for pair in pairs]
+    return differs
+
+
 def _table(
-    noise: Noise, chance: np.random.Generator, shuffle: random.Random, arms: int, blocks: int
+    noise: Noise,
+    chance: np.random.Generator,
+    shuffle: random.Random,
+    arms: int,
+    blocks: int,
+    effects: Mapping[int, float],
 ) -> tuple[Floats, Floats]:
     """Logarithms of the first and of the second runs, by arm, block and measure; NaN: none."""
     names = [str(arm) for arm in range(arms)]
@@ -214,14 +288,23 @@ def _table(
         drift = chance.normal(0, _DRIFT)
         for position, (arm, slot) in enumerate(order.shuffled(names, block, shuffle, aa=True)):
             slots[slot, int(arm), block] = next(runs) + drift + noise.trend * position
+    for measure, effect in effects.items():
+        slots[:, 1, :, measure] += math.log1p(effect)
     return slots[0], slots[1]
 
 
-def judged(first: Floats, second: Floats, pairs: Sequence[tuple[int, int]], seed: int) -> Judged:
+def judged(
+    first: Floats,
+    second: Floats,
+    pairs: Sequence[tuple[int, int]],
+    seed: int,
+    alpha: float = stats.ALPHA,
+) -> Judged:
     """What is claimed of each measure and pair, by the whole rule and by the test alone.
 
-    The rule is that of `family.judge`; an interval is only drawn where the test is significant, and
-    from fewer resamples, because drawing them would take most of the time.
+    The rule is that of `family.judge`, which says what `alpha` is; an interval is only drawn where
+    the test is significant, and from fewer resamples, because drawing them would take most of the
+    time.
     """
     shape = (first.shape[2], len(pairs))
     values = np.where(np.isnan(second), first, (first + second) / 2)
@@ -239,23 +322,23 @@ def judged(first: Floats, second: Floats, pairs: Sequence[tuple[int, int]], seed
     different = np.maximum(alone, familywise.different(ratios, shares, seed)).reshape(shape)
     equal = np.maximum(alone_equal, familywise.equal(ratios, shares, MARGIN, seed)).reshape(shape)
     claims = np.zeros(shape, dtype=np.bool_)
-    for measure, place in np.argwhere(different <= stats.ALPHA).tolist():
+    for measure, place in np.argwhere(different <= alpha).tolist():
         samples = ratios[:, measure * len(pairs) + place]
-        interval = stats.bootstrap(samples, stats.hodges_lehmann, seed, RESAMPLES)
+        interval = stats.bootstrap(samples, stats.hodges_lehmann, seed, RESAMPLES, alpha=alpha)
         aa = stats.centre(stats.known(repeated[list(pairs[place]), :, measure].ravel()))
         finding = interval and stats.judge(stats.exponential(interval), 0.0, 1.0, aa)
         claims[measure, place] = finding in {"higher", "lower"}
     return Judged(
         different=claims,
-        different_alone=_holm(alone.reshape(shape)),
-        equal=(equal <= stats.ALPHA) & ~claims,
-        equal_alone=_holm(alone_equal.reshape(shape)),
+        different_alone=_holm(alone.reshape(shape), alpha),
+        equal=(equal <= alpha) & ~claims,
+        equal_alone=_holm(alone_equal.reshape(shape), alpha),
     )
 
 
-def _holm(p_values: Floats) -> Claims:
+def _holm(p_values: Floats, alpha: float) -> Claims:
     """What the test claims with Holm's correction over the pairs of each measure."""
-    return np.array([stats.holm(row.tolist()) for row in p_values]) <= stats.ALPHA
+    return np.array([stats.holm(row.tolist()) for row in p_values]) <= alpha
 
 
 _DIFFERENT = (
@@ -263,12 +346,19 @@ _DIFFERENT = (
     *("5 %", "alone", "10 %", "alone", "CPU 10 %", "alone"),
 )
 _EQUAL = ("false: table", "false: deciding", "equal", "alone")
+_UNTIL_DECIDED = (
+    *("false: table", "false: one differs", "false: equal"),
+    *(name for effect in ("none", "5 %", "10 %") for name in (effect, "blocks", "fixed")),
+)
 
 
 def report(
     noises: Sequence[Noise], shapes: Sequence[tuple[int, int]], tables: int, seed: int
 ) -> Iterator[str]:
-    """The lines of the two tables that the command prints, as Markdown; `shapes`: arms, blocks."""
+    """The lines of the first two tables that the command prints, as Markdown.
+
+    `shapes` are arms and blocks.
+    """
     equal = list(_head(_EQUAL))
     yield from _head(_DIFFERENT)
     for noise in noises:
@@ -288,6 +378,25 @@ def report(
             shares = [apart.equal_false_table, apart.equal_false_deciding]
             equal.append(f"{row} {_cells([*shares, none.equal, none.equal_alone])} |")
     yield from ("", *equal)
+
+
+def report_until_decided(
+    noises: Sequence[Noise], shapes: Sequence[tuple[int, int]], tables: int, seed: int
+) -> Iterator[str]:
+    """The lines of the third table; `shapes` are arms and most blocks."""
+    yield from _head(_UNTIL_DECIDED)
+    for noise in noises:
+        for arms, most in shapes:
+            run = partial(
+                simulate_until_decided, noise, arms=arms, most=most, tables=tables, seed=seed
+            )
+            effects = [run(), run(effects={DECIDING: 0.05}), run(effects={DECIDING: 0.1})]
+            apart = run(effects=dict.fromkeys(range(noise.measures), MARGIN))
+            cells = [_cells([effects[0].false_table, effects[2].false_table])]
+            cells.append(_cells([apart.equal_false_table]))
+            for each in effects:
+                cells += [_cells([each.found]), f"{each.blocks:g}", _cells([each.found_fixed])]
+            yield f"| {noise.name} | {arms} | {most} | {' | '.join(cells)} |"
 
 
 def _head(columns: Sequence[str]) -> Iterator[str]:
@@ -327,7 +436,13 @@ def main(arguments: Sequence[str]) -> int:
         noises = [noise for name in asked.recorded for noise in _of_run(name)]
     except BadRun as error:
         parser.error(f"--recorded {error}")
-    for line in report(noises or _MODELS, SHAPES, asked.tables, asked.seed):
+    drawn = noises or _MODELS
+    lines = chain(
+        report(drawn, SHAPES, asked.tables, asked.seed),
+        [""],
+        report_until_decided(drawn, UNTIL_DECIDED, asked.tables, asked.seed),
+    )
+    for line in lines:
         sys.stdout.write(f"{line}\n")
         sys.stdout.flush()
     return 0

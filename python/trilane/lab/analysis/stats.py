@@ -42,6 +42,7 @@ Alternative: TypeAlias = Literal["two-sided", "less", "greater"]
 Statistic: TypeAlias = Callable[[Floats], Floats]
 
 ALPHA = 0.05
+"""Chance of a false claim of a whole table; every p that is shown is compared with it."""
 # Fewer log-ratios of arms to themselves than this have no centre to speak of.
 _LEAST_REPEATED = 4
 RESAMPLES = 9_999
@@ -51,7 +52,7 @@ LEAST_BLOCKS = 6
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A centre and its 95 % interval, in the unit of the data (ratios for ratios)."""
+    """A centre and its interval, in the unit of the data (ratios for ratios)."""
 
     centre: float
     low: float
@@ -77,14 +78,22 @@ def hodges_lehmann(samples: Floats) -> Floats:
 
 
 def bootstrap(
-    samples: Floats, statistic: Statistic, seed: int, resamples: int = RESAMPLES
+    samples: Floats,
+    statistic: Statistic,
+    seed: int,
+    resamples: int = RESAMPLES,
+    *,
+    alpha: float = ALPHA,
 ) -> Interval | None:
-    """`statistic` of `samples` with its 95 % bootstrap interval; None below two blocks."""
+    """`statistic` of `samples` with its bootstrap interval; None below two blocks.
+
+    `alpha` is the chance that the interval misses, 5 % for one of 95 %.
+    """
     blocks = len(samples)
     if blocks < 2:
         return None
     drawn = statistic(samples[_draws(seed, blocks, resamples)])
-    tail = _widened_tail(blocks)
+    tail = _widened_tail(blocks, alpha)
     low, high = np.quantile(drawn, [tail, 1 - tail])
     return Interval(float(statistic(samples)), float(low), float(high))
 
@@ -152,9 +161,9 @@ def known(values: Floats) -> Floats:
     return np.asarray(values[np.isfinite(values)], dtype=np.float64)
 
 
-def noise_floor(repeated: Floats, seed: int) -> Interval | None:
+def noise_floor(repeated: Floats, seed: int, alpha: float = ALPHA) -> Interval | None:
     """Ratio of arms to themselves (A/A), from log-ratios of two runs; None below two."""
-    interval = bootstrap(repeated, hodges_lehmann, seed)
+    interval = bootstrap(repeated, hodges_lehmann, seed, alpha=alpha)
     return interval and exponential(interval)
 
 
@@ -192,6 +201,6 @@ def exponential(interval: Interval) -> Interval:
     return Interval(math.exp(interval.centre), math.exp(interval.low), math.exp(interval.high))
 
 
-def _widened_tail(blocks: int) -> float:
-    reach = math.sqrt(blocks / (blocks - 1)) * float(scipy.special.stdtrit(blocks - 1, ALPHA / 2))
+def _widened_tail(blocks: int, alpha: float) -> float:
+    reach = math.sqrt(blocks / (blocks - 1)) * float(scipy.special.stdtrit(blocks - 1, alpha / 2))
     return float(scipy.special.ndtr(reach))

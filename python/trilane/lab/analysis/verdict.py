@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from trilane.lab.analysis import stats
+from trilane.lab.analysis import looks, stats
 from trilane.lab.model.comparison import (
     Announced,
     ArmLoad,
@@ -152,7 +153,7 @@ def sentence(comparison: Comparison, different_bodies: str | None) -> str:
 
 def _answered(comparison: Comparison, question: Announced) -> str | None:
     """What was found of a question that the experiment announced; None where nothing was ranked."""
-    named, measure = titles(comparison), _measure(comparison)
+    named, measure = _Named.of(comparison), _measure(comparison)
     rows = [row for row in question.pairs if row.measure == measure.name and row.low]
     if not rows:
         return None
@@ -174,7 +175,7 @@ def _answered(comparison: Comparison, question: Announced) -> str | None:
 def _finding(pair: Ratio) -> str:
     """What a ratio that is told by its numbers does not show."""
     return {
-        "undecided": ", undecided",
+        "undecided": f", undecided{f' ({more})' if (more := _more(pair)) else ''}",
         "no_difference": ", no difference",
         "invalid": ", invalid",
     }.get(pair.finding, "")
@@ -209,6 +210,21 @@ def _judged(comparison: Comparison, different_bodies: str | None) -> str:
     return f"{lead}: {margins}{_cost(comparison, arms, best)}."
 
 
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """What a comparison calls its arms, and the level of its intervals."""
+
+    titles: Mapping[str, str]
+    level: str
+
+    @classmethod
+    def of(cls, comparison: Comparison) -> _Named:
+        return cls(titles(comparison), looks.percent(comparison.plan.level))
+
+    def __getitem__(self, arm: str) -> str:
+        return self.titles[arm]
+
+
 def titles(comparison: Comparison) -> dict[str, str]:
     """Name for people of every arm."""
     return {arm.name: arm.title for arm in comparison.arms}
@@ -236,7 +252,7 @@ def _alone(comparison: Comparison, arm: JudgedArm) -> str:
 
 def _against_baseline(comparison: Comparison, different_bodies: str | None) -> str:
     """Many arms: what each is against the baseline, the best and the worst told."""
-    named, measure = titles(comparison), _measure(comparison)
+    named, measure = _Named.of(comparison), _measure(comparison)
     rows = [r for r in comparison.ratios if r.measure == measure.name and r.ratio]
     better = [r for r in rows if r.finding == measure.better]
     worse = [r for r in rows if r.finding in ("higher", "lower") and r not in better]
@@ -250,27 +266,35 @@ def _against_baseline(comparison: Comparison, different_bodies: str | None) -> s
                 f"No difference shown to {base} in {measure.label}: {_blocks(done)} cannot show "
                 f"one, it takes {stats.LEAST_BLOCKS}{also}."
             )
-        more = sorted(row.more_blocks for row in rows if row.more_blocks)
-        if more:
-            also += (
-                f"; about {more[0]:,} more {_noun(more[0])} would decide the first of "
-                f"{len(more)} undecided arms, about {more[-1]:,} all"
-            )
-        return f"No difference shown: no arm differs from {base} in {measure.label}{also}."
+        return (
+            f"No difference shown: no arm differs from {base} in {measure.label}{also}"
+            f"{_more_for_all(rows)}."
+        )
     direction = measure.better == "higher"
     best = sorted(better, key=lambda row: row.ratio or 0.0, reverse=direction)
     worst = sorted(worse, key=lambda row: row.ratio or 0.0, reverse=not direction)
     parts = [
         f"{len(some)} of {len(rows)} arms {verb} {base} in {measure.label}, {most} "
-        f"{named[some[0].arm]} at {_interval(some[0])}"
+        f"{named[some[0].arm]} at {_interval(named, some[0])}"
         for some, verb, most in ((best, "beat", "most"), (worst, "trail", "furthest"))
         if some
     ]
-    return "; ".join(parts) + also + "."
+    return "; ".join(parts) + also + _more_for_all(rows) + "."
+
+
+def _more_for_all(rows: Sequence[Ratio]) -> str:
+    """About how many more blocks would decide what is undecided of many arms."""
+    more = sorted(row.more_blocks for row in rows if row.more_blocks)
+    if len(more) < 2:
+        return f"; about {more[0]:,} more {_noun(more[0])} would decide the rest" if more else ""
+    return (
+        f"; about {more[0]:,} more {_noun(more[0])} would decide the first of {len(more)} "
+        f"undecided arms, about {more[-1]:,} all"
+    )
 
 
 def _no_winner(comparison: Comparison, broken: Sequence[str], different_bodies: str | None) -> str:
-    plan, named = comparison.plan, titles(comparison)
+    plan, named = comparison.plan, _Named.of(comparison)
     decided = _decided(comparison)
     if len(comparison.arms) > _ALL_PAIRS_TOLD:
         decided = [pair for pair in decided if pair.to == comparison.baseline]
@@ -288,7 +312,7 @@ def _no_winner(comparison: Comparison, broken: Sequence[str], different_bodies: 
             )
         elif all(pair.finding == "no_difference" for pair in pairs):
             label = _measure(comparison).label
-            equal = [f"{named[p.arm]} {_interval(p)} of {named[p.to]}" for p in pairs]
+            equal = [f"{named[p.arm]} {_interval(named, p)} of {named[p.to]}" for p in pairs]
             return f"No difference beyond {100 * plan.margin:.0f} % in {label}: {', '.join(equal)}."
         else:
             open_pairs = [pair for pair in pairs if pair.finding == "undecided"]
@@ -307,19 +331,28 @@ def _noun(count: int) -> str:
     return "block" if count == 1 else "blocks"
 
 
-def _against(named: Mapping[str, str], pair: Ratio) -> str:
-    said = "nothing to compare" if pair.low is None else f"{pair.low:.2f}–{pair.high:.2f}×"
-    if more := pair.more_blocks:
-        said += f"; about {more:,} more {_noun(more)} would decide"
-    return f"whether {named[pair.arm]} differs from {named[pair.to]} ({said})"
+def _against(named: _Named, pair: Ratio) -> str:
+    told = "; ".join(filter(None, [_range(pair), _more(pair)]))
+    return f"whether {named[pair.arm]} differs from {named[pair.to]} ({told})"
 
 
-def _within_noise(named: Mapping[str, str], pair: Ratio) -> str:
+def _more(pair: Ratio) -> str:
+    more = pair.more_blocks
+    return f"about {more:,} more {_noun(more)} would decide" if more else ""
+
+
+def _within_noise(named: _Named, pair: Ratio) -> str:
     """Why a difference that the test shows is not claimed."""
     return (
-        f"{named[pair.arm]} at {_interval(pair)} of {named[pair.to]} is no farther from it "
+        f"{named[pair.arm]} at {_interval(named, pair)} of {named[pair.to]} is no farther from it "
         f"than the second run of these arms was from their first ({pair.aa:.2f}×)"
     )
+
+
+def _range(pair: Ratio) -> str:
+    if pair.low is None:
+        return "nothing to compare"
+    return f"{pair.low:.2f}–{pair.high:.2f}×"
 
 
 def _decided(comparison: Comparison) -> list[Ratio]:
@@ -331,18 +364,19 @@ def _decided(comparison: Comparison) -> list[Ratio]:
 
 
 def _advantage(comparison: Comparison, best: str, pair: Ratio) -> str:
-    named, measure = titles(comparison), _measure(comparison)
+    named, measure = _Named.of(comparison), _measure(comparison)
     row = pair if pair.arm == best else pair.turned()
     of = "" if measure is RATE else f" the {measure.label} of"
-    return f"{row.ratio:.2f}×{of} {named[row.to]} (95 % interval {row.low:.2f}–{row.high:.2f})"
+    interval = f"{named.level} interval {row.low:.2f}–{row.high:.2f}"
+    return f"{row.ratio:.2f}×{of} {named[row.to]} ({interval})"
 
 
-def _loses(named: Mapping[str, str], pair: Ratio) -> str:
-    return f"{named[pair.arm]} is at {_interval(pair)} of {named[pair.to]}"
+def _loses(named: _Named, pair: Ratio) -> str:
+    return f"{named[pair.arm]} is at {_interval(named, pair)} of {named[pair.to]}"
 
 
-def _interval(pair: Ratio) -> str:
-    return f"{pair.ratio:.2f}× (95 % interval {pair.low:.2f}–{pair.high:.2f})"
+def _interval(named: _Named, pair: Ratio) -> str:
+    return f"{pair.ratio:.2f}× ({named.level} interval {pair.low:.2f}–{pair.high:.2f})"
 
 
 def _cost(comparison: Comparison, arms: Mapping[str, JudgedArm], best: str) -> str:

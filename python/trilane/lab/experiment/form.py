@@ -17,10 +17,13 @@ class Stats:
     """How often the arms run."""
 
     blocks: int = 10
+    """With `until_decided` the most, once the experiment runs."""
     publish_blocks: int = 20
     """Blocks of `--publish`."""
     aa: bool = True
     """One arm runs twice in every block, the arms in turn, which shows the noise."""
+    until_decided: bool = False
+    """The run looks at its results and ends once they decide (`analysis/looks`)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,17 +45,30 @@ class Shown(Record, frozen=True):
     """Which direction is better."""
 
 
+class Look(Record, frozen=True):
+    """A look at the results of a run that ends once it is decided, as planned beforehand."""
+
+    blocks: Positive
+    """After so many blocks."""
+    alpha: Share
+    """Chance of a false claim that the table of this look may take; all looks together take at
+    most 0.05.
+    """
+
+
 class BlockPlan(Record, frozen=True):
     """What was to be done."""
 
     blocks: Positive
-    """Blocks planned."""
+    """Blocks planned; with `looks` at most so many."""
     blocks_done: Count
     """Complete blocks: what the statistics rest on."""
     seed: Count
     """Seed of the order and of the bootstrap."""
     order: list[list[ArmName]]
-    """Arms as they ran, block by block; an arm that ran twice stands twice."""
+    """Arms as they ran, block by block; an arm that ran twice stands twice. Blocks that `ended_at`
+    made needless are not in it.
+    """
     duration_s: float | None
     """Measured window of a run, seconds; null when `count` ends it."""
     count: Positive | None
@@ -66,6 +79,23 @@ class BlockPlan(Record, frozen=True):
     """m: ratios from 1/(1+m) to 1+m count as no difference."""
     in_flight: Positive | None
     """Requests in flight in every arm; null when they differ."""
+    looks: list[Look] = msgspec.field(default_factory=list)
+    """When a run that ends once it is decided looks at its results; absent where the number of
+    blocks was fixed.
+    """
+    ended_at: Positive | None = None
+    """Number of the look, from 1, at which the run ended because no more blocks could decide
+    anything in the measure that decides; absent where none ended it.
+    """
+    level: Share = 0.95
+    """Level of all intervals of the comparison: 0.95, and with `looks` 1 - `alpha` of the look that
+    they were judged at; absent in results of before, where it is 0.95.
+    """
+
+    @property
+    def wanted(self) -> int:
+        """Blocks that were to be made, those after `ended_at` left out."""
+        return self.blocks if self.ended_at is None else self.looks[self.ended_at - 1].blocks
 
 
 class Summary(Record, frozen=True):
@@ -74,7 +104,7 @@ class Summary(Record, frozen=True):
     median: float | None
     """Median over blocks; two runs of one block are joined by their geometric mean."""
     low: float | None
-    """Lower end of its 95 % bootstrap interval."""
+    """Lower end of its bootstrap interval, whose level is that of the plan."""
     high: float | None
     """Upper end."""
     unit: Unit
@@ -132,19 +162,22 @@ class Ratio(Record, frozen=True, omit_defaults=False):
     ratio: float | None = None
     """Hodges-Lehmann centre of the ratios within blocks; null below two blocks with both values."""
     low: float | None = None
-    """Lower end of the 95 % interval."""
+    """Lower end of its interval, whose level is that of the plan."""
     high: float | None = None
-    """Upper end of the 95 % interval."""
+    """Upper end of the interval."""
     p: float | None = None
-    """Exact Wilcoxon signed-rank, two-sided."""
+    """Exact Wilcoxon signed-rank, two-sided, of this comparison and these blocks alone."""
     p_holm: float | None = None
     """Adjusted over the family: all ranked measures of every pair of up to four arms, else of each
     arm with the baseline; by flips of the signs of whole blocks, step-down (Westfall and Young),
-    four fifths of the chance of a false claim being the deciding measure's. Never below `p`. The
-    key has the name of Holm's correction, which it was before.
+    four fifths of the chance of a false claim being the deciding measure's. Never below `p`. At one
+    of several looks multiplied by 0.05 / `alpha` of the look, at most 1. The key has the name of
+    Holm's correction, which it was before.
     """
     p_tost: float | None = None
-    """Two one-sided tests against the margin, adjusted likewise over both of all comparisons."""
+    """Two one-sided tests against the margin, adjusted likewise over both of all comparisons, and
+    for several looks.
+    """
     finding: Finding = "undecided"
     """`higher`, `lower`: the interval excludes 1, the adjusted p is at most 0.05 and the ratio lies
     farther from 1 than `aa`; `no_difference`: two one-sided tests place the ratio within the
@@ -185,7 +218,7 @@ class Floor(Record, frozen=True):
     ratio: float
     """Centre."""
     low: float
-    """Lower end of the 95 % interval."""
+    """Lower end of its interval, whose level is that of the plan."""
     high: float
     """Upper end."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal, TypeAlias
 
 from trilane.lab.model.arm import ENGINE
+from trilane.lab.model.comparison import Look
 from trilane.lab.model.record import Count, Positive, Record, Time
 
 SCHEMA: Literal["trilane.manifest/2"] = "trilane.manifest/2"
@@ -45,7 +46,15 @@ class Manifest(Record, frozen=True, omit_defaults=False):
     fingerprint: str | None = None
     """Equal for plans of which one can go on where the other stopped."""
     blocks: Positive | None = None
-    """Blocks planned."""
+    """Blocks planned; with `looks` at most so many."""
+    looks: list[Look] | None = None
+    """When a run that ends once it is decided looks at its results; null where the number of blocks
+    is fixed.
+    """
+    ended_at: list[Positive | None] | None = None
+    """Of each point the number of the look, from 1, that ended it, null where none did; null while
+    it runs and without `looks`.
+    """
 
     @property
     def clients_now(self) -> dict[str, str]:

@@ -42,3 +42,7 @@ class Sample(Record, frozen=True):
     """Where the run lies, from the folder of the comparison."""
     server: ServerCost | None = None
     """What our server spent on it."""
+    again: bool = False
+    """Its block was made again, because other programs or machines disturbed a run of it; absent
+    where it was not.
+    """

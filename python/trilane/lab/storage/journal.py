@@ -71,9 +71,10 @@ class Line(Record, frozen=True):
     """In the journal without its run, which lies in its own file."""
 
     @property
-    def key(self) -> tuple[int, int, str, int]:
-        """What tells the run from all others: its point, block, arm and slot."""
-        return self.point, self.sample.block, self.sample.arm, self.sample.slot
+    def key(self) -> tuple[int, int, str, int, bool]:
+        """What tells the run from all others: point, block, arm, slot, and whether it is again."""
+        sample = self.sample
+        return self.point, sample.block, sample.arm, sample.slot, sample.again
 
 
 class Journal:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import altair as alt
 
+from trilane.lab.analysis import looks
 from trilane.lab.model.comparison import Shown
 from trilane.report import formatting, view
 from trilane.report.charts.base import (
@@ -24,7 +25,6 @@ from trilane.report.view import Point
 
 _BAR = 15
 _SHADES = (1.0, 0.62, 0.36)
-_PHRASE = "Grey line: 95 % interval."
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +196,8 @@ def _group(point: Point, group: _Group, measures: Sequence[Shown]) -> Chart:
             )
         )
     height = row_height(look.lines, len(parts)) * len(arms)
-    note = f"{group.note} {_PHRASE}".strip()
+    level = looks.percent(point.comparison.plan.level)
+    note = f"{group.note} Grey line: {level} interval.".strip()
     return Chart(
         f"{point.key}{group.name}",
         group.title,

@@ -6,6 +6,7 @@ import altair as alt
 
 from trilane.lab.model.documents import Json
 from trilane.lab.model.lab import LabResult
+from trilane.report import view
 from trilane.report.charts.base import GREY, Chart, ratio_ticks, row_axis, row_height, spec, wrapped
 from trilane.report.labels import published_labels
 
@@ -69,6 +70,7 @@ def published(lab: LabResult) -> Chart | None:
     return Chart(
         "published",
         "The post's ratios beside ours",
-        "Diamond: from the post's numbers; circle: here, with its 95 % interval. Log scale.",
+        "Diamond: from the post's numbers; circle: here, with its "
+        f"{view.level(lab)} interval. Log scale.",
         spec(alt.layer(one, join, whisker, point), row_height(lines) * len(labels)),
     )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import altair as alt
 
+from trilane.lab.analysis import looks
 from trilane.lab.model.comparison import Comparison, Shown
 from trilane.lab.model.documents import Json
 from trilane.report import formatting, view
@@ -22,10 +23,6 @@ from trilane.report.charts.base import (
 )
 from trilane.report.view import Point
 
-_NOTE = (
-    "Point: centre over blocks; line: 95 % interval; grey: noise floor, a second run of an "
-    "arm against its first in the same block. Log scale."
-)
 _TOOLTIP = (("title:N", "arm"), ("measure:N", "measure"), ("finding:N", "finding"))
 
 
@@ -80,6 +77,13 @@ def _axis(rows: Sequence[Json], baseline: str) -> alt.X:
     )
 
 
+def _note(comparison: Comparison) -> str:
+    return (
+        f"Point: centre over blocks; line: {looks.percent(comparison.plan.level)} interval; grey: "
+        "noise floor, a second run of an arm against its first in the same block. Log scale."
+    )
+
+
 def _one() -> alt.Chart:
     rule: alt.Chart = (
         alt.Chart(alt.Data(values=[{"one": 1}])).mark_rule(color=GREY).encode(alt.X("one:Q"))
@@ -127,7 +131,7 @@ def _by_measure(point: Point, measures: Sequence[Shown]) -> Chart | None:
     return Chart(
         f"{point.key}ratios",
         f"Ratio to {baseline}",
-        _NOTE,
+        _note(comparison),
         spec(alt.layer(floor, _one(), whisker, _points(base, look, legend=True)), step * len(seen)),
     )
 
@@ -154,7 +158,7 @@ def _by_arm(point: Point, measure: Shown) -> Chart | None:
     return Chart(
         f"{key}ratios" if first else f"{key}ratios-{measure.name}",
         formatting.capital(f"{measure.label}, ratio to {baseline}"),
-        f"{_NOTE} {measure.better.capitalize()} is better.",
+        f"{_note(comparison)} {measure.better.capitalize()} is better.",
         spec(
             alt.layer(floor, _one(), whisker, _points(base, look, legend=legend)),
             row_height(look.lines) * len(arms),

@@ -124,9 +124,9 @@ def _sweep(
             ],
         ),
     ]
-    note = "Point: median of the runs; upright line: 95 % interval."
+    note = f"Point: median of the runs; upright line: {view.level(lab)} interval."
     if len(layers) > 3:
-        note += " Grey: where two arms cross, with its 95 % interval."
+        note += " Grey: where two arms cross, with its interval."
     kind = " Log scales." if wide and tall else " Log scale." if wide or tall else ""
     return Chart(
         f"sweep-{measure.name}" + (f"-{plain(title)}" if title else ""),

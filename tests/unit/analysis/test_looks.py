@@ -1,0 +1,155 @@
+"""Runs that look at their results and end once these decide."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from jsonschema import Draft202012Validator
+from msgspec import structs
+
+from synthetic import races
+from synthetic.records import altered
+from trilane.lab.analysis import familywise, looks, paired, stats
+from trilane.lab.model.comparison import Comparison, Look, Ratio
+
+THREE = {"h1": 1.0, "h2": 1.5, "h3": 0.6}
+PLAN = looks.planned(30)
+
+
+def compared(factors: dict[str, float], blocks: int, **changes: Any) -> Comparison:
+    """A race of at most thirty blocks, of which so many were made."""
+    race = races.race(factors, blocks=30, looks=PLAN, **changes)
+    upto = [sample for sample in race.samples if sample.block < blocks]
+    return paired.compare(races.race(factors, blocks=30, looks=PLAN, **changes, samples=upto))
+
+
+def test_looks_lie_apart_and_the_last_is_after_all_blocks() -> None:
+    assert [look.blocks for look in PLAN] == [10, 14, 20, 30]
+    assert [look.blocks for look in looks.planned(40)] == [10, 14, 20, 27, 40]
+    # So few blocks are looked at once, as if their number were fixed.
+    assert looks.planned(12) == [Look(blocks=12, alpha=stats.ALPHA)]
+
+
+@pytest.mark.parametrize("most", [6, 10, 13, 18, 30, 60, 100, 1000, 1_000_000])
+def test_the_shares_of_all_looks_are_at_most_five_per_cent(most: int) -> None:
+    planned = looks.planned(most)
+    assert planned[-1].blocks == most
+    assert 0.049 < sum(look.alpha for look in planned) <= stats.ALPHA
+    assert planned == sorted(planned, key=lambda look: (look.blocks, look.alpha))
+    # None of them is a look that could claim nothing.
+    if len(planned) > 1:
+        assert all(familywise.smallest_p(look.blocks) <= look.alpha for look in planned)
+
+
+def test_a_run_ends_at_the_first_look_at_which_all_is_decided() -> None:
+    made = compared(THREE, 10)
+    assert (made.plan.blocks, made.plan.blocks_done, made.plan.ended_at) == (30, 10, 1)
+    assert (made.plan.wanted, len(made.plan.order)) == (10, 10)
+    assert looks.said(made) == (
+        "decided at the first of four looks, after 10 of at most 30 blocks; intervals 99.3 %"
+    )
+    assert "(99.3 % interval" in made.verdict
+    assert "95 %" not in made.verdict
+
+
+def test_no_difference_decides_as_well() -> None:
+    made = compared({"h1": 1.0, "h2": 1.5, "h3": 1.5}, 10)
+    assert {row.finding for row in made.ranking.pairs} == {"higher", "no_difference"}
+    assert made.plan.ended_at == 1
+
+
+def test_what_is_undecided_goes_on() -> None:
+    made = compared({"h1": 1.0, "h2": 1.03}, 14, noise=0.05)
+    assert made.ranking.pairs[0].finding == "undecided"
+    assert (made.plan.ended_at, made.plan.wanted) == (None, 30)
+    assert looks.said(made) == (
+        "not decided at the second of four looks, after 14 of at most 30 blocks; intervals 99.1 %"
+    )
+    more = made.ranking.pairs[0].more_blocks
+    assert more
+    assert f"about {more:,} more block" in made.verdict
+
+
+def test_between_two_looks_the_one_to_come_judges_and_ends_nothing() -> None:
+    made = compared(THREE, 17, interrupted=True)
+    assert (made.plan.ended_at, made.plan.level) == (None, 1 - PLAN[2].alpha)
+    assert str(looks.said(made)).startswith("not decided before the third of four looks, after 17")
+
+
+def test_an_arm_that_cannot_be_judged_does_not_keep_it_going() -> None:
+    race = races.race(THREE, blocks=30, looks=PLAN)
+    samples = [sample for sample in race.samples if sample.block < 10]
+    lost = next(number for number, sample in enumerate(samples) if sample.arm == "h3")
+    samples[lost] = structs.replace(samples[lost], run=None, problem="it died")
+    made = paired.compare(races.race(THREE, blocks=30, looks=PLAN, samples=samples))
+    assert {row.finding for row in made.ranking.pairs} == {"higher", "invalid"}
+    assert made.plan.ended_at == 1
+    assert str(looks.said(made)).endswith(
+        "after 10 of at most 30 blocks, as more of them cannot decide what is open; intervals "
+        "99.3 %"
+    )
+
+
+def test_what_the_runs_do_not_tell_does_not_keep_it_going() -> None:
+    made = compared(THREE, 10)
+    untold = [Ratio(measure=row.measure, arm=row.arm, to=row.to) for row in made.ranking.pairs]
+    ranking = structs.replace(made.ranking, pairs=untold)
+    assert looks.ended(PLAN, structs.replace(made, ranking=ranking)) == 1
+
+
+def test_a_question_that_was_announced_is_decided_too() -> None:
+    factors = {"h1": 1.0, "h2": 1.5, "h3": 1.54}
+    announced = [("arm against arm", [("h3", "h2")])]
+    open_ = compared(factors, 10, noise=0.03, announced=announced)
+    assert open_.announced[0].pairs[0].finding == "undecided"
+    # Were all but the announced pair decided, it would still go on.
+    ranking = structs.replace(open_.ranking, pairs=[])
+    assert looks.ended(PLAN, structs.replace(open_, ranking=ranking)) is None
+
+
+def test_a_look_is_judged_by_its_share() -> None:
+    fixed = paired.compare(races.race({"h1": 1.0, "h2": 1.04}, blocks=10, noise=0.02))
+    looked = paired.compare(races.race({"h1": 1.0, "h2": 1.04}, blocks=10, noise=0.02, looks=PLAN))
+    [before], [now] = fixed.ranking.pairs, looked.ranking.pairs
+    scale = stats.ALPHA / PLAN[0].alpha
+    assert now.p == before.p
+    assert now.p_holm == pytest.approx(min(1.0, (before.p_holm or 0) * scale))
+    assert now.p_tost == pytest.approx(min(1.0, (before.p_tost or 0) * scale))
+    assert now.low is not None
+    assert now.high is not None
+    assert now.low < (before.low or 0) < (before.high or 0) < now.high
+    for name, summary in looked.arms[0].summary.items():
+        assert (summary.low or 0) <= (fixed.arms[0].summary[name].low or 0)
+    assert looked.noise_floor["requests_per_s"] != fixed.noise_floor["requests_per_s"]
+
+
+def test_a_fixed_plan_is_told_as_before(comparison_schema: Draft202012Validator) -> None:
+    fixed = paired.compare(races.race(THREE))
+    assert looks.said(fixed) is None
+    assert fixed.plan.level == 0.95
+    assert not {"looks", "ended_at"} & set(msgspec.to_builtins(fixed)["plan"])
+    made = json.loads(msgspec.json.encode(compared(THREE, 10)))
+    assert {"looks", "ended_at"} <= set(made["plan"])
+    assert made["plan"]["level"] == 0.9933
+    assert [error.message for error in comparison_schema.iter_errors(made)] == []
+
+
+def test_one_look_is_told_in_the_singular() -> None:
+    made = paired.compare(races.race(THREE, blocks=8, looks=looks.planned(8)))
+    assert looks.said(made) == (
+        "decided at the only look, after 8 of at most 8 blocks; intervals 95 %"
+    )
+    many = altered(made, {"plan.looks": [Look(blocks=8 + n, alpha=0.001) for n in range(11)]})
+    assert "of 11 looks" in str(looks.said(many))
+
+
+def test_what_is_planned_is_announced() -> None:
+    assert looks.announced(PLAN) == (
+        "ends once it is decided: looks after 10, 14, 20 and at most 30 blocks"
+    )
+    assert looks.announced(looks.planned(8)) == (
+        "ends once it is decided: looks after at most 8 blocks"
+    )
