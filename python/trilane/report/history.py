@@ -88,7 +88,8 @@ def render(history: History, *, width: int = 80) -> RenderableType:
     parts: list[RenderableType] = [
         Text.assemble(
             (f"{history.label} of {history.experiment}", "bold"),
-            f", {history.better} is better; medians with 95 % intervals\n",
+            f", {history.better} is better; medians with 95 % intervals, "
+            "wider ones of runs that ended once they were decided\n",
         )
     ]
     for panel in panels(history):
