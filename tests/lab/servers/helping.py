@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from trilane import client
 from trilane.lab.targets import running
 
 HERE = Path(__file__).parent
@@ -28,8 +29,22 @@ def connect(target: running.Target, version: str = "h1") -> http.client.HTTPConn
     return http.client.HTTPSConnection(host, parts.port, timeout=PATIENCE_S, context=context)
 
 
+def connect_for_content(
+    target: running.Target,
+) -> http.client.HTTPConnection | client.HTTPConnection:
+    """A connection of http.client; of Trilane's client over h2 where the target has no h1."""
+    if "h1" in target.origins:
+        return connect(target)
+    parts = urlsplit(target.origins["h2"])
+    return client.HTTPSConnection(
+        str(parts.hostname), parts.port, timeout=PATIENCE_S, versions=("h2",), ca=target.cacert
+    )
+
+
 def ask(
-    connection: http.client.HTTPConnection, path: str, body: bytes | None = None
+    connection: http.client.HTTPConnection | client.HTTPConnection,
+    path: str,
+    body: bytes | None = None,
 ) -> tuple[int, bytes]:
     """Status and body."""
     connection.request("GET" if body is None else "POST", path, body)

@@ -49,6 +49,7 @@ _TOOLS = (
     Tool("wrk", ("wrk",), ("-v",), "a second opinion on HTTP/1.1", "wrk"),
     Tool("h2load", ("h2load",), ("--version",), "a second opinion on HTTP/2", "nghttp2-client"),
     Tool("nginx", ("nginx",), ("-v",), "a server for HTTP/1.1 and HTTP/2", "nginx-light"),
+    Tool("nghttpd", ("nghttpd",), ("--version",), "a server for HTTP/2", "nghttp2-server"),
     Tool("Caddy", ("caddy",), ("version",), "a server for all three versions", "caddy"),
     Tool("strace", ("strace",), ("-V",), "system calls per request", "strace"),
     Tool(
