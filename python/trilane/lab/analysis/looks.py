@@ -1,6 +1,6 @@
 """Looks at the results of a run that ends once it is decided, and what each of them may claim.
 
-Whoever looks several times and stops where the result pleases claims too much. So the looks, and
+Looking several times, and stopping where the result pleases, claims too much. So the looks, and
 the share of the 5 % of each, are fixed by the most blocks, before anything is measured: at a look
 the whole table is judged as if 5 % were the share of this look. What is claimed in the end was
 claimed at one of the looks, so that whole tables hold a false claim in at most the sum of the
