@@ -254,7 +254,12 @@ impl Output for SendQueue {
 
 impl Contents {
     /// Bytes of content of one request.
+    #[inline]
     pub(crate) fn of(&self, stream: StreamId) -> u64 {
+        // As with every request that has no content.
+        if self.waiting.is_empty() && self.lost.is_empty() {
+            return 0;
+        }
         let all = self.waiting.iter().chain(&self.lost);
         let pieces = all.filter(|content| content.stream == stream);
         pieces.map(|content| content.length as u64).sum()

@@ -16,7 +16,9 @@ pub(crate) struct Schedule {
     offset: f64,
     begun: Option<u64>,
     sent: u64,
+    /// How many requests take turns, and whose turn it is.
     requests: u32,
+    turn: u32,
 }
 
 impl Schedule {
@@ -39,6 +41,7 @@ impl Schedule {
             begun: None,
             sent: 0,
             requests: plan.prepared.len() as u32,
+            turn: 0,
         }
     }
 
@@ -78,7 +81,13 @@ impl Schedule {
         if let Some(left) = &mut self.left {
             *left -= 1;
         }
-        let request = (self.sent % u64::from(self.requests)) as u32;
+        let request = self.turn;
+        // A division takes longer than all the rest.
+        self.turn = if request + 1 < self.requests {
+            request + 1
+        } else {
+            0
+        };
         self.sent += 1;
         Some(Pending {
             request,
