@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-from peers import gonet, grpc_tools, h2specd
+from peers import gonet, grpcurl, h2specd
 from peers.process import MissingProgramError
 from repository import ROOT
 from trilane.lab.clients import contenders
@@ -31,8 +31,7 @@ def _everything() -> Iterator[tuple[str, Callable[[], object]]]:
     for name in running.names():
         yield f"server {name}", partial(running.prepare, running.find(name))
     yield "peer gonet", gonet.build
-    for name in ("ghz", "grpcurl"):
-        yield name, partial(grpc_tools.program, name)
+    yield "grpcurl", grpcurl.program
     yield "h2specd", h2specd.program
 
 

@@ -67,23 +67,19 @@ class Wrk(Generator):
         """Ask for each path once."""
         self.length = self.get_all()
 
-    def run(self, seconds: float | None) -> dict[str, Any]:
-        """What the script in Lua reported."""
+    def run(self, seconds: float | None) -> str:
+        """What wrk printed, with a line of the script in Lua."""
         plan = self.plan
         words = [WRK, "--connections", str(self.connections), "--threads", str(self.threads)]
         words += ["--duration", f"{seconds:.0f}s", "--timeout", f"{math.ceil(plan.timeout_s)}s"]
         words += ["--script", str(FOLDER / "report.lua"), *generator.fields(plan, "--header")]
         words += [plan.target + plan.workload.paths[0], "--"]
         words += [plan.method, str(self.body or ""), *plan.workload.paths]
-        output = self.output(words, seconds or 0.0)
-        for line in output.splitlines():
-            if line.startswith(MARK):
-                report: dict[str, Any] = json.loads(line.removeprefix(MARK))
-                return report
-        raise RuntimeError(f"wrk reported nothing: {output.strip()[:300]}")
+        return self.output(words, seconds or 0.0)
 
-    def result(self, report: dict[str, Any]) -> dict[str, Any]:
+    def result(self, output: str) -> dict[str, Any]:
         """Every connection has one request under way when wrk stops, which wrk does not count."""
+        report = reported(output)
         answered, status, late = report["requests"], report["status"], report["timeout"]
         failed = generator.counted(
             {
@@ -115,6 +111,15 @@ class Wrk(Generator):
     def version(self) -> str:
         """wrk exits with 1 while it says so."""
         return generator.release([WRK, "-v"], r"wrk (\S+)")
+
+
+def reported(output: str) -> dict[str, Any]:
+    """What the script in Lua printed among the rest."""
+    for line in output.splitlines():
+        if line.startswith(MARK):
+            report: dict[str, Any] = json.loads(line.removeprefix(MARK))
+            return report
+    raise RuntimeError(f"wrk reported nothing: {output.strip()[:300]}")
 
 
 def observed(report: dict[str, Any], connections: int) -> dict[int, int]:

@@ -8,12 +8,17 @@ import zlib
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from peers.process import children
 from trilane.lab.clients import as_run, contender_run
+from trilane.lab.clients.contender_messages import Used
 from trilane.lab.clients.contender_run import Declined, Delivered, RunFailed
+from trilane.lab.clients.executor import Executor, Setting
 from trilane.lab.clients.plan import contender_plan
+from trilane.lab.clients.reference import Reference
+from trilane.lab.experiment.form import Form
 from trilane.lab.experiment.workload import Workload
 from trilane.lab.model import measures
 from trilane.lab.model.contender import Content
@@ -70,6 +75,32 @@ def test_cpu_is_per_request_that_was_ok(tmp_path: Path, monkeypatch: pytest.Monk
     )
     monkeypatch.setenv("FAKE_CONTENDER", "fails")
     assert judged(run(tmp_path)).cost.cpu_us_per_request is None
+
+
+def test_of_a_load_generator_only_what_it_took_itself_counts(tmp_path: Path) -> None:
+    delivered = run(tmp_path)
+    used = Used(user_s=0.002, system_s=0.003, voluntary=7, involuntary=5, peak_rss_bytes=2_000_000)
+    made = judged(
+        replace(delivered, result=msgspec.structs.replace(delivered.result, program=used))
+    )
+    cost = made.cost
+    assert cost.cpu_us_per_request == pytest.approx(1e6 * 0.005 / 20)
+    assert (cost.user_s, cost.system_s, cost.peak_rss_bytes) == (0.002, 0.003, 2_000_000)
+    assert (cost.context_switches.voluntary, cost.context_switches.involuntary) == (7, 5)
+    assert cost.busy == [pytest.approx(0.005 / (delivered.end.at - delivered.begin.at))]
+
+
+def test_who_keeps_a_log_for_latencies_is_told_whether_any_is_asked_for(tmp_path: Path) -> None:
+    arm = WORKLOAD.arm("h2load", "h2", "load")
+    setting = Setting("https://127.0.0.1:1", None, None, Reference((), complete=False), None)
+
+    def told(*names: str) -> bool:
+        form = Form("fair", arm.name, names[0], names, WORKLOAD, (arm,))
+        executor = Executor(form, arm, setting, lambda: (), tmp_path)
+        return bool(executor.contender_plan(WORKLOAD)["latency"])
+
+    assert told("client_cpu_us_per_request", "p99")
+    assert not told("client_cpu_us_per_request", "requests_per_s")
 
 
 def test_a_contender_that_declines_is_told_from_one_that_fails(

@@ -40,13 +40,3 @@ def build(module: str, package: str) -> str:
         reason = done.stderr.strip().splitlines()[-1:] or ["no reason given"]
         raise MissingProgramError(name, f"go build in tests/peers/{module} said: {reason[0]}")
     return str(built / name)
-
-
-def version(module: str, package: str) -> str:
-    """The name of a program and the version that the module pins."""
-    wanted, _, name = package.partition("/cmd/")
-    for line in (_HERE / module / "go.mod").read_text().splitlines():
-        words = line.split()
-        if words[:1] == [wanted]:
-            return f"{name} {words[1]}"
-    raise LookupError(f"{wanted} is not in tests/peers/{module}/go.mod")

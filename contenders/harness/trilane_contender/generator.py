@@ -13,13 +13,17 @@ import json
 import math
 import os
 import re
+import select
+import signal
 import socket
 import ssl
 import subprocess
 import sys
 import tempfile
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -31,6 +35,23 @@ from trilane_contender.tally import histogram
 GRACE_S = 30.0
 # Slower answers than the plan's timeout are the program's to report.
 VERIFY_S = 30.0
+# How often the memory of the program is looked at, the first time early: each look takes CPU beside
+# it.
+FIRST_LOOK_S, LOOK_S = 0.01, 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """What the kernel charged to the program itself, from its start to its end (wait4(2))."""
+
+    user_s: float
+    system_s: float
+    voluntary: int
+    """Context switches by which it gave up the processor, …"""
+    involuntary: int
+    """… and by which it was taken away."""
+    peak_rss_bytes: int | None
+    """The largest resident memory that was seen (`VmHWM`)."""
 
 
 class Generator(ABC):
@@ -38,6 +59,10 @@ class Generator(ABC):
 
     name: ClassVar[str]
     versions: ClassVar[tuple[str, ...]]
+    speaks_grpc: ClassVar[bool] = False
+    """Whether it makes calls of gRPC itself, and nothing else."""
+    used: Used | None = None
+    """By the last program that `output` ran."""
 
     def __init__(self, plan: Plan, threads: int, folder: Path) -> None:
         """`folder` is for the program's files and is removed afterwards."""
@@ -62,12 +87,16 @@ class Generator(ABC):
         """
 
     @abstractmethod
-    def run(self, seconds: float | None) -> dict[str, Any]:
-        """Do the workload once, for so many seconds or by its count; what the program reported."""
+    def run(self, seconds: float | None) -> str:
+        """Do the workload once, for so many seconds or by its count; what the program printed."""
 
     @abstractmethod
-    def result(self, report: dict[str, Any]) -> dict[str, Any]:
-        """The report in the words of the protocol."""
+    def result(self, output: str) -> dict[str, Any]:
+        """What it printed, and left in its files, in the words of the protocol.
+
+        Raises:
+            RuntimeError: that is not what this program prints.
+        """
 
     @abstractmethod
     def version(self) -> str:
@@ -82,7 +111,11 @@ class Generator(ABC):
                 f"{name} speaks {' and '.join(self.versions)} only, not {plan.version}",
             ),
             (plan.strategy != "load", f"{name} has no strategy {plan.strategy!r}, only load"),
-            (plan.workload.kind != "urls", f"{name} cannot follow links"),
+            (plan.workload.kind not in {"urls", "call"}, f"{name} cannot follow links"),
+            (
+                self.speaks_grpc and (plan.call is None or plan.call.message is None),
+                f"{name} makes calls of gRPC only",
+            ),
             (not plan.session, f"{name} keeps its connections: it needs session = true"),
             (plan.gzip, f"{name} does not decode gzip"),
             (plan.warmup > 0, f"{name} warms up by time, not by a number of requests"),
@@ -92,15 +125,33 @@ class Generator(ABC):
         return next((reason for applies, reason in reasons if applies), None)
 
     def output(self, words: list[str], seconds: float) -> str:
-        """What the program prints. It has `seconds` and some grace."""
-        done = subprocess.run(
-            words, capture_output=True, text=True, timeout=seconds + GRACE_S, check=False
-        )
-        sys.stderr.write(done.stderr)
-        if done.returncode != 0:
-            said = (done.stderr or done.stdout).strip()[-300:]
-            raise RuntimeError(f"{self.name} exited with {done.returncode}: {said}")
-        return done.stdout
+        """What the program prints; afterwards `used` tells what that took.
+
+        It has `seconds` and some grace.
+
+        Raises:
+            RuntimeError: it did not end in time, or not well.
+        """
+        # Files, not pipes: reading a pipe would take CPU beside the program while it is measured.
+        with (
+            (self.folder / "stdout").open("w+", errors="replace") as printed,
+            (self.folder / "stderr").open("w+", errors="replace") as errors,
+        ):
+            child = subprocess.Popen(
+                words, stdin=subprocess.DEVNULL, stdout=printed, stderr=errors, cwd=self.folder
+            )
+            status, self.used, late = _ended(child.pid, seconds + GRACE_S)
+            child.returncode = os.waitstatus_to_exitcode(status)
+            printed.seek(0)
+            errors.seek(0)
+            output, said = printed.read(), errors.read()
+        sys.stderr.write(said)
+        if late:
+            raise RuntimeError(f"{self.name} had not ended after {seconds + GRACE_S:g} s")
+        if child.returncode != 0:
+            told = (said or output).strip()[-300:]
+            raise RuntimeError(f"{self.name} exited with {child.returncode}: {told}")
+        return output
 
     def get_all(self) -> float:
         """Ask for each path once over HTTP/1.1: the mean length of the bodies in bytes."""
@@ -165,7 +216,9 @@ def serve(generator: type[Generator]) -> int:
             )
             if sys.stdin.readline().strip() != "start":
                 return 0
-            report = program.run(plan.workload.duration_s)
+            output = program.run(plan.workload.duration_s)
+            say(events, event="done")
+            result = program.result(output)
         except (
             OSError,
             http.client.HTTPException,
@@ -174,8 +227,8 @@ def serve(generator: type[Generator]) -> int:
         ) as error:
             sys.stderr.write(f"{plan.origin}: {error}\n")
             return 1
-        say(events, event="done")
-        return say(events, event="result", **program.result(report))
+        used = None if program.used is None else asdict(program.used)
+        return say(events, event="result", **result, program=used)
 
 
 def release(words: list[str], pattern: str) -> str:
@@ -183,6 +236,15 @@ def release(words: list[str], pattern: str) -> str:
     told = subprocess.run(words, capture_output=True, text=True, timeout=10, check=False)
     found = re.search(pattern, told.stdout + told.stderr)
     return found[1] if found else "unknown"
+
+
+def report(name: str, output: str) -> dict[str, Any]:
+    """The JSON that a program printed; raises RuntimeError where it is none."""
+    try:
+        read: dict[str, Any] = json.loads(output)
+    except ValueError:
+        raise RuntimeError(f"{name} reported nothing: {output.strip()[-300:]}") from None
+    return read
 
 
 def latency(counts: Mapping[int, int]) -> dict[str, str] | None:
@@ -199,6 +261,41 @@ def fields(plan: Plan, option: str) -> Iterator[str]:
     """The plan's fields as words of a command line."""
     for name, value in plan.headers:
         yield from (option, f"{name}: {value}")
+
+
+def _ended(pid: int, limit_s: float) -> tuple[int, Used, bool]:
+    """The status of a child that has ended, what it used, and whether the limit ended it."""
+    until, peak, late = time.monotonic() + limit_s, None, False
+    wait_s = FIRST_LOOK_S
+    handle = os.pidfd_open(pid)
+    try:
+        while not select.select([handle], [], [], wait_s)[0]:
+            peak, wait_s = _peak(pid) or peak, LOOK_S
+            if time.monotonic() > until:
+                late = True
+                os.kill(pid, signal.SIGKILL)
+                break
+    finally:
+        os.close(handle)
+    _, status, usage = os.wait4(pid, 0)
+    used = Used(
+        user_s=usage.ru_utime,
+        system_s=usage.ru_stime,
+        voluntary=usage.ru_nvcsw,
+        involuntary=usage.ru_nivcsw,
+        peak_rss_bytes=peak,
+    )
+    return status, used, late
+
+
+def _peak(pid: int) -> int | None:
+    """Not `ru_maxrss`, which holds that of this interpreter from before the program began."""
+    try:
+        told = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    found = re.search(r"^VmHWM:\s*(\d+) kB", told, re.MULTILINE)
+    return None if found is None else int(found[1]) * 1024
 
 
 def _trust(plan: Plan) -> ssl.SSLContext:

@@ -35,6 +35,18 @@ class Workload:
 
 
 @dataclass(frozen=True, slots=True)
+class Call:
+    """What a client that encodes messages itself is told of a call, beside the request."""
+
+    message: str | None
+    """Of gRPC: the request as JSON."""
+    definition: str | None
+    """The .proto file that has the method …"""
+    definitions: str | None
+    """… and the folder from which it imports."""
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """One run of one contender."""
 
@@ -63,6 +75,10 @@ class Plan:
     repeat: int
     repeat_processes: int
     start_method: str | None
+    call: Call | None
+    """Of a workload of kind `call`; its request is the path, the headers and the body."""
+    latency: bool
+    """Whether latencies are asked for: who has to keep a log for them is spared it if not."""
 
     @property
     def scheme(self) -> str:
@@ -150,6 +166,18 @@ def _plan(given: dict[str, Any]) -> Plan:
         repeat=_at_least(1, "repeat", given.get("repeat") or 1),
         repeat_processes=_at_least(0, "repeat_processes", given.get("repeat_processes") or 0),
         start_method=given.get("start_method"),
+        call=_call(given.get("call")),
+        latency=bool(given.get("latency", True)),
+    )
+
+
+def _call(given: dict[str, Any] | None) -> Call | None:
+    if given is None:
+        return None
+    return Call(
+        message=given.get("message"),
+        definition=given.get("definition"),
+        definitions=given.get("definitions"),
     )
 
 
@@ -163,8 +191,10 @@ def _workload(given: dict[str, Any]) -> Workload:
         count=_optional(1, "count", given.get("count")),
         duration_s=None if given.get("duration_s") is None else float(given["duration_s"]),
     )
+    paths = bool(workload.paths) and (workload.count is None) != (workload.duration_s is None)
     needs = {
-        "urls": bool(workload.paths) and (workload.count is None) != (workload.duration_s is None),
+        "urls": paths,
+        "call": paths,
         "index": workload.index is not None and "{id}" in (workload.item or ""),
         "crawl": workload.start is not None,
     }
@@ -174,6 +204,7 @@ def _workload(given: dict[str, Any]) -> Workload:
         raise BadPlan(
             {
                 "urls": "a workload of urls needs paths and either count or duration_s",
+                "call": "a call needs a path and either count or duration_s",
                 "index": "a workload with an index needs index and an item with {id}",
                 "crawl": "a crawl needs start",
             }[workload.kind]

@@ -35,6 +35,7 @@ from trilane.lab.clock import Clock, expected_s
 from trilane.lab.experiment.form import Form
 from trilane.lab.experiment.workload import ArmSpec
 from trilane.lab.machine import facts as machine
+from trilane.lab.machine.awake import awake
 from trilane.lab.model import manifest as kept
 from trilane.lab.model.arm import TITLES, Arm
 from trilane.lab.model.comparison import Look
@@ -201,6 +202,8 @@ def _conduct(study: _Study, watcher: Watcher) -> Result:
         form = _present(study, form, testbed, watcher)
         planned = order(form, study.seed)
         facts = {**machine.facts(), "pinning": testbed.pinning}
+        if form.awake:
+            facts["idle processors"] = stack.enter_context(awake())
         journal.open(study.manifest("running", facts))
         keys = {replace(e, again=again).key for e in planned for again in (False, True)}
         done = _standing(journal.lines(), keys)

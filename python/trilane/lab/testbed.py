@@ -32,6 +32,7 @@ from trilane.lab.storage.journal import Journal
 from trilane.lab.targets import running
 from trilane.lab.targets.calls import Call
 from trilane.lab.targets.running import Target, TargetFailed
+from trilane.lab.targets.target_config import PLAIN
 
 _MILLISECONDS = 1e3
 
@@ -284,7 +285,7 @@ class Testbed:
             try:
                 config = running.find(name)
                 # HTTP/1.1 as well, over which an independent client reads what is served.
-                there = set(config.versions)
+                there = set(config.origins)
                 asked = {a for a in self._versions[name] if a in there} or self._versions[name]
                 wanted = {*asked, *({"h1"} & there)}
                 half = max(1, len(machine.usable_cpus()) // 2)
@@ -358,8 +359,8 @@ class Testbed:
 
 
 def _spoken(arm: ArmSpec) -> str:
-    """The version whose origin an arm uses: HTTP/1.1 without TLS is where h2c is."""
-    return arm.version if arm.tls else "h2c"
+    """The key of the origin that an arm uses."""
+    return arm.version if arm.tls else PLAIN
 
 
 def _call(arm: ArmSpec) -> Call | None:
@@ -375,7 +376,7 @@ def lacks(arm: ArmSpec) -> str | None:
         config = running.find(arm.server)
     except TargetFailed:
         return None
-    if _spoken(arm) not in config.versions:
+    if _spoken(arm) not in config.origins:
         plain = " without TLS" if not arm.tls else ""
         return f"{config.name} does not speak {arm.version}{plain}"
     if arm.message is not None and arm.message not in config.calls:

@@ -17,6 +17,8 @@ from typing import Any, ClassVar
 
 import pytest
 
+from lab.contenders.conversation import Said, converse, plan
+from lab.contenders.loads import CONNECTIONS, STREAMS, Load
 from lab.contenders.together import Together, serving
 from peers.running import absent
 from repository import ROOT
@@ -26,7 +28,7 @@ from trilane.lab.targets.servers import Server, embedded
 
 CONTENDERS = contenders.discover([ROOT / "contenders"])
 # Programs that .ci/run installs: without them a test fails there.
-INSTALLED_BY_CI = frozenset({"go", "h2load", "uv", "wrk"})
+INSTALLED_BY_CI = frozenset({"cargo", "go", "h2load", "uv", "wrk"})
 
 
 def case(contender: Contender, version: str, strategy: str, name: str) -> Any:
@@ -169,6 +171,26 @@ def command() -> Callable[[Contender], list[str]]:
         pytest.skip(found)
 
     return get
+
+
+@pytest.fixture
+def load(
+    command: Callable[[Contender], list[str]], server: Server, origin: Callable[[str], str]
+) -> Load:
+    """A second of load; `changes` replace parts of the plan."""
+
+    def run(name: str, version: str, paths: list[str], /, **changes: Any) -> Said:
+        workload = {"paths": paths, "count": None, "duration_s": 1.0, **changes.pop("workload", {})}
+        changes = {
+            "cacert": server.cacert,
+            "connections": CONNECTIONS,
+            "in_flight": CONNECTIONS * STREAMS[version],
+            **changes,
+        }
+        wanted = plan(origin(version), version, "load", workload=workload)
+        return converse(command(CONTENDERS[name]), {**wanted, **changes})
+
+    return run
 
 
 class _Quiet(http.server.ThreadingHTTPServer):

@@ -2,56 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hdrh.histogram import HdrHistogram
 
-from lab.contenders.conftest import CONTENDERS, OldServer
-from lab.contenders.conversation import Said, body, converse, plan
-from trilane.lab.clients.contenders import Contender
-from trilane.lab.targets.servers import Server
+from lab.contenders.conftest import OldServer
+from lab.contenders.conversation import Said, body
+from lab.contenders.loads import CONNECTIONS, STREAMS, Load, added_up, refused
 
-CONNECTIONS = 6
-# Streams of each connection, where there are several.
-STREAMS = {"h1": 1, "h2": 4, "h2c": 4}
 EVERY = [("wrk", "h1"), ("h2load", "h2"), ("h2load", "h2c")]
 SECURE = [each for each in EVERY if each[1] != "h2c"]
 H2LOAD = [each for each in EVERY if each[0] == "h2load"]
 
-Load = Callable[..., Said]
-
-
-@pytest.fixture
-def load(
-    command: Callable[[Contender], list[str]], server: Server, origin: Callable[[str], str]
-) -> Load:
-    """A second of load; `changes` replace parts of the plan."""
-
-    def run(name: str, version: str, paths: list[str], /, **changes: Any) -> Said:
-        workload = {"paths": paths, "count": None, "duration_s": 1.0, **changes.pop("workload", {})}
-        changes = {
-            "cacert": server.cacert,
-            "connections": CONNECTIONS,
-            "in_flight": CONNECTIONS * STREAMS[version],
-            **changes,
-        }
-        wanted = plan(origin(version), version, "load", workload=workload)
-        return converse(command(CONTENDERS[name]), {**wanted, **changes})
-
-    return run
-
 
 def accounted(said: Said) -> dict[str, Any]:
     """The result, which adds up, and whose histogram holds what was answered in time."""
-    assert said.names == ["ready", "done", "result"], said.errors
-    assert said.code == 0, said.errors
-    result = said["result"]
-    failed = sum(result["failed"].values())
-    assert result["started"] == result["ok"] + failed + result["abandoned"]
-    assert result["examples"].keys() == result["failed"].keys()
+    result = added_up(said)
     histogram = HdrHistogram.decode(result["latency"]["hdr"])
     assert histogram.get_total_count() == result["ok"] + result["failed"].get("status", 0)
     return result
@@ -75,6 +43,11 @@ def test_a_second_of_load(load: Load, name: str, version: str) -> None:
         <= (CONNECTIONS * STREAMS[version] * len("hello world"))
     )
     assert result["elapsed_s"] >= 0.9
+    # Of the program itself, whatever the script that started it took.
+    used = result["program"]
+    assert used["user_s"] + used["system_s"] > 0
+    assert used["voluntary"] > 0
+    assert used["peak_rss_bytes"] > 100_000
 
 
 @pytest.mark.parametrize(("name", "version"), EVERY)
@@ -155,11 +128,6 @@ def test_what_h2load_cannot(load: Load, changes: dict[str, Any], reason: str) ->
     refused(load("h2load", "h2", ["/hello"], **changes), reason)
 
 
-def refused(said: Said, reason: str) -> None:
-    assert (said.names, said.code) == (["cannot"], 0), said.errors
-    assert reason in said["cannot"]["reason"]
-
-
 def test_wrk_s_answers_later_than_the_timeout_are_failures(load: Load) -> None:
     said = load(
         "wrk", "h1", ["/hello", "/delay/1500ms"], timeout_s=1.0, workload={"duration_s": 3.0}
@@ -178,6 +146,16 @@ def test_h2load_counts(load: Load, name: str, version: str) -> None:
     assert 100 / 3 < missing <= 50
     assert result["ok"] == 100 - missing
     assert result["status"] == {"200": 100 - missing, "404": missing}
+    assert result["versions"] == {version: 100}
+
+
+@pytest.mark.parametrize(("name", "version"), H2LOAD)
+def test_h2load_keeps_no_log_where_no_latency_is_asked_for(
+    load: Load, name: str, version: str
+) -> None:
+    count = {"workload": {"count": 100, "duration_s": None}}
+    result = added_up(load(name, version, ["/hello"], latency=False, **count))
+    assert (result["ok"], result["latency"]) == (100, None)
     assert result["versions"] == {version: 100}
 
 

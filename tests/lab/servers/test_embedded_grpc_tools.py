@@ -17,7 +17,7 @@ from grpc_reflection.v1alpha.proto_reflection_descriptor_database import (
     ProtoReflectionDescriptorDatabase,
 )
 
-from peers import grpc_tools
+from peers import grpcurl as grpcurl_tool
 from peers.grpc_schema import FILE, SERVICE, as_json
 from peers.peer import Peer
 from peers.process import MissingProgramError
@@ -112,7 +112,7 @@ def test_every_question_of_reflection(library: Library, service: str) -> None:
 @pytest.fixture(scope="module")
 def grpcurl() -> str:
     try:
-        return grpc_tools.program("grpcurl")
+        return grpcurl_tool.program()
     except MissingProgramError as error:
         absent(str(error))
 

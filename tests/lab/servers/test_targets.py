@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import http.client
 import json
 import os
 import re
@@ -14,13 +15,14 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from urllib.parse import urlsplit
 
 import pytest
 
 from peers.process import MissingProgramError, free_port, wait_until
 from peers.running import absent
 from peers.shipped import require
-from repository import DOCS
+from repository import DOCS, ROOT
 from trilane.lab.targets import running, servers, target_config, target_ready
 
 from .helping import FAKE, ask, connect, fake, is_alive
@@ -62,6 +64,19 @@ def test_the_embedded_server_is_a_target_like_others(tmp_path: Path) -> None:
         assert target.origins["h2c"].startswith("http://127.0.0.1:")
         assert target.cacert == str(tmp_path / "state" / "ca.pem")
         assert target.facts["software"].startswith("trilane serve ")
+
+
+def test_http_1_1_without_tls_may_have_a_port_of_its_own(tmp_path: Path) -> None:
+    config = target_config.load(ROOT / "servers" / "nginx")
+    assert config.origins["h1-plain"] != config.origins["h2c"]
+    assert running.find("embedded").origins["h1-plain"] == running.find("embedded").origins["h2c"]
+    server = fake(tmp_path, "good", more='plain = "http://127.0.0.1:{port}"\n')
+    with open_(server, tmp_path, versions=["h1-plain"]) as target:
+        port = urlsplit(target.origins["h1-plain"]).port
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+        with contextlib.closing(connection):
+            connection.request("GET", "/hello")
+            assert connection.getresponse().read() == b"hello world"
 
 
 def test_a_url_is_a_target(tmp_path: Path) -> None:
@@ -167,7 +182,7 @@ def test_a_chosen_port_that_is_lost_is_chosen_again(
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as thief:
         lost = thief.getsockname()[1]
-        ports = iter([lost, free_port(), free_port(), free_port()])
+        ports = iter([lost, *(free_port() for _ in range(5))])
         monkeypatch.setattr(running, "_free_port", lambda: next(ports))
         with open_(fake(tmp_path, "good"), tmp_path) as target:
             assert f":{lost}" not in target.origins["h1"]
@@ -310,6 +325,10 @@ def test_the_kernel_stops_a_server_whose_guard_is_killed(tmp_path: Path) -> None
         (
             "url = 'https://example.org'\nversions = { h1 = 'https://a' }",
             ":2: versions: takes a list beside url, not a table",
+        ),
+        (
+            "command = ['x']\nready = { path = '/' }\nplain = 'https://a'\n[versions]\nh1 = 'https://a'",
+            ":3: plain: is without TLS: it needs http://, not 'https://a'",
         ),
         ("url = 'https://example.org'\nready = {}", ":2: ready: either a path or a grpc service"),
         ("title = 'x'\ntitle = 'y'", ":2: is not TOML: cannot overwrite a value"),

@@ -148,7 +148,7 @@ def test_benchmarks_need_a_name_and_a_module(tmp_path: Path) -> None:
         (
             'strategy = "load"\nmessage = "protobuf"',
             'message = "protobuf"',
-            "calls are made by client",
+            "calls are made with strategy",
             False,
         ),
         ('message = "protobuf"', 'message = "json"\ngzip = true', "are made without", False),

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hdrh.histogram import HdrHistogram
+from msgspec.structs import replace
 
 from trilane import __version__, build_profile, revision
 from trilane.lab.clients.contender_messages import Latencies, Result
@@ -13,7 +14,7 @@ from trilane.lab.clients.contender_run import Delivered
 from trilane.lab.clients.observe import LOOPBACK
 from trilane.lab.clients.plan import header_fields
 from trilane.lab.experiment.workload import ArmSpec, Workload
-from trilane.lab.model.contender import Client, Content, Repetitions, Wire
+from trilane.lab.model.contender import Client, Content, ContextSwitches, Repetitions, Wire
 from trilane.lab.model.run import (
     SCHEMA,
     Failure,
@@ -68,6 +69,11 @@ def run_of(asked: Asked, delivered: Delivered) -> Run:
     versions = {version: count for version, count in (result.versions or {}).items() if count}
     process = delivered.ending.process(delivered.begin, delivered.peak_rss, delivered.started)
     user_s, system_s = _cpu_split(delivered)
+    used = result.program
+    peak_rss = delivered.peak_rss if used is None else used.peak_rss_bytes
+    if used is not None:
+        switches = ContextSwitches(voluntary=used.voluntary, involuntary=used.involuntary)
+        process = replace(process, context_switches=switches, peak_rss_bytes=peak_rss)
     run = Run(
         schema=SCHEMA,
         trilane=program(),
@@ -96,12 +102,12 @@ def run_of(asked: Asked, delivered: Delivered) -> Run:
             user_s=user_s,
             system_s=system_s,
             # As in the engine: what failed was paid for by what was got.
-            cpu_us_per_request=1e6 * delivered.cpu_s / ok if ok else None,
+            cpu_us_per_request=1e6 * (user_s + system_s) / ok if ok else None,
             server_cpu_us_per_request=None,
             context_switches=process.context_switches,
             syscalls=None,
-            peak_rss_bytes=delivered.peak_rss,
-            busy=_busy(asked, delivered),
+            peak_rss_bytes=peak_rss,
+            busy=_busy(asked, delivered, user_s + system_s),
         ),
         elapsed_s=elapsed,
         process=process,
@@ -234,6 +240,9 @@ def workload_text(workload: Workload) -> str:
 
 def _cpu_split(delivered: Delivered) -> tuple[float, float]:
     """User and system share of the CPU while the workload ran, in seconds."""
+    used = delivered.result.program
+    if used is not None:
+        return used.user_s, used.system_s
     total = delivered.cpu_s
     usage, begin = delivered.ending.usage, delivered.begin
     # The kernel splits a running process at 10 ms only; the split of the rest of its life is exact.
@@ -243,14 +252,14 @@ def _cpu_split(delivered: Delivered) -> tuple[float, float]:
     return total * share, total * (1 - share)
 
 
-def _busy(asked: Asked, delivered: Delivered) -> list[float]:
+def _busy(asked: Asked, delivered: Delivered, cpu_s: float) -> list[float]:
     """Share of the time that the client computed: of one CPU for each of its processes.
 
     An interpreter with a global lock gets no further than 1, however many threads it has.
     """
     span = delivered.end.at - delivered.begin.at
     processes = asked.arm.processes or asked.workload.repeat_processes or 1
-    return [min(1.0, delivered.cpu_s / span / processes)] if span > 0 else []
+    return [min(1.0, cpu_s / span / processes)] if span > 0 else []
 
 
 def _latency(told: Latencies | None) -> Distribution | None:

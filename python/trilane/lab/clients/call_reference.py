@@ -17,7 +17,7 @@ from trilane.client import Client, Error
 from trilane.lab.clients.reference import NoReference, Reference
 from trilane.lab.model.documents import Json
 from trilane.lab.targets import library_book
-from trilane.lab.targets.calls import Call, frame
+from trilane.lab.targets.calls import Call
 from trilane.lab.targets.library_book import WrongBook
 
 _TIMEOUT_S = 10.0
@@ -25,7 +25,6 @@ _TOLD = 80
 _LIMIT = 1 << 20
 _VERSIONS = {"h2": "h2", "h2c": "h2", "h3": "h3"}
 _STATUS = re.compile(r"^grpc-status: *(\d+)", re.IGNORECASE | re.MULTILINE)
-_TRAILERS = {"te": "trailers", "content-type": "application/grpc+proto"}
 
 
 def read(call: Call, message: str, version: str, origin: str, cacert: str | None) -> Reference:
@@ -65,11 +64,8 @@ def _answer(
 ) -> tuple[int, bytes, str | None]:
     """Status, content, and `grpc-status` of the trailers, or of the head where there are none."""
     # As the engine asks: what it reads is held against these bytes.
-    headers = {"accept-encoding": "identity", **dict(call.headers)}
-    body = call.body
-    if call.message is not None:
-        headers = {**_TRAILERS, **headers}
-        body = frame(library_book.request())
+    fields, body = call.encoded
+    headers = {"accept-encoding": "identity", **dict(fields)}
     if version == "h1":
         return _over_h1(call, origin, cacert, headers, body)
     with Client(

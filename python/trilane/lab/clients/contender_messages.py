@@ -29,6 +29,18 @@ class Latencies(Record, frozen=True):
     max: Amount | None = None
 
 
+class Used(Record, frozen=True):
+    """What the kernel charged to a program that the contender started, and measures."""
+
+    user_s: Amount
+    system_s: Amount
+    voluntary: Count
+    """Context switches by which the program gave up the processor, …"""
+    involuntary: Count
+    """… and by which the processor was taken away."""
+    peak_rss_bytes: Count | None = None
+
+
 class Result(Record, frozen=True):
     """What became of the requests: `started` = `ok` + all of `failed` + `abandoned`."""
 
@@ -53,3 +65,7 @@ class Result(Record, frozen=True):
     repetitions_s: list[Amount] | None = None
     """Each repetition of the workload, seconds."""
     latency: Latencies | None = None
+    program: Used | None = None
+    """Of a load generator of others': what was charged to it alone, without the script that
+    started it.
+    """

@@ -45,7 +45,7 @@ class Contender:
     requires: tuple[str, ...] = ()
     """Programs that must be installed."""
     steps: tuple[tuple[str, ...], ...] = ()
-    """Commands that build it, with `{folder}` and `{build}`."""
+    """Commands that build it, with `{folder}` and `{build}`; a script is then told `{build}`."""
     words: tuple[str, ...] = field(default=())
     """The command, with `{folder}` and `{build}`; none for a Python script."""
 
@@ -86,19 +86,19 @@ class Contender:
         """
         if reason := self.missing():
             raise ContenderFailed(f"{self.name} cannot run: {reason}")
+        words, places = self.words, {"folder": str(self.folder)}
         if self.script:
             try:
                 python = environments.interpreter(self.script)
             except environments.EnvironmentFailed as error:
                 raise ContenderFailed(str(error)) from None
-            return [str(python), str(self.script)]
-        places = {"folder": str(self.folder)}
+            words = (str(python), str(self.script), *(("{build}",) if self.steps else ()))
         if self.steps:
             try:
                 places["build"] = str(built(self.name, self.folder, self.steps))
             except BuildFailed as error:
                 raise ContenderFailed(str(error)) from None
-        return [_filled(word, places) for word in self.words]
+        return [_filled(word, places) for word in words]
 
 
 def discover(folders: Iterable[Path]) -> dict[str, Contender]:

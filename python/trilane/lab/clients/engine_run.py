@@ -25,11 +25,9 @@ from trilane.lab.model.traffic import Phases
 from trilane.lab.processes import proc, supervisor
 from trilane.lab.processes.supervisor import ProcessFailed
 from trilane.lab.processes.words import how_ended, told
-from trilane.lab.targets.calls import Call
+from trilane.lab.targets.calls import DEFINITION, Call
 
 PROGRAM = (sys.executable, "-m", "trilane", "load")
-DEFINITION = "trilane/library/v1/library.proto"
-"""The service that is called, in the folder of definitions."""
 # Exit codes of `trilane load` that come with a result: ok, gate breached, measurement invalid.
 _WITH_RESULT = frozenset({0, 3, 4})
 _WRONG_USAGE = 2
@@ -110,10 +108,8 @@ class EnginePlan:
 
     def _fields(self) -> list[tuple[str, str]]:
         """Header fields: those of the arm, then those of the call that it does not say itself."""
-        fields = [(name, value) for name, value in header_fields(self.arm, self.workload)]
-        said = {name.lower() for name, _ in fields}
         own = self.call.headers if self.call else ()
-        return fields + [(name, value) for name, value in own if name.lower() not in said]
+        return [(name, value) for name, value in header_fields(self.arm, self.workload, own)]
 
     def _asked(self, body: Path | None) -> list[str]:
         """Method and content, or the method of the service and its message."""

@@ -16,11 +16,12 @@ from trilane.lab.clients.plan import contender_plan
 from trilane.lab.clients.reference import Reference
 from trilane.lab.experiment.form import Form
 from trilane.lab.experiment.vocabulary import GO_BENCH
-from trilane.lab.experiment.workload import ArmSpec
+from trilane.lab.experiment.workload import ArmSpec, Workload
 from trilane.lab.machine.meter import Meter
 from trilane.lab.model.arm import ENGINE
 from trilane.lab.model.contender import Syscalls
-from trilane.lab.model.measures import P99, SYSCALLS
+from trilane.lab.model.documents import Json
+from trilane.lab.model.measures import LATENCIES, P99, SYSCALLS
 from trilane.lab.model.run import Run
 from trilane.lab.model.sample import ServerCost
 from trilane.lab.model.validity import Reason, RunValidity
@@ -157,7 +158,7 @@ class Executor:
         started_at = store.now()
         delivered = contender_run.run(
             command,
-            contender_plan(arm, workload, setting.origin, setting.cacert, setting.body_file),
+            self.contender_plan(workload),
             log=self.folder / f"{name}.log",
             limit_s=self._limit_s,
             cpus=setting.cpus,
@@ -167,7 +168,7 @@ class Executor:
             contender=arm.client,
             arm=arm,
             workload=workload,
-            url=setting.origin + first_path(self.form),
+            url=setting.origin + (setting.call.path if setting.call else first_path(self.form)),
             started_at=started_at,
             cpus=setting.cpus,
             expected_digest=setting.reference.digest(workload),
@@ -176,6 +177,19 @@ class Executor:
         )
         run = as_run.run_of(asked, delivered)
         return run, meter.stop(run, delivered.cpu_s) if meter else None
+
+    def contender_plan(self, workload: Workload) -> Json:
+        """What the arm's contender is told to do, in place of the form's workload this one."""
+        setting = self.setting
+        return contender_plan(
+            self.arm,
+            workload,
+            setting.origin,
+            setting.cacert,
+            setting.body_file,
+            setting.call,
+            latency=not LATENCIES.isdisjoint(self.form.measures),
+        )
 
     def _engine(self, name: str) -> tuple[Run, ServerCost | None]:
         setting, meter = self.setting, self.setting.meter
@@ -224,10 +238,7 @@ class Executor:
                     )
             workload = replace(self.form.workload, count=requests, duration_s=None)
             command = list(self.command())
-            setting = self.setting
-            plan = contender_plan(
-                self.arm, workload, setting.origin, setting.cacert, setting.body_file
-            )
+            plan = self.contender_plan(workload)
             return syscalls.count(
                 lambda prefix: contender_run.run(
                     [*prefix, *command], plan, log=log, limit_s=self._limit_s

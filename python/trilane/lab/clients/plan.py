@@ -5,8 +5,10 @@ from __future__ import annotations
 import base64
 from pathlib import Path
 
-from trilane.lab.experiment.workload import ArmSpec, Workload
+from trilane.lab.experiment import places
+from trilane.lab.experiment.workload import ArmSpec, Headers, Workload
 from trilane.lab.model.documents import Json
+from trilane.lab.targets.calls import DEFINITION, Call
 
 SCHEMA = "trilane.contender/1"
 
@@ -17,8 +19,20 @@ def contender_plan(
     origin: str,
     cacert: str | None,
     body_file: Path | None = None,
+    call: Call | None = None,
+    *,
+    latency: bool = True,
 ) -> Json:
-    """The plan of one run, as JSON; `body_file` is what a workload with one sends."""
+    """The plan of one run, as JSON.
+
+    `body_file` is what a workload with one sends, `call` what one of kind `call` asks for, and
+    `latency` whether a latency is among the measures.
+    """
+    paths, method, body = workload.paths, workload.method, workload.body
+    fields: Headers = ()
+    if call is not None:
+        paths, method = (call.path,), call.method
+        fields, body = call.encoded
     return {
         "schema": SCHEMA,
         "origin": origin,
@@ -34,16 +48,16 @@ def contender_plan(
         "cacert": cacert,
         "workload": {
             "kind": workload.kind,
-            "paths": list(workload.paths),
+            "paths": list(paths),
             "index": workload.index,
             "item": workload.item,
             "start": workload.start,
             "count": workload.count,
             "duration_s": workload.duration_s,
         },
-        "method": workload.method,
-        "headers": header_fields(arm, workload),
-        "body": None if workload.body is None else base64.b64encode(workload.body).decode(),
+        "method": method,
+        "headers": header_fields(arm, workload, fields),
+        "body": None if body is None else base64.b64encode(body).decode(),
         "body_file": None if body_file is None else str(body_file),
         "discard": workload.discard,
         "gzip": arm.gzip,
@@ -51,12 +65,28 @@ def contender_plan(
         "warmup_s": workload.warmup_s,
         "repeat": workload.repeat,
         "repeat_processes": workload.repeat_processes,
+        "call": None if call is None else _call(call),
+        "latency": latency,
     }
 
 
-def header_fields(arm: ArmSpec, workload: Workload) -> list[list[str]]:
-    """The header fields that are asked for: pairs of name and value; clients add their own."""
+def _call(call: Call) -> Json:
+    definitions = places.shipped("proto")
+    return {
+        "message": call.message,
+        "definition": str(definitions / DEFINITION),
+        "definitions": str(definitions),
+    }
+
+
+def header_fields(arm: ArmSpec, workload: Workload, own: Headers = ()) -> list[list[str]]:
+    """The header fields that are asked for: pairs of name and value; clients add their own.
+
+    `own` are those of a call that the arm does not say itself.
+    """
     fields = [list(pair) for pair in arm.headers]
+    said = {name.lower() for name, _ in fields}
+    fields += [[name, value] for name, value in own if name.lower() not in said]
     if workload.content_type and not any(name.lower() == "content-type" for name, _ in fields):
         fields.append(["content-type", workload.content_type])
     return fields

@@ -87,9 +87,9 @@ def _call(arm: ArmSpec, kind: str, key: Key) -> None:
         raise BadExperiment('message is missing: add message = "json"', key)
     if arm.message not in MESSAGES:
         raise BadExperiment(is_not("message", arm.message, MESSAGES), (*key, "message"))
-    if arm.client != ENGINE or arm.strategy != "load":
-        problem = f'calls are made by client = "{ENGINE}" with strategy = "load"'
-        raise BadExperiment(problem, (*key, "client" if arm.client != ENGINE else "strategy"))
+    if arm.strategy != "load":
+        problem = 'calls are made with strategy = "load"'
+        raise BadExperiment(problem, (*key, "strategy"))
     if arm.message == "grpc" and arm.version == "h1":
         problem = "gRPC needs HTTP/2 or HTTP/3: use another version, or grpc-web"
         raise BadExperiment(problem, (*key, "version"))
@@ -100,8 +100,9 @@ def _call(arm: ArmSpec, kind: str, key: Key) -> None:
 
 def _mode(arm: ArmSpec, key: Key) -> None:
     if arm.mode is not None:
-        if arm.message != "grpc":
-            raise BadExperiment('goes with message = "grpc"', (*key, "mode"))
+        if arm.message != "grpc" or arm.client != ENGINE:
+            problem = f'goes with message = "grpc" and client = "{ENGINE}"'
+            raise BadExperiment(problem, (*key, "mode"))
         if arm.mode not in GRPC_MODES:
             raise BadExperiment(is_not("mode", arm.mode, GRPC_MODES), (*key, "mode"))
 

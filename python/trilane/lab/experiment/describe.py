@@ -92,6 +92,7 @@ def statistics(form: Form) -> str:
     """How often the arms run, and what decides."""
     twice = ", one arm twice in each" if form.stats.aa else ""
     pinned = ", client and server on CPUs of their own" if form.pin else ""
+    pinned += ", processors kept from halting" if form.awake else ""
     pairs = f", {len(form.pairs)} pairs with each other" if form.pairs else ""
     pairs += "".join(f", {question}" for question in form.compare)
     return (

@@ -154,6 +154,7 @@ def _form(name: str, table: FormTable, key: Key, origins: dict[Key, Key]) -> For
         measures=table.measures,
         margin=table.margin,
         pin=table.pin,
+        awake=table.awake,
         stats=Stats(**_said(table.stats)),
         workload=workload,
         arms=_arms(table, workload, kind, key, origins),

@@ -438,6 +438,9 @@ class FormTable(_Table, frozen=True, kw_only=True):
         Number, _note("what counts as no difference", exclusiveMinimum=0, exclusiveMaximum=1)
     ] = 0.05
     pin: Annotated[bool, _note("client and server get CPUs of their own")] = False
+    awake: Annotated[
+        bool, _note("processors are kept from halting between requests, where that is allowed")
+    ] = False
     stats: StatsTable = field(default_factory=StatsTable)
     workload: Annotated[WorkloadTable, _like(**_WORKLOAD)]
     sweep: Annotated[SweepTable | None, _like(**_SWEEP)] = None

@@ -102,6 +102,8 @@ class Form:
     """What counts as no difference."""
     pin: bool = False
     """Client and server get CPUs of their own."""
+    awake: bool = False
+    """Processors are kept from halting between requests, where that is allowed."""
     stats: Stats = Stats()
     sweep: Sweep | None = None
     published: tuple[Published, ...] = ()

@@ -132,6 +132,8 @@ TTFB = Measure(
     "lower",
     lambda run, _: run.latency.ttfb.p50 if run.latency.ttfb else None,
 )
+# Those that need the latency of each request.
+LATENCIES = frozenset(measure.name for measure in (MEAN, P50, P90, P99, P99_9, TTFB))
 USER = Measure(
     "user_s", "user CPU", "s", "lower", lambda run, _: run.process.user_s if run.process else None
 )

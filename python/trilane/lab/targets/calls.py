@@ -24,6 +24,9 @@ from trilane.lab.targets import library_book
 _SERVICE = "trilane.library.v1.Library"
 METHOD = f"/{_SERVICE}/GetBook"
 BOOK = str(library_book.BOOK["name"])
+DEFINITION = "trilane/library/v1/library.proto"
+"""The service that is called, in the folder of definitions."""
+_GRPC: Headers = (("te", "trailers"), ("content-type", "application/grpc+proto"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,15 @@ class Call:
     body: bytes | None = None
     message: str | None = None
     """gRPC: the request as JSON, which the client encodes."""
+
+    @property
+    def encoded(self) -> tuple[Headers, bytes | None]:
+        """Header fields and content as HTTP has them, for clients that know no gRPC."""
+        if self.message is None:
+            return self.headers, self.body
+        said = {name.lower() for name, _ in self.headers}
+        fields = tuple((name, value) for name, value in _GRPC if name not in said)
+        return (*fields, *self.headers), frame(library_book.request())
 
 
 class CallTable(Struct, frozen=True, forbid_unknown_fields=True):

@@ -34,6 +34,8 @@ _FAILURES = (
     target_ready.NotReady,
 )
 _ATTEMPTS = 3
+# Placeholders that stand for ports that are free.
+_PORTS = ("port", "port2", "port3")
 _SOFTWARE_S = 30.0
 # What would lead a program in its own environment to the modules of ours.
 _NOT_INHERITED = ("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "VIRTUAL_ENV", "NOTIFY_SOCKET")
@@ -165,7 +167,7 @@ class _Machine:
 
 
 def _wanted(config: ServerConfig, versions: Collection[str]) -> list[str]:
-    absent = [version for version in versions if version not in config.versions]
+    absent = [version for version in versions if version not in config.origins]
     if absent:
         raise TargetFailed(
             f"{config.name} does not speak {' and '.join(absent)}, "
@@ -189,7 +191,7 @@ def _embedded(
     log = folder / f"{EMBEDDED}.log"
     with servers.embedded(threads=threads, cpus=cpus, state=state, log=log) as server:
         by_scheme = {"https": server.https, "http": server.http}
-        origins = {version: by_scheme[_EMBEDDED.versions[version]] for version in wanted}
+        origins = {version: by_scheme[_EMBEDDED.origins[version]] for version in wanted}
         facts = {
             "server": EMBEDDED,
             "versions": list(_EMBEDDED.versions),
@@ -201,7 +203,7 @@ def _embedded(
 
 @contextlib.contextmanager
 def _elsewhere(config: ServerConfig, wanted: Sequence[str]) -> Iterator[Target]:
-    origins = {version: config.versions[version] for version in wanted}
+    origins = {version: config.origins[version] for version in wanted}
     target = Target(
         name=config.name,
         origins=origins,
@@ -220,8 +222,8 @@ def _started(config: ServerConfig, wanted: Sequence[str], machine: _Machine) -> 
     software = _software(config, values, environment)
     log = machine.folder / f"{config.name}.log"
     for attempt in range(_ATTEMPTS):
-        values |= {"port": str(_free_port()), "port2": str(_free_port())}
-        origins = {version: fill(config.versions[version], values) for version in wanted}
+        values |= {name: str(_free_port()) for name in _PORTS}
+        origins = {version: fill(config.origins[version], values) for version in wanted}
         _refuse_taken_ports(config, values)
         _write_files(config, values)
         environment = _environment(config, values)
@@ -357,7 +359,7 @@ def _free_port() -> int:
 
 
 def _ports(config: ServerConfig, values: Mapping[str, str]) -> set[int]:
-    origins = (fill(origin, values) for origin in config.versions.values())
+    origins = (fill(origin, values) for origin in config.origins.values())
     return {port for origin in origins if (port := urlsplit(origin).port) is not None}
 
 
@@ -374,7 +376,7 @@ def _is_taken(port: int) -> bool:
 
 def _refuse_taken_ports(config: ServerConfig, values: Mapping[str, str]) -> None:
     """Otherwise the answer of another server could be taken for that of this one."""
-    chosen = {int(values["port"]), int(values["port2"])}
+    chosen = {int(values[name]) for name in _PORTS}
     for port in sorted(_ports(config, values) - chosen):
         if _is_taken(port):
             raise TargetFailed(
@@ -384,5 +386,5 @@ def _refuse_taken_ports(config: ServerConfig, values: Mapping[str, str]) -> None
 
 
 def _somebody_has(values: Mapping[str, str], config: ServerConfig) -> bool:
-    chosen = {int(values["port"]), int(values["port2"])}
+    chosen = {int(values[name]) for name in _PORTS}
     return any(_is_taken(port) for port in _ports(config, values) & chosen)

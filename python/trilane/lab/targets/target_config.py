@@ -24,11 +24,13 @@ from trilane.lab.targets.calls import Call, CallTable
 
 FILE = "server.toml"
 PLACEHOLDERS = (
-    *("port", "port2", "threads", "cpus", "cert", "key", "cacert", "books", "www"),
+    *("port", "port2", "port3", "threads", "cpus", "cert", "key", "cacert", "books", "www"),
     *("python", "folder", "build", "work", "state"),
 )
 # How long a server may take to answer that somebody else has started.
 _ELSEWHERE_S = 20.0
+PLAIN = "h1-plain"
+"""Among the origins of a server: HTTP/1.1 without TLS."""
 _PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9]*)\}")
 
 
@@ -45,6 +47,8 @@ class ServerConfig:
     title: str
     versions: Mapping[str, str]
     """Origin by version, such as `{"h1": "https://127.0.0.1:{port}"}`."""
+    plain: str | None = None
+    """Origin of HTTP/1.1 without TLS, where it is not that of h2c."""
     command: tuple[str, ...] = ()
     """Argument vector; empty for a server that is not ours to start."""
     script: str | None = None
@@ -83,9 +87,15 @@ class ServerConfig:
         """Whether the lab starts it."""
         return bool(self.command)
 
+    @property
+    def origins(self) -> Mapping[str, str]:
+        """Origin by version, and that of `PLAIN` where there is one."""
+        plain = self.plain or self.versions.get("h2c")
+        return self.versions if plain is None else {**self.versions, PLAIN: plain}
+
     def uses(self, *names: str) -> bool:
         """Whether any of these placeholders stands in what is needed to start it."""
-        texts = [*self.command, *self.environment.values(), *self.versions.values()]
+        texts = [*self.command, *self.environment.values(), *self.origins.values()]
         texts += [(self.folder / file).read_text(encoding="utf-8") for file in self.files]
         return any("{" + name + "}" in text for name in names for text in texts)
 
@@ -119,6 +129,7 @@ class _ServerTable(Struct, frozen=True, forbid_unknown_fields=True):
     command: tuple[str, ...] = ()
     ready: _ReadyTable | None = None
     versions: dict[str, Text] | tuple[str, ...] | None = None
+    plain: Text | None = None
     script: Text | None = None
     build: tuple[tuple[str, ...], ...] = ()
     sources: Text | None = None
@@ -160,12 +171,15 @@ def _config(folder: Path, table: _ServerTable) -> ServerConfig:
         raise BadKey("gRPC needs HTTP/2 or HTTP/3: give a path, or leave out h1", ("ready",))
     if table.stop not in signal.Signals.__members__:
         raise BadKey(f"{table.stop!r} is not a signal; it looks like SIGTERM", ("stop",))
+    if table.plain is not None and not table.plain.startswith("http://"):
+        raise BadKey(f"is without TLS: it needs http://, not {table.plain!r}", ("plain",))
     _check_files(folder, table)
     config = ServerConfig(
         name=folder.name,
         folder=folder,
         title=table.title or folder.name,
         versions=versions,
+        plain=table.plain,
         command=table.command,
         script=table.script,
         build=table.build,
@@ -251,6 +265,7 @@ def _check_placeholders(config: ServerConfig) -> None:
     for key, texts in (
         ("command", config.command),
         ("versions", tuple(config.versions.values())),
+        ("plain", (config.plain,) if config.plain else ()),
         ("environment", tuple(config.environment.values())),
     ):
         for name in (name for text in texts for name in _PLACEHOLDER.findall(text)):

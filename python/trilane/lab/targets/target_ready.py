@@ -16,7 +16,7 @@ from trilane.lab.processes.launch import Launched
 from trilane.lab.processes.supervisor import Late, NotStarted
 from trilane.lab.processes.words import how_ended, told
 from trilane.lab.targets import grpc_health
-from trilane.lab.targets.target_config import ServerConfig
+from trilane.lab.targets.target_config import PLAIN, ServerConfig
 
 _LOAD = (sys.executable, "-m", "trilane", "load")
 _POLL_S = 0.05
@@ -88,7 +88,7 @@ def _ask(
     if config.ready_grpc is not None:
         timeout_s = min(_ANSWER_S, patience_s)
         return grpc_health.ask(url, version, config.ready_grpc, cacert, timeout_s)
-    if version == "h1":
+    if version in ("h1", PLAIN):
         return _ask_h1(url, cacert, min(_ANSWER_S, patience_s))
     return _ask_native(version, url, cacert, min(_LOAD_S, patience_s))
 

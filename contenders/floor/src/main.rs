@@ -7,7 +7,7 @@
 //! this, not beat it by much.
 //!
 //! ```text
-//! trilane-floor HOST PORT PATH CONNECTIONS SECONDS
+//! trilane-floor HOST PORT PATH CONNECTIONS SECONDS [NAME: VALUE]...
 //! ```
 //!
 //! Prints one JSON object: `requests` (count), `seconds` (wall), `cpu_us_per_request` (user and
@@ -39,7 +39,7 @@ struct Connection {
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let Some(job) = Job::parse(&arguments) else {
-        eprintln!("usage: trilane-floor HOST PORT PATH CONNECTIONS SECONDS");
+        eprintln!("usage: trilane-floor HOST PORT PATH CONNECTIONS SECONDS [NAME: VALUE]...");
         return ExitCode::from(2);
     };
     match job.run() {
@@ -56,14 +56,15 @@ fn main() -> ExitCode {
 
 impl Job {
     fn parse(arguments: &[String]) -> Option<Self> {
-        let [host, port, path, connections, seconds] = arguments else {
+        let [host, port, path, connections, seconds, fields @ ..] = arguments else {
             return None;
         };
         let port = port.parse().ok()?;
+        let fields: String = fields.iter().map(|field| format!("{field}\r\n")).collect();
         Some(Self {
             address: (host.clone(), port),
-            // The same fields as wrk sends, so that both make the server do the same work.
-            request: format!("GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n").into_bytes(),
+            request: format!("GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\n{fields}\r\n")
+                .into_bytes(),
             connections: connections.parse().ok().filter(|&count| count > 0)?,
             length: Duration::try_from_secs_f64(seconds.parse().ok()?).ok()?,
         })

@@ -1,0 +1,47 @@
+"""The loop that parses nothing, as a contender."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from lab.contenders.loads import CONNECTIONS, Load, added_up, refused
+from trilane.lab.targets.servers import Server
+
+
+@pytest.mark.parametrize(("path", "length"), [("/hello", 11), ("/bytes/1024", 1024)])
+def test_a_second_of_load(load: Load, server: Server, path: str, length: int) -> None:
+    result = added_up(load("floor", "h1", [path], origin=server.http))
+    assert result["ok"] > 0
+    assert result["abandoned"] == CONNECTIONS
+    assert result["body_bytes"] == result["ok"] * length
+    assert result["latency"] is None
+    assert result["program"]["system_s"] > 0
+
+
+def test_fields_are_sent(load: Load, server: Server) -> None:
+    """The answer holds them, and so has another length with each."""
+
+    def length(headers: list[list[str]]) -> float:
+        said = load("floor", "h1", ["/headers"], origin=server.http, headers=headers)
+        result = added_up(said)
+        return float(result["body_bytes"] / result["ok"])
+
+    assert length([["x-one", "1"], ["x-two", "2" * 100]]) > length([["x-one", "1"]]) + 100
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({}, "knows no TLS"),
+        ({"workload": {"count": 5, "duration_s": None}}, "works for a duration"),
+        ({"workload": {"paths": ["/hello", "/echo"]}}, "one request over and over"),
+        ({"method": "PUT"}, "sends GET without a body, not PUT"),
+    ],
+)
+def test_what_the_loop_cannot(
+    load: Load, server: Server, changes: dict[str, Any], reason: str
+) -> None:
+    origin = server.http if changes else server.https
+    refused(load("floor", "h1", ["/hello"], origin=origin, **changes), reason)
