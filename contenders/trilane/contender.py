@@ -25,6 +25,7 @@
 import contextlib
 import sys
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "harness"))
 
@@ -37,9 +38,17 @@ SPOKEN = {10: "h1.0", 11: "h1", 20: "h2", 30: "h3"}
 ASKED = {"h1": ("h1",), "h2": ("h2",), "h2c": ("h2",), "h3": ("h3",)}
 
 
-def timeouts(plan: Plan) -> Timeouts:
-    """What the plan allows, and for a place in the pool as long as all before it may take."""
-    return Timeouts(plan.timeout_s, plan.timeout_s, plan.timeout_s, plan.queue_s)
+def settings(plan: Plan) -> dict[str, Any]:
+    """What both clients are told: of a place in the pool, to wait as long as all before may take."""
+    limit_s = plan.timeout_s
+    return {
+        "versions": ASKED[plan.version],
+        "verify": plan.cacert or True,
+        "timeout": Timeouts(limit_s, limit_s, limit_s, plan.queue_s),
+        "headers": plan.headers,
+        "proxies": None,
+        "max_connections": plan.pool,
+    }
 
 
 class Blocking:
@@ -47,14 +56,7 @@ class Blocking:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._client = Client(
-            versions=ASKED[plan.version],
-            verify=plan.cacert or True,
-            timeout=timeouts(plan),
-            headers=plan.headers,
-            proxies=None,
-            max_connections=plan.pool,
-        )
+        self._client = Client(**settings(plan))
 
     def fetch(self, path: str) -> Answer:
         """`client.request`; without `discard` the body is read and decoded before it returns."""
@@ -111,14 +113,7 @@ class Awaiting:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._client = AsyncClient(
-            versions=ASKED[plan.version],
-            verify=plan.cacert or True,
-            timeout=timeouts(plan),
-            headers=plan.headers,
-            proxies=None,
-            max_connections=plan.pool,
-        )
+        self._client = AsyncClient(**settings(plan))
 
     async def fetch(self, path: str) -> Answer:
         """`client.request`; without `discard` the body is read and decoded before it returns."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import re
+from collections.abc import Mapping
 
-_NUMBER = re.compile(r"(\d+(?:\.\d+)?|\.\d+)\s*([a-zµ%]*)", re.ASCII | re.IGNORECASE)
-_TIMES = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0}
-_COUNTS = {"": 1, "k": 1_000, "m": 1_000_000}
+from trilane import quantity
+
+# A run's length without a unit is in seconds, as that of wrk and h2load.
+_TIMES = {**quantity.SECONDS, "": 1.0}
 _LONGEST_S = 24 * 3600.0
 
 
@@ -51,7 +52,7 @@ def delay(flag: str, text: str) -> float:
 
 def count(flag: str, text: str) -> int:
     """A whole number of at least 1, such as `64` or `10k`."""
-    value = _parse(text, _COUNTS)
+    value = _parse(text, quantity.THOUSANDS)
     if value is None or value < 1 or value != int(value) or value > 1_000_000:
         raise Usage(f"{flag} takes a whole number from 1 to 1m, not {text!r}")
     return int(value)
@@ -59,9 +60,7 @@ def count(flag: str, text: str) -> int:
 
 def rate(flag: str, text: str) -> float:
     """Requests per second, such as `50`, `2.5k` or `1m`."""
-    from trilane.lab.experiment.quantity import per_second
-
-    value = per_second(text.strip())
+    value = quantity.per_second(text.strip())
     if value is None:
         raise Usage(f"{flag} takes requests per second such as 50, 2.5k or 1m, not {text!r}")
     return value
@@ -76,16 +75,13 @@ def seed(flag: str, text: str) -> int:
 
 def share(flag: str, text: str) -> float:
     """A share above 0 and below 1: `5%` or `0.05`."""
-    value = _parse(text, {"": 1.0, "%": 0.01})
+    value = _parse(text, quantity.SHARES)
     if value is None or not 0 < value < 1:
         raise Usage(f"{flag} takes a share such as 5%, not {text!r}")
     return value
 
 
-def _parse(text: str, units: dict[str, float] | dict[str, int]) -> float | None:
-    match = _NUMBER.fullmatch(text.strip())
-    if match is None or match[2].lower() not in units:
-        return None
-    value = float(match[1]) * units[match[2].lower()]
-    # 5 * 0.01 is 0.05, but 2.3 * 0.01 is not 0.023: round what multiplication adds.
-    return round(value, 12) if math.isfinite(value) else None
+def _parse(text: str, units: Mapping[str, float]) -> float | None:
+    """As `quantity.number`; on a command line `.5` and `2S` are understood, too."""
+    typed = text.strip().lower()
+    return quantity.number(f"0{typed}" if typed.startswith(".") else typed, units)

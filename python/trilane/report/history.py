@@ -87,8 +87,8 @@ def render(history: History, *, width: int = 80) -> RenderableType:
     """A history as something rich can print in `width` columns."""
     parts: list[RenderableType] = [
         Text.assemble(
-            (f"{history.label} of {history.experiment}", "bold"),
-            f", {history.better} is better; medians with 95 % intervals, "
+            (f"{history.measure.label} of {history.experiment}", "bold"),
+            f", {history.measure.better} is better; medians with 95 % intervals, "
             "wider ones of runs that ended once they were decided\n",
         )
     ]
@@ -102,16 +102,14 @@ def render(history: History, *, width: int = 80) -> RenderableType:
 def panels(history: History) -> list[Panel]:
     """The history's series, grouped as they may be shown together."""
     found = []
-    for (machine, form, quick, point), group in groupby(
-        history.series, key=lambda each: (each.machine, each.form, each.quick, each.point)
-    ):
+    for _, group in groupby(history.series, key=lambda each: each.values[-1].question[:-1]):
         series = list(group)
-        words = [history.experiment, form or "", "quick" if quick else ""]
+        run, point = series[-1].run, series[-1].arm.point
+        words = [history.experiment, run.form or "", "quick" if run.quick else ""]
         title = " ".join(word for word in words if word)
         title += "" if point is None else f" at {point:g}"
-        found.append(
-            Panel(f"{title}, machine {machine}", _machine(series[-1].machine_facts), series)
-        )
+        title += f", machine {run.machine or formatting.NONE}"
+        found.append(Panel(title, _machine(run.machine_facts), series))
     return found
 
 
@@ -144,25 +142,25 @@ def _table(panel: Panel, history: History, width: int) -> Table:
         table.add_row(Text(series.name, style="bold"))
         before = None
         for value in series.values:
-            status = "" if value.status == "complete" else f", {value.status}"
+            status = "" if value.run.status == "complete" else f", {value.run.status}"
             table.add_row(
                 f"  {_when(value)}",
                 formatting.number(_scaled(value.median, factor)),
                 _interval(value, factor),
                 # Told where it changes: that is what one looks for.
-                "" if value.software == before else value.software or formatting.NONE,
-                Text(value.validity + status, style=_VALIDITY_STYLE[value.validity]),
+                "" if value.arm.software == before else value.arm.software or formatting.NONE,
+                Text(value.arm.validity + status, style=_VALIDITY_STYLE[value.arm.validity]),
             )
-            before = value.software
+            before = value.arm.software
     return table
 
 
 def _headed(history: History, unit: str) -> str:
-    return history.label if history.unit == "1/s" else f"{history.label}, {unit}"
+    return history.measure.label if history.unit == "1/s" else f"{history.measure.label}, {unit}"
 
 
 def _when(value: Value) -> str:
-    return value.started_at.replace("T", " ").removesuffix("Z")
+    return (value.run.started_at or "").replace("T", " ").removesuffix("Z")
 
 
 def _scaled(value: float | None, factor: float) -> float | None:
@@ -170,9 +168,10 @@ def _scaled(value: float | None, factor: float) -> float | None:
 
 
 def _interval(value: Value, factor: float) -> str:
-    if value.low is None or value.high is None:
+    low, high = value.reached.low, value.reached.high
+    if low is None or high is None:
         return formatting.NONE
-    return f"{formatting.number(value.low / factor)}–{formatting.number(value.high / factor)}"
+    return f"{formatting.number(low / factor)}–{formatting.number(high / factor)}"
 
 
 def page(history: History) -> str:
@@ -214,18 +213,18 @@ def _rows(panel: Panel, history: History) -> Iterator[Json]:
             yield {
                 "arm": series.name,
                 "when": _when(value),
-                "run": value.folder,
+                "run": value.run.folder,
                 "median": formatting.number(_scaled(value.median, factor)),
                 "interval": _interval(value, factor),
-                "software": value.software or formatting.NONE,
-                "validity": value.validity,
+                "software": value.arm.software or formatting.NONE,
+                "validity": value.arm.validity,
             }
 
 
 def _time_format(panel: Panel) -> str:
     """Of ticks: as fine as the distance between the first and the last run asks for."""
     starts = [
-        datetime.fromisoformat(value.started_at)
+        datetime.fromisoformat(value.run.started_at or "")
         for series in panel.series
         for value in series.values
     ]
@@ -244,11 +243,13 @@ def _spec(panel: Panel, history: History) -> Json:
     rows = [
         {
             "arm": series.name,
-            "when": value.started_at,
-            "run": value.folder,
-            "software": value.software,
-            "validity": value.validity,
-            **{key: _scaled(getattr(value, key), factor) for key in ("median", "low", "high")},
+            "when": value.run.started_at or "",
+            "run": value.run.folder,
+            "software": value.arm.software,
+            "validity": value.arm.validity,
+            "median": _scaled(value.median, factor),
+            "low": _scaled(value.reached.low, factor),
+            "high": _scaled(value.reached.high, factor),
         }
         for series in panel.series
         for value in series.values

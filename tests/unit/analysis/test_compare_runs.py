@@ -183,7 +183,7 @@ def test_a_gate_respects_the_noise_floor(state: Path) -> None:
     ("gate", "said"),
     [
         ("p99", "it has no form"),
-        ("p99>10ms", "is no ratio such as 1.1"),
+        ("p99>10ms", "is neither a ratio such as 1.1"),
         ("p99<-100%", "larger than 0"),
         ("p98>1.1", "'p98' was not compared: requests_per_s"),
         ("h3:p99>1.1", "'h3' was not compared: h1, h2"),
@@ -314,7 +314,7 @@ def test_files_that_are_no_runs_are_named(tmp_path: Path, state: Path) -> None:
     with pytest.raises(BadRun, match=r"x\.json has schema 'trilane\.lab/1'"):
         sides.load(str(other), state)
     other.write_text("{", encoding="utf-8")
-    with pytest.raises(BadRun, match=r"x\.json is no JSON file"):
+    with pytest.raises(BadRun, match=r"x\.json is not a JSON file"):
         sides.load(str(other), state)
     run_file = load_files(tmp_path, "a", 50_000, 1)
     with pytest.raises(BadRun, match="cannot be mixed"):
@@ -325,9 +325,9 @@ def test_files_that_are_no_runs_are_named(tmp_path: Path, state: Path) -> None:
     ("arguments", "code", "said"),
     [
         (("nothing", A), 1, "'nothing' names no run folder"),
-        ((A, SAME, "-m", "p98"), 1, "'p98' is no measure of both A and B: requests_per_s, p50"),
-        ((A, SAME, "-a", "h3"), 1, "'h3' is no arm of both A and B: h1, h2"),
-        ((A, SAME, "--control", "h3"), 1, "'h3' is no arm"),
+        ((A, SAME, "-m", "p98"), 1, "'p98' is not a measure of both A and B: requests_per_s, p50"),
+        ((A, SAME, "-a", "h3"), 1, "'h3' is not an arm of both A and B: h1, h2"),
+        ((A, SAME, "--control", "h3"), 1, "'h3' is not an arm"),
         ((A, SAME, "--margin", "2"), 2, "a share such as 5%"),
         ((A,), 2, "Missing argument 'B'"),
     ],

@@ -14,7 +14,7 @@ from trilane.lab.clock import expected_s
 from trilane.lab.experiment import describe, experiment_file
 from trilane.lab.experiment.bad_experiment import BadExperiment
 from trilane.lab.experiment.experiment import Experiment
-from trilane.lab.experiment.quantity import per_second
+from trilane.quantity import per_second
 
 TEXT = """\
 schema = "trilane.experiment/1"

@@ -57,20 +57,23 @@ def read(state: Path, experiment: str | None, **asked: object) -> history.Histor
 def test_machines_are_kept_apart(state: Path) -> None:
     found = read(state, "race", arms=["h2"])
     assert [len(series.values) for series in found.series] in ([1, 2], [2, 1])
-    assert len({series.machine for series in found.series}) == 2
+    assert len({series.run.machine for series in found.series}) == 2
 
 
 def test_points_and_workloads_are_kept_apart(state: Path) -> None:
     found = read(state, "bookstore", arms=["h1"])
-    told = [(series.point, series.workload, len(series.values)) for series in found.series]
+    told = [(series.arm.point, series.workload, len(series.values)) for series in found.series]
     assert told == [(100, "a", 2), (100, "b", 1), (1000, "a", 2)]
 
 
 def test_the_measure_is_the_rankings_unless_another_is_asked_for(state: Path) -> None:
-    assert read(state, "race").measure == "requests_per_s"
+    assert read(state, "race").measure.name == "requests_per_s"
     found = read(state, "race", measure="p50")
-    assert (found.measure, found.unit, found.better) == ("p50", "s", "lower")
-    assert all(value.low <= value.median <= value.high for s in found.series for value in s.values)  # type: ignore[operator]
+    assert (found.measure.name, found.unit, found.measure.better) == ("p50", "s", "lower")
+    for reached in (value.reached for series in found.series for value in series.values):
+        assert reached.low is not None
+        assert reached.high is not None
+        assert reached.low <= (reached.median or 0) <= reached.high
 
 
 @pytest.mark.parametrize(

@@ -160,7 +160,7 @@ def _shared(a: Side, b: Side, wanted: Wanted) -> _Shared:
         )
     for asked in [*wanted.arms, *([wanted.control] if wanted.control else [])]:
         if asked not in names:
-            raise NotComparable(f"{asked!r} is no arm of both A and B: {', '.join(names)}")
+            raise NotComparable(f"{asked!r} is not an arm of both A and B: {', '.join(names)}")
     return [entry for entry in found if not wanted.arms or entry[1].name in wanted.arms]
 
 
@@ -170,7 +170,7 @@ def _measures(a: Side, b: Side, wanted: Wanted) -> list[Shown]:
     names = [measure.name for measure in both]
     for asked in wanted.measures:
         if asked not in names:
-            raise NotComparable(f"{asked!r} is no measure of both A and B: {', '.join(names)}")
+            raise NotComparable(f"{asked!r} is not a measure of both A and B: {', '.join(names)}")
     return [m for m in both if not wanted.measures or m.name in wanted.measures]
 
 

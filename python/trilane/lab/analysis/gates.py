@@ -37,7 +37,7 @@ _ALIASES = {
 
 
 class BadGate(ValueError):
-    """A text that is no gate, or one about something that was not compared; says what to type."""
+    """A text is not a gate, or is about something that was not compared; says what to type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +177,9 @@ def _limit(text: str, limit: str) -> float:
         value = 1 + float(change[1] + change[2]) / 100
     else:
         raise BadGate(
-            _form(text, f"{limit!r} is no ratio such as 1.1 and no change such as +10% or -5%")
+            _form(
+                text, f"{limit!r} is neither a ratio such as 1.1 nor a change such as +10% or -5%"
+            )
         )
     if not (0 < value < math.inf):
         raise BadGate(_form(text, f"a ratio is larger than 0, {limit!r} is not"))

@@ -267,7 +267,7 @@ def _run_file(path: Path) -> Run | None:
     except OSError as error:
         raise BadRun(f"cannot read {path}: {error.strerror}") from error
     except ValueError as error:
-        raise BadRun(f"{path} is no JSON file: {error}") from error
+        raise BadRun(f"{path} is not a JSON file: {error}") from error
     schema = document.get("schema") if isinstance(document, dict) else None
     if schema != SCHEMA:
         raise BadRun(f"{path} has schema {schema!r}; a run folder or {SCHEMA} is needed")

@@ -77,7 +77,7 @@ class Executor:
     def probe(self, of_status: str = "") -> str | None:
         """Why the arm cannot run at all, after a short try; None when it can.
 
-        `of_status` is said behind a status that is no success.
+        `of_status` is said behind a status that is not a success.
 
         Raises:
             Misused: the engine does not take the flags of the arm.

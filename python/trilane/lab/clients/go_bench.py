@@ -138,7 +138,7 @@ def parse(output: str, benchmark: str) -> Row:
     try:
         values = {unit: float(value) for value, unit in zip(words[::2], words[1::2], strict=True)}
     except ValueError:
-        raise RunFailed(f"this is no result of a benchmark: {line[:200]!r}") from None
+        raise RunFailed(f"this is not a result of a benchmark: {line[:200]!r}") from None
     if not values.get("ns/op"):
         raise RunFailed(f"the result of {benchmark} has no ns/op: {line[:200]!r}")
     return Row(

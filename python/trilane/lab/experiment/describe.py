@@ -6,7 +6,7 @@ import jinja2
 
 from trilane.lab.experiment.experiment import Experiment, Source
 from trilane.lab.experiment.form import Form, Published
-from trilane.lab.experiment.quantity import time_text
+from trilane.quantity import time_text
 from trilane.lab.experiment.vocabulary import MESSAGES
 from trilane.lab.experiment.workload import ArmSpec
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, ClassVar, Self
 
-from trilane.lab.experiment.quantity import per_second, seconds
+from trilane.quantity import per_second, seconds
 
 _NAME = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _HEADER = re.compile(rf"({_NAME}):(.*)", re.DOTALL)

@@ -51,7 +51,7 @@ class Arm(Record, frozen=True, kw_only=True, omit_defaults=False):
     strategy: str = "load"
     """How requests are kept in flight: `load` in a race."""
     session: bool | None = None
-    """Whether connections are kept between requests; null where that is no choice."""
+    """Whether connections are kept between requests; null where there is no choice."""
     server: str | None = None
     """Server that we started; null when the target is somebody else's."""
     network: str = "direct"

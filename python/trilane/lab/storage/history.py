@@ -9,16 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from trilane.lab.model.comparison import Better, Unit
+from trilane.lab.model.comparison import Shown, Summary, Unit
 from trilane.lab.model.documents import Json
-from trilane.lab.model.record import Time, Verdict
-from trilane.lab.model.summary import RunSummary, SummaryStatus
+from trilane.lab.model.summary import ArmSummary, RunSummary
 
 SCHEMA = "trilane.history/1"
-_TOLD = (
-    *("folder", "kind", "experiment", "form", "quick", "status", "problem", "started_at"),
-    *("command", "way_on", "machine", "measure", "validity", "verdict"),
-)
+# What a list of runs leaves out: the results of each, and how its summary was made.
+_LEFT_OUT = frozenset({"schema", "made_of", "machine_facts", "measures", "arms"})
 
 
 class NoHistory(ValueError):
@@ -27,49 +24,45 @@ class NoHistory(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One measure of one arm at one point of one run, in `unit`."""
+    """One measure of one arm at one point of one run."""
 
-    folder: str
-    started_at: Time
-    status: SummaryStatus
-    machine: str
-    machine_facts: Json
-    form: str | None
-    quick: bool
-    point: float | None
-    arm: str
-    title: str
-    software: str
-    workload: str
-    validity: Verdict
-    measure: str
-    label: str
-    unit: Unit
-    better: Better
+    run: RunSummary
+    arm: ArmSummary
+    measure: Shown
     median: float
-    low: float | None
-    high: float | None
+    """In the unit of `reached`."""
+    reached: Summary
+
+    @property
+    def question(self) -> tuple[object, ...]:
+        """Equal where values answer the same question but for the workload."""
+        run = self.run
+        return (run.machine or "", run.form or "", run.quick, self.arm.point or 0, self.arm.arm)
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
     """Values that answer the same question, the oldest first."""
 
-    machine: str
-    machine_facts: Json
-    form: str | None
-    quick: bool
-    point: float | None
-    arm: str
-    title: str
     workload: str
     """A letter: `a` for the oldest workload of this arm, then `b` …"""
     values: Sequence[Value]
 
     @property
+    def run(self) -> RunSummary:
+        """The newest of its runs."""
+        return self.values[-1].run
+
+    @property
+    def arm(self) -> ArmSummary:
+        """What the arm reached there."""
+        return self.values[-1].arm
+
+    @property
     def name(self) -> str:
         """Arm, and where it must be told, workload."""
-        return self.title if self.workload == "a" else f"{self.title}, workload {self.workload}"
+        title = self.arm.title
+        return title if self.workload == "a" else f"{title}, workload {self.workload}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +70,9 @@ class History:
     """One measure of one experiment over time."""
 
     experiment: str
-    measure: str
-    label: str
-    unit: str
-    better: str
+    measure: Shown
+    unit: Unit
+    """Of the values."""
     series: Sequence[Series]
 
     def to_dict(self) -> Json:
@@ -89,29 +81,29 @@ class History:
             "schema": SCHEMA,
             "experiment": self.experiment,
             "measure": {
-                "name": self.measure,
-                "label": self.label,
+                "name": self.measure.name,
+                "label": self.measure.label,
                 "unit": self.unit,
-                "better": self.better,
+                "better": self.measure.better,
             },
             "series": [
                 {
-                    "machine": {"id": each.machine, **each.machine_facts},
-                    "form": each.form,
-                    "quick": each.quick,
-                    "point": each.point,
-                    "arm": each.arm,
+                    "machine": {"id": each.run.machine or "", **each.run.machine_facts},
+                    "form": each.run.form,
+                    "quick": each.run.quick,
+                    "point": each.arm.point,
+                    "arm": each.arm.arm,
                     "workload": each.workload,
                     "values": [
                         {
-                            "run": value.folder,
-                            "started_at": value.started_at,
-                            "status": value.status,
-                            "software": value.software,
-                            "validity": value.validity,
+                            "run": value.run.folder,
+                            "started_at": value.run.started_at or "",
+                            "status": value.run.status,
+                            "software": value.arm.software,
+                            "validity": value.arm.validity,
                             "median": value.median,
-                            "low": value.low,
-                            "high": value.high,
+                            "low": value.reached.low,
+                            "high": value.reached.high,
                         }
                         for value in each.values
                     ],
@@ -123,7 +115,8 @@ class History:
 
 def overview(summaries: Sequence[RunSummary]) -> Json:
     """All runs, as `trilane.history/1` without a measure."""
-    runs = [{name: getattr(summary, name) for name in _TOLD} for summary in summaries]
+    told = [name for name in RunSummary.__struct_fields__ if name not in _LEFT_OUT]
+    runs = [{name: getattr(summary, name) for name in told} for summary in summaries]
     return {"schema": SCHEMA, "runs": runs}
 
 
@@ -143,26 +136,24 @@ def read(
     if not values:
         which = f"{experiment} in form {form}" if form else experiment
         raise NoHistory(f"no run of {which} has a result yet")
-    _known("arm", arms, [value.arm for value in values])
-    _known("machine", [machine] if machine else [], [value.machine for value in values])
-    _known("measure", [measure] if measure else [], [value.measure for value in values])
+    _known("arm", arms, [value.arm.arm for value in values])
+    _known("machine", [machine] if machine else [], [value.run.machine or "" for value in values])
+    _known("measure", [measure] if measure else [], [value.measure.name for value in values])
     chosen = measure or _ranking(those, values)
     shown = [
         value
         for value in values
-        if value.measure == chosen
-        and (not arms or value.arm in arms)
-        and machine in (None, value.machine)
+        if value.measure.name == chosen
+        and (not arms or value.arm.arm in arms)
+        and machine in (None, value.run.machine)
     ]
     if not shown:
         raise NoHistory(f"no run of {experiment} has {chosen} for what was asked")
     latest = shown[-1]
     return History(
         experiment=experiment,
-        measure=chosen,
-        label=latest.label,
-        unit=latest.unit,
-        better=latest.better,
+        measure=latest.measure,
+        unit=latest.reached.unit,
         series=_series(shown),
     )
 
@@ -175,28 +166,7 @@ def _values(summary: RunSummary) -> Iterator[Value]:
             measure = shown.get(name)
             if measure is None or reached.median is None:
                 continue
-            yield Value(
-                folder=summary.folder,
-                started_at=summary.started_at or "",
-                status=summary.status,
-                machine=summary.machine or "",
-                machine_facts=summary.machine_facts,
-                form=summary.form,
-                quick=summary.quick,
-                point=arm.point,
-                arm=arm.arm,
-                title=arm.title,
-                software=arm.software,
-                workload=arm.workload,
-                validity=arm.validity,
-                measure=name,
-                label=measure.label,
-                unit=reached.unit,
-                better=measure.better,
-                median=reached.median,
-                low=reached.low,
-                high=reached.high,
-            )
+            yield Value(summary, arm, measure, reached.median, reached)
 
 
 def _experiment(summaries: Sequence[RunSummary], asked: str | None) -> str:
@@ -222,42 +192,25 @@ def _known(what: str, asked: Sequence[str], there: Sequence[str]) -> None:
 
 def _ranking(summaries: Sequence[RunSummary], values: Sequence[Value]) -> str:
     """What the latest ranking goes by, if any run has it; else the first measure there is."""
-    there = {value.measure for value in values}
+    there = {value.measure.name for value in values}
     return next(
         (run.measure for run in reversed(summaries) if run.measure in there and run.measure),
-        values[0].measure,
+        values[0].measure.name,
     )
 
 
 def _series(values: Sequence[Value]) -> list[Series]:
-    grouped: dict[tuple[object, ...], list[Value]] = {}
+    grouped: dict[tuple[object, ...], dict[str, list[Value]]] = {}
     for value in values:
-        key = (value.machine, value.form, value.quick, value.point, value.arm)
-        grouped.setdefault(key, []).append(value)
-    found = []
-    for group in grouped.values():
-        by_workload: dict[str, list[Value]] = {}
-        for value in group:
-            by_workload.setdefault(value.workload, []).append(value)
-        for place, same in enumerate(by_workload.values()):
-            newest = same[-1]
-            found.append(
-                Series(
-                    machine=newest.machine,
-                    machine_facts=newest.machine_facts,
-                    form=newest.form,
-                    quick=newest.quick,
-                    point=newest.point,
-                    arm=newest.arm,
-                    title=newest.title,
-                    workload=_letter(place),
-                    values=same,
-                )
-            )
-    return sorted(
-        found,
-        key=lambda each: (each.machine, each.form or "", each.quick, each.point or 0),
-    )
+        by_workload = grouped.setdefault(value.question, {})
+        by_workload.setdefault(value.arm.workload, []).append(value)
+    found = [
+        Series(_letter(place), same)
+        for by_workload in grouped.values()
+        for place, same in enumerate(by_workload.values())
+    ]
+    # By machine, form, size and point; arms as they came.
+    return sorted(found, key=lambda each: each.values[-1].question[:-1])
 
 
 def _letter(place: int) -> str:

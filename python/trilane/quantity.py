@@ -1,0 +1,43 @@
+"""Times, rates, counts and shares as people write them: 500ms, 2.5k, 5%."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+
+SECONDS: Mapping[str, float] = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+THOUSANDS: Mapping[str, float] = {"": 1.0, "k": 1e3, "m": 1e6}
+SHARES: Mapping[str, float] = {"": 1.0, "%": 0.01}
+_NUMBER = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z%]*)", re.ASCII)
+_FASTEST = 1e9
+
+
+def number(text: str, units: Mapping[str, float]) -> float | None:
+    """A number with one of these units, in that of 1; None for anything else."""
+    match = _NUMBER.fullmatch(text)
+    if match is None or match[2] not in units:
+        return None
+    value = float(match[1]) * units[match[2]]
+    # 2.3 * 0.001 is not 0.0023: round what multiplication adds.
+    return round(value, 12) if math.isfinite(value) else None
+
+
+def seconds(text: str) -> float | None:
+    """Seconds of `500us`, `20ms`, `2s`, `1.5m` or `1h`; None for anything else."""
+    return number(text, SECONDS)
+
+
+def per_second(text: str) -> float | None:
+    """Requests per second of `50`, `2.5k` or `1m`; None for anything else, and for 0."""
+    value = number(text, THOUSANDS)
+    return value if value is not None and 0 < value <= _FASTEST else None
+
+
+def time_text(value: float) -> str:
+    """Seconds as people write them: `40 ms`, `2 s`; 0 is `none`."""
+    if value == 0:
+        return "none"
+    if value < 1e-3:
+        return f"{value * 1e6:g} us"
+    return f"{value * 1e3:g} ms" if value < 1 else f"{value:g} s"
