@@ -39,7 +39,7 @@ ASKED = {"h1": ("h1",), "h2": ("h2",), "h2c": ("h2",), "h3": ("h3",)}
 
 
 def settings(plan: Plan) -> dict[str, Any]:
-    """What both clients are told: of a place in the pool, to wait as long as all before may take."""
+    """What both clients are told; for a place in the pool they wait as long as all before may."""
     limit_s = plan.timeout_s
     return {
         "versions": ASKED[plan.version],

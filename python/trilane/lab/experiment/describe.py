@@ -6,9 +6,9 @@ import jinja2
 
 from trilane.lab.experiment.experiment import Experiment, Source
 from trilane.lab.experiment.form import Form, Published
-from trilane.quantity import time_text
 from trilane.lab.experiment.vocabulary import MESSAGES
 from trilane.lab.experiment.workload import ArmSpec
+from trilane.quantity import time_text
 
 # What goes without saying when all arms have it.
 _PLAIN = {
