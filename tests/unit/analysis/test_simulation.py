@@ -10,7 +10,15 @@ import pytest
 
 from synthetic import folders, races
 from synthetic.records import altered
-from trilane.lab.analysis import family, familywise, looks, paired, simulation, stats
+from trilane.lab.analysis import (
+    family,
+    familywise,
+    looks,
+    paired,
+    recorded_noise,
+    simulation,
+    stats,
+)
 from trilane.lab.analysis.simulation import Ended, Noise, Rates
 from trilane.lab.model.comparison import Comparison, Look
 
@@ -138,7 +146,7 @@ def kept(factors: dict[str, float], blocks: int) -> Comparison:
 
 def test_recorded_noise_is_that_of_the_runs() -> None:
     race = kept({"h1": 1.0, "h2": 1.5, "h3": 0.6}, 40)
-    drawn = simulation.recorded(race)(np.random.default_rng(1), 4000)
+    drawn = recorded_noise.deviations(race)
     # Neither the arms, which lie far apart, nor the drift of the blocks are in it.
     assert np.std(drawn[:, 0]) == pytest.approx(0.03, rel=0.2)
     # A run keeps its measures together: p50 is what its rate leaves of it.
@@ -149,7 +157,7 @@ def test_a_race_without_its_deciding_measure_is_refused() -> None:
     race = kept({"h1": 1.0, "h2": 1.5}, 2)
     race = altered(race, {"arms.0.samples.0.run.rate.requests_per_s": 0.0})
     with pytest.raises(ValueError, match="a run has no requests/s"):
-        simulation.recorded(race)
+        recorded_noise.deviations(race)
 
 
 def test_the_print_is_the_same_for_the_same_seed() -> None:
@@ -182,7 +190,16 @@ def test_the_noise_of_a_race_that_was_kept_is_drawn(
     kept = folders.race(tmp_path / "trilane", "20261120-100000", {"h1": 1.0, "h2": 1.5})
     for name in (str(kept), "latest"):
         assert simulation.main(["--tables", "2", "--recorded", name]) == 0
-        assert f"| {kept.name} | 2 | 6 |" in capsys.readouterr().out
+        assert f"| {kept.name}, " in capsys.readouterr().out
+    file = tmp_path / "noise.json"
+    assert simulation.main(["--recorded", "latest", "--keep", str(file)]) == 0
+    (recording,) = recorded_noise.of_run("latest")
+    assert recorded_noise.of_file(file) == recording
+    assert recording.measures[0] == "requests_per_s"
+    # Neither arms nor blocks are in it.
+    assert np.abs(recording.table.mean(axis=0)).max() < 1e-4
+    assert simulation.main(["--tables", "2", "--recorded", str(file)]) == 0
+    assert f"| {kept.name}, " in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -190,6 +207,8 @@ def test_the_noise_of_a_race_that_was_kept_is_drawn(
     [
         (["--recorded", "runs/nowhere"], "runs/nowhere is not a run folder: there is no such"),
         (["--recorded", "./text"], "result.json"),
+        (["--recorded", "other.json"], "other.json holds no noise of a race"),
+        (["--keep", "x.json"], "--keep needs --recorded"),
         (["--tables", "0"], "--tables 0: at least one race"),
     ],
 )
@@ -205,6 +224,7 @@ def test_wrong_usage_is_named(
     kept = folders.race(tmp_path, "20261120-100000", {"h1": 1.0, "h2": 1.5})
     (kept / "result.json").write_text("not JSON")
     kept.rename("text")
+    Path("other.json").write_text("{}")
     with pytest.raises(SystemExit) as ended:
         simulation.main(arguments)
     assert ended.value.code == 2

@@ -10,7 +10,7 @@ measure, without interval and veto. The third is of races that end once they are
 `docs/method-simulation.md` has a print and what it means (METHOD §3).
 
 The noise is that of a model, or of the runs of races that were kept, each named as `trilane report`
-takes it.
+takes it; `--keep` writes that into a file, which `--recorded` takes as well.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, combinations
+from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trilane.lab import blocks as order
-from trilane.lab.analysis import familywise, looks, stats
+from trilane.lab.analysis import familywise, looks, recorded_noise, stats
+from trilane.lab.analysis.recorded_noise import Recorded
 from trilane.lab.analysis.stats import Floats
-from trilane.lab.model.comparison import Comparison
-from trilane.lab.model.measures import RACE
-from trilane.lab.storage import runs, store
+from trilane.lab.storage import journal, store
 from trilane.lab.storage.runs import BadRun
 
 Draw: TypeAlias = Callable[[np.random.Generator, int], Floats]
@@ -149,37 +149,10 @@ _MODELS = (
 )
 
 
-def recorded(comparison: Comparison) -> Draw:
-    """The deviations of the runs of a `trilane.comparison/1`, drawn again with replacement.
-
-    They are what is left of the logarithms without the mean of the arm and that of the block, and
-    enlarged by what taking these two away makes them smaller. A run keeps its measures together.
-
-    Raises:
-        ValueError: a run does not have the first measure of a race.
-    """
-    rows = [
-        (number, sample.block, [measure.read(sample.run, sample.server) for measure in RACE])
-        for number, arm in enumerate(comparison.arms)
-        for sample in arm.samples
-        if sample.run is not None
-    ]
-    # NaN where a run does not tell the measure, and NaN is above nothing.
-    told = np.array([values for _, _, values in rows], dtype=float)
-    known = [column for column in range(len(RACE)) if bool((told[:, column] > 0).all())]
-    if not known or RACE[known[0]] is not RACE[0]:
-        raise ValueError(f"a run has no {RACE[0].label}: its noise cannot be drawn")
-    arms = np.array([arm for arm, _, _ in rows])
-    blocks = np.array([block for _, block, _ in rows])
-    left = np.log(told[:, known])
-    # An arm that ran twice weighs twice in its block: a few rounds settle that.
-    for _ in range(10):
-        for groups in (arms, blocks):
-            for group in np.unique(groups):
-                left[groups == group] -= left[groups == group].mean(axis=0)
-    free = len(rows) - len(np.unique(arms)) - len(np.unique(blocks)) + 1
-    left *= math.sqrt(len(rows) / max(free, 1))
-    return lambda chance, runs: left[chance.integers(0, len(left), runs)]
+def recorded(race: Recorded) -> Draw:
+    """The runs of a race, drawn again with replacement; a run keeps its measures together."""
+    table = race.table
+    return lambda chance, runs: table[chance.integers(0, len(table), runs)]
 
 
 def simulate(
@@ -408,17 +381,17 @@ def _cells(shares: Sequence[float | None]) -> str:
     return " | ".join("–" if share is None else f"{100 * share:.1f} %" for share in shares)
 
 
-def _of_run(text: str) -> list[Noise]:
-    """The noise at each point of a run, which is named as `trilane report` takes it.
-
-    Raises:
-        BadRun: there is no such run, or it does not have all of its numbers.
-    """
-    run = runs.load_judged(runs.find(text, store.state_folder(None)))
-    try:
-        return [Noise(run.name, recorded(point.comparison)) for point in run.points]
-    except ValueError as error:
-        raise BadRun(f"{run.name}: {error}") from error
+def _recordings(names: Sequence[str]) -> list[Recorded]:
+    """The noise of runs that were kept, and of files of `--keep`; raises BadRun."""
+    found: list[Recorded] = []
+    for name in names:
+        path = Path(name)
+        # A run may be named by one of its files as well.
+        if path.is_file() and not (path.parent / journal.MANIFEST).is_file():
+            found.append(recorded_noise.of_file(path))
+        else:
+            found += recorded_noise.of_run(name)
+    return found
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -427,16 +400,28 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--tables", type=int, default=1000, help="simulated races of each kind")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(
-        "--recorded", nargs="*", default=[], metavar="RUN", help="races whose noise is drawn"
+        "--recorded",
+        nargs="*",
+        default=[],
+        metavar="RUN",
+        help="races whose noise is drawn: runs that were kept, or files of --keep",
+    )
+    parser.add_argument(
+        "--keep", type=Path, metavar="FILE", help="write the noise of the first of them, and end"
     )
     asked = parser.parse_args(arguments)
     if asked.tables < 1:
         parser.error(f"--tables {asked.tables}: at least one race is simulated")
     try:
-        noises = [noise for name in asked.recorded for noise in _of_run(name)]
+        recordings = _recordings(asked.recorded)
     except BadRun as error:
         parser.error(f"--recorded {error}")
-    drawn = noises or _MODELS
+    if asked.keep is not None:
+        if not recordings:
+            parser.error("--keep needs --recorded RUN")
+        store.write_json(asked.keep, recordings[0])
+        return 0
+    drawn = [Noise(race.title, recorded(race)) for race in recordings] or _MODELS
     lines = chain(
         report(drawn, SHAPES, asked.tables, asked.seed),
         [""],
