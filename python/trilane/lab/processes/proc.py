@@ -92,6 +92,14 @@ def peak_resident_bytes(pid: int) -> int | None:
     return _bytes(_PROC / str(pid) / "status", "VmHWM")
 
 
+def umask(pid: int) -> int | None:
+    """The mode bits that files of a process do not get; None where nothing tells."""
+    try:
+        return int(_pairs(_PROC / str(pid) / "status")["Umask"], 8)
+    except (OSError, KeyError):
+        return None
+
+
 def family(pid: int) -> list[int]:
     """A process and its descendants, cheaply enough to be asked while something is measured.
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 from trilane.lab.model.run import Run
-from trilane.lab.processes import launch
+from trilane.lab.processes import launch, supervisor
+from trilane.lab.processes.supervisor import ProcessFailed
 from trilane.lab.storage import store
 
 FILE = "benchmarks.txt"
@@ -44,19 +44,14 @@ def benchstat(path: Path, modules: Sequence[Path]) -> str | None:
         return None
     for module in modules:
         try:
-            done = subprocess.run(
+            done = supervisor.finished(
                 # With a label: the path is a place on one machine only.
                 [go, "tool", "benchstat", f"{FILE}={path.absolute()}"],
                 cwd=module,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=_BENCHSTAT_S,
-                check=False,
+                limit_s=_BENCHSTAT_S,
             )
-        except (OSError, subprocess.TimeoutExpired):
+        except ProcessFailed:
             continue
-        if done.returncode == 0 and done.stdout.strip():
-            return done.stdout[:_LONGEST]
+        if done.code == 0 and done.output.strip():
+            return done.output.decode(errors="replace")[:_LONGEST]
     return None

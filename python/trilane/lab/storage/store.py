@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trilane.lab.model.documents import Json
+from trilane.lab.processes import proc
 
 if TYPE_CHECKING:
     from trilane.lab.model.record import Record
@@ -117,11 +118,10 @@ def write_json(path: Path, value: Json | Record) -> None:
 
 def _umask() -> int:
     """The mode bits that new files do not get; umask(2) tells them only by changing them."""
-    # By proc(5), where it is: a change, however short, is one for every thread.
-    with contextlib.suppress(OSError):
-        for line in Path("/proc/self/status").read_bytes().splitlines():
-            if line.startswith(b"Umask:"):
-                return int(line.split()[1], 8)
+    # The kernel tells it on Linux: a change, however short, is one for every thread.
+    told = proc.umask(os.getpid())
+    if told is not None:
+        return told
     mask = os.umask(0)
     os.umask(mask)
     return mask
