@@ -90,7 +90,7 @@ def test_of_a_load_generator_only_what_it_took_itself_counts(tmp_path: Path) -> 
     assert cost.busy == [pytest.approx(0.005 / (delivered.end.at - delivered.begin.at))]
 
 
-def test_who_keeps_a_log_for_latencies_is_told_whether_any_is_asked_for(tmp_path: Path) -> None:
+def test_a_contender_is_told_whether_a_latency_is_asked_for(tmp_path: Path) -> None:
     arm = WORKLOAD.arm("h2load", "h2", "load")
     setting = Setting("https://127.0.0.1:1", None, None, Reference((), complete=False), None)
 

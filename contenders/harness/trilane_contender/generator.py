@@ -140,7 +140,11 @@ class Generator(ABC):
             child = subprocess.Popen(
                 words, stdin=subprocess.DEVNULL, stdout=printed, stderr=errors, cwd=self.folder
             )
-            status, self.used, late = _ended(child.pid, seconds + GRACE_S)
+            try:
+                status, self.used, late = _ended(child.pid, seconds + GRACE_S)
+            except BaseException:
+                child.kill()
+                raise
             child.returncode = os.waitstatus_to_exitcode(status)
             printed.seek(0)
             errors.seek(0)
@@ -219,13 +223,12 @@ def serve(generator: type[Generator]) -> int:
             output = program.run(plan.workload.duration_s)
             say(events, event="done")
             result = program.result(output)
-        except (
-            OSError,
-            http.client.HTTPException,
-            RuntimeError,
-            subprocess.SubprocessError,
-        ) as error:
+        except (OSError, http.client.HTTPException, RuntimeError) as error:
             sys.stderr.write(f"{plan.origin}: {error}\n")
+            return 1
+        except (LookupError, TypeError, ValueError) as error:
+            told = f"{type(error).__name__}: {error}"
+            sys.stderr.write(f"{program.name} reported something else than is known: {told}\n")
             return 1
         used = None if program.used is None else asdict(program.used)
         return say(events, event="result", **result, program=used)

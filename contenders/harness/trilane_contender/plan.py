@@ -78,7 +78,7 @@ class Plan:
     call: Call | None
     """Of a workload of kind `call`; its request is the path, the headers and the body."""
     latency: bool
-    """Whether latencies are asked for: who has to keep a log for them is spared it if not."""
+    """Whether latencies are asked for: without, no log has to be kept for them."""
 
     @property
     def scheme(self) -> str:
