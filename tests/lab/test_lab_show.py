@@ -48,6 +48,12 @@ def test_a_bad_file_of_yours_does_not_hide_the_others(tmp_path: Path) -> None:
     assert "error: experiments/sample.toml:22: forms.fair.margin: 10 is not a sh" in done.stderr
 
 
+def test_what_no_post_confounded_is_not_called_published(tmp_path: Path) -> None:
+    shown = trilane("lab", "show", "load-generators", folder=tmp_path).stdout
+    assert "To be borne in mind:\n- " in shown
+    assert "as published" not in shown
+
+
 def test_show_tells_what_is_done_by_whom_and_what_was_published(tmp_path: Path) -> None:
     written(tmp_path)
     done = trilane("lab", "show", "sample.toml", folder=tmp_path)

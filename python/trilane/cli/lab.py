@@ -147,7 +147,7 @@ def _print_head(experiment: Experiment, console: Console) -> None:
         if experiment.source.claim:
             say(f"Claim: {experiment.source.claim}")
     if experiment.confounders:
-        say("Confounded as published:")
+        say(f"{describe.confounders(experiment)}:")
         for confounder in experiment.confounders:
             say(f"- {confounder}")
 

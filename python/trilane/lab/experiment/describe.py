@@ -33,6 +33,7 @@ def html(experiment: Experiment) -> str:
     """A fragment of HTML: question, workload and arms of every form. Everything is escaped."""
     template = templates("trilane.lab.experiment").get_template("experiment.html.jinja")
     return template.render(
+        confounded=confounders(experiment),
         experiment=experiment,
         source=experiment.source and source(experiment.source),
         workload=workload,
@@ -41,6 +42,11 @@ def html(experiment: Experiment) -> str:
         published_columns=PUBLISHED_COLUMNS,
         published_cells=published_cells,
     )
+
+
+def confounders(experiment: Experiment) -> str:
+    """What the list of an experiment's confounders is called."""
+    return "Confounded as published" if experiment.source else "To be borne in mind"
 
 
 def templates(package: str) -> jinja2.Environment:
