@@ -19,7 +19,6 @@ from trilane.lab.clients import contenders
 from trilane.lab.experiment import places, vocabulary
 from trilane.lab.experiment.form import Form
 from trilane.lab.experiment.workload import ArmSpec, Workload
-from trilane.lab.model import measures
 from trilane.lab.model.arm import ENGINE
 from trilane.lab.targets import running
 
@@ -260,10 +259,6 @@ def test_both_readings_of_the_200_connections_over_http_2_are_run() -> None:
         shapes = {(arm.connections, arm.streams) for arm in form.arms if arm.version == "h2"}
         assert shapes == {(200, 1), (1, 200)}
         assert {arm.in_flight for arm in form.arms} == {200}
-
-
-def test_every_measure_there_is_can_be_asked_for() -> None:
-    assert tuple(measures.BY_NAME) == vocabulary.MEASURES
 
 
 def test_they_are_found_by_name_wherever_one_is(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from trilane.lab.model import measures
 from trilane.lab.model.arm import GRPC_MODES, MESSAGES, TITLES, VERSIONS
 
 __all__ = [
@@ -61,32 +62,4 @@ SWEEPS = {
     "delay": "s",
 }
 
-MEASURES = (
-    "requests_per_s",
-    "elapsed_s",
-    "total_s",
-    "repetition_s",
-    "mean_s",
-    "p50",
-    "p90",
-    "p99",
-    "p99_9",
-    "ttfb_p50",
-    "user_s",
-    "system_s",
-    "cpu_percent",
-    "client_cpu_us_per_request",
-    "client_cpu_s_per_gib",
-    "server_cpu_us_per_request",
-    "bytes_per_request",
-    "sent_bytes_per_request",
-    "received_bytes_per_request",
-    "wire_bytes_per_request",
-    "context_switches_per_request",
-    "syscalls_per_request",
-    "peak_rss_bytes",
-    "ns_per_op",
-    "alloc_bytes_per_op",
-    "allocs_per_op",
-    "cpu_us_per_op",
-)
+MEASURES = tuple(measure.name for measure in measures.MEASURES)
