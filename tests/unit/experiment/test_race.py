@@ -160,7 +160,7 @@ def test_a_measure_that_only_a_gate_is_about_is_compared_as_well() -> None:
     ("flags", "message"),
     [
         ({"fail_if": ["p99"]}, "--fail-if 'p99': it has no form MEASURE>LIMIT"),
-        ({"fail_if": ["p99>10ms"]}, "no ratio such as 1.1"),
+        ({"fail_if": ["p99>10ms"]}, "neither a ratio such as 1.1"),
         ({"fail_if": ["speed>1.1"]}, "--fail-if speed>1.1: 'speed' is not a measure"),
         ({"fail_if": ["h4:p99>1.1"]}, "h4 is not in this race: choose from h1, h2, h3"),
         ({"fail_if": ["h1:p99>1.1"]}, "h1 is what the other arms are compared with"),
