@@ -59,7 +59,7 @@ LIBRARY = Library(distribution=None, stream_client=Scripted)
     [
         ({"schema": "other/1"}, "the plan is not trilane.contender/1"),
         ({"in_flight": -1}, "in_flight = -1 is less than 1"),
-        ({"workload": {"kind": "dance"}}, "workload kind 'dance' is none of urls, call, index, crawl"),
+        ({"workload": {"kind": "dance"}}, "kind 'dance' is none of urls, call, index, crawl"),
         ({"workload": {"count": None}}, "needs paths and either count or duration_s"),
         ({"workload": {"kind": "index", "index": "/i", "item": "/x"}}, "an item with {id}"),
         ({"workload": {"kind": "crawl"}}, "a crawl needs start"),
