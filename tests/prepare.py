@@ -30,7 +30,7 @@ def _everything() -> Iterator[tuple[str, Callable[[], object]]]:
         yield f"contender {contender.name}", contender.command
     for name in running.names():
         yield f"server {name}", partial(running.prepare, running.find(name))
-    yield "peer gonet", gonet.build
+    yield "gonet", gonet.program
     yield "grpcurl", grpcurl.program
     yield "h2specd", h2specd.program
 

@@ -1,7 +1,7 @@
-"""Servers that are not ours, for tests and benchmarks: started, waited for, logged and stopped.
+"""Servers that are not ours, for tests: started, waited for, logged and stopped.
 
-`bench/` uses it, too. A server that `servers/` has is started from there (`shipped`); what is here
-besides has what no user of the lab needs: client certificates, the ports of a predecessor, answers
-that are for tests. Each module is one program; `process` is what they share; `authority` makes the
+A server that `servers/` has is started from there (`shipped`); what is here besides has what no
+user of the lab needs: client certificates, the ports of a predecessor, answers that are for tests.
+Each module is one program; `process` is what they share; `authority` makes the
 certificates; `chaos` is the server that misbehaves on purpose, `grpc_chaos` the one of gRPC.
 """

@@ -10,16 +10,13 @@ from .peer import Peer
 from .process import Process
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
 
 def start(
     program: str | Sequence[str],
     folder: Path,
     *,
-    cpus: Iterable[int] | None = None,
-    threads: int = 1,
-    keepalive_requests: int | None = None,
     streams: int | None = None,
     ports: tuple[int, int] = (0, 0),
 ) -> Peer:
@@ -30,14 +27,12 @@ def start(
     """
     argv = [program] if isinstance(program, str) else list(program)
     plain, tls = map(str, ports)
-    argv += ["serve", "--port", plain, "--tls-port", tls, "-t", str(threads)]
+    argv += ["serve", "--port", plain, "--tls-port", tls, "-t", "1"]
     argv += ["--state", str(folder / "state"), "--format", "json"]
-    if keepalive_requests is not None:
-        argv += ["--keepalive-requests", str(keepalive_requests)]
     if streams is not None:
         argv += ["--h2-streams", str(streams)]
     log = folder / "embedded.log"
-    process = Process(argv, folder, ready=lambda: bool(_ready(log)), name="embedded", cpus=cpus)
+    process = Process(argv, folder, ready=lambda: bool(_ready(log)), name="embedded")
     ready = _ready(log)
     # By name, so that SNI is sent.
     https = ready["https"].replace("127.0.0.1", "localhost")

@@ -15,10 +15,11 @@ _BUILT = Path(__file__).resolve().parents[2] / "build"
 _PATIENCE_S = 900
 
 
-def build(module: str, package: str) -> str:
+def build(module: str, package: str = ".") -> str:
     """Path of a program, built when first asked for.
 
-    `module` is a folder beside this file. Errors: MissingProgramError where Go cannot build it.
+    `module` is a folder beside this file, and the program that of `package` or, without one, that
+    of the folder, by whose name it is called. Errors: MissingProgramError where Go cannot build it.
     """
     go = find("go", "https://go.dev/dl, version 1.26 or newer")
     built = _BUILT / module
@@ -35,7 +36,7 @@ def build(module: str, package: str) -> str:
             check=False,
             timeout=_PATIENCE_S,
         )
-    name = package.rpartition("/")[2]
+    name = module if package == "." else package.rpartition("/")[2]
     if done.returncode != 0:
         reason = done.stderr.strip().splitlines()[-1:] or ["no reason given"]
         raise MissingProgramError(name, f"go build in tests/peers/{module} said: {reason[0]}")

@@ -8,14 +8,12 @@ name the client asked for (`/sni`), and a TLS port that speaks HTTP/1.1 alone.
 from __future__ import annotations
 
 import os
-import subprocess
 from typing import TYPE_CHECKING
 
 from .peer import Peer, cleartext, documents, secure
 from .process import HOST, Process, find, free_port, listens
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from pathlib import Path
 
     from .authority import Leaf
@@ -25,9 +23,9 @@ _CONFIG = """
 daemon off;
 pid {folder}/nginx.pid;
 worker_processes 1;
-worker_rlimit_nofile {files};
+worker_rlimit_nofile 4096;
 error_log {folder}/error.log warn;
-events {{ worker_connections {files}; }}
+events {{ worker_connections 4096; }}
 http {{
     access_log off;
     default_type application/octet-stream;
@@ -74,19 +72,17 @@ def start(
     folder: Path,
     leaf: Leaf,
     *,
-    cpus: Iterable[int] | None = None,
     keepalive_requests: int = 1_000_000_000,
     client_ca: Path | None = None,
     protocols: str = "TLSv1.2 TLSv1.3",
-    files: int = 4096,
     ports: tuple[int, int, int, int] | None = None,
     directives: str = "",
 ) -> Peer:
     """Start it in `folder`.
 
     `keepalive_requests` is how many requests it takes per connection; `client_ca` makes it ask for
-    a client certificate of that authority; `files` limits its connections; `ports` are those of a
-    predecessor, in the order h1, h1s, h2c, h2; `directives` are more lines for its `http` block.
+    a client certificate of that authority; `ports` are those of a predecessor, in the order h1,
+    h1s, h2c, h2; `directives` are more lines for its `http` block.
     """
     program = find("nginx", "apt-get install nginx-light")
     folder.mkdir(parents=True, exist_ok=True)
@@ -99,7 +95,6 @@ def start(
             # Its workers would otherwise drop to a user who may not read the folder of a test.
             user="user root;" if os.geteuid() == 0 else "",
             folder=folder,
-            files=files,
             keepalive_requests=keepalive_requests,
             cert=leaf.cert,
             key=leaf.key,
@@ -118,14 +113,6 @@ def start(
         folder,
         ready=lambda: listens(plain) and listens(h2),
         name="nginx",
-        cpus=cpus,
     )
     bases = {"h1": cleartext(plain), "h1s": secure(tls), "h2c": cleartext(h2c), "h2": secure(h2)}
     return Peer(process, bases, leaf.ca, upload="/upload")
-
-
-def version() -> str:
-    """As the program says it."""
-    program = find("nginx", "apt-get install nginx-light")
-    done = subprocess.run([program, "-v"], capture_output=True, text=True, check=False)
-    return done.stderr.strip().removeprefix("nginx version: ")

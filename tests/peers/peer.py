@@ -50,7 +50,7 @@ def secure(port: int) -> str:
 
 
 def documents(folder: Path) -> Path:
-    """A folder of files to serve: `hello` and `bytes/N` for every size that benchmarks use."""
+    """A folder of files to serve: `hello` and `bytes/N` for every one of `SIZES`."""
     root = folder / "htdocs"
     (root / "bytes").mkdir(parents=True, exist_ok=True)
     (root / "hello").write_bytes(HELLO)

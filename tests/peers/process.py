@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from types import TracebackType
 
 HOST = "127.0.0.1"
@@ -40,12 +40,6 @@ def find(program: str, how: str) -> str:
     if path is None:
         raise MissingProgramError(program, how)
     return path
-
-
-def pinned(argv: Sequence[str], cpus: Iterable[int]) -> list[str]:
-    """The command line that runs `argv` on those cores only; taskset execs, so the pid stays."""
-    taskset = find("taskset", "apt-get install util-linux")
-    return [taskset, "-c", ",".join(str(cpu) for cpu in cpus), *argv]
 
 
 def _candidates() -> Iterator[int]:
@@ -114,7 +108,6 @@ class Process:
         ready: Callable[[], bool],
         name: str,
         env: Mapping[str, str] | None = None,
-        cpus: Iterable[int] | None = None,
         patience_s: float = 120.0,
     ) -> None:
         """Start `argv` in `folder` and return once `ready()` holds, within `patience_s` seconds."""
@@ -123,7 +116,7 @@ class Process:
         self.log = folder / f"{name}.log"
         with self.log.open("wb") as log:
             self._child = subprocess.Popen(
-                list(argv) if cpus is None else pinned(argv, cpus),
+                list(argv),
                 cwd=folder,
                 env={**os.environ, **(env or {})},
                 stdin=subprocess.DEVNULL,

@@ -16,8 +16,6 @@ from .peer import Peer
 from .process import MissingProgramError, Process
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from trilane.lab.targets.target_config import ServerConfig
 
     from .authority import Leaf
@@ -67,7 +65,6 @@ def start(
     name: str,
     folder: Path,
     *,
-    cpus: Iterable[int] | None = None,
     leaf: Leaf | None = None,
     hello: str = "/hello",
     echo: str | None = None,
@@ -86,7 +83,7 @@ def start(
                 name,
                 state=state,
                 folder=folder,
-                cpus=None if cpus is None else ",".join(map(str, cpus)),
+                cpus=None,
                 threads=1,
             )
         )
