@@ -16,13 +16,15 @@ from trilane.lab.analysis import (
     looks,
     paired,
     recorded_noise,
+    simulated_noise,
     simulation,
     stats,
 )
-from trilane.lab.analysis.simulation import Ended, Noise, Rates
+from trilane.lab.analysis.simulated_noise import Noise
+from trilane.lab.analysis.simulation import Ended, Rates
 from trilane.lab.model.comparison import Comparison, Look
 
-MODEL = Noise("slow runs", simulation.modelled(0.03, 1 / 14))
+MODEL = Noise("slow runs", simulated_noise.modelled(0.03, 1 / 14))
 # The measure that decides alone: most of the time goes to the others.
 ALONE = Noise("rate alone", lambda chance, runs: MODEL.draw(chance, runs)[:, :1])
 # Of 120 tables 5 % are 6; more than 11 come twice in a hundred times, and the seed is fixed.
@@ -70,7 +72,7 @@ def test_arms_that_differ_by_the_margin_are_seldom_called_equal() -> None:
     apart = rates(MODEL, TABLES, dict.fromkeys(range(6), simulation.MARGIN))
     assert apart.equal_false_deciding <= apart.equal_false_table <= MOST
     near = simulation.simulate(
-        Noise("1 %", simulation.modelled(0.01, 0)), arms=3, blocks=10, tables=20, seed=1
+        Noise("1 %", simulated_noise.modelled(0.01, 0)), arms=3, blocks=10, tables=20, seed=1
     )
     assert near.equal >= 0.9
 
@@ -229,3 +231,28 @@ def test_wrong_usage_is_named(
         simulation.main(arguments)
     assert ended.value.code == 2
     assert said in capsys.readouterr().err
+
+
+def test_races_that_ended_once_decided_are_compared_as_others_are() -> None:
+    # Whether arms differ or not, and so whether a race ends at its first look or later.
+    for effects in ({}, {0: 0.1}):
+        found = simulation.simulate_compared(
+            ALONE, arms=3, most=20, early=(True, True), tables=TABLES, seed=3, effects=effects
+        )
+        assert found <= MOST
+    # An arm that is not the same in both is found, so that what is small above is not nothing.
+    assert simulation.simulate_compared(
+        Noise("1 %", moved()), arms=3, most=20, early=(True, True), tables=5, seed=3
+    )
+
+
+def moved() -> simulated_noise.Draw:
+    """Runs of which those of every second race are 10 % faster."""
+    draw, races = simulated_noise.modelled(0.01, 0), 0
+
+    def other(chance: np.random.Generator, runs: int) -> stats.Floats:
+        nonlocal races
+        races += 1
+        return draw(chance, runs) + (races % 2) * np.log(1.1)
+
+    return other

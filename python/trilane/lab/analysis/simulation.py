@@ -2,11 +2,12 @@
 
     python -m trilane.lab.analysis.simulation [--tables N] [--seed N] [--recorded RUN …]
 
-prints three tables. The first tells how often a race claims a difference that is not there, in its
+prints four tables. The first tells how often a race claims a difference that is not there, in its
 whole table and in the measure that decides, and how often it finds one that is, in the measure that
 decides and in another; the second tells the same of "no difference". Beside what is found stands
 what the test alone finds: the signed-rank test with Holm's correction over the pairs of the
-measure, without interval and veto. The third is of races that end once they are decided (`looks`).
+measure, without interval and veto. The third is of races that end once they are decided (`looks`),
+the fourth of what `trilane compare` claims about two races of the same arms (`unpaired`).
 `docs/method-simulation.md` has a print and what it means (METHOD §3).
 
 The noise is that of a model, or of the runs of races that were kept, each named as `trilane report`
@@ -19,7 +20,7 @@ import argparse
 import math
 import random
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, combinations
@@ -30,14 +31,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trilane.lab import blocks as order
-from trilane.lab.analysis import familywise, looks, recorded_noise, stats
+from trilane.lab.analysis import familywise, looks, recorded_noise, stats, unpaired
 from trilane.lab.analysis.recorded_noise import Recorded
+from trilane.lab.analysis.simulated_noise import MODELS, Noise, recorded
 from trilane.lab.analysis.stats import Floats
+from trilane.lab.model.comparison import Look
 from trilane.lab.storage import journal, store
 from trilane.lab.storage.runs import BadRun
-
-Draw: TypeAlias = Callable[[np.random.Generator, int], Floats]
-"""So many runs: their deviations, logarithms, one row per run and one column per measure."""
 
 Claims: TypeAlias = NDArray[np.bool_]
 """Whether something is claimed, a row for each measure and a column for each pair."""
@@ -48,21 +48,6 @@ _DRIFT = 0.05
 """What a block of the model differs from the next, standard deviation of the logarithm."""
 # Of the measures of a race (`measures.RACE`).
 DECIDING, CPU = 0, 3
-
-
-@dataclass(frozen=True, slots=True)
-class Noise:
-    """What runs of equal arms differ by."""
-
-    name: str
-    draw: Draw
-    trend: float = 0.0
-    """Added to the logarithm of a run for each run before it in its block."""
-
-    @property
-    def measures(self) -> int:
-        """How many measures a run has."""
-        return len(self.draw(np.random.default_rng(0), 1)[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,26 +82,6 @@ class Rates:
     """The share `equal`, by the test alone."""
 
 
-def modelled(spread: float, slow: float) -> Draw:
-    """The model: six measures of a race, of which most follow one deviation of the run.
-
-    `spread` is the standard deviation of the rate (its logarithm); a share of `slow` of the runs is
-    slower besides, by an exponential deviation of five times `spread`. p50 is what the rate leaves
-    of it in a closed model (Little); p99 has twice its noise besides; CPU per request follows the
-    rate by half and has half its noise of its own; bytes hardly vary.
-    """
-    follows = np.array([-1.0, 1.0, 1.0, 0.5, 0.5, 0.0])
-    own = spread * np.array([0.0, 0.2, 2.0, 0.5, 0.5, 0.03])
-
-    def draw(chance: np.random.Generator, runs: int) -> Floats:
-        shared = chance.normal(0, spread, runs)
-        shared += chance.exponential(5 * spread, runs) * (chance.random(runs) < slow)
-        noise: Floats = shared[:, None] * follows + chance.normal(0, 1, (runs, len(own))) * own
-        return noise
-
-    return draw
-
-
 @dataclass(frozen=True, slots=True)
 class Ended:
     """What races claimed that ended once they were decided, as shares of all of them, 0 to 1."""
@@ -141,18 +106,6 @@ SHAPES = ((3, 10), (3, 7), (2, 10))
 """Arms and blocks."""
 UNTIL_DECIDED = ((3, 30),)
 """Arms and most blocks of races that end once they are decided."""
-_MODELS = (
-    Noise("model, 1 %", modelled(0.01, 0.0)),
-    Noise("model, 3 %", modelled(0.03, 0.0)),
-    Noise("model, 3 %, 1 run of 14 slow", modelled(0.03, 1 / 14)),
-    Noise("model, 3 %, slower by 2 % a run in a block", modelled(0.03, 0.0), trend=0.02),
-)
-
-
-def recorded(race: Recorded) -> Draw:
-    """The runs of a race, drawn again with replacement; a run keeps its measures together."""
-    table = race.table
-    return lambda chance, runs: table[chance.integers(0, len(table), runs)]
 
 
 def simulate(
@@ -211,19 +164,14 @@ def simulate_until_decided(
     counts, taken = np.zeros(5), []
     for number in range(tables):
         first, second = _table(noise, chance, shuffle, arms, most, effects or {})
-        for look in planned:
-            upto = slice(look.blocks)
-            said = judged(first[:, upto], second[:, upto], pairs, number, look.alpha)
-            decided = bool((said.different | said.equal)[DECIDING].all())
-            if decided:
-                break
-        taken.append(look.blocks)
+        blocks, said = _until_decided(first, second, pairs, number, planned)
+        taken.append(blocks)
         fixed = judged(first, second, pairs, number)
         counts += np.array(
             (
                 (said.different & ~differs).any(),
                 (said.equal & differs).any(),
-                decided,
+                (said.different | said.equal)[DECIDING].all(),
                 *(
                     (each.different if differs[DECIDING, 0] else each.equal)[DECIDING, 0]
                     for each in (said, fixed)
@@ -233,6 +181,61 @@ def simulate_until_decided(
         )
     shares = (float(share) for share in counts / tables)
     return Ended(float(np.median(taken)), *shares)
+
+
+def _until_decided(
+    first: Floats,
+    second: Floats,
+    pairs: Sequence[tuple[int, int]],
+    seed: int,
+    planned: Sequence[Look],
+) -> tuple[int, Judged]:
+    """Blocks of the look that decides a race, or else of the last, and what is claimed there."""
+    for look in planned:
+        upto = slice(look.blocks)
+        said = judged(first[:, upto], second[:, upto], pairs, seed, look.alpha)
+        if (said.different | said.equal)[DECIDING].all():
+            break
+    return look.blocks, said
+
+
+def simulate_compared(
+    noise: Noise,
+    *,
+    arms: int,
+    most: int,
+    early: tuple[bool, bool],
+    tables: int,
+    seed: int,
+    effects: Mapping[int, float] | None = None,
+) -> float:
+    """Compare so many pairs of races; the share of pairs with a claim about the deciding measure.
+
+    Each is false, as an arm is the same in both races. `early` says of each race of a pair whether
+    it ends once it is decided; else it makes `most` blocks.
+    """
+    chance = np.random.default_rng(seed)
+    shuffle = random.Random(seed)  # noqa: S311 - reproducible, not secret
+    pairs = list(combinations(range(arms), 2))
+    planned = looks.planned(most)
+    claimed = 0
+    for number in range(tables):
+        sides = []
+        for ends in early:
+            first, second = _table(noise, chance, shuffle, arms, most, effects or {})
+            blocks = _until_decided(first, second, pairs, number, planned)[0] if ends else most
+            values = np.where(np.isnan(second), first, (first + second) / 2)
+            sides.append(values[:, :blocks, DECIDING])
+        found = unpaired.compare(
+            list(zip(*sides, strict=True)),
+            floors=[None] * arms,
+            margin=MARGIN,
+            seed=number,
+            valid=[True] * arms,
+            resamples=RESAMPLES,
+        )
+        claimed += any(one is not None and one.finding in {"higher", "lower"} for one in found)
+    return claimed / tables
 
 
 def _differing(
@@ -319,6 +322,10 @@ _DIFFERENT = (
     *("5 %", "alone", "10 %", "alone", "CPU 10 %", "alone"),
 )
 _EQUAL = ("false: table", "false: deciding", "equal", "alone")
+_COMPARED = (
+    *("none: fixed", "one decided", "both decided"),
+    *("10 %: fixed", "one decided", "both decided"),
+)
 _UNTIL_DECIDED = (
     *("false: table", "false: one differs", "false: equal"),
     *(name for effect in ("none", "5 %", "10 %") for name in (effect, "blocks", "fixed")),
@@ -372,6 +379,22 @@ def report_until_decided(
             yield f"| {noise.name} | {arms} | {most} | {' | '.join(cells)} |"
 
 
+def report_compared(
+    noises: Sequence[Noise], shapes: Sequence[tuple[int, int]], tables: int, seed: int
+) -> Iterator[str]:
+    """The lines of the fourth table; `shapes` are arms and most blocks."""
+    yield from _head(_COMPARED)
+    for noise in noises:
+        for arms, most in shapes:
+            run = partial(simulate_compared, noise, arms=arms, most=most, tables=tables, seed=seed)
+            shares = [
+                run(early=early, effects=effects)
+                for effects in ({}, {DECIDING: 0.1})
+                for early in ((False, False), (True, False), (True, True))
+            ]
+            yield f"| {noise.name} | {arms} | {most} | {_cells(shares)} |"
+
+
 def _head(columns: Sequence[str]) -> Iterator[str]:
     yield f"| noise | arms | blocks | {' | '.join(columns)} |"
     yield f"| --- |{' ---: |' * (2 + len(columns))}"
@@ -421,11 +444,13 @@ def main(arguments: Sequence[str]) -> int:
             parser.error("--keep needs --recorded RUN")
         store.write_json(asked.keep, recordings[0])
         return 0
-    drawn = [Noise(race.title, recorded(race)) for race in recordings] or _MODELS
+    drawn = [Noise(race.title, recorded(race)) for race in recordings] or MODELS
     lines = chain(
         report(drawn, SHAPES, asked.tables, asked.seed),
         [""],
         report_until_decided(drawn, UNTIL_DECIDED, asked.tables, asked.seed),
+        [""],
+        report_compared(drawn, UNTIL_DECIDED, asked.tables, asked.seed),
     )
     for line in lines:
         sys.stdout.write(f"{line}\n")

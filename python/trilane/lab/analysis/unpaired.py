@@ -76,7 +76,7 @@ def shift(a: Floats, b: Floats) -> float:
     return float(np.median(b[:, None] - a[None, :]))
 
 
-def interval(a: Floats, b: Floats, seed: int) -> Interval | None:
+def interval(a: Floats, b: Floats, seed: int, resamples: int = stats.RESAMPLES) -> Interval | None:
     """`shift` with its 95 % bootstrap interval; None below two values on either side."""
     if min(len(a), len(b)) < 2:
         return None
@@ -88,8 +88,8 @@ def interval(a: Floats, b: Floats, seed: int) -> Interval | None:
     rng = np.random.default_rng(seed)
     step = max(1, _CHUNK // (len(a) * len(b)))
     drawn = []
-    for start in range(0, stats.RESAMPLES, step):
-        rows = min(step, stats.RESAMPLES - start)
+    for start in range(0, resamples, step):
+        rows = min(step, resamples - start)
         first = a[rng.integers(0, len(a), size=(rows, len(a)))]
         second = b[rng.integers(0, len(b), size=(rows, len(b)))]
         differences = second[:, :, None] - first[:, None, :]
@@ -137,6 +137,7 @@ def compare(
     margin: float,
     seed: int,
     valid: Sequence[bool],
+    resamples: int = stats.RESAMPLES,
 ) -> list[Contrast | None]:
     """Judge a family of comparisons on one measure.
 
@@ -152,7 +153,7 @@ def compare(
     equal = dict(zip(judged, tost, strict=True))
     found: list[Contrast | None] = []
     for index, (a, b) in enumerate(pairs):
-        logs = interval(a, b, seed)
+        logs = interval(a, b, seed, resamples)
         if logs is None:
             found.append(None)
             continue
