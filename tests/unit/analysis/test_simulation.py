@@ -253,6 +253,7 @@ def moved() -> simulated_noise.Draw:
     def other(chance: np.random.Generator, runs: int) -> stats.Floats:
         nonlocal races
         races += 1
-        return draw(chance, runs) + (races % 2) * np.log(1.1)
+        moved: stats.Floats = draw(chance, runs) + (races % 2) * np.log(1.1)
+        return moved
 
     return other
