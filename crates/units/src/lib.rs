@@ -51,6 +51,32 @@ pub fn size(text: &str) -> Result<u64, String> {
         .ok_or_else(|| format!("{text:?} is not a size: write bytes such as 100, 16k or 1m"))
 }
 
+/// Parses a rate of bits per second: a number with `bit`, `kbit`, `mbit` or `gbit` (powers of 1000).
+pub fn bit_rate(text: &str) -> Result<u64, String> {
+    let units = [("gbit", 1e9), ("mbit", 1e6), ("kbit", 1e3), ("bit", 1.0)];
+    decimal(text, &units)
+        .filter(|n| (1.0..=1e12).contains(n))
+        .map(|n| n.round() as u64)
+        .ok_or_else(|| {
+            format!(
+                "{text:?} is not a rate: write bits per second such as 500kbit, 20mbit or 1gbit"
+            )
+        })
+}
+
+/// Parses a share from 0 to 1: a number, or one of per cent.
+pub fn share(text: &str) -> Result<f64, String> {
+    // Divided: 7 * 0.01 is not 0.07.
+    let (digits, whole) = match text.trim().strip_suffix('%') {
+        Some(digits) => (digits, 100.0),
+        None => (text, 1.0),
+    };
+    decimal(digits, &[("", 1.0)])
+        .map(|number| number / whole)
+        .filter(|share| (0.0..=1.0).contains(share))
+        .ok_or_else(|| format!("{text:?} is not a share: write 1% or 0.01, at most 100%"))
+}
+
 /// Parses a list of processors: `0`, `0,2` or `0-3,6`.
 pub fn cpus(text: &str) -> Result<Vec<usize>, String> {
     let range = |part: &str| {
@@ -91,6 +117,11 @@ mod tests {
         assert_eq!(time("2m"), Ok(Duration::from_secs(120)));
         assert_eq!(time("10"), Ok(Duration::from_secs(10)));
         assert_eq!(size("16k"), Ok(16384));
+        assert_eq!(bit_rate("2.5Mbit"), Ok(2_500_000));
+        assert_eq!(bit_rate("1gbit"), Ok(1_000_000_000));
+        assert_eq!(bit_rate("9600bit"), Ok(9600));
+        assert_eq!(share("7%"), Ok(0.07));
+        assert_eq!(share("0.5"), Ok(0.5));
     }
 
     #[test]
@@ -113,5 +144,11 @@ mod tests {
             "\"10 parsecs\" is not a time: write it as 500us, 20ms, 10s, 5m or 1h"
         );
         assert!(rate("0").is_err());
+        for text in ["20", "0mbit", "2tbit", "mbit", "0.1bit"] {
+            assert!(bit_rate(text).is_err(), "{text}");
+        }
+        for text in ["101%", "2", "%", "-1%"] {
+            assert!(share(text).is_err(), "{text}");
+        }
     }
 }

@@ -1,0 +1,183 @@
+//! One end of the network: a namespace with one interface, and the programs in it.
+
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::net::Ipv4Addr;
+use std::process::{Child, Command};
+use std::sync::mpsc;
+use std::thread;
+
+use crate::{MTU, sys};
+
+/// The name of the interface at each end.
+const INTERFACE: &str = "road";
+/// Packets that wait in the interface for the emulator at most, whose own queue is the one that is
+/// asked for: as many as a fast sender makes while a processor is busy elsewhere.
+const INTERFACE_QUEUE: i32 = 10_000;
+/// Settings of the kernel for one end, and why.
+const SETTINGS: [(&str, &str); 3] = [
+    // Else what one connection met would change the next one (tcp(7)).
+    ("net/ipv4/tcp_no_metrics_save", "1"),
+    // Neighbours are looked for with packets that no program sent.
+    ("net/ipv6/conf/all/disable_ipv6", "1"),
+    ("net/ipv6/conf/default/disable_ipv6", "1"),
+];
+
+/// Why there can be no network on this machine.
+#[derive(Debug)]
+pub struct Unavailable {
+    /// What was tried.
+    pub what: &'static str,
+    /// What the system said.
+    pub error: io::Error,
+    /// What helps.
+    pub way_out: &'static str,
+}
+
+impl fmt::Display for Unavailable {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}: {}; {}", self.what, self.error, self.way_out)
+    }
+}
+
+impl std::error::Error for Unavailable {}
+
+type Task = Box<dyn FnOnce() + Send>;
+
+/// A namespace with one interface, through which everything passes that leaves it.
+///
+/// It is gone once this and the programs in it are.
+#[derive(Debug)]
+pub struct End {
+    /// Address of the interface.
+    pub address: Ipv4Addr,
+    /// A thread that is in the namespace does what is to be done there.
+    tasks: mpsc::Sender<Task>,
+}
+
+/// Lets a process that is not root make networks: gives it a user namespace of its own.
+///
+/// To be called before the process has a second thread.
+pub fn prepare() -> Result<(), Unavailable> {
+    if rustix::process::geteuid().is_root() {
+        return Ok(());
+    }
+    sys::new_user_namespace().map_err(|error| Unavailable {
+        what: "cannot make a user namespace",
+        error,
+        way_out: "run this as root, or allow such namespaces: sysctl user.max_user_namespaces, \
+                  kernel.unprivileged_userns_clone and \
+                  kernel.apparmor_restrict_unprivileged_userns",
+    })
+}
+
+impl End {
+    /// Makes one, and the file of its interface, for the emulator.
+    pub fn new(address: Ipv4Addr) -> Result<(Self, File), Unavailable> {
+        let (tasks, asked) = mpsc::channel::<Task>();
+        let (made, result) = mpsc::channel();
+        thread::spawn(move || {
+            let interface = make(address);
+            let usable = interface.is_ok();
+            if made.send(interface).is_ok() && usable {
+                asked.into_iter().for_each(|task| task());
+            }
+        });
+        let interface = result.recv().unwrap_or_else(|_| {
+            Err(Unavailable {
+                what: "cannot make an end of the network",
+                error: io::Error::other("its thread ended"),
+                way_out: "this is a fault of Trilane's",
+            })
+        })?;
+        Ok((Self { address, tasks }, interface))
+    }
+
+    /// Starts a program in the namespace. It ends with this process, however that ends.
+    pub fn spawn(&self, mut command: Command) -> io::Result<Child> {
+        self.within(move || {
+            sys::end_with_this_thread(&mut command);
+            command.spawn()
+        })?
+    }
+
+    /// Whether a program in the namespace listens on a port of TCP.
+    pub fn listens(&self, port: u16) -> io::Result<bool> {
+        self.within(move || {
+            // No connection is made that the program would see.
+            let tables = ["/proc/thread-self/net/tcp", "/proc/thread-self/net/tcp6"];
+            tables
+                .iter()
+                .filter_map(|table| std::fs::read_to_string(table).ok())
+                .any(|table| table.lines().any(|line| is_listener(line, port)))
+        })
+    }
+
+    fn within<T: Send + 'static>(
+        &self,
+        task: impl FnOnce() -> T + Send + 'static,
+    ) -> io::Result<T> {
+        let (done, result) = mpsc::channel();
+        let task = Box::new(move || {
+            let _ = done.send(task());
+        });
+        let gone = |_| io::Error::other("the thread of the namespace ended");
+        self.tasks.send(task).map_err(|_| gone(mpsc::RecvError))?;
+        result.recv().map_err(gone)
+    }
+}
+
+/// Gives the calling thread a namespace with an interface of that address.
+fn make(address: Ipv4Addr) -> Result<File, Unavailable> {
+    sys::new_network_namespace().map_err(|error| Unavailable {
+        what: "cannot make a network namespace",
+        error,
+        way_out: "this needs CAP_SYS_ADMIN: run it as root, or as a user who may make user \
+                  namespaces",
+    })?;
+    for (setting, value) in SETTINGS {
+        // A kernel without IPv6 has no such setting.
+        let _ = std::fs::write(format!("/proc/sys/{setting}"), value);
+    }
+    let interface = sys::tun(INTERFACE).map_err(|error| Unavailable {
+        what: "cannot make a TUN interface",
+        error,
+        way_out: "this needs /dev/net/tun: modprobe tun, or start the container with \
+                  --device /dev/net/tun",
+    })?;
+    sys::bring_up("lo")
+        .and_then(|()| sys::configure(INTERFACE, address, MTU, INTERFACE_QUEUE))
+        .map_err(|error| Unavailable {
+            what: "cannot configure an interface",
+            error,
+            way_out: "this needs CAP_NET_ADMIN",
+        })?;
+    Ok(interface)
+}
+
+/// Whether a line of `/proc/net/tcp` (proc(5)) is of a socket that listens on a port.
+fn is_listener(line: &str, port: u16) -> bool {
+    // Number, local address, remote address, state: 0A is TCP_LISTEN.
+    let mut words = line.split_whitespace().skip(1);
+    let local = words.next().and_then(|address| address.rsplit_once(':'));
+    local.is_some_and(|(_, own)| u16::from_str_radix(own, 16) == Ok(port))
+        && words.nth(1) == Some("0A")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listener_is_told_by_its_port_and_state() {
+        let line = "   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000";
+        assert!(is_listener(line, 8080));
+        assert!(!is_listener(line, 8081));
+        assert!(!is_listener(&line.replace(" 0A ", " 01 "), 8080));
+        assert!(!is_listener(
+            "  sl  local_address rem_address   st tx_queue",
+            8080
+        ));
+    }
+}

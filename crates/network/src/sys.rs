@@ -1,0 +1,128 @@
+//! The system calls that make a network: namespaces, TUN interfaces and their addresses.
+#![allow(unsafe_code)]
+
+use std::fs::File;
+use std::io;
+use std::net::Ipv4Addr;
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
+
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
+
+/// Gives the calling thread a network namespace of its own, with a loopback interface that is down.
+pub(crate) fn new_network_namespace() -> io::Result<()> {
+    Ok(nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNET)?)
+}
+
+/// Gives the process a user namespace of its own, in which it may make others, and is who it was.
+///
+/// Only a process of one thread may ask for this.
+pub(crate) fn new_user_namespace() -> io::Result<()> {
+    let (user, group) = (rustix::process::getuid(), rustix::process::getgid());
+    nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWUSER)?;
+    // user_namespaces(7): without it an unprivileged process may not say which group it is.
+    std::fs::write("/proc/self/setgroups", "deny")?;
+    for (file, id) in [("uid_map", user.as_raw()), ("gid_map", group.as_raw())] {
+        std::fs::write(format!("/proc/self/{file}"), format!("{id} {id} 1"))?;
+    }
+    Ok(())
+}
+
+/// A TUN interface in the namespace of the calling thread: whoever holds the file reads the IP
+/// packets that leave through the interface, one at a time, and writes those that arrive there.
+pub(crate) fn tun(name: &str) -> io::Result<File> {
+    let file = File::options()
+        .read(true)
+        .write(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open("/dev/net/tun")?;
+    let mut request = request(name);
+    request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI) as libc::c_short;
+    control(file.as_fd(), libc::TUNSETIFF, &request)?;
+    Ok(file)
+}
+
+/// Gives an interface an address of a network of 256, and brings it up.
+pub(crate) fn configure(name: &str, address: Ipv4Addr, mtu: usize, queue: i32) -> io::Result<()> {
+    let socket = control_socket()?;
+    let mut request = request(name);
+    request.ifr_ifru.ifru_mtu = mtu as libc::c_int;
+    control(socket.as_fd(), libc::SIOCSIFMTU, &request)?;
+    // The length of the queue has the place that the metric has.
+    request.ifr_ifru.ifru_metric = queue;
+    control(socket.as_fd(), libc::SIOCSIFTXQLEN, &request)?;
+    for (asked, address) in [
+        (libc::SIOCSIFADDR, address),
+        (libc::SIOCSIFNETMASK, Ipv4Addr::new(255, 255, 255, 0)),
+    ] {
+        request.ifr_ifru.ifru_addr = socket_address(address);
+        control(socket.as_fd(), asked, &request)?;
+    }
+    bring_up(name)
+}
+
+/// Brings an interface up.
+pub(crate) fn bring_up(name: &str) -> io::Result<()> {
+    let socket = control_socket()?;
+    let mut request = request(name);
+    request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
+    control(socket.as_fd(), libc::SIOCSIFFLAGS, &request)
+}
+
+/// Ends the process that the command will start when the thread that starts it ends.
+pub(crate) fn end_with_this_thread(command: &mut Command) {
+    let end = || {
+        // SAFETY: prctl(2) with these arguments reads no memory, and may be called between fork
+        // and exec.
+        match unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    };
+    // SAFETY: the closure makes one system call and allocates nothing.
+    unsafe { command.pre_exec(end) };
+}
+
+fn control_socket() -> io::Result<std::os::fd::OwnedFd> {
+    let kind = SocketFlags::CLOEXEC;
+    Ok(rustix::net::socket_with(
+        AddressFamily::INET,
+        SocketType::DGRAM,
+        kind,
+        None,
+    )?)
+}
+
+fn request(name: &str) -> libc::ifreq {
+    // SAFETY: all of its members are integers, arrays of them, or pointers, for which zero is valid.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    // The last byte stays zero, as what reads the name wants it.
+    let room = request.ifr_name.len() - 1;
+    for (place, byte) in request.ifr_name[..room].iter_mut().zip(name.bytes()) {
+        *place = byte as libc::c_char;
+    }
+    request
+}
+
+fn socket_address(address: Ipv4Addr) -> libc::sockaddr {
+    let mut bytes = [0; 14];
+    // Behind the port, which is zero (ip(7)).
+    for (place, byte) in bytes[2..6].iter_mut().zip(address.octets()) {
+        *place = byte as libc::c_char;
+    }
+    libc::sockaddr {
+        sa_family: libc::AF_INET as libc::sa_family_t,
+        sa_data: bytes,
+    }
+}
+
+fn control(file: BorrowedFd<'_>, asked: libc::Ioctl, request: &libc::ifreq) -> io::Result<()> {
+    // SAFETY: each of the requests above takes a pointer to an `ifreq`, which lives until the call
+    // returns, and the file is open.
+    match unsafe { libc::ioctl(file.as_raw_fd(), asked, std::ptr::from_ref(request)) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
