@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 # Handed to Rust unchanged, before anything heavy is imported: `trilane load` starts at once.
-NATIVE = frozenset({"load", "serve"})
+NATIVE = frozenset({"load", "serve", "network"})
 
 
 def main() -> int:

@@ -56,7 +56,7 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
 def test_help_names_the_commands() -> None:
     done = trilane("--help")
     assert done.returncode == 0
-    for command in ("race", "load", "serve"):
+    for command in ("race", "load", "serve", "network"):
         assert command in done.stdout
 
 

@@ -1,8 +1,9 @@
-//! The trilane command as a library: `load` and `serve`, for the native binary and for the Python
+//! The trilane command as a library: `load`, `serve` and `network`, for the native binary and for the Python
 //! module alike.
 
 mod grpc;
 mod load;
+mod network;
 mod progress;
 mod report;
 mod schema;
@@ -49,6 +50,8 @@ enum Command {
     Load(Box<load::LoadArgs>),
     /// Serve a target to aim at: HTTP/1.1, HTTP/2 and HTTP/3 from one handler
     Serve(serve::ServeArgs),
+    /// Put programs on an emulated network
+    Network(network::NetworkArgs),
 }
 
 /// Runs the command that `arguments` (the program's name first) name and gives its exit code.
@@ -58,6 +61,7 @@ pub fn main_from(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Ok(cli) => match cli.command {
             Command::Load(arguments) => load::run(&arguments),
             Command::Serve(arguments) => serve::run(arguments),
+            Command::Network(arguments) => network::run(&arguments),
         },
         Err(error)
             if error.use_stderr()

@@ -54,6 +54,12 @@ def _serve(context: typer.Context) -> int:
     return _core.main(["trilane", "serve", *context.args])
 
 
+@app.command("network", context_settings=_NATIVE)
+def _network(context: typer.Context) -> int:
+    """Put programs on an emulated network."""
+    return _core.main(["trilane", "network", *context.args])
+
+
 def _version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"trilane {__version__} ({revision or 'no revision'}, {build_profile})")

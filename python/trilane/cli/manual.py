@@ -15,6 +15,7 @@ COMMANDS = (
     "race",
     "load",
     "serve",
+    "network run",
     "lab list",
     "lab show",
     "lab run",

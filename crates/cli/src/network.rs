@@ -1,0 +1,236 @@
+//! `trilane network`: any two programs over an emulated network.
+
+use std::fs;
+use std::net::Ipv4Addr;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+use trilane_network::{Counted, Counters, End, Outcome, Running, Spec};
+use trilane_units as units;
+
+use crate::tell;
+
+const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
+/// How often a server is asked whether it listens, and a program whether it has ended.
+const LOOK: Duration = Duration::from_millis(10);
+/// What a server has to end in.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Put programs on an emulated network
+#[derive(Args, Clone, Debug)]
+pub(crate) struct NetworkArgs {
+    #[command(subcommand)]
+    command: NetworkCommand,
+}
+
+#[derive(Subcommand, Clone, Debug)]
+enum NetworkCommand {
+    /// Run a server and a client at the two ends of a network
+    Run(RunArgs),
+}
+
+/// Run a server and a client at the two ends of a network, and say what became of their packets.
+///
+/// Both are lines for a shell. The server has the address 10.0.0.1 and the client 10.0.0.2; nothing
+/// else can be reached. The client begins once the server listens on --port; when it has ended, the
+/// server is ended, and the command exits as the client did. What the server prints goes to stderr.
+#[derive(Args, Clone, Debug)]
+struct RunArgs {
+    /// The network, such as rtt=40ms,rate=20mbit,loss=1%,burst=3,queue=1bdp,jitter=5ms,seed=7
+    #[arg(value_name = "SPEC", value_parser = spec)]
+    spec: Box<Spec>,
+    /// What to run at the server's end
+    #[arg(long, value_name = "COMMAND")]
+    server: String,
+    /// What to run at the client's end
+    #[arg(long, value_name = "COMMAND")]
+    client: String,
+    /// TCP port on which the server listens once it is ready
+    #[arg(short, long, value_name = "PORT")]
+    port: Option<u16>,
+    /// Time for the server to be ready, such as 30s
+    #[arg(long, value_name = "TIME", value_parser = units::time, default_value = "30s")]
+    ready: Duration,
+    /// Write what became of the packets to this file, as JSON
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+fn spec(text: &str) -> Result<Box<Spec>, String> {
+    Spec::read(text, |name| {
+        fs::read_to_string(name).map_err(|error| error.to_string())
+    })
+    .map(Box::new)
+}
+
+/// Runs the command; returns the exit code.
+pub(crate) fn run(args: &NetworkArgs) -> u8 {
+    let NetworkCommand::Run(args) = &args.command;
+    match on_network(args) {
+        Ok(code) => code,
+        Err(error) => {
+            tell(format_args!("trilane network: {error}"));
+            crate::FAILED
+        }
+    }
+}
+
+fn on_network(args: &RunArgs) -> Result<u8, Box<dyn std::error::Error>> {
+    trilane_network::prepare()?;
+    let (server_end, server_interface) = End::new(SERVER)?;
+    let (client_end, client_interface) = End::new(CLIENT)?;
+    let network = Running::start(&args.spec, client_interface, server_interface)?;
+    let mut server = shell(&args.server);
+    // What is written to stdout is the client's alone.
+    server.stdout(std::io::stderr());
+    let mut server = Ended(server_end.spawn(server)?);
+    if let Some(port) = args.port {
+        wait_until_ready(&server_end, &mut server.0, port, args.ready)?;
+    }
+    let mut client = Ended(client_end.spawn(shell(&args.client))?);
+    let status = wait(&mut client.0)?;
+    drop(server);
+    let outcome = network.stop()?;
+    tell(format_args!("{}", told(&outcome)));
+    if let Some(file) = &args.output {
+        let mut text = serde_json::to_string_pretty(&document(&args.spec, &outcome))?;
+        text.push('\n');
+        fs::write(file, text).map_err(|error| format!("{}: {error}", file.display()))?;
+    }
+    Ok(exit_code(status))
+}
+
+fn shell(line: &str) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", line]);
+    command
+}
+
+/// A program that is ended with its owner.
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let pid = nix::unistd::Pid::from_raw(self.0.id().cast_signed());
+        if matches!(self.0.try_wait(), Ok(None)) {
+            let _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM);
+        }
+        let begun = Instant::now();
+        while begun.elapsed() < GRACE && matches!(self.0.try_wait(), Ok(None)) {
+            thread::sleep(LOOK);
+        }
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn wait_until_ready(
+    end: &End,
+    server: &mut Child,
+    port: u16,
+    patience: Duration,
+) -> Result<(), String> {
+    let begun = Instant::now();
+    while !end.listens(port).map_err(|error| error.to_string())? {
+        if let Ok(Some(status)) = server.try_wait() {
+            return Err(format!("the server ended before it was ready: {status}"));
+        }
+        if begun.elapsed() > patience {
+            return Err(format!(
+                "the server does not listen on port {port} after {patience:?}: --ready gives it \
+                 more time"
+            ));
+        }
+        thread::sleep(LOOK);
+    }
+    Ok(())
+}
+
+/// Waits for the client. Ctrl-C, which a terminal sends to the programs as well, does not end this
+/// before it has said what became of the packets; a second one ends the client.
+fn wait(client: &mut Child) -> Result<ExitStatus, Box<dyn std::error::Error>> {
+    static AGAIN: AtomicBool = AtomicBool::new(false);
+    let mut first = true;
+    ctrlc::set_handler(move || {
+        AGAIN.store(!std::mem::take(&mut first), Ordering::Relaxed);
+    })?;
+    loop {
+        if let Some(status) = client.try_wait()? {
+            return Ok(status);
+        }
+        if AGAIN.load(Ordering::Relaxed) {
+            client.kill()?;
+        }
+        thread::sleep(LOOK);
+    }
+}
+
+/// As a shell says it.
+fn exit_code(status: ExitStatus) -> u8 {
+    let code = status
+        .code()
+        .unwrap_or_else(|| 128 + status.signal().unwrap_or_default());
+    u8::try_from(code).unwrap_or(crate::FAILED)
+}
+
+fn document(spec: &Spec, outcome: &Outcome) -> Value {
+    let lateness = |quantile| outcome.lateness.value_at_quantile(quantile) as f64 / 1e9;
+    json!({
+        "schema": "trilane.network/1",
+        "network": spec.to_string(),
+        "up": direction(&outcome.up),
+        "down": direction(&outcome.down),
+        "cpu_s": outcome.cpu.as_secs_f64(),
+        "lateness_s": {
+            "p50": lateness(0.5),
+            "p99": lateness(0.99),
+            "max": outcome.lateness.max() as f64 / 1e9,
+        },
+    })
+}
+
+fn direction(counters: &Counters) -> Value {
+    let counted = |counted: Counted| json!({"packets": counted.packets, "bytes": counted.bytes});
+    json!({
+        "received": counted(counters.received),
+        "lost": counted(counters.lost),
+        "dropped": counted(counters.dropped),
+        "forwarded": counted(counters.forwarded),
+        "duplicated": counters.duplicated,
+        "corrupted": counters.corrupted,
+        "reordered": counters.reordered,
+    })
+}
+
+/// What became of the packets, for people.
+fn told(outcome: &Outcome) -> String {
+    let line = |way: &str, counters: &Counters| {
+        format!(
+            "{way}: {} packets ({} bytes) in, {} lost, {} dropped by the queue, {} forwarded, {} \
+             of them out of order\n",
+            counters.received.packets,
+            counters.received.bytes,
+            counters.lost.packets,
+            counters.dropped.packets,
+            counters.forwarded.packets,
+            counters.reordered,
+        )
+    };
+    let packets = outcome.up.received.packets + outcome.down.received.packets;
+    let each = outcome.cpu.as_secs_f64() * 1e6 / packets.max(1) as f64;
+    format!(
+        "{}{}network: {each:.1} µs of CPU per packet; packets went out late by {} µs (p50), {} µs \
+         (p99)",
+        line("client to server", &outcome.up),
+        line("server to client", &outcome.down),
+        outcome.lateness.value_at_quantile(0.5) / 1000,
+        outcome.lateness.value_at_quantile(0.99) / 1000,
+    )
+}

@@ -1,0 +1,165 @@
+"""`trilane network run`: programs that are not ours, and ours, at the two ends of a network."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from peers.process import wait_until
+from repository import native
+
+SERVE = "serve --bind 10.0.0.1 --name 10.0.0.1 --port 8080 --tls-port 8443 --state"
+HTTP = "http://10.0.0.1:8080"
+CONNECT_FAILED_IN_TIME = 28
+
+
+def network(
+    spec: str, server: str, client: str, *arguments: str
+) -> subprocess.CompletedProcess[str]:
+    """Run the command, which has two minutes."""
+    return subprocess.run(
+        [native(), "network", "run", spec, "--server", server, "--client", client, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _there_are_networks() -> None:
+    done = network("", "true", "true")
+    if done.returncode != 0 and "cannot make" in done.stderr:
+        pytest.skip(done.stderr.strip())
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> str:
+    """A line for a shell that starts the embedded server."""
+    return f"exec {shlex.quote(native())} {SERVE} {shlex.quote(str(tmp_path / 'state'))}"
+
+
+def test_a_connection_takes_the_round_trip_time_and_all_packets_are_told(
+    server: str, tmp_path: Path
+) -> None:
+    told = tmp_path / "told.json"
+    curl = f"curl --silent --output {tmp_path}/body --write-out '%{{time_connect}} %{{time_total}}'"
+    done = network(
+        "rtt=80ms,seed=7", server, f"{curl} {HTTP}/hello", "--port", "8080", "--output", str(told)
+    )
+    assert done.returncode == 0, done.stderr
+    connect_s, total_s = map(float, done.stdout.split())
+    # The handshake of TCP, then the request.
+    assert connect_s >= 0.08
+    assert total_s >= 0.16
+    assert (tmp_path / "body").read_text() == "hello world"
+    found: dict[str, Any] = json.loads(told.read_text())
+    assert found["schema"] == "trilane.network/1"
+    assert found["network"] == "rtt=80ms,seed=7"
+    for way in (found["up"], found["down"]):
+        assert way["received"]["packets"] >= 3
+        assert way["lost"]["packets"] == way["dropped"]["packets"] == 0
+    assert "client to server: " in done.stderr
+    assert "µs of CPU per packet" in done.stderr
+
+
+@pytest.mark.parametrize("version", ["--h1", "--h2", "--h3"])
+def test_every_version_gets_through_loss_and_a_narrow_link(
+    server: str, tmp_path: Path, version: str
+) -> None:
+    client = (
+        f"{shlex.quote(native())} load {version} https://10.0.0.1:8443/bytes/20000 -n 40 -c 2 -t 1 "
+        f"--cacert {shlex.quote(str(tmp_path / 'state' / 'ca.pem'))} --format json"
+    )
+    told = tmp_path / "told.json"
+    spec = "rtt=10ms,rate=20mbit,queue=50p,loss=5%,seed=3"
+    done = network(spec, server, client, "--port", "8443", "--output", str(told))
+    assert done.returncode in (0, 4), done.stderr
+    run = json.loads(done.stdout)
+    assert (run["requests"]["ok"], run["requests"]["failed"]) == (40, 0)
+    found = json.loads(told.read_text())
+    assert found["down"]["lost"]["packets"] > 0
+    # What came is what went out, was lost, dropped or was under way at the end.
+    for way in (found["up"], found["down"]):
+        gone = sum(way[fate]["packets"] for fate in ("lost", "dropped", "forwarded"))
+        assert 0 <= way["received"]["packets"] - gone <= 50
+
+
+def test_a_client_exits_as_it_would_and_nothing_passes_where_all_is_lost(server: str) -> None:
+    done = network("loss=100%", server, f"curl --silent --connect-timeout 1 {HTTP}/", "-p", "8080")
+    assert done.returncode == CONNECT_FAILED_IN_TIME, done.stderr
+
+
+def test_nothing_else_can_be_reached() -> None:
+    look = "cat /proc/net/dev /proc/net/route"
+    done = network("rtt=1ms", "true", look)
+    interfaces = {line.split(":")[0].strip() for line in done.stdout.splitlines() if ":" in line}
+    assert interfaces == {"lo", "road"}
+    # No way leads anywhere but to the other end.
+    assert [line.split()[1] for line in done.stdout.splitlines() if line.startswith("road\t")] == [
+        "0000000A"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ("rtt=40", "rtt=40: say a unit, such as 40ms"),
+        ("trace=/nowhere", "trace=/nowhere: No such file"),
+        ("loss=80%,burst=3", "at most 75.0000% can be lost"),
+    ],
+)
+def test_wrong_networks_are_named(spec: str, said: str) -> None:
+    done = network(spec, "true", "true")
+    assert done.returncode == 2
+    assert said in done.stderr
+
+
+def test_a_server_that_ends_or_does_not_listen_is_named() -> None:
+    done = network("", "exit 3", "true", "--port", "8080")
+    assert done.returncode == 1
+    assert "the server ended before it was ready: exit status: 3" in done.stderr
+    done = network("", "exec sleep 60", "true", "--port", "8080", "--ready", "100ms")
+    assert done.returncode == 1
+    assert "the server does not listen on port 8080 after 100ms" in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_nothing_is_left_behind(tmp_path: Path, number: int) -> None:
+    pids = [tmp_path / "server", tmp_path / "client"]
+    lines = [f"echo $$ > {pid}.part && mv {pid}.part {pid} && exec sleep 600" for pid in pids]
+    command = subprocess.Popen(
+        [native(), "network", "run", "rtt=1ms", "--server", lines[0], "--client", lines[1]],
+        stderr=subprocess.PIPE,
+    )
+    with command:
+        wait_until(lambda: all(pid.exists() for pid in pids), "both programs run")
+        command.send_signal(number)
+
+        def ended() -> bool:
+            if number == signal.SIGINT:
+                # The first is for the programs, which a terminal sends it as well; others may come
+                # as one.
+                command.send_signal(number)
+            return command.poll() is not None
+
+        wait_until(ended, "the command has ended")
+    for pid in pids:
+        left = int(pid.read_text())
+        wait_until(lambda left=left: not _runs(left), "the programs have ended")  # type: ignore[misc]
+
+
+def _runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    # A child that nobody has waited for yet has ended.
+    return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
