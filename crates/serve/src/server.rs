@@ -46,7 +46,7 @@ pub struct Addresses {
 }
 
 impl Server {
-    /// Binds the sockets, loads or makes the certificate, and starts the worker threads. Requests
+    /// Loads or makes the certificate, binds the sockets, and starts the worker threads. Requests
     /// are answered when this returns.
     pub fn start(config: Config) -> Result<Self, Error> {
         if !(1..=MAX_THREADS).contains(&config.threads) {
@@ -61,12 +61,13 @@ impl Server {
             ));
         }
         net::raise_file_limit();
+        // Who waits for the ports finds the certificate authority there.
+        let identity = Identity::load(&config)?;
         let sockets = Sockets::bind(&config)?;
         let addresses = Addresses {
             http: sockets.http.local_addr().map_err(Error::System)?,
             https: sockets.https.local_addr().map_err(Error::System)?,
         };
-        let identity = Identity::load(&config)?;
         let tcp_tls = tls::tcp(identity.key.clone())?;
         let quic = tls::quic(identity.key, config.streams)?;
         let (signal, watcher) = watch::channel(Signal::Serve);
