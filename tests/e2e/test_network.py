@@ -66,6 +66,10 @@ def test_a_connection_takes_the_round_trip_time_and_all_packets_are_told(
     for way in (found["up"], found["down"]):
         assert way["received"]["packets"] >= 3
         assert way["lost"]["packets"] == way["dropped"]["packets"] == 0
+    assert found["check"]["verdict"] in ("valid", "suspect", "invalid")
+    assert sum(count for _, count in found["lateness_s"]["histogram"]) == sum(
+        found[way]["forwarded"]["packets"] for way in ("up", "down")
+    )
     assert "client to server: " in done.stderr
     assert "µs of CPU per packet" in done.stderr
 
@@ -90,6 +94,47 @@ def test_every_version_gets_through_loss_and_a_narrow_link(
     for way in (found["up"], found["down"]):
         gone = sum(way[fate]["packets"] for fate in ("lost", "dropped", "forwarded"))
         assert 0 <= way["received"]["packets"] - gone <= 50
+
+
+def test_a_network_is_measured_by_itself(tmp_path: Path) -> None:
+    told = tmp_path / "told.json"
+    spec = "rtt=20ms,jitter=2ms,rate=10mbit,loss=5%,burst=2,seed=1"
+    done = subprocess.run(
+        [native(), "network", "check", spec, "--output", str(told)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    check = json.loads(told.read_text())["check"]
+    # What a machine that others use makes of it is not known.
+    assert done.returncode == (4 if check["verdict"] == "invalid" else 0), done.stderr
+    named = [(row["way"], row["property"]) for row in check["properties"]]
+    properties = ["loss", "burst", "packets out of order", "delay", "spread of the delay", "rate"]
+    ways = ("client to server", "server to client")
+    assert named == [(way, name) for way in ways for name in properties]
+    for row in check["properties"]:
+        assert row["holds"] == (abs(row["seen"] - row["asked"]) <= row["tolerance"])
+        assert f"{row['way']}: {row['property']} " in done.stdout
+        # Seeded, and of the order of packets alone.
+        if row["property"] == "loss":
+            assert row["holds"], row
+
+
+def test_a_network_that_is_not_what_was_asked_is_invalid() -> None:
+    asked = subprocess.run(
+        [native(), "network", "check", "rate=10gbit,rtt=1ms"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    # No loop of one thread carries 800,000 packets a second in each direction.
+    assert asked.returncode == 4, asked.stdout
+    assert any(
+        line.startswith("invalid ") and " rate " in line and "10000.000 Mbit/s" in line
+        for line in asked.stdout.splitlines()
+    )
 
 
 def test_a_client_exits_as_it_would_and_nothing_passes_where_all_is_lost(server: str) -> None:

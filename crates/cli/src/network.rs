@@ -3,7 +3,7 @@
 use std::fs;
 use std::net::Ipv4Addr;
 use std::os::unix::process::ExitStatusExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
-use trilane_network::{Counted, Counters, End, Outcome, Running, Spec};
+use trilane_network::{Counted, Counters, End, Outcome, Proof, Running, Spec};
 use trilane_units as units;
 
 use crate::tell;
@@ -34,6 +34,23 @@ pub(crate) struct NetworkArgs {
 enum NetworkCommand {
     /// Run a server and a client at the two ends of a network
     Run(RunArgs),
+    /// Make a network and measure whether it is what was asked for
+    Check(CheckArgs),
+}
+
+/// Make a network and measure whether it is what was asked for.
+///
+/// Trains of datagrams find delay, spread, rate, loss, bursts and order, each held against what the
+/// clock and chance explain. The exit code is 4 where one of them is outside of that. `run` does the
+/// same first.
+#[derive(Args, Clone, Debug)]
+struct CheckArgs {
+    /// The network, such as rtt=40ms,rate=20mbit,loss=1%,burst=3,queue=1bdp,jitter=5ms,seed=7
+    #[arg(value_name = "SPEC", value_parser = spec)]
+    spec: Box<Spec>,
+    /// Write what was found to this file, as JSON
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
 }
 
 /// Run a server and a client at the two ends of a network, and say what became of their packets.
@@ -72,8 +89,11 @@ fn spec(text: &str) -> Result<Box<Spec>, String> {
 
 /// Runs the command; returns the exit code.
 pub(crate) fn run(args: &NetworkArgs) -> u8 {
-    let NetworkCommand::Run(args) = &args.command;
-    match on_network(args) {
+    let done = match &args.command {
+        NetworkCommand::Run(args) => on_network(args),
+        NetworkCommand::Check(args) => check(args),
+    };
+    match done {
         Ok(code) => code,
         Err(error) => {
             tell(format_args!("trilane network: {error}"));
@@ -82,11 +102,63 @@ pub(crate) fn run(args: &NetworkArgs) -> u8 {
     }
 }
 
-fn on_network(args: &RunArgs) -> Result<u8, Box<dyn std::error::Error>> {
+/// A network and its two ends.
+struct Made {
+    server: End,
+    client: End,
+    network: Running,
+}
+
+fn make(spec: &Spec) -> Result<Made, Box<dyn std::error::Error>> {
     trilane_network::prepare()?;
-    let (server_end, server_interface) = End::new(SERVER)?;
-    let (client_end, client_interface) = End::new(CLIENT)?;
-    let network = Running::start(&args.spec, client_interface, server_interface)?;
+    let (server, server_interface) = End::new(SERVER)?;
+    let (client, client_interface) = End::new(CLIENT)?;
+    let network = Running::start(spec, client_interface, server_interface)?;
+    Ok(Made {
+        server,
+        client,
+        network,
+    })
+}
+
+fn check(args: &CheckArgs) -> Result<u8, Box<dyn std::error::Error>> {
+    let made = make(&args.spec)?;
+    let proof = Proof::of(&args.spec, &made.network, &made.client, &made.server)?;
+    for check in &proof.checks {
+        let holds = if check.holds() { "ok" } else { "invalid" };
+        println!("{holds:<8}{check}");
+    }
+    if let Some(late) = late(&proof) {
+        println!("suspect {late}");
+    }
+    if let Some(file) = &args.output {
+        let document = json!({
+            "schema": "trilane.network/1",
+            "network": args.spec.to_string(),
+            "check": checked(&proof),
+        });
+        write(file, &document)?;
+    }
+    Ok(if proof.broken().next().is_some() {
+        crate::INVALID
+    } else {
+        0
+    })
+}
+
+fn on_network(args: &RunArgs) -> Result<u8, Box<dyn std::error::Error>> {
+    let Made {
+        server: server_end,
+        client: client_end,
+        network,
+    } = make(&args.spec)?;
+    let proof = Proof::of(&args.spec, &network, &client_end, &server_end)?;
+    for check in proof.broken() {
+        tell(format_args!("trilane network: invalid: {check}"));
+    }
+    if let Some(late) = late(&proof) {
+        tell(format_args!("trilane network: suspect: {late}"));
+    }
     let mut server = shell(&args.server);
     // What is written to stdout is the client's alone.
     server.stdout(std::io::stderr());
@@ -100,11 +172,27 @@ fn on_network(args: &RunArgs) -> Result<u8, Box<dyn std::error::Error>> {
     let outcome = network.stop()?;
     tell(format_args!("{}", told(&outcome)));
     if let Some(file) = &args.output {
-        let mut text = serde_json::to_string_pretty(&document(&args.spec, &outcome))?;
-        text.push('\n');
-        fs::write(file, text).map_err(|error| format!("{}: {error}", file.display()))?;
+        write(file, &document(&args.spec, &outcome, &proof))?;
     }
     Ok(exit_code(status))
+}
+
+fn write(file: &Path, document: &Value) -> Result<(), Box<dyn std::error::Error>> {
+    let mut text = serde_json::to_string_pretty(document)?;
+    text.push('\n');
+    fs::write(file, text).map_err(|error| format!("{}: {error}", file.display()))?;
+    Ok(())
+}
+
+/// What is to be said where packets went out late while the network was checked.
+fn late(proof: &Proof) -> Option<String> {
+    proof.is_late().then(|| {
+        format!(
+            "packets went out late by {} µs (p99) while it was checked: other programs take the \
+             processors",
+            proof.outcome.lateness.value_at_quantile(0.99) / 1000
+        )
+    })
 }
 
 fn shell(line: &str) -> Command {
@@ -180,19 +268,55 @@ fn exit_code(status: ExitStatus) -> u8 {
     u8::try_from(code).unwrap_or(crate::FAILED)
 }
 
-fn document(spec: &Spec, outcome: &Outcome) -> Value {
-    let lateness = |quantile| outcome.lateness.value_at_quantile(quantile) as f64 / 1e9;
+fn document(spec: &Spec, outcome: &Outcome, proof: &Proof) -> Value {
     json!({
         "schema": "trilane.network/1",
         "network": spec.to_string(),
         "up": direction(&outcome.up),
         "down": direction(&outcome.down),
         "cpu_s": outcome.cpu.as_secs_f64(),
-        "lateness_s": {
-            "p50": lateness(0.5),
-            "p99": lateness(0.99),
-            "max": outcome.lateness.max() as f64 / 1e9,
-        },
+        "lateness_s": lateness(outcome),
+        "check": checked(proof),
+    })
+}
+
+fn lateness(outcome: &Outcome) -> Value {
+    let at = |quantile| outcome.lateness.value_at_quantile(quantile) as f64 / 1e9;
+    let histogram = outcome.lateness.iter_log(1000, 2.0).filter_map(|step| {
+        let count = step.count_since_last_iteration();
+        (count > 0).then(|| json!([step.value_iterated_to() as f64 / 1e9, count]))
+    });
+    json!({
+        "p50": at(0.5),
+        "p99": at(0.99),
+        "max": outcome.lateness.max() as f64 / 1e9,
+        "histogram": histogram.collect::<Vec<_>>(),
+    })
+}
+
+/// What was measured before the use, in the units of `Property`.
+fn checked(proof: &Proof) -> Value {
+    let checks = proof.checks.iter().map(|check| {
+        json!({
+            "way": check.way.to_string(),
+            "property": check.what.name(),
+            "asked": check.asked,
+            "seen": check.seen,
+            "tolerance": check.tolerance,
+            "holds": check.holds(),
+        })
+    });
+    let verdict = if proof.broken().next().is_some() {
+        "invalid"
+    } else if proof.is_late() {
+        "suspect"
+    } else {
+        "valid"
+    };
+    json!({
+        "verdict": verdict,
+        "properties": checks.collect::<Vec<_>>(),
+        "lateness_s": lateness(&proof.outcome),
     })
 }
 

@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
+use std::fmt;
 
 use crate::chance::{Chance, Part};
 use crate::delay::Delay;
@@ -17,6 +18,15 @@ pub enum Way {
     Up,
     /// From the server to the client.
     Down,
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Up => "client to server",
+            Self::Down => "server to client",
+        })
+    }
 }
 
 /// Packets that something happened to.

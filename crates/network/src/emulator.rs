@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -33,37 +33,60 @@ pub struct Outcome {
     pub lateness: Histogram<u64>,
 }
 
+/// Both directions of a network, and where what was done before they were used is told.
+type Order = (Box<[Direction<Vec<u8>>; 2]>, mpsc::Sender<Outcome>);
+
 /// A network at work.
 #[derive(Debug)]
 pub struct Running {
-    stop: Arc<OwnedFd>,
+    /// Wakes the loop for an order, or, when there can be none any more, to end.
+    wake: Arc<OwnedFd>,
+    orders: mpsc::Sender<Order>,
     loop_: thread::JoinHandle<io::Result<Outcome>>,
 }
 
 impl Running {
     /// Carries packets between the interfaces of the client and of the server, until it is stopped.
     pub fn start(spec: &Spec, client: File, server: File) -> io::Result<Self> {
-        let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?);
+        let wake = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
+        let (orders, asked) = mpsc::channel();
         let mut emulator = Emulator {
             interfaces: [client, server],
-            ways: [
-                Direction::new(spec, Way::Up),
-                Direction::new(spec, Way::Down),
-            ],
+            ways: ways(spec),
             begun: Instant::now(),
             buffer: vec![0; LARGEST].into_boxed_slice(),
             lateness: Histogram::new_with_bounds(1, 60_000_000_000, 3).map_err(io::Error::other)?,
+            spent_before: Duration::ZERO,
         };
-        let stopped = Arc::clone(&stop);
+        let woken = Arc::clone(&wake);
         let loop_ = thread::Builder::new()
             .name("network".into())
-            .spawn(move || emulator.run(&stopped))?;
-        Ok(Self { stop, loop_ })
+            .spawn(move || emulator.run(&woken, &asked))?;
+        Ok(Self {
+            wake,
+            orders,
+            loop_,
+        })
+    }
+
+    /// Begins anew, as another network or the same; gives what the one before did.
+    ///
+    /// Packets that are under way are lost.
+    pub fn begin(&self, spec: &Spec) -> io::Result<Outcome> {
+        let (told, outcome) = mpsc::channel();
+        let ended = |_| io::Error::other("the loop of the network ended");
+        let order = (Box::new(ways(spec)), told);
+        self.orders
+            .send(order)
+            .map_err(|_| ended(mpsc::RecvError))?;
+        rustix::io::write(&self.wake, &1u64.to_ne_bytes())?;
+        outcome.recv().map_err(ended)
     }
 
     /// Ends it; packets that are under way are lost.
     pub fn stop(self) -> io::Result<Outcome> {
-        rustix::io::write(&self.stop, &1u64.to_ne_bytes())?;
+        drop(self.orders);
+        rustix::io::write(&self.wake, &1u64.to_ne_bytes())?;
         self.loop_
             .join()
             .unwrap_or_else(|_| Err(io::Error::other("the loop of the network panicked")))
@@ -77,10 +100,22 @@ struct Emulator {
     begun: Instant,
     buffer: Box<[u8]>,
     lateness: Histogram<u64>,
+    /// Processor time of the loop when these directions began.
+    spent_before: Duration,
+}
+
+fn ways(spec: &Spec) -> [Direction<Vec<u8>>; 2] {
+    [Way::Up, Way::Down].map(|way| Direction::new(spec, way))
+}
+
+/// Processor time of the calling thread.
+fn spent() -> Duration {
+    let spent = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(spent.tv_sec as u64, spent.tv_nsec as u32)
 }
 
 impl Emulator {
-    fn run(&mut self, stop: &OwnedFd) -> io::Result<Outcome> {
+    fn run(&mut self, wake: &OwnedFd, orders: &mpsc::Receiver<Order>) -> io::Result<Outcome> {
         // Else the kernel may end a sleep 50 µs late, to wake others at once (prctl(2)).
         nix::sys::prctl::set_timerslack(1)?;
         loop {
@@ -95,18 +130,43 @@ impl Emulator {
                 std::hint::spin_loop();
                 continue;
             }
-            if self.sleep(wait.map(|wait| wait - SPIN), stop)? {
+            if self.sleep(wait.map(|wait| wait - SPIN), wake)? && self.obey(wake, orders)? {
                 break;
             }
         }
-        let spent = clock_gettime(ClockId::ThreadCPUTime);
+        Ok(self.outcome())
+    }
+
+    /// Carries out what is ordered; whether nothing more will be.
+    fn obey(&mut self, wake: &OwnedFd, orders: &mpsc::Receiver<Order>) -> io::Result<bool> {
+        match rustix::io::read(wake, &mut [0; 8]) {
+            Ok(_) | Err(rustix::io::Errno::AGAIN) => {}
+            Err(error) => return Err(error.into()),
+        }
+        loop {
+            match orders.try_recv() {
+                Ok((ways, told)) => {
+                    let outcome = self.outcome();
+                    self.ways = *ways;
+                    self.lateness.reset();
+                    self.spent_before = spent();
+                    // Who asked may be gone.
+                    let _ = told.send(outcome);
+                }
+                Err(mpsc::TryRecvError::Empty) => return Ok(false),
+                Err(mpsc::TryRecvError::Disconnected) => return Ok(true),
+            }
+        }
+    }
+
+    fn outcome(&self) -> Outcome {
         let [up, down] = self.ways.each_ref().map(Direction::counters);
-        Ok(Outcome {
+        Outcome {
             up,
             down,
-            cpu: Duration::new(spent.tv_sec as u64, spent.tv_nsec as u32),
+            cpu: spent().saturating_sub(self.spent_before),
             lateness: self.lateness.clone(),
-        })
+        }
     }
 
     fn now(&self) -> Nanos {
@@ -151,15 +211,15 @@ impl Emulator {
         Ok(())
     }
 
-    /// Waits until something comes, for so long at most; whether it is to stop.
-    fn sleep(&self, wait: Option<Nanos>, stop: &OwnedFd) -> io::Result<bool> {
+    /// Waits until something comes, for so long at most; whether something is ordered.
+    fn sleep(&self, wait: Option<Nanos>, wake: &OwnedFd) -> io::Result<bool> {
         let timeout = wait.map(|nanos| Timespec {
             tv_sec: (nanos / 1_000_000_000) as i64,
             tv_nsec: (nanos % 1_000_000_000) as _,
         });
         let [client, server] = self.interfaces.each_ref();
         let mut files = [
-            PollFd::new(stop, PollFlags::IN),
+            PollFd::new(wake, PollFlags::IN),
             PollFd::from_borrowed_fd(client.as_fd(), PollFlags::IN),
             PollFd::from_borrowed_fd(server.as_fd(), PollFlags::IN),
         ];

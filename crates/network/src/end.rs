@@ -114,7 +114,8 @@ impl End {
         })
     }
 
-    fn within<T: Send + 'static>(
+    /// Does something in the namespace.
+    pub(crate) fn within<T: Send + 'static>(
         &self,
         task: impl FnOnce() -> T + Send + 'static,
     ) -> io::Result<T> {

@@ -34,6 +34,7 @@ mod link;
 mod loss;
 mod packet;
 mod pattern;
+mod proof;
 mod queue;
 mod spec;
 mod sys;
@@ -44,6 +45,7 @@ pub use emulator::{Outcome, Running};
 pub use end::{End, Unavailable, prepare};
 pub use packet::Packet;
 pub use pattern::Pattern;
+pub use proof::{Check, Proof, Property};
 pub use spec::{Bandwidth, Capacity, DirectionSpec, LossSpec, Spec};
 pub use trace::Trace;
 

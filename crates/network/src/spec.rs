@@ -168,6 +168,19 @@ impl Spec {
         )
     }
 
+    /// How long what waits in a full queue of one way takes to leave it, in seconds.
+    pub(crate) fn backlog(&self, way: Way) -> f64 {
+        let rate = self.of(way).bandwidth.rate();
+        let (Some(rate), Some((_, limit))) = (rate, self.link(way)) else {
+            return 0.0;
+        };
+        let bytes = match limit {
+            Limit::Bytes(bytes) => bytes,
+            Limit::Packets(packets) => packets * MTU as u64,
+        };
+        bytes as f64 * 8.0 / rate
+    }
+
     /// The link of one way, and what waits for it at most; None where every packet passes at once.
     pub(crate) fn link(&self, way: Way) -> Option<(Link, Limit)> {
         let spec = self.of(way);

@@ -16,6 +16,7 @@ COMMANDS = (
     "load",
     "serve",
     "network run",
+    "network check",
     "lab list",
     "lab show",
     "lab run",

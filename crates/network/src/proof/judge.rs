@@ -1,0 +1,244 @@
+//! What is seen of a direction, held against what was asked of it.
+
+use std::fmt;
+
+use crate::spec::{Bandwidth, DirectionSpec, LossSpec};
+use crate::{MTU, Way};
+
+/// A value of the standard normal distribution beyond which lie 1 in 100,000: of some ten checks at
+/// each use, one in thousands of uses is wrong by chance.
+const RARE: f64 = 4.4;
+/// By how much a rate may differ, of itself.
+const RATE_TOLERANCE: f64 = 0.01;
+/// By how much delays may differ, in seconds.
+const DELAY_TOLERANCE_S: f64 = 100e-6;
+
+/// Something that was asked of a network, and what was seen of it.
+#[derive(Clone, Debug)]
+pub struct Check {
+    /// Of which direction.
+    pub way: Way,
+    /// What is checked.
+    pub what: Property,
+    /// What was asked, in the unit of the property.
+    pub asked: f64,
+    /// What was seen.
+    pub seen: f64,
+    /// By how much they may differ: what the clock and, in a sample of this size, chance explain.
+    pub tolerance: f64,
+}
+
+/// What is checked of a direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Property {
+    /// Mean of the delays, in seconds.
+    Delay,
+    /// Standard deviation of the delays, in seconds.
+    Spread,
+    /// What passes when more is sent, in bits per second.
+    Rate,
+    /// Share of packets that did not arrive, 0 to 1.
+    Loss,
+    /// Mean number of packets that were lost one behind the other.
+    Burst,
+    /// Share of packets that arrived behind one that was sent later, 0 to 1.
+    Order,
+}
+
+impl Property {
+    /// Its name in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Delay => "delay",
+            Self::Spread => "spread of the delay",
+            Self::Rate => "rate",
+            Self::Loss => "loss",
+            Self::Burst => "burst",
+            Self::Order => "packets out of order",
+        }
+    }
+
+    /// A number with its unit.
+    fn told(self, value: f64) -> String {
+        match self {
+            Self::Delay | Self::Spread => format!("{:.3} ms", value * 1e3),
+            Self::Rate => format!("{:.3} Mbit/s", value / 1e6),
+            Self::Loss | Self::Order => format!("{:.2} %", value * 100.0),
+            Self::Burst => format!("{value:.2} packets"),
+        }
+    }
+}
+
+impl Check {
+    /// Whether what was seen is what was asked.
+    pub fn holds(&self) -> bool {
+        (self.seen - self.asked).abs() <= self.tolerance
+    }
+}
+
+impl fmt::Display for Check {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (way, what) = (self.way, self.what);
+        let told = |value| what.told(value);
+        write!(
+            out,
+            "{way}: {} {} where {} ± {} was asked",
+            what.name(),
+            told(self.seen),
+            told(self.asked),
+            told(self.tolerance)
+        )
+    }
+}
+
+/// Packets of one train: which arrived, and when.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Train {
+    /// Of each packet that was sent, in that order: how long it took, in nanoseconds, if it arrived.
+    pub(crate) took: Vec<Option<i64>>,
+    /// When packets arrived, each once, in that order: nanoseconds, and their number.
+    pub(crate) arrived: Vec<(i64, usize)>,
+}
+
+/// Judges the mean and the spread of the delays of packets of `size` bytes that were sent alone.
+pub(crate) fn delay(way: Way, spec: &DirectionSpec, train: &Train, size: usize) -> Vec<Check> {
+    let took: Vec<f64> = train
+        .took
+        .iter()
+        .flatten()
+        .map(|nanos| *nanos as f64 / 1e9)
+        .collect();
+    // A trace makes a packet wait for its next opportunity, for as long as it says.
+    if took.len() < 2 || matches!(spec.bandwidth, Bandwidth::Trace { .. }) {
+        return Vec::new();
+    }
+    let number = took.len() as f64;
+    let mean = took.iter().sum::<f64>() / number;
+    let spread = (took.iter().map(|s| (s - mean).powi(2)).sum::<f64>() / (number - 1.0)).sqrt();
+    let serialised = spec
+        .bandwidth
+        .rate()
+        .map_or(0.0, |rate| size as f64 * 8.0 / rate);
+    // Of a uniform distribution (its kurtosis is 1.8).
+    let asked = spec.jitter.as_secs_f64() / 3f64.sqrt();
+    let chance = asked / number.sqrt();
+    let check = |what, asked, seen, tolerance| Check {
+        way,
+        what,
+        asked,
+        seen,
+        tolerance: DELAY_TOLERANCE_S + RARE * tolerance,
+    };
+    vec![
+        check(
+            Property::Delay,
+            spec.delay.as_secs_f64() + serialised,
+            mean,
+            chance,
+        ),
+        check(
+            Property::Spread,
+            asked,
+            spread,
+            chance * 0.8f64.sqrt() / 2.0,
+        ),
+    ]
+}
+
+/// Judges what passed of more packets of `MTU` bytes than fit.
+pub(crate) fn rate(way: Way, spec: &DirectionSpec, train: &Train) -> Option<Check> {
+    let Bandwidth::Rate(asked) = spec.bandwidth else {
+        return None;
+    };
+    let [(first, _), .., (last, _)] = train.arrived.as_slice() else {
+        return None;
+    };
+    let seconds = (last - first) as f64 / 1e9;
+    let bits = ((train.arrived.len() - 1) * MTU * 8) as f64;
+    let asked = asked as f64;
+    // The first and the last packet have jitter of their own.
+    let jitter = 2.0 * spec.jitter.as_secs_f64() / seconds;
+    Some(Check {
+        way,
+        what: Property::Rate,
+        asked,
+        seen: bits / seconds,
+        tolerance: asked * (RATE_TOLERANCE + jitter),
+    })
+}
+
+/// Judges which packets of a train that the link had room for were lost, and their order.
+pub(crate) fn loss(way: Way, spec: &DirectionSpec, train: &Train) -> Vec<Check> {
+    let sent = train.took.len() as f64;
+    let mut checks = Vec::new();
+    // Where a trace pauses, the queue may overflow, which is no loss of this kind.
+    let paused = matches!(spec.bandwidth, Bandwidth::Trace { .. });
+    if let (LossSpec::Random { share, burst }, false) = (&spec.loss, paused) {
+        let (share, burst) = (*share, *burst);
+        let lost = train.took.iter().filter(|took| took.is_none()).count() as f64;
+        // A datagram with a bit flipped is dropped by the kernel that receives it.
+        let asked = 1.0 - (1.0 - share) * (1.0 - spec.corrupt * (1.0 - spec.duplicate));
+        // Where one loss makes the next more likely, fewer of them are independent.
+        let like = burst.map_or(0.0, |burst| {
+            1.0 - 1.0 / burst / (1.0 - share).max(f64::EPSILON)
+        });
+        let inflated = ((1.0 + like) / (1.0 - like)).max(1.0);
+        let error = (asked * (1.0 - asked) * inflated / sent).sqrt();
+        checks.push(Check {
+            way,
+            what: Property::Loss,
+            asked,
+            seen: lost / sent,
+            // Where none is asked, none is lost.
+            tolerance: if asked == 0.0 {
+                0.0
+            } else {
+                RARE * error + 1.0 / sent
+            },
+        });
+        let lengths = bursts(train);
+        if let Some(burst) = burst.filter(|_| lengths.len() >= 10 && spec.corrupt == 0.0) {
+            let number = lengths.len() as f64;
+            checks.push(Check {
+                way,
+                what: Property::Burst,
+                asked: burst,
+                seen: lengths.iter().sum::<usize>() as f64 / number,
+                // Of a geometric distribution.
+                tolerance: RARE * (burst * (burst - 1.0) / number).sqrt() + 1e-9,
+            });
+        }
+    }
+    if !spec.reorder {
+        let mut latest = 0;
+        let overtaken = train.arrived.iter().filter(|(_, number)| {
+            latest = latest.max(*number);
+            *number < latest
+        });
+        checks.push(Check {
+            way,
+            what: Property::Order,
+            asked: 0.0,
+            seen: overtaken.count() as f64 / sent,
+            tolerance: 0.0,
+        });
+    }
+    checks
+}
+
+/// Lengths of the runs of packets that were lost, but for those at the ends.
+fn bursts(train: &Train) -> Vec<usize> {
+    let mut lengths = Vec::new();
+    let mut current = None;
+    for took in &train.took {
+        match (took, &mut current) {
+            (Some(_), length) => lengths.extend(length.replace(0).filter(|length| *length > 0)),
+            (None, Some(length)) => *length += 1,
+            (None, None) => {}
+        }
+    }
+    lengths
+}
+
+#[cfg(test)]
+mod tests;
