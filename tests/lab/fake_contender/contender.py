@@ -83,6 +83,8 @@ def main() -> None:
     )
     if fault == "stays":
         time.sleep(60)
+    # Its memory is looked at after `done`: it lives until the runner has all that it wants.
+    sys.stdin.read()
 
 
 if __name__ == "__main__":
