@@ -179,7 +179,13 @@ def test_a_server_that_ends_or_does_not_listen_is_named() -> None:
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_nothing_is_left_behind(tmp_path: Path, number: int) -> None:
     pids = [tmp_path / "server", tmp_path / "client"]
-    lines = [f"echo $$ > {pid}.part && mv {pid}.part {pid} && exec sleep 600" for pid in pids]
+    # Each shell starts another, which lives on when the first is killed alone.
+    # By its number outside of the namespace that it is in.
+    own = [
+        f"read pid rest < /proc/self/stat; echo $pid > {pid}.part; mv {pid}.part {pid}"
+        for pid in pids
+    ]
+    lines = [f"sh -c '{line}; exec sleep 600' & wait; true" for line in own]
     command = subprocess.Popen(
         [native(), "network", "run", "rtt=1ms", "--server", lines[0], "--client", lines[1]],
         stderr=subprocess.PIPE,

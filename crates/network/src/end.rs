@@ -94,10 +94,12 @@ impl End {
         Ok((Self { address, tasks }, interface))
     }
 
-    /// Starts a program in the namespace. It ends with this process, however that ends.
+    /// Starts the program of this end, of which there is one. It passes SIGTERM on to all that it
+    /// starts, and what it has started ends with it, or with this process, however that ends.
     pub fn spawn(&self, mut command: Command) -> io::Result<Child> {
         self.within(move || {
-            sys::end_with_this_thread(&mut command);
+            sys::new_process_namespace()?;
+            sys::contain(&mut command);
             command.spawn()
         })?
     }

@@ -71,18 +71,58 @@ pub(crate) fn bring_up(name: &str) -> io::Result<()> {
     control(socket.as_fd(), libc::SIOCSIFFLAGS, &request)
 }
 
-/// Ends the process that the command will start when the thread that starts it ends.
-pub(crate) fn end_with_this_thread(command: &mut Command) {
-    let end = || {
-        // SAFETY: prctl(2) with these arguments reads no memory, and may be called between fork
-        // and exec.
-        match unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) } {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
+/// Gives what the calling thread starts next a namespace for processes: when that one ends, the
+/// kernel ends all that descend from it.
+pub(crate) fn new_process_namespace() -> io::Result<()> {
+    Ok(nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWPID)?)
+}
+
+/// Puts a process before the one that the command will start, the first in their namespace.
+///
+/// It passes SIGTERM on, and ends as the program does, or with the thread that starts it. That it is
+/// not the program itself lets this end as any other by a signal that it does not handle, which the
+/// first process of a namespace does not (pid_namespaces(7)).
+pub(crate) fn contain(command: &mut Command) {
+    // SAFETY: between fork and exec the closure makes system calls alone, and allocates nothing.
+    unsafe { command.pre_exec(|| fork_behind_guard()) };
+}
+
+/// Returns in the child of the calling process, which waits for it and never returns.
+///
+/// # Safety
+/// Only a process with one thread, as between fork and exec, may call this.
+unsafe fn fork_behind_guard() -> io::Result<()> {
+    extern "C" fn pass_on(signal: libc::c_int) {
+        // SAFETY: kill(2) may be called in a handler. -1 is all of the namespace but the caller.
+        unsafe { libc::kill(-1, signal) };
+    }
+    // SAFETY: prctl(2), fork(2), signal(2), close_range(2), waitpid(2) and _exit(2) are called as
+    // they are described; `status` lives while it is written to.
+    unsafe {
+        if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) != 0 {
+            return Err(io::Error::last_os_error());
         }
-    };
-    // SAFETY: the closure makes one system call and allocates nothing.
-    unsafe { command.pre_exec(end) };
+        let child = match libc::fork() {
+            -1 => return Err(io::Error::last_os_error()),
+            0 => return Ok(()),
+            child => child,
+        };
+        libc::signal(libc::SIGTERM, pass_on as *const () as libc::sighandler_t);
+        // Among them is the one by which `spawn` learns that the program runs.
+        libc::close_range(3, libc::c_uint::MAX, 0);
+        let mut status = 0;
+        loop {
+            let ended = libc::waitpid(-1, &raw mut status, 0);
+            if ended == child {
+                let code = match libc::WIFEXITED(status) {
+                    true => libc::WEXITSTATUS(status),
+                    // As a shell says it.
+                    false => 128 + libc::WTERMSIG(status),
+                };
+                libc::_exit(code);
+            }
+        }
+    }
 }
 
 fn control_socket() -> io::Result<std::os::fd::OwnedFd> {
