@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
 import signal
 import subprocess
+import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -151,6 +154,41 @@ def test_nothing_else_can_be_reached() -> None:
     assert [line.split()[1] for line in done.stdout.splitlines() if line.startswith("road\t")] == [
         "0000000A"
     ]
+
+
+def test_the_interfaces_are_those_of_a_network_and_hold_what_a_fast_sender_makes() -> None:
+    # netdevice(7): SIOCGIFMTU and SIOCGIFTXQLEN answer behind the name.
+    look = (
+        "import fcntl, socket, struct; s = socket.socket(); "
+        "r = struct.pack('40s', b'road'); "
+        "print(*(struct.unpack_from('i', fcntl.ioctl(s, n, r), 16)[0] for n in (0x8921, 0x8942)))"
+    )
+    program = f"{shlex.quote(sys.executable)} -c {shlex.quote(look)}"
+    done = network("rtt=1ms", f"{program} >&2", program)
+    assert done.stdout.split() == ["1500", "10000"], done.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="the other tests of this file are not root's then")
+def test_root_is_not_needed() -> None:
+    nobody = 65534
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        program = shutil.copy(native(), folder)
+        done = subprocess.run(
+            [program, "network", "run", "rtt=1ms", "--server", "true", "--client", "id -u"],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+            user=nobody,
+            group=nobody,
+            extra_groups=[],
+            cwd=folder,
+        )
+    if "cannot make a" in done.stderr:
+        pytest.skip(done.stderr.strip())
+    assert done.stdout.strip() == str(nobody), done.stderr
+    assert "client to server: " in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ use crate::{MTU, sys};
 const INTERFACE: &str = "road";
 /// Packets that wait in the interface for the emulator at most, whose own queue is the one that is
 /// asked for: as many as a fast sender makes while a processor is busy elsewhere.
-const INTERFACE_QUEUE: i32 = 10_000;
+const INTERFACE_QUEUE: u32 = 10_000;
 /// Settings of the kernel for one end, and why.
 const SETTINGS: [(&str, &str); 3] = [
     // Else what one connection met would change the next one (tcp(7)).
@@ -146,8 +146,8 @@ fn make(address: Ipv4Addr) -> Result<File, Unavailable> {
     let interface = sys::tun(INTERFACE).map_err(|error| Unavailable {
         what: "cannot make a TUN interface",
         error,
-        way_out: "this needs /dev/net/tun: modprobe tun, or start the container with \
-                  --device /dev/net/tun",
+        way_out: "this needs /dev/net/tun: modprobe tun, start the container with \
+                  --device /dev/net/tun, and let others than root use it: chmod 666 /dev/net/tun",
     })?;
     sys::bring_up("lo")
         .and_then(|()| sys::configure(INTERFACE, address, MTU, INTERFACE_QUEUE))
