@@ -47,6 +47,11 @@ def host(root: Path, files: dict[str, str]) -> Host:
     return Host(root=root, beside=root / "bin")
 
 
+@pytest.fixture(autouse=True)
+def _no_network_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Host, "emulated_network", lambda _host: (0, ""))
+
+
 def machine(root: Path, files: dict[str, str]) -> dict[str, Check]:
     return {check.name: check for check in doctor_machine.checks(host(root, files))}
 
@@ -211,3 +216,35 @@ def test_an_experiment_that_holds_its_lock_is_at_work(trilane: Trilane, tmp_path
         fcntl.flock(lock, fcntl.LOCK_EX)
         assert "20261118" not in trilane()[1]
     assert "killed   20261118-100000-bookstore-fair" in trilane()[1]
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "value", "fix"),
+    [
+        ((0, "ok      client to server: delay …"), "ok", "made, and as it was asked for", None),
+        (
+            (4, "ok      a\ninvalid client to server: delay 2 ms where 1 ms ± 0.1 ms was asked"),
+            "warning",
+            "client to server: delay 2 ms where 1 ms ± 0.1 ms was asked",
+            "stop what else runs on this machine",
+        ),
+        (
+            (1, "trilane network: cannot make a TUN interface: No such file; modprobe tun"),
+            "missing",
+            "cannot make a TUN interface: No such file",
+            "modprobe tun",
+        ),
+        (None, "missing", "it did not answer", None),
+    ],
+)
+def test_whether_a_network_can_be_emulated_is_told(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    answer: tuple[int, str] | None,
+    status: str,
+    value: str,
+    fix: str | None,
+) -> None:
+    monkeypatch.setattr(Host, "emulated_network", lambda _host: answer)
+    check = machine(tmp_path, GOOD)["emulated network"]
+    assert (check.status, check.value, check.fix, check.needed) == (status, value, fix, False)

@@ -20,6 +20,8 @@ _LOW_MEMORY = 1 << 30
 _STEAL = 0.02
 _LOADED = 0.25
 _GOOD_CLOCKS = ("tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter", "xen")
+# Exit code of a network that is not what was asked for.
+_INVALID = 4
 # linux/udp.h
 _UDP_SEGMENT, _UDP_GRO = 103, 104
 _HIDDEN = "not shown (usual in a virtual machine)"
@@ -33,6 +35,7 @@ def checks(host: Host) -> Iterator[Check]:
     yield from _limits(host)
     yield from _tcp(host)
     yield from _udp(host)
+    yield _emulated(host)
 
 
 def _cpus(host: Host) -> Iterator[Check]:
@@ -237,3 +240,18 @@ def _udp(host: Host) -> Iterator[Check]:
             "HTTP/3 moves many datagrams in one system call",
             None if there else "Linux 5.0 or later",
         )
+
+
+def _emulated(host: Host) -> Check:
+    name, why = "emulated network", "trilane network: delay, loss and rates between two programs"
+    made = host.emulated_network()
+    code, told = made or (1, "it did not answer")
+    if code == 0:
+        return Check(_NETWORK, name, "ok", "made, and as it was asked for", why)
+    if code == _INVALID:
+        wrong = [line for line in told.splitlines() if line.startswith("invalid ")]
+        value = wrong[0].removeprefix("invalid ").strip() if wrong else told
+        return Check(_NETWORK, name, "warning", value, why, "stop what else runs on this machine")
+    # What was tried and what the system said, and behind the semicolon the way out.
+    value, _, fix = told.removeprefix("trilane network: ").partition("; ")
+    return Check(_NETWORK, name, "missing", value, why, fix or None)

@@ -64,6 +64,18 @@ class Host:
         found = _VERSION.search(said)
         return found[0] if found else None
 
+    def emulated_network(self) -> tuple[int, str] | None:
+        """Make one: the exit code of `trilane network check`, and what it said of it.
+
+        None when it did not answer.
+        """
+        command = [sys.executable, "-m", "trilane", "network", "check", "rtt=1ms,seed=1"]
+        try:
+            done = supervisor.finished(command, limit_s=_PATIENCE_S)
+        except ProcessFailed:
+            return None
+        return done.code, (done.output + b"\n" + done.errors).decode(errors="replace").strip()
+
     def udp_option(self, option: int, value: int) -> bool:
         """Whether the kernel takes this option at level SOL_UDP."""
         try:
