@@ -7,9 +7,11 @@ import os
 import shlex
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -138,6 +140,49 @@ def test_a_network_that_is_not_what_was_asked_is_invalid() -> None:
         line.startswith("invalid ") and " rate " in line and "10000.000 Mbit/s" in line
         for line in asked.stdout.splitlines()
     )
+
+
+def test_what_passed_is_recorded(server: str, tmp_path: Path) -> None:
+    file, told = tmp_path / "passed.pcap", tmp_path / "told.json"
+    done = network(
+        "rtt=20ms",
+        server,
+        f"curl --silent {HTTP}/hello",
+        *("--port", "8080", "--output", str(told), "--pcap", str(file)),
+    )
+    assert done.stdout == "hello world", done.stderr
+    recorded = file.read_bytes()
+    # draft-ietf-opsawg-pcap §4: instants in nanoseconds, and LINKTYPE_RAW.
+    assert struct.unpack_from("=IHHIIII", recorded) == (0xA1B23C4D, 2, 4, 0, 0, 65535, 101)
+    packets, instants, at = [], [], 24
+    while at < len(recorded):
+        seconds, nanoseconds, kept, length = struct.unpack_from("=IIII", recorded, at)
+        assert kept == length
+        instants.append(seconds + nanoseconds / 1e9)
+        packets.append(recorded[at + 16 : at + 16 + kept])
+        at += 16 + kept
+    found = json.loads(told.read_text())
+    forwarded = {way: found[way]["forwarded"]["packets"] for way in ("up", "down")}
+    # By their source address (RFC 791 §3.1).
+    assert forwarded == {
+        "up": sum(packet[12:16] == bytes([10, 0, 0, 2]) for packet in packets),
+        "down": sum(packet[12:16] == bytes([10, 0, 0, 1]) for packet in packets),
+    }
+    assert abs(instants[0] - time.time()) < 3600
+    # A SYN goes there, its answer comes back: half a round trip each.
+    assert instants[1] - instants[0] >= 0.0099
+    assert b"GET /hello" in recorded
+    assert b"hello world" in recorded
+
+
+def test_a_recording_that_cannot_be_written_is_told() -> None:
+    done = network("", "true", "true", "--pcap", "/nowhere/passed.pcap")
+    assert done.returncode == 1
+    assert "/nowhere/passed.pcap: No such file" in done.stderr
+    done = network("", "true", "true", "--pcap", "/dev/full")
+    assert done.returncode == 1
+    assert "/dev/full: No space left on device" in done.stderr
+    assert "packets are missing there" in done.stderr
 
 
 def test_a_client_exits_as_it_would_and_nothing_passes_where_all_is_lost(server: str) -> None:

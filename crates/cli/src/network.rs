@@ -78,6 +78,9 @@ struct RunArgs {
     /// Write what became of the packets to this file, as JSON
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Write the packets that arrive at either end to this file, which Wireshark and tcpdump read
+    #[arg(long, value_name = "FILE")]
+    pcap: Option<PathBuf>,
 }
 
 fn spec(text: &str) -> Result<Box<Spec>, String> {
@@ -159,6 +162,10 @@ fn on_network(args: &RunArgs) -> Result<u8, Box<dyn std::error::Error>> {
     if let Some(late) = late(&proof) {
         tell(format_args!("trilane network: suspect: {late}"));
     }
+    if let Some(file) = &args.pcap {
+        let opened = fs::File::create(file);
+        network.record(opened.map_err(|error| format!("{}: {error}", file.display()))?)?;
+    }
     let mut server = shell(&args.server);
     // What is written to stdout is the client's alone.
     server.stdout(std::io::stderr());
@@ -171,6 +178,9 @@ fn on_network(args: &RunArgs) -> Result<u8, Box<dyn std::error::Error>> {
     drop(server);
     let outcome = network.stop()?;
     tell(format_args!("{}", told(&outcome)));
+    if let (Some(file), Some(why)) = (&args.pcap, &outcome.unrecorded) {
+        return Err(format!("{}: {why}: packets are missing there", file.display()).into());
+    }
     if let Some(file) = &args.output {
         write(file, &document(&args.spec, &outcome, &proof))?;
     }

@@ -11,6 +11,7 @@ use hdrhistogram::Histogram;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::time::{ClockId, clock_gettime};
 
+use crate::recording::Recording;
 use crate::{Counters, Direction, Nanos, Spec, Way};
 
 /// The last part of a wait is spent looking at the clock, because a sleep ends late by about this.
@@ -31,10 +32,18 @@ pub struct Outcome {
     pub cpu: Duration,
     /// Nanoseconds by which packets went out later than they should have.
     pub lateness: Histogram<u64>,
+    /// Why not all that passed was recorded, where that was asked for.
+    pub unrecorded: Option<String>,
 }
 
-/// Both directions of a network, and where what was done before they were used is told.
-type Order = (Box<[Direction<Vec<u8>>; 2]>, mpsc::Sender<Outcome>);
+/// What the loop is asked to do.
+#[derive(Debug)]
+enum Order {
+    /// Begin anew with these directions, and tell what was done before.
+    Begin(Box<[Direction<Vec<u8>>; 2]>, mpsc::Sender<Outcome>),
+    /// Write what passes to this file.
+    Record(File),
+}
 
 /// A network at work.
 #[derive(Debug)]
@@ -48,7 +57,7 @@ pub struct Running {
 impl Running {
     /// Carries packets between the interfaces of the client and of the server, until it is stopped.
     pub fn start(spec: &Spec, client: File, server: File) -> io::Result<Self> {
-        let wake = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
+        let wake = Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?);
         let (orders, asked) = mpsc::channel();
         let mut emulator = Emulator {
             interfaces: [client, server],
@@ -57,6 +66,8 @@ impl Running {
             buffer: vec![0; LARGEST].into_boxed_slice(),
             lateness: Histogram::new_with_bounds(1, 60_000_000_000, 3).map_err(io::Error::other)?,
             spent_before: Duration::ZERO,
+            recording: None,
+            unrecorded: None,
         };
         let woken = Arc::clone(&wake);
         let loop_ = thread::Builder::new()
@@ -74,13 +85,20 @@ impl Running {
     /// Packets that are under way are lost.
     pub fn begin(&self, spec: &Spec) -> io::Result<Outcome> {
         let (told, outcome) = mpsc::channel();
-        let ended = |_| io::Error::other("the loop of the network ended");
-        let order = (Box::new(ways(spec)), told);
-        self.orders
-            .send(order)
-            .map_err(|_| ended(mpsc::RecvError))?;
+        self.order(Order::Begin(Box::new(ways(spec)), told))?;
+        outcome.recv().map_err(|_| ended())
+    }
+
+    /// Writes every packet that arrives at an end from now on to a file in the format of libpcap,
+    /// with the instant of its arrival; those that are lost or dropped are not in it.
+    pub fn record(&self, file: File) -> io::Result<()> {
+        self.order(Order::Record(file))
+    }
+
+    fn order(&self, order: Order) -> io::Result<()> {
+        self.orders.send(order).map_err(|_| ended())?;
         rustix::io::write(&self.wake, &1u64.to_ne_bytes())?;
-        outcome.recv().map_err(ended)
+        Ok(())
     }
 
     /// Ends it; packets that are under way are lost.
@@ -93,6 +111,10 @@ impl Running {
     }
 }
 
+fn ended() -> io::Error {
+    io::Error::other("the loop of the network ended")
+}
+
 struct Emulator {
     /// Of the client and of the server: packets of the first go up, those of the second down.
     interfaces: [File; 2],
@@ -102,6 +124,8 @@ struct Emulator {
     lateness: Histogram<u64>,
     /// Processor time of the loop when these directions began.
     spent_before: Duration,
+    recording: Option<Recording>,
+    unrecorded: Option<String>,
 }
 
 fn ways(spec: &Spec) -> [Direction<Vec<u8>>; 2] {
@@ -118,7 +142,8 @@ impl Emulator {
     fn run(&mut self, wake: &OwnedFd, orders: &mpsc::Receiver<Order>) -> io::Result<Outcome> {
         // Else the kernel may end a sleep 50 µs late, to wake others at once (prctl(2)).
         nix::sys::prctl::set_timerslack(1)?;
-        loop {
+        // Also while packets come without a pause.
+        while self.obey(orders) {
             let read = self.take()?;
             self.hand_on()?;
             if read {
@@ -130,22 +155,31 @@ impl Emulator {
                 std::hint::spin_loop();
                 continue;
             }
-            if self.sleep(wait.map(|wait| wait - SPIN), wake)? && self.obey(wake, orders)? {
-                break;
-            }
+            self.sleep(wait.map(|wait| wait - SPIN), wake)?;
+        }
+        if let Some(recording) = self.recording.take() {
+            recording
+                .end()
+                .unwrap_or_else(|error| self.lose_recording(&error));
         }
         Ok(self.outcome())
     }
 
-    /// Carries out what is ordered; whether nothing more will be.
-    fn obey(&mut self, wake: &OwnedFd, orders: &mpsc::Receiver<Order>) -> io::Result<bool> {
-        match rustix::io::read(wake, &mut [0; 8]) {
-            Ok(_) | Err(rustix::io::Errno::AGAIN) => {}
-            Err(error) => return Err(error.into()),
-        }
+    /// What passes is recorded no more, for this reason; the network goes on.
+    fn lose_recording(&mut self, error: &io::Error) {
+        self.recording = None;
+        self.unrecorded = Some(error.to_string());
+    }
+
+    /// Carries out what is ordered; whether there can be more.
+    fn obey(&mut self, orders: &mpsc::Receiver<Order>) -> bool {
         loop {
             match orders.try_recv() {
-                Ok((ways, told)) => {
+                Ok(Order::Record(file)) => {
+                    let begun = Recording::new(file, self.now());
+                    self.recording = begun.map_err(|error| self.lose_recording(&error)).ok();
+                }
+                Ok(Order::Begin(ways, told)) => {
                     let outcome = self.outcome();
                     self.ways = *ways;
                     self.lateness.reset();
@@ -153,8 +187,8 @@ impl Emulator {
                     // Who asked may be gone.
                     let _ = told.send(outcome);
                 }
-                Err(mpsc::TryRecvError::Empty) => return Ok(false),
-                Err(mpsc::TryRecvError::Disconnected) => return Ok(true),
+                Err(mpsc::TryRecvError::Empty) => return true,
+                Err(mpsc::TryRecvError::Disconnected) => return false,
             }
         }
     }
@@ -166,6 +200,7 @@ impl Emulator {
             down,
             cpu: spent().saturating_sub(self.spent_before),
             lateness: self.lateness.clone(),
+            unrecorded: self.unrecorded.clone(),
         }
     }
 
@@ -199,6 +234,10 @@ impl Emulator {
             while let Some((at, packet)) = self.ways[way].poll(now) {
                 self.lateness
                     .saturating_record(self.now().saturating_sub(at).max(1));
+                let noted = self.recording.as_mut().map(|file| file.note(at, &packet));
+                if let Some(Err(error)) = noted {
+                    self.lose_recording(&error);
+                }
                 match (&self.interfaces[1 - way]).write(&packet) {
                     Ok(_) => {}
                     // A damaged header is refused with EINVAL, and an interface whose end is gone
@@ -211,8 +250,8 @@ impl Emulator {
         Ok(())
     }
 
-    /// Waits until something comes, for so long at most; whether something is ordered.
-    fn sleep(&self, wait: Option<Nanos>, wake: &OwnedFd) -> io::Result<bool> {
+    /// Waits until something comes or is ordered, for so long at most.
+    fn sleep(&self, wait: Option<Nanos>, wake: &OwnedFd) -> io::Result<()> {
         let timeout = wait.map(|nanos| Timespec {
             tv_sec: (nanos / 1_000_000_000) as i64,
             tv_nsec: (nanos % 1_000_000_000) as _,
@@ -224,8 +263,11 @@ impl Emulator {
             PollFd::from_borrowed_fd(server.as_fd(), PollFlags::IN),
         ];
         match poll(&mut files, timeout.as_ref()) {
-            Ok(_) => Ok(!files[0].revents().is_empty()),
-            Err(rustix::io::Errno::INTR) => Ok(false),
+            Ok(_) if !files[0].revents().is_empty() => {
+                rustix::io::read(wake, &mut [0; 8])?;
+                Ok(())
+            }
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }

@@ -36,6 +36,7 @@ mod packet;
 mod pattern;
 mod proof;
 mod queue;
+mod recording;
 mod spec;
 mod sys;
 mod trace;
