@@ -213,6 +213,52 @@ def test_the_interfaces_are_those_of_a_network_and_hold_what_a_fast_sender_makes
     assert done.stdout.split() == ["1500", "10000"], done.stderr
 
 
+TCP_OF = """
+import socket, struct
+
+def of(connection):
+    name = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
+    # tcp(7): `tcpi_snd_cwnd`, which is the initial one before anything is sent.
+    window = struct.unpack_from("I", connection.getsockopt(socket.IPPROTO_TCP, 11, 104), 80)[0]
+    return f"{name.rstrip(bytes(1)).decode()} {window}".encode()
+"""
+TCP_SERVER = """
+listener = socket.create_server(("10.0.0.1", 9000))
+connection, _ = listener.accept()
+connection.sendall(of(connection))
+"""
+TCP_CLIENT = """
+connection = socket.create_connection(("10.0.0.1", 9000))
+print(of(connection).decode(), connection.recv(100).decode(), sep=", ")
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "both"),
+    [((), "cubic 10"), (("--congestion-control", "reno", "--initial-window", "3"), "reno 3")],
+)
+def test_tcp_sends_alike_at_both_ends_whatever_the_machine_does(
+    tmp_path: Path, arguments: tuple[str, ...], both: str
+) -> None:
+    told = tmp_path / "told.json"
+    server, client = (
+        f"{shlex.quote(sys.executable)} -c {shlex.quote(TCP_OF + program)}"
+        for program in (TCP_SERVER, TCP_CLIENT)
+    )
+    done = network("rtt=2ms", server, client, "-p", "9000", "-o", str(told), *arguments)
+    assert done.stdout.strip() == f"{both}, {both}", done.stderr
+    found = json.loads(told.read_text())
+    assert " ".join(str(value) for value in found["tcp"].values()) == both
+    assert found["mtu"] == 1500
+
+
+def test_a_congestion_control_that_is_not_there_is_named() -> None:
+    done = network("rtt=2ms", "true", "true", "--congestion-control", "nonsense")
+    assert done.returncode == 1
+    assert "cannot use this congestion control" in done.stderr
+    assert "tcp_available_congestion_control" in done.stderr
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="the other tests of this file are not root's then")
 def test_root_is_not_needed() -> None:
     nobody = 65534

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
-use trilane_network::{Counted, Counters, End, Outcome, Proof, Running, Spec};
+use trilane_network::{Counted, Counters, End, Outcome, Proof, Running, Spec, Tcp};
 use trilane_units as units;
 
 use crate::tell;
@@ -75,6 +75,12 @@ struct RunArgs {
     /// Time for the server to be ready, such as 30s
     #[arg(long, value_name = "TIME", value_parser = units::time, default_value = "30s")]
     ready: Duration,
+    /// How TCP sends at both ends: cubic, bbr, reno or what else the kernel has
+    #[arg(long, value_name = "NAME", default_value = "cubic")]
+    congestion_control: String,
+    /// Segments that TCP sends before the first acknowledgement
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), default_value_t = 10)]
+    initial_window: u32,
     /// Write what became of the packets to this file, as JSON
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -112,10 +118,10 @@ struct Made {
     network: Running,
 }
 
-fn make(spec: &Spec) -> Result<Made, Box<dyn std::error::Error>> {
+fn make(spec: &Spec, tcp: &Tcp) -> Result<Made, Box<dyn std::error::Error>> {
     trilane_network::prepare()?;
-    let (server, server_interface) = End::new(SERVER)?;
-    let (client, client_interface) = End::new(CLIENT)?;
+    let (server, server_interface) = End::new(SERVER, tcp)?;
+    let (client, client_interface) = End::new(CLIENT, tcp)?;
     let network = Running::start(spec, client_interface, server_interface)?;
     Ok(Made {
         server,
@@ -125,7 +131,7 @@ fn make(spec: &Spec) -> Result<Made, Box<dyn std::error::Error>> {
 }
 
 fn check(args: &CheckArgs) -> Result<u8, Box<dyn std::error::Error>> {
-    let made = make(&args.spec)?;
+    let made = make(&args.spec, &Tcp::default())?;
     let proof = Proof::of(&args.spec, &made.network, &made.client, &made.server)?;
     for check in &proof.checks {
         let holds = if check.holds() { "ok" } else { "invalid" };
@@ -150,11 +156,15 @@ fn check(args: &CheckArgs) -> Result<u8, Box<dyn std::error::Error>> {
 }
 
 fn on_network(args: &RunArgs) -> Result<u8, Box<dyn std::error::Error>> {
+    let tcp = Tcp {
+        congestion_control: args.congestion_control.clone(),
+        initial_window: args.initial_window,
+    };
     let Made {
         server: server_end,
         client: client_end,
         network,
-    } = make(&args.spec)?;
+    } = make(&args.spec, &tcp)?;
     let proof = Proof::of(&args.spec, &network, &client_end, &server_end)?;
     for check in proof.broken() {
         tell(format_args!("trilane network: invalid: {check}"));
@@ -182,7 +192,7 @@ fn on_network(args: &RunArgs) -> Result<u8, Box<dyn std::error::Error>> {
         return Err(format!("{}: {why}: packets are missing there", file.display()).into());
     }
     if let Some(file) = &args.output {
-        write(file, &document(&args.spec, &outcome, &proof))?;
+        write(file, &document(&args.spec, &tcp, &outcome, &proof))?;
     }
     Ok(exit_code(status))
 }
@@ -278,10 +288,15 @@ fn exit_code(status: ExitStatus) -> u8 {
     u8::try_from(code).unwrap_or(crate::FAILED)
 }
 
-fn document(spec: &Spec, outcome: &Outcome, proof: &Proof) -> Value {
+fn document(spec: &Spec, tcp: &Tcp, outcome: &Outcome, proof: &Proof) -> Value {
     json!({
         "schema": "trilane.network/1",
         "network": spec.to_string(),
+        "tcp": {
+            "congestion_control": tcp.congestion_control,
+            "initial_window": tcp.initial_window,
+        },
+        "mtu": trilane_network::MTU,
         "up": direction(&outcome.up),
         "down": direction(&outcome.down),
         "cpu_s": outcome.cpu.as_secs_f64(),

@@ -8,7 +8,7 @@ use std::process::{Child, Command};
 use std::sync::mpsc;
 use std::thread;
 
-use crate::{MTU, sys};
+use crate::{MTU, netlink, sys};
 
 /// The name of the interface at each end.
 const INTERFACE: &str = "road";
@@ -43,6 +43,25 @@ impl fmt::Display for Unavailable {
 
 impl std::error::Error for Unavailable {}
 
+/// How TCP sends at an end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tcp {
+    /// Its congestion control, by the kernel's name.
+    pub congestion_control: String,
+    /// What it sends before the first acknowledgement, in segments (RFC 6928).
+    pub initial_window: u32,
+}
+
+impl Default for Tcp {
+    /// What most kernels do, and most implementations of QUIC.
+    fn default() -> Self {
+        Self {
+            congestion_control: "cubic".into(),
+            initial_window: 10,
+        }
+    }
+}
+
 type Task = Box<dyn FnOnce() + Send>;
 
 /// A namespace with one interface, through which everything passes that leaves it.
@@ -74,11 +93,12 @@ pub fn prepare() -> Result<(), Unavailable> {
 
 impl End {
     /// Makes one, and the file of its interface, for the emulator.
-    pub fn new(address: Ipv4Addr) -> Result<(Self, File), Unavailable> {
+    pub fn new(address: Ipv4Addr, tcp: &Tcp) -> Result<(Self, File), Unavailable> {
+        let tcp = tcp.clone();
         let (tasks, asked) = mpsc::channel::<Task>();
         let (made, result) = mpsc::channel();
         thread::spawn(move || {
-            let interface = make(address);
+            let interface = make(address, &tcp);
             let usable = interface.is_ok();
             if made.send(interface).is_ok() && usable {
                 asked.into_iter().for_each(|task| task());
@@ -132,7 +152,7 @@ impl End {
 }
 
 /// Gives the calling thread a namespace with an interface of that address.
-fn make(address: Ipv4Addr) -> Result<File, Unavailable> {
+fn make(address: Ipv4Addr, tcp: &Tcp) -> Result<File, Unavailable> {
     sys::new_network_namespace().map_err(|error| Unavailable {
         what: "cannot make a network namespace",
         error,
@@ -150,12 +170,25 @@ fn make(address: Ipv4Addr) -> Result<File, Unavailable> {
                   --device /dev/net/tun, and let others than root use it: chmod 666 /dev/net/tun",
     })?;
     sys::bring_up("lo")
-        .and_then(|()| sys::configure(INTERFACE, address, MTU, INTERFACE_QUEUE))
+        .and_then(|()| sys::configure(INTERFACE, address, MTU))
+        .and_then(|()| netlink::set_queue(INTERFACE, INTERFACE_QUEUE))
         .map_err(|error| Unavailable {
             what: "cannot configure an interface",
             error,
             way_out: "this needs CAP_NET_ADMIN",
         })?;
+    netlink::set_tcp(
+        INTERFACE,
+        address,
+        &tcp.congestion_control,
+        tcp.initial_window,
+    )
+    .map_err(|error| Unavailable {
+        what: "cannot use this congestion control and initial window",
+        error,
+        way_out: "the kernel has those in /proc/sys/net/ipv4/tcp_available_congestion_control; \
+                  modprobe tcp_bbr, for one, adds another",
+    })?;
     Ok(interface)
 }
 

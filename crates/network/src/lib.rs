@@ -32,6 +32,7 @@ mod emulator;
 mod end;
 mod link;
 mod loss;
+mod netlink;
 mod packet;
 mod pattern;
 mod proof;
@@ -43,7 +44,7 @@ mod trace;
 
 pub use direction::{Counted, Counters, Direction, Way};
 pub use emulator::{Outcome, Running};
-pub use end::{End, Unavailable, prepare};
+pub use end::{End, Tcp, Unavailable, prepare};
 pub use packet::Packet;
 pub use pattern::Pattern;
 pub use proof::{Check, Proof, Property};

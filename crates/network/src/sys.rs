@@ -9,7 +9,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
 /// Gives the calling thread a network namespace of its own, with a loopback interface that is down.
 pub(crate) fn new_network_namespace() -> io::Result<()> {
@@ -45,12 +45,11 @@ pub(crate) fn tun(name: &str) -> io::Result<File> {
 }
 
 /// Gives an interface an address of a network of 256, and brings it up.
-pub(crate) fn configure(name: &str, address: Ipv4Addr, mtu: usize, queue: u32) -> io::Result<()> {
+pub(crate) fn configure(name: &str, address: Ipv4Addr, mtu: usize) -> io::Result<()> {
     let socket = control_socket()?;
     let mut request = request(name);
     request.ifr_ifru.ifru_mtu = mtu as libc::c_int;
     control(socket.as_fd(), libc::SIOCSIFMTU, &request)?;
-    set_queue(name, queue)?;
     for (asked, address) in [
         (libc::SIOCSIFADDR, address),
         (libc::SIOCSIFNETMASK, Ipv4Addr::new(255, 255, 255, 0)),
@@ -59,45 +58,6 @@ pub(crate) fn configure(name: &str, address: Ipv4Addr, mtu: usize, queue: u32) -
         control(socket.as_fd(), asked, &request)?;
     }
     bring_up(name)
-}
-
-/// Says how many packets wait in an interface at most (rtnetlink(7)): unlike SIOCSIFTXQLEN it may be
-/// asked for in a user namespace.
-fn set_queue(name: &str, packets: u32) -> io::Result<()> {
-    const HEADER: usize = 16;
-    let socket = rustix::net::socket_with(
-        AddressFamily::NETLINK,
-        SocketType::RAW,
-        SocketFlags::CLOEXEC,
-        // 0, which is NETLINK_ROUTE.
-        None,
-    )?;
-    let index = rustix::net::netdevice::name_to_index(&socket, name)?;
-    let mut message = Vec::new();
-    message.extend(((HEADER + 16 + 8) as u32).to_ne_bytes());
-    message.extend(libc::RTM_SETLINK.to_ne_bytes());
-    message.extend(((libc::NLM_F_REQUEST | libc::NLM_F_ACK) as u16).to_ne_bytes());
-    message.extend([0; 8]);
-    // `ifinfomsg`: the interface; nothing else of it changes.
-    message.extend([0; 4]);
-    message.extend(index.to_ne_bytes());
-    message.extend([0; 8]);
-    // One attribute.
-    message.extend(8u16.to_ne_bytes());
-    message.extend(libc::IFLA_TXQLEN.to_ne_bytes());
-    message.extend(packets.to_ne_bytes());
-    rustix::net::send(&socket, &message, SendFlags::empty())?;
-    let mut answer = [0; 256];
-    let (_, length) = rustix::net::recv(&socket, &mut answer, RecvFlags::empty())?;
-    // Behind the header of the acknowledgement: 0, or the number of an error below it.
-    let code = answer[..length]
-        .get(HEADER..HEADER + 4)
-        .and_then(|code| code.try_into().ok());
-    match code.map(i32::from_ne_bytes) {
-        Some(0) => Ok(()),
-        Some(code) => Err(io::Error::from_raw_os_error(-code)),
-        None => Err(io::Error::other("the kernel did not acknowledge")),
-    }
 }
 
 /// Brings an interface up.
