@@ -1,7 +1,6 @@
 //! `trilane network`: any two programs over an emulated network.
 
 use std::fs;
-use std::net::Ipv4Addr;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
@@ -11,13 +10,11 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
-use trilane_network::{Counted, Counters, End, Outcome, Proof, Running, Spec, Tcp};
+use trilane_network::{Counted, Counters, End, Outcome, Proof, Running, Side, Spec, Tcp};
 use trilane_units as units;
 
 use crate::tell;
 
-const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
-const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 /// How often a server is asked whether it listens, and a program whether it has ended.
 const LOOK: Duration = Duration::from_millis(10);
 /// What a server has to end in.
@@ -55,9 +52,10 @@ struct CheckArgs {
 
 /// Run a server and a client at the two ends of a network, and say what became of their packets.
 ///
-/// Both are lines for a shell. The server has the address 10.0.0.1 and the client 10.0.0.2; nothing
-/// else can be reached. The client begins once the server listens on --port; when it has ended, the
-/// server is ended, and the command exits as the client did. What the server prints goes to stderr.
+/// Both are lines for a shell. The client reaches the server at 127.0.0.1, as on one machine, and at
+/// 10.0.0.1; the client has the address 10.0.0.2. Nothing else can be reached. The client begins once
+/// the server listens on --port; when it has ended, the server is ended, and the command exits as the
+/// client did. What the server prints goes to stderr.
 #[derive(Args, Clone, Debug)]
 struct RunArgs {
     /// The network, such as rtt=40ms,rate=20mbit,loss=1%,burst=3,queue=1bdp,jitter=5ms,seed=7
@@ -120,8 +118,8 @@ struct Made {
 
 fn make(spec: &Spec, tcp: &Tcp) -> Result<Made, Box<dyn std::error::Error>> {
     trilane_network::prepare()?;
-    let (server, server_interface) = End::new(SERVER, tcp)?;
-    let (client, client_interface) = End::new(CLIENT, tcp)?;
+    let (server, server_interface) = End::new(Side::Server, tcp)?;
+    let (client, client_interface) = End::new(Side::Client, tcp)?;
     let network = Running::start(spec, client_interface, server_interface)?;
     Ok(Made {
         server,

@@ -16,7 +16,9 @@ const INTERFACE: &str = "road";
 /// asked for: as many as a fast sender makes while a processor is busy elsewhere.
 const INTERFACE_QUEUE: u32 = 10_000;
 /// Settings of the kernel for one end, and why.
-const SETTINGS: [(&str, &str); 3] = [
+const SETTINGS: [(&str, &str); 4] = [
+    // 127.0.0.1 is the server at the client's end, whose packets have that address on the way.
+    ("net/ipv4/conf/all/route_localnet", "1"),
     // Else what one connection met would change the next one (tcp(7)).
     ("net/ipv4/tcp_no_metrics_save", "1"),
     // Neighbours are looked for with packets that no program sent.
@@ -62,6 +64,26 @@ impl Default for Tcp {
     }
 }
 
+/// Where a program is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// 10.0.0.2. There 127.0.0.1 is the server, too, so that URLs and certificates for one machine
+    /// hold; there is no loopback interface.
+    Client,
+    /// 10.0.0.1.
+    Server,
+}
+
+impl Side {
+    /// Its address.
+    pub fn address(self) -> Ipv4Addr {
+        match self {
+            Self::Client => Ipv4Addr::new(10, 0, 0, 2),
+            Self::Server => Ipv4Addr::new(10, 0, 0, 1),
+        }
+    }
+}
+
 type Task = Box<dyn FnOnce() + Send>;
 
 /// A namespace with one interface, through which everything passes that leaves it.
@@ -93,12 +115,12 @@ pub fn prepare() -> Result<(), Unavailable> {
 
 impl End {
     /// Makes one, and the file of its interface, for the emulator.
-    pub fn new(address: Ipv4Addr, tcp: &Tcp) -> Result<(Self, File), Unavailable> {
+    pub fn new(side: Side, tcp: &Tcp) -> Result<(Self, File), Unavailable> {
         let tcp = tcp.clone();
         let (tasks, asked) = mpsc::channel::<Task>();
         let (made, result) = mpsc::channel();
         thread::spawn(move || {
-            let interface = make(address, &tcp);
+            let interface = make(side, &tcp);
             let usable = interface.is_ok();
             if made.send(interface).is_ok() && usable {
                 asked.into_iter().for_each(|task| task());
@@ -111,6 +133,7 @@ impl End {
                 way_out: "this is a fault of Trilane's",
             })
         })?;
+        let address = side.address();
         Ok((Self { address, tasks }, interface))
     }
 
@@ -151,8 +174,8 @@ impl End {
     }
 }
 
-/// Gives the calling thread a namespace with an interface of that address.
-fn make(address: Ipv4Addr, tcp: &Tcp) -> Result<File, Unavailable> {
+/// Gives the calling thread a namespace with the interface of that side.
+fn make(side: Side, tcp: &Tcp) -> Result<File, Unavailable> {
     sys::new_network_namespace().map_err(|error| Unavailable {
         what: "cannot make a network namespace",
         error,
@@ -169,26 +192,37 @@ fn make(address: Ipv4Addr, tcp: &Tcp) -> Result<File, Unavailable> {
         way_out: "this needs /dev/net/tun: modprobe tun, start the container with \
                   --device /dev/net/tun, and let others than root use it: chmod 666 /dev/net/tun",
     })?;
-    sys::bring_up("lo")
-        .and_then(|()| sys::configure(INTERFACE, address, MTU))
+    let loopback = match side {
+        // One that was never up has no address, and 127.0.0.1 can be elsewhere.
+        Side::Client => Ok(()),
+        Side::Server => sys::bring_up("lo"),
+    };
+    loopback
+        .and_then(|()| sys::configure(INTERFACE, side.address(), MTU))
         .and_then(|()| netlink::set_queue(INTERFACE, INTERFACE_QUEUE))
         .map_err(|error| Unavailable {
             what: "cannot configure an interface",
             error,
             way_out: "this needs CAP_NET_ADMIN",
         })?;
-    netlink::set_tcp(
-        INTERFACE,
-        address,
-        &tcp.congestion_control,
-        tcp.initial_window,
-    )
-    .map_err(|error| Unavailable {
-        what: "cannot use this congestion control and initial window",
-        error,
-        way_out: "the kernel has those in /proc/sys/net/ipv4/tcp_available_congestion_control; \
-                  modprobe tcp_bbr, for one, adds another",
-    })?;
+    let own = side.address();
+    let there = [
+        (Ipv4Addr::new(10, 0, 0, 0), 24),
+        (Ipv4Addr::new(127, 0, 0, 0), 8),
+    ];
+    let there = match side {
+        Side::Client => &there[..],
+        Side::Server => &there[..1],
+    };
+    for network in there {
+        netlink::route(INTERFACE, *network, own, tcp).map_err(|error| Unavailable {
+            what: "cannot use this congestion control and initial window",
+            error,
+            way_out: "the kernel has those in \
+                      /proc/sys/net/ipv4/tcp_available_congestion_control; modprobe tcp_bbr, for \
+                      one, adds another",
+        })?;
+    }
     Ok(interface)
 }
 

@@ -7,6 +7,8 @@ use std::os::fd::OwnedFd;
 
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 
+use crate::Tcp;
+
 /// Bytes of `nlmsghdr`.
 const HEADER: usize = 16;
 // linux/rtnetlink.h
@@ -24,23 +26,21 @@ pub(crate) fn set_queue(interface: &str, packets: u32) -> io::Result<()> {
     netlink.ask(libc::RTM_SETLINK, 0, &body)
 }
 
-/// Says with which congestion control and which initial window, in segments, TCP sends to the
-/// network of 256 that `own` is in.
+/// Says that a network, with so many bits in common, is behind an interface, and how TCP sends to it.
 ///
 /// The route says so because a namespace may not have every congestion control of the kernel as its
 /// default (`tcp_allowed_congestion_control`).
-pub(crate) fn set_tcp(
+pub(crate) fn route(
     interface: &str,
+    (network, bits): (Ipv4Addr, u8),
     own: Ipv4Addr,
-    congestion_control: &str,
-    initial_window: u32,
+    tcp: &Tcp,
 ) -> io::Result<()> {
     let netlink = Netlink::new(interface)?;
-    let [a, b, c, _] = own.octets();
-    // `rtmsg`: of IPv4, to a network of 24 bits, in the main table, to what is at the other end.
+    // `rtmsg`: of IPv4, so many bits, in the main table, to what is at the other end.
     let mut body = vec![
         libc::AF_INET as u8,
-        24,
+        bits,
         0,
         0,
         libc::RT_TABLE_MAIN,
@@ -49,16 +49,20 @@ pub(crate) fn set_tcp(
         libc::RTN_UNICAST,
     ];
     body.extend([0; 4]);
-    attribute(&mut body, libc::RTA_DST, &[a, b, c, 0]);
+    attribute(&mut body, libc::RTA_DST, &network.octets());
     attribute(&mut body, libc::RTA_OIF, &netlink.interface.to_ne_bytes());
     attribute(&mut body, libc::RTA_PREFSRC, &own.octets());
     let mut metrics = Vec::new();
-    attribute(&mut metrics, RTAX_INITCWND, &initial_window.to_ne_bytes());
-    let mut name = congestion_control.as_bytes().to_vec();
+    attribute(
+        &mut metrics,
+        RTAX_INITCWND,
+        &tcp.initial_window.to_ne_bytes(),
+    );
+    let mut name = tcp.congestion_control.as_bytes().to_vec();
     name.push(0);
     attribute(&mut metrics, RTAX_CC_ALGO, &name);
     attribute(&mut body, libc::RTA_METRICS, &metrics);
-    // In place of the route that came with the address.
+    // In place of one that came with the address.
     let flags = libc::NLM_F_CREATE | libc::NLM_F_REPLACE;
     netlink.ask(libc::RTM_NEWROUTE, flags, &body)
 }
