@@ -27,6 +27,7 @@ __all__ = [
     "build_profile",
     "connect",
     "main",
+    "network_rtt",
     "revision",
     "version",
 ]
@@ -41,10 +42,17 @@ build_profile: Final[Literal["release", "debug"]]
 """`release` or `debug`; a benchmark of a debug build says nothing."""
 
 def main(argv: Sequence[str]) -> int:
-    """Run `trilane load` or `trilane serve` and return the exit code.
+    """Run `trilane load`, `trilane serve` or `trilane network` and return the exit code.
 
     `argv` holds the program's name first. The interpreter lock is released while the command runs,
     and SIGINT goes to the command, which prints its partial report.
+    """
+
+def network_rtt(network: str) -> float:
+    """The round-trip time in seconds of a network such as `rtt=40ms,loss=1%`.
+
+    Raises:
+        ValueError: this is no network, or a file that it names cannot be read.
     """
 
 HEAD: Final = 1

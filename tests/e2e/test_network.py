@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from peers import networks
 from peers.process import wait_until
 from repository import native
 
@@ -40,9 +41,7 @@ def network(
 
 @pytest.fixture(scope="module", autouse=True)
 def _there_are_networks() -> None:
-    done = network("", "true", "true")
-    if done.returncode != 0 and "cannot make" in done.stderr:
-        pytest.skip(done.stderr.strip())
+    networks.need()
 
 
 @pytest.fixture

@@ -90,7 +90,7 @@ def test_version_names_the_build() -> None:
         (["race", "--in-flight", "8,x"], "--in-flight takes a whole number"),
         (["race", "--until-decided", "--blocks", "5"], "--blocks 5: it takes at least 6 blocks"),
         (["race", "--in-flight", "8,8"], "there already"),
-        (["race", "--delay", "soon"], "--delay takes a time"),
+        (["race", "--network", "rtt=soon"], '--network rtt=soon: "soon" is not a time'),
         (["race", "--fail-if", "p99"], "MEASURE>LIMIT"),
         (["race", "--pair", "h2"], "--pair takes two arms"),
         (["race", "http://127.0.0.1:9/", "-H", "no colon"], "type -H"),

@@ -320,19 +320,6 @@ def test_system_calls_of_a_crawl_are_counted_within_its_pages(
     assert min(counted) > 0
 
 
-def test_a_delay_is_emulated_and_stated(tmp_path: Path) -> None:
-    base = experiment().forms["fair"].arms
-    arms = (base[0], replace(base[0], name="far", title="far", delay_s=0.02))
-    done, _ = made_of(wanted(experiment(arms=arms), tmp_path))
-    near, far = done.result.points[0].comparison.arms
-    assert far.network == "20 ms round trip, emulated"
-    assert near.network == "direct"
-    # Eight requests, one after the other: eight round trips at least.
-    assert (far.summary["elapsed_s"].median or 0) >= 8 * 0.02
-    for run in view.runs(far):
-        assert run.requests.ok == 8
-
-
 @pytest.fixture(autouse=True)
 def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No folder of the current one may add experiments or contenders."""

@@ -26,7 +26,7 @@ baseline = "plain"
 rank = "elapsed_s"
 measures = ["elapsed_s", "user_s"]
 server = "embedded"
-delay = "40ms"
+network = "rtt=40ms"
 pin = true
 margin = 0.1
 
@@ -69,7 +69,7 @@ version = "h1"
 strategy = "threads"
 session = false
 server = "twisted-hello"
-delay = "1ms"
+network = "rtt=1ms"
 threads = 4
 gzip = false
 headers = ["accept: text/plain"]
@@ -110,7 +110,7 @@ high = 1.5
 blocks = 6
 values = [5, 50]
 arms = ["plain", "httpx-h2-serial"]
-delay = "5ms"
+network = "rtt=5ms"
 repeat = 1
 """
 

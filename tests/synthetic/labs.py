@@ -140,7 +140,7 @@ def contender_run(
             context_switches=ContextSwitches(voluntary=3000, involuntary=40),
             peak_rss_bytes=48_000_000,
         ),
-        wire=Wire(bytes=800 * count, requests=count, interface="lo", passes=2),
+        wire=Wire(bytes=800 * count, requests=count, interface="lo"),
     )
 
 

@@ -61,9 +61,9 @@ def test_a_run_by_time_is_as_long_as_that() -> None:
 
 def test_a_run_by_count_waits_for_the_network_as_its_arm_does() -> None:
     work = Workload(count=1000)
-    serial = work.arm("requests", "h1", delay_s=0.04)
-    pooled = work.arm("requests", "h1", "threads", threads=10, delay_s=0.04)
-    alone = work.arm("requests", "h1", delay_s=0.04, session=False)
+    serial = work.arm("requests", "h1", network="rtt=40ms")
+    pooled = work.arm("requests", "h1", "threads", threads=10, network="rtt=40ms")
+    alone = work.arm("requests", "h1", network="rtt=40ms", session=False)
     near = work.arm("requests", "h1")
     waits = {arm.title: expected_s(arm, work) - expected_s(near, work) for arm in (serial, pooled)}
     assert waits[serial.title] == pytest.approx(40.0)

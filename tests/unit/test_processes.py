@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from trilane.lab.processes import proc
-from trilane.lab.processes.proc import Machine
+from trilane.lab.processes.proc import Interface, Machine
 from trilane.lab.processes.words import how_ended, told
 
 NOBODY = 2**22 + 1
@@ -55,20 +55,25 @@ def test_a_machine_is_read_from_its_files(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(content)
     machine = Machine(tmp_path)
-    assert machine.received_bytes("lo") == 56
-    assert machine.received_bytes("eth0") == 12
-    assert machine.received_bytes("eth1") is None
     assert machine.cpu_seconds() == 150 / os.sysconf("SC_CLK_TCK")
     assert machine.steal() == pytest.approx(50 / 900)
     assert machine.cpu_model() == "A Processor"
     assert machine.core(3) == "3"
 
 
+def test_what_an_interface_carried_is_counted_once(tmp_path: Path) -> None:
+    table = tmp_path / "dev"
+    assert Interface("lo", table).carried_bytes() is None
+    table.write_text(_DEV)
+    assert Interface("lo", table).carried_bytes() == 56
+    assert Interface("eth0", table).carried_bytes() == 12 + 34
+    assert Interface("eth1", table).carried_bytes() is None
+
+
 def test_a_machine_that_tells_nothing(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
     assert machine.cpu_seconds() is None
     assert machine.steal() is None
-    assert machine.received_bytes("lo") is None
     assert machine.local_ports() is None
     assert machine.turbo() is None
     assert machine.congestion_controls(privileged=True) == []

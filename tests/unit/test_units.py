@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 from fractions import Fraction
 
 import pytest
@@ -27,25 +26,6 @@ def test_what_is_no_duration_says_what_would_be(text: str) -> None:
 
 def test_a_warm_up_may_be_nothing() -> None:
     assert units.duration("--warmup", "0s", zero=True) == 0
-
-
-@pytest.mark.parametrize(("text", "seconds"), [("0", 0), ("40ms", 0.04), ("0.5s", 0.5)])
-def test_delays(text: str, seconds: float) -> None:
-    assert units.delay("--delay", text) == seconds
-
-
-@pytest.mark.parametrize("text", ["40", "0.5", " 40 "])
-def test_a_delay_without_a_unit_is_not_guessed(text: str) -> None:
-    number = text.strip()
-    told = f"--delay {number}: say a unit: {number}ms or {number}s"
-    with pytest.raises(units.Usage, match=f"^{re.escape(told)}$"):
-        units.delay("--delay", text)
-
-
-@pytest.mark.parametrize("text", ["soon", "-1ms", "", "25h"])
-def test_what_is_no_delay(text: str) -> None:
-    with pytest.raises(units.Usage, match="--delay takes a time such as 500ms"):
-        units.delay("--delay", text)
 
 
 @pytest.mark.parametrize(("text", "value"), [("64", 64), ("10k", 10_000), ("1.5k", 1_500)])
@@ -93,6 +73,6 @@ def test_every_way_to_write_a_time_means_its_product(digits: int, places: int, u
 
 @given(st.text() | st.from_regex(r"[\d.]*[a-zµ%]{0,2}"))
 def test_any_text_is_a_number_or_wrong_usage(text: str) -> None:
-    for parse in (units.duration, units.delay, units.count, units.share, units.seed):
+    for parse in (units.duration, units.count, units.share, units.seed):
         with contextlib.suppress(units.Usage):
             assert parse("--flag", text) >= 0

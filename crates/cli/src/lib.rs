@@ -16,6 +16,7 @@ use std::io::Write as _;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
 
+pub use network::spec as read_network;
 pub use standard::occupy_standard_streams;
 
 /// Nothing went wrong.

@@ -2,6 +2,7 @@
 
 mod check;
 mod document;
+mod open;
 mod run;
 
 use std::fs;
@@ -10,6 +11,7 @@ use clap::{Args, Subcommand};
 use trilane_network::{End, Running, Side, Spec, Tcp};
 
 use self::check::CheckArgs;
+use self::open::OpenArgs;
 use self::run::RunArgs;
 use crate::tell;
 
@@ -26,9 +28,32 @@ enum NetworkCommand {
     Run(RunArgs),
     /// Make a network and measure whether it is what was asked for
     Check(CheckArgs),
+    #[command(hide = true)]
+    Open(OpenArgs),
 }
 
-fn spec(text: &str) -> Result<Box<Spec>, String> {
+/// How TCP sends at both ends.
+#[derive(Args, Clone, Debug)]
+struct TcpArgs {
+    /// How TCP sends at both ends: cubic, bbr, reno or what else the kernel has
+    #[arg(long, value_name = "NAME", default_value = "cubic")]
+    congestion_control: String,
+    /// Segments that TCP sends before the first acknowledgement
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), default_value_t = 10)]
+    initial_window: u32,
+}
+
+impl From<&TcpArgs> for Tcp {
+    fn from(args: &TcpArgs) -> Self {
+        Self {
+            congestion_control: args.congestion_control.clone(),
+            initial_window: args.initial_window,
+        }
+    }
+}
+
+/// Reads a network, and the files that it names.
+pub fn spec(text: &str) -> Result<Box<Spec>, String> {
     Spec::read(text, |name| {
         fs::read_to_string(name).map_err(|error| error.to_string())
     })
@@ -40,6 +65,7 @@ pub(crate) fn run(args: &NetworkArgs) -> u8 {
     let done = match &args.command {
         NetworkCommand::Run(args) => run::run(args),
         NetworkCommand::Check(args) => check::check(args),
+        NetworkCommand::Open(args) => open::run(args),
     };
     match done {
         Ok(code) => code,

@@ -4,6 +4,7 @@ use std::fmt;
 use std::fs::File;
 use std::io;
 use std::net::Ipv4Addr;
+use std::path::PathBuf;
 use std::process::{Child, Command};
 use std::sync::mpsc;
 use std::thread;
@@ -11,7 +12,7 @@ use std::thread;
 use crate::{MTU, netlink, sys};
 
 /// The name of the interface at each end.
-const INTERFACE: &str = "road";
+pub const INTERFACE: &str = "road";
 /// Packets that wait in the interface for the emulator at most, whose own queue is the one that is
 /// asked for: as many as a fast sender makes while a processor is busy elsewhere.
 const INTERFACE_QUEUE: u32 = 10_000;
@@ -93,6 +94,8 @@ type Task = Box<dyn FnOnce() + Send>;
 pub struct End {
     /// Address of the interface.
     pub address: Ipv4Addr,
+    /// Where another process opens the namespace, to enter it (setns(2)).
+    pub namespace: PathBuf,
     /// A thread that is in the namespace does what is to be done there.
     tasks: mpsc::Sender<Task>,
 }
@@ -113,6 +116,13 @@ pub fn prepare() -> Result<(), Unavailable> {
     })
 }
 
+/// Where another process opens the user namespace that `prepare` made, which it enters before those
+/// of the ends; None where there is none.
+pub fn user_namespace() -> Option<PathBuf> {
+    (!rustix::process::geteuid().is_root())
+        .then(|| format!("/proc/{}/ns/user", std::process::id()).into())
+}
+
 impl End {
     /// Makes one, and the file of its interface, for the emulator.
     pub fn new(side: Side, tcp: &Tcp) -> Result<(Self, File), Unavailable> {
@@ -120,13 +130,14 @@ impl End {
         let (tasks, asked) = mpsc::channel::<Task>();
         let (made, result) = mpsc::channel();
         thread::spawn(move || {
-            let interface = make(side, &tcp);
+            let thread = rustix::thread::gettid();
+            let interface = make(side, &tcp).map(|interface| (interface, thread));
             let usable = interface.is_ok();
             if made.send(interface).is_ok() && usable {
                 asked.into_iter().for_each(|task| task());
             }
         });
-        let interface = result.recv().unwrap_or_else(|_| {
+        let (interface, thread) = result.recv().unwrap_or_else(|_| {
             Err(Unavailable {
                 what: "cannot make an end of the network",
                 error: io::Error::other("its thread ended"),
@@ -134,7 +145,13 @@ impl End {
             })
         })?;
         let address = side.address();
-        Ok((Self { address, tasks }, interface))
+        let (process, thread) = (std::process::id(), thread.as_raw_nonzero());
+        let end = Self {
+            address,
+            namespace: format!("/proc/{process}/task/{thread}/ns/net").into(),
+            tasks,
+        };
+        Ok((end, interface))
     }
 
     /// Starts the program of this end, of which there is one. It passes SIGTERM on to all that it

@@ -44,7 +44,7 @@ mod trace;
 
 pub use direction::{Counted, Counters, Direction, Way};
 pub use emulator::{Outcome, Running};
-pub use end::{End, Side, Tcp, Unavailable, prepare};
+pub use end::{End, INTERFACE, Side, Tcp, Unavailable, prepare, user_namespace};
 pub use packet::Packet;
 pub use pattern::Pattern;
 pub use proof::{Check, Proof, Property};

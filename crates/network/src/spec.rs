@@ -38,7 +38,7 @@ const LEAST_QUEUE: usize = 10;
 /// | `duplicate=1%` | packets that arrive twice |
 /// | `corrupt=1%` | packets that arrive with a bit flipped |
 /// | `seed=7` | of all that is drawn |
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Spec {
     /// From the client to the server.
     pub up: DirectionSpec,

@@ -4,6 +4,7 @@
 
 use std::ffi::OsString;
 
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 mod client;
@@ -15,7 +16,7 @@ mod _core {
     use pyo3::prelude::*;
 
     #[pymodule_export]
-    use super::main;
+    use super::{main, network_rtt};
 
     #[pymodule_export]
     use super::client::{
@@ -41,6 +42,13 @@ mod _core {
 #[pyfunction]
 fn main(py: Python<'_>, argv: Vec<OsString>) -> u8 {
     py.detach(|| trilane_cli::main_from(argv))
+}
+
+/// The round-trip time of a network, in seconds.
+#[pyfunction]
+fn network_rtt(network: &str) -> PyResult<f64> {
+    let spec = trilane_cli::read_network(network).map_err(PyValueError::new_err)?;
+    Ok(spec.rtt().as_secs_f64())
 }
 
 const BUILD_PROFILE: &str = if cfg!(debug_assertions) {

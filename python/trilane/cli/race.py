@@ -146,10 +146,12 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
         bool, typer.Option("--no-pin", help="Do not pin client and server to CPUs.")
     ] = False,
     fresh: Fresh = False,
-    delay: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="Emulate this round trip (40ms), on this machine only."),
-    ] = None,
+    network: Annotated[
+        str,
+        typer.Option(
+            metavar="SPEC", help="Emulate a network to the server (rtt=40ms,rate=20mbit,loss=1%)."
+        ),
+    ] = "",
     report: Annotated[Path, typer.Option(metavar="FILE", help="Where the report goes.")] = _REPORT,
     state: State = None,
     output: Output = "text",
@@ -192,7 +194,7 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
         threads=units.count("-t", threads),
         pin=not no_pin,
         congestion_control=congestion_control,
-        delay_s=0.0 if delay is None else units.delay("--delay", delay),
+        network=network,
         pairs=pair or (),
         fail_if=fail_if or (),
         load=flags,

@@ -24,7 +24,7 @@ class Usage(Exception):
 def duration(flag: str, text: str, *, zero: bool = False) -> float:
     """Seconds of `500us`, `20ms`, `2s`, `1.5m` or `1h`; a bare number means seconds.
 
-    So wrk and h2load take their durations, and curl its limits. A time of a network is a `delay`.
+    So wrk and h2load take their durations, and curl its limits.
 
     Raises:
         Usage: the text is not a time, or it is longer than a day, or 0 and may not be `zero`.
@@ -32,21 +32,6 @@ def duration(flag: str, text: str, *, zero: bool = False) -> float:
     value = _parse(text, _TIMES)
     if value is None or value > _LONGEST_S or (value == 0 and not zero):
         raise Usage(f"{flag} takes a time such as 500ms, 2s or 1m, not {text!r}")
-    return value
-
-
-def delay(flag: str, text: str) -> float:
-    """Seconds of a time of a network, such as `40ms`; only 0 goes without a unit.
-
-    Networks are told in milliseconds, durations of runs in seconds: a bare number is not guessed.
-
-    Raises:
-        Usage: the text has no unit, or `duration` refuses it.
-    """
-    value = duration(flag, text, zero=True)
-    number = text.strip()
-    if value and not number[-1].isalpha():
-        raise Usage(f"{flag} {number}: say a unit: {number}ms or {number}s")
     return value
 
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Collection, Hashable
 from typing import Protocol
 
+from trilane.lab.experiment import networks
 from trilane.lab.experiment.workload import ArmSpec, Workload
 
 # The start of a client, its end, and a look at what it left.
@@ -86,4 +87,4 @@ def expected_s(arm: ArmSpec, workload: Workload) -> float:
     rounds = math.ceil((workload.count or 1) / at_once)
     trips = rounds * (1 if arm.session else _TRIPS)
     together = max(1, min(workload.repeat, workload.repeat_processes))
-    return _AROUND_S + trips * arm.delay_s * workload.repeat / together
+    return _AROUND_S + trips * networks.rtt_s(arm.network) * workload.repeat / together

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from urllib.parse import SplitResult, urlsplit
 
+from trilane.lab.experiment import networks
 from trilane.lab.experiment.experiment import Experiment
 from trilane.lab.experiment.form import Expect, Form, Sweep
 from trilane.lab.experiment.vocabulary import SWEEPS
@@ -62,8 +63,8 @@ class Flags:
     """Of the TCP arms; None chooses what QUIC uses, where the kernel has it."""
     rate: float | None = None
     """Requests per second of every arm, in the open model."""
-    delay_s: float = 0.0
-    """Emulated round-trip time in seconds."""
+    network: str = ""
+    """The emulated network to the server, as `trilane network` takes it; empty for none."""
     pairs: Sequence[str] = ()
     """`h2:h3`: arms that are compared with each other on every measure."""
     fail_if: Sequence[str] = ()
@@ -75,6 +76,8 @@ class Flags:
 def experiment(flags: Flags) -> Experiment:
     """The race as an experiment; raises `BadRace`."""
     parts = None if flags.url is None else parse_url(flags.url)
+    if problem := networks.problem(flags.network):
+        raise BadRace(f"--network {problem}")
     clear = "h2c" in flags.versions
     scheme = ("http" if clear else "https") if parts is None else parts.scheme
     shapes = [_shape(each, flags) for each in flags.in_flight or (None,)]
@@ -172,7 +175,7 @@ def _arm(
         connections=total // streams,
         streams=streams,
         threads=flags.threads,
-        delay_s=flags.delay_s,
+        network=flags.network,
         tls=version != "h1" or not clear,
     )
 

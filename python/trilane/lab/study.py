@@ -43,9 +43,11 @@ from trilane.lab.model.documents import Json
 from trilane.lab.model.lab import LabResult
 from trilane.lab.model.manifest import RACE, Manifest, Status
 from trilane.lab.model.measures import BY_NAME, SYSCALLS
+from trilane.lab.model.network import OnNetwork
 from trilane.lab.model.run import Run
 from trilane.lab.model.sample import Sample, ServerCost
-from trilane.lab.network.relay import RelayFailed
+from trilane.lab.network import emulated
+from trilane.lab.network.emulated import NetworkFailed
 from trilane.lab.storage import benchmarks, store
 from trilane.lab.storage.journal import BadJournal, Journal, Line
 from trilane.lab.storage.runs import write_result
@@ -268,12 +270,14 @@ def _problem(study: _Study, form: Form, arm: ArmSpec, testbed: Testbed) -> str |
     """Why the arm cannot run here; None where a short try succeeded."""
     race = study.wanted.experiment.race
     try:
-        return _executor(form, arm, testbed, study.journal).probe(_OF_STATUS if race else "")
+        executor = _executor(form, arm, testbed, study.journal)
+        testbed.begin_run(arm, 0)
+        return executor.probe(_OF_STATUS if race else "")
     except Misused as error:
         if race:
             raise
         return str(error)
-    except (RunFailed, Unavailable) as error:
+    except (RunFailed, NetworkFailed, Unavailable) as error:
         return str(error)
 
 
@@ -466,13 +470,16 @@ def _measure(study: _Study, point: Form, arm: ArmSpec, entry: Entry, testbed: Te
     name += "-again" if entry.again else ""
     run: Run | None = None
     server: ServerCost | None = None
+    network: OnNetwork | None = None
     problem = None
     try:
         executor = _executor(point, arm, testbed, study.journal)
-        testbed.begin_run(arm)
+        testbed.begin_run(arm, entry.block)
         run, server = executor.run(name)
-        run = run.doubted(*testbed.network_problems(arm))
-    except (RunFailed, RelayFailed) as error:
+        network = testbed.end_run(arm)
+        if network is not None:
+            run = run.doubted(*emulated.problems(network))
+    except (RunFailed, NetworkFailed) as error:
         problem = str(error)
     return Sample(
         arm=arm.name,
@@ -483,6 +490,7 @@ def _measure(study: _Study, point: Form, arm: ArmSpec, entry: Entry, testbed: Te
         problem=problem,
         file=f"runs/{name}.json" if run is not None else None,
         server=server,
+        network=network,
         again=entry.again,
     )
 

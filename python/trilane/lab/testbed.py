@@ -25,16 +25,18 @@ from trilane.lab.machine import facts as machine
 from trilane.lab.machine.meter import Meter
 from trilane.lab.model.arm import Arm
 from trilane.lab.model.documents import Json
+from trilane.lab.model.network import OnNetwork
 from trilane.lab.model.record import Version
-from trilane.lab.model.validity import Reason
-from trilane.lab.network.relay import Relay, RelayFailed, open_relay
+from trilane.lab.network import emulated
+from trilane.lab.network.emulated import Emulated, NetworkFailed
+from trilane.lab.processes.place import HERE
+from trilane.lab.processes.proc import LOOPBACK
+from trilane.lab.processes.supervisor import ProcessFailed
 from trilane.lab.storage.journal import Journal
 from trilane.lab.targets import running
 from trilane.lab.targets.calls import Call
 from trilane.lab.targets.running import Target, TargetFailed
 from trilane.lab.targets.target_config import PLAIN
-
-_MILLISECONDS = 1e3
 
 
 class Unavailable(CannotRun):
@@ -43,7 +45,7 @@ class Unavailable(CannotRun):
 
 @dataclass(slots=True)
 class Testbed:
-    """Open servers, relays and clients of one experiment, each made when it is first asked for."""
+    """Open servers, network and clients of one experiment, each made when it is first asked for."""
 
     state: Path | None
     logs: Path
@@ -53,12 +55,15 @@ class Testbed:
     threads: int | None
     """Of each server, where the form says it."""
     congestion_control: str | None
+    _of_network: str | None
+    """Congestion control at both ends of the network; None for what it takes by itself."""
     _stack: contextlib.ExitStack
     _versions: Mapping[str, set[str]]
     _clients: Mapping[str, Contender]
-    _targets: dict[str, Target] = field(default_factory=dict)
-    _relays: dict[tuple[str, float], Relay] = field(default_factory=dict)
-    """By server and delay."""
+    _targets: dict[tuple[str, bool], Target] = field(default_factory=dict)
+    """By name, and whether it is on the network."""
+    _networks: list[Emulated] = field(default_factory=list)
+    """None, or the one that all arms on a network share, one after the other."""
     _references: dict[tuple[str, Workload, tuple[tuple[str, str], ...]], Reference] = field(
         default_factory=dict
     )
@@ -104,6 +109,7 @@ class Testbed:
                 pinning=pinning,
                 threads=form.threads,
                 congestion_control=form.congestion_control or ("cubic" if cubic else None),
+                _of_network=form.congestion_control,
                 _stack=stack,
                 _versions=versions,
                 _clients=clients,
@@ -138,13 +144,13 @@ class Testbed:
         """Where the arm runs; raises `Unavailable`."""
         if is_benchmark(arm):
             return self._in_process(arm)
-        target = self._target(arm.server)
+        target = self._target(arm)
         origin = self.origin_of(arm)
-        relay = self._relay(arm) if arm.delay_s else None
+        network = self._network() if arm.network else None
         meter = None
         if target.pids:
             cpus = (self.threads or 1) if self.server_cpus else len(machine.usable_cpus())
-            ours = [relay.pid] if relay is not None and relay.pid is not None else []
+            ours = [network.pid] if network is not None else []
             meter = Meter(list(target.pids), cpus, ours)
         return Setting(
             origin=origin,
@@ -152,8 +158,10 @@ class Testbed:
             meter=meter,
             reference=self._reference(target, arm, form.workload),
             cpus=self.client_cpus,
-            passes=2 if relay is not None else 1,
-            congestion_control=self.congestion_control,
+            place=HERE if network is None else network.client,
+            interface=LOOPBACK if network is None else network.interface,
+            # On a network all sockets of an end have the one that it was made with.
+            congestion_control=self.congestion_control if network is None else None,
             body_file=self._body_file(form.workload),
             call=_call(arm),
             server_pids=target.pids,
@@ -182,37 +190,39 @@ class Testbed:
 
     def server_name(self, arm: ArmSpec) -> str | None:
         """The server of an arm where it is ours."""
-        target = self._targets.get(arm.server)
+        target = self._targets.get(_target_key(arm))
         return target.name if target is not None and target.pid is not None else None
 
     def facts(self) -> Json:
         """What is known of the servers, by name."""
-        known = {name: dict(target.facts) for name, target in self._targets.items()}
+        known = {
+            f"{name}, on a network"
+            if on_network and (name, False) in self._targets
+            else name: dict(target.facts)
+            for (name, on_network), target in self._targets.items()
+        }
         return next(iter(known.values())) if len(known) == 1 else known
 
     def modules(self) -> list[Path]:
         """Folders of the Go modules whose benchmarks are measured."""
         return [module.folder for module in self._modules.values()]
 
-    def begin_run(self, arm: ArmSpec) -> None:
-        """Begin to count what the emulated network does in the arm's next run."""
-        if arm.delay_s:
-            self._relay(arm).punctuality()
+    def begin_run(self, arm: ArmSpec, block: int) -> None:
+        """Make the network of the arm what it is in this block, and count what it does.
 
-    def network_problems(self, arm: ArmSpec) -> list[Reason]:
-        """What speaks against the last run by what the emulated network did to it."""
-        if not arm.delay_s:
-            return []
-        try:
-            did = self._relay(arm).punctuality()
-        except RelayFailed as error:
-            return [Reason(code="network", verdict="invalid", text=str(error))]
-        told = []
-        if invalid := did.invalid():
-            told.append(Reason(code="network", verdict="invalid", text=invalid))
-        if suspect := did.suspect():
-            told.append(Reason(code="network", verdict="suspect", text=suspect))
-        return told
+        Raises:
+            NetworkFailed: it is gone.
+        """
+        if arm.network:
+            self._network().begin(arm.network, block)
+
+    def end_run(self, arm: ArmSpec) -> OnNetwork | None:
+        """What the network did since `begin_run`; None where the arm has none.
+
+        Raises:
+            NetworkFailed: it is gone.
+        """
+        return self._network().end() if arm.network else None
 
     def _make_ready(self, form: Form, say: Callable[[str], None]) -> None:
         self._make_benchmarks_ready(form, say)
@@ -221,14 +231,15 @@ class Testbed:
             lacking = None if arm.name in self._skipped else lacks(arm)
             if lacking:
                 self.skip(arm.name, lacking)
-        for name in sorted({arm.server for arm in form.arms if not is_benchmark(arm)}):
-            arms = [a for a in form.arms if a.server == name and a.name not in self._skipped]
-            if not arms:
-                continue
+        usable = [a for a in form.arms if not is_benchmark(a) and a.name not in self._skipped]
+        for key in sorted(set(map(_target_key, usable))):
+            arms = [arm for arm in usable if _target_key(arm) == key]
+            name, on_network = key
             if running.is_ours(name):
-                say(f"starting {'the embedded server' if name == running.EMBEDDED else name}")
+                what = "the embedded server" if name == running.EMBEDDED else name
+                say(f"starting {what}{' on an emulated network' if on_network else ''}")
             try:
-                self._target(name)
+                self._target(arms[0])
             except Unavailable as error:
                 for arm in arms:
                     self.skip(arm.name, str(error))
@@ -280,8 +291,10 @@ class Testbed:
             write_body(self._body_files[size], size)
         return self._body_files[size]
 
-    def _target(self, name: str) -> Target:
-        if name not in self._targets:
+    def _target(self, arm: ArmSpec) -> Target:
+        key, name = _target_key(arm), arm.server
+        if key not in self._targets:
+            place = self._network().server if arm.network else HERE
             try:
                 config = running.find(name)
                 # HTTP/1.1 as well, over which an independent client reads what is served.
@@ -289,11 +302,12 @@ class Testbed:
                 asked = {a for a in self._versions[name] if a in there} or self._versions[name]
                 wanted = {*asked, *({"h1"} & there)}
                 half = max(1, len(machine.usable_cpus()) // 2)
-                self._targets[name] = self._stack.enter_context(
+                self._targets[key] = self._stack.enter_context(
                     running.open_target(
                         name,
+                        place=place,
                         state=self.state,
-                        folder=self.logs,
+                        folder=self.logs / "on-network" if arm.network else self.logs,
                         cpus=self.server_cpus,
                         threads=self.threads or (1 if self.server_cpus else half),
                         versions=sorted(wanted),
@@ -301,18 +315,16 @@ class Testbed:
                 )
             except TargetFailed as error:
                 raise Unavailable(str(error)) from error
-        return self._targets[name]
+        return self._targets[key]
 
-    def _relay(self, arm: ArmSpec) -> Relay:
-        target, key = self._target(arm.server), (arm.server, arm.delay_s)
-        if key not in self._relays:
+    def _network(self) -> Emulated:
+        if not self._networks:
             try:
-                self._relays[key] = self._stack.enter_context(
-                    open_relay(target.origins, arm.delay_s)
-                )
-            except RelayFailed as error:
+                made = self._stack.enter_context(emulated.opened(self._of_network))
+            except NetworkFailed as error:
                 raise Unavailable(str(error)) from error
-        return self._relays[key]
+            self._networks.append(made)
+        return self._networks[0]
 
     def _checked_call(self, target: Target, arm: ArmSpec) -> Reference:
         origin, message = self._origin(arm, _spoken(arm)), arm.message or ""
@@ -322,17 +334,15 @@ class Testbed:
         key = (arm.server, origin, arm.version, message)
         if key not in self._calls:
             try:
-                self._calls[key] = call_reference.read(
-                    call, message, arm.version, origin, target.cacert
+                self._calls[key] = target.place.call(
+                    call_reference.read, call, message, arm.version, origin, target.cacert
                 )
-            except NoReference as error:
+            except (NoReference, ProcessFailed) as error:
                 raise Unavailable(str(error)) from error
         return self._calls[key]
 
     def _origin(self, arm: ArmSpec, version: str) -> str:
-        if arm.delay_s:
-            return self._relay(arm).origins[version]
-        return self._target(arm.server).origins[version]
+        return self._target(arm).origins[version]
 
     def _reference(self, target: Target, arm: ArmSpec, workload: Workload) -> Reference:
         if arm.message is not None:
@@ -350,12 +360,22 @@ class Testbed:
         key = (origin, workload, fields)
         if key not in self._references:
             try:
-                self._references[key] = reference.read(
-                    workload, origin, target.cacert, dict(fields), self._body_file(workload)
+                self._references[key] = target.place.call(
+                    reference.read,
+                    workload,
+                    origin,
+                    target.cacert,
+                    dict(fields),
+                    self._body_file(workload),
                 )
-            except NoReference as error:
+            except (NoReference, ProcessFailed) as error:
                 raise Unavailable(str(error)) from error
         return self._references[key]
+
+
+def _target_key(arm: ArmSpec) -> tuple[str, bool]:
+    """The server that an arm uses: one on this machine's network, another on the emulated one."""
+    return arm.server, bool(arm.network)
 
 
 def _spoken(arm: ArmSpec) -> str:
@@ -416,7 +436,7 @@ def arm_of(spec: ArmSpec, testbed: Testbed) -> Arm:
         strategy=spec.strategy,
         session=spec.session,
         server=testbed.server_name(spec),
-        network=network_text(spec.delay_s),
+        network=spec.network or "direct",
         connections=spec.connections,
         streams=spec.streams,
         in_flight=spec.in_flight,
@@ -424,8 +444,3 @@ def arm_of(spec: ArmSpec, testbed: Testbed) -> Arm:
         mode=spec.mode,
         tls=spec.tls,
     )
-
-
-def network_text(delay_s: float) -> str:
-    """The emulated network for people."""
-    return f"{_MILLISECONDS * delay_s:g} ms round trip, emulated" if delay_s else "direct"

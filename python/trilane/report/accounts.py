@@ -68,7 +68,7 @@ def setting(comparison: Comparison) -> list[str]:
 
 def path(network: str) -> str:
     """The path between client and server for people."""
-    return "direct path" if network == "direct" else network
+    return "direct path" if network == "direct" else f"emulated network {network}"
 
 
 def _one(values: Iterable[str], several: str) -> list[str]:

@@ -102,7 +102,7 @@ def duration(seconds: float) -> str:
 
 def swept(value: float, key: str, unit: str | None) -> str:
     """A value of a sweep with its unit: `1,000 requests`, `20 ms`."""
-    if key == "delay":
+    if key == "rtt":
         return quantity(value, "s") if value else "0 ms"
     if key == "body_bytes":
         return quantity(value, "B")

@@ -106,7 +106,7 @@ def test_more_measures_raise_no_p_of_the_headline_by_much() -> None:
 def test_a_measure_that_is_not_ranked_costs_the_others_nothing() -> None:
     race = with_runs(
         races.race(THREE),
-        lambda _: {"wire": Wire(bytes=100, requests=100, interface="lo", passes=1)},
+        lambda _: {"wire": Wire(bytes=100, requests=100, interface="lo")},
     )
     [alone, beside] = [
         paired.compare(dataclasses.replace(race, measures=measures)).ranking.pairs
@@ -201,9 +201,7 @@ def test_what_other_programs_send_is_shown_and_never_ranked() -> None:
     wanted = {"h1": 1_000, "h2": 3_000, "h3": 9_000}
     race = with_runs(
         races.race(THREE),
-        lambda sample: {
-            "wire": Wire(bytes=100 * wanted[sample.arm], requests=100, interface="lo", passes=1)
-        },
+        lambda sample: {"wire": Wire(bytes=100 * wanted[sample.arm], requests=100, interface="lo")},
     )
     made = paired.compare(dataclasses.replace(race, measures=[RATE, WIRE]))
     told = {row.arm: row for row in made.ratios if row.measure == WIRE.name}

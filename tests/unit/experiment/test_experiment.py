@@ -37,7 +37,9 @@ def test_an_experiment_is_built_in_code() -> None:
 def test_arms_without_a_title_of_their_own_are_told_apart_by_their_names(tmp_path: Path) -> None:
     near = '[[forms.fair.arms]]\nname = "near"\nclient = "requests"\nversion = "h1"\n'
     arm = '[[forms.fair.arms]]\nname = "some"'
-    form = sample(tmp_path, (arm, f'{near}\n{near.replace("near", "far")}delay = "1s"\n{arm}'))
+    form = sample(
+        tmp_path, (arm, f'{near}\n{near.replace("near", "far")}network = "rtt=1s"\n{arm}')
+    )
     titles = {arm.name: arm.title for arm in form.forms["fair"].arms}
     assert titles["near"] == "requests, HTTP/1.1, serial (near)"
     assert titles["far"] == "requests, HTTP/1.1, serial (far)"
@@ -68,16 +70,17 @@ def test_every_key_of_a_file_arrives(tmp_path: Path) -> None:
         Published("elapsed_s", "some", "plain", (3.53, 5.84), 100, "table 1"),
     )
     assert form.expect == (Expect("user_s", "httpx-h2-serial", "plain", 0.5, 1.5),)
-    assert form.quick == Quick(6, None, (5, 50), ("plain", "httpx-h2-serial"), None, 0.005, 1)
+    assert form.quick == Quick(6, None, (5, 50), ("plain", "httpx-h2-serial"), None, "rtt=5ms", 1)
 
 
 def test_arms_take_what_they_do_not_say_from_the_form(tmp_path: Path) -> None:
     form = sample(tmp_path).forms["fair"]
     plain, some, engine = (form.arm(name) for name in ("plain", "some", "engine"))
-    assert (plain.server, plain.delay_s, plain.gzip, plain.in_flight) == ("embedded", 0.04, True, 1)
+    assert (plain.server, plain.network, plain.gzip) == ("embedded", "rtt=40ms", True)
+    assert plain.in_flight == 1
     assert plain.headers == form.workload.headers
     assert some.title == "requests, HTTP/1.1, threads, no session"
-    assert (some.server, some.delay_s, some.gzip) == ("twisted-hello", 0.001, False)
+    assert (some.server, some.network, some.gzip) == ("twisted-hello", "rtt=1ms", False)
     assert (some.threads, some.in_flight, some.at) == (4, 4, (100,))
     assert some.headers == (("accept", "text/plain"),)
     assert (engine.connections, engine.streams, engine.in_flight) == (2, 5, 10)
@@ -162,14 +165,14 @@ def test_where_the_baseline_does_not_run_the_first_arm_that_does_takes_its_place
     ("key", "value", "read"),
     [
         ("in_flight", 5, lambda form: [arm.in_flight for arm in form.arms]),
-        ("delay", 0.25, lambda form: [arm.delay_s for arm in form.arms]),
+        ("rtt", 0.25, lambda form: [arm.network for arm in form.arms]),
         ("body_bytes", 9, lambda form: [len(form.workload.body)]),
     ],
 )
 def test_what_can_be_swept(key: str, value: float, read: object) -> None:
     sweep = Sweep(key, (value,), "x")
     form = small(sweep=sweep).forms["fair"].at(value)
-    expected = {"in_flight": [1, 5], "delay": [0.25, 0.25], "body_bytes": [9]}
+    expected = {"in_flight": [1, 5], "rtt": ["rtt=250ms", "rtt=250ms"], "body_bytes": [9]}
     assert callable(read)
     assert read(form) == expected[key]
 
@@ -210,14 +213,14 @@ def test_more_in_flight_means_more_streams_where_there_were_several() -> None:
 def test_quick_makes_the_form_smaller(tmp_path: Path) -> None:
     quick = sample(tmp_path).forms["fair"].quickened()
     assert [arm.name for arm in quick.arms] == ["plain", "httpx-h2-serial"]
-    assert [arm.delay_s for arm in quick.arms] == [0.005, 0.005]
+    assert [arm.network for arm in quick.arms] == ["rtt=5ms", "rtt=5ms"]
     assert (quick.stats.blocks, quick.workload.repeat) == (6, 1)
     assert quick.sweep is not None
     assert list(quick.sweep.values) == [5, 50]
     assert list(quick.sweep.crossings) == [("plain", "httpx-h2-serial")]
     assert not quick.published
     assert quick.altered == (
-        "a round trip of 5 ms instead of 40 ms",
+        "the network rtt=5ms instead of rtt=40ms",
         "5 and 50 requests instead of 10 and 100",
     )
     assert quick.quickened() == quick
@@ -249,8 +252,8 @@ def test_another_count_is_another_question() -> None:
 
 
 def test_quick_adds_no_delay_where_there_is_none() -> None:
-    form = small(quick=Quick(delay_s=0.01)).forms["fair"].quickened()
-    assert [arm.delay_s for arm in form.arms] == [0.0, 0.0]
+    form = small(quick=Quick(network="rtt=10ms")).forms["fair"].quickened()
+    assert [arm.network for arm in form.arms] == ["", ""]
 
 
 def test_a_count_replaces_a_sweep_over_the_count(tmp_path: Path) -> None:

@@ -217,7 +217,12 @@ def test_what_no_call_can_be_is_told(
         ('client = "go-bench"', 'client = "engine"', "go together", False),
         ('kind = "benchmark"', 'kind = "urls"\npaths = ["/"]', "go together", False),
         ('version = "h1"', 'version = "h1"\nstrategy = "threads"', "the benchmark decides", False),
-        ('version = "h1"', 'version = "h1"\ndelay = "1ms"', "the benchmark decides that", False),
+        (
+            'version = "h1"',
+            'version = "h1"\nnetwork = "rtt=1ms"',
+            "the benchmark decides that",
+            False,
+        ),
         ('version = "h1"', 'version = "h1"\nsession = false', "the benchmark decides", False),
         ('server = "go-library"', "", "is the folder of servers/ that is the Go module", False),
         ('duration = "1s"', 'duration = "1s"\nwarmup = "1s"', "warms up by itself", True),
@@ -266,6 +271,6 @@ def test_the_arms_are_described_by_what_tells_them_apart(tmp_path: Path) -> None
     assert columns == ["arm", "version", "in flight", "server", "message"]
     assert ["vanguard-h1-plain-protobuf", "h1 plain", "8 × 1", "vanguard", "protobuf"] in rows
     assert rows[1][-1] == "gRPC (codec)"
-    assert same == "client engine; strategy load; round trip none"
+    assert same == "client engine; strategy load; network direct"
     columns, rows, _ = describe.arms(loaded(tmp_path, BENCHMARKS).forms["fair"])
     assert columns == ["arm", "client", "version", "benchmark"]

@@ -38,8 +38,7 @@ SHAPE = [
     ('"user_s"]', '"elapsed_s"] #!', f"{FORM}.measures[1]: 'elapsed_s' is there already"),
     ("pin = true", 'pin = "yes" #!', f"{FORM}.pin: takes true or false, not 'yes'"),
     ("margin = 0.1", "margin = 10 #!", f"{FORM}.margin: 10 is not a share"),
-    ('delay = "40ms"', 'delay = "40" #!', f"{FORM}.delay: '40' is not a time"),
-    ('delay = "40ms"', "delay = 40 #!", f"{FORM}.delay: takes a time with its unit"),
+    ('network = "rtt=40ms"', "network = 40 #!", f"{FORM}.network: takes text"),
     ('server = "embedded"', 'server = "ftp://x" #!', f"{FORM}.server: 'ftp://x' is neither"),
     ("blocks = 7", "blocks = 0 #!", f"{FORM}.stats.blocks: must be at least 1, not 0"),
     ("blocks = 7", 'blocks = "7" #!', f"{FORM}.stats.blocks: takes a whole number, not '7'"),
@@ -105,10 +104,12 @@ SHAPE = [
     ("blocks = 6", "blocks = 0 #!", f"{FORM}.quick.blocks: must be at least 1"),
     ("[5, 50]", "[5, 5] #!", f"{FORM}.quick.values[1]: 5 is there already"),
     ('arms = ["plain", "httpx-h2-serial"]', "arms = [] #!", f"{FORM}.quick.arms: is empty"),
-    ('"5ms"', '"5 minutes" #!', f"{FORM}.quick.delay: '5 minutes' is not a time"),
+    ('"rtt=5ms"', "5 #!", f"{FORM}.quick.network: takes text, not 5"),
 ]
 # What a schema cannot know: names that refer to others, sums that must fit.
 MEANING = [
+    ('"rtt=40ms"', '"rtt=40" #!', f"{FORM}.network: rtt=40: say a unit"),
+    ('"rtt=5ms"', '"soon" #!', f"{FORM}.quick.network: soon"),
     ('name = "sample"', 'name = "simple" #!', "name: is 'simple', but the file is sample.toml"),
     (
         'baseline = "plain"',
@@ -245,7 +246,6 @@ def test_a_time_is_a_number_of_seconds_once_it_is_read() -> None:
     for name in ("transcoding", "clients-serial", "spider"):
         for form in find(name, [ROOT / "experiments"]).forms.values():
             numbers = [form.workload.timeout_s, form.workload.duration_s, form.workload.warmup_s]
-            numbers += [arm.delay_s for arm in form.arms]
             numbers += form.sweep.values if form.sweep else []
             assert {type(number) for number in numbers} <= {int, float, type(None)}, name
 

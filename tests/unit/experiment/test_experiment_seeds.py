@@ -16,7 +16,7 @@ from repository import ROOT
 from trilane.lab import Experiment, asked, testbed
 from trilane.lab.analysis import stats
 from trilane.lab.clients import contenders
-from trilane.lab.experiment import places, vocabulary
+from trilane.lab.experiment import networks, places, vocabulary
 from trilane.lab.experiment.form import Form
 from trilane.lab.experiment.workload import ArmSpec, Workload
 from trilane.lab.model.arm import ENGINE
@@ -139,7 +139,8 @@ def _run_s(arm: ArmSpec, work: Workload) -> float:
     answer = 0.02 if any(path.startswith("/delay/") for path in work.paths) else 0.0
     trips = 1 if arm.session else 3
     waits = math.ceil(count / (arm.in_flight * (arm.processes or 1) or 1))
-    waiting = waits * (trips * arm.delay_s + answer) + 3 * arm.delay_s
+    rtt_s = networks.rtt_s(arm.network)
+    waiting = waits * (trips * rtt_s + answer) + 3 * rtt_s
     cpu = count * (0.0015 if arm.session else 0.004)
     return max(waiting, cpu) * work.repeat / max(1, min(work.repeat_processes, 2))
 

@@ -52,7 +52,7 @@ def test_what_is_not_asked_about_is_the_same() -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"delay_s": 0.04},
+        {"network": "rtt=40ms"},
         {"gzip": True},
         {"headers": (("accept", "*/*"),)},
         {"server": "kestrel"},

@@ -178,9 +178,9 @@ def test_gates_and_pairs_that_mean_nothing_say_what_to_type(
 
 
 def test_pairs_and_a_network_are_those_of_experiments() -> None:
-    made = form(pairs=["h3:h2"], delay_s=0.04)
+    made = form(pairs=["h3:h2"], network="rtt=40ms")
     assert made.pairs == (("h3", "h2"),)
-    assert {arm.delay_s for arm in made.arms} == {0.04}
+    assert {arm.network for arm in made.arms} == {"rtt=40ms"}
 
 
 @pytest.mark.parametrize(

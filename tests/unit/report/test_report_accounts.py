@@ -121,13 +121,13 @@ def test_many_arms_are_told_in_one_line_and_those_with_failures_by_name() -> Non
 
 def test_paths_are_told_apart_where_they_differ() -> None:
     made = race()
-    made = altered(made, {"arms.1.network": "20 ms round trip, emulated"})
+    made = altered(made, {"arms.1.network": "rtt=20ms"})
     shown = " ".join(printed(made, 100).split())
     assert "closed model, paths differ" in shown
-    assert "20 ms round trip, emulated" in shown
-    assert '<td data-name="path">20 ms round trip, emulated</td>' in page(made)
-    made = altered(made, {f"arms.{n}.network": "20 ms round trip, emulated" for n in range(3)})
-    assert "closed model, 20 ms round trip, emulated, 64 requests" in printed(made)
+    assert "rtt=20ms" in shown
+    assert '<td data-name="path">rtt=20ms</td>' in page(made)
+    made = altered(made, {f"arms.{n}.network": "rtt=20ms" for n in range(3)})
+    assert "closed model, emulated network rtt=20ms, 64 requests" in printed(made)
 
 
 def test_the_model_is_that_of_the_runs() -> None:

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use trilane_network::{Counted, Counters, Outcome, Proof, Spec, Tcp};
 
 pub(super) fn document(spec: &Spec, tcp: &Tcp, outcome: &Outcome, proof: &Proof) -> Value {
-    json!({
+    let mut document = json!({
         "schema": "trilane.network/1",
         "network": spec.to_string(),
         "tcp": {
@@ -15,11 +15,21 @@ pub(super) fn document(spec: &Spec, tcp: &Tcp, outcome: &Outcome, proof: &Proof)
             "initial_window": tcp.initial_window,
         },
         "mtu": trilane_network::MTU,
+        "check": checked(proof),
+    });
+    if let (Value::Object(document), Value::Object(did)) = (&mut document, did(outcome)) {
+        document.extend(did);
+    }
+    document
+}
+
+/// What became of the packets.
+pub(super) fn did(outcome: &Outcome) -> Value {
+    json!({
         "up": direction(&outcome.up),
         "down": direction(&outcome.down),
         "cpu_s": outcome.cpu.as_secs_f64(),
         "lateness_s": lateness(outcome),
-        "check": checked(proof),
     })
 }
 
@@ -42,6 +52,7 @@ pub(super) fn checked(proof: &Proof) -> Value {
     let checks = proof.checks.iter().map(|check| {
         json!({
             "way": check.way.to_string(),
+            "text": check.to_string(),
             "property": check.what.name(),
             "asked": check.asked,
             "seen": check.seen,

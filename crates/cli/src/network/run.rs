@@ -44,12 +44,8 @@ pub(super) struct RunArgs {
     /// Time for the server to be ready, such as 30s
     #[arg(long, value_name = "TIME", value_parser = units::time, default_value = "30s")]
     ready: Duration,
-    /// How TCP sends at both ends: cubic, bbr, reno or what else the kernel has
-    #[arg(long, value_name = "NAME", default_value = "cubic")]
-    congestion_control: String,
-    /// Segments that TCP sends before the first acknowledgement
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), default_value_t = 10)]
-    initial_window: u32,
+    #[command(flatten)]
+    tcp: super::TcpArgs,
     /// Write what became of the packets to this file, as JSON
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -59,10 +55,7 @@ pub(super) struct RunArgs {
 }
 
 pub(super) fn run(args: &RunArgs) -> Result<u8, Box<dyn std::error::Error>> {
-    let tcp = Tcp {
-        congestion_control: args.congestion_control.clone(),
-        initial_window: args.initial_window,
-    };
+    let tcp = Tcp::from(&args.tcp);
     let Made {
         server: server_end,
         client: client_end,

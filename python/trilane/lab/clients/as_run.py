@@ -11,7 +11,6 @@ from msgspec.structs import replace
 from trilane import __version__, build_profile, revision
 from trilane.lab.clients.contender_messages import Latencies, Result
 from trilane.lab.clients.contender_run import Delivered
-from trilane.lab.clients.observe import LOOPBACK
 from trilane.lab.clients.plan import header_fields
 from trilane.lab.experiment.workload import ArmSpec, Workload
 from trilane.lab.model.contender import Client, Content, ContextSwitches, Repetitions, Wire
@@ -27,6 +26,7 @@ from trilane.lab.model.run import (
 )
 from trilane.lab.model.traffic import Cost, Distribution, ErrorKind, Latency, Rate
 from trilane.lab.model.validity import Reason, ReasonCode, RunValidity
+from trilane.lab.processes.proc import LOOPBACK, Interface
 
 # METHOD §5: more failures than this make a run invalid.
 _MAX_FAILED = 0.001
@@ -57,8 +57,8 @@ class Asked:
     """Sum of the CRC-32 of all bodies; None where the set of pages depends on timing."""
     expected_bytes: int | None = None
     """Sum of their lengths, for clients that only count; None where the digest is."""
-    passes: int = 1
-    """How often each byte crosses the loopback interface: 2 with a relay between."""
+    interface: Interface = LOOPBACK
+    """The client's network interface."""
 
 
 def run_of(asked: Asked, delivered: Delivered) -> Run:
@@ -183,10 +183,9 @@ def _wire(asked: Asked, delivered: Delivered) -> Wire | None:
         return None
     result = delivered.result
     return Wire(
-        bytes=delivered.wire_bytes // asked.passes,
+        bytes=delivered.wire_bytes,
         requests=result.ok + sum((result.failed or {}).values()),
-        interface=LOOPBACK,
-        passes=asked.passes,
+        interface=asked.interface.name,
     )
 
 

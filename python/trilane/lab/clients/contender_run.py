@@ -17,6 +17,7 @@ from trilane.lab.clients.observe import Ending, Instant, Watch
 from trilane.lab.experiment import places
 from trilane.lab.model.documents import Json
 from trilane.lab.processes import supervisor
+from trilane.lab.processes.proc import LOOPBACK, Interface
 from trilane.lab.processes.supervisor import Child, ProcessFailed
 from trilane.lab.processes.words import how_ended
 
@@ -55,7 +56,7 @@ class Delivered:
 
     @property
     def wire_bytes(self) -> int | None:
-        """Bytes through the loopback interface while the workload ran."""
+        """Bytes through the network interface while the workload ran."""
         if self.begin.wire is None or self.end.wire is None:
             return None
         return self.end.wire - self.begin.wire
@@ -76,6 +77,7 @@ def run(
     log: Path,
     limit_s: float,
     cpus: Sequence[int] | None = None,
+    interface: Interface = LOOPBACK,
     stopwatch: Stopwatch | None = None,
 ) -> Delivered:
     """Run a contender once; raises `RunFailed` when it does not deliver in time."""
@@ -85,7 +87,7 @@ def run(
             supervisor.started(
                 command, pipes=True, log=log, environment=environment(), cpus=cpus
             ) as child,
-            Watch(child, begun=started) as watch,
+            Watch(child, interface, begun=started) as watch,
         ):
             return _converse(child, watch, plan, limit_s, stopwatch)
     except ProcessFailed as error:

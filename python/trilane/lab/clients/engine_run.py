@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from trilane.lab.clients.contender_run import RunFailed
-from trilane.lab.clients.observe import LOOPBACK, Instant, Watch, interface_bytes
+from trilane.lab.clients.observe import Instant, Watch
 from trilane.lab.clients.plan import header_fields
 from trilane.lab.experiment import places
 from trilane.lab.experiment.workload import ArmSpec, Workload
@@ -23,6 +23,8 @@ from trilane.lab.model.contender import Client, Wire
 from trilane.lab.model.run import Run
 from trilane.lab.model.traffic import Phases
 from trilane.lab.processes import proc, supervisor
+from trilane.lab.processes.place import HERE, Place
+from trilane.lab.processes.proc import LOOPBACK, Interface
 from trilane.lab.processes.supervisor import ProcessFailed
 from trilane.lab.processes.words import how_ended, told
 from trilane.lab.targets.calls import DEFINITION, Call
@@ -54,6 +56,10 @@ class EnginePlan:
     """What a workload of kind `call` asks of the arm's server."""
     server_pids: Sequence[int] = ()
     """Processes of the server."""
+    place: Place = HERE
+    """Where the engine runs."""
+    interface: Interface = LOOPBACK
+    """The network interface there."""
 
     @property
     def requests(self) -> int | None:
@@ -162,24 +168,22 @@ def prepared(plan: EnginePlan, requests: int | None = None) -> Iterator[tuple[li
             body = Path(folder) / "body"
             body.write_bytes(content)
         file = Path(folder) / "run.json"
-        yield plan.command(file, body, requests), file
+        yield plan.place.command(plan.command(file, body, requests)), file
 
 
-def run(plan: EnginePlan, *, log: Path, limit_s: float, passes: int = 1) -> Run:
+def run(plan: EnginePlan, *, log: Path, limit_s: float) -> Run:
     """Run the engine once; raises `RunFailed` when it leaves no result."""
     with prepared(plan) as (command, file):
-        return _run(plan, command, file, log, limit_s, passes)
+        return _run(plan, command, file, log, limit_s)
 
 
-def _run(
-    plan: EnginePlan, command: list[str], file: Path, log: Path, limit_s: float, passes: int
-) -> Run:
+def _run(plan: EnginePlan, command: list[str], file: Path, log: Path, limit_s: float) -> Run:
     started = time.monotonic()
-    wire = interface_bytes()
+    wire = plan.interface.carried_bytes()
     try:
         with (
             supervisor.started(command, log=log) as child,
-            Watch(child, begun=started) as watch,
+            Watch(child, plan.interface, begun=started) as watch,
         ):
             ending, peak = watch.until_end(limit_s)
             if ending.code not in _WITH_RESULT:
@@ -188,7 +192,7 @@ def _run(
                 raise refused(words or f"the run ended with {how_ended(ending.code)}")
     except ProcessFailed as error:
         raise RunFailed(f"the run {error}") from error
-    after = interface_bytes()
+    after = plan.interface.carried_bytes()
     try:
         run = msgspec.json.decode(file.read_bytes(), type=Run)
     except (OSError, ValueError) as error:
@@ -197,10 +201,9 @@ def _run(
     crossed = None
     if wire is not None and after is not None:
         crossed = Wire(
-            bytes=(after - wire) // passes,
+            bytes=after - wire,
             requests=requests.ok + requests.failed + requests.warmup.started,
-            interface=LOOPBACK,
-            passes=passes,
+            interface=plan.interface.name,
         )
     return replace(
         run,

@@ -26,6 +26,8 @@ from trilane.lab.model.run import Run
 from trilane.lab.model.sample import ServerCost
 from trilane.lab.model.validity import Reason, RunValidity
 from trilane.lab.processes import supervisor
+from trilane.lab.processes.place import HERE, Place
+from trilane.lab.processes.proc import LOOPBACK, Interface
 from trilane.lab.processes.supervisor import ProcessFailed
 from trilane.lab.storage import store
 from trilane.lab.targets.calls import Call
@@ -50,8 +52,10 @@ class Setting:
     meter: Meter | None
     reference: Reference
     cpus: Sequence[int] | None
-    passes: int = 1
-    """How often each byte crosses the loopback interface."""
+    place: Place = HERE
+    """Where the client runs."""
+    interface: Interface = LOOPBACK
+    """The network interface there."""
     congestion_control: str | None = None
     body_file: Path | None = None
     """What a workload whose body is a file sends."""
@@ -122,7 +126,7 @@ class Executor:
         elif self.command is None:
             run, server = self._engine(name)
         else:
-            run, server = self._contender(name, self.command())
+            run, server = self._contender(name, self.setting.place.command(self.command()))
         if SYSCALLS.name in self.form.measures and self.setting.benchmark is None:
             run = structs.replace(run, syscalls=self._syscalls())
         return run, server
@@ -162,6 +166,7 @@ class Executor:
             log=self.folder / f"{name}.log",
             limit_s=self._limit_s,
             cpus=setting.cpus,
+            interface=setting.interface,
             stopwatch=None if meter is None else contender_run.Stopwatch(meter.start, meter.end),
         )
         asked = as_run.Asked(
@@ -173,7 +178,7 @@ class Executor:
             cpus=setting.cpus,
             expected_digest=setting.reference.digest(workload),
             expected_bytes=setting.reference.size(workload),
-            passes=setting.passes,
+            interface=setting.interface,
         )
         run = as_run.run_of(asked, delivered)
         return run, meter.stop(run, delivered.cpu_s) if meter else None
@@ -199,7 +204,6 @@ class Executor:
             self._engine_plan(),
             log=self.folder / f"{name}.log",
             limit_s=self._limit_s,
-            passes=setting.passes,
         )
         server = meter.stop(run) if meter else None
         run = judge_samples(run, self.form.measures)
@@ -224,6 +228,8 @@ class Executor:
             body_file=setting.body_file,
             call=setting.call,
             server_pids=setting.server_pids,
+            place=setting.place,
+            interface=setting.interface,
         )
 
     def _syscalls(self) -> Syscalls | None:
@@ -237,7 +243,7 @@ class Executor:
                         lambda prefix: _finish([*prefix, *command], log, self._limit_s)
                     )
             workload = replace(self.form.workload, count=requests, duration_s=None)
-            command = list(self.command())
+            command = self.setting.place.command(self.command())
             plan = self.contender_plan(workload)
             return syscalls.count(
                 lambda prefix: contender_run.run(

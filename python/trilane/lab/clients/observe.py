@@ -11,8 +11,9 @@ Memory
     and its descendants seen ten times a second. `ru_maxrss` would tell the memory of the process
     that forked it.
 Wire
-    Bytes that the loopback interface received, headers of all layers included, from the first
-    request to the last response. It counts everything on the interface: nothing else may use it.
+    Bytes that the client's network interface carried, headers of all layers included, from the
+    first request to the last response. It counts everything on the interface: nothing else may
+    use it.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from typing import Self
 
 from trilane.lab.model.contender import ContextSwitches, Process
 from trilane.lab.processes import proc
+from trilane.lab.processes.proc import LOOPBACK, Interface
 from trilane.lab.processes.supervisor import Child
 
 _POLL_S = 0.1
@@ -33,7 +35,6 @@ _POLL_S = 0.1
 _EARLY_S = 1.0
 _EARLY_POLL_S = 0.002
 _LATER_POLL_S = 0.02
-LOOPBACK = "lo"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,7 @@ class Watch:
     """Watches a process from outside, for as long as the context."""
 
     child: Child
+    interface: Interface = LOOPBACK
     begun: float = field(default_factory=time.monotonic)
     _peak: int = 0
     _stop: threading.Event = field(default_factory=threading.Event)
@@ -90,7 +92,7 @@ class Watch:
             system_s=system,
             voluntary=voluntary,
             involuntary=involuntary,
-            wire=interface_bytes(),
+            wire=self.interface.carried_bytes(),
         )
 
     def follow_memory(self) -> None:
@@ -169,8 +171,3 @@ class Ending:
             ),
             peak_rss_bytes=peak_rss,
         )
-
-
-def interface_bytes() -> int | None:
-    """Bytes that the loopback interface has received so far; None where nothing tells."""
-    return proc.Machine().received_bytes(LOOPBACK)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from trilane.lab.experiment import networks
 from trilane.lab.experiment.bad_experiment import BadExperiment, Key
 from trilane.lab.experiment.check_arm import check_arm
 from trilane.lab.experiment.check_workload import check_workload
@@ -126,7 +127,7 @@ def _sweep(sweep: Sweep, key: Key) -> None:
         where = (*key, "values", index)
         if value in sweep.values[:index]:
             raise BadExperiment(f"{value:g} is there already", where)
-        if sweep.key != "delay" and not float(value).is_integer():
+        if sweep.key != "rtt" and not float(value).is_integer():
             raise BadExperiment(f"takes whole numbers, not {value:g}", where)
         _at_least(value, 1 if sweep.key in {"count", "in_flight"} else 0, where)
 
@@ -220,8 +221,10 @@ def _quick(form: Form, key: Key) -> None:
     quick = form.quick
     if quick is None:
         return
-    for part, least in (("blocks", 1), ("count", 1), ("repeat", 1), ("delay_s", 0)):
-        _at_least(getattr(quick, part), least, (*key, part.removesuffix("_s")))
+    for part, least in (("blocks", 1), ("count", 1), ("repeat", 1)):
+        _at_least(getattr(quick, part), least, (*key, part))
+    if problem := networks.problem(quick.network or ""):
+        raise BadExperiment(problem, (*key, "network"))
     _quick_arms(form, quick, key)
     _quick_length(form, quick, key)
     _quick_is_less(form, quick, key)

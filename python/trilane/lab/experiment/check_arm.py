@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 
+from trilane.lab.experiment import networks
 from trilane.lab.experiment.bad_experiment import BadExperiment, Key
 from trilane.lab.experiment.vocabulary import (
     GO_BENCH,
@@ -54,8 +55,8 @@ def check_arm(arm: ArmSpec, kind: str, values: tuple[float, ...] | None, key: Ke
         raise BadExperiment(
             f"{arm.server!r} is neither a name of a server nor a URL", (*key, "server")
         )
-    if arm.delay_s < 0:
-        raise BadExperiment(f"must be at least 0, not {arm.delay_s:g}", (*key, "delay"))
+    if problem := networks.problem(arm.network):
+        raise BadExperiment(problem, (*key, "network"))
     _concurrency(arm, key)
     _rate(arm, key)
     _call(arm, kind, key)
@@ -120,8 +121,8 @@ def _benchmark(arm: ArmSpec, kind: str, key: Key) -> None:
     if not BENCHMARK.fullmatch(arm.benchmark):
         problem = f"{arm.benchmark!r} is not a benchmark: write BenchmarkGet, or BenchmarkGet/HTTP"
         raise BadExperiment(problem, (*key, "benchmark"))
-    if arm.strategy != "serial" or arm.delay_s or not arm.session:
-        part = "strategy" if arm.strategy != "serial" else "delay" if arm.delay_s else "session"
+    if arm.strategy != "serial" or arm.network or not arm.session:
+        part = "strategy" if arm.strategy != "serial" else "network" if arm.network else "session"
         raise BadExperiment("the benchmark decides that: leave it out", (*key, part))
     if not FOLDER.fullmatch(arm.server) or arm.server == "embedded":
         problem = "is the folder of servers/ that is the Go module: write its name"

@@ -22,7 +22,7 @@ _BROUGHT = (
 # What the calls and the benchmarks of the arms bring themselves.
 BROUGHT = {"call": _BROUGHT, "benchmark": (*_BROUGHT, "headers", "in_flight", "warmup")}
 _PLAIN = Workload()
-_SWEPT = {"call": ("count", "in_flight", "delay"), "benchmark": ("count",)}
+_SWEPT = {"call": ("count", "in_flight", "rtt"), "benchmark": ("count",)}
 _EXAMPLES = {
     "paths": 'paths = ["/hello"]',
     "index": 'index = "/books"',

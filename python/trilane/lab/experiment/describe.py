@@ -140,7 +140,7 @@ def values(form: Form) -> str:
     sweep = form.sweep
     if sweep is None:
         return ""
-    if sweep.key == "delay":
+    if sweep.key == "rtt":
         texts = [time_text(value) for value in sweep.values]
         unit = "of round trip"
     else:
@@ -195,7 +195,7 @@ def _facts(arm: ArmSpec) -> dict[str, str]:
         "message": _message(arm),
         "benchmark": arm.benchmark or "",
         "rate": "" if arm.rate is None else f"{_number(arm.rate)}/s",
-        "round trip": time_text(arm.delay_s),
+        "network": arm.network or "direct",
         "gzip": "yes" if arm.gzip else "no",
         "headers": f"{len(arm.headers)}",
         "at": "all" if arm.at is None else ", ".join(f"{value:,g}" for value in arm.at),

@@ -139,7 +139,7 @@ def _experiment(document: Document, path: Path, origins: dict[Key, Key]) -> Expe
 def _form(name: str, table: FormTable, key: Key, origins: dict[Key, Key]) -> Form:
     sweep = table.sweep
     # What the values of the sweep are.
-    kind: Any = Time if sweep is not None and sweep.key == "delay" else Number
+    kind: Any = Time if sweep is not None and sweep.key == "rtt" else Number
 
     def rows(part: str) -> list[dict[str, Any]]:
         found = enumerate(getattr(table, part))
@@ -229,7 +229,7 @@ def _arms(
         origins[*key, "arms", len(arms)] = row
         arms.append(arm)
 
-    of_form: dict[str, Any] = {"server": table.server, "delay_s": float(table.delay_s or 0.0)}
+    of_form: dict[str, Any] = {"server": table.server, "network": table.network or ""}
     for index, row in enumerate(table.arms):
         where = (*key, "arms", index)
         keep(workload.arm(**of_form | _swept(row, "at", kind, where)), where)

@@ -59,7 +59,7 @@ Number: TypeAlias = int | float
 Point: TypeAlias = Annotated[
     str | int | float,
     _note(
-        "a value of the sweep: a number, or a time where the delay is swept",
+        "a value of the sweep: a number, or a time where the rtt is swept",
         minimum=0,
         pattern=Time.SCHEMA["pattern"],
     ),
@@ -85,6 +85,14 @@ Server: TypeAlias = Annotated[
 Version: TypeAlias = Annotated[str, _like(oneOf=_words({each: TITLES[each] for each in VERSIONS}))]
 Strategy: TypeAlias = Annotated[str, _like(oneOf=_words(STRATEGIES))]
 Message: TypeAlias = Annotated[str, _like(oneOf=_words(MESSAGES))]
+Network: TypeAlias = Annotated[
+    str,
+    _note(
+        "as `trilane network` takes it",
+        minLength=1,
+        examples=["rtt=40ms", "rtt=40ms,rate=20mbit,loss=1%"],
+    ),
+]
 Path: TypeAlias = Annotated[str, _like(pattern="^/")]
 Points: TypeAlias = Annotated[tuple[Point, ...], _like(**_SET)]
 Arms: TypeAlias = Annotated[tuple[Name, ...], _like(**_SET)]
@@ -225,9 +233,7 @@ _WORKLOAD = {
 class _ArmsTable(_Table, frozen=True, kw_only=True):
     """What an arm may set, and a matrix for all its arms."""
 
-    delay_s: Annotated[Time | None, _note("emulated round trip, instead of the form's")] = field(
-        default=None, name="delay"
-    )
+    network: Annotated[Network | None, _note("the emulated network, instead of the form's")] = None
     in_flight: Annotated[
         Positive | None,
         _note("requests under way at once; with processes_asyncio in each process"),
@@ -362,7 +368,7 @@ class SweepTable(_Table, frozen=True, kw_only=True):
 
 
 _SWEEP = {
-    "if": {"properties": {"key": {"const": "delay"}}},
+    "if": {"properties": {"key": {"const": "rtt"}}},
     "then": {"properties": {"values": {"items": {"type": "string"}}}},
     "else": {"properties": {"values": {"items": {"type": "integer"}}}},
 }
@@ -411,8 +417,8 @@ class QuickTable(_Table, frozen=True, kw_only=True):
     duration_s: Annotated[Time | None, _note("length of a run")] = field(
         default=None, name="duration"
     )
-    delay_s: Annotated[Time | None, _note("emulated round trip of the arms that have one")] = field(
-        default=None, name="delay"
+    network: Annotated[Network | None, _note("the emulated network of the arms that have one")] = (
+        None
     )
     repeat: Annotated[int | None, _note(_REPETITION, minimum=1)] = None
 
@@ -431,9 +437,10 @@ class FormTable(_Table, frozen=True, kw_only=True):
         tuple[Measure, ...], _note("what is shown and compared, in this order", **_SET)
     ]
     server: Server = "embedded"
-    delay_s: Annotated[
-        Time | None, _note("emulated round trip between client and server; none where missing")
-    ] = field(default=None, name="delay")
+    network: Annotated[
+        Network | None,
+        _note("the emulated network between client and server; none where missing"),
+    ] = None
     margin: Annotated[
         Number, _note("what counts as no difference", exclusiveMinimum=0, exclusiveMaximum=1)
     ] = 0.05

@@ -2,7 +2,7 @@
 
 `version within client` sets those arms beside each other that have the same client and another
 version. What is not named on the left is the same in both: strategy, server, message, session,
-requests in flight, delay, header fields, and whether there is TLS. So every ratio tells what one
+requests in flight, network, header fields, and whether there is TLS. So every ratio tells what one
 factor does, where a table against one baseline mixes several.
 """
 
@@ -33,7 +33,7 @@ _SAME = {
 # How a strategy keeps its requests in flight: tells two arms of one strategy apart, but what is
 # natural differs by version, such as 200 connections of one stream and one of 200.
 _SHAPE = ("connections", "streams", "threads", "processes", "chunk")
-_ALWAYS = ("delay_s", "gzip", "headers", "benchmark")
+_ALWAYS = ("network", "gzip", "headers", "benchmark")
 
 
 _FACTOR = f"({'|'.join(FACTORS)})"

@@ -6,7 +6,7 @@ import base64
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from trilane.lab.experiment import plain
+from trilane.lab.experiment import networks, plain
 from trilane.lab.experiment.factors import ByFactor
 from trilane.lab.experiment.workload import ArmSpec, Workload
 from trilane.lab.model.documents import Json
@@ -31,7 +31,7 @@ class Sweep:
     """A quantity that is varied; every value is a point, at which the arms are compared."""
 
     key: str
-    """`count`, `in_flight`, `body_bytes`, or `delay` (values in seconds)."""
+    """`count`, `in_flight`, `body_bytes`, or `rtt` (values in seconds)."""
     values: tuple[float, ...]
     unit: str
     crossings: tuple[tuple[str, str], ...] = ()
@@ -80,7 +80,7 @@ class Quick:
     values: tuple[float, ...] | None = None
     arms: tuple[str, ...] | None = None
     duration_s: float | None = None
-    delay_s: float | None = None
+    network: str | None = None
     repeat: int | None = None
 
 
@@ -180,8 +180,11 @@ class Form:
                 arms = tuple(arm.with_in_flight(int(value)) for arm in arms)
             case "body_bytes":
                 workload = workload.with_body_bytes(int(value))
-            case "delay":
-                arms = tuple(replace(arm, delay_s=float(value)) for arm in arms)
+            case "rtt":
+                arms = tuple(
+                    replace(arm, network=networks.with_rtt(arm.network, float(value)))
+                    for arm in arms
+                )
         point = replace(
             self,
             workload=workload,
@@ -244,9 +247,9 @@ class Form:
             workload = replace(workload, repeat=quick.repeat)
         if quick.blocks is not None:
             form = replace(form, stats=replace(form.stats, blocks=quick.blocks))
-        if quick.delay_s is not None:
+        if quick.network is not None:
             arms = tuple(
-                replace(arm, delay_s=quick.delay_s) if arm.delay_s else arm for arm in form.arms
+                replace(arm, network=quick.network) if arm.network else arm for arm in form.arms
             )
             form = replace(form, arms=arms)
         form = replace(form, workload=workload)
@@ -263,11 +266,11 @@ def _compared(whole: Form, form: Form) -> Form:
     if now.count is not None and (now.count, now.duration_s) != (then.count, then.duration_s):
         instead = f"{then.duration_s:g} s" if then.count is None else f"{then.count:,}"
         said.append(f"{now.count:,} requests instead of {instead}")
-    delays = {(arm.delay_s, whole.arm(arm.name).delay_s) for arm in form.arms}
+    on = {(arm.network, whole.arm(arm.name).network) for arm in form.arms}
     said += [
-        f"a round trip of {1000 * other:g} ms instead of {1000 * delay:g} ms"
-        for other, delay in sorted(delays)
-        if other != delay
+        f"the network {other} instead of {network}"
+        for other, network in sorted(on)
+        if other != network
     ]
     sweeps = [each.sweep for each in (form, whole) if each.sweep is not None]
     if sweeps and not set(sweeps[0].values) <= set(sweeps[-1].values):

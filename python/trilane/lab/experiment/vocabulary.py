@@ -59,7 +59,7 @@ SWEEPS = {
     "count": "requests",
     "in_flight": "requests in flight",
     "body_bytes": "B",
-    "delay": "s",
+    "rtt": "s",
 }
 
 MEASURES = tuple(measure.name for measure in measures.MEASURES)

@@ -31,7 +31,7 @@ class ArmOptions(TypedDict, total=False):
     title: str
     session: bool
     server: str
-    delay_s: float
+    network: str
     in_flight: int
     connections: int
     streams: int
@@ -62,8 +62,8 @@ class ArmSpec:
     """Whether connections are kept between requests."""
     server: str
     """A folder of `servers/`, or a URL; with `go-bench` the folder that is the Go module."""
-    delay_s: float
-    """Emulated round-trip time in seconds."""
+    network: str
+    """The emulated network to the server, as `trilane network` takes it; empty for none."""
     in_flight: int
     """Requests under way at once; with `processes_asyncio` in each process."""
     connections: int | None
@@ -161,7 +161,7 @@ class Workload:
             strategy=strategy,
             session=session,
             server=options.get("server", "embedded"),
-            delay_s=options.get("delay_s", 0.0),
+            network=options.get("network", ""),
             gzip=options.get("gzip", self.gzip),
             headers=options.get("headers", self.headers),
             at=options.get("at"),

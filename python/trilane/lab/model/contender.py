@@ -50,11 +50,9 @@ class Wire(Record, frozen=True):
     """Bytes through the network interface while the workload ran, everything on it included."""
 
     bytes: Count
-    """Received, which on the loopback interface is what both ends sent."""
+    """Received and sent; on the loopback interface what both ends sent."""
     interface: str
-    """Network interface."""
-    passes: Count
-    """How often every byte crossed it: 2 with a relay on the same machine, already divided out."""
+    """The client's network interface."""
     requests: Count
     """Responses in that time, warm-up included."""
 

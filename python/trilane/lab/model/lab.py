@@ -16,7 +16,7 @@ from trilane.lab.model.sample import Sample
 from trilane.lab.model.validity import Validity
 
 SCHEMA: Literal["trilane.lab/1"] = "trilane.lab/1"
-SweepKey: TypeAlias = Literal["count", "in_flight", "body_bytes", "delay"]
+SweepKey: TypeAlias = Literal["count", "in_flight", "body_bytes", "rtt"]
 
 
 class Post(Record, frozen=True):

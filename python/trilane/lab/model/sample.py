@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from trilane.lab.model.network import OnNetwork
 from trilane.lab.model.record import Amount, Count, Record, Share
 from trilane.lab.model.run import Run
 
@@ -42,6 +43,8 @@ class Sample(Record, frozen=True):
     """Where the run lies, from the folder of the comparison."""
     server: ServerCost | None = None
     """What our server spent on it."""
+    network: OnNetwork | None = None
+    """The emulated network that it was made on; absent where there was none."""
     again: bool = False
     """Its block was made again, because other programs or machines disturbed a run of it; absent
     where it was not.

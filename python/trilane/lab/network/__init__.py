@@ -1,1 +1,1 @@
-"""The network that is emulated between client and server."""
+"""Emulated networks between the servers of the lab and its clients."""

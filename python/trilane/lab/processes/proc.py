@@ -136,6 +136,37 @@ def descendants(pid: int) -> list[int]:
 
 
 @dataclass(frozen=True, slots=True)
+class Interface:
+    """A network interface, here or in another network namespace."""
+
+    name: str
+    table: Path = _PROC / "net/dev"
+    """The table of the interfaces beside it (proc(5))."""
+
+    def carried_bytes(self) -> int | None:
+        """Bytes that it has received and sent so far, headers of all layers included.
+
+        What the loopback interface sends it receives, and is counted once. None where there is no
+        such interface.
+        """
+        try:
+            table = self.table.read_text(encoding="ascii")
+        except OSError:
+            return None
+        for line in table.splitlines():
+            name, _, counters = line.partition(":")
+            if name.strip() == self.name:
+                # Eight counters of what was received, then of what was sent.
+                received, sent = (int(counters.split()[at]) for at in (0, 8))
+                return received if self.name == LOOPBACK.name else received + sent
+        return None
+
+
+LOOPBACK = Interface("lo")
+"""The interface of 127.0.0.1."""
+
+
+@dataclass(frozen=True, slots=True)
 class Machine:
     """What the kernel tells of the machine; None for what it does not tell."""
 
@@ -221,14 +252,6 @@ class Machine:
     def mtu(self, interface: str) -> int | None:
         """The largest packet of an interface, in bytes."""
         return self._number(f"sys/class/net/{interface}/mtu")
-
-    def received_bytes(self, interface: str) -> int | None:
-        """Bytes received on an interface so far, headers of all layers included."""
-        for line in (self._read("proc/net/dev") or "").splitlines():
-            name, _, counters = line.partition(":")
-            if name.strip() == interface:
-                return int(counters.split()[0])
-        return None
 
     def _cpu_ticks(self) -> list[int] | None:
         # cpu user nice system idle iowait irq softirq steal ...

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 from trilane.lab.experiment import places
 from trilane.lab.processes import launch, supervisor
+from trilane.lab.processes.place import HERE, Place
 from trilane.lab.processes.supervisor import ProcessFailed
 from trilane.lab.programs import builds, environments
 from trilane.lab.storage import store
@@ -74,6 +75,8 @@ class Target:
     """All its processes, as they were when it was ready."""
     facts: Mapping[str, Any] = field(default_factory=dict)
     log: Path | None = None
+    place: Place = HERE
+    """Where it runs."""
 
 
 def names() -> list[str]:
@@ -123,17 +126,19 @@ def open_target(
     cpus: str | None,
     threads: int,
     versions: Collection[str] = (),
+    place: Place = HERE,
 ) -> Iterator[Target]:
     """A server for as long as the context, or the lab, lives.
 
     `state` is the state folder (None: the user's), `folder` where its log and its scratch files go,
     `cpus` those it may run on, such as "0,2-3" (None: all), `threads` its worker threads or
     processes where it can have more than one. It is ready when it has answered over each of
-    `versions` (none: all it has).
+    `versions` (none: all it has). `place` is where it runs.
 
     Raises:
-        TargetFailed: there is no such server, it does not speak a version of `versions`, this
-            machine lacks what it needs, or it did not become ready.
+        TargetFailed: there is no such server, it is not ours to start at that place, it does not
+            speak a version of `versions`, this machine lacks what it needs, or it did not become
+            ready.
     """
     config = find(name_or_url)
     wanted = _wanted(config, versions)
@@ -141,10 +146,17 @@ def open_target(
     if missing is not None:
         raise TargetFailed(missing)
     folder.mkdir(parents=True, exist_ok=True)
+    machine = _Machine(state, folder, cpus, threads, place)
     if name_or_url == EMBEDDED:
-        opened = _embedded(wanted, state, folder, cpus, threads)
+        opened = _embedded(wanted, machine)
     elif config.ours:
-        opened = _started(config, wanted, _Machine(state, folder, cpus, threads))
+        opened = _started(config, wanted, machine)
+    elif place != HERE:
+        raise TargetFailed(
+            f"{config.name} runs on its own, and cannot be reached over an emulated network: "
+            "describe how to start it in a folder of servers/, or put all on a network: "
+            "trilane network run SPEC --server COMMAND --client 'trilane race URL'"
+        )
     else:
         opened = _elsewhere(config, wanted)
     with contextlib.ExitStack() as stack:
@@ -164,6 +176,7 @@ class _Machine:
     folder: Path
     cpus: str | None
     threads: int
+    place: Place
 
 
 def _wanted(config: ServerConfig, versions: Collection[str]) -> list[str]:
@@ -185,11 +198,11 @@ def _missing(config: ServerConfig) -> str | None:
 
 
 @contextlib.contextmanager
-def _embedded(
-    wanted: Sequence[str], state: Path | None, folder: Path, cpus: str | None, threads: int
-) -> Iterator[Target]:
-    log = folder / f"{EMBEDDED}.log"
-    with servers.embedded(threads=threads, cpus=cpus, state=state, log=log) as server:
+def _embedded(wanted: Sequence[str], machine: _Machine) -> Iterator[Target]:
+    log, place = machine.folder / f"{EMBEDDED}.log", machine.place
+    with servers.embedded(
+        threads=machine.threads, cpus=machine.cpus, state=machine.state, log=log, place=place
+    ) as server:
         by_scheme = {"https": server.https, "http": server.http}
         origins = {version: by_scheme[_EMBEDDED.origins[version]] for version in wanted}
         facts = {
@@ -198,7 +211,7 @@ def _embedded(
             **server.facts,
             "software": f"{server.facts['software']} {server.facts['version']}",
         }
-        yield Target(EMBEDDED, origins, server.cacert, server.pid, [server.pid], facts, log)
+        yield Target(EMBEDDED, origins, server.cacert, server.pid, [server.pid], facts, log, place)
 
 
 @contextlib.contextmanager
@@ -222,13 +235,13 @@ def _started(config: ServerConfig, wanted: Sequence[str], machine: _Machine) -> 
     software = _software(config, values, environment)
     log = machine.folder / f"{config.name}.log"
     for attempt in range(_ATTEMPTS):
-        values |= {name: str(_free_port()) for name in _PORTS}
+        values |= {name: str(machine.place.call(_free_port)) for name in _PORTS}
         origins = {version: fill(config.origins[version], values) for version in wanted}
-        _refuse_taken_ports(config, values)
+        machine.place.call(_refuse_taken_ports, config, values)
         _write_files(config, values)
         environment = _environment(config, values)
         with launch.launched(
-            _command(config, values),
+            machine.place.command(_command(config, values)),
             log=log,
             cwd=Path(values["work"]),
             environment=environment,
@@ -237,10 +250,11 @@ def _started(config: ServerConfig, wanted: Sequence[str], machine: _Machine) -> 
             grace_s=config.stop_timeout_s,
         ) as server:
             try:
-                target_ready.wait_for(config, server, origins, values.get("cacert"))
+                target_ready.wait_for(config, server, origins, values.get("cacert"), machine.place)
             except target_ready.Died as error:
                 # Between our choice of a port and its use another program may have taken it.
-                if attempt + 1 < _ATTEMPTS and _somebody_has(values, config):
+                taken = machine.place.call(_somebody_has, values, config)
+                if attempt + 1 < _ATTEMPTS and taken:
                     continue
                 raise TargetFailed(str(error)) from error
             facts = {
@@ -252,7 +266,8 @@ def _started(config: ServerConfig, wanted: Sequence[str], machine: _Machine) -> 
                 **{key: _fact(fact, values) for key, fact in config.facts.items()},
             }
             cacert = values.get("cacert")
-            yield Target(config.name, origins, cacert, server.pid, server.pids(), facts, log)
+            pids, place = server.pids(), machine.place
+            yield Target(config.name, origins, cacert, server.pid, pids, facts, log, place)
             return
 
 

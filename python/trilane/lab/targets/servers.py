@@ -14,6 +14,7 @@ import trilane
 from trilane.lab.machine import facts as machine
 from trilane.lab.model.documents import Json
 from trilane.lab.processes import supervisor
+from trilane.lab.processes.place import HERE, Place
 from trilane.lab.processes.supervisor import READY_S, Child, Late, ProcessFailed
 
 PROGRAM = (sys.executable, "-m", "trilane", "serve")
@@ -45,16 +46,17 @@ def embedded(
     state: Path | None,
     ready_s: float = READY_S,
     log: Path | None = None,
+    place: Place = HERE,
 ) -> Iterator[Server]:
     """`trilane serve` on free ports of 127.0.0.1, for as long as the context, or we, live.
 
-    Its messages go to the end of `log`, or nowhere when it comes up. It needs no guard, unlike
-    other servers: it ends by itself when its stdin closes.
+    `place` is where it runs. Its messages go to the end of `log`, or nowhere when it comes up. It
+    needs no guard, unlike other servers: it ends by itself when its stdin closes.
 
     Raises:
         ServerFailed: it did not start, ended, or was not ready within `ready_s` seconds.
     """
-    command = [
+    words = [
         *PROGRAM,
         *("--port", "0", "--tls-port", "0", "--bind", "127.0.0.1", "-t", str(threads)),
         *("--exit-with-parent", "--format", "json"),
@@ -64,7 +66,7 @@ def embedded(
     with contextlib.ExitStack() as stack:
         try:
             child = stack.enter_context(
-                supervisor.started(command, pipes=True, log=log, ends_with_stdin=True)
+                supervisor.started(place.command(words), pipes=True, log=log, ends_with_stdin=True)
             )
             ready = _ready(child, ready_s)
         except ProcessFailed as error:
@@ -84,7 +86,8 @@ def embedded(
                 "max_concurrent_streams": _STREAMS,
                 "keepalive_requests": None,
                 # Its sockets ask for none.
-                "tcp_congestion_control": machine.tcp_congestion_control(),
+                "tcp_congestion_control": place.congestion_control
+                or machine.tcp_congestion_control(),
             },
         )
 

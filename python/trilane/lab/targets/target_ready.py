@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from trilane.lab.processes import supervisor
 from trilane.lab.processes.launch import Launched
+from trilane.lab.processes.place import HERE, Place
 from trilane.lab.processes.supervisor import Late, NotStarted
 from trilane.lab.processes.words import how_ended, told
 from trilane.lab.targets import grpc_health
@@ -35,7 +36,11 @@ class Died(NotReady):
 
 
 def wait_for(
-    config: ServerConfig, server: Launched, origins: Mapping[str, str], cacert: str | None
+    config: ServerConfig,
+    server: Launched,
+    origins: Mapping[str, str],
+    cacert: str | None,
+    place: Place = HERE,
 ) -> None:
     """Return once a server of ours answers over the versions of `origins`; raises NotReady."""
 
@@ -46,18 +51,19 @@ def wait_for(
                 f"{_last_words(server)}"
             )
 
-    _wait(config, origins, cacert, check, lambda: _last_words(server))
+    _wait(config, origins, cacert, place, check, lambda: _last_words(server))
 
 
 def wait_for_url(config: ServerConfig, origins: Mapping[str, str], cacert: str | None) -> None:
     """Return once a server that is not ours answers; raises NotReady."""
-    _wait(config, origins, cacert, lambda: None, lambda: "")
+    _wait(config, origins, cacert, HERE, lambda: None, lambda: "")
 
 
 def _wait(
     config: ServerConfig,
     origins: Mapping[str, str],
     cacert: str | None,
+    place: Place,
     check: Callable[[], None],
     last_words: Callable[[], str],
 ) -> None:
@@ -68,7 +74,7 @@ def _wait(
         while True:
             check()
             patience_s = max(0.1, deadline - time.monotonic())
-            problem = _ask(config, version, url, cacert, patience_s)
+            problem = _ask(config, version, url, cacert, place, patience_s)
             if problem is None:
                 break
             check()
@@ -82,15 +88,20 @@ def _wait(
 
 
 def _ask(
-    config: ServerConfig, version: str, url: str, cacert: str | None, patience_s: float
+    config: ServerConfig,
+    version: str,
+    url: str,
+    cacert: str | None,
+    place: Place,
+    patience_s: float,
 ) -> str | None:
     """What is wrong with the server's answer; None when it is ready."""
     if config.ready_grpc is not None:
         timeout_s = min(_ANSWER_S, patience_s)
-        return grpc_health.ask(url, version, config.ready_grpc, cacert, timeout_s)
+        return place.call(grpc_health.ask, url, version, config.ready_grpc, cacert, timeout_s)
     if version in ("h1", PLAIN):
-        return _ask_h1(url, cacert, min(_ANSWER_S, patience_s))
-    return _ask_native(version, url, cacert, min(_LOAD_S, patience_s))
+        return place.call(_ask_h1, url, cacert, min(_ANSWER_S, patience_s))
+    return _ask_native(version, url, cacert, place, min(_LOAD_S, patience_s))
 
 
 def _ask_h1(url: str, cacert: str | None, timeout_s: float) -> str | None:
@@ -113,7 +124,9 @@ def _connection(url: str, cacert: str | None, timeout_s: float) -> http.client.H
     return http.client.HTTPSConnection(host, parts.port, timeout=timeout_s, context=context)
 
 
-def _ask_native(version: str, url: str, cacert: str | None, timeout_s: float) -> str | None:
+def _ask_native(
+    version: str, url: str, cacert: str | None, place: Place, timeout_s: float
+) -> str | None:
     """What is wrong with the answer to one request of the engine, which speaks every version."""
     command = [
         *(*_LOAD, url, f"--{version}", "-c", "1", "-n", "1", "--expect-status", "200"),
@@ -122,7 +135,7 @@ def _ask_native(version: str, url: str, cacert: str | None, timeout_s: float) ->
         *("--format", "json"),
     ]
     try:
-        done = supervisor.finished(command, limit_s=2 * timeout_s + _LOAD_SLACK_S)
+        done = supervisor.finished(place.command(command), limit_s=2 * timeout_s + _LOAD_SLACK_S)
     except Late:
         return f"no answer within {timeout_s:g} s"
     except NotStarted as error:

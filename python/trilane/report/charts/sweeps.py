@@ -26,7 +26,7 @@ _KEYS = {
     "count": "requests",
     "in_flight": "requests in flight",
     "body_bytes": "body",
-    "delay": "round-trip time",
+    "rtt": "round-trip time",
 }
 
 
@@ -83,7 +83,7 @@ def _sweep(
     if not raw:
         return None
     rows, unit = scaled(raw, measure.unit, ("median", "low", "high"))
-    factor, of = (1e-3, "ms") if sweep.key == "delay" else (1.0, sweep.unit)
+    factor, of = (1e-3, "ms") if sweep.key == "rtt" else (1.0, sweep.unit)
     rows = [{**row, "value": row["value"] / factor} for row in rows]
     values = sorted({row["value"] for row in rows})
     wide = values[0] > 0 and values[-1] / values[0] >= _WIDE
