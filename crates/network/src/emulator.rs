@@ -12,7 +12,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::recording::Recording;
-use crate::{Counters, Direction, Nanos, Spec, Way};
+use crate::{Counters, Direction, Nanos, Spec, Way, sys};
 
 /// The last part of a wait is spent looking at the clock, because a sleep ends late by about this.
 const SPIN: Nanos = 60_000;
@@ -72,7 +72,11 @@ impl Running {
         let woken = Arc::clone(&wake);
         let loop_ = thread::Builder::new()
             .name("network".into())
-            .spawn(move || emulator.run(&woken, &asked))?;
+            .spawn(move || {
+                // Else it is late while other programs run, and without it only that is lost.
+                let _ = sys::run_first();
+                emulator.run(&woken, &asked)
+            })?;
         Ok(Self {
             wake,
             orders,

@@ -122,6 +122,17 @@ unsafe fn fork_behind_guard() -> io::Result<()> {
     }
 }
 
+/// Lets the calling thread run before all that are not real-time (sched(7)), where that is allowed: to
+/// root, and with CAP_SYS_NICE.
+pub(crate) fn run_first() -> io::Result<()> {
+    let lowest = libc::sched_param { sched_priority: 1 };
+    // SAFETY: 0 is the calling thread, and the parameter lives until the call returns.
+    match unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const lowest) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
+
 fn control_socket() -> io::Result<std::os::fd::OwnedFd> {
     let kind = SocketFlags::CLOEXEC;
     Ok(rustix::net::socket_with(

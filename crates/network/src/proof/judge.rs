@@ -31,9 +31,9 @@ pub struct Check {
 /// What is checked of a direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Property {
-    /// Mean of the delays, in seconds.
+    /// Median of the delays, in seconds: a few packets that wait for a processor do not move it.
     Delay,
-    /// Standard deviation of the delays, in seconds.
+    /// Standard deviation of the delays, in seconds, by their quartiles.
     Spread,
     /// What passes when more is sent, in bits per second.
     Rate,
@@ -100,9 +100,9 @@ pub(crate) struct Train {
     pub(crate) arrived: Vec<(i64, usize)>,
 }
 
-/// Judges the mean and the spread of the delays of packets of `size` bytes that were sent alone.
+/// Judges the median and the spread of the delays of packets of `size` bytes that were sent alone.
 pub(crate) fn delay(way: Way, spec: &DirectionSpec, train: &Train, size: usize) -> Vec<Check> {
-    let took: Vec<f64> = train
+    let mut took: Vec<f64> = train
         .took
         .iter()
         .flatten()
@@ -112,16 +112,16 @@ pub(crate) fn delay(way: Way, spec: &DirectionSpec, train: &Train, size: usize) 
     if took.len() < 2 || matches!(spec.bandwidth, Bandwidth::Trace { .. }) {
         return Vec::new();
     }
-    let number = took.len() as f64;
-    let mean = took.iter().sum::<f64>() / number;
-    let spread = (took.iter().map(|s| (s - mean).powi(2)).sum::<f64>() / (number - 1.0)).sqrt();
+    took.sort_by(f64::total_cmp);
+    let [low, median, high] = [0.25, 0.5, 0.75].map(|share| quantile(&took, share));
     let serialised = spec
         .bandwidth
         .rate()
         .map_or(0.0, |rate| size as f64 * 8.0 / rate);
-    // Of a uniform distribution (its kurtosis is 1.8).
-    let asked = spec.jitter.as_secs_f64() / 3f64.sqrt();
-    let chance = asked / number.sqrt();
+    // Of a uniform distribution the quartiles lie its half width apart. The standard errors are those
+    // of order statistics.
+    let jitter = spec.jitter.as_secs_f64();
+    let chance = jitter / (took.len() as f64).sqrt();
     let check = |what, asked, seen, tolerance| Check {
         way,
         what,
@@ -133,16 +133,26 @@ pub(crate) fn delay(way: Way, spec: &DirectionSpec, train: &Train, size: usize) 
         check(
             Property::Delay,
             spec.delay.as_secs_f64() + serialised,
-            mean,
+            median,
             chance,
         ),
         check(
             Property::Spread,
-            asked,
-            spread,
-            chance * 0.8f64.sqrt() / 2.0,
+            jitter / 3f64.sqrt(),
+            (high - low) / 3f64.sqrt(),
+            chance / 3f64.sqrt(),
         ),
     ]
+}
+
+/// The value below which lies this share of sorted ones, of which there is one at least.
+fn quantile(sorted: &[f64], share: f64) -> f64 {
+    let place = share * (sorted.len() - 1) as f64;
+    let (below, above) = (
+        sorted[place.floor() as usize],
+        sorted[place.ceil() as usize],
+    );
+    below + (above - below) * place.fract()
 }
 
 /// Judges what passed of more packets of `MTU` bytes than fit.
