@@ -34,6 +34,14 @@ def per_second(text: str) -> float | None:
     return value if value is not None and 0 < value <= _FASTEST else None
 
 
+def value_text(value: float | str) -> str:
+    """A value of a sweep without its unit: `30,000,000`, `0.5`, or the text that it is."""
+    if isinstance(value, str):
+        return value
+    # :g would write 30,000,000 as 3e+07.
+    return f"{value:,.0f}" if value == int(value) else f"{value:,.10g}"
+
+
 def time_text(value: float) -> str:
     """Seconds as people write them: `40 ms`, `2 s`; 0 is `none`."""
     if value == 0:

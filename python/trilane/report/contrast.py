@@ -11,6 +11,7 @@ from rich.text import Text
 from trilane.lab.analysis.compare_runs import apart
 from trilane.lab.model.comparison import Fact, Shown
 from trilane.lab.model.contrast import Contrast, ContrastSide, JudgedGate, Shift, ValueUnit
+from trilane.quantity import value_text
 from trilane.report import cells, formatting
 
 _VALIDITY_STYLE = {"valid": "green", "suspect": "yellow", "invalid": "bold red"}
@@ -91,7 +92,9 @@ def _table(contrast: Contrast) -> Table:
         table.add_row(Text(header, style="bold"), end_section=False)
         for row in rows[:_SHOWN]:
             cells: list[str | Text] = [f"  {titles[row.arm]}"]
-            cells += [formatting.NONE if row.point is None else f"{row.point:g}"] if swept else []
+            cells += (
+                [formatting.NONE if row.point is None else value_text(row.point)] if swept else []
+            )
             cells += [formatting.number((side.median or 0) / factor) for side in (row.a, row.b)]
             cells += [_ratio(row, measure), _p(row), _floor(row)]
             table.add_row(*cells)
@@ -180,6 +183,6 @@ def _gate(gate: JudgedGate) -> list[Text]:
         else Text.assemble(f"--fail-if {gate.text}: ", ("not breached", style))
     ]
     for row in gate.rows:
-        where = row.arm if row.point is None else f"{row.arm} at {row.point:g}"
+        where = row.arm if row.point is None else f"{row.arm} at {value_text(row.point)}"
         lines.append(Text(f"  {where}: {row.reason}"))
     return lines

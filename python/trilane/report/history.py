@@ -19,6 +19,7 @@ from rich.text import Text
 from trilane.lab.model.documents import Json
 from trilane.lab.model.summary import BROKEN, RunSummary
 from trilane.lab.storage.history import History, Series, Value
+from trilane.quantity import value_text
 from trilane.report import formatting
 
 # Okabe-Ito hues, moved so that each keeps 3:1 contrast on white and on near-black.
@@ -107,7 +108,7 @@ def panels(history: History) -> list[Panel]:
         run, point = series[-1].run, series[-1].arm.point
         words = [history.experiment, run.form or "", "quick" if run.quick else ""]
         title = " ".join(word for word in words if word)
-        title += "" if point is None else f" at {point:g}"
+        title += "" if point is None else f" at {value_text(point)}"
         title += f", machine {run.machine or formatting.NONE}"
         found.append(Panel(title, _machine(run.machine_facts), series))
     return found

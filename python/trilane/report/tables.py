@@ -11,6 +11,7 @@ from typing import Any
 from trilane.lab.model.comparison import JudgedArm
 from trilane.lab.model.documents import Json
 from trilane.lab.model.lab import LabResult
+from trilane.lab.model.record import SweepValue
 from trilane.report import accounts, cells, formatting, grids, pairs, view
 from trilane.report.labels import altered, gate_word, published_labels, ratio_label
 from trilane.report.view import Point
@@ -59,7 +60,7 @@ def columns(result: LabResult) -> dict[str, list[Any]]:
 
 
 def _records(lab: LabResult) -> Iterator[Json]:
-    posted: dict[tuple[str, str, str | None, float | None], float] = {
+    posted: dict[tuple[str, str, str | None, SweepValue | None], float] = {
         (row.measure, row.arm, row.to, row.at): row.published.ratio for row in lab.published
     }
     for point in view.points(lab):

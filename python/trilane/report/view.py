@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from trilane.lab.analysis import looks
 from trilane.lab.model.comparison import Comparison, JudgedArm, Ratio, Shown, Summary
 from trilane.lab.model.lab import LabResult
+from trilane.lab.model.record import SweepValue
 from trilane.lab.model.run import Run
 from trilane.report import formatting
 
@@ -19,7 +20,7 @@ FEW = 4
 class Point:
     """One value of a sweep, or the only one of a result without a sweep."""
 
-    value: float | None
+    value: SweepValue | None
     label: str
     """Such as `1,000 requests`; empty without a sweep."""
     key: str

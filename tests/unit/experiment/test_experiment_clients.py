@@ -83,7 +83,7 @@ def test_quick_takes_less_than_two_minutes(name: str, form: str) -> None:
         * (
             1.0
             + 0.001 * (point.workload.count or 3000)
-            + 3 * ((value or 0) if quick.sweep else 0) / (1 << 30)
+            + 3 * (value if isinstance(value, float) else 0.0) / (1 << 30)
         )
         for value, point in quick.points()
     )

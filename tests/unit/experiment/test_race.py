@@ -122,7 +122,7 @@ def test_a_race_is_made_again_from_what_its_manifest_keeps() -> None:
     assert Experiment.from_dict(made.to_dict()) == made
 
 
-def points(**flags: Any) -> Mapping[float | None, dict[str, tuple[int | None, int | None]]]:
+def points(**flags: Any) -> Mapping[object, dict[str, tuple[int | None, int | None]]]:
     return {
         value: {arm.name: (arm.connections, arm.streams) for arm in point.arms}
         for value, point in form(**flags).points()

@@ -196,7 +196,7 @@ def test_delays_are_swept_in_milliseconds() -> None:
     made = altered(
         labs.strategies(),
         {
-            "sweep": Swept(key="rtt", unit="s", values=delays),
+            "sweep": Swept(key="rtt", unit="s", values=[*delays]),
             "crossings": [],
             **{f"points.{place}.value": value for place, value in enumerate(delays)},
         },

@@ -36,6 +36,7 @@ from trilane.lab.model.contrast import (
     ValueUnit,
 )
 from trilane.lab.model.measures import BY_NAME, Measure
+from trilane.lab.model.record import SweepValue
 from trilane.lab.model.validity import Reason, ReasonCode, Validity
 
 _SCOPES: tuple[Scope, ...] = ("workload", "machine", "software")
@@ -128,7 +129,7 @@ def compare(a: Side, b: Side, wanted: Wanted) -> Compared:
     return Compared(structs.replace(numbers, verdict=sentence(numbers)), samples, a.seed)
 
 
-_Shared = list[tuple[float | None, Cell, Cell]]
+_Shared = list[tuple[SweepValue | None, Cell, Cell]]
 
 
 def _check(a: Side, b: Side, wanted: Wanted) -> None:
@@ -247,7 +248,7 @@ def _different_bodies(first: Cell, second: Cell) -> list[Reason]:
     return [Reason(code="different_bodies", verdict="invalid", text=text)]
 
 
-def _floor(a: Side, b: Side, point: float | None, measure: str) -> Interval | None:
+def _floor(a: Side, b: Side, point: SweepValue | None, measure: str) -> Interval | None:
     """Of the two runs' A/A intervals that whose centre is farther from 1."""
     floors = [side.floors[point, measure] for side in (a, b) if (point, measure) in side.floors]
     return max(floors, key=lambda floor: abs(math.log(floor.centre)), default=None)

@@ -32,15 +32,17 @@ from trilane.lab.model.lab import (
     skipped_in,
 )
 from trilane.lab.model.measures import BY_NAME, Measure
+from trilane.lab.model.record import SweepValue
 from trilane.lab.model.validity import Validity
 from trilane.lab.storage import store
+from trilane.quantity import value_text
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
     """One value of the sweep, or the only point."""
 
-    value: float | None
+    value: SweepValue | None
     form: Form
     observed: Observed
 
@@ -195,7 +197,7 @@ def _published(row: Published, point: Point, made: Comparison) -> PublishedRatio
     )
 
 
-def _expected(row: Expect, at: float | None, ours: OurRatio | None) -> ExpectedRatio:
+def _expected(row: Expect, at: SweepValue | None, ours: OurRatio | None) -> ExpectedRatio:
     met = None
     if ours is not None and ours.finding != "invalid":
         # Met or breached only where the whole interval says so: noise decides nothing.
@@ -252,9 +254,7 @@ def _at(point: Point, sweep: Sweep | None) -> str:
     value = point.value
     if value is None or sweep is None:
         return ""
-    # :g would write 30,000,000 as 3e+07.
-    number = f"{value:,.0f}" if value == int(value) else f"{value:,g}"
-    return f"at {number} {sweep.unit}: "
+    return f"at {f'{value_text(value)} {sweep.unit}'.strip()}: "
 
 
 def _verdict(judged: Sequence[tuple[str, Comparison]], crossings: Sequence[Crossing]) -> str:

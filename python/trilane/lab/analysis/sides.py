@@ -32,6 +32,7 @@ from trilane.lab.model.comparison import Comparison, Shown
 from trilane.lab.model.contrast import Scope, Source, ValueUnit
 from trilane.lab.model.documents import machine_id
 from trilane.lab.model.measures import ELAPSED, MEASURES, RATE, Measure
+from trilane.lab.model.record import SweepValue
 from trilane.lab.model.run import SCHEMA, Run
 from trilane.lab.model.sample import Sample
 from trilane.lab.model.validity import Reason, ReasonCode, Validity
@@ -68,8 +69,8 @@ class Side:
     """In the order shown."""
     rank: str
     """Name of the measure that decides."""
-    points: dict[float | None, dict[str, Cell]]
-    floors: dict[tuple[float | None, str], Interval]
+    points: dict[SweepValue | None, dict[str, Cell]]
+    floors: dict[tuple[SweepValue | None, str], Interval]
     """By point and measure: of the folders' A/A intervals that whose centre is farthest from 1."""
     margin: float
     machine: str | None
@@ -120,8 +121,8 @@ def _of_folders(label: str, found: Sequence[RunFolder]) -> Side:
         for value in comparisons[found[0].name]
         if all(value in points for points in comparisons.values())
     ]
-    points: dict[float | None, dict[str, Cell]] = {}
-    floors: dict[tuple[float | None, str], Interval] = {}
+    points: dict[SweepValue | None, dict[str, Cell]] = {}
+    floors: dict[tuple[SweepValue | None, str], Interval] = {}
     for value in shared:
         group = [(run, comparisons[run.name][value]) for run in found]
         names = [

@@ -17,6 +17,8 @@ from trilane.lab.experiment.vocabulary import MEASURES, SWEEPS
 from trilane.lab.experiment.words import is_not, meant
 from trilane.lab.model.arm import ENGINE
 from trilane.lab.model.measures import SHARED_MEASURES
+from trilane.lab.model.record import SweepValue
+from trilane.quantity import value_text
 
 if TYPE_CHECKING:
     from trilane.lab.experiment.experiment import Experiment
@@ -54,6 +56,7 @@ def _form(form: Form, key: Key) -> None:
         _sweep(form.sweep, (*key, "sweep"))
     _arms(form, key)
     if form.sweep is not None:
+        _on_networks(form, form.sweep, (*key, "sweep", "values"))
         _crossings(form, form.sweep, (*key, "sweep", "crossings"))
     _compared(form, (*key, "pairs"))
     _by_factor(form, (*key, "compare"))
@@ -113,7 +116,15 @@ def _arms(form: Form, key: Key) -> None:
     if form.sweep is not None:
         for index, value in enumerate(form.sweep.values):
             if not _running(form, value):
-                raise BadExperiment(f"no arm runs at {value:g}", (*key, "sweep", "values", index))
+                problem = f"no arm runs at {value_text(value)}"
+                raise BadExperiment(problem, (*key, "sweep", "values", index))
+
+
+def _on_networks(form: Form, sweep: Sweep, key: Key) -> None:
+    for index, value in enumerate(sweep.values):
+        for arm in form.at(value).arms:
+            if problem := networks.problem(arm.network):
+                raise BadExperiment(problem, (*key, index))
 
 
 def _sweep(sweep: Sweep, key: Key) -> None:
@@ -126,13 +137,17 @@ def _sweep(sweep: Sweep, key: Key) -> None:
     for index, value in enumerate(sweep.values):
         where = (*key, "values", index)
         if value in sweep.values[:index]:
-            raise BadExperiment(f"{value:g} is there already", where)
+            raise BadExperiment(f"{value_text(value)} is there already", where)
+        if isinstance(value, str):
+            continue
         if sweep.key != "rtt" and not float(value).is_integer():
             raise BadExperiment(f"takes whole numbers, not {value:g}", where)
         _at_least(value, 1 if sweep.key in {"count", "in_flight"} else 0, where)
 
 
 def _crossings(form: Form, sweep: Sweep, key: Key) -> None:
+    if sweep.crossings and sweep.key == "network":
+        raise BadExperiment("networks have no order in which arms could cross: leave it out", key)
     names = [arm.name for arm in form.arms]
     for index, pair in enumerate(sweep.crossings):
         for place, name in enumerate(pair):
@@ -206,7 +221,7 @@ def _pair(form: Form, measure: str, arm: str, to: str, key: Key) -> None:
         raise BadExperiment(f"{arm!r} is compared with itself", (*key, "to"))
 
 
-def _at(form: Form, value: float | None, pair: Iterable[str], key: Key) -> None:
+def _at(form: Form, value: SweepValue | None, pair: Iterable[str], key: Key) -> None:
     if value is None:
         return
     if form.sweep is None:
@@ -214,7 +229,7 @@ def _at(form: Form, value: float | None, pair: Iterable[str], key: Key) -> None:
     _known(value, form.sweep.values, key)
     for name in pair:
         if name not in _running(form, value):
-            raise BadExperiment(f"{name} does not run at {value:g}", key)
+            raise BadExperiment(f"{name} does not run at {value_text(value)}", key)
 
 
 def _quick(form: Form, key: Key) -> None:
@@ -274,7 +289,7 @@ def _quick_is_less(form: Form, quick: Quick, key: Key) -> None:
             )
 
 
-def _running(form: Form, value: float) -> set[str]:
+def _running(form: Form, value: SweepValue) -> set[str]:
     return {arm.name for arm in form.arms if arm.at is None or value in arm.at}
 
 

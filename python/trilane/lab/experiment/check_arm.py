@@ -18,6 +18,8 @@ from trilane.lab.experiment.vocabulary import (
 from trilane.lab.experiment.words import is_not
 from trilane.lab.experiment.workload import ArmSpec
 from trilane.lab.model.arm import ENGINE
+from trilane.lab.model.record import SweepValue
+from trilane.quantity import value_text
 
 FOLDER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 URL = re.compile(r"https?://[^\s/]+(/\S*)?")
@@ -41,7 +43,7 @@ _MAKES = {
 BENCHMARK = re.compile(r"Benchmark[^\s/]*(/[^\s/]+)*")
 
 
-def check_arm(arm: ArmSpec, kind: str, values: tuple[float, ...] | None, key: Key) -> None:
+def check_arm(arm: ArmSpec, kind: str, values: tuple[SweepValue, ...] | None, key: Key) -> None:
     """Refuse what no client can do; `kind` is the workload's, `values` are those of the sweep."""
     if not arm.title.strip():
         raise BadExperiment("is empty", (*key, "title"))
@@ -169,16 +171,17 @@ def _load(arm: ArmSpec, key: Key) -> None:
         )
 
 
-def _at(at: tuple[float, ...], values: tuple[float, ...] | None, key: Key) -> None:
+def _at(at: tuple[SweepValue, ...], values: tuple[SweepValue, ...] | None, key: Key) -> None:
     if values is None:
         raise BadExperiment("there is no sweep: leave it out", key)
     if not at:
         raise BadExperiment("is empty: leave it out to run at every value", key)
     for index, value in enumerate(at):
         if value not in values:
-            known = ", ".join(f"{known:g}" for known in values)
+            known = ", ".join(map(value_text, values))
             raise BadExperiment(
-                f"{value:g} is not a value of the sweep: choose from {known}", (*key, index)
+                f"{value_text(value)} is not a value of the sweep: choose from {known}",
+                (*key, index),
             )
 
 

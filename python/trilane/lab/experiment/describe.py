@@ -8,7 +8,7 @@ from trilane.lab.experiment.experiment import Experiment, Source
 from trilane.lab.experiment.form import Form, Published
 from trilane.lab.experiment.vocabulary import MESSAGES
 from trilane.lab.experiment.workload import ArmSpec
-from trilane.quantity import time_text
+from trilane.quantity import time_text, value_text
 
 # What goes without saying when all arms have it.
 _PLAIN = {
@@ -128,8 +128,8 @@ def published_cells(row: Published) -> tuple[str, ...]:
         row.measure,
         row.arm,
         row.to,
-        "" if row.at is None else f"{row.at:,g}",
-        " against ".join(_number(value) for value in row.values),
+        "" if row.at is None else value_text(row.at),
+        " against ".join(value_text(value) for value in row.values),
         f"{row.ratio:.2f}×",
         row.where,
     )
@@ -141,12 +141,12 @@ def values(form: Form) -> str:
     if sweep is None:
         return ""
     if sweep.key == "rtt":
-        texts = [time_text(value) for value in sweep.values]
+        texts = [time_text(float(value)) for value in sweep.values]
         unit = "of round trip"
     else:
-        texts, unit = [_number(value) for value in sweep.values], sweep.unit
+        texts, unit = [value_text(value) for value in sweep.values], sweep.unit
     listed = texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
-    return f"{listed} {unit}"
+    return f"{listed} {unit}".strip()
 
 
 def _asked(form: Form) -> str:
@@ -194,11 +194,11 @@ def _facts(arm: ArmSpec) -> dict[str, str]:
         "server": arm.server,
         "message": _message(arm),
         "benchmark": arm.benchmark or "",
-        "rate": "" if arm.rate is None else f"{_number(arm.rate)}/s",
+        "rate": "" if arm.rate is None else f"{value_text(arm.rate)}/s",
         "network": arm.network or "direct",
         "gzip": "yes" if arm.gzip else "no",
         "headers": f"{len(arm.headers)}",
-        "at": "all" if arm.at is None else ", ".join(f"{value:,g}" for value in arm.at),
+        "at": "all" if arm.at is None else ", ".join(map(value_text, arm.at)),
     }
 
 
@@ -213,8 +213,3 @@ def _in_flight(arm: ArmSpec) -> str:
     if arm.strategy == "processes_asyncio":
         return f"{arm.processes} × {arm.in_flight}"
     return f"{arm.in_flight}"
-
-
-def _number(value: float) -> str:
-    # :g would write 30,000 as 3e+04 beyond six digits.
-    return f"{value:,.0f}" if value == int(value) else f"{value:,.10g}"

@@ -28,6 +28,8 @@ from trilane.lab.experiment.words import meant
 from trilane.lab.experiment.workload import ArmSpec, Workload, body_of, told_apart
 from trilane.lab.experiment.written import Rate, Time
 
+_KINDS = {"rtt": Time, "network": str}
+
 
 def read(path: Path) -> Experiment:
     """Read an experiment file; BadExperiment names file, line and key."""
@@ -139,7 +141,7 @@ def _experiment(document: Document, path: Path, origins: dict[Key, Key]) -> Expe
 def _form(name: str, table: FormTable, key: Key, origins: dict[Key, Key]) -> Form:
     sweep = table.sweep
     # What the values of the sweep are.
-    kind: Any = Time if sweep is not None and sweep.key == "rtt" else Number
+    kind: Any = _KINDS.get(sweep.key if sweep is not None else "", Number)
 
     def rows(part: str) -> list[dict[str, Any]]:
         found = enumerate(getattr(table, part))

@@ -59,9 +59,8 @@ Number: TypeAlias = int | float
 Point: TypeAlias = Annotated[
     str | int | float,
     _note(
-        "a value of the sweep: a number, or a time where the rtt is swept",
+        "a value of the sweep: a number, a time where the rtt is swept, or settings of the network",
         minimum=0,
-        pattern=Time.SCHEMA["pattern"],
     ),
 ]
 Name: TypeAlias = Annotated[str, _note(NAME_TOLD, pattern=f"^{NAME.pattern}$")]
@@ -368,7 +367,7 @@ class SweepTable(_Table, frozen=True, kw_only=True):
 
 
 _SWEEP = {
-    "if": {"properties": {"key": {"const": "rtt"}}},
+    "if": {"properties": {"key": {"enum": ["rtt", "network"]}}},
     "then": {"properties": {"values": {"items": {"type": "string"}}}},
     "else": {"properties": {"values": {"items": {"type": "integer"}}}},
 }

@@ -10,6 +10,7 @@ from trilane.lab.experiment import networks, plain
 from trilane.lab.experiment.factors import ByFactor
 from trilane.lab.experiment.workload import ArmSpec, Workload
 from trilane.lab.model.documents import Json
+from trilane.lab.model.record import SweepValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +32,10 @@ class Sweep:
     """A quantity that is varied; every value is a point, at which the arms are compared."""
 
     key: str
-    """`count`, `in_flight`, `body_bytes`, or `rtt` (values in seconds)."""
-    values: tuple[float, ...]
+    """`count`, `in_flight`, `body_bytes`, `rtt` (values in seconds), or `network` (values are
+    settings that are added to the arm's).
+    """
+    values: tuple[SweepValue, ...]
     unit: str
     crossings: tuple[tuple[str, str], ...] = ()
     """Pairs of arms of which one may overtake the other, on the measure that ranks."""
@@ -47,7 +50,7 @@ class Published:
     to: str
     values: tuple[float, float]
     """The post's number of `arm`, then of `to`, in one unit."""
-    at: float | None = None
+    at: SweepValue | None = None
     """Value of the sweep."""
     where: str = ""
     """Where in the post it stands."""
@@ -67,7 +70,7 @@ class Expect:
     to: str
     low: float
     high: float
-    at: float | None = None
+    at: SweepValue | None = None
     """Value of the sweep; None for every point."""
 
 
@@ -77,7 +80,7 @@ class Quick:
 
     blocks: int | None = None
     count: int | None = None
-    values: tuple[float, ...] | None = None
+    values: tuple[SweepValue, ...] | None = None
     arms: tuple[str, ...] | None = None
     duration_s: float | None = None
     network: str | None = None
@@ -157,7 +160,7 @@ class Form:
                 return arm
         raise KeyError(name)
 
-    def at(self, value: float) -> Form:
+    def at(self, value: SweepValue) -> Form:
         """One point of the sweep, as a form without one.
 
         It has the arms that run there. Where the baseline does not, the first that does takes
@@ -181,9 +184,13 @@ class Form:
             case "body_bytes":
                 workload = workload.with_body_bytes(int(value))
             case "rtt":
+                more = networks.of_rtt(float(value))
                 arms = tuple(
-                    replace(arm, network=networks.with_rtt(arm.network, float(value)))
-                    for arm in arms
+                    replace(arm, network=networks.joined(arm.network, more)) for arm in arms
+                )
+            case "network":
+                arms = tuple(
+                    replace(arm, network=networks.joined(arm.network, str(value))) for arm in arms
                 )
         point = replace(
             self,
@@ -194,7 +201,7 @@ class Form:
         )
         return _with_arms(point, arms)
 
-    def points(self) -> tuple[tuple[float | None, Form], ...]:
+    def points(self) -> tuple[tuple[SweepValue | None, Form], ...]:
         """The points of the sweep; without a sweep the one point None."""
         if self.sweep is None:
             return ((None, self),)
@@ -301,7 +308,9 @@ def _with_arms(form: Form, arms: tuple[ArmSpec, ...]) -> Form:
     )
 
 
-def _with_values(form: Form, sweep: Sweep, values: tuple[float, ...], *, everywhere: bool) -> Form:
+def _with_values(
+    form: Form, sweep: Sweep, values: tuple[SweepValue, ...], *, everywhere: bool
+) -> Form:
     """Other values of the sweep, and the claims that fit.
 
     `everywhere`: every arm runs at all of them. Else each runs where it ran.

@@ -23,6 +23,11 @@ def rtt_s(network: str) -> float:
     return _core.network_rtt(network) if network else 0.0
 
 
-def with_rtt(network: str, rtt_s: float) -> str:
-    """The network with another round-trip time, in seconds."""
-    return ",".join(filter(None, (network, f"rtt={1e3 * rtt_s:g}ms")))
+def of_rtt(rtt_s: float) -> str:
+    """The network that is a round-trip time, in seconds."""
+    return f"rtt={1e3 * rtt_s:g}ms"
+
+
+def joined(network: str, more: str) -> str:
+    """The settings of both, either of which may have none."""
+    return ",".join(filter(None, (network, more)))

@@ -60,6 +60,7 @@ SWEEPS = {
     "in_flight": "requests in flight",
     "body_bytes": "B",
     "rtt": "s",
+    "network": "",
 }
 
 MEASURES = tuple(measure.name for measure in measures.MEASURES)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TypeAlias, TypedDict, Unpack
 
 from trilane.lab.experiment.vocabulary import MESSAGES, TITLES
+from trilane.lab.model.record import SweepValue
 
 Headers: TypeAlias = tuple[tuple[str, str], ...]
 
@@ -41,7 +42,7 @@ class ArmOptions(TypedDict, total=False):
     gzip: bool | None
     """Whether gzip is asked for and decoded; None asks for no coding at all."""
     headers: Headers
-    at: tuple[float, ...]
+    at: tuple[SweepValue, ...]
     message: str
     mode: str
     tls: bool
@@ -75,7 +76,7 @@ class ArmSpec:
     gzip: bool | None
     """Whether gzip is asked for and decoded; None asks for no coding at all."""
     headers: Headers
-    at: tuple[float, ...] | None
+    at: tuple[SweepValue, ...] | None
     """Values of the sweep it runs at; None for all."""
     message: str | None = None
     """`call`: what its messages are written as, one of `MESSAGES`."""

@@ -9,7 +9,7 @@ from msgspec import Meta
 from trilane.lab.model.arm import ArmName
 from trilane.lab.model.comparison import Fact, Finding, Floor, Margin, Shown, Summary
 from trilane.lab.model.manifest import Kind, Status
-from trilane.lab.model.record import Count, Record, Time
+from trilane.lab.model.record import Count, Record, SweepValue, Time
 from trilane.lab.model.validity import Validity
 
 SCHEMA: Literal["trilane.contrast/1"] = "trilane.contrast/1"
@@ -78,7 +78,7 @@ class Shift(Record, frozen=True, omit_defaults=False):
 
     measure: str
     """Name of a measure."""
-    point: float | None
+    point: SweepValue | None
     """Value of the sweep; null without one."""
     arm: ArmName
     """Name of the arm."""
@@ -135,7 +135,7 @@ class GateRow(Record, frozen=True):
 
     arm: ArmName
     """Name of the arm."""
-    point: float | None
+    point: SweepValue | None
     """Value of the sweep."""
     limit: float
     """Limit of the ratio B / A."""

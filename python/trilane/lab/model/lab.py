@@ -11,12 +11,12 @@ from msgspec import UNSET, Meta, UnsetType, structs
 from trilane.lab.model.arm import TITLES, ArmName
 from trilane.lab.model.comparison import Comparison, Finding
 from trilane.lab.model.manifest import RACE
-from trilane.lab.model.record import Count, PositiveAmount, Record, Time
+from trilane.lab.model.record import Count, PositiveAmount, Record, SweepValue, Time
 from trilane.lab.model.sample import Sample
 from trilane.lab.model.validity import Validity
 
 SCHEMA: Literal["trilane.lab/1"] = "trilane.lab/1"
-SweepKey: TypeAlias = Literal["count", "in_flight", "body_bytes", "rtt"]
+SweepKey: TypeAlias = Literal["count", "in_flight", "body_bytes", "rtt", "network"]
 
 
 class Post(Record, frozen=True):
@@ -81,14 +81,14 @@ class Swept(Record, frozen=True):
     """The quantity."""
     unit: str
     """Unit of the values."""
-    values: list[float]
+    values: list[SweepValue]
     """Its values."""
 
 
 class Point(Record, frozen=True):
     """One value of the sweep, or the only one."""
 
-    value: float | None
+    value: SweepValue | None
     """Value of the sweep; null without one."""
     comparison: Comparison
     """What was found there."""
@@ -150,7 +150,7 @@ class PublishedRatio(Record, frozen=True):
     """The arm that is divided."""
     to: ArmName
     """The arm it is divided by."""
-    at: float | None
+    at: SweepValue | None
     """Value of the sweep."""
     published: PostRatio
     """The post's numbers."""
@@ -167,7 +167,7 @@ class ExpectedRatio(Record, frozen=True):
     """The arm that is divided."""
     to: ArmName
     """The arm it is divided by."""
-    at: float | None
+    at: SweepValue | None
     """Value of the sweep."""
     low: float
     """Least ratio that is promised."""

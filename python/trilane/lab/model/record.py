@@ -20,6 +20,8 @@ Time: TypeAlias = Annotated[
 ]
 """RFC 3339, UTC."""
 Version: TypeAlias = Literal["h1", "h2", "h2c", "h3"]
+SweepValue: TypeAlias = float | str
+"""A value of a sweep: a number in the sweep's unit, or the settings of a network."""
 StatusCode: TypeAlias = Annotated[str, Meta(pattern="^[1-9][0-9]{2}$")]
 Verdict: TypeAlias = Literal["valid", "suspect", "invalid"]
 

@@ -13,7 +13,7 @@ import msgspec
 from trilane.lab.model.arm import ArmName
 from trilane.lab.model.comparison import Shown, Summary
 from trilane.lab.model.manifest import Kind, Status
-from trilane.lab.model.record import Record, Time, Verdict
+from trilane.lab.model.record import Record, SweepValue, Time, Verdict
 
 SCHEMA: Literal["trilane.summary/1"] = "trilane.summary/1"
 BROKEN: Literal["broken"] = "broken"
@@ -35,7 +35,7 @@ class ArmSummary(Record, frozen=True):
     """Whether the arm's runs may be believed."""
     reached: dict[str, Summary]
     """What the arm reached, by name of the measure; measures without a value are left out."""
-    point: float | None = None
+    point: SweepValue | None = None
     """Value of the sweep; absent without one."""
 
 

@@ -36,8 +36,10 @@ class Value:
     @property
     def question(self) -> tuple[object, ...]:
         """Equal where values answer the same question but for the workload."""
-        run = self.run
-        return (run.machine or "", run.form or "", run.quick, self.arm.point or 0, self.arm.arm)
+        run, point = self.run, self.arm.point or 0
+        # Numbers are not compared with texts.
+        at = (isinstance(point, str), point)
+        return (run.machine or "", run.form or "", run.quick, at, self.arm.arm)
 
 
 @dataclass(frozen=True, slots=True)
