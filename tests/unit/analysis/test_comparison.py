@@ -211,7 +211,7 @@ def test_what_other_programs_send_is_shown_and_never_ranked() -> None:
     told_to_people = io.StringIO()
     terminal.show(LabResult.of_race(made), Console(file=told_to_people, width=100))
     assert "· 3.00×" in told_to_people.getvalue()
-    assert "· not ranked: other programs on loopback count too" in told_to_people.getvalue()
+    assert "· not ranked: other programs on the interface count too" in told_to_people.getvalue()
 
 
 def test_the_ledger_marks_what_differs() -> None:

@@ -10,8 +10,9 @@ use crate::{MTU, Way};
 const RARE: f64 = 4.4;
 /// By how much a rate may differ, of itself.
 const RATE_TOLERANCE: f64 = 0.01;
-/// By how much delays may differ, in seconds.
+/// By how much delays may differ, in seconds, and of the delay that was asked.
 const DELAY_TOLERANCE_S: f64 = 100e-6;
+const DELAY_TOLERANCE: f64 = 0.02;
 
 /// Something that was asked of a network, and what was seen of it.
 #[derive(Clone, Debug)]
@@ -127,7 +128,9 @@ pub(crate) fn delay(way: Way, spec: &DirectionSpec, train: &Train, size: usize) 
         what,
         asked,
         seen,
-        tolerance: DELAY_TOLERANCE_S + RARE * tolerance,
+        tolerance: DELAY_TOLERANCE_S
+            + DELAY_TOLERANCE * spec.delay.as_secs_f64()
+            + RARE * tolerance,
     };
     vec![
         check(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
@@ -130,7 +131,9 @@ def result(found: Findings) -> LabResult:
                 for reason in made.validity.reasons
             ]
         ),
-        verdict=_verdict([(_at(point, sweep), made) for point, made in judged], crossings),
+        verdict=_over_networks(form, [made for _, made in judged])
+        if sweep is not None and sweep.key == "network"
+        else _verdict([(_at(point, sweep), made) for point, made in judged], crossings),
         benchstat=found.benchstat,
     )
 
@@ -255,6 +258,26 @@ def _at(point: Point, sweep: Sweep | None) -> str:
     if value is None or sweep is None:
         return ""
     return f"at {f'{value_text(value)} {sweep.unit}'.strip()}: "
+
+
+def _over_networks(form: Form, made: Sequence[Comparison]) -> str:
+    """On how many networks one arm of a pair was found better than the other."""
+    titles = {arm.name: arm.title for arm in form.arms}
+    measure = BY_NAME[form.rank]
+    pairs = form.pairs or tuple(
+        (arm.name, form.baseline) for arm in form.arms if arm.name != form.baseline
+    )
+    told = []
+    for arm, to in pairs:
+        rows = [_judged(comparison, measure.name, arm, to) for comparison in made]
+        found = Counter("invalid" if row is None else str(row.finding) for row in rows)
+        worse = "lower" if measure.better == "higher" else "higher"
+        told.append(
+            f"{titles.get(arm, arm)} was better than {titles.get(to, to)} in {measure.label} on "
+            f"{found[measure.better]} of {len(made)} networks, worse on {found[worse]}, without a "
+            f"difference on {found['no_difference']}."
+        )
+    return " ".join(told)
 
 
 def _verdict(judged: Sequence[tuple[str, Comparison]], crossings: Sequence[Crossing]) -> str:

@@ -173,7 +173,7 @@ RECEIVED = Measure(
 )
 WIRE = Measure(
     "wire_bytes_per_request",
-    "bytes on loopback per request, of all programs",
+    "bytes on the interface per request, of all programs",
     "B",
     "lower",
     _wire,

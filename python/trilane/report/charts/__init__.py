@@ -10,11 +10,13 @@ from trilane.lab.model.lab import LabResult
 from trilane.report import palette, view
 from trilane.report.charts.bars import at_point, bars
 from trilane.report.charts.base import Chart
+from trilane.report.charts.heat import heat
 from trilane.report.charts.latency import latency
 from trilane.report.charts.published import published
 from trilane.report.charts.ratios import forests
 from trilane.report.charts.runs import paired, windows
 from trilane.report.charts.sweeps import sweeps
+from trilane.report.maps import NETWORK
 from trilane.report.view import Point
 
 # Altair would check each part of a chart as it is made, a third of the time that a report takes;
@@ -53,6 +55,9 @@ def of_point(point: Point) -> list[Figures]:
 @_unchecked
 def of_sweep(lab: LabResult) -> Figures | None:
     """The figures over all points; None without a sweep."""
+    if lab.sweep is not None and lab.sweep.key == NETWORK:
+        mapped = heat(lab)
+        return Figures("Networks", mapped, []) if mapped else None
     found = sweeps(lab)
     if not found:
         return None

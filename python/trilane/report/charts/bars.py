@@ -78,7 +78,7 @@ _GROUPS = (
         "Bytes per request",
         "bytes per request, sent + received",
         "Payload: of TCP or UDP, encryption and headers included. Wire: packet headers, "
-        "acknowledgements and handshakes as well, of all programs on loopback.",
+        "acknowledgements and handshakes as well, of all programs on the interface.",
         {"bytes_per_request": "payload", "wire_bytes_per_request": "wire"},
     ),
     _Group(

@@ -1,0 +1,103 @@
+"""A map of ratios over networks as coloured cells."""
+
+from __future__ import annotations
+
+import math
+
+import altair as alt
+
+from trilane.lab.model.lab import LabResult
+from trilane.report import formatting, maps, view
+from trilane.report.charts.base import GREY, Chart, plain, ratio_ticks, spec
+
+_ROW = 56
+# Half of a colour scale at least, so that a difference that means little looks like little.
+_LEAST = 1.25
+_PALE, _DARK = "#f4f4f4", "#1a1d21"
+_WORSE, _BETTER = "#d95f0e", "#2b6cb0"
+# Findings of which a colour would say too much.
+_UNCLAIMED = ("undecided", "invalid", "not_ranked")
+
+
+# Values are written with their units.
+_SETTINGS = {"rtt": "round-trip time", "loss": "packets lost", "rate": "rate of the link"}
+
+
+def heat(lab: LabResult) -> list[Chart]:
+    """A chart for each pair of arms; none where the sweep is not over networks."""
+    return [_heat(lab, found) for found in maps.maps(lab)]
+
+
+def _called(setting: str) -> str:
+    return _SETTINGS.get(setting, setting)
+
+
+def _heat(lab: LabResult, found: maps.Map) -> Chart:
+    known = [cell for cell in found.cells.values() if cell is not None]
+    most = max([_LEAST, *(max(cell.ratio, 1 / cell.ratio) for cell in known if cell.ratio > 0)])
+    rows = [
+        {
+            "row": row,
+            "column": column,
+            "ratio": cell.ratio,
+            "text": formatting.times(cell.ratio),
+            "interval": f"{formatting.times(cell.low)}–{formatting.times(cell.high)}",
+            "finding": cell.finding.replace("_", " "),
+            "claimed": cell.finding not in _UNCLAIMED,
+            "strong": abs(math.log(cell.ratio)) > 0.6 * math.log(most),
+        }
+        for (row, column), cell in found.cells.items()
+        if cell is not None and cell.ratio > 0
+    ]
+    down = [] if not found.down else [found.down]
+    base = alt.Chart(alt.Data(values=rows)).encode(
+        alt.X(
+            "column:N",
+            title=_called(found.across),
+            sort=found.columns,
+            axis=alt.Axis(labelAngle=0, orient="bottom", ticks=False, domain=False),
+        ),
+        alt.Y(
+            "row:N",
+            title=_called(found.down) or None,
+            sort=found.rows,
+            axis=alt.Axis(ticks=False, domain=False, labels=bool(down)),
+        ),
+    )
+    colours = [_WORSE, _PALE, _BETTER] if found.better == "higher" else [_BETTER, _PALE, _WORSE]
+    tooltip = [
+        *(alt.Tooltip("row:N", title=name) for name in down),
+        alt.Tooltip("column:N", title=found.across),
+        alt.Tooltip("text:N", title="ratio"),
+        alt.Tooltip("interval:N", title=f"{view.level(lab)} interval"),
+        alt.Tooltip("finding:N", title="finding"),
+    ]
+    cells = base.mark_rect(stroke="white", strokeWidth=2).encode(
+        color=alt.condition(
+            "datum.claimed",
+            alt.Color(
+                "ratio:Q",
+                title="ratio",
+                scale=alt.Scale(type="log", domain=[1 / most, 1, most], range=colours),
+                legend=alt.Legend(
+                    orient="top",
+                    values=ratio_ticks(1 / most, most),
+                    format=",~g",
+                    gradientLength=200,
+                ),
+            ),
+            alt.value(GREY),
+        ),
+        tooltip=tooltip,
+    )
+    ink = alt.condition("datum.strong || !datum.claimed", alt.value("white"), alt.value(_DARK))
+    value = base.mark_text(dy=-7, fontWeight="bold", fontSize=13).encode(text="text:N", color=ink)
+    between = base.mark_text(dy=9, fontSize=11).encode(text="interval:N", color=ink)
+    better = "Above" if found.better == "higher" else "Below"
+    return Chart(
+        f"map-{plain(found.key)}",
+        formatting.capital(found.title),
+        f"Ratio within blocks, and its {view.level(lab)} interval. {better} 1 (blue) the first arm "
+        "is better. Grey: undecided or invalid.",
+        spec(alt.layer(cells, value, between), _ROW * max(1, len(found.rows))),
+    )

@@ -1,0 +1,131 @@
+"""Ratios over networks: where two settings are varied, a map of each pair of arms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from trilane.lab.model.comparison import Better, Finding, Ratio
+from trilane.lab.model.lab import LabResult
+from trilane.report import cells, formatting, view
+
+NETWORK = "network"
+"""The key of a sweep over networks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """The ratio of a pair on one network."""
+
+    ratio: float
+    low: float
+    high: float
+    finding: Finding
+
+    @property
+    def said(self) -> str:
+        """With its interval and the sign of what was found."""
+        return f"{cells.MARKS[self.finding]} {formatting.ratio(self.ratio, self.low, self.high)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Map:
+    """The deciding measure of a pair of arms on all networks."""
+
+    key: str
+    """Of the pair, for names of charts."""
+    title: str
+    better: Better
+    down: str
+    """The setting that varies from row to row; empty where only one is varied."""
+    across: str
+    """The setting that varies from column to column."""
+    rows: list[str]
+    columns: list[str]
+    cells: dict[tuple[str, str], Cell | None]
+    """By row and column; None where nothing is known."""
+
+    @property
+    def corner(self) -> str:
+        """What stands above the names of the rows."""
+        return f"{self.down} ↓ {self.across} →" if self.down else f"{self.across} →"
+
+
+def maps(lab: LabResult) -> list[Map]:
+    """A map for each pair that was announced, else of each arm to the baseline.
+
+    None where the sweep is not over networks, or more than two settings of them vary.
+    """
+    if lab.sweep is None or lab.sweep.key != NETWORK:
+        return []
+    values = lab.sweep.values
+    settings = [dict(_setting(part) for part in str(value).split(",")) for value in values]
+    varied = [
+        name
+        for name in dict.fromkeys(name for each in settings for name in each)
+        if len({each.get(name) for each in settings}) > 1
+    ]
+    if not 1 <= len(varied) <= 2:
+        return []
+    down, across = (varied[0], varied[1]) if len(varied) == 2 else ("", varied[0])
+    places = [(each.get(down, ""), each.get(across, "")) for each in settings]
+    rows, columns = (list(dict.fromkeys(place[way] for place in places)) for way in (0, 1))
+    titles = view.lab_titles(lab)
+    measure = view.measures(lab.points[0].comparison)[0]
+    found = [_ratios(lab, number, measure.name) for number in range(len(lab.points))]
+    by_value = dict(zip((point.value for point in lab.points), found, strict=True))
+    pairs = list(dict.fromkeys(pair for ratios in found for pair in ratios))
+    return [
+        Map(
+            f"{arm}-{to}",
+            f"{measure.label}: {titles.get(arm, arm)} ÷ {titles.get(to, to)}",
+            measure.better,
+            down,
+            across,
+            rows,
+            columns,
+            {
+                place: by_value.get(value, {}).get((arm, to))
+                for place, value in zip(places, values, strict=True)
+            },
+        )
+        for arm, to in pairs
+    ]
+
+
+def _setting(part: str) -> tuple[str, str]:
+    name, _, value = part.partition("=")
+    return name, value or "yes"
+
+
+def _ratios(lab: LabResult, point: int, measure: str) -> dict[tuple[str, str], Cell]:
+    comparison = lab.points[point].comparison
+    announced = [row for question in comparison.announced for row in question.pairs]
+    return {
+        (row.arm, row.to): cell
+        for row in announced or comparison.ratios
+        if row.measure == measure and (cell := _cell(row)) is not None
+    }
+
+
+def _cell(row: Ratio) -> Cell | None:
+    if row.ratio is None or row.low is None or row.high is None:
+        return None
+    return Cell(row.ratio, row.low, row.high, row.finding)
+
+
+def lines(found: Map) -> list[list[str]]:
+    """The rows of a map as texts, each after its name."""
+    return [
+        [row, *(_said(found.cells.get((row, column))) for column in found.columns)]
+        for row in (found.rows)
+    ]
+
+
+def head(found: Map) -> Sequence[str]:
+    """The names of the columns, the corner first."""
+    return [found.corner, *found.columns]
+
+
+def _said(cell: Cell | None) -> str:
+    return formatting.NONE if cell is None else cell.said

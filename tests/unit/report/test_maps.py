@@ -1,0 +1,121 @@
+"""Maps of ratios over networks: terminal, page of an experiment, chart."""
+
+from __future__ import annotations
+
+import functools
+import io
+
+import altair as alt
+import pytest
+from msgspec.structs import replace
+from rich.console import Console
+
+from synthetic import labs
+from trilane.lab.model.arm import Arm
+from trilane.lab.model.comparison import Announced
+from trilane.lab.model.lab import LabResult, Swept
+from trilane.report import charts, html, maps, pages, terminal
+
+# Seconds of HTTP/2 and HTTP/3 where HTTP/1.1 takes one.
+NETWORKS = {
+    "rtt=1ms,loss=0%": (1.0, 1.0),
+    "rtt=1ms,loss=3%": (2.0, 1.5),
+    "rtt=300ms,loss=0%": (0.5, 0.4),
+    "rtt=300ms,loss=3%": (3.0, 0.7),
+}
+
+
+@functools.cache
+def networks(*left_out: str) -> LabResult:
+    """A sweep over networks of three arms."""
+    arms = [Arm(name=name, title=name.upper(), version=name) for name in ("h1", "h2", "h3")]
+    values = [value for value in NETWORKS if value not in left_out]
+    points = [
+        (
+            value,
+            labs.observed(arms, {"h1": 1.0, "h2": NETWORKS[value][0], "h3": NETWORKS[value][1]}),
+        )
+        for value in values
+    ]
+    return replace(labs.lab(*points), sweep=Swept(key="network", unit="", values=[*values]))
+
+
+def printed(lab: LabResult) -> str:
+    out = io.StringIO()
+    Console(file=out, width=100).print(terminal.render(lab, width=100))
+    return out.getvalue()
+
+
+def test_two_settings_that_vary_make_a_map_of_each_pair() -> None:
+    found = maps.maps(networks())
+    assert [each.key for each in found] == ["h2-h1", "h3-h1"]
+    two = found[0]
+    assert (two.down, two.across) == ("rtt", "loss")
+    assert (two.rows, two.columns) == (["1ms", "300ms"], ["0%", "3%"])
+    cell = two.cells["300ms", "3%"]
+    assert cell is not None
+    assert cell.ratio == pytest.approx(3, rel=0.1)
+    assert cell.low < cell.ratio < cell.high
+    assert two.title.endswith("H2 ÷ H1")
+
+
+def test_a_setting_that_varies_alone_makes_one_row() -> None:
+    (two, _) = maps.maps(networks("rtt=300ms,loss=0%", "rtt=300ms,loss=3%"))
+    assert (two.down, two.across, two.rows, two.columns) == ("", "loss", [""], ["0%", "3%"])
+
+
+def test_a_network_that_is_missing_is_an_empty_cell() -> None:
+    (two, _) = maps.maps(networks("rtt=1ms,loss=3%"))
+    assert ("1ms", "3%") not in two.cells
+    assert maps.lines(two)[0][0] == "1ms"
+    assert maps.lines(two)[0][2] == "–"
+
+
+def test_pairs_that_were_announced_come_instead_of_the_baseline() -> None:
+    lab = networks()
+    asked = [
+        replace(
+            point,
+            comparison=replace(
+                point.comparison,
+                announced=[
+                    Announced(name="arm against arm", pairs=[point.comparison.ratios[0].turned()])
+                ],
+            ),
+        )
+        for point in lab.points
+    ]
+    (pair,) = maps.maps(replace(lab, points=asked))
+    assert pair.title.endswith("H1 ÷ H2")
+
+
+@pytest.mark.parametrize("lab", [labs.strategies(), labs.bookstore(6)])
+def test_there_is_no_map_of_anything_else(lab: LabResult) -> None:
+    assert maps.maps(lab) == []
+
+
+def test_the_terminal_and_the_page_show_the_maps() -> None:
+    shown = printed(networks())
+    assert "H2 ÷ H1" in shown
+    assert "rtt ↓ loss →" in shown
+    page = pages.measured(networks())
+    assert "| rtt ↓ loss → | 0% | 3% |" in page
+    assert "| 300ms | " in page
+
+
+def test_the_chart_is_of_vega_lite_with_named_axes_and_stands_in_the_report() -> None:
+    made = {chart.name: chart for chart in charts.charts(networks())}
+    assert {"map-h2-h1", "map-h3-h1"} <= set(made)
+    spec = made["map-h2-h1"].spec
+    alt.LayerChart.validate(spec)
+    encoding = spec["layer"][0]["encoding"]
+    assert encoding["x"]["title"] == "packets lost"
+    assert encoding["y"]["title"] == "round-trip time"
+    rows = spec["data"]["values"] if "data" in spec else spec["layer"][0]["data"]["values"]
+    assert {(row["row"], row["column"]) for row in rows} == {
+        ("1ms", "0%"),
+        ("1ms", "3%"),
+        ("300ms", "0%"),
+        ("300ms", "3%"),
+    }
+    assert "map-h2-h1" in html.render(networks())
