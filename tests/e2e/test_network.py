@@ -19,7 +19,7 @@ import pytest
 
 from peers import networks
 from peers.process import wait_until
-from repository import native
+from repository import ROOT, native
 
 SERVE = "serve --port 8080 --tls-port 8443 --state"
 HTTP = "http://127.0.0.1:8080"
@@ -343,3 +343,53 @@ def _runs(pid: int) -> bool:
         return False
     # A child that nobody has waited for yet has ended.
     return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+
+
+def profiles(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [native(), "network", "profiles", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_profiles_are_shown_with_their_sources() -> None:
+    shown = profiles("leo")
+    assert shown.returncode == 0
+    assert shown.stdout.startswith("leo: satellites in a low orbit")
+    assert "50ms" in shown.stdout
+    assert "IMC 2022" in shown.stdout
+    refused = profiles("6g")
+    assert refused.returncode == 2
+    assert "there is no such profile, but lan, datacenter" in refused.stderr
+
+
+def test_the_documentation_has_the_table_of_profiles() -> None:
+    told = json.loads(profiles("--format", "json").stdout)["profiles"]
+    page = (ROOT / "docs" / "network.md").read_text(encoding="utf-8")
+    for profile in told:
+        assert documented(profile) in page, (
+            f"write this into docs/network.md:\n{documented(profile)}"
+        )
+
+
+def documented(profile: dict[str, Any]) -> str:
+    """The row of the table: medians, with the outer quantiles behind those of the round trip."""
+    cells = [f"`{profile['name']}`", profile["about"]]
+    known = {each["setting"]: each for each in profile["properties"]}
+    for settings in (("rtt",), ("down.rate", "rate"), ("up.rate", "rate"), ("loss",)):
+        found = next((known[name] for name in settings if name in known), None)
+        if found is None:
+            cells.append("–")
+            continue
+        unit = {"mbit": "Mbit/s"}.get(found["unit"], found["unit"])
+        low, *_, median, _, high = found["quantiles"]
+        cells.append(f"{median:g} ({low:g}–{high:g}) {unit}")
+    return f"| {' | '.join(cells)} |"
+
+
+def test_a_profile_is_drawn_by_the_seed(server: str, tmp_path: Path) -> None:
+    told = tmp_path / "told.json"
+    done = network("fibre,seed=3", server, "true", "--port", "8080", "--output", str(told))
+    assert done.returncode == 0, done.stderr
+    drawn = json.loads(told.read_text())["network"]
+    assert drawn.endswith("seed=3")
+    assert "rtt=" in drawn
+    assert "down.rate=" in drawn

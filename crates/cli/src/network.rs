@@ -3,6 +3,7 @@
 mod check;
 mod document;
 mod open;
+mod profiles;
 mod run;
 
 use std::fs;
@@ -12,6 +13,7 @@ use trilane_network::{End, Running, Side, Spec, Tcp};
 
 use self::check::CheckArgs;
 use self::open::OpenArgs;
+use self::profiles::ProfilesArgs;
 use self::run::RunArgs;
 use crate::tell;
 
@@ -28,6 +30,8 @@ enum NetworkCommand {
     Run(RunArgs),
     /// Make a network and measure whether it is what was asked for
     Check(CheckArgs),
+    /// Show kinds of networks, such as 4g, and where their numbers are from
+    Profiles(ProfilesArgs),
     #[command(hide = true)]
     Open(OpenArgs),
 }
@@ -54,10 +58,11 @@ impl From<&TcpArgs> for Tcp {
 
 /// Reads a network, and the files that it names.
 pub fn spec(text: &str) -> Result<Box<Spec>, String> {
-    Spec::read(text, |name| {
-        fs::read_to_string(name).map_err(|error| error.to_string())
-    })
-    .map(Box::new)
+    Spec::read(text, file).map(Box::new)
+}
+
+fn file(name: &str) -> Result<String, String> {
+    fs::read_to_string(name).map_err(|error| error.to_string())
 }
 
 /// Runs the command; returns the exit code.
@@ -66,6 +71,7 @@ pub(crate) fn run(args: &NetworkArgs) -> u8 {
         NetworkCommand::Run(args) => run::run(args),
         NetworkCommand::Check(args) => check::check(args),
         NetworkCommand::Open(args) => open::run(args),
+        NetworkCommand::Profiles(args) => Ok(profiles::run(args)),
     };
     match done {
         Ok(code) => code,

@@ -10,6 +10,7 @@ pub(crate) enum Part {
     Jitter,
     Duplication,
     Corruption,
+    Profile,
 }
 
 /// The random numbers of one part of one direction.
@@ -28,6 +29,11 @@ impl Chance {
     pub(crate) fn happens(&mut self, share: f64) -> bool {
         // Nothing is drawn for what never happens.
         share > 0.0 && self.0.random::<f64>() < share
+    }
+
+    /// A rank among all that is possible, from 0 to 1.
+    pub(crate) fn rank(&mut self) -> f64 {
+        self.0.random()
     }
 
     /// A whole number from 0 to `most`, each as likely.

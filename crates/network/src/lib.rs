@@ -48,7 +48,9 @@ pub use end::{End, INTERFACE, Side, Tcp, Unavailable, prepare, user_namespace};
 pub use packet::Packet;
 pub use pattern::Pattern;
 pub use proof::{Check, Proof, Property};
-pub use spec::{Bandwidth, Capacity, DirectionSpec, LossSpec, Spec};
+pub use spec::{
+    Bandwidth, Capacity, DirectionSpec, LossSpec, Profile, ProfileProperty, RANKS, Spec,
+};
 pub use trace::Trace;
 
 /// Nanoseconds since the network began.

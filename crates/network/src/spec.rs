@@ -1,9 +1,12 @@
 //! What a network is, in words.
 
+mod profile;
 mod read;
 mod write;
 
 use std::time::Duration;
+
+pub use profile::{Profile, Property as ProfileProperty, RANKS};
 
 use crate::delay::Delay;
 use crate::direction::Way;
@@ -38,6 +41,9 @@ const LEAST_QUEUE: usize = 10;
 /// | `duplicate=1%` | packets that arrive twice |
 /// | `corrupt=1%` | packets that arrive with a bit flipped |
 /// | `seed=7` | of all that is drawn |
+///
+/// Before them may stand the name of a [`Profile`], such as `4g`, of which the seed draws a network,
+/// or `4g@median`, the network in the middle. Settings take the place of what it has.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Spec {
     /// From the client to the server.

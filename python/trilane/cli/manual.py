@@ -17,6 +17,7 @@ COMMANDS = (
     "serve",
     "network run",
     "network check",
+    "network profiles",
     "lab list",
     "lab show",
     "lab run",

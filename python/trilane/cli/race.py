@@ -149,7 +149,8 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
     network: Annotated[
         str,
         typer.Option(
-            metavar="SPEC", help="Emulate a network to the server (rtt=40ms,rate=20mbit,loss=1%)."
+            metavar="SPEC",
+            help="Emulate a network to the server: rtt=40ms,rate=20mbit,loss=1%, or 4g, dsl, ….",
         ),
     ] = "",
     report: Annotated[Path, typer.Option(metavar="FILE", help="Where the report goes.")] = _REPORT,

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from trilane.lab.model.record import SweepValue
-
 NONE = "–"
 # Unit of a measure in JSON -> the scales people read it in, largest first.
 _SCALES: dict[str, tuple[tuple[float, str], ...]] = {
@@ -102,7 +100,7 @@ def duration(seconds: float) -> str:
     return f"{seconds:g}s"
 
 
-def swept(value: SweepValue, key: str, unit: str | None) -> str:
+def swept(value: float | str, key: str, unit: str | None) -> str:
     """A value of a sweep with its unit: `1,000 requests`, `20 ms`."""
     if isinstance(value, str):
         return value

@@ -85,7 +85,8 @@ def _of_points(result: LabResult) -> list[str]:
     for point in points if not mapped or len(points) <= view.FEW else []:
         shown = [measure.name for measure in view.measures(point.comparison)][:_MEASURES]
         if point.label:
-            parts.append(f"{formatting.capital(point.label)}:")
+            # What a network is called has no capitals.
+            parts.append(f"On {point.label}:" if mapped else f"{formatting.capital(point.label)}:")
         if shown:
             parts += tables.pairs_tables(point)
             parts += _tables(point, shown)

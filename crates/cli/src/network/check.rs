@@ -16,7 +16,7 @@ use super::{make, spec};
 /// same first.
 #[derive(Args, Clone, Debug)]
 pub(super) struct CheckArgs {
-    /// The network, such as rtt=40ms,rate=20mbit,loss=1%,burst=3,queue=1bdp,jitter=5ms,seed=7
+    /// The network, such as 4g or rtt=40ms,rate=20mbit,loss=1%,burst=3,queue=1bdp,jitter=5ms,seed=7
     #[arg(value_name = "SPEC", value_parser = spec)]
     spec: Box<Spec>,
     /// Write what was found to this file, as JSON

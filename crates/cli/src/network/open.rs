@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use trilane_network::{Proof, Spec, Tcp};
 
 use super::document::{checked, did};
-use super::{Made, make, spec};
+use super::{Made, make};
 
 /// Hold a network open for a program that drives it by lines of JSON.
 ///
@@ -27,9 +27,9 @@ enum Order {
     /// Be this network from now on, and count anew.
     Begin {
         network: String,
-        /// Added to the seed of the network.
+        /// Of an experiment: another one draws another network of a profile, and other losses.
         #[serde(default)]
-        seed: u64,
+        block: u64,
         /// Whether the network is to measure itself first.
         #[serde(default)]
         check: bool,
@@ -63,11 +63,10 @@ fn obey(line: &str, made: &Made, current: &mut Spec) -> Result<Value, Box<dyn st
     match serde_json::from_str(line)? {
         Order::Begin {
             network,
-            seed,
+            block,
             check,
         } => {
-            let mut asked = *spec(&network)?;
-            asked.seed = asked.seed.wrapping_add(seed);
+            let asked = Spec::of_block(&network, block, super::file)?;
             let proof = match check {
                 true => Some(Proof::of(
                     &asked,

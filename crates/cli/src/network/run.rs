@@ -29,7 +29,7 @@ const GRACE: Duration = Duration::from_secs(5);
 /// client did. What the server prints goes to stderr.
 #[derive(Args, Clone, Debug)]
 pub(super) struct RunArgs {
-    /// The network, such as rtt=40ms,rate=20mbit,loss=1%,burst=3,queue=1bdp,jitter=5ms,seed=7
+    /// The network, such as 4g or rtt=40ms,rate=20mbit,loss=1%,burst=3,queue=1bdp,jitter=5ms,seed=7
     #[arg(value_name = "SPEC", value_parser = spec)]
     spec: Box<Spec>,
     /// What to run at the server's end

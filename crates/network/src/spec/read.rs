@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use trilane_units as units;
 
-use super::{Bandwidth, Capacity, DirectionSpec, LossSpec, Spec};
+use super::{Bandwidth, Capacity, DirectionSpec, LossSpec, Profile, Spec};
 use crate::MTU;
 
 /// Settings of both directions, which one of them may have for itself.
@@ -37,9 +37,27 @@ impl Spec {
     ///
     /// Errors say which setting is wrong, and how it is to be written.
     pub fn read(text: &str, file: impl Fn(&str) -> Result<String, String>) -> Result<Self, String> {
+        Self::of_block(text, 0, file)
+    }
+
+    /// Reads a network as it is in a block of an experiment, whose number is added to the seed.
+    pub fn of_block(
+        text: &str,
+        block: u64,
+        file: impl Fn(&str) -> Result<String, String>,
+    ) -> Result<Self, String> {
+        let mut terms = text
+            .split(',')
+            .map(str::trim)
+            .filter(|t| !t.is_empty())
+            .peekable();
+        let profile = terms.peek().map_or(Ok(None), |first| profile(first))?;
+        if profile.is_some() {
+            terms.next();
+        }
         let mut both = Settings::new();
         let (mut up, mut down) = (Settings::new(), Settings::new());
-        for term in text.split(',').map(str::trim).filter(|t| !t.is_empty()) {
+        for term in terms {
             let (setting, value) = term.split_once('=').unwrap_or((term, ""));
             let (direction, name) = match setting.split_once('.') {
                 Some(("up", name)) => (&mut up, name),
@@ -66,20 +84,85 @@ impl Spec {
                 .parse()
                 .map_err(|_| format!("seed={seed}: a whole number from 0 to 2^64 - 1"))?,
         };
-        let half = match both.remove("rtt") {
+        let seed = u64::wrapping_add(seed, block);
+        let drawn = profile.map_or_else(Vec::new, |(profile, median)| {
+            profile.settings((!median).then_some(seed))
+        });
+        let rtt = drawn.iter().find(|(name, _)| *name == "rtt");
+        let half = match both.remove("rtt").or(rtt.map(|(_, value)| value.as_str())) {
             None => Duration::ZERO,
             Some(rtt) => time("rtt", rtt)? / 2,
         };
-        let one = |own: Settings<'_>| {
-            let mut settings = both.clone();
-            settings.extend(own);
+        let one = |way: &str, own: Settings<'_>| {
+            let mut said = both.clone();
+            said.extend(own);
+            let mut settings = Settings::new();
+            for (setting, value) in &drawn {
+                let (of, name) = setting.split_once('.').unwrap_or((way, setting));
+                let instead = instead_of(name)
+                    .iter()
+                    .any(|other| said.contains_key(other));
+                if of == way && *setting != "rtt" && !instead {
+                    settings.insert(name, value);
+                }
+            }
+            // A network that was made shorter than its kind has less jitter, too.
+            let delay = said
+                .get("delay")
+                .map_or(Ok(half), |text| time("delay", text))?;
+            let drawn = settings
+                .get("jitter")
+                .map_or(Ok(delay), |text| time("jitter", text))?;
+            let most = format!("{}us", delay.as_micros());
+            if drawn > delay {
+                settings.insert("jitter", &most);
+            }
+            settings.extend(said);
             direction(&settings, half, &file)
         };
         Ok(Self {
-            up: one(up)?,
-            down: one(down)?,
+            up: one("up", up)?,
+            down: one("down", down)?,
             seed,
         })
+    }
+}
+
+/// The profile that a term names, and whether its median is meant; None where it is a setting.
+fn profile(term: &str) -> Result<Option<(&'static Profile, bool)>, String> {
+    let (name, which) = term.split_once('@').unwrap_or((term, ""));
+    if term.contains('=') || known(term, term.split_once('.').map_or(term, |(_, own)| own)).is_ok()
+    {
+        return Ok(None);
+    }
+    let Some(profile) = Profile::find(name) else {
+        return Err(format!(
+            "{term}: there is no such profile, but {}; or write settings, such as rtt=40ms",
+            Profile::all()
+                .iter()
+                .map(|each| each.name)
+                .collect::<Vec<_>>()
+                .join(", ")
+        ));
+    };
+    match which {
+        "" if name == term => Ok(Some((profile, false))),
+        "median" => Ok(Some((profile, true))),
+        _ => Err(format!(
+            "{term}: write {name}, or {name}@median for the network in the middle"
+        )),
+    }
+}
+
+/// Settings that take the place of one that a profile draws.
+fn instead_of(name: &str) -> &[&str] {
+    match name {
+        "rate" => &["rate", "trace"],
+        "loss" => &["loss", "pattern"],
+        "burst" => &["loss", "burst", "pattern"],
+        "jitter" => &["jitter"],
+        "queue" => &["queue"],
+        _ => &[],
     }
 }
 
@@ -99,6 +182,9 @@ fn known(setting: &str, name: &str) -> Result<(), String> {
     }
     if SETTINGS.contains(&name) || whole.contains(&name) {
         return Ok(());
+    }
+    if Profile::find(setting.split('@').next().unwrap_or_default()).is_some() {
+        return Err(format!("{setting}: the name of a profile comes first"));
     }
     Err(format!(
         "{setting}: there is no such setting, but rtt, seed, {}, each of which but the first two \

@@ -68,7 +68,7 @@ fn what_cannot_be_is_named() {
         ("up.loss=1%,up.loss=2%", "up.loss is said twice"),
         ("up.rtt=5ms", "up.rtt: rtt is that of both directions"),
         ("delay=5ms", "write up.delay=, down.delay="),
-        ("lossy", "lossy: there is no such setting, but rtt, seed"),
+        ("lossy", "lossy: there is no such profile, but lan"),
         ("latency=5ms", "latency: there is no such setting"),
         ("left.loss=1%", "left.loss: there is no such setting"),
         (

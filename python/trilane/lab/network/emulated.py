@@ -58,7 +58,7 @@ class Emulated:
     def begin(self, network: str, block: int) -> None:
         """Be this network from now on, as it is in this block; raises NetworkFailed."""
         key = self._key = (network, block)
-        order = {"network": network, "seed": block}
+        order = {"network": network, "block": block}
         for _ in range(_TRIES if key not in self._checked else 0):
             measured = self._ask({"begin": {**order, "check": True}})["check"]
             self._checked[key] = msgspec.convert(measured, Check)

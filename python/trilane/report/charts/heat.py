@@ -40,7 +40,7 @@ def _heat(lab: LabResult, found: maps.Map) -> Chart:
             "row": row,
             "column": column,
             "ratio": cell.ratio,
-            "text": formatting.times(cell.ratio),
+            "text": f"{formatting.times(cell.ratio)}×",
             "interval": f"{formatting.times(cell.low)}–{formatting.times(cell.high)}",
             "finding": cell.finding.replace("_", " "),
             "claimed": cell.finding not in _UNCLAIMED,
