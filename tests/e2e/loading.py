@@ -109,7 +109,9 @@ def check(report: Report) -> None:
     assert apart <= requests["failed"] - requests["censored"], requests
     connections = report["connections"]
     lost, failed = (sum(connections[name].values()) for name in ("lost", "failed"))
-    assert connections["established"] == lost + connections["open_at_end"], connections
+    spent = connections["spent"]
+    assert connections["established"] == lost + spent + connections["open_at_end"], connections
+    assert connections["established_measured"] <= connections["established"], connections
     assert connections["attempted"] >= connections["established"] + failed, connections
     # Every report that is not valid says why.
     assert (report["validity"]["verdict"] == "valid") == (report["validity"]["reasons"] == [])

@@ -59,6 +59,13 @@ pub(crate) struct LoadArgs {
     /// Connections to begin in a second, over all threads [default: no limit]
     #[arg(long, value_name = "PER_SECOND", value_parser = units::rate, help_heading = LOAD)]
     connect_rate: Option<f64>,
+    /// Close each connection after so many requests and make a new one in its place, as many at a time
+    /// as there are connections: measures handshakes
+    #[arg(long, value_name = "N", value_parser = units::count, help_heading = LOAD)]
+    requests_per_connection: Option<u64>,
+    /// A connection of its own for each request: the same as --requests-per-connection 1
+    #[arg(long, conflicts_with = "requests_per_connection", help_heading = LOAD)]
+    new_connections: bool,
 
     /// Method [default: GET, or POST with a body]
     #[arg(short = 'X', long, value_name = "METHOD", conflicts_with = "grpc", help_heading = REQUEST)]
@@ -264,6 +271,9 @@ impl LoadArgs {
             connect_timeout: self.connect_timeout,
             connect_parallel: self.connect_parallel,
             connect_rate: self.connect_rate,
+            requests_per_connection: self
+                .requests_per_connection
+                .or(self.new_connections.then_some(1)),
             insecure: self.insecure,
             authorities: self
                 .cacert

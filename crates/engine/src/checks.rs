@@ -103,6 +103,11 @@ pub(crate) fn check_numbers(options: &Options, version: Option<Version>) -> Resu
             return usage(format!("{flag} is below 1ms: type {flag} 10s"));
         }
     }
+    if options.requests_per_connection == Some(0) {
+        return usage(
+            "--requests-per-connection 0 sends nothing: type --requests-per-connection 1 for a connection of its own for each request",
+        );
+    }
     if options.connect_parallel == Some(0) {
         return usage("--connect-parallel 0 connects nothing: type --connect-parallel 8");
     }

@@ -83,9 +83,9 @@ fn fewest(one: Option<u64>, other: Option<u64>) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exchanges::Pending;
     use crate::options::Options;
     use crate::plan::{Plan, Version};
+    use crate::tally::Pending;
 
     fn plan() -> Plan {
         Plan::new(&Options {

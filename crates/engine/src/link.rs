@@ -98,10 +98,10 @@ impl Link {
         self.established = false;
         self.limits_requests = false;
         self.completed_before = self.exchanges.completed();
-        self.exchanges.calls.begin_connection();
         let plan = context.plan;
         // Opening many takes time of its own: each has its own beginning.
         let (place, now) = (self.place, context.system.now());
+        self.exchanges.begin_connection(context.clock.at(now));
         let system = &mut *context.system;
         match &plan.transport {
             Transport::Stream(config) => {
@@ -259,6 +259,7 @@ impl Link {
                 });
         }
         context.in_flight.count(&mut self.exchanges, None);
+        self.exchanges.end_connection(context.plan, context.now());
         self.has_served()
     }
 

@@ -83,6 +83,9 @@ pub struct Options {
     pub connect_parallel: Option<usize>,
     /// Connections begun in a second, over all threads.
     pub connect_rate: Option<f64>,
+    /// Requests after which a connection is closed and replaced by a new one; without it a connection
+    /// carries as many as it can.
+    pub requests_per_connection: Option<u64>,
     /// Accept any certificate.
     pub insecure: bool,
     /// PEM files of authorities: name and contents.
@@ -135,6 +138,7 @@ impl Default for Options {
             connect_timeout: Duration::from_secs(5),
             connect_parallel: None,
             connect_rate: None,
+            requests_per_connection: None,
             insecure: false,
             authorities: Vec::new(),
             client: None,

@@ -88,6 +88,7 @@ pub struct Plan {
     pub(crate) connect_timeout: Duration,
     pub(crate) connect_parallel: Option<usize>,
     pub(crate) connect_rate: Option<f64>,
+    pub(crate) requests_per_connection: Option<u64>,
     pub(crate) transport: Transport,
     pub(crate) congestion_control: Option<String>,
     pub(crate) cpus: Vec<usize>,
@@ -184,6 +185,7 @@ impl Plan {
             connect_timeout: options.connect_timeout,
             connect_parallel: options.connect_parallel,
             connect_rate: options.connect_rate,
+            requests_per_connection: options.requests_per_connection,
             transport,
             congestion_control: match version {
                 Some(Version::H3) => Some(congestion.name().to_owned()),
@@ -221,6 +223,12 @@ impl Plan {
             .as_ref()
             .and_then(|call| call.call.deadline)
             .filter(|deadline| *deadline <= self.timeout)
+    }
+
+    /// Whether requests are there before they can leave: by a schedule, or because the connections
+    /// that carried those before them are replaced.
+    pub(crate) fn has_waiting_requests(&self) -> bool {
+        self.model != Model::Closed || self.requests_per_connection.is_some()
     }
 
     /// When a request is given up.

@@ -123,9 +123,10 @@ fn send_requests(
         let Some(slot) = exchanges.next_slot().filter(|_| room) else {
             return false;
         };
-        let Some(pending) = context.next_request(now) else {
+        let Some(mut pending) = context.next_request(now) else {
             return false;
         };
+        pending.intended = exchanges.intended(pending);
         let request = &context.plan.prepared[pending.request as usize];
         match channel.send(request, slot) {
             Ok((id, Encoded { encoded, decoded })) => {
@@ -151,13 +152,14 @@ mod tests {
 
     use super::*;
     use crate::context::Clock;
-    use crate::exchanges::{Sink, Tally};
+    use crate::exchanges::Sink;
     use crate::failure::FailureKind;
     use crate::options::{Options, Version};
     use crate::plan::{Plan, Transport};
     use crate::record::Recorder;
     use crate::schedule::Schedule;
     use crate::simulation::Simulation;
+    use crate::tally::Tally;
 
     const NOW: u64 = 1_000_000;
 

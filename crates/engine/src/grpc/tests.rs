@@ -10,11 +10,12 @@ use trilane_wire::{
 
 use super::upload::Writer;
 use super::{Call, CallMode, CallSink};
-use crate::exchanges::{Exchanges, Pending, Tally};
+use crate::exchanges::Exchanges;
 use crate::failure::FailureKind;
 use crate::options::Options;
 use crate::plan::{Plan, PlanError};
 use crate::record::{Early, Recorder};
+use crate::tally::{Pending, Tally};
 
 const MILLISECOND: u64 = 1_000_000;
 

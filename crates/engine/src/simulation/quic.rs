@@ -110,6 +110,7 @@ impl QuicServer {
     /// What becomes of a request.
     fn respond(&mut self, id: StreamId, seen: &mut Seen) -> Option<Reply> {
         self.requests += 1;
+        seen.most_on_one = seen.most_on_one.max(self.requests);
         if self.serve.refuses(self.requests) {
             return Some(Reply::Refuse(id));
         }

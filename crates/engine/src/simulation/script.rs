@@ -77,6 +77,8 @@ impl Serve {
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) connects: u64,
+    /// Requests that came on one connection, at most.
+    pub(crate) most_on_one: usize,
     /// Requests that came and were not refused by a proof that nothing was done for them.
     pub(crate) taken: u64,
     /// Complete responses that the client has been handed; over QUIC, that were given to QUIC.

@@ -1,12 +1,13 @@
 //! Runs of one worker against scripted servers, in virtual time.
 
 mod random;
+mod replaced;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::mpsc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::*;
 use crate::connections::ConnectionsOut;

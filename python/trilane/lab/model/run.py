@@ -180,6 +180,8 @@ class Asked(Record, frozen=True):
     """Most handshakes under way at a time."""
     connect_rate_per_s: Amount | None
     """Connections begun in a second."""
+    requests_per_connection: Positive | None
+    """Requests after which a connection is closed and replaced."""
     connect_to: str | None
     """HOST:PORT or unix:PATH."""
     resolve: list[str]

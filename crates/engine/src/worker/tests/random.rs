@@ -61,15 +61,17 @@ fn options() -> impl Strategy<Value = Options> {
         length,
         prop_oneof![Just(0), 1..200_u64],
         prop::option::weighted(0.3, 1.0..2000.0),
+        prop::option::weighted(0.3, 1..5_u64),
     )
         .prop_map(
-            |(version, connections, streams, (requests, duration), warmup, rate)| Options {
+            |(version, connections, streams, (requests, duration), warmup, rate, each)| Options {
                 connections,
                 streams: if version == Version::H1 { 1 } else { streams },
                 requests,
                 duration,
                 warmup: Some(Duration::from_millis(warmup)),
                 rate,
+                requests_per_connection: each,
                 timeout: Duration::from_secs(2),
                 connect_timeout: Duration::from_secs(1),
                 ..counted(0, version)
@@ -95,7 +97,9 @@ proptest! {
             prop_assert_eq!(counts.attempted, seen.connects);
             prop_assert!(came <= counts.attempted);
             let gone = counts.lost.values().sum::<u64>();
-            prop_assert_eq!(counts.established, gone + counts.open_at_end);
+            prop_assert_eq!(counts.established, gone + counts.spent + counts.open_at_end);
+            let most = options.requests_per_connection.unwrap_or(u64::MAX);
+            prop_assert!(seen.most_on_one as u64 <= most, "{}", seen.most_on_one);
             let recorder = &report.recorder;
             let ended = recorder.ok + recorder.failures.total();
             let measured = recorder.warmup.started + recorder.started;
