@@ -126,9 +126,10 @@ pub(crate) struct LoadArgs {
     /// Go through a proxy, by CONNECT; a name and a password go before the host, with a colon and an @
     #[arg(long, value_name = "URL", help_heading = CONNECTION)]
     proxy: Option<String>,
-    /// Make every TLS handshake a full one
-    #[arg(long, help_heading = CONNECTION)]
-    no_resumption: bool,
+    /// Whether TLS sessions are resumed, over TCP and QUIC, with the tickets of earlier connections of
+    /// the run; off makes every handshake a full one
+    #[arg(long, value_enum, default_value_t = Switch::On, value_name = "on|off", hide_possible_values = true, help_heading = CONNECTION)]
+    resume: Switch,
     /// Congestion control of our side: of TCP what the kernel has, over HTTP/3 cubic, reno or bbr
     #[arg(long, value_name = "NAME", help_heading = CONNECTION)]
     congestion_control: Option<String>,
@@ -181,6 +182,12 @@ enum Format {
     Text,
     /// trilane.run/1, for programs
     Json,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Switch {
+    On,
+    Off,
 }
 
 #[derive(Clone, Debug)]
@@ -281,7 +288,7 @@ impl LoadArgs {
                 .map(|file| read(file, "--cacert"))
                 .collect::<Result<_, _>>()?,
             client,
-            resumption: !self.no_resumption,
+            resumption: self.resume == Switch::On,
             sni: self.sni.clone(),
             connect_to: self.connect_to.clone(),
             resolve: self.resolve.clone(),

@@ -49,6 +49,8 @@ pub struct Asked {
     pub insecure: bool,
     /// Whether TLS sessions were resumed.
     pub resumption: bool,
+    /// Whether requests went in early data where a ticket allowed it.
+    pub early_data: bool,
     /// The congestion control of our side.
     pub congestion_control: Option<String>,
     /// Bytes that each stream may receive before more is granted.
@@ -78,6 +80,7 @@ impl From<&Options> for Asked {
             sni: options.sni.clone(),
             insecure: options.insecure,
             resumption: options.resumption,
+            early_data: options.early_data,
             congestion_control: options.congestion_control.clone(),
             stream_window: options.stream_window,
             connection_window: options.connection_window,

@@ -217,6 +217,7 @@ pub(crate) fn transport(
             client: options.client.clone(),
             alpn: versions.iter().map(alpn).collect(),
             resumption: options.resumption,
+            early_data: options.early_data,
         })
         .map_err(|error| PlanError::Environment(error.to_string()))
     };

@@ -94,6 +94,8 @@ pub struct Options {
     pub client: Option<(PemFile, PemFile)>,
     /// Whether TLS sessions are resumed.
     pub resumption: bool,
+    /// Whether requests go in early data (0-RTT) where a ticket allows it.
+    pub early_data: bool,
     /// The name in the TLS handshake, instead of the URL's host.
     pub sni: Option<String>,
     /// Where to connect, `HOST:PORT` or `unix:PATH`, instead of the URL's authority.
@@ -143,6 +145,7 @@ impl Default for Options {
             authorities: Vec::new(),
             client: None,
             resumption: true,
+            early_data: false,
             sni: None,
             connect_to: None,
             resolve: Vec::new(),

@@ -130,6 +130,8 @@ impl Session {
                 .alpn_protocol()
                 .map(<[u8]>::to_vec)
                 .unwrap_or_default(),
+            // Whether it was offered, `quinn_proto::Connection` knows.
+            early_data: None,
         })
     }
 }
