@@ -130,6 +130,11 @@ pub(crate) struct LoadArgs {
     /// the run; off makes every handshake a full one
     #[arg(long, value_enum, default_value_t = Switch::On, value_name = "on|off", hide_possible_values = true, help_heading = CONNECTION)]
     resume: Switch,
+    /// Send requests in early data (0-RTT) on connections that resume a session: only safe methods, as
+    /// early data can be replayed; what the server rejects or answers with 425 is sent again behind
+    /// the handshake
+    #[arg(long, help_heading = CONNECTION)]
+    early_data: bool,
     /// Congestion control of our side: of TCP what the kernel has, over HTTP/3 cubic, reno or bbr
     #[arg(long, value_name = "NAME", help_heading = CONNECTION)]
     congestion_control: Option<String>,
@@ -289,6 +294,7 @@ impl LoadArgs {
                 .collect::<Result<_, _>>()?,
             client,
             resumption: self.resume == Switch::On,
+            early_data: self.early_data,
             sni: self.sni.clone(),
             connect_to: self.connect_to.clone(),
             resolve: self.resolve.clone(),

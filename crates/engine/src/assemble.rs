@@ -1,5 +1,7 @@
 //! What the workers brought home becomes the outcome.
 
+mod set_up;
+
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
@@ -12,10 +14,9 @@ use crate::cost::{self, Spent};
 use crate::grpc::CallPlan;
 use crate::latency::Durations;
 use crate::outcome::{
-    Bytes, Cost, Distribution, EarlyResponses, Grpc, HandshakesOut, Latency, MeasuredOut, Outcome,
-    PhasesOut, PlanOut, Rate, Requests, Target, WindowOut,
+    Bytes, Cost, Distribution, EarlyResponses, Grpc, Latency, Outcome, PhasesOut, PlanOut, Rate,
+    Requests, Target, WindowOut,
 };
-use crate::phases::Phases;
 use crate::plan::{Model, Plan, Version};
 use crate::record::{Recorder, Window};
 use crate::stage::WINDOW;
@@ -152,7 +153,7 @@ impl Outcome {
                 failed: (recorder.failed.count() > 0).then(|| distribution(&recorder.failed)),
             },
             connections: ConnectionsOut::new(&connections, &concurrency),
-            phases: PhasesOut::new(&recorder, machine.dns),
+            phases: PhasesOut::new(&recorder, machine.dns, plan.asked.early_data),
             bytes: Bytes::new(&recorder, version, &learned),
             cost: Cost {
                 user_s: used.user_s,
@@ -289,48 +290,6 @@ impl PlanOut {
                 "body_bytes": request.body().len(),
             }),
             asked: plan.asked.clone(),
-        }
-    }
-}
-
-impl PhasesOut {
-    fn new(recorder: &Recorder, dns: Duration) -> Self {
-        let phases = &recorder.phases;
-        let mut resolution = Durations::new();
-        resolution.record(dns.as_nanos() as u64);
-        let known = |durations: &Durations| (durations.count() > 0).then(|| durations.summary());
-        Self {
-            dns: resolution.summary(),
-            connect: known(&phases.connect),
-            tls: known(&phases.tls),
-            quic: known(&phases.quic),
-            handshakes: HandshakesOut::new(phases),
-            measured: recorder.made.as_deref().map(MeasuredOut::new),
-        }
-    }
-}
-
-impl MeasuredOut {
-    fn new(phases: &Phases) -> Self {
-        let known =
-            |durations: &Durations| (durations.count() > 0).then(|| distribution(durations));
-        Self {
-            connect: known(&phases.connect),
-            tls: known(&phases.tls),
-            quic: known(&phases.quic),
-            first_byte: known(&phases.first_byte),
-            handshakes: HandshakesOut::new(phases),
-        }
-    }
-}
-
-impl HandshakesOut {
-    fn new(phases: &Phases) -> Self {
-        Self {
-            full: phases.full,
-            resumed: phases.resumed,
-            // Early data is not sent: it is a later choice of the user's.
-            early_data: 0,
         }
     }
 }

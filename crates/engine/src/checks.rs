@@ -161,6 +161,39 @@ pub(crate) fn check_fields(options: &Options, version: Option<Version>) -> Resul
     }
 }
 
+/// Early data can be replayed, needs a ticket, and leaves before ALPN has chosen a version.
+pub(crate) fn check_early_data(
+    options: &Options,
+    version: Option<Version>,
+    method: &str,
+) -> Result<(), PlanError> {
+    const SAFE: [&str; 4] = ["GET", "HEAD", "OPTIONS", "TRACE"];
+    if !options.early_data {
+        return Ok(());
+    }
+    if !SAFE.contains(&method) {
+        return usage(format!(
+            "--early-data with {method}: whoever is on the way can replay early data, so only safe methods go there (RFC 8470): leave --early-data out, or request by GET, HEAD, OPTIONS or TRACE"
+        ));
+    }
+    if !options.resumption {
+        return usage(
+            "--early-data with --resume off: early data needs the ticket of an earlier connection: type --resume on, or leave --early-data out",
+        );
+    }
+    let url = options.urls.first().map_or("", String::as_str);
+    match version {
+        None => usage(
+            "--early-data leaves before ALPN has chosen a version: type --h1, --h2 or --h3 with it",
+        ),
+        Some(_) if !url.starts_with("https:") => usage(format!(
+            "--early-data is a part of TLS and QUIC, and {url} has neither: type {}",
+            url.replacen("http://", "https://", 1)
+        )),
+        Some(_) => Ok(()),
+    }
+}
+
 /// The clocks of the server's processes.
 pub(crate) fn server_clocks(pids: &[u32]) -> Result<ServerClocks, PlanError> {
     ServerClocks::new(pids).or_else(|pid| {

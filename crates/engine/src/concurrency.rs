@@ -110,7 +110,7 @@ mod tests {
                 intended: 0,
                 start: 0,
             };
-            exchanges.open(id, pending, 1);
+            exchanges.open(id, pending, 1, false);
         }
     }
 

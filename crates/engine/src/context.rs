@@ -156,6 +156,14 @@ impl<'p> Context<'p> {
         }
     }
 
+    /// Whether nothing is sent in early data: a request that is to be sent again, perhaps as it was
+    /// too early before (RFC 8470 §5.2), needs a connection whose handshake is done, and new ones
+    /// would take that from it.
+    #[inline]
+    pub(crate) fn holds_back_early(&self) -> bool {
+        !self.tally.retries.is_empty()
+    }
+
     /// The next request to send: one that has to be sent again before a new one.
     #[inline]
     pub(crate) fn next_request(&mut self, now: u64) -> Option<Pending> {

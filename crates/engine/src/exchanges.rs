@@ -1,17 +1,22 @@
 //! The requests in flight on one connection, and the sink that ends them.
 
+use trilane_transport::tls;
 use trilane_wire::{Events, Fields, Head, StreamError, StreamId, Unprocessed};
 
 use crate::concurrency::Share;
 use crate::failure::FailureKind;
 use crate::grpc::Calls;
 use crate::plan::{Model, Plan};
-use crate::record::Instants;
+use crate::record::{Instants, Recorder};
 use crate::tally::{BodySum, Pending, Tally};
 
 /// Attempts that a request gets in all, when the peer proved that it did not process the former ones.
 /// A server that goes away closes all connections at once, and a request may try each of them.
 const ATTEMPTS: u8 = 64;
+
+/// The server does not want to risk a replay: the request is sent once more behind the handshake, and
+/// not in early data (RFC 8470 §5.2).
+const TOO_EARLY: u16 = 425;
 
 /// One request in flight.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +31,21 @@ struct Stream {
     status: u16,
     attempts: u8,
     live: bool,
+    /// Whether it was sent in early data that the server has not rejected.
+    early: bool,
+}
+
+impl Stream {
+    /// Has the request sent once more.
+    fn repeat(&self, tally: &mut Tally<'_>) {
+        tally.recorder.retried += 1;
+        tally.retries.push(Pending {
+            request: self.request,
+            attempts: self.attempts,
+            intended: self.at.intended,
+            start: self.at.start,
+        });
+    }
 }
 
 /// The requests in flight on one connection, by slot.
@@ -40,8 +60,12 @@ pub(crate) struct Exchanges {
     /// Closed model: since when requests have been waiting for the present connection, as the one
     /// before it ended; 0 where they have not.
     waiting_since: u64,
-    /// When the present connection was begun, until its first response has come; 0 behind that.
+    /// When the present connection was begun.
     began: u64,
+    /// Whether its first response is still to come.
+    unanswered: bool,
+    /// Requests that were sent on it in early data.
+    sent_early: u64,
     pub(crate) share: Share,
     pub(crate) calls: Calls,
 }
@@ -59,6 +83,7 @@ impl Exchanges {
             status: 0,
             attempts: 0,
             live: false,
+            early: false,
         };
         Self {
             slots: vec![empty; count],
@@ -68,6 +93,8 @@ impl Exchanges {
             left: plan.requests_per_connection.unwrap_or(u64::MAX),
             waiting_since: 0,
             began: 0,
+            unanswered: false,
+            sent_early: 0,
             share: Share::default(),
             calls: Calls::new(plan.call.as_ref(), count),
         }
@@ -77,6 +104,8 @@ impl Exchanges {
     pub(crate) fn begin_connection(&mut self, now: u64) {
         self.left = self.most;
         self.began = now;
+        self.unanswered = true;
+        self.sent_early = 0;
         self.calls.begin_connection();
     }
 
@@ -88,7 +117,23 @@ impl Exchanges {
         }
     }
 
-    /// When the present connection was begun; 0 behind its first response.
+    /// The handshake is done: adds what it was, and what became of early data, to the accounts.
+    pub(crate) fn handshake_done(&mut self, info: &tls::Info, recorder: &mut Recorder) {
+        let sent_early = self.sent_early;
+        recorder.of_connection(self.began, |phases| {
+            phases.count_handshake(info, sent_early);
+        });
+        if info.early_data == Some(false) {
+            // Those that QUIC carried have failed, and wait to be sent once more; TLS sends the same
+            // bytes again by itself.
+            self.left = self.most - self.in_flight();
+            for stream in &mut self.slots {
+                stream.early = false;
+            }
+        }
+    }
+
+    /// When the present connection was begun.
     pub(crate) fn began(&self) -> u64 {
         self.began
     }
@@ -120,9 +165,10 @@ impl Exchanges {
     }
 
     /// Puts a request that has been sent into the slot that `next_slot` named.
-    pub(crate) fn open(&mut self, id: StreamId, pending: Pending, now: u64) {
+    pub(crate) fn open(&mut self, id: StreamId, pending: Pending, now: u64, early: bool) {
         self.free.pop();
         self.left -= 1;
+        self.sent_early += u64::from(early);
         let start = if pending.start == 0 {
             now
         } else {
@@ -142,6 +188,7 @@ impl Exchanges {
             status: 0,
             attempts: pending.attempts + 1,
             live: true,
+            early,
         };
     }
 
@@ -199,9 +246,9 @@ impl Exchanges {
     /// The head of a response has come.
     #[inline]
     pub(crate) fn head(&mut self, id: StreamId, now: u64, head: &Head<'_>, tally: &mut Tally<'_>) {
-        if self.began != 0 {
-            let began = std::mem::take(&mut self.began);
-            tally.recorder.first_byte(began, now);
+        if self.unanswered {
+            self.unanswered = false;
+            tally.recorder.first_byte(self.began, now);
         }
         let stream = &mut self.slots[id.slot as usize];
         stream.at.head = now;
@@ -239,13 +286,7 @@ impl Exchanges {
         let stream = self.slots[id.slot as usize];
         self.close(id);
         if error.unprocessed == Unprocessed::Proved && stream.attempts < ATTEMPTS {
-            tally.recorder.retried += 1;
-            tally.retries.push(Pending {
-                request: stream.request,
-                attempts: stream.attempts,
-                intended: stream.at.intended,
-                start: stream.at.start,
-            });
+            stream.repeat(tally);
             return;
         }
         if tally.plan.call.is_none() {
@@ -311,6 +352,12 @@ impl<const FULL: bool> Events for Sink<'_, '_, FULL> {
         }
         let status = stream.status;
         if !self.tally.plan.accepts(status) {
+            if stream.early && status == TOO_EARLY {
+                let recorder = &mut self.tally.recorder;
+                recorder.of_connection(self.exchanges.began, |phases| phases.early.too_early += 1);
+                stream.repeat(self.tally);
+                return;
+            }
             self.tally.no_body(stream.request);
             self.tally
                 .recorder
@@ -388,7 +435,6 @@ pub(crate) use with_sink;
 mod tests {
     use super::*;
     use crate::options::Options;
-    use crate::record::Recorder;
     use crate::tally::FRUITLESS;
 
     #[test]
@@ -413,7 +459,7 @@ mod tests {
                     intended: 0,
                     start: 0,
                 };
-                exchanges.open(id, pending, 1);
+                exchanges.open(id, pending, 1, false);
                 exchanges.slots[id.slot as usize].status = status;
                 let mut sink = Sink::<true> {
                     now: 2,

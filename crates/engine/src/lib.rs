@@ -64,8 +64,8 @@ pub use grpc::{Call, CallMode};
 pub use latency::Summary;
 pub use options::{Options, PemFile, Version};
 pub use outcome::{
-    Bytes, Code, Cost, Distribution, Grpc, HandshakesOut, Latency, MeasuredOut, Outcome, PhasesOut,
-    PlanOut, Rate, Reason, Requests, Target, Validity, Verdict, WindowOut,
+    Bytes, Code, Cost, Distribution, EarlyDataOut, Grpc, HandshakesOut, Latency, MeasuredOut,
+    Outcome, PhasesOut, PlanOut, Rate, Reason, Requests, Target, Validity, Verdict, WindowOut,
 };
 pub use plan::{Plan, PlanError};
 pub use route::{Proxy, Route};

@@ -142,9 +142,10 @@ impl Link {
     }
 
     /// Whether a request could be sent now.
-    pub(crate) fn has_room(&self, plan: &Plan) -> bool {
+    pub(crate) fn has_room(&self, context: &Context<'_>) -> bool {
         self.exchanges.next_slot().is_some()
-            && !self.is_misfit(plan)
+            && !self.is_misfit(context.plan)
+            && (self.is_open() || !context.holds_back_early())
             && match &self.io {
                 Io::None => false,
                 Io::Tcp(tcp) => tcp.has_room(),
@@ -237,8 +238,13 @@ impl Link {
         }
     }
 
-    /// Drops the connection. Says whether any response had come on it.
-    pub(crate) fn close(&mut self, context: &mut Context<'_>) -> bool {
+    /// Drops the connection, with `reason` for the requests that are still on it. Says whether any
+    /// response had come on it.
+    pub(crate) fn close(
+        &mut self,
+        reason: Option<(FailureKind, &str)>,
+        context: &mut Context<'_>,
+    ) -> bool {
         self.count(context);
         let last_words = match &mut self.io {
             Io::Tcp(tcp) => tcp.last_words(),
@@ -251,12 +257,10 @@ impl Link {
         for id in left {
             let at = self.exchanges.close(id);
             let now = context.now();
-            context
-                .tally
-                .recorder
-                .failed(FailureKind::Closed, now, Some(at), || {
-                    "the connection was given up with the request on it".to_owned()
-                });
+            let given_up = "the connection was given up with the request on it";
+            let (kind, message) = reason.unwrap_or((FailureKind::Closed, given_up));
+            let recorder = &mut context.tally.recorder;
+            recorder.failed(kind, now, Some(at), || message.to_owned());
         }
         context.in_flight.count(&mut self.exchanges, None);
         self.exchanges.end_connection(context.plan, context.now());

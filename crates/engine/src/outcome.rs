@@ -228,6 +228,8 @@ pub struct PhasesOut {
     pub quic: Option<Summary>,
     /// TLS handshakes, in TCP or QUIC.
     pub handshakes: HandshakesOut,
+    /// What became of early data, where it was asked for.
+    pub early_data: Option<EarlyDataOut>,
     /// Of connections begun in the measured window; none where there were none.
     pub measured: Option<MeasuredOut>,
 }
@@ -245,6 +247,25 @@ pub struct MeasuredOut {
     pub first_byte: Option<Distribution>,
     /// TLS handshakes, in TCP or QUIC.
     pub handshakes: HandshakesOut,
+    /// What became of early data, where it was asked for.
+    pub early_data: Option<EarlyDataOut>,
+}
+
+/// What became of early data (0-RTT).
+#[derive(Clone, Debug, Serialize)]
+pub struct EarlyDataOut {
+    /// Connections made that had offered it.
+    pub offered: u64,
+    /// Those of them whose server took it.
+    pub accepted: u64,
+    /// Those of them whose server did not.
+    pub rejected: u64,
+    /// Requests sent in it.
+    pub requests: u64,
+    /// Those of them that the server rejected with it, and that were sent again behind the handshake.
+    pub requests_rejected: u64,
+    /// Those of them that were answered with 425 (RFC 8470), and sent once more behind a handshake.
+    pub too_early: u64,
 }
 
 /// TLS handshakes, in TCP or QUIC.

@@ -9,8 +9,8 @@ use trilane_wire::{Refused, Request};
 
 use crate::asked::Asked;
 use crate::checks::{
-    check_call_version, check_fields, check_numbers, check_version, congestion, parse_url,
-    server_clocks, transport,
+    check_call_version, check_early_data, check_fields, check_numbers, check_version, congestion,
+    parse_url, server_clocks, transport,
 };
 use crate::cost::ServerClocks;
 use crate::grpc::CallPlan;
@@ -150,6 +150,7 @@ impl Plan {
             Some(call) => ("POST".to_owned(), prepare::calls(options, call, &urls)?),
             None => prepare::requests(options, &urls)?,
         };
+        check_early_data(options, version, &method)?;
         let congestion = congestion(options, version)?;
         let transport = transport(options, &origin, &route, version, congestion)?;
         Ok(Self {
@@ -313,6 +314,34 @@ mod tests {
         );
         assert!(message("http://u:p@a/", |_| ()).contains("Authorization"));
         assert!(message("ftp://a/", |_| ()).contains("type http://"));
+    }
+
+    #[test]
+    fn early_data_is_for_safe_methods_a_known_version_and_resumed_sessions() {
+        let early = |change: &'static dyn Fn(&mut Options)| {
+            move |o: &mut Options| {
+                o.early_data = true;
+                o.version = Some(Version::H2);
+                change(o);
+            }
+        };
+        for method in ["GET", "HEAD", "OPTIONS", "TRACE"] {
+            let mut options = Options {
+                method: Some(method.into()),
+                ..Options::default()
+            };
+            options.urls = vec!["https://a/".into()];
+            early(&|_| ())(&mut options);
+            Plan::new(&options).unwrap();
+        }
+        let told = message("https://a/", early(&|o| o.body = b"x".to_vec()));
+        assert!(told.contains("with POST") && told.contains("GET"), "{told}");
+        let told = message("https://a/", early(&|o| o.resumption = false));
+        assert!(told.contains("type --resume on"), "{told}");
+        let told = message("https://a/", early(&|o| o.version = None));
+        assert!(told.contains("type --h1, --h2 or --h3"), "{told}");
+        let told = message("http://a/", early(&|o| o.version = Some(Version::H2c)));
+        assert!(told.contains("type https://a/"), "{told}");
     }
 
     #[test]

@@ -156,7 +156,7 @@ impl Tcp {
         progress: Progress,
         since: u64,
         now: u64,
-        exchanges: &Exchanges,
+        exchanges: &mut Exchanges,
         context: &mut Context<'_>,
     ) {
         if progress == Progress::Same {
@@ -165,10 +165,8 @@ impl Tcp {
         let tls = self.stream.tls_info();
         if let Some(info) = &tls {
             let recorder = &mut context.tally.recorder;
-            recorder.of_connection(exchanges.began(), |phases| {
-                phases.tls.record(now - since);
-                phases.count_handshake(info);
-            });
+            recorder.of_connection(exchanges.began(), |phases| phases.tls.record(now - since));
+            exchanges.handshake_done(info, recorder);
         }
         context.learned.established(match self.stream.version() {
             Some(connection::Version::H2) if tls.is_some() => Version::H2,
@@ -314,7 +312,8 @@ impl Tcp {
     ) -> Result<(), Gone> {
         while !self.blocked {
             self.stream.produce();
-            let more = self.is_open() && refill(&mut self.stream, now, exchanges, context);
+            let ready = self.is_open() || self.stream.is_early();
+            let more = ready && refill(&mut self.stream, now, exchanges, context);
             self.write(exchanges, context)?;
             if !more {
                 break;

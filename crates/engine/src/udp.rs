@@ -167,7 +167,8 @@ impl Udp {
             let cause = error.to_string();
             let gone = match failure(error, peer) {
                 Gone::Failed(kind, _) if self.open => Gone::Closed(kind),
-                gone => gone,
+                // With what has gone in early data, where something has.
+                gone => return Err(gone),
             };
             let quic = &mut self.quic;
             with_sink!(context, exchanges, now, Some(cause.as_str()), sink => quic.abandon(sink));
@@ -191,19 +192,17 @@ impl Udp {
         }
     }
 
-    fn opened(&mut self, now: u64, exchanges: &Exchanges, context: &mut Context<'_>) {
+    fn opened(&mut self, now: u64, exchanges: &mut Exchanges, context: &mut Context<'_>) {
         self.open = true;
         let parameters = self.quic.quic().peer_parameters();
         self.streams_at_first = parameters.map_or(0, |told| told.initial_max_streams_bidi);
         let since = context.clock.at(self.quic.since());
         let info = self.quic.quic().tls();
         let recorder = &mut context.tally.recorder;
-        recorder.of_connection(exchanges.began(), |phases| {
-            phases.quic.record(now - since);
-            if let Some(info) = &info {
-                phases.count_handshake(info);
-            }
-        });
+        recorder.of_connection(exchanges.began(), |phases| phases.quic.record(now - since));
+        if let Some(info) = &info {
+            exchanges.handshake_done(info, recorder);
+        }
         context.learned.established(Version::H3);
         if context.learned.peer.is_none() {
             context.learned.peer = Some(self.quic.peer().to_string());

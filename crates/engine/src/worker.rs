@@ -276,7 +276,8 @@ impl<'p> Worker<'p> {
                 {
                     self.limits.arm(index, limit);
                 }
-                if self.plan.model != Model::Closed && !link.waiting && link.has_room(self.plan) {
+                if self.plan.model != Model::Closed && !link.waiting && link.has_room(&self.context)
+                {
                     link.waiting = true;
                     if self.waiting.is_empty() {
                         self.context.room_since = Some(self.context.now());
@@ -305,7 +306,13 @@ impl<'p> Worker<'p> {
             // Perhaps it came and goes within one turn.
             self.pool.opened(index, now);
         }
-        let served = link.close(&mut self.context);
+        // In early data requests leave before their connection is ready, and fail with it.
+        let carried = link.exchanges.in_flight() > 0;
+        let reason = match &gone {
+            Gone::Failed(kind, message) => Some((*kind, message.as_str())),
+            Gone::Exhausted(_) | Gone::Closed(_) | Gone::Spent => None,
+        };
+        let served = link.close(reason, &mut self.context);
         if served && !link.established && matches!(gone, Gone::Closed(_) | Gone::Spent) {
             // It came, served and went within one turn.
             self.control.connection_established();
@@ -328,7 +335,9 @@ impl<'p> Worker<'p> {
         if !self.control.has_connected() {
             return self.never_connected(index, kind, message);
         }
-        self.context.fail_one(kind, now, &message);
+        if !carried {
+            self.context.fail_one(kind, now, &message);
+        }
         Ok(())
     }
 

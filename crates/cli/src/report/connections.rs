@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use trilane_engine::{Distribution, HandshakesOut, Outcome, Summary};
+use trilane_engine::{Distribution, EarlyDataOut, HandshakesOut, Outcome, Summary};
 
 use super::seconds;
 
@@ -52,7 +52,7 @@ pub(super) fn phases(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
             ("QUIC", phases.quic.as_ref()),
         ],
     )?;
-    handshakes(out, outcome, &phases.handshakes)?;
+    handshakes(out, outcome, &phases.handshakes, phases.early_data.as_ref())?;
     let Some(measured) = &phases.measured else {
         return Ok(());
     };
@@ -68,7 +68,12 @@ pub(super) fn phases(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
         out,
         each.each_ref().map(|(name, step)| (*name, step.as_ref())),
     )?;
-    handshakes(out, outcome, &measured.handshakes)
+    handshakes(
+        out,
+        outcome,
+        &measured.handshakes,
+        measured.early_data.as_ref(),
+    )
 }
 
 fn steps<const N: usize>(
@@ -90,7 +95,12 @@ fn steps<const N: usize>(
     Ok(())
 }
 
-fn handshakes(out: &mut String, outcome: &Outcome, counts: &HandshakesOut) -> std::fmt::Result {
+fn handshakes(
+    out: &mut String,
+    outcome: &Outcome,
+    counts: &HandshakesOut,
+    early: Option<&EarlyDataOut>,
+) -> std::fmt::Result {
     if outcome.target.tls.is_none() {
         return Ok(());
     }
@@ -98,5 +108,18 @@ fn handshakes(out: &mut String, outcome: &Outcome, counts: &HandshakesOut) -> st
         out,
         "  handshakes: {} full, {} resumed",
         counts.full, counts.resumed
+    )?;
+    let Some(early) = early else {
+        return Ok(());
+    };
+    writeln!(
+        out,
+        "  early data: {} offered, {} accepted, {} rejected",
+        early.offered, early.accepted, early.rejected
+    )?;
+    writeln!(
+        out,
+        "  requests in it: {}, of which {} were rejected with it, {} answered 425, and both sent again",
+        early.requests, early.requests_rejected, early.too_early
     )
 }

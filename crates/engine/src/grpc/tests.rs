@@ -160,7 +160,7 @@ impl<'p> Flight<'p> {
             intended: 1,
             start: 0,
         };
-        exchanges.open(ID, pending, 1);
+        exchanges.open(ID, pending, 1, false);
         exchanges.calls.open(plan.call.as_ref().unwrap(), ID, 1);
         Self {
             plan,

@@ -196,6 +196,8 @@ class Asked(Record, frozen=True):
     """Whether any certificate was accepted."""
     resumption: bool
     """Whether TLS sessions were resumed."""
+    early_data: bool
+    """Whether requests went in early data where a ticket allowed it."""
     congestion_control: str | None
     """Congestion control asked for."""
     stream_window: Count

@@ -156,6 +156,27 @@ class Handshakes(Record, frozen=True):
     """With 0-RTT data accepted."""
 
 
+class EarlyData(Record, frozen=True):
+    """What became of early data (0-RTT)."""
+
+    offered: Count
+    """Connections made that had offered it: `accepted` + `rejected`."""
+    accepted: Count
+    """Those of them whose server took it."""
+    rejected: Count
+    """Those of them whose server did not."""
+    requests: Count
+    """Requests sent in it."""
+    requests_rejected: Count
+    """Those of them that the server rejected with it, and that were sent again behind the
+    handshake.
+    """
+    too_early: Count
+    """Those of them that were answered with 425 (RFC 8470), and sent once more behind a
+    handshake.
+    """
+
+
 class MeasuredPhases(Record, frozen=True):
     """How connections begun in the measured window were set up."""
 
@@ -169,6 +190,8 @@ class MeasuredPhases(Record, frozen=True):
     """Beginning of the connection to the head of the first response on it."""
     handshakes: Handshakes
     """TLS handshakes, in TCP or QUIC."""
+    early_data: EarlyData | None
+    """What became of early data; null where it was not asked for."""
 
 
 class Phases(Record, frozen=True):
@@ -184,6 +207,8 @@ class Phases(Record, frozen=True):
     """QUIC handshake, TLS included."""
     handshakes: Handshakes
     """TLS handshakes, in TCP or QUIC."""
+    early_data: EarlyData | None
+    """What became of early data; null where it was not asked for."""
     measured: MeasuredPhases | None
     """Of connections begun in the measured window; null where there were none."""
 
