@@ -56,7 +56,7 @@ impl QuicServer {
         static FORGETFUL: OnceLock<Identity> = OnceLock::new();
         let identity = match serve.early {
             Early::Rejects => FORGETFUL.get_or_init(|| Identity::forgetful("a.example")),
-            Early::Takes | Early::TooEarly => KNOWING.get_or_init(|| Identity::new("a.example")),
+            Early::Takes | Early::Answers425 => KNOWING.get_or_init(|| Identity::new("a.example")),
         };
         let mut transport = TransportConfig::default();
         if let Some(streams) = serve.streams {
@@ -80,7 +80,7 @@ impl QuicServer {
         let mut planned = Vec::new();
         for id in self.peer.read() {
             seen.early += u64::from(early);
-            if early && self.serve.early == Early::TooEarly {
+            if early && self.serve.early == Early::Answers425 {
                 planned.push((self.serve.delay, Happening::Reply(Reply::TooEarly(id))));
             } else if !self.over
                 && let Some(reply) = self.respond(id, seen)

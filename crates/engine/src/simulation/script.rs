@@ -59,7 +59,7 @@ pub(crate) enum Early {
     /// It takes it.
     Takes,
     /// It answers requests in it with 425.
-    TooEarly,
+    Answers425,
     /// It knows no sessions, and rejects it.
     Rejects,
 }

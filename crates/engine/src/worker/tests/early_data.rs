@@ -63,7 +63,7 @@ fn early_data_that_is_rejected_is_sent_again_and_is_no_failure() {
 
 #[test]
 fn what_is_too_early_is_sent_once_more_behind_the_handshake() {
-    let (report, seen) = against(Early::TooEarly, &resuming(10));
+    let (report, seen) = against(Early::Answers425, &resuming(10));
     let recorder = &report.recorder;
     assert_eq!((recorder.ok, recorder.failures.total()), (10, 0));
     let early = recorder.phases.early;

@@ -26,7 +26,7 @@ fn serve() -> impl Strategy<Value = Serve> {
         prop::option::weighted(0.3, 0..5_u32),
         prop::option::weighted(0.1, 0..200_u32),
         prop::option::weighted(0.3, 1..9_usize),
-        prop::sample::select(&[Early::Takes, Early::TooEarly, Early::Rejects]),
+        prop::sample::select(&[Early::Takes, Early::Answers425, Early::Rejects]),
     )
         .prop_map(
             |(delay, answers, ending, pieces, room, streams, section, refuses, early)| Serve {
