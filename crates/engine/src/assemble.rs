@@ -153,7 +153,7 @@ impl Outcome {
                 failed: (recorder.failed.count() > 0).then(|| distribution(&recorder.failed)),
             },
             connections: ConnectionsOut::new(&connections, &concurrency),
-            phases: PhasesOut::new(&recorder, machine.dns, plan.asked.early_data),
+            phases: PhasesOut::new(&recorder, machine.dns, plan.early_data),
             bytes: Bytes::new(&recorder, version, &learned),
             cost: Cost {
                 user_s: used.user_s,

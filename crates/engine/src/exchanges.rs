@@ -1,13 +1,14 @@
 //! The requests in flight on one connection, and the sink that ends them.
 
-use trilane_transport::tls;
+mod carried;
+
 use trilane_wire::{Events, Fields, Head, StreamError, StreamId, Unprocessed};
 
 use crate::concurrency::Share;
 use crate::failure::FailureKind;
 use crate::grpc::Calls;
-use crate::plan::{Model, Plan};
-use crate::record::{Instants, Recorder};
+use crate::plan::Plan;
+use crate::record::Instants;
 use crate::tally::{BodySum, Pending, Tally};
 
 /// Attempts that a request gets in all, when the peer proved that it did not process the former ones.
@@ -66,6 +67,10 @@ pub(crate) struct Exchanges {
     unanswered: bool,
     /// Requests that were sent on it in early data.
     sent_early: u64,
+    /// Whether a connection that has carried what it may stays for a ticket, and since when the present
+    /// one has; 0 where it has not.
+    stays: bool,
+    staying_since: u64,
     pub(crate) share: Share,
     pub(crate) calls: Calls,
 }
@@ -95,73 +100,17 @@ impl Exchanges {
             began: 0,
             unanswered: false,
             sent_early: 0,
+            stays: plan.early_data,
+            staying_since: 0,
             share: Share::default(),
             calls: Calls::new(plan.call.as_ref(), count),
         }
-    }
-
-    /// A connection is begun, on which these will be.
-    pub(crate) fn begin_connection(&mut self, now: u64) {
-        self.left = self.most;
-        self.began = now;
-        self.unanswered = true;
-        self.sent_early = 0;
-        self.calls.begin_connection();
-    }
-
-    /// The connection has ended. In the closed model the requests that it would have carried wait for
-    /// the next one, which the response time tells where connections are replaced on purpose.
-    pub(crate) fn end_connection(&mut self, plan: &Plan, now: u64) {
-        if plan.requests_per_connection.is_some() && plan.model == Model::Closed {
-            self.waiting_since = now;
-        }
-    }
-
-    /// The handshake is done: adds what it was, and what became of early data, to the accounts.
-    pub(crate) fn handshake_done(&mut self, info: &tls::Info, recorder: &mut Recorder) {
-        let sent_early = self.sent_early;
-        recorder.of_connection(self.began, |phases| {
-            phases.count_handshake(info, sent_early);
-        });
-        if info.early_data == Some(false) {
-            // Those that QUIC carried have failed, and wait to be sent once more; TLS sends the same
-            // bytes again by itself.
-            self.left = self.most - self.in_flight();
-            for stream in &mut self.slots {
-                stream.early = false;
-            }
-        }
-    }
-
-    /// When the present connection was begun.
-    pub(crate) fn began(&self) -> u64 {
-        self.began
-    }
-
-    /// Whether the connection has carried as many requests as it may, and the last of them has ended.
-    #[inline]
-    pub(crate) fn are_spent(&self) -> bool {
-        self.left == 0 && self.in_flight() == 0
     }
 
     /// The slot that the next request takes.
     #[inline]
     pub(crate) fn next_slot(&self) -> Option<u32> {
         self.free.last().copied().filter(|_| self.left > 0)
-    }
-
-    /// When a new request that leaves now was there to be sent.
-    #[inline]
-    pub(crate) fn intended(&self, pending: Pending) -> u64 {
-        // Each of the streams had one that waited.
-        let waited = self.waiting_since != 0
-            && pending.start == 0
-            && self.most - self.left < self.slots.len() as u64;
-        if waited {
-            self.waiting_since
-        } else {
-            pending.intended
-        }
     }
 
     /// Puts a request that has been sent into the slot that `next_slot` named.
@@ -435,6 +384,7 @@ pub(crate) use with_sink;
 mod tests {
     use super::*;
     use crate::options::Options;
+    use crate::record::Recorder;
     use crate::tally::FRUITLESS;
 
     #[test]

@@ -179,6 +179,9 @@ impl Link {
         if let Some(deadline) = deadline {
             return Some(clock.at(deadline));
         }
+        if let Some(until) = self.exchanges.staying_until() {
+            return Some(until);
+        }
         let oldest = self.exchanges.oldest()?;
         Some(oldest.saturating_add(plan.patience().as_nanos() as u64))
     }

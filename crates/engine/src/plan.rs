@@ -89,6 +89,7 @@ pub struct Plan {
     pub(crate) connect_parallel: Option<usize>,
     pub(crate) connect_rate: Option<f64>,
     pub(crate) requests_per_connection: Option<u64>,
+    pub(crate) early_data: bool,
     pub(crate) transport: Transport,
     pub(crate) congestion_control: Option<String>,
     pub(crate) cpus: Vec<usize>,
@@ -187,6 +188,7 @@ impl Plan {
             connect_parallel: options.connect_parallel,
             connect_rate: options.connect_rate,
             requests_per_connection: options.requests_per_connection,
+            early_data: options.early_data,
             transport,
             congestion_control: match version {
                 Some(Version::H3) => Some(congestion.name().to_owned()),

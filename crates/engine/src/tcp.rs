@@ -320,7 +320,7 @@ impl Tcp {
             }
         }
         context.in_flight.count(exchanges, self.streams_allowed());
-        if exchanges.are_spent() {
+        if exchanges.may_close(now, || self.stream.awaits_ticket()) {
             self.say_goodbye(context);
             return Err(Gone::Spent);
         }

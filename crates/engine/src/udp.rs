@@ -179,7 +179,7 @@ impl Udp {
             self.say_goodbye(context);
             return Err(Gone::Closed(FailureKind::Goaway));
         }
-        if exchanges.are_spent() {
+        if exchanges.may_close(now, || self.quic.quic().awaits_ticket()) {
             self.say_goodbye(context);
             return Err(Gone::Spent);
         }

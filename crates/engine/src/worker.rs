@@ -271,7 +271,7 @@ impl<'p> Worker<'p> {
                     self.pool.opened(index, self.context.now());
                     self.limits.disarm(index);
                 }
-                if !self.limits.is_armed(index)
+                if (!self.limits.is_armed(index) || link.exchanges.staying_until().is_some())
                     && let Some(limit) = link.limit(self.plan, self.context.clock)
                 {
                     self.limits.arm(index, limit);
@@ -297,6 +297,11 @@ impl<'p> Worker<'p> {
     fn gone(&mut self, index: u32, gone: Gone) -> Result<(), RunError> {
         let now = self.context.now();
         let link = &mut self.links[index as usize];
+        let gone = match gone {
+            // It had carried what it may, and the ticket that it stayed for does not come.
+            Gone::Closed(_) if link.exchanges.staying_until().is_some() => Gone::Spent,
+            gone => gone,
+        };
         let kind = match &gone {
             Gone::Failed(kind, _) | Gone::Closed(kind) => Some(*kind),
             Gone::Exhausted(_) => Some(FailureKind::Connect),

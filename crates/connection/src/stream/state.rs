@@ -54,6 +54,12 @@ impl Stream {
         self.tls.as_ref()?.info()
     }
 
+    /// Whether a ticket that was spent on early data has not been replaced yet.
+    pub fn awaits_ticket(&self) -> bool {
+        let session = self.tls.as_ref();
+        session.is_some_and(|session| session.awaits_ticket())
+    }
+
     /// The server's certificates in DER, its own first; empty without TLS.
     pub fn certificates(&self) -> Vec<Vec<u8>> {
         self.tls

@@ -32,6 +32,11 @@ impl Worker<'_> {
                 self.gone(index, Gone::Failed(FailureKind::HandshakeTimeout, message))?;
                 continue;
             }
+            if link.exchanges.staying_until().is_some() {
+                let outcome = link.pump(now, &mut self.context);
+                self.after(index, outcome)?;
+                continue;
+            }
             let Some(deadline) = now.checked_sub(request_limit) else {
                 continue;
             };

@@ -320,6 +320,12 @@ impl Connection {
         self.inner.has_0rtt()
     }
 
+    /// Whether the server has taken early data, for which the ticket was spent, and has not sent another
+    /// one yet.
+    pub fn awaits_ticket(&self) -> bool {
+        self.inner.accepted_0rtt() && self.handshake_data().is_some_and(|data| data.tickets == 0)
+    }
+
     /// Whether the handshake is done, and the server had rejected the early data in it: all streams
     /// opened before have been forgotten, and none of what they carried has been processed
     /// (RFC 9001 §4.6.2).

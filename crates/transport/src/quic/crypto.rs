@@ -34,6 +34,8 @@ pub(super) struct Crypto {
 pub(super) struct HandshakeData {
     /// `None` while handshaking.
     pub(super) info: Option<tls::Info>,
+    /// Tickets that have come.
+    pub(super) tickets: u32,
     /// What rustls said when it gave up.
     pub(super) error: Option<rustls::Error>,
 }
@@ -148,6 +150,7 @@ impl crypto::Session for Session {
     fn handshake_data(&self) -> Option<Box<dyn Any>> {
         Some(Box::new(HandshakeData {
             info: self.info(),
+            tickets: self.inner.tls13_tickets_received(),
             error: self.error.clone(),
         }))
     }

@@ -134,6 +134,12 @@ impl Session {
         self.early_data == Some(true)
     }
 
+    /// Whether the server has taken early data, for which the ticket was spent, and has not sent another
+    /// one yet: it does when it has our Finished.
+    pub fn awaits_ticket(&self) -> bool {
+        self.took_early_data() && self.rustls.tls13_tickets_received() == 0
+    }
+
     /// Seals the beginning of `plaintext` into a record of early data, appended to `out`, and says how
     /// many bytes that was: 0 where the ticket allows no more, or the server has rejected early data.
     /// What was taken has to be sent again where it turns out that the server has not taken it: see

@@ -46,6 +46,20 @@ fn a_request_goes_in_early_data_where_a_ticket_allows_it() {
 }
 
 #[test]
+fn an_answer_that_overtakes_the_next_ticket_waits_for_it() {
+    // The answer leaves with the server's Finished, the ticket when it has ours.
+    let story = Story::Serve(after(0));
+    let (report, seen) = run(&resuming(10), &addresses(1), vec![story]);
+    let report = report.unwrap();
+    let recorder = &report.recorder;
+    assert_eq!((recorder.ok, recorder.failures.total()), (10, 0));
+    assert_eq!((recorder.phases.full, recorder.phases.resumed), (1, 9));
+    assert_eq!((seen.early, recorder.phases.early.accepted), (9, 9));
+    let counts = connections(&report);
+    assert_eq!(counts.established, counts.spent + counts.open_at_end);
+}
+
+#[test]
 fn early_data_that_is_rejected_is_sent_again_and_is_no_failure() {
     let (report, seen) = against(Early::Rejects, &resuming(10));
     let recorder = &report.recorder;
