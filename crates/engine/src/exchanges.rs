@@ -67,10 +67,10 @@ pub(crate) struct Exchanges {
     unanswered: bool,
     /// Requests that were sent on it in early data.
     sent_early: u64,
-    /// Whether a connection that has carried what it may stays for a ticket, and since when the present
-    /// one has; 0 where it has not.
+    /// Whether a connection that has carried what it may stays for a ticket, and until when the
+    /// present one does; 0 where it does not.
     stays: bool,
-    staying_since: u64,
+    staying_until: u64,
     pub(crate) share: Share,
     pub(crate) calls: Calls,
 }
@@ -100,8 +100,8 @@ impl Exchanges {
             began: 0,
             unanswered: false,
             sent_early: 0,
-            stays: plan.early_data,
-            staying_since: 0,
+            stays: plan.resumption,
+            staying_until: 0,
             share: Share::default(),
             calls: Calls::new(plan.call.as_ref(), count),
         }
@@ -304,6 +304,8 @@ impl<const FULL: bool> Events for Sink<'_, '_, FULL> {
             if stream.early && status == TOO_EARLY {
                 let recorder = &mut self.tally.recorder;
                 recorder.of_connection(self.exchanges.began, |phases| phases.early.too_early += 1);
+                // The same connection may carry it: its handshake is done, or is about to be.
+                self.exchanges.left += 1;
                 stream.repeat(self.tally);
                 return;
             }

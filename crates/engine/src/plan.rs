@@ -90,6 +90,7 @@ pub struct Plan {
     pub(crate) connect_rate: Option<f64>,
     pub(crate) requests_per_connection: Option<u64>,
     pub(crate) early_data: bool,
+    pub(crate) resumption: bool,
     pub(crate) transport: Transport,
     pub(crate) congestion_control: Option<String>,
     pub(crate) cpus: Vec<usize>,
@@ -189,6 +190,7 @@ impl Plan {
             connect_rate: options.connect_rate,
             requests_per_connection: options.requests_per_connection,
             early_data: options.early_data,
+            resumption: options.resumption,
             transport,
             congestion_control: match version {
                 Some(Version::H3) => Some(congestion.name().to_owned()),

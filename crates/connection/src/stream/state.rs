@@ -54,7 +54,7 @@ impl Stream {
         self.tls.as_ref()?.info()
     }
 
-    /// Whether a ticket that was spent on early data has not been replaced yet.
+    /// Whether the server may be about to send the first ticket for later connections.
     pub fn awaits_ticket(&self) -> bool {
         let session = self.tls.as_ref();
         session.is_some_and(|session| session.awaits_ticket())

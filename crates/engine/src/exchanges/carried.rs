@@ -8,8 +8,10 @@ use crate::tally::Pending;
 
 use super::Exchanges;
 
-/// How long a ticket is waited for, in nanoseconds.
-const TICKET_PATIENCE: u64 = 1_000_000_000;
+/// How long a ticket is waited for beyond the time that the connection has lasted, and at most in all,
+/// in nanoseconds.
+const TICKET_PATIENCE: u64 = 250_000_000;
+const MOST_PATIENCE: u64 = 1_000_000_000;
 
 impl Exchanges {
     /// A connection is begun, on which these will be.
@@ -18,7 +20,7 @@ impl Exchanges {
         self.began = now;
         self.unanswered = true;
         self.sent_early = 0;
-        self.staying_since = 0;
+        self.staying_until = 0;
         self.calls.begin_connection();
     }
 
@@ -57,8 +59,8 @@ impl Exchanges {
         self.left == 0 && self.in_flight() == 0
     }
 
-    /// Whether the connection has carried as many requests as it may, and may be closed. An answer to
-    /// early data overtakes the ticket that the next connection needs: where that is awaited, it is
+    /// Whether the connection has carried as many requests as it may, and may be closed. The last
+    /// answer may overtake the ticket that the next connection needs: where that is awaited, it is
     /// waited for, unless the server has been found to send none.
     #[inline]
     pub(crate) fn may_close(&mut self, now: u64, awaits_ticket: impl FnOnce() -> bool) -> bool {
@@ -69,16 +71,17 @@ impl Exchanges {
         if !awaits_ticket {
             return true;
         }
-        if self.staying_since == 0 {
-            self.staying_since = now;
+        if self.staying_until == 0 {
+            let lasted = now.saturating_sub(self.began);
+            self.staying_until = now + MOST_PATIENCE.min(TICKET_PATIENCE + lasted);
         }
-        self.stays = now < self.staying_since + TICKET_PATIENCE;
+        self.stays = now < self.staying_until;
         !self.stays
     }
 
     /// Until when a connection that has carried what it may stays for a ticket, where it does.
     pub(crate) fn staying_until(&self) -> Option<u64> {
-        (self.staying_since != 0).then(|| self.staying_since + TICKET_PATIENCE)
+        (self.staying_until != 0).then_some(self.staying_until)
     }
 
     /// When a new request that leaves now was there to be sent.

@@ -320,10 +320,10 @@ impl Connection {
         self.inner.has_0rtt()
     }
 
-    /// Whether the server has taken early data, for which the ticket was spent, and has not sent another
-    /// one yet.
+    /// Whether the server may be about to send the first ticket for later connections: what it answers
+    /// may overtake that.
     pub fn awaits_ticket(&self) -> bool {
-        self.inner.accepted_0rtt() && self.handshake_data().is_some_and(|data| data.tickets == 0)
+        self.handshake_data().is_some_and(|data| data.tickets == 0)
     }
 
     /// Whether the handshake is done, and the server had rejected the early data in it: all streams

@@ -134,10 +134,11 @@ impl Session {
         self.early_data == Some(true)
     }
 
-    /// Whether the server has taken early data, for which the ticket was spent, and has not sent another
-    /// one yet: it does when it has our Finished.
+    /// Whether the server may be about to send the first ticket for later connections: it does when it
+    /// has our Finished (RFC 8446 §4.6.1), so that what answers early data comes before.
     pub fn awaits_ticket(&self) -> bool {
-        self.took_early_data() && self.rustls.tls13_tickets_received() == 0
+        self.rustls.protocol_version() == Some(ProtocolVersion::TLSv1_3)
+            && self.rustls.tls13_tickets_received() == 0
     }
 
     /// Seals the beginning of `plaintext` into a record of early data, appended to `out`, and says how

@@ -60,6 +60,28 @@ fn an_answer_that_overtakes_the_next_ticket_waits_for_it() {
 }
 
 #[test]
+fn a_server_that_sends_no_tickets_is_not_waited_for_again() {
+    let serve = Serve {
+        early: Early::Rejects,
+        ..after(10)
+    };
+    let options = Options {
+        early_data: false,
+        ..resuming(30)
+    };
+    let (report, _, windows) = watched(
+        &options,
+        &addresses(1),
+        vec![Story::Serve(serve)],
+        Slow::default(),
+    );
+    let report = report.unwrap();
+    assert_eq!((report.recorder.ok, report.recorder.phases.full), (30, 30));
+    let millis = windows.iter().map(|window| window.length_ns).sum::<u64>() / 1_000_000;
+    assert!((600..1000).contains(&millis), "{millis} ms");
+}
+
+#[test]
 fn early_data_that_is_rejected_is_sent_again_and_is_no_failure() {
     let (report, seen) = against(Early::Rejects, &resuming(10));
     let recorder = &report.recorder;
