@@ -14,8 +14,9 @@ import pytest
 from peers import caddy, chaos, embedded, nginx
 from peers.peer import Peer
 from peers.process import HOST, find
+from repository import native
 
-from .loading import flag, load, native
+from .loading import flag, load
 
 if TYPE_CHECKING:
     from peers.authority import Authority
