@@ -109,8 +109,15 @@ def check(report: Report) -> None:
     assert apart <= requests["failed"] - requests["censored"], requests
     connections = report["connections"]
     lost, failed = (sum(connections[name].values()) for name in ("lost", "failed"))
-    assert connections["established"] == lost + connections["open_at_end"], connections
+    spent = connections["spent"]
+    assert connections["established"] == lost + spent + connections["open_at_end"], connections
+    assert connections["established_measured"] <= connections["established"], connections
     assert connections["attempted"] >= connections["established"] + failed, connections
+    for phases in filter(None, (report["phases"], report["phases"]["measured"])):
+        if early := phases["early_data"]:
+            assert early["offered"] == early["accepted"] + early["rejected"], early
+            assert early["accepted"] == phases["handshakes"]["early_data"], phases
+            assert early["requests_rejected"] + early["too_early"] <= early["requests"], early
     # Every report that is not valid says why.
     assert (report["validity"]["verdict"] == "valid") == (report["validity"]["reasons"] == [])
     assert report["cost"]["peak_rss_bytes"] < MEMORY_LIMIT, report["cost"]

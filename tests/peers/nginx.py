@@ -2,7 +2,8 @@
 
 It is not `servers/nginx`, as tests ask for what a lab does not: client certificates, certificates
 that are expired or of another name, few requests per connection, the ports of a predecessor, what
-name the client asked for (`/sni`), and a TLS port that speaks HTTP/1.1 alone.
+name the client asked for (`/sni`), a TLS port that speaks HTTP/1.1 alone, and what is too early in
+early data (`/late`).
 """
 
 from __future__ import annotations
@@ -65,6 +66,7 @@ location = /hello { return 200 "hello world"; }
 location = /sni { return 200 "$ssl_server_name"; }
 location = /upload { return 200 "hello world"; }
 location = /error { return 503 "no"; }
+location = /late { if ($ssl_early_data) { return 425; } return 200 "hello world"; }
 """
 
 

@@ -101,6 +101,8 @@ def run(
             "tls": connect if tcp else None,
             "quic": None if tcp else connect,
             "handshakes": {"full": connections, "resumed": 0, "early_data": 0},
+            "early_data": None,
+            "measured": None,
         },
         "bytes": {
             "sent": sent,

@@ -59,6 +59,13 @@ pub(crate) struct LoadArgs {
     /// Connections to begin in a second, over all threads [default: no limit]
     #[arg(long, value_name = "PER_SECOND", value_parser = units::rate, help_heading = LOAD)]
     connect_rate: Option<f64>,
+    /// Close each connection after so many requests and make a new one in its place, as many at a time
+    /// as there are connections: measures handshakes
+    #[arg(long, value_name = "N", value_parser = units::count, help_heading = LOAD)]
+    requests_per_connection: Option<u64>,
+    /// A connection of its own for each request: the same as --requests-per-connection 1
+    #[arg(long, conflicts_with = "requests_per_connection", help_heading = LOAD)]
+    new_connections: bool,
 
     /// Method [default: GET, or POST with a body]
     #[arg(short = 'X', long, value_name = "METHOD", conflicts_with = "grpc", help_heading = REQUEST)]
@@ -119,9 +126,15 @@ pub(crate) struct LoadArgs {
     /// Go through a proxy, by CONNECT; a name and a password go before the host, with a colon and an @
     #[arg(long, value_name = "URL", help_heading = CONNECTION)]
     proxy: Option<String>,
-    /// Make every TLS handshake a full one
+    /// Whether TLS sessions are resumed, over TCP and QUIC, with the tickets of earlier connections of
+    /// the run; off makes every handshake a full one
+    #[arg(long, value_enum, default_value_t = Switch::On, value_name = "on|off", hide_possible_values = true, help_heading = CONNECTION)]
+    resume: Switch,
+    /// Send requests in early data (0-RTT) on connections that resume a session: only safe methods, as
+    /// early data can be replayed; what the server rejects or answers with 425 is sent again behind
+    /// the handshake
     #[arg(long, help_heading = CONNECTION)]
-    no_resumption: bool,
+    early_data: bool,
     /// Congestion control of our side: of TCP what the kernel has, over HTTP/3 cubic, reno or bbr
     #[arg(long, value_name = "NAME", help_heading = CONNECTION)]
     congestion_control: Option<String>,
@@ -174,6 +187,12 @@ enum Format {
     Text,
     /// trilane.run/1, for programs
     Json,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Switch {
+    On,
+    Off,
 }
 
 #[derive(Clone, Debug)]
@@ -264,6 +283,9 @@ impl LoadArgs {
             connect_timeout: self.connect_timeout,
             connect_parallel: self.connect_parallel,
             connect_rate: self.connect_rate,
+            requests_per_connection: self
+                .requests_per_connection
+                .or(self.new_connections.then_some(1)),
             insecure: self.insecure,
             authorities: self
                 .cacert
@@ -271,7 +293,8 @@ impl LoadArgs {
                 .map(|file| read(file, "--cacert"))
                 .collect::<Result<_, _>>()?,
             client,
-            resumption: !self.no_resumption,
+            resumption: self.resume == Switch::On,
+            early_data: self.early_data,
             sni: self.sni.clone(),
             connect_to: self.connect_to.clone(),
             resolve: self.resolve.clone(),

@@ -1,5 +1,7 @@
 //! The text report of one run, in the order that people expect.
 
+mod connections;
+
 use std::fmt::Write as _;
 
 use trilane_engine::{Outcome, Summary, Verdict};
@@ -18,8 +20,8 @@ fn write_all(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     rate(out, outcome)?;
     latency(out, outcome)?;
     drawing(out, outcome)?;
-    connections(out, outcome)?;
-    phases(out, outcome)?;
+    connections::counts(out, outcome)?;
+    connections::phases(out, outcome)?;
     status(out, outcome)?;
     calls(out, outcome)?;
     failures(out, outcome)?;
@@ -91,6 +93,14 @@ fn rate(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
             requests.retried
         )?;
     }
+    let established = outcome.connections.established_measured;
+    if established > 0 {
+        writeln!(
+            out,
+            "  {:.2} connections/s: {established} were made",
+            rate.connections_per_s
+        )?;
+    }
     let early = &requests.early_responses;
     if early.count > 0 {
         writeln!(
@@ -108,8 +118,10 @@ fn rate(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
             requests.unsent
         )?;
     }
+    let latency = &outcome.latency;
+    let whole = latency.response.as_ref().unwrap_or(&latency.service);
     if outcome.plan.rate_per_s.is_none()
-        && let Some(mean) = outcome.latency.service.summary.mean
+        && let Some(mean) = whole.summary.mean
     {
         let in_flight = mean * rate.requests_per_s;
         writeln!(
@@ -120,34 +132,16 @@ fn rate(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     Ok(())
 }
 
-fn connections(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
-    let counts = &outcome.connections;
-    write!(
-        out,
-        "\nConnections  {} of {} attempts established; open: {} at the start, {} at the end",
-        counts.established, counts.attempted, counts.open_at_start, counts.open_at_end
-    )?;
-    for (what, by_kind) in [("failed", &counts.failed), ("lost", &counts.lost)] {
-        let kinds: Vec<_> = by_kind
-            .iter()
-            .map(|(kind, count)| format!("{count} {kind}"))
-            .collect();
-        if !kinds.is_empty() {
-            write!(out, "\n             {what}: {}", kinds.join(", "))?;
-        }
-    }
-    writeln!(out)
-}
-
 fn latency(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     let latency = &outcome.latency;
     let mut columns = vec![("service", &latency.service.summary)];
     if let Some(response) = &latency.response {
         columns.insert(0, ("response", &response.summary));
     }
-    if let (Some(late), Some(queued)) = (&latency.late, &latency.queued) {
-        columns.push(("late", &late.summary));
-        columns.push(("queued", &queued.summary));
+    for (name, wait) in [("late", &latency.late), ("queued", &latency.queued)] {
+        if let Some(wait) = wait {
+            columns.push((name, &wait.summary));
+        }
     }
     columns.push(("first byte", &latency.ttfb.summary));
     if let Some(failed) = &latency.failed {
@@ -207,41 +201,6 @@ fn drawing(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     for &(bound, count) in &outcome.drawing {
         let bar = "█".repeat((count * 40 / most) as usize);
         writeln!(out, "{:>12} {count:>10} {bar}", seconds(bound))?;
-    }
-    Ok(())
-}
-
-fn phases(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
-    let phases = &outcome.phases;
-    let rows = [
-        ("DNS", Some(&phases.dns)),
-        ("TCP", phases.connect.as_ref()),
-        ("TLS", phases.tls.as_ref()),
-        ("QUIC", phases.quic.as_ref()),
-    ];
-    writeln!(
-        out,
-        "\nSet-up (not in any latency; at most {} at a time)",
-        outcome.connections.handshakes_at_most
-    )?;
-    for (name, summary) in rows {
-        let Some(summary) = summary else { continue };
-        let cell = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), seconds);
-        writeln!(
-            out,
-            "  {name:5} {:>6} times, p50 {:>10}, max {:>10}",
-            summary.count,
-            cell(summary.p50),
-            cell(summary.max)
-        )?;
-    }
-    let handshakes = &phases.handshakes;
-    if outcome.target.tls.is_some() {
-        writeln!(
-            out,
-            "  handshakes: {} full, {} resumed",
-            handshakes["full"], handshakes["resumed"]
-        )?;
     }
     Ok(())
 }

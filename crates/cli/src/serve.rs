@@ -12,7 +12,7 @@ use std::{
 
 use clap::{Args, ValueEnum};
 use serde_json::json;
-use trilane_serve::{Config, SERVER_NAME, Server, Signals, Stop, StopWhen};
+use trilane_serve::{Config, Congestion, SERVER_NAME, Server, Signals, Stop, StopWhen};
 use trilane_units as units;
 
 use crate::tell;
@@ -66,6 +66,13 @@ pub(crate) struct ServeArgs {
     /// Ask clients to leave after N requests on a connection (connection: close, GOAWAY)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     keepalive_requests: Option<u64>,
+    /// Take early data (0-RTT): safe methods are answered before the handshake is done, others with 425
+    /// (RFC 8470), as early data can be replayed
+    #[arg(long)]
+    early_data: bool,
+    /// Congestion control of our side over HTTP/3; that of TCP is the kernel's
+    #[arg(long, value_enum, default_value_t = Controller::Cubic, value_name = "cubic|reno|bbr", hide_possible_values = true)]
+    quic_congestion: Controller,
     /// Form of the ready line
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
@@ -83,6 +90,13 @@ enum Format {
     Text,
     /// One JSON object per line
     Json,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
+enum Controller {
+    Cubic,
+    Reno,
+    Bbr,
 }
 
 /// A list that clap takes for one value.
@@ -116,6 +130,12 @@ fn serve(args: ServeArgs) -> Result<(), Box<dyn std::error::Error>> {
         names: args.name,
         streams: args.h2_streams,
         keepalive_requests: args.keepalive_requests,
+        early_data: args.early_data,
+        quic_congestion: match args.quic_congestion {
+            Controller::Cubic => Congestion::Cubic,
+            Controller::Reno => Congestion::Reno,
+            Controller::Bbr => Congestion::Bbr,
+        },
     };
     let signals = Signals::catch()?;
     let threads = config.threads;
@@ -271,6 +291,7 @@ mod tests {
             &["--bind", "localhost"],
             &["--h2-streams", "0"],
             &["--keepalive-requests", "0"],
+            &["--quic-congestion", "vegas"],
             &["--format", "xml"],
             &["--unknown"],
         ] {

@@ -62,6 +62,7 @@ impl Tls {
             client: options.certificate,
             alpn: Vec::new(),
             resumption: true,
+            early_data: false,
         })
         .map_err(|error| failure(&error.0))?;
         Ok(Self(Arc::new(Shared {

@@ -39,7 +39,7 @@ pub enum Phase {
     Connecting,
     /// The proxy has been asked for a tunnel.
     Tunnelling,
-    /// TLS shakes hands.
+    /// TLS shakes hands. Requests may go in early data: see [`crate::Stream::is_early`].
     Handshaking,
     /// HTTP is spoken.
     Open,

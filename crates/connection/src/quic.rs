@@ -173,6 +173,12 @@ impl Quic {
         self.session.is_connected()
     }
 
+    /// Whether requests may be sent before the handshake is done, in early data: see
+    /// [`H3Session::is_early`].
+    pub fn is_early(&self) -> bool {
+        self.session.is_early()
+    }
+
     /// Whether the peer has shown that it speaks HTTP/3: it has sent SETTINGS.
     pub fn is_ready(&self) -> bool {
         self.peer_settings().is_some()

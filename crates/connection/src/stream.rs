@@ -1,5 +1,6 @@
 //! A connection over a byte stream: a proxy's tunnel, TLS, then HTTP/1.1 or HTTP/2.
 
+mod sealing;
 mod state;
 
 use std::sync::Arc;
@@ -27,7 +28,10 @@ pub struct Stream {
     since: Instant,
     asking: Option<Box<Asking>>,
     tls: Option<Box<tls::Session>>,
+    /// From [`Phase::Open`] on, or from the handshake on where requests may go in early data.
     codec: Option<Codec>,
+    /// What has gone in early data, until it is known whether the server has taken it.
+    early: Vec<u8>,
     /// What the codec has written and TLS has not sealed. Empty without TLS.
     plain: SendQueue,
     /// What goes to the peer.
@@ -50,6 +54,7 @@ impl Stream {
             asking: None,
             tls: None,
             codec: None,
+            early: Vec::new(),
             plain: SendQueue::default(),
             queue: SendQueue::default(),
             paused: false,
@@ -86,13 +91,24 @@ impl Stream {
         self.phase = Phase::Handshaking;
         let mut session = tls::Session::new(config, server_name).map_err(Over::Tls)?;
         session.start(self.queue.tail()).map_err(Over::Tls)?;
+        let early = session.offers_early_data();
         self.tls = Some(Box::new(session));
+        // Which version it is to be is known before ALPN has told only where one is offered.
+        if let (true, &[version]) = (early, &self.config.versions[..]) {
+            self.speak(version);
+        }
         Ok(Progress::Same)
     }
 
     fn open(&mut self, version: Version, now: Instant) {
         self.phase = Phase::Open;
         self.since = now;
+        if self.codec.is_none() {
+            self.speak(version);
+        }
+    }
+
+    fn speak(&mut self, version: Version) {
         let out = match self.tls {
             Some(_) => &mut self.plain,
             None => &mut self.queue,
@@ -160,13 +176,14 @@ impl Stream {
         };
         let mut result = Ok(());
         let (sealed, queue) = queue.tail_and_content();
+        let open = self.phase == Phase::Open;
         // A server may send its SETTINGS behind its Finished, before ALPN is known here.
-        let mut early = Vec::new();
+        let mut behind = Vec::new();
         session
             .receive(
                 bytes,
                 |plaintext| match codec {
-                    Some(codec) if result.is_ok() => {
+                    Some(codec) if open && result.is_ok() => {
                         let (out, plain) = plain.tail_and_content();
                         let events = &mut Unsent {
                             events: &mut *events,
@@ -175,8 +192,8 @@ impl Stream {
                         };
                         result = codec.receive(plaintext, events, out);
                     }
-                    Some(_) => (),
-                    None => early.extend_from_slice(plaintext),
+                    Some(_) if open => (),
+                    _ => behind.extend_from_slice(plaintext),
                 },
                 sealed,
             )
@@ -184,7 +201,7 @@ impl Stream {
         let begins = self.phase != Phase::Open && !self.is_handshaking();
         let progress = match result {
             Err(error) => Err(Over::Protocol(error)),
-            Ok(()) if begins => self.begin(&early, now, events),
+            Ok(()) if begins => self.begin(&behind, now, events),
             Ok(()) => Ok(Progress::Same),
         };
         if self.peer_closed() && !self.is_handshaking() {
@@ -198,23 +215,24 @@ impl Stream {
         progress
     }
 
-    /// TLS is done, and `early` came with its end: HTTP begins.
+    /// TLS is done, and `behind` came with its end: HTTP begins.
     fn begin<E: Events>(
         &mut self,
-        early: &[u8],
+        behind: &[u8],
         now: Instant,
         events: &mut E,
     ) -> Result<Progress, Over> {
         let version = self.agreed()?;
         self.open(version, now);
-        if let Some(codec) = self.codec.as_mut().filter(|_| !early.is_empty()) {
+        self.repeat_early_data()?;
+        if let Some(codec) = self.codec.as_mut().filter(|_| !behind.is_empty()) {
             let (out, plain) = self.plain.tail_and_content();
             let events = &mut Unsent {
                 events,
                 plain,
                 queue: self.queue.content(),
             };
-            codec.receive(early, events, out).map_err(Over::Protocol)?;
+            codec.receive(behind, events, out).map_err(Over::Protocol)?;
         }
         Ok(Progress::Opened)
     }
@@ -331,28 +349,6 @@ impl Stream {
                 codec.produce(out);
             }
         });
-    }
-
-    /// Moves what the codec has written through TLS.
-    fn seal(&mut self) -> Result<(), Over> {
-        if !self.is_intact() {
-            self.plain.abandon();
-        }
-        let Some(session) = &mut self.tls else {
-            return Ok(());
-        };
-        while !self.plain.is_empty() {
-            let out = self.queue.tail();
-            let (record, sealed) = self.plain.front(tls::RECORD_PLAINTEXT, |plaintext| {
-                session.send(plaintext, out)
-            });
-            if let Err(error) = sealed {
-                self.plain.abandon();
-                return Err(Over::Tls(error));
-            }
-            self.queue.take_sealed(&mut self.plain, record);
-        }
-        Ok(())
     }
 
     /// Says goodbye: GOAWAY and close_notify, where there are such.

@@ -33,6 +33,8 @@ pub struct Asked {
     pub connect_parallel: Option<usize>,
     /// Connections begun in a second.
     pub connect_rate_per_s: Option<f64>,
+    /// Requests after which a connection is closed and replaced.
+    pub requests_per_connection: Option<u64>,
     /// Where to connect instead of the URL's host and port.
     pub connect_to: Option<String>,
     /// Addresses of hosts.
@@ -47,6 +49,8 @@ pub struct Asked {
     pub insecure: bool,
     /// Whether TLS sessions were resumed.
     pub resumption: bool,
+    /// Whether requests went in early data where a ticket allowed it.
+    pub early_data: bool,
     /// The congestion control of our side.
     pub congestion_control: Option<String>,
     /// Bytes that each stream may receive before more is granted.
@@ -68,6 +72,7 @@ impl From<&Options> for Asked {
             connect_timeout_s: options.connect_timeout.as_secs_f64(),
             connect_parallel: options.connect_parallel,
             connect_rate_per_s: options.connect_rate,
+            requests_per_connection: options.requests_per_connection,
             connect_to: options.connect_to.clone(),
             resolve: options.resolve.clone(),
             bind: options.bind.clone(),
@@ -75,6 +80,7 @@ impl From<&Options> for Asked {
             sni: options.sni.clone(),
             insecure: options.insecure,
             resumption: options.resumption,
+            early_data: options.early_data,
             congestion_control: options.congestion_control.clone(),
             stream_window: options.stream_window,
             connection_window: options.connection_window,

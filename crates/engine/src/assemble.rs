@@ -1,5 +1,7 @@
 //! What the workers brought home becomes the outcome.
 
+mod set_up;
+
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
@@ -9,7 +11,6 @@ use crate::concurrency::Concurrency;
 use crate::connections::{Connections, ConnectionsOut};
 use crate::context::Learned;
 use crate::cost::{self, Spent};
-use crate::exchanges::FirstResponse;
 use crate::grpc::CallPlan;
 use crate::latency::Durations;
 use crate::outcome::{
@@ -17,8 +18,9 @@ use crate::outcome::{
     Requests, Target, WindowOut,
 };
 use crate::plan::{Model, Plan, Version};
-use crate::record::{Phases, Recorder, Window};
+use crate::record::{Recorder, Window};
 use crate::stage::WINDOW;
+use crate::tally::FirstResponse;
 use crate::validity::{Circumstances, Validity, Verdict, judge};
 use crate::worker::Report;
 
@@ -57,8 +59,8 @@ impl Outcome {
         machine: &Machine,
     ) -> Self {
         let open_model = plan.model != Model::Closed;
-        let mut recorder = Recorder::new(open_model);
-        let mut phases = Phases::new();
+        let waits = plan.has_waiting_requests();
+        let mut recorder = Recorder::new(waits);
         let mut connections = Connections::default();
         let mut concurrency = Concurrency::default();
         let mut learned = Learned::default();
@@ -76,7 +78,6 @@ impl Outcome {
             measured = measured.max(report.measured);
             unsent += report.unsent;
             used.add(report.used);
-            phases.merge(&report.phases);
             connections.merge(&report.connections);
             concurrency.merge(report.concurrency);
             learned.merge(report.learned);
@@ -139,18 +140,20 @@ impl Outcome {
                 requests_per_s: ratio(recorder.ok as f64, window_s).unwrap_or(0.0),
                 goodput_bytes_per_s: ratio(recorder.traffic.body_received as f64, window_s)
                     .unwrap_or(0.0),
+                connections_per_s: ratio(connections.established_measured() as f64, window_s)
+                    .unwrap_or(0.0),
                 window_s,
             },
             latency: Latency {
                 service: distribution(&recorder.service),
-                response: open_model.then(|| distribution(&recorder.response)),
+                response: waits.then(|| distribution(&recorder.response)),
                 late: open_model.then(|| distribution(&recorder.late)),
-                queued: open_model.then(|| distribution(&recorder.queued)),
+                queued: waits.then(|| distribution(&recorder.queued)),
                 ttfb: distribution(&recorder.ttfb),
                 failed: (recorder.failed.count() > 0).then(|| distribution(&recorder.failed)),
             },
             connections: ConnectionsOut::new(&connections, &concurrency),
-            phases: PhasesOut::new(&phases, machine.dns),
+            phases: PhasesOut::new(&recorder, machine.dns, plan.early_data),
             bytes: Bytes::new(&recorder, version, &learned),
             cost: Cost {
                 user_s: used.user_s,
@@ -291,22 +294,6 @@ impl PlanOut {
     }
 }
 
-impl PhasesOut {
-    fn new(phases: &Phases, dns: Duration) -> Self {
-        let mut resolution = Durations::new();
-        resolution.record(dns.as_nanos() as u64);
-        let known = |durations: &Durations| (durations.count() > 0).then(|| durations.summary());
-        Self {
-            dns: resolution.summary(),
-            connect: known(&phases.connect),
-            tls: known(&phases.tls),
-            quic: known(&phases.quic),
-            // Early data is not sent: it is a later choice of the user's.
-            handshakes: json!({"full": phases.full, "resumed": phases.resumed, "early_data": 0}),
-        }
-    }
-}
-
 impl Bytes {
     fn new(recorder: &Recorder, version: Option<Version>, learned: &Learned) -> Self {
         let traffic = &recorder.traffic;
@@ -434,7 +421,6 @@ mod tests {
         recorder.ok(3, Instants::default());
         let report = Report {
             recorder,
-            phases: Phases::new(),
             connections: Connections::default(),
             concurrency: Concurrency::default(),
             learned: Learned::default(),

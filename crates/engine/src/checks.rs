@@ -103,6 +103,11 @@ pub(crate) fn check_numbers(options: &Options, version: Option<Version>) -> Resu
             return usage(format!("{flag} is below 1ms: type {flag} 10s"));
         }
     }
+    if options.requests_per_connection == Some(0) {
+        return usage(
+            "--requests-per-connection 0 sends nothing: type --requests-per-connection 1 for a connection of its own for each request",
+        );
+    }
     if options.connect_parallel == Some(0) {
         return usage("--connect-parallel 0 connects nothing: type --connect-parallel 8");
     }
@@ -153,6 +158,39 @@ pub(crate) fn check_fields(options: &Options, version: Option<Version>) -> Resul
             "-H {name:?}: HTTP/2 and HTTP/3 have no such field (RFC 9113 §8.2.2): leave it out, or type --h1"
         )),
         None => Ok(()),
+    }
+}
+
+/// Early data can be replayed, needs a ticket, and leaves before ALPN has chosen a version.
+pub(crate) fn check_early_data(
+    options: &Options,
+    version: Option<Version>,
+    method: &str,
+) -> Result<(), PlanError> {
+    const SAFE: [&str; 4] = ["GET", "HEAD", "OPTIONS", "TRACE"];
+    if !options.early_data {
+        return Ok(());
+    }
+    if !SAFE.contains(&method) {
+        return usage(format!(
+            "--early-data with {method}: whoever is on the way can replay early data, so only safe methods go there (RFC 8470): leave --early-data out, or request by GET, HEAD, OPTIONS or TRACE"
+        ));
+    }
+    if !options.resumption {
+        return usage(
+            "--early-data with --resume off: early data needs the ticket of an earlier connection: type --resume on, or leave --early-data out",
+        );
+    }
+    let url = options.urls.first().map_or("", String::as_str);
+    match version {
+        None => usage(
+            "--early-data leaves before ALPN has chosen a version: type --h1, --h2 or --h3 with it",
+        ),
+        Some(_) if !url.starts_with("https:") => usage(format!(
+            "--early-data is a part of TLS and QUIC, and {url} has neither: type {}",
+            url.replacen("http://", "https://", 1)
+        )),
+        Some(_) => Ok(()),
     }
 }
 
@@ -212,6 +250,7 @@ pub(crate) fn transport(
             client: options.client.clone(),
             alpn: versions.iter().map(alpn).collect(),
             resumption: options.resumption,
+            early_data: options.early_data,
         })
         .map_err(|error| PlanError::Environment(error.to_string()))
     };

@@ -83,9 +83,9 @@ fn fewest(one: Option<u64>, other: Option<u64>) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exchanges::Pending;
     use crate::options::Options;
     use crate::plan::{Plan, Version};
+    use crate::tally::Pending;
 
     fn plan() -> Plan {
         Plan::new(&Options {
@@ -110,7 +110,7 @@ mod tests {
                 intended: 0,
                 start: 0,
             };
-            exchanges.open(id, pending, 1);
+            exchanges.open(id, pending, 1, false);
         }
     }
 

@@ -22,6 +22,9 @@ pub(crate) struct Connections {
     open_at_most: u64,
     open_at_start: u64,
     exhausted: u64,
+    spent: u64,
+    /// Those of `established` before the measured part.
+    established_before: u64,
 }
 
 impl Connections {
@@ -51,6 +54,12 @@ impl Connections {
         }
     }
 
+    /// An open connection has carried as many requests as it may, and is closed.
+    pub(crate) fn spend(&mut self) {
+        self.open -= 1;
+        self.spent += 1;
+    }
+
     /// The attempt that has just failed did so for want of a descriptor or port.
     pub(crate) fn exhaust(&mut self) {
         self.exhausted += 1;
@@ -59,6 +68,12 @@ impl Connections {
     /// The measured part begins.
     pub(crate) fn begin_measuring(&mut self) {
         self.open_at_start = self.open;
+        self.established_before = self.established;
+    }
+
+    /// Attempts that came to where requests may be sent, in the measured part.
+    pub(crate) fn established_measured(&self) -> u64 {
+        self.established - self.established_before
     }
 
     /// Adds another worker's.
@@ -72,6 +87,8 @@ impl Connections {
             (&mut self.open_at_most, other.open_at_most),
             (&mut self.open_at_start, other.open_at_start),
             (&mut self.exhausted, other.exhausted),
+            (&mut self.spent, other.spent),
+            (&mut self.established_before, other.established_before),
         ];
         for (mine, theirs) in pairs {
             *mine += theirs;
@@ -90,10 +107,15 @@ pub struct ConnectionsOut {
     pub attempted: u64,
     /// Attempts that came to where requests may be sent.
     pub established: u64,
+    /// Those of them that came to there in the measured part.
+    pub established_measured: u64,
     /// Attempts that did not, by kind.
     pub failed: BTreeMap<&'static str, u64>,
     /// Established ones that ended before the run did, by what ended them.
     pub lost: BTreeMap<&'static str, u64>,
+    /// Established ones that were closed in order before the run ended, as each had carried the
+    /// requests that a connection was to carry.
+    pub spent: u64,
     /// Of `failed`, those for which this machine had no file descriptor or local port left.
     pub exhausted: u64,
     /// Open when the measured part began.
@@ -122,8 +144,10 @@ impl ConnectionsOut {
         Self {
             attempted: counts.attempted,
             established: counts.established,
+            established_measured: counts.established_measured(),
             failed: by_kind(&counts.failed),
             lost: by_kind(&counts.lost),
+            spent: counts.spent,
             exhausted: counts.exhausted,
             open_at_start: counts.open_at_start,
             open_at_end: counts.open,
@@ -150,11 +174,15 @@ mod tests {
         counts.end(false, FailureKind::Refused);
         counts.begin_measuring();
         counts.end(true, FailureKind::Goaway);
+        counts.attempt();
+        counts.establish();
+        counts.spend();
         let mut all = Connections::default();
         all.merge(&counts);
         all.merge(&counts);
         let out = ConnectionsOut::new(&all, &Concurrency::default());
-        assert_eq!((out.attempted, out.established), (6, 4));
+        assert_eq!((out.attempted, out.established), (8, 6));
+        assert_eq!((out.established_measured, out.spent), (2, 2));
         assert_eq!(out.failed, BTreeMap::from([("refused", 2)]));
         assert_eq!(out.lost, BTreeMap::from([("goaway", 2)]));
         assert_eq!((out.open_at_start, out.open_at_end), (4, 2));

@@ -10,12 +10,13 @@ use trilane_transport::tls;
 use trilane_wire::{Refused, StreamId, h2, h3};
 
 use crate::concurrency::InFlight;
-use crate::exchanges::{Exchanges, Pending, Tally};
+use crate::exchanges::Exchanges;
 use crate::failure::FailureKind;
 use crate::plan::{Plan, Version};
-use crate::record::{Instants, Phases, Wait};
+use crate::record::{Instants, Wait};
 use crate::schedule::Schedule;
 use crate::system::System;
+use crate::tally::{Pending, Tally};
 
 /// Nanoseconds since the run began.
 #[derive(Clone, Copy, Debug)]
@@ -97,6 +98,8 @@ pub(crate) enum Gone {
     Exhausted(String),
     /// It was ready and has ended, for this reason; its requests have been accounted for.
     Closed(FailureKind),
+    /// It has carried as many requests as a connection may, and has been closed in order.
+    Spent,
 }
 
 /// What the connections of one worker share.
@@ -107,7 +110,6 @@ pub(crate) struct Context<'p> {
     pub(crate) system: Box<dyn System + 'p>,
     pub(crate) tally: Tally<'p>,
     pub(crate) schedule: Schedule,
-    pub(crate) phases: Phases,
     pub(crate) learned: Learned,
     pub(crate) in_flight: InFlight,
     /// Since when some connection has had room for a request; open model. None: none has, or the
@@ -133,7 +135,6 @@ impl<'p> Context<'p> {
             system,
             tally,
             schedule,
-            phases: Phases::new(),
             learned: Learned::default(),
             in_flight: InFlight::default(),
             room_since: None,
@@ -153,6 +154,14 @@ impl<'p> Context<'p> {
         if !self.holding {
             self.schedule.begin(now);
         }
+    }
+
+    /// Whether nothing is sent in early data: a request that is to be sent again, perhaps as it was
+    /// too early before (RFC 8470 §5.2), needs a connection whose handshake is done, and new ones
+    /// would take that from it.
+    #[inline]
+    pub(crate) fn holds_back_early(&self) -> bool {
+        !self.tally.retries.is_empty()
     }
 
     /// The next request to send: one that has to be sent again before a new one.

@@ -1,7 +1,6 @@
 //! The requests in flight on one connection, and the sink that ends them.
 
-use std::cmp::{Ordering, Reverse};
-use std::collections::BinaryHeap;
+mod carried;
 
 use trilane_wire::{Events, Fields, Head, StreamError, StreamId, Unprocessed};
 
@@ -9,36 +8,16 @@ use crate::concurrency::Share;
 use crate::failure::FailureKind;
 use crate::grpc::Calls;
 use crate::plan::Plan;
-use crate::record::{Instants, Recorder};
+use crate::record::Instants;
+use crate::tally::{BodySum, Pending, Tally};
 
 /// Attempts that a request gets in all, when the peer proved that it did not process the former ones.
 /// A server that goes away closes all connections at once, and a request may try each of them.
 const ATTEMPTS: u8 = 64;
 
-/// A request that is to be sent: a new one, or one more time. The oldest is the greatest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Pending {
-    pub(crate) request: u32,
-    pub(crate) attempts: u8,
-    pub(crate) intended: u64,
-    /// When it was first sent; 0 for a new one.
-    pub(crate) start: u64,
-}
-
-impl Ord for Pending {
-    fn cmp(&self, other: &Self) -> Ordering {
-        let key = |pending: &Self| Reverse((pending.intended, pending.start, pending.request));
-        key(self)
-            .cmp(&key(other))
-            .then(self.attempts.cmp(&other.attempts))
-    }
-}
-
-impl PartialOrd for Pending {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
+/// The server does not want to risk a replay: the request is sent once more behind the handshake, and
+/// not in early data (RFC 8470 §5.2).
+const TOO_EARLY: u16 = 425;
 
 /// One request in flight.
 #[derive(Clone, Copy, Debug)]
@@ -53,6 +32,21 @@ struct Stream {
     status: u16,
     attempts: u8,
     live: bool,
+    /// Whether it was sent in early data that the server has not rejected.
+    early: bool,
+}
+
+impl Stream {
+    /// Has the request sent once more.
+    fn repeat(&self, tally: &mut Tally<'_>) {
+        tally.recorder.retried += 1;
+        tally.retries.push(Pending {
+            request: self.request,
+            attempts: self.attempts,
+            intended: self.at.intended,
+            start: self.at.start,
+        });
+    }
 }
 
 /// The requests in flight on one connection, by slot.
@@ -61,6 +55,22 @@ pub(crate) struct Exchanges {
     slots: Vec<Stream>,
     free: Vec<u32>,
     completed: u64,
+    /// Requests that a connection may carry in all, and how many more the present one may.
+    most: u64,
+    left: u64,
+    /// Closed model: since when requests have been waiting for the present connection, as the one
+    /// before it ended; 0 where they have not.
+    waiting_since: u64,
+    /// When the present connection was begun.
+    began: u64,
+    /// Whether its first response is still to come.
+    unanswered: bool,
+    /// Requests that were sent on it in early data.
+    sent_early: u64,
+    /// Whether a connection that has carried what it may stays for a ticket, and until when the
+    /// present one does; 0 where it does not.
+    stays: bool,
+    staying_until: u64,
     pub(crate) share: Share,
     pub(crate) calls: Calls,
 }
@@ -78,24 +88,36 @@ impl Exchanges {
             status: 0,
             attempts: 0,
             live: false,
+            early: false,
         };
         Self {
             slots: vec![empty; count],
             free: (0..count as u32).rev().collect(),
             completed: 0,
+            most: plan.requests_per_connection.unwrap_or(u64::MAX),
+            left: plan.requests_per_connection.unwrap_or(u64::MAX),
+            waiting_since: 0,
+            began: 0,
+            unanswered: false,
+            sent_early: 0,
+            stays: plan.resumption,
+            staying_until: 0,
             share: Share::default(),
             calls: Calls::new(plan.call.as_ref(), count),
         }
     }
 
     /// The slot that the next request takes.
+    #[inline]
     pub(crate) fn next_slot(&self) -> Option<u32> {
-        self.free.last().copied()
+        self.free.last().copied().filter(|_| self.left > 0)
     }
 
     /// Puts a request that has been sent into the slot that `next_slot` named.
-    pub(crate) fn open(&mut self, id: StreamId, pending: Pending, now: u64) {
+    pub(crate) fn open(&mut self, id: StreamId, pending: Pending, now: u64, early: bool) {
         self.free.pop();
+        self.left -= 1;
+        self.sent_early += u64::from(early);
         let start = if pending.start == 0 {
             now
         } else {
@@ -115,6 +137,7 @@ impl Exchanges {
             status: 0,
             attempts: pending.attempts + 1,
             live: true,
+            early,
         };
     }
 
@@ -172,6 +195,10 @@ impl Exchanges {
     /// The head of a response has come.
     #[inline]
     pub(crate) fn head(&mut self, id: StreamId, now: u64, head: &Head<'_>, tally: &mut Tally<'_>) {
+        if self.unanswered {
+            self.unanswered = false;
+            tally.recorder.first_byte(self.began, now);
+        }
         let stream = &mut self.slots[id.slot as usize];
         stream.at.head = now;
         stream.status = head.status;
@@ -208,13 +235,7 @@ impl Exchanges {
         let stream = self.slots[id.slot as usize];
         self.close(id);
         if error.unprocessed == Unprocessed::Proved && stream.attempts < ATTEMPTS {
-            tally.recorder.retried += 1;
-            tally.retries.push(Pending {
-                request: stream.request,
-                attempts: stream.attempts,
-                intended: stream.at.intended,
-                start: stream.at.start,
-            });
+            stream.repeat(tally);
             return;
         }
         if tally.plan.call.is_none() {
@@ -233,84 +254,6 @@ impl Exchanges {
 pub(crate) fn server_name(fields: Fields<'_>) -> String {
     let server = fields.first(b"server").unwrap_or_default();
     String::from_utf8_lossy(server).chars().take(200).collect()
-}
-
-/// The body that every other must equal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct BodySum {
-    pub(crate) bytes: u64,
-    pub(crate) crc32: u32,
-}
-
-/// What the first response told about the server; later ones are only counted.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct FirstResponse {
-    pub(crate) server: Option<String>,
-    /// For each prepared request the body of its first complete response.
-    pub(crate) bodies: Vec<Option<BodySum>>,
-}
-
-/// Everything of a worker that the end of a request touches.
-#[derive(Debug)]
-pub(crate) struct Tally<'p> {
-    pub(crate) plan: &'p Plan,
-    pub(crate) recorder: Recorder,
-    /// Requests to be sent again, the oldest first: none is overtaken for ever by those that failed
-    /// before it.
-    pub(crate) retries: BinaryHeap<Pending>,
-    pub(crate) first: FirstResponse,
-    /// Prepared requests whose first body is not known yet, and may still come.
-    unknown_bodies: usize,
-    /// For each prepared request the attempts that ended without a body to know.
-    fruitless: Vec<u8>,
-}
-
-/// A request that has ended without a good body so many times is not looked at for one any more: it
-/// would keep every body of the run from being taken in the quick way.
-const FRUITLESS: u8 = 100;
-
-impl<'p> Tally<'p> {
-    pub(crate) fn new(plan: &'p Plan, recorder: Recorder) -> Self {
-        let requests = plan.prepared.len();
-        Self {
-            plan,
-            recorder,
-            retries: BinaryHeap::new(),
-            first: FirstResponse {
-                server: None,
-                bodies: vec![None; requests],
-            },
-            // Calls are judged by their status and messages.
-            unknown_bodies: if plan.call.is_some() { 0 } else { requests },
-            fruitless: vec![0; requests],
-        }
-    }
-
-    /// A request has ended without a body to know.
-    fn no_body(&mut self, request: u32) {
-        let request = request as usize;
-        let fruitless = &mut self.fruitless[request];
-        if self.first.bodies[request].is_none() && *fruitless < FRUITLESS {
-            *fruitless += 1;
-            if *fruitless == FRUITLESS {
-                self.unknown_bodies = self.unknown_bodies.saturating_sub(1);
-            }
-        }
-    }
-
-    /// The first body of a request is known.
-    fn know_body(&mut self, request: u32, sum: BodySum) {
-        let request = request as usize;
-        self.first.bodies[request] = Some(sum);
-        if self.fruitless[request] < FRUITLESS {
-            self.unknown_bodies = self.unknown_bodies.saturating_sub(1);
-        }
-    }
-
-    /// Whether bodies have to be summed: until each request's first is known, and always where asked.
-    pub(crate) fn sums_bodies(&self) -> bool {
-        self.plan.check_body || self.unknown_bodies > 0
-    }
 }
 
 /// The sink of one call of `receive`. With `FULL` fields are decoded and bodies summed.
@@ -358,6 +301,14 @@ impl<const FULL: bool> Events for Sink<'_, '_, FULL> {
         }
         let status = stream.status;
         if !self.tally.plan.accepts(status) {
+            if stream.early && status == TOO_EARLY {
+                let recorder = &mut self.tally.recorder;
+                recorder.of_connection(self.exchanges.began, |phases| phases.early.too_early += 1);
+                // The same connection may carry it: its handshake is done, or is about to be.
+                self.exchanges.left += 1;
+                stream.repeat(self.tally);
+                return;
+            }
             self.tally.no_body(stream.request);
             self.tally
                 .recorder
@@ -435,6 +386,8 @@ pub(crate) use with_sink;
 mod tests {
     use super::*;
     use crate::options::Options;
+    use crate::record::Recorder;
+    use crate::tally::FRUITLESS;
 
     #[test]
     fn a_url_that_is_never_good_does_not_hold_up_the_others() {
@@ -458,7 +411,7 @@ mod tests {
                     intended: 0,
                     start: 0,
                 };
-                exchanges.open(id, pending, 1);
+                exchanges.open(id, pending, 1, false);
                 exchanges.slots[id.slot as usize].status = status;
                 let mut sink = Sink::<true> {
                     now: 2,
@@ -471,20 +424,5 @@ mod tests {
         }
         assert!(!tally.sums_bodies());
         assert_eq!(tally.first.bodies.iter().flatten().count(), 1);
-    }
-
-    #[test]
-    fn the_oldest_request_is_sent_again_first() {
-        let pending = |intended, attempts| Pending {
-            request: 0,
-            attempts,
-            intended,
-            start: intended,
-        };
-        let mut retries = BinaryHeap::from([pending(30, 1), pending(10, 2), pending(20, 9)]);
-        retries.push(pending(10, 3));
-        let order = std::iter::from_fn(|| retries.pop());
-        let order: Vec<_> = order.map(|p| (p.intended, p.attempts)).collect();
-        assert_eq!(order, [(10, 3), (10, 2), (20, 9), (30, 1)]);
     }
 }

@@ -32,6 +32,7 @@ mod latency;
 mod link;
 mod options;
 mod outcome;
+mod phases;
 mod plan;
 mod pool;
 mod prepare;
@@ -47,6 +48,7 @@ mod stage;
 mod standstill;
 mod sys;
 mod system;
+mod tally;
 mod tcp;
 mod udp;
 mod validity;
@@ -62,8 +64,8 @@ pub use grpc::{Call, CallMode};
 pub use latency::Summary;
 pub use options::{Options, PemFile, Version};
 pub use outcome::{
-    Bytes, Code, Cost, Distribution, Grpc, Latency, Outcome, PhasesOut, PlanOut, Rate, Reason,
-    Requests, Target, Validity, Verdict, WindowOut,
+    Bytes, Code, Cost, Distribution, EarlyDataOut, Grpc, HandshakesOut, Latency, MeasuredOut,
+    Outcome, PhasesOut, PlanOut, Rate, Reason, Requests, Target, Validity, Verdict, WindowOut,
 };
 pub use plan::{Plan, PlanError};
 pub use route::{Proxy, Route};

@@ -98,10 +98,10 @@ impl Link {
         self.established = false;
         self.limits_requests = false;
         self.completed_before = self.exchanges.completed();
-        self.exchanges.calls.begin_connection();
         let plan = context.plan;
         // Opening many takes time of its own: each has its own beginning.
         let (place, now) = (self.place, context.system.now());
+        self.exchanges.begin_connection(context.clock.at(now));
         let system = &mut *context.system;
         match &plan.transport {
             Transport::Stream(config) => {
@@ -142,9 +142,10 @@ impl Link {
     }
 
     /// Whether a request could be sent now.
-    pub(crate) fn has_room(&self, plan: &Plan) -> bool {
+    pub(crate) fn has_room(&self, context: &Context<'_>) -> bool {
         self.exchanges.next_slot().is_some()
-            && !self.is_misfit(plan)
+            && !self.is_misfit(context.plan)
+            && (self.is_open() || !context.holds_back_early())
             && match &self.io {
                 Io::None => false,
                 Io::Tcp(tcp) => tcp.has_room(),
@@ -177,6 +178,9 @@ impl Link {
         };
         if let Some(deadline) = deadline {
             return Some(clock.at(deadline));
+        }
+        if let Some(until) = self.exchanges.staying_until() {
+            return Some(until);
         }
         let oldest = self.exchanges.oldest()?;
         Some(oldest.saturating_add(plan.patience().as_nanos() as u64))
@@ -237,8 +241,13 @@ impl Link {
         }
     }
 
-    /// Drops the connection. Says whether any response had come on it.
-    pub(crate) fn close(&mut self, context: &mut Context<'_>) -> bool {
+    /// Drops the connection, with `reason` for the requests that are still on it. Says whether any
+    /// response had come on it.
+    pub(crate) fn close(
+        &mut self,
+        reason: Option<(FailureKind, &str)>,
+        context: &mut Context<'_>,
+    ) -> bool {
         self.count(context);
         let last_words = match &mut self.io {
             Io::Tcp(tcp) => tcp.last_words(),
@@ -251,14 +260,13 @@ impl Link {
         for id in left {
             let at = self.exchanges.close(id);
             let now = context.now();
-            context
-                .tally
-                .recorder
-                .failed(FailureKind::Closed, now, Some(at), || {
-                    "the connection was given up with the request on it".to_owned()
-                });
+            let given_up = "the connection was given up with the request on it";
+            let (kind, message) = reason.unwrap_or((FailureKind::Closed, given_up));
+            let recorder = &mut context.tally.recorder;
+            recorder.failed(kind, now, Some(at), || message.to_owned());
         }
         context.in_flight.count(&mut self.exchanges, None);
+        self.exchanges.end_connection(context.plan, context.now());
         self.has_served()
     }
 

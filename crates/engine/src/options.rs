@@ -83,6 +83,9 @@ pub struct Options {
     pub connect_parallel: Option<usize>,
     /// Connections begun in a second, over all threads.
     pub connect_rate: Option<f64>,
+    /// Requests after which a connection is closed and replaced by a new one; without it a connection
+    /// carries as many as it can.
+    pub requests_per_connection: Option<u64>,
     /// Accept any certificate.
     pub insecure: bool,
     /// PEM files of authorities: name and contents.
@@ -91,6 +94,8 @@ pub struct Options {
     pub client: Option<(PemFile, PemFile)>,
     /// Whether TLS sessions are resumed.
     pub resumption: bool,
+    /// Whether requests go in early data (0-RTT) where a ticket allows it.
+    pub early_data: bool,
     /// The name in the TLS handshake, instead of the URL's host.
     pub sni: Option<String>,
     /// Where to connect, `HOST:PORT` or `unix:PATH`, instead of the URL's authority.
@@ -135,10 +140,12 @@ impl Default for Options {
             connect_timeout: Duration::from_secs(5),
             connect_parallel: None,
             connect_rate: None,
+            requests_per_connection: None,
             insecure: false,
             authorities: Vec::new(),
             client: None,
             resumption: true,
+            early_data: false,
             sni: None,
             connect_to: None,
             resolve: Vec::new(),

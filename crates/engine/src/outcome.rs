@@ -179,6 +179,8 @@ pub struct Rate {
     pub requests_per_s: f64,
     /// Bytes of response bodies per second.
     pub goodput_bytes_per_s: f64,
+    /// Connections per second that came to where requests may be sent.
+    pub connections_per_s: f64,
     /// Length of the measured window in seconds.
     pub window_s: f64,
 }
@@ -198,12 +200,13 @@ pub struct Distribution {
 pub struct Latency {
     /// From the first byte sent.
     pub service: Distribution,
-    /// From the intended start; open model.
+    /// From the intended start; open model, or where connections are replaced on purpose: there from
+    /// the end of the connection before, where the request waited for the next one.
     pub response: Option<Distribution>,
     /// Of the time between the intended start and the first byte sent, what the client is to blame
     /// for: there was room for the request; open model.
     pub late: Option<Distribution>,
-    /// The rest of it: no stream, window or connection was free; open model.
+    /// The rest of it: no stream, window or connection was free; where there is `response`.
     pub queued: Option<Distribution>,
     /// From the first byte sent to the head of the response.
     pub ttfb: Distribution,
@@ -223,8 +226,57 @@ pub struct PhasesOut {
     pub tls: Option<Summary>,
     /// QUIC with its TLS.
     pub quic: Option<Summary>,
-    /// Handshakes: full, resumed, early data.
-    pub handshakes: Value,
+    /// TLS handshakes, in TCP or QUIC.
+    pub handshakes: HandshakesOut,
+    /// What became of early data, where it was asked for.
+    pub early_data: Option<EarlyDataOut>,
+    /// Of connections begun in the measured window; none where there were none.
+    pub measured: Option<MeasuredOut>,
+}
+
+/// How connections begun in the measured window were set up, in seconds.
+#[derive(Clone, Debug, Serialize)]
+pub struct MeasuredOut {
+    /// TCP.
+    pub connect: Option<Distribution>,
+    /// TLS over TCP.
+    pub tls: Option<Distribution>,
+    /// QUIC with its TLS.
+    pub quic: Option<Distribution>,
+    /// From the beginning of the connection to the head of the first response on it.
+    pub first_byte: Option<Distribution>,
+    /// TLS handshakes, in TCP or QUIC.
+    pub handshakes: HandshakesOut,
+    /// What became of early data, where it was asked for.
+    pub early_data: Option<EarlyDataOut>,
+}
+
+/// What became of early data (0-RTT).
+#[derive(Clone, Debug, Serialize)]
+pub struct EarlyDataOut {
+    /// Connections made that had offered it.
+    pub offered: u64,
+    /// Those of them whose server took it.
+    pub accepted: u64,
+    /// Those of them whose server did not.
+    pub rejected: u64,
+    /// Requests sent in it.
+    pub requests: u64,
+    /// Those of them that the server rejected with it, and that were sent again behind the handshake.
+    pub requests_rejected: u64,
+    /// Those of them that were answered with 425 (RFC 8470), and sent once more behind a handshake.
+    pub too_early: u64,
+}
+
+/// TLS handshakes, in TCP or QUIC.
+#[derive(Clone, Debug, Serialize)]
+pub struct HandshakesOut {
+    /// Full ones.
+    pub full: u64,
+    /// Resumed ones.
+    pub resumed: u64,
+    /// Those in which the server accepted early data.
+    pub early_data: u64,
 }
 
 /// Bytes and packets of the measured window.

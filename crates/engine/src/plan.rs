@@ -9,8 +9,8 @@ use trilane_wire::{Refused, Request};
 
 use crate::asked::Asked;
 use crate::checks::{
-    check_call_version, check_fields, check_numbers, check_version, congestion, parse_url,
-    server_clocks, transport,
+    check_call_version, check_early_data, check_fields, check_numbers, check_version, congestion,
+    parse_url, server_clocks, transport,
 };
 use crate::cost::ServerClocks;
 use crate::grpc::CallPlan;
@@ -88,6 +88,9 @@ pub struct Plan {
     pub(crate) connect_timeout: Duration,
     pub(crate) connect_parallel: Option<usize>,
     pub(crate) connect_rate: Option<f64>,
+    pub(crate) requests_per_connection: Option<u64>,
+    pub(crate) early_data: bool,
+    pub(crate) resumption: bool,
     pub(crate) transport: Transport,
     pub(crate) congestion_control: Option<String>,
     pub(crate) cpus: Vec<usize>,
@@ -149,6 +152,7 @@ impl Plan {
             Some(call) => ("POST".to_owned(), prepare::calls(options, call, &urls)?),
             None => prepare::requests(options, &urls)?,
         };
+        check_early_data(options, version, &method)?;
         let congestion = congestion(options, version)?;
         let transport = transport(options, &origin, &route, version, congestion)?;
         Ok(Self {
@@ -184,6 +188,9 @@ impl Plan {
             connect_timeout: options.connect_timeout,
             connect_parallel: options.connect_parallel,
             connect_rate: options.connect_rate,
+            requests_per_connection: options.requests_per_connection,
+            early_data: options.early_data,
+            resumption: options.resumption,
             transport,
             congestion_control: match version {
                 Some(Version::H3) => Some(congestion.name().to_owned()),
@@ -221,6 +228,12 @@ impl Plan {
             .as_ref()
             .and_then(|call| call.call.deadline)
             .filter(|deadline| *deadline <= self.timeout)
+    }
+
+    /// Whether requests are there before they can leave: by a schedule, or because the connections
+    /// that carried those before them are replaced.
+    pub(crate) fn has_waiting_requests(&self) -> bool {
+        self.model != Model::Closed || self.requests_per_connection.is_some()
     }
 
     /// When a request is given up.
@@ -305,6 +318,34 @@ mod tests {
         );
         assert!(message("http://u:p@a/", |_| ()).contains("Authorization"));
         assert!(message("ftp://a/", |_| ()).contains("type http://"));
+    }
+
+    #[test]
+    fn early_data_is_for_safe_methods_a_known_version_and_resumed_sessions() {
+        let early = |change: &'static dyn Fn(&mut Options)| {
+            move |o: &mut Options| {
+                o.early_data = true;
+                o.version = Some(Version::H2);
+                change(o);
+            }
+        };
+        for method in ["GET", "HEAD", "OPTIONS", "TRACE"] {
+            let mut options = Options {
+                method: Some(method.into()),
+                ..Options::default()
+            };
+            options.urls = vec!["https://a/".into()];
+            early(&|_| ())(&mut options);
+            Plan::new(&options).unwrap();
+        }
+        let told = message("https://a/", early(&|o| o.body = b"x".to_vec()));
+        assert!(told.contains("with POST") && told.contains("GET"), "{told}");
+        let told = message("https://a/", early(&|o| o.resumption = false));
+        assert!(told.contains("type --resume on"), "{told}");
+        let told = message("https://a/", early(&|o| o.version = None));
+        assert!(told.contains("type --h1, --h2 or --h3"), "{told}");
+        let told = message("http://a/", early(&|o| o.version = Some(Version::H2c)));
+        assert!(told.contains("type https://a/"), "{told}");
     }
 
     #[test]

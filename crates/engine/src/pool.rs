@@ -164,6 +164,17 @@ impl<'p> Pool<'p> {
         self.later.arm(index, now.saturating_add(backoff));
     }
 
+    /// The connection in a place is closed, as it has carried as many requests as it may: it is
+    /// replaced at once.
+    pub(crate) fn spent(&mut self, index: u32) {
+        let place = &mut self.places[index as usize];
+        place.state = State::Waiting;
+        place.failures = 0;
+        self.open -= 1;
+        self.counts.spend();
+        self.queue.push_back(index);
+    }
+
     /// While no connection of the run has been ready: whether the place, whose attempt has failed,
     /// goes on with another address of the host, at once.
     pub(crate) fn tries_another_address(&mut self, index: u32) -> bool {

@@ -8,6 +8,7 @@ use trilane_socket::Moved;
 use crate::failure::{FailureKind, Failures};
 use crate::grpc::Counts;
 use crate::latency::Durations;
+use crate::phases::Phases;
 
 /// Bytes and packets, since the run began.
 #[derive(Clone, Copy, Debug, Default)]
@@ -183,7 +184,8 @@ impl Wait {
 /// The counts of one worker.
 #[derive(Debug)]
 pub(crate) struct Recorder {
-    pub(crate) open_model: bool,
+    /// Whether requests have been there before they left: see [`crate::plan::Plan::has_waiting_requests`].
+    pub(crate) waits: bool,
     pub(crate) started: u64,
     pub(crate) ok: u64,
     pub(crate) retried: u64,
@@ -202,6 +204,12 @@ pub(crate) struct Recorder {
     pub(crate) failed: Durations,
     pub(crate) window: Window,
     pub(crate) traffic: Traffic,
+    /// Of all connections of the run.
+    pub(crate) phases: Phases,
+    /// Of those begun since [`Self::begin_measuring`]; made by the first of them.
+    pub(crate) made: Option<Box<Phases>>,
+    /// When the measured part began; `u64::MAX` before.
+    measured_since: u64,
     /// Made by the first call.
     calls: Option<Box<Counts>>,
 }
@@ -213,9 +221,9 @@ impl Recorder {
         self.calls.get_or_insert_with(|| Box::new(Counts::new()))
     }
 
-    pub(crate) fn new(open_model: bool) -> Self {
+    pub(crate) fn new(waits: bool) -> Self {
         Self {
-            open_model,
+            waits,
             started: 0,
             ok: 0,
             retried: 0,
@@ -232,6 +240,9 @@ impl Recorder {
             failed: Durations::new(),
             window: Window::new(0),
             traffic: Traffic::default(),
+            phases: Phases::new(),
+            made: None,
+            measured_since: u64::MAX,
             calls: None,
         }
     }
@@ -240,7 +251,7 @@ impl Recorder {
     #[inline]
     pub(crate) fn started(&mut self, wait: Wait) {
         self.started += 1;
-        if self.open_model {
+        if self.waits {
             self.late.record(wait.late);
             self.queued.record(wait.queued);
         }
@@ -294,9 +305,31 @@ impl Recorder {
         if at.head != 0 {
             self.ttfb.record(at.head.saturating_sub(at.start));
         }
-        if self.open_model {
+        if self.waits {
             self.response.record(now.saturating_sub(at.intended));
         }
+    }
+
+    /// The measured part begins.
+    pub(crate) fn begin_measuring(&mut self, now: u64) {
+        self.measured_since = now;
+        self.made = None;
+    }
+
+    /// Adds what `tell` knows of a connection begun at `began` to every account that it belongs to.
+    pub(crate) fn of_connection(&mut self, began: u64, tell: impl Fn(&mut Phases)) {
+        tell(&mut self.phases);
+        if began >= self.measured_since {
+            tell(self.made.get_or_insert_with(|| Box::new(Phases::new())));
+        }
+    }
+
+    /// The first response on a connection begun at `began` comes.
+    #[cold]
+    pub(crate) fn first_byte(&mut self, began: u64, now: u64) {
+        self.of_connection(began, |phases| {
+            phases.first_byte.record(now.saturating_sub(began));
+        });
     }
 
     /// Ends the warm-up: what has ended so far is counted apart, what is in flight is measured.
@@ -360,39 +393,15 @@ impl Recorder {
         self.ttfb.merge(&other.ttfb);
         self.failed.merge(&other.failed);
         self.traffic.add(&other.traffic);
+        self.phases.merge(&other.phases);
+        if let Some(made) = &other.made {
+            self.made
+                .get_or_insert_with(|| Box::new(Phases::new()))
+                .merge(made);
+        }
         if let Some(calls) = &other.calls {
             self.calls().merge(calls);
         }
-    }
-}
-
-/// Durations of connection set-up, over the whole run.
-#[derive(Debug)]
-pub(crate) struct Phases {
-    pub(crate) connect: Durations,
-    pub(crate) tls: Durations,
-    pub(crate) quic: Durations,
-    pub(crate) full: u64,
-    pub(crate) resumed: u64,
-}
-
-impl Phases {
-    pub(crate) fn new() -> Self {
-        Self {
-            connect: Durations::new(),
-            tls: Durations::new(),
-            quic: Durations::new(),
-            full: 0,
-            resumed: 0,
-        }
-    }
-
-    pub(crate) fn merge(&mut self, other: &Phases) {
-        self.connect.merge(&other.connect);
-        self.tls.merge(&other.tls);
-        self.quic.merge(&other.quic);
-        self.full += other.full;
-        self.resumed += other.resumed;
     }
 }
 

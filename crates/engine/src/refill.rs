@@ -22,6 +22,8 @@ pub(crate) struct Encoded {
 pub(crate) trait Channel: Writer {
     /// How many more requests it takes now.
     fn capacity(&self) -> usize;
+    /// Whether what is sent now goes in early data.
+    fn is_early(&self) -> bool;
     /// Bytes that wait to be sent.
     fn gathered(&self) -> usize;
     /// The largest field section that the peer accepts, in bytes, where it told one.
@@ -34,6 +36,11 @@ impl Channel for Stream {
     #[inline]
     fn capacity(&self) -> usize {
         Stream::capacity(self)
+    }
+
+    #[inline]
+    fn is_early(&self) -> bool {
+        Stream::is_early(self)
     }
 
     #[inline]
@@ -73,6 +80,10 @@ impl Channel for Stream {
 impl Channel for Quic {
     fn capacity(&self) -> usize {
         Quic::capacity(self)
+    }
+
+    fn is_early(&self) -> bool {
+        Quic::is_early(self)
     }
 
     fn gathered(&self) -> usize {
@@ -118,19 +129,24 @@ fn send_requests(
     if context.plan.misfit(channel.largest_section()).is_some() {
         return false;
     }
+    let early = channel.is_early();
     while channel.gathered() < WRITE_BATCH {
+        if early && context.holds_back_early() {
+            return false;
+        }
         let room = channel.capacity() > 0;
         let Some(slot) = exchanges.next_slot().filter(|_| room) else {
             return false;
         };
-        let Some(pending) = context.next_request(now) else {
+        let Some(mut pending) = context.next_request(now) else {
             return false;
         };
+        pending.intended = exchanges.intended(pending);
         let request = &context.plan.prepared[pending.request as usize];
         match channel.send(request, slot) {
             Ok((id, Encoded { encoded, decoded })) => {
                 context.count_start(pending, now);
-                exchanges.open(id, pending, now);
+                exchanges.open(id, pending, now, early);
                 context.open_call(id, exchanges, now);
                 let traffic = &mut context.tally.recorder.traffic;
                 traffic.fields_sent_encoded += encoded;
@@ -151,13 +167,14 @@ mod tests {
 
     use super::*;
     use crate::context::Clock;
-    use crate::exchanges::{Sink, Tally};
+    use crate::exchanges::Sink;
     use crate::failure::FailureKind;
     use crate::options::{Options, Version};
     use crate::plan::{Plan, Transport};
     use crate::record::Recorder;
     use crate::schedule::Schedule;
     use crate::simulation::Simulation;
+    use crate::tally::Tally;
 
     const NOW: u64 = 1_000_000;
 

@@ -1,7 +1,7 @@
 //! When the next request leaves.
 
-use crate::exchanges::Pending;
 use crate::plan::{Model, Plan};
+use crate::tally::Pending;
 
 /// The schedule of one worker.
 #[derive(Debug)]

@@ -139,27 +139,34 @@ impl Tcp {
     ) -> Result<(), Gone> {
         let now = context.now();
         let since = context.clock.at(self.stream.since());
-        context.phases.connect.record(now - since);
+        let recorder = &mut context.tally.recorder;
+        recorder.of_connection(exchanges.began(), |phases| {
+            phases.connect.record(now - since)
+        });
         let instant = context.clock.instant(now);
         let progress = self.stream.connected(instant);
         let progress = progress.map_err(|over| self.over(over, None, exchanges, context))?;
-        self.settle(progress, since, now, context);
+        self.settle(progress, since, now, exchanges, context);
         self.pump(now, exchanges, context)
     }
 
     /// Keeps the books of a connection that is open since `now`; its last phase began at `since`.
-    fn settle(&mut self, progress: Progress, since: u64, now: u64, context: &mut Context<'_>) {
+    fn settle(
+        &mut self,
+        progress: Progress,
+        since: u64,
+        now: u64,
+        exchanges: &mut Exchanges,
+        context: &mut Context<'_>,
+    ) {
         if progress == Progress::Same {
             return;
         }
         let tls = self.stream.tls_info();
         if let Some(info) = &tls {
-            context.phases.tls.record(now - since);
-            if info.resumed {
-                context.phases.resumed += 1;
-            } else {
-                context.phases.full += 1;
-            }
+            let recorder = &mut context.tally.recorder;
+            recorder.of_connection(exchanges.began(), |phases| phases.tls.record(now - since));
+            exchanges.handshake_done(info, recorder);
         }
         context.learned.established(match self.stream.version() {
             Some(connection::Version::H2) if tls.is_some() => Version::H2,
@@ -191,7 +198,7 @@ impl Tcp {
         });
         match progress {
             Ok(Progress::Same) => (),
-            Ok(opened) => self.settle(opened, context.clock.at(since), now, context),
+            Ok(opened) => self.settle(opened, context.clock.at(since), now, exchanges, context),
             Err(over) => return Err(self.over(over, None, exchanges, context)),
         }
         self.pump(now, exchanges, context)?;
@@ -239,12 +246,11 @@ impl Tcp {
         context: &mut Context<'_>,
     ) -> Gone {
         // A courtesy: the connection is lost whether or not it leaves.
-        let speaks = self.stream.is_sealed() || self.stream.h2().is_some();
-        self.spoke = speaks && matches!(over, Over::Tls(_) | Over::Protocol(_));
-        if self.spoke {
-            self.stream.close();
+        if matches!(over, Over::Tls(_) | Over::Protocol(_)) {
+            self.say_goodbye(context);
+        } else {
+            let _ = self.flush(context);
         }
-        let _ = self.flush(context);
         match over {
             Over::Ended(End::Clean | End::Truncated) => Gone::Closed(FailureKind::Closed),
             Over::Ended(End::Reset) => Gone::Closed(FailureKind::Reset),
@@ -275,6 +281,16 @@ impl Tcp {
         }
     }
 
+    /// Tells the peer that nothing more comes, where the connection has words for it: GOAWAY and
+    /// close_notify.
+    fn say_goodbye(&mut self, context: &mut Context<'_>) {
+        self.spoke = self.stream.is_sealed() || self.stream.h2().is_some();
+        if self.spoke {
+            self.stream.close();
+        }
+        let _ = self.flush(context);
+    }
+
     fn not_http_2(&self, error: ConnectionError, plan: &Plan) -> Gone {
         let hint = match &plan.call {
             Some(_) => ", which gRPC needs",
@@ -296,13 +312,18 @@ impl Tcp {
     ) -> Result<(), Gone> {
         while !self.blocked {
             self.stream.produce();
-            let more = self.is_open() && refill(&mut self.stream, now, exchanges, context);
+            let ready = self.is_open() || self.stream.is_early();
+            let more = ready && refill(&mut self.stream, now, exchanges, context);
             self.write(exchanges, context)?;
             if !more {
                 break;
             }
         }
         context.in_flight.count(exchanges, self.streams_allowed());
+        if exchanges.may_close(now, || self.stream.awaits_ticket()) {
+            self.say_goodbye(context);
+            return Err(Gone::Spent);
+        }
         match self.misfit(context.plan) {
             Some(refused) if exchanges.in_flight() == 0 => {
                 Err(misfit(&self.peer, refused, "SETTINGS_MAX_HEADER_LIST_SIZE"))
@@ -446,7 +467,7 @@ mod tests {
         let peer = Address::Ip(([127, 0, 0, 1], 80).into());
         let kind = |error: Errno| match connect_failure(&peer, &error.into()) {
             Gone::Failed(kind, _) => Some(kind),
-            Gone::Closed(_) | Gone::Exhausted(_) => None,
+            Gone::Closed(_) | Gone::Exhausted(_) | Gone::Spent => None,
         };
         assert_eq!(kind(Errno::CONNRESET), Some(FailureKind::Reset));
         assert_eq!(kind(Errno::CONNREFUSED), Some(FailureKind::Refused));

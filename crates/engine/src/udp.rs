@@ -148,7 +148,7 @@ impl Udp {
         context: &mut Context<'_>,
     ) -> Result<(), Gone> {
         if !self.open && self.quic.is_connected() {
-            self.opened(now, context);
+            self.opened(now, exchanges, context);
         }
         loop {
             let more = !self.quic.is_blocked() && refill(&mut self.quic, now, exchanges, context);
@@ -167,7 +167,8 @@ impl Udp {
             let cause = error.to_string();
             let gone = match failure(error, peer) {
                 Gone::Failed(kind, _) if self.open => Gone::Closed(kind),
-                gone => gone,
+                // With what has gone in early data, where something has.
+                gone => return Err(gone),
             };
             let quic = &mut self.quic;
             with_sink!(context, exchanges, now, Some(cause.as_str()), sink => quic.abandon(sink));
@@ -178,6 +179,10 @@ impl Udp {
             self.say_goodbye(context);
             return Err(Gone::Closed(FailureKind::Goaway));
         }
+        if exchanges.may_close(now, || self.quic.quic().awaits_ticket()) {
+            self.say_goodbye(context);
+            return Err(Gone::Spent);
+        }
         match self.misfit(context.plan) {
             Some(refused) if exchanges.in_flight() == 0 => {
                 self.say_goodbye(context);
@@ -187,17 +192,16 @@ impl Udp {
         }
     }
 
-    fn opened(&mut self, now: u64, context: &mut Context<'_>) {
+    fn opened(&mut self, now: u64, exchanges: &mut Exchanges, context: &mut Context<'_>) {
         self.open = true;
         let parameters = self.quic.quic().peer_parameters();
         self.streams_at_first = parameters.map_or(0, |told| told.initial_max_streams_bidi);
         let since = context.clock.at(self.quic.since());
-        context.phases.quic.record(now - since);
         let info = self.quic.quic().tls();
-        if info.as_ref().is_some_and(|info| info.resumed) {
-            context.phases.resumed += 1;
-        } else {
-            context.phases.full += 1;
+        let recorder = &mut context.tally.recorder;
+        recorder.of_connection(exchanges.began(), |phases| phases.quic.record(now - since));
+        if let Some(info) = &info {
+            exchanges.handshake_done(info, recorder);
         }
         context.learned.established(Version::H3);
         if context.learned.peer.is_none() {

@@ -1,13 +1,13 @@
 //! One thread: its connections, its schedule, its counts. Nothing is shared with other workers but
 //! a few counters that are touched ten times a second.
 
+mod limits;
 mod report;
 #[cfg(test)]
 mod tests;
 
 use std::collections::VecDeque;
 use std::sync::mpsc::Sender;
-use std::time::Duration;
 
 use trilane_socket::Moved;
 
@@ -15,7 +15,6 @@ use crate::context::{Clock, Context, Gone};
 use crate::control::Control;
 use crate::cost::Spent;
 use crate::deadlines::Deadlines;
-use crate::exchanges::Tally;
 use crate::failure::FailureKind;
 use crate::link::Link;
 use crate::plan::{Model, Plan};
@@ -28,6 +27,7 @@ use crate::schedule::Schedule;
 use crate::stage::{Change, Stage};
 use crate::standstill::Standstill;
 use crate::system::{Completion, System};
+use crate::tally::Tally;
 
 pub(crate) use report::Report;
 
@@ -72,13 +72,15 @@ impl<'p> Worker<'p> {
     ) -> Self {
         let parallel = plan
             .connect_parallel
+            // Where connections are replaced all the time, handshakes are what is measured.
+            .or_else(|| plan.requests_per_connection.map(|_| plan.connections))
             .map(|total| share(total, plan, index).max(1));
         let interval = plan
             .connect_rate
             .map_or(0.0, |rate| plan.threads as f64 / rate * 1e9);
         let connections = places(plan, index);
         let ramp = Ramp::new(parallel, interval as u64);
-        let recorder = Recorder::new(plan.model != Model::Closed);
+        let recorder = Recorder::new(plan.has_waiting_requests());
         let tally = Tally::new(plan, recorder);
         let context = Context::new(plan, clock, system, tally, Schedule::new(plan, index));
         let now = context.now();
@@ -167,7 +169,7 @@ impl<'p> Worker<'p> {
         {
             self.context.schedule.align(begun);
             self.stage.begin(begun);
-            self.pool.counts.begin_measuring();
+            self.begin_counting_connections(begun);
         }
         if self.stage.ends_warmup(now) {
             // Takes a system call for each connection, which is no time of the measurement's.
@@ -180,7 +182,7 @@ impl<'p> Worker<'p> {
                 Change::Over => return Ok(Some(None)),
                 Change::WindowEnded(length) => self.hand_over_window(length),
                 Change::WarmupEnded => {
-                    self.pool.counts.begin_measuring();
+                    self.begin_counting_connections(now);
                     let in_flight = self.in_flight();
                     self.context.tally.recorder.finish_warmup(in_flight);
                     self.context.schedule.finish_warmup(in_flight);
@@ -197,6 +199,12 @@ impl<'p> Worker<'p> {
         Ok(standstill
             .and_then(|standstill| standstill.verdict(now, has_connected))
             .map(Some))
+    }
+
+    /// What connections do from now on is measured, unless a warm-up ends later.
+    fn begin_counting_connections(&mut self, now: u64) {
+        self.pool.counts.begin_measuring();
+        self.context.tally.recorder.begin_measuring(now);
     }
 
     /// Requests that are on a connection.
@@ -226,7 +234,7 @@ impl<'p> Worker<'p> {
         for deadline in [
             self.timers.next(),
             self.limits.next(),
-            self.pool.next_due(),
+            self.pool.next_due().filter(|_| self.needs_connections()),
             ready,
         ] {
             wake = deadline.map_or(wake, |deadline| deadline.min(wake));
@@ -263,12 +271,13 @@ impl<'p> Worker<'p> {
                     self.pool.opened(index, self.context.now());
                     self.limits.disarm(index);
                 }
-                if !self.limits.is_armed(index)
+                if (!self.limits.is_armed(index) || link.exchanges.staying_until().is_some())
                     && let Some(limit) = link.limit(self.plan, self.context.clock)
                 {
                     self.limits.arm(index, limit);
                 }
-                if self.plan.model != Model::Closed && !link.waiting && link.has_room(self.plan) {
+                if self.plan.model != Model::Closed && !link.waiting && link.has_room(&self.context)
+                {
                     link.waiting = true;
                     if self.waiting.is_empty() {
                         self.context.room_since = Some(self.context.now());
@@ -288,24 +297,40 @@ impl<'p> Worker<'p> {
     fn gone(&mut self, index: u32, gone: Gone) -> Result<(), RunError> {
         let now = self.context.now();
         let link = &mut self.links[index as usize];
+        let gone = match gone {
+            // It had carried what it may, and the ticket that it stayed for does not come.
+            Gone::Closed(_) if link.exchanges.staying_until().is_some() => Gone::Spent,
+            gone => gone,
+        };
         let kind = match &gone {
-            Gone::Failed(kind, _) | Gone::Closed(kind) => *kind,
-            Gone::Exhausted(_) => FailureKind::Connect,
+            Gone::Failed(kind, _) | Gone::Closed(kind) => Some(*kind),
+            Gone::Exhausted(_) => Some(FailureKind::Connect),
+            Gone::Spent => None,
         };
         if link.is_open() {
             // Perhaps it came and goes within one turn.
             self.pool.opened(index, now);
         }
-        let served = link.close(&mut self.context);
-        if served && !link.established && matches!(gone, Gone::Closed(_)) {
+        // In early data requests leave before their connection is ready, and fail with it.
+        let carried = link.exchanges.in_flight() > 0;
+        let reason = match &gone {
+            Gone::Failed(kind, message) => Some((*kind, message.as_str())),
+            Gone::Exhausted(_) | Gone::Closed(_) | Gone::Spent => None,
+        };
+        let served = link.close(reason, &mut self.context);
+        if served && !link.established && matches!(gone, Gone::Closed(_) | Gone::Spent) {
             // It came, served and went within one turn.
             self.control.connection_established();
         }
         self.timers.disarm(index);
         self.limits.disarm(index);
+        let Some(kind) = kind else {
+            self.pool.spent(index);
+            return Ok(());
+        };
         self.pool.ended(index, kind, served, now);
         let message = match gone {
-            Gone::Closed(_) => return Ok(()),
+            Gone::Closed(_) | Gone::Spent => return Ok(()),
             Gone::Failed(_, message) => message,
             Gone::Exhausted(message) => {
                 self.pool.counts.exhaust();
@@ -315,7 +340,9 @@ impl<'p> Worker<'p> {
         if !self.control.has_connected() {
             return self.never_connected(index, kind, message);
         }
-        self.context.fail_one(kind, now, &message);
+        if !carried {
+            self.context.fail_one(kind, now, &message);
+        }
         Ok(())
     }
 
@@ -339,9 +366,19 @@ impl<'p> Worker<'p> {
         Ok(())
     }
 
+    /// Whether a connection that is begun may have something to carry: those that are replaced on
+    /// purpose are not when every request of a counted run has been sent.
+    fn needs_connections(&self) -> bool {
+        self.plan.requests_per_connection.is_none()
+            || !self.context.schedule.is_exhausted()
+            || !self.context.tally.retries.is_empty()
+    }
+
     /// Begins the connections that are due.
     fn connect_due(&mut self, now: u64) -> Result<(), RunError> {
-        while let Some((index, address)) = self.pool.connect(now) {
+        while self.needs_connections()
+            && let Some((index, address)) = self.pool.connect(now)
+        {
             self.connect(index, address)?;
         }
         Ok(())
@@ -386,54 +423,6 @@ impl<'p> Worker<'p> {
         due && self.sent() == 0
     }
 
-    /// Ends requests and handshakes that took too long.
-    fn enforce_limits(&mut self, now: u64) -> Result<(), RunError> {
-        let request_limit = self.plan.patience().as_nanos() as u64;
-        while let Some(index) = self.limits.expired(now) {
-            let link = &mut self.links[index as usize];
-            match link.limit(self.plan, self.context.clock) {
-                Some(limit) if limit <= now => (),
-                // The request that it was set for has ended, and others have not.
-                Some(later) => {
-                    self.limits.arm(index, later);
-                    continue;
-                }
-                None => continue,
-            }
-            if let Some(waiting_for) = link.handshake() {
-                let message = format!(
-                    "{waiting_for} to {} was not ready within {}",
-                    self.pool.address(index),
-                    show(self.plan.connect_timeout)
-                );
-                self.gone(index, Gone::Failed(FailureKind::HandshakeTimeout, message))?;
-                continue;
-            }
-            let Some(deadline) = now.checked_sub(request_limit) else {
-                continue;
-            };
-            let outcome = match link.give_up_overdue(deadline, now, &mut self.context) {
-                Ok(false) => continue,
-                Ok(true) => {
-                    let now = self.context.now();
-                    link.pump(now, &mut self.context)
-                }
-                Err(gone) => Err(gone),
-            };
-            self.after(index, outcome)?;
-        }
-        Ok(())
-    }
-
-    /// Lets QUIC connections whose timer has passed do what they have to.
-    fn fire_timers(&mut self, now: u64) -> Result<(), RunError> {
-        while let Some(index) = self.timers.expired(now) {
-            let outcome = self.links[index as usize].on_timer(now, &mut self.context);
-            self.after(index, outcome)?;
-        }
-        Ok(())
-    }
-
     /// Open model: sends what is due on the links that have room, one after another.
     fn send_due(&mut self, now: u64) -> Result<(), RunError> {
         while self
@@ -470,9 +459,4 @@ fn share(total: usize, plan: &Plan, index: usize) -> usize {
 /// How many places for connections worker `index` has.
 pub(crate) fn places(plan: &Plan, index: usize) -> usize {
     share(plan.connections, plan, index)
-}
-
-/// A duration as people read it.
-fn show(duration: Duration) -> String {
-    format!("{duration:?}")
 }

@@ -15,6 +15,7 @@ use quinn_proto::{
     ServerConfig, StreamEvent,
 };
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
+use rustls::server::{NoServerSessionStorage, ServerSessionMemoryCache, StoresServerSessions};
 
 pub use quinn_proto::{StreamId, TransportConfig};
 
@@ -25,8 +26,18 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Makes a key and a certificate for a server of HTTP/3 that has this name.
+    /// Makes a key and a certificate for a server of HTTP/3 that has this name, resumes sessions and
+    /// takes early data.
     pub fn new(name: &str) -> Self {
+        Self::with(name, ServerSessionMemoryCache::new(4096))
+    }
+
+    /// As [`Self::new`], of a server that gives no tickets and knows none: it rejects early data.
+    pub fn forgetful(name: &str) -> Self {
+        Self::with(name, Arc::new(NoServerSessionStorage {}))
+    }
+
+    fn with(name: &str, sessions: Arc<dyn StoresServerSessions>) -> Self {
         let made = rcgen::generate_simple_self_signed([name.to_owned()]).expect("a name");
         let certificate = made.cert.der().clone();
         let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
@@ -35,6 +46,9 @@ impl Identity {
             .with_single_cert(vec![certificate.clone()], key.into())
             .expect("they belong together");
         tls.alpn_protocols = vec![b"h3".to_vec()];
+        tls.session_storage = sessions;
+        // The only value but 0 that QUIC allows (RFC 9001 §4.6.1).
+        tls.max_early_data_size = u32::MAX;
         let crypto = QuicServerConfig::try_from(tls).expect("TLS 1.3 is on");
         Self {
             certificate,
@@ -109,6 +123,12 @@ impl QuicPeer {
                 connection.handle_event(event);
             }
         }
+    }
+
+    /// Whether the handshake is under way: requests that have come came in early data.
+    pub fn is_handshaking(&self) -> bool {
+        let connection = self.connection.as_ref();
+        connection.is_some_and(|(_, connection)| connection.is_handshaking())
     }
 
     /// Reads requests, and says which have come whole since the last call.

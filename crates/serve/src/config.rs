@@ -31,6 +31,23 @@ pub struct Config {
     /// Ask the client to leave after this many requests on one connection
     /// (`connection: close`, GOAWAY). Default: never.
     pub keepalive_requests: Option<u64>,
+    /// Take early data (0-RTT) on sessions that are resumed: what comes in it may have been replayed,
+    /// so unsafe methods are answered with 425 there (RFC 8470). Default: no.
+    pub early_data: bool,
+    /// Congestion control of our side over QUIC. Default: CUBIC.
+    pub quic_congestion: Congestion,
+}
+
+/// A congestion controller of QUIC.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Congestion {
+    /// CUBIC (RFC 9438).
+    #[default]
+    Cubic,
+    /// NewReno, as QUIC has it (RFC 9002 section 7).
+    Reno,
+    /// BBR, version 1.
+    Bbr,
 }
 
 impl Default for Config {
@@ -46,6 +63,8 @@ impl Default for Config {
             names: Vec::new(),
             streams: 1000,
             keepalive_requests: None,
+            early_data: false,
+            quic_congestion: Congestion::default(),
         }
     }
 }

@@ -9,12 +9,17 @@ use std::{
     time::Duration,
 };
 
+use http::{HeaderMap, HeaderName};
+
 /// A peer that neither completes a request nor takes any of a response for this long is gone.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 /// TLS and QUIC handshakes must be through by then.
 pub(crate) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Largest head of a request in bytes, as announced to HTTP/2 and HTTP/3 clients.
 pub(crate) const MAX_HEAD: u32 = 64 << 10;
+
+/// RFC 8470 section 5.1.
+const EARLY_DATA: HeaderName = HeaderName::from_static("early-data");
 
 /// One connection. Its counters are only ever touched by its own worker thread; they are atomic
 /// because the runtime's tasks have to be `Send`.
@@ -23,6 +28,9 @@ pub(crate) struct Connection {
     pub(crate) tls: Option<Tls>,
     /// Requests after which the peer is asked to leave.
     limit: Option<u64>,
+    /// Whether the handshake is under way, and what comes may have been replayed; `None` where early
+    /// data is not taken.
+    early: Option<Arc<AtomicBool>>,
     requests: AtomicU64,
     /// Successful writes to the socket.
     writes: AtomicU64,
@@ -41,16 +49,30 @@ pub(crate) struct Tls {
 }
 
 impl Connection {
-    pub(crate) fn new(peer: SocketAddr, tls: Option<Tls>, limit: Option<u64>) -> Arc<Self> {
+    pub(crate) fn new(
+        peer: SocketAddr,
+        tls: Option<Tls>,
+        limit: Option<u64>,
+        early: Option<Arc<AtomicBool>>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             peer,
             tls,
             limit,
+            early,
             requests: AtomicU64::new(0),
             writes: AtomicU64::new(0),
             waiting: AtomicU32::new(0),
             has_switched: AtomicBool::new(false),
         })
+    }
+
+    /// Whether a request that is handled now may be a replay, by early data on this connection or, as
+    /// `Early-Data` says, on one before it (RFC 8470 section 5.1).
+    pub(crate) fn is_early(&self, fields: &HeaderMap) -> bool {
+        self.early
+            .as_ref()
+            .is_some_and(|handshaking| handshaking.load(Relaxed) || fields.contains_key(EARLY_DATA))
     }
 
     /// Counts a request. True if it shall be the last on this connection.

@@ -40,7 +40,7 @@ mod value;
 mod wait;
 mod worker;
 
-pub use config::{Config, Error};
+pub use config::{Config, Congestion, Error};
 pub use cost::Cost;
 pub use server::{Addresses, Server};
 pub use wait::{Signals, Stop, StopWhen};

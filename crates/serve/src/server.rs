@@ -68,8 +68,14 @@ impl Server {
             http: sockets.http.local_addr().map_err(Error::System)?,
             https: sockets.https.local_addr().map_err(Error::System)?,
         };
-        let tcp_tls = tls::tcp(identity.key.clone())?;
-        let quic = tls::quic(identity.key, config.streams)?;
+        let early_data = config.early_data;
+        let tcp_tls = tls::tcp(identity.key.clone(), early_data)?;
+        let quic = tls::quic(
+            identity.key,
+            config.streams,
+            early_data,
+            config.quic_congestion,
+        )?;
         let (signal, watcher) = watch::channel(Signal::Serve);
         let (doors, queues): (Vec<_>, Vec<_>) = (0..config.threads)
             .map(|_| mpsc::unbounded_channel())
@@ -113,6 +119,7 @@ impl Server {
                     Rpc::new(library.clone(), watcher.clone()),
                 ),
                 limit: config.keepalive_requests,
+                early_data,
                 builders: tcp::Builders::new(config.streams),
                 queue,
                 accepts,

@@ -24,7 +24,8 @@ use crate::{
     Error,
     app::App,
     connection::{Connection, HANDSHAKE_TIMEOUT, Tls},
-    h3, tcp,
+    h3,
+    tcp::{self, EarlyTls},
 };
 
 /// QUIC connections per worker. TCP has the limit on open files; UDP needs its own.
@@ -64,6 +65,8 @@ pub(crate) struct Worker {
     pub(crate) app: Arc<App>,
     /// Requests per connection.
     pub(crate) limit: Option<u64>,
+    /// Whether requests are served before the handshake is done.
+    pub(crate) early_data: bool,
     pub(crate) builders: tcp::Builders,
     pub(crate) queue: mpsc::UnboundedReceiver<Arrival>,
     pub(crate) accepts: Vec<Accept>,
@@ -134,6 +137,7 @@ impl Worker {
                         arrival,
                         self.app.clone(),
                         self.limit,
+                        self.early_data,
                         self.builders.clone(),
                         self.signal.clone(),
                         alive.clone(),
@@ -149,6 +153,7 @@ impl Worker {
                         incoming,
                         self.app.clone(),
                         self.limit,
+                        self.early_data,
                         self.signal.clone(),
                         alive.clone(),
                     ));
@@ -226,6 +231,7 @@ async fn serve_tcp(
     arrival: Arrival,
     app: Arc<App>,
     limit: Option<u64>,
+    early_data: bool,
     builders: tcp::Builders,
     signal: watch::Receiver<Signal>,
     _alive: mpsc::Sender<()>,
@@ -234,26 +240,39 @@ async fn serve_tcp(
         return;
     };
     let Some(config) = arrival.tls else {
-        let connection = Connection::new(arrival.peer, None, limit);
+        let connection = Connection::new(arrival.peer, None, limit, None);
         return tcp::serve(stream, connection, app, &builders.auto, signal).await;
     };
+    if early_data {
+        let handshake = EarlyTls::accept(stream, config);
+        let Some(stream) = in_time(handshake, signal.clone()).await else {
+            return;
+        };
+        let tls = describe(stream.session());
+        let builder = builders.of(&tls);
+        let early = Some(stream.handshaking());
+        let connection = Connection::new(arrival.peer, Some(tls), limit, early);
+        return tcp::serve(stream, connection, app, builder, signal).await;
+    }
     let handshake = TlsAcceptor::from(config).accept(stream);
-    let mut leaving = signal.clone();
-    let stream = tokio::select! {
-        result = time::timeout(HANDSHAKE_TIMEOUT, handshake) => match result {
-            Ok(Ok(stream)) => stream,
-            _ => return,
-        },
-        _ = leaving.changed() => return,
+    let Some(stream) = in_time(handshake, signal.clone()).await else {
+        return;
     };
     let tls = describe(stream.get_ref().1);
-    let builder = match tls.alpn.as_deref() {
-        Some("h2") => &builders.h2,
-        Some(_) => &builders.h1,
-        None => &builders.auto,
-    };
-    let connection = Connection::new(arrival.peer, Some(tls), limit);
+    let builder = builders.of(&tls);
+    let connection = Connection::new(arrival.peer, Some(tls), limit, None);
     tcp::serve(stream, connection, app, builder, signal).await;
+}
+
+/// What a handshake comes to, unless it fails, takes too long, or all have to leave.
+async fn in_time<T>(
+    handshake: impl Future<Output = io::Result<T>>,
+    mut leaving: watch::Receiver<Signal>,
+) -> Option<T> {
+    tokio::select! {
+        result = time::timeout(HANDSHAKE_TIMEOUT, handshake) => result.ok()?.ok(),
+        _ = leaving.changed() => None,
+    }
 }
 
 fn describe(connection: &rustls::ServerConnection) -> Tls {

@@ -424,6 +424,7 @@ fn client(setup: Setup) -> Arc<StreamConfig> {
             client: None,
             alpn: Vec::new(),
             resumption: false,
+            early_data: false,
         })
         .expect("nothing in it can be wrong")
     });

@@ -21,6 +21,13 @@ impl Stream {
         self.phase
     }
 
+    /// Whether requests may be sent before the handshake is done, in early data. Whoever sends them
+    /// has to bear that they may be replayed (RFC 8470).
+    #[inline]
+    pub fn is_early(&self) -> bool {
+        self.phase == Phase::Handshaking && self.codec.is_some()
+    }
+
     /// When the present phase began.
     pub fn since(&self) -> Instant {
         self.since
@@ -39,12 +46,18 @@ impl Stream {
 
     /// Whether the peer has shown that it speaks the version: with HTTP/2 it has sent SETTINGS.
     pub fn is_ready(&self) -> bool {
-        self.codec.as_ref().is_some_and(Codec::is_ready)
+        self.phase == Phase::Open && self.codec.as_ref().is_some_and(Codec::is_ready)
     }
 
     /// What TLS agreed on, once it has.
     pub fn tls_info(&self) -> Option<tls::Info> {
         self.tls.as_ref()?.info()
+    }
+
+    /// Whether the server may be about to send the first ticket for later connections.
+    pub fn awaits_ticket(&self) -> bool {
+        let session = self.tls.as_ref();
+        session.is_some_and(|session| session.awaits_ticket())
     }
 
     /// The server's certificates in DER, its own first; empty without TLS.

@@ -70,6 +70,15 @@ pub(crate) fn plain(version: Version) -> StreamConfig {
 }
 
 pub(crate) fn sealed(versions: &[Version]) -> StreamConfig {
+    with_tls(versions, false)
+}
+
+/// A way to connect by one version that sends early data.
+pub(crate) fn early(version: Version) -> StreamConfig {
+    with_tls(&[version], true)
+}
+
+fn with_tls(versions: &[Version], early_data: bool) -> StreamConfig {
     let alpn = |version: &Version| match version {
         Version::H2 => b"h2".to_vec(),
         _ => b"http/1.1".to_vec(),
@@ -80,7 +89,8 @@ pub(crate) fn sealed(versions: &[Version]) -> StreamConfig {
         insecure: true,
         client: None,
         alpn: versions.iter().map(alpn).collect(),
-        resumption: false,
+        resumption: early_data,
+        early_data,
     });
     StreamConfig {
         tls: Some(TlsConfig {

@@ -2,5 +2,6 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod common;
+mod early_data;
 mod stream;
 mod uploads;

@@ -7,8 +7,9 @@ use trilane_wire::{ErrorKind, Events, Fields, Head, StreamError, StreamId};
 
 use super::plan::CallPlan;
 use super::state::State;
-use crate::exchanges::{Exchanges, Tally, server_name};
+use crate::exchanges::{Exchanges, server_name};
 use crate::failure::FailureKind;
+use crate::tally::Tally;
 
 /// The largest message that comes out of compression, in bytes.
 const LARGEST_INFLATED: usize = 64 << 20;

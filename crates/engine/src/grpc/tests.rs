@@ -10,11 +10,12 @@ use trilane_wire::{
 
 use super::upload::Writer;
 use super::{Call, CallMode, CallSink};
-use crate::exchanges::{Exchanges, Pending, Tally};
+use crate::exchanges::Exchanges;
 use crate::failure::FailureKind;
 use crate::options::Options;
 use crate::plan::{Plan, PlanError};
 use crate::record::{Early, Recorder};
+use crate::tally::{Pending, Tally};
 
 const MILLISECOND: u64 = 1_000_000;
 
@@ -159,7 +160,7 @@ impl<'p> Flight<'p> {
             intended: 1,
             start: 0,
         };
-        exchanges.open(ID, pending, 1);
+        exchanges.open(ID, pending, 1, false);
         exchanges.calls.open(plan.call.as_ref().unwrap(), ID, 1);
         Self {
             plan,

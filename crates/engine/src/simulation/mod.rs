@@ -23,7 +23,7 @@ use crate::sys::TcpInfo;
 use crate::system::{Completion, System};
 
 use quic::{QuicServer, Reply};
-pub(crate) use script::{Ending, Seen, Serve, Story};
+pub(crate) use script::{Early, Ending, Seen, Serve, Story};
 use stream::StreamServer;
 
 /// Looks at the clock between two polls: a worker that takes more goes round in a circle.

@@ -6,12 +6,14 @@ use std::time::{Duration, Instant};
 use trilane_quic_peer::{Identity, QuicPeer, StreamId, TransportConfig};
 
 use super::Happening;
-use super::script::{Ending, Seen, Serve};
+use super::script::{Early, Ending, Seen, Serve};
 
 /// From the server to the client; what the client sends is there at once.
 const WAY: Duration = Duration::from_millis(1);
 /// HEADERS with `:status: 200` (RFC 9204, Appendix A: 25), DATA with two bytes.
 const ANSWER: &[u8] = b"\x01\x03\x00\x00\xd9\x00\x02ok";
+/// HEADERS with `:status: 425` (RFC 9204, Appendix A: 70).
+const TOO_EARLY: &[u8] = b"\x01\x04\x00\x00\xff\x07";
 /// RFC 9114 §8.1.
 const H3_NO_ERROR: u32 = 0x100;
 const H3_INTERNAL_ERROR: u32 = 0x102;
@@ -24,6 +26,7 @@ type Planned = Vec<(Duration, Happening)>;
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Reply {
     Answer(StreamId),
+    TooEarly(StreamId),
     Refuse(StreamId),
     /// No request from this one on was processed.
     Goaway(u64),
@@ -49,8 +52,12 @@ pub(super) struct QuicServer {
 impl QuicServer {
     pub(super) fn new(serve: Serve) -> Self {
         // A certificate that nobody has to believe; making one takes longer than most runs.
-        static IDENTITY: OnceLock<Identity> = OnceLock::new();
-        let identity = IDENTITY.get_or_init(|| Identity::new("a.example"));
+        static KNOWING: OnceLock<Identity> = OnceLock::new();
+        static FORGETFUL: OnceLock<Identity> = OnceLock::new();
+        let identity = match serve.early {
+            Early::Rejects => FORGETFUL.get_or_init(|| Identity::forgetful("a.example")),
+            Early::Takes | Early::Answers425 => KNOWING.get_or_init(|| Identity::new("a.example")),
+        };
         let mut transport = TransportConfig::default();
         if let Some(streams) = serve.streams {
             transport.max_concurrent_bidi_streams(streams.into());
@@ -69,9 +76,13 @@ impl QuicServer {
     /// Takes a datagram of the client's, and plans what becomes of requests that have come whole.
     pub(super) fn receive(&mut self, now: Instant, datagram: &[u8], seen: &mut Seen) -> Planned {
         self.peer.receive(now, datagram);
+        let early = self.peer.is_handshaking();
         let mut planned = Vec::new();
         for id in self.peer.read() {
-            if !self.over
+            seen.early += u64::from(early);
+            if early && self.serve.early == Early::Answers425 {
+                planned.push((self.serve.delay, Happening::Reply(Reply::TooEarly(id))));
+            } else if !self.over
                 && let Some(reply) = self.respond(id, seen)
             {
                 planned.push((self.serve.delay, Happening::Reply(reply)));
@@ -85,6 +96,9 @@ impl QuicServer {
     pub(super) fn reply(&mut self, now: Instant, reply: Reply, seen: &mut Seen) -> Planned {
         match reply {
             Reply::Answer(id) => seen.answered += u64::from(self.peer.answer(id, ANSWER)),
+            Reply::TooEarly(id) => {
+                self.peer.answer(id, TOO_EARLY);
+            }
             Reply::Refuse(id) => self.peer.reset(id, H3_REQUEST_REJECTED),
             Reply::Goaway(id) => {
                 let mut goaway = vec![7, 8];
@@ -110,6 +124,7 @@ impl QuicServer {
     /// What becomes of a request.
     fn respond(&mut self, id: StreamId, seen: &mut Seen) -> Option<Reply> {
         self.requests += 1;
+        seen.most_on_one = seen.most_on_one.max(self.requests);
         if self.serve.refuses(self.requests) {
             return Some(Reply::Refuse(id));
         }

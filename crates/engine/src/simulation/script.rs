@@ -49,6 +49,19 @@ pub(crate) struct Serve {
     pub(crate) section: Option<u32>,
     /// Every so-manieth request is refused by a proof that nothing was done for it; not in HTTP/1.1.
     pub(crate) refuses: Option<usize>,
+    /// What it does about early data; over QUIC.
+    pub(crate) early: Early,
+}
+
+/// What a server does about early data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Early {
+    /// It takes it.
+    Takes,
+    /// It answers requests in it with 425.
+    Answers425,
+    /// It knows no sessions, and rejects it.
+    Rejects,
 }
 
 impl Serve {
@@ -63,6 +76,7 @@ impl Serve {
             streams: None,
             section: None,
             refuses: None,
+            early: Early::Takes,
         }
     }
 
@@ -77,8 +91,12 @@ impl Serve {
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) connects: u64,
+    /// Requests that came on one connection, at most.
+    pub(crate) most_on_one: usize,
     /// Requests that came and were not refused by a proof that nothing was done for them.
     pub(crate) taken: u64,
+    /// Requests that came in early data.
+    pub(crate) early: u64,
     /// Complete responses that the client has been handed; over QUIC, that were given to QUIC.
     pub(crate) answered: u64,
 }

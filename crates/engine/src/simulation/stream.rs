@@ -112,6 +112,7 @@ impl StreamServer {
 
     fn respond(&mut self, id: u32, seen: &mut Seen, planned: &mut Planned) {
         self.requests += 1;
+        seen.most_on_one = seen.most_on_one.max(self.requests);
         let delay = self.serve.delay;
         if self.is_h2 && self.serve.refuses(self.requests) {
             return self.say(delay, &frame(3, 0, id, &7u32.to_be_bytes()), 0, planned);

@@ -4,8 +4,8 @@ use crate::concurrency::Concurrency;
 use crate::connections::Connections;
 use crate::context::Learned;
 use crate::cost::Spent;
-use crate::exchanges::FirstResponse;
-use crate::record::{Phases, Recorder};
+use crate::record::Recorder;
+use crate::tally::FirstResponse;
 
 use super::Worker;
 
@@ -13,7 +13,6 @@ use super::Worker;
 #[derive(Debug)]
 pub(crate) struct Report {
     pub(crate) recorder: Recorder,
-    pub(crate) phases: Phases,
     pub(crate) connections: Connections,
     pub(crate) concurrency: Concurrency,
     pub(crate) learned: Learned,
@@ -99,7 +98,6 @@ impl Worker<'_> {
         recorder.traffic.subtract(&self.traffic_before);
         Report {
             recorder,
-            phases: self.context.phases,
             connections: self.pool.counts,
             concurrency,
             learned: self.context.learned,

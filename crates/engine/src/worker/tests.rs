@@ -1,18 +1,20 @@
 //! Runs of one worker against scripted servers, in virtual time.
 
+mod early_data;
 mod random;
+mod replaced;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::mpsc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::*;
 use crate::connections::ConnectionsOut;
 use crate::latency::Durations;
 use crate::options::{Options, Version};
-use crate::simulation::{Ending, Seen, Serve, Simulation, Slow, Story};
+use crate::simulation::{Early, Ending, Seen, Serve, Simulation, Slow, Story};
 
 fn addresses(count: u16) -> Vec<Address> {
     let address = |port| Address::Ip(([192, 0, 2, 1], port).into());

@@ -42,6 +42,7 @@ use crate::{
 };
 
 const MALFORMED: &str = "the request's body is malformed, or was cut short";
+const TOO_EARLY: &str = "early data may be a replay: repeat the request behind the handshake";
 const STALLED: &str = "the request's body stalled";
 
 /// An error of somebody else's making.
@@ -113,6 +114,18 @@ where
             *response.body_mut() = Reply::Bytes(Bytes::new());
         }
         return Answer::now(response);
+    }
+    if !head.method.is_safe() && connection.is_early(&head.headers) {
+        let refuse = match body.is_end_stream() {
+            true => |fields, _, status, text| refusal(fields, status, text),
+            false => rejection,
+        };
+        return Answer::now(refuse(
+            fields,
+            head.version,
+            StatusCode::TOO_EARLY,
+            TOO_EARLY,
+        ));
     }
     if head.uri.path() == "/echo" && !is_head {
         let length = body.size_hint().exact();

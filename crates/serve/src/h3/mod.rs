@@ -8,7 +8,10 @@ use std::{
     cell::RefCell,
     future::{Future, poll_fn},
     pin::{Pin, pin},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
     task::{Context, Poll},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
@@ -50,16 +53,30 @@ pub(crate) async fn serve(
     incoming: quinn::Incoming,
     app: Arc<App>,
     limit: Option<u64>,
+    early_data: bool,
     mut signal: watch::Receiver<Signal>,
     _alive: mpsc::Sender<()>,
 ) {
     let Ok(connecting) = incoming.accept() else {
         return;
     };
-    let Ok(Ok(quic)) = timeout(HANDSHAKE_TIMEOUT, connecting).await else {
+    let shaken = timeout(HANDSHAKE_TIMEOUT, shake_hands(connecting, early_data)).await;
+    let Ok(Ok((quic, rest))) = shaken else {
         return;
     };
-    let connection = Connection::new(quic.remote_address(), Some(describe(&quic)), limit);
+    let handshaking = Arc::new(AtomicBool::new(rest.is_some()));
+    let connection = Connection::new(
+        quic.remote_address(),
+        Some(describe(&quic)),
+        limit,
+        early_data.then(|| handshaking.clone()),
+    );
+    let mut handshake = pin!(async {
+        match rest {
+            Some(rest) => timeout(HANDSHAKE_TIMEOUT, rest).await.is_ok(),
+            None => true,
+        }
+    });
     let mut builder = h3::server::builder();
     builder.max_field_section_size(u64::from(MAX_HEAD));
     let Ok(mut h3) = builder.build(quic::Connection::new(quic.clone())).await else {
@@ -74,8 +91,15 @@ pub(crate) async fn serve(
     let mut open = Some(busy);
     loop {
         tokio::select! {
-            // Requests first: polling them is most of what this loop does.
             biased;
+            // Before the requests: those that come behind it are no replays.
+            in_time = &mut handshake, if handshaking.load(Relaxed) => {
+                handshaking.store(false, Relaxed);
+                if !in_time {
+                    return;
+                }
+            }
+            // Polling requests is most of what this loop does.
             accepted = h3.accept() => match (accepted, &open) {
                 (Ok(Some(resolver)), Some(busy)) => {
                     connection.count_request();
@@ -118,6 +142,23 @@ pub(crate) async fn serve(
         }
     })
     .await;
+}
+
+/// Shakes hands to the end or, with early data, as far as is needed to serve it: then the second says
+/// when the end has come.
+async fn shake_hands(
+    mut connecting: quinn::Connecting,
+    early_data: bool,
+) -> Result<(quinn::Connection, Option<quinn::ZeroRttAccepted>), quinn::ConnectionError> {
+    if early_data {
+        connecting.handshake_data().await?;
+        // A server can always send before it has the client's Finished.
+        match connecting.into_0rtt() {
+            Ok((quic, rest)) => return Ok((quic, Some(rest))),
+            Err(same) => connecting = same,
+        }
+    }
+    Ok((connecting.await?, None))
 }
 
 /// The server's side of one request, as far as it got without waiting.

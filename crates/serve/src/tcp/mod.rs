@@ -1,5 +1,6 @@
 //! HTTP/1.1 and HTTP/2 over TCP, by hyper.
 
+mod early;
 mod socket;
 #[cfg(test)]
 mod tests;
@@ -28,10 +29,11 @@ use tokio::{
     time,
 };
 
+pub(crate) use self::early::EarlyTls;
 use self::socket::Socket;
 use crate::{
     app::{Answer, App, BoxError, Reply, handle},
-    connection::{Connection, MAX_HEAD, PATIENCE},
+    connection::{Connection, MAX_HEAD, PATIENCE, Tls},
     tls::{CONNECTION_WINDOW, STREAM_WINDOW},
     worker::Signal,
 };
@@ -71,6 +73,15 @@ impl Builders {
             h1: Arc::new(builder.clone().http1_only()),
             h2: Arc::new(builder.clone().http2_only()),
             auto: Arc::new(builder),
+        }
+    }
+
+    /// What reads a connection on which TLS has settled this.
+    pub(crate) fn of(&self, tls: &Tls) -> &Builder {
+        match tls.alpn.as_deref() {
+            Some("h2") => &self.h2,
+            Some(_) => &self.h1,
+            None => &self.auto,
         }
     }
 }

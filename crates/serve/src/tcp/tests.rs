@@ -25,7 +25,7 @@ fn connect() -> (DuplexStream, JoinHandle<()>) {
     let (signal, watcher) = watch::channel(Signal::Serve);
     let rpc = Rpc::new(Library::new(), watcher.clone());
     let app = App::new(443, Arc::new(AtomicU64::new(0)), rpc);
-    let connection = Connection::new(([127, 0, 0, 1], 1).into(), None, None);
+    let connection = Connection::new(([127, 0, 0, 1], 1).into(), None, None, None);
     let serving = tokio::spawn(async move {
         let builders = Builders::new(100);
         serve(server, connection, app, &builders.auto, watcher).await;

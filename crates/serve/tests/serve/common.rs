@@ -245,7 +245,7 @@ async fn collect(
 }
 
 /// Trusts the target's authority and nobody else.
-fn trust(target: &Target, alpn: &[u8]) -> ClientConfig {
+pub(crate) fn trust(target: &Target, alpn: &[u8]) -> ClientConfig {
     let mut roots = RootCertStore::empty();
     let authority = target.server.ca_path().unwrap();
     roots

@@ -6,6 +6,7 @@ mod bindings;
 mod channel;
 mod common;
 mod curl;
+mod early_data;
 mod endpoints;
 mod followers;
 mod grpc;

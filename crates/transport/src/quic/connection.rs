@@ -305,7 +305,32 @@ impl Connection {
 
     /// What TLS agreed on; `None` while handshaking.
     pub fn tls(&self) -> Option<tls::Info> {
-        self.handshake_data()?.info
+        let info = self.handshake_data()?.info?;
+        Some(tls::Info {
+            early_data: self
+                .offered_early_data()
+                .then(|| self.inner.accepted_0rtt()),
+            ..info
+        })
+    }
+
+    /// Whether streams could be opened before the handshake was done, and what was written on them
+    /// has left as early data.
+    pub fn offered_early_data(&self) -> bool {
+        self.inner.has_0rtt()
+    }
+
+    /// Whether the server may be about to send the first ticket for later connections: what it answers
+    /// may overtake that.
+    pub fn awaits_ticket(&self) -> bool {
+        self.handshake_data().is_some_and(|data| data.tickets == 0)
+    }
+
+    /// Whether the handshake is done, and the server had rejected the early data in it: all streams
+    /// opened before have been forgotten, and none of what they carried has been processed
+    /// (RFC 9001 §4.6.2).
+    pub fn rejected_early_data(&self) -> bool {
+        self.offered_early_data() && !self.is_handshaking() && !self.inner.accepted_0rtt()
     }
 
     /// The server's certificates in DER, its own first; empty while handshaking.

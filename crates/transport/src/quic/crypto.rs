@@ -34,6 +34,8 @@ pub(super) struct Crypto {
 pub(super) struct HandshakeData {
     /// `None` while handshaking.
     pub(super) info: Option<tls::Info>,
+    /// Tickets that have come.
+    pub(super) tickets: u32,
     /// What rustls said when it gave up.
     pub(super) error: Option<rustls::Error>,
 }
@@ -130,6 +132,8 @@ impl Session {
                 .alpn_protocol()
                 .map(<[u8]>::to_vec)
                 .unwrap_or_default(),
+            // Whether it was offered, `quinn_proto::Connection` knows.
+            early_data: None,
         })
     }
 }
@@ -146,6 +150,7 @@ impl crypto::Session for Session {
     fn handshake_data(&self) -> Option<Box<dyn Any>> {
         Some(Box::new(HandshakeData {
             info: self.info(),
+            tickets: self.inner.tls13_tickets_received(),
             error: self.error.clone(),
         }))
     }

@@ -20,8 +20,10 @@ use super::{Config, Connection, Error, ErrorKind, Event, Read, Transmit};
 pub struct H3Session {
     quic: Connection,
     config: h3::Config,
-    /// From the end of the handshake on.
+    /// From the end of the handshake on, or from the beginning where early data may be sent.
     h3: Option<h3::Connection>,
+    /// Whether the handshake is under way, and requests go in early data.
+    early: bool,
     /// Whether QUIC refused a stream and has not granted one since.
     blocked: bool,
     error: Option<Error>,
@@ -39,10 +41,13 @@ impl H3Session {
         server_name: &str,
         now: Instant,
     ) -> Result<Self, Error> {
+        let mut quic = Connection::connect(quic, remote, server_name, now)?;
+        let early = quic.offered_early_data();
         Ok(Self {
-            quic: Connection::connect(quic, remote, server_name, now)?,
             config: h3,
-            h3: None,
+            h3: early.then(|| h3::Connection::new(h3, &mut quic)),
+            early,
+            quic,
             blocked: false,
             error: None,
             pieces: Vec::new(),
@@ -77,7 +82,8 @@ impl H3Session {
         self.drive(now, events);
     }
 
-    /// Sends a request; see [`h3::Connection::send`]. `Full` while handshaking.
+    /// Sends a request; see [`h3::Connection::send`]. `Full` while handshaking, unless
+    /// [`Self::is_early`].
     pub fn send(&mut self, request: &Request, slot: u32) -> Result<StreamId, Refused> {
         if self.is_closing() {
             return Err(Refused::Draining);
@@ -174,9 +180,16 @@ impl H3Session {
         self.h3.as_ref().map_or(0, h3::Connection::outstanding)
     }
 
-    /// Whether requests can be sent, now or when others have ended.
+    /// Whether the handshake is done, and requests can be sent, now or when others have ended.
     pub fn is_connected(&self) -> bool {
-        self.h3.is_some() && !self.quic.is_closed()
+        self.h3.is_some() && !self.early && !self.quic.is_closed()
+    }
+
+    /// Whether the handshake is under way, and requests go in early data. Whoever sends them has to
+    /// bear that they may be replayed (RFC 8470). Those that the server rejects are reported as not
+    /// processed.
+    pub fn is_early(&self) -> bool {
+        self.early && !self.quic.is_closed()
     }
 
     /// Whether the connection takes no more requests, now or later (GOAWAY, closed, lost).
@@ -235,7 +248,16 @@ impl H3Session {
             quic, h3, pieces, ..
         } = self;
         if event == Event::Connected {
-            self.h3 = Some(h3::Connection::new(self.config, quic));
+            self.early = false;
+            match h3 {
+                // RFC 9114 §7.2.4.2: the server's SETTINGS are those of before, or wider.
+                Some(_) if !quic.rejected_early_data() => (),
+                Some(h3) => {
+                    self.blocked = false;
+                    h3.restart(quic, events);
+                }
+                None => self.h3 = Some(h3::Connection::new(self.config, quic)),
+            }
             return Ok(());
         }
         if let Event::Lost(error) = event {

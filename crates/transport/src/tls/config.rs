@@ -12,6 +12,7 @@ use rustls::{
 use rustls_pki_types::pem::{self, PemObject};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 
+use super::tickets::Tickets;
 use super::{Error, Options, words};
 
 /// A configuration shared by every connection of a worker. Cheap to clone.
@@ -58,8 +59,9 @@ impl Config {
             }
         };
         config.alpn_protocols = options.alpn.clone();
+        config.enable_early_data = options.early_data;
         config.resumption = if options.resumption {
-            Resumption::in_memory_sessions(256)
+            Resumption::store(Arc::new(Tickets::new()))
         } else {
             Resumption::disabled()
         };

@@ -2,6 +2,7 @@
 
 mod config;
 mod session;
+mod tickets;
 mod words;
 
 use std::fmt;
@@ -30,6 +31,9 @@ pub struct Options {
     pub alpn: Vec<Vec<u8>>,
     /// Whether sessions are resumed.
     pub resumption: bool,
+    /// Whether early data is offered where a ticket allows it (RFC 8446 §4.2.10). Whoever sends it has
+    /// to bear that it may be replayed (RFC 8446 §8).
+    pub early_data: bool,
 }
 
 /// What the handshake agreed on.
@@ -45,6 +49,8 @@ pub struct Info {
     pub resumed: bool,
     /// The ALPN identifier, empty where none was agreed.
     pub alpn: Vec<u8>,
+    /// Whether the server took early data, where it was offered.
+    pub early_data: Option<bool>,
 }
 
 /// How a byte stream has ended, with TLS on it or without: `failed` where the transport said so.

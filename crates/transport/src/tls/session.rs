@@ -22,6 +22,9 @@ const RECORD_OVERHEAD: usize = 32;
 /// to a handshake message, which a peer may cut into many small records.
 const MAX_HELD: usize = 256 * 1024;
 
+/// A record of TLS 1.3 without its content (RFC 8446 §5.2): header 5, content type 1, tag 16 bytes.
+const EMPTY_RECORD: usize = 22;
+
 /// The client's end of one TLS connection.
 pub struct Session {
     rustls: UnbufferedClientConnection,
@@ -36,6 +39,8 @@ pub struct Session {
     /// Whether anything has arrived.
     began: bool,
     peer_closed: bool,
+    /// Whether the server has taken early data, where it was offered; `Some(false)` before it is known.
+    early_data: Option<bool>,
     failed: Option<Error>,
 }
 
@@ -59,6 +64,7 @@ impl Session {
             restored: false,
             began: false,
             peer_closed: false,
+            early_data: None,
             failed: None,
         })
     }
@@ -117,6 +123,50 @@ impl Session {
         self.write(room, out, |traffic, room| traffic.encrypt(plaintext, room))
     }
 
+    /// Whether [`Self::send_early`] may take something: early data has been offered, and the handshake
+    /// is under way.
+    pub fn offers_early_data(&self) -> bool {
+        self.early_data.is_some() && self.is_handshaking() && self.failed.is_none()
+    }
+
+    /// Whether the server has taken early data.
+    pub fn took_early_data(&self) -> bool {
+        self.early_data == Some(true)
+    }
+
+    /// Whether the server may be about to send the first ticket for later connections: it does when it
+    /// has our Finished (RFC 8446 §4.6.1), so that what answers early data comes before.
+    pub fn awaits_ticket(&self) -> bool {
+        self.rustls.protocol_version() == Some(ProtocolVersion::TLSv1_3)
+            && self.rustls.tls13_tickets_received() == 0
+    }
+
+    /// Seals the beginning of `plaintext` into a record of early data, appended to `out`, and says how
+    /// many bytes that was: 0 where the ticket allows no more, or the server has rejected early data.
+    /// What was taken has to be sent again where it turns out that the server has not taken it: see
+    /// [`Info::early_data`].
+    pub fn send_early(&mut self, plaintext: &[u8], out: &mut Vec<u8>) -> usize {
+        if !self.offers_early_data() {
+            return 0;
+        }
+        let plaintext = &plaintext[..plaintext.len().min(RECORD_PLAINTEXT)];
+        // rustls has seen `held` before and found nothing complete in it: nothing to discard.
+        let Ok(ConnectionState::TransmitTlsData(mut transmit)) =
+            self.rustls.process_tls_records(&mut self.held).state
+        else {
+            return 0;
+        };
+        let Some(mut early) = transmit.may_encrypt_early_data() else {
+            return 0;
+        };
+        let start = out.len();
+        out.resize(start + plaintext.len() + EMPTY_RECORD, 0);
+        let written = early.encrypt(plaintext, &mut out[start..]).unwrap_or(0);
+        out.truncate(start + written);
+        // rustls tells how long the record is, not how much of the plaintext it has room for.
+        written.saturating_sub(EMPTY_RECORD)
+    }
+
     /// Appends close_notify to `out`. Before the end of the handshake there is nothing to close.
     pub fn close(&mut self, out: &mut Vec<u8>) {
         if self.failed.is_none() && !self.is_handshaking() {
@@ -166,6 +216,7 @@ impl Session {
             group: group.map_or_else(String::new, |group| format!("{:?}", group.name())),
             resumed: self.rustls.handshake_kind() == Some(HandshakeKind::Resumed),
             alpn: self.rustls.alpn_protocol().unwrap_or_default().to_vec(),
+            early_data: self.early_data,
         })
     }
 
@@ -229,8 +280,21 @@ impl Session {
                         }
                     }
                 }
-                Ok(ConnectionState::EncodeTlsData(mut data)) => encode(&mut data, out),
-                Ok(ConnectionState::TransmitTlsData(data)) => data.done(),
+                Ok(ConnectionState::EncodeTlsData(mut data)) => {
+                    let start = out.len();
+                    encode(&mut data, out);
+                    if let Some(taken) = &mut self.early_data {
+                        *taken |= ends_early_data(&out[start..]);
+                    }
+                }
+                Ok(ConnectionState::TransmitTlsData(mut data)) => {
+                    if data.may_encrypt_early_data().is_some() {
+                        // Only in this state rustls takes early data: it is left at the end of that.
+                        self.early_data.get_or_insert(false);
+                        return Ok(done);
+                    }
+                    data.done();
+                }
                 Ok(ConnectionState::PeerClosed) => self.peer_closed = true,
                 Ok(_) if self.peer_closed => return Ok(bytes.len()),
                 Ok(_) => return Ok(done),
@@ -327,6 +391,23 @@ impl fmt::Debug for Session {
             .field("server", &self.server)
             .finish_non_exhaustive()
     }
+}
+
+/// Whether there is an EndOfEarlyData message among these records, which a client sends where the
+/// server has taken early data (RFC 8446 §4.5). rustls' unbuffered API does not tell, and the message
+/// is sealed; but no other record of a client's handshake is as short: its message is a header of four
+/// bytes alone, and it has a record of its own, as the keys change behind it.
+fn ends_early_data(mut records: &[u8]) -> bool {
+    const APPLICATION_DATA: u8 = 23;
+    const MESSAGE_HEADER: usize = 4;
+    while let [kind, _, _, high, low, rest @ ..] = records {
+        let length = usize::from(u16::from_be_bytes([*high, *low]));
+        if *kind == APPLICATION_DATA && 5 + length == EMPTY_RECORD + MESSAGE_HEADER {
+            return true;
+        }
+        records = rest.get(length..).unwrap_or_default();
+    }
+    false
 }
 
 /// Appends a handshake record to `out`.

@@ -1,6 +1,7 @@
 //! TLS and QUIC sessions against rustls, OpenSSL, quinn and h3.
 #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
+mod early_data;
 mod http3;
 #[path = "../lockstep/mod.rs"]
 mod lockstep;

@@ -332,6 +332,7 @@ fn the_tls_configuration_of_tcp_serves_quic() {
         client: None,
         alpn: vec![b"h3".to_vec()],
         resumption: false,
+        early_data: false,
     };
     let config = Config::new(&tls::Config::new(&options).unwrap(), &Options::default()).unwrap();
     let mut client = Client::connect(&config, server.address, "anything.example");

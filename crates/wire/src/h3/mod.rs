@@ -7,6 +7,7 @@
 
 pub mod code;
 mod control;
+mod end;
 mod exchange;
 mod frame;
 mod peer;
@@ -19,7 +20,7 @@ use crate::{
     ConnectionError, ErrorKind, Events, Refused, Request, StreamError, StreamId, Unprocessed,
 };
 use control::ControlStream;
-use exchange::{Carried, Exchange};
+use exchange::Carried;
 use peer::{Control, PeerStreams};
 use section::{Fault, Sections};
 pub(crate) use sending::Opening;
@@ -85,7 +86,7 @@ pub struct PeerSettings {
 /// The client's end of one connection.
 #[derive(Debug)]
 pub struct Connection {
-    max_streams: usize,
+    config: Config,
     peer: PeerSettings,
     peer_streams: PeerStreams,
     control: ControlStream,
@@ -104,7 +105,7 @@ impl Connection {
     /// done.
     pub fn new(config: Config, quic: &mut impl QuicStreams) -> Self {
         let mut connection = Self {
-            max_streams: config.max_streams as usize,
+            config,
             peer: PeerSettings::default(),
             peer_streams: PeerStreams::default(),
             control: ControlStream::new(config.field_section),
@@ -133,7 +134,7 @@ impl Connection {
         if self.closing {
             return Err(Refused::Draining);
         }
-        if self.outstanding >= self.max_streams {
+        if self.outstanding >= self.config.max_streams as usize {
             return Err(Refused::Full);
         }
         let size = request.section_size();
@@ -289,27 +290,6 @@ impl Connection {
         }
     }
 
-    /// The QUIC connection is lost: fails what is outstanding.
-    pub fn eof<E: Events>(&mut self, events: &mut E) {
-        self.closing = true;
-        self.failed = true;
-        let of_stream = |got_head| StreamError {
-            kind: if got_head {
-                ErrorKind::Body
-            } else {
-                ErrorKind::Closed
-            },
-            unprocessed: Unprocessed::Unknown,
-            code: None,
-            reason: if got_head {
-                "the connection was lost inside a response"
-            } else {
-                "the connection was lost"
-            },
-        };
-        self.fail_outstanding(of_stream, events);
-    }
-
     /// Cancels a request (H3_REQUEST_CANCELLED both ways); nothing more is reported for it.
     pub fn cancel(&mut self, stream: StreamId, quic: &mut impl QuicStreams) {
         if let Some(exchange) = self.exchanges.get_mut(stream.number) {
@@ -328,7 +308,7 @@ impl Connection {
         if self.closing {
             0
         } else {
-            self.max_streams - self.outstanding
+            self.config.max_streams as usize - self.outstanding
         }
     }
 
@@ -465,20 +445,5 @@ impl Connection {
         };
         self.fail_outstanding(of_stream, events);
         Err(error)
-    }
-
-    /// Fails every request, by whether its head has arrived.
-    fn fail_outstanding<E: Events>(
-        &mut self,
-        of_stream: impl Fn(bool) -> StreamError,
-        events: &mut E,
-    ) {
-        for number in self.exchanges.numbers_from(0) {
-            if let Some(exchange) = self.exchanges.get_mut(number).filter(|e| !e.has_ended()) {
-                events.fail(Exchange::id(exchange), of_stream(exchange.got_head()));
-            }
-            self.exchanges.remove(number);
-        }
-        self.outstanding = 0;
     }
 }

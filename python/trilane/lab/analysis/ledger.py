@@ -21,10 +21,16 @@ def _settings(settings: Settings | None) -> str | None:
     return ", ".join(f"{key} {value}" for key, value in settings.items())
 
 
-def _validated(run: Run) -> str | None:
+def _sessions(run: Run) -> str | None:
     if run.phases is None:
         return None
-    return f"resumed {'yes' if run.phases.handshakes.resumed else 'no'}"
+    handshakes = run.phases.handshakes
+    early = ", early data accepted" if handshakes.early_data else ""
+    return f"resumed {'yes' if handshakes.resumed else 'no'}{early}"
+
+
+def _per_connection(run: Run) -> int | None:
+    return run.plan.asked.requests_per_connection if run.plan.asked else None
 
 
 _ROWS: tuple[tuple[str, Callable[[Run], _Told]], ...] = (
@@ -33,7 +39,7 @@ _ROWS: tuple[tuple[str, Callable[[Run], _Told]], ...] = (
     ("TLS version", lambda run: run.target.tls.version if run.target.tls else None),
     ("TLS cipher", lambda run: run.target.tls.cipher if run.target.tls else None),
     ("key exchange group", lambda run: run.target.tls.group if run.target.tls else None),
-    ("TLS sessions", _validated),
+    ("TLS sessions", _sessions),
     ("peer", lambda run: run.target.peer),
     ("server software", lambda run: run.target.server),
     ("client congestion control", lambda run: run.target.congestion_control),
@@ -48,6 +54,7 @@ _ROWS: tuple[tuple[str, Callable[[Run], _Told]], ...] = (
     ("request body (bytes)", lambda run: run.plan.request.body_bytes),
     ("connections", lambda run: run.plan.connections),
     ("streams per connection", lambda run: run.plan.streams),
+    ("requests per connection", _per_connection),
     ("client threads", lambda run: run.plan.threads),
     ("client CPUs", lambda run: run.plan.cpus),
     ("model", lambda run: run.plan.model),

@@ -180,6 +180,8 @@ class Asked(Record, frozen=True):
     """Most handshakes under way at a time."""
     connect_rate_per_s: Amount | None
     """Connections begun in a second."""
+    requests_per_connection: Positive | None
+    """Requests after which a connection is closed and replaced."""
     connect_to: str | None
     """HOST:PORT or unix:PATH."""
     resolve: list[str]
@@ -194,6 +196,8 @@ class Asked(Record, frozen=True):
     """Whether any certificate was accepted."""
     resumption: bool
     """Whether TLS sessions were resumed."""
+    early_data: bool
+    """Whether requests went in early data where a ticket allowed it."""
     congestion_control: str | None
     """Congestion control asked for."""
     stream_window: Count

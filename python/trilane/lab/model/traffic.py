@@ -69,6 +69,10 @@ class Rate(Record, frozen=True):
     """Body bytes of ok responses per second."""
     window_s: Amount
     """Length of the window as it came to be, seconds."""
+    connections_per_s: Amount | None = None
+    """Connections that came to where requests may be sent, per second; null where the client does
+    not tell.
+    """
 
 
 class Latency(Record, frozen=True):
@@ -77,14 +81,17 @@ class Latency(Record, frozen=True):
     service: Distribution | None
     """First byte sent to last byte of the response parsed; null where the client does not tell."""
     response: Distribution | None
-    """From the intended start; null in the closed model."""
+    """From the intended start; null in the closed model, unless connections are replaced after so
+    many requests: then from the end of the connection before, where the request waited for the
+    next one.
+    """
     late: Distribution | None
     """Of actual − intended start, what the client caused: there was room for the request;
     null in the closed model.
     """
     queued: Distribution | None
-    """The rest of actual − intended start: no stream, window or connection was free; null in the
-    closed model.
+    """The rest of actual − intended start: no stream, window or connection was free; null where
+    `response` is.
     """
     ttfb: Distribution | None
     """First byte sent to the head of the response; null where the client does not tell."""
@@ -100,16 +107,22 @@ class Latency(Record, frozen=True):
 
 
 class Connections(Record, frozen=True):
-    """Connections over the whole run with its warm-up: established = lost + open_at_end."""
+    """Connections over the whole run with its warm-up: established = lost + spent + open_at_end."""
 
     attempted: Count
     """Attempts."""
     established: Count
     """Attempts that came to where requests may be sent."""
+    established_measured: Count
+    """Those of them that came to there in the measured window."""
     failed: dict[ErrorKind, Positive]
     """Attempts that did not, by kind."""
     lost: dict[ErrorKind, Positive]
     """Established ones that ended before the run did, by what ended them."""
+    spent: Count
+    """Established ones that were closed in order before the run ended, as each had carried the
+    requests that a connection was to carry.
+    """
     exhausted: Count
     """Of `failed`, those for which the client's machine had no file descriptor or local port
     left.
@@ -143,8 +156,46 @@ class Handshakes(Record, frozen=True):
     """With 0-RTT data accepted."""
 
 
+class EarlyData(Record, frozen=True):
+    """What became of early data (0-RTT)."""
+
+    offered: Count
+    """Connections made that had offered it: `accepted` + `rejected`."""
+    accepted: Count
+    """Those of them whose server took it."""
+    rejected: Count
+    """Those of them whose server did not."""
+    requests: Count
+    """Requests sent in it."""
+    requests_rejected: Count
+    """Those of them that the server rejected with it, and that were sent again behind the
+    handshake.
+    """
+    too_early: Count
+    """Those of them that were answered with 425 (RFC 8470), and sent once more behind a
+    handshake.
+    """
+
+
+class MeasuredPhases(Record, frozen=True):
+    """How connections begun in the measured window were set up."""
+
+    connect: Distribution | None
+    """TCP handshake."""
+    tls: Distribution | None
+    """TLS handshake over TCP."""
+    quic: Distribution | None
+    """QUIC handshake, TLS included."""
+    first_byte: Distribution | None
+    """Beginning of the connection to the head of the first response on it."""
+    handshakes: Handshakes
+    """TLS handshakes, in TCP or QUIC."""
+    early_data: EarlyData | None
+    """What became of early data; null where it was not asked for."""
+
+
 class Phases(Record, frozen=True):
-    """Connection set-up, never part of a request's latency."""
+    """Connection set-up, never part of a request's service time."""
 
     dns: Statistics
     """Name resolution, once per run."""
@@ -156,6 +207,10 @@ class Phases(Record, frozen=True):
     """QUIC handshake, TLS included."""
     handshakes: Handshakes
     """TLS handshakes, in TCP or QUIC."""
+    early_data: EarlyData | None
+    """What became of early data; null where it was not asked for."""
+    measured: MeasuredPhases | None
+    """Of connections begun in the measured window; null where there were none."""
 
 
 class Bytes(Record, frozen=True):

@@ -26,9 +26,10 @@ fn serve() -> impl Strategy<Value = Serve> {
         prop::option::weighted(0.3, 0..5_u32),
         prop::option::weighted(0.1, 0..200_u32),
         prop::option::weighted(0.3, 1..9_usize),
+        prop::sample::select(&[Early::Takes, Early::Answers425, Early::Rejects]),
     )
         .prop_map(
-            |(delay, answers, ending, pieces, room, streams, section, refuses)| Serve {
+            |(delay, answers, ending, pieces, room, streams, section, refuses, early)| Serve {
                 delay: Duration::from_millis(delay),
                 answers,
                 ending,
@@ -37,6 +38,7 @@ fn serve() -> impl Strategy<Value = Serve> {
                 streams,
                 section,
                 refuses,
+                early,
             },
         )
 }
@@ -61,18 +63,24 @@ fn options() -> impl Strategy<Value = Options> {
         length,
         prop_oneof![Just(0), 1..200_u64],
         prop::option::weighted(0.3, 1.0..2000.0),
+        prop::option::weighted(0.3, 1..5_u64),
+        any::<bool>(),
     )
         .prop_map(
-            |(version, connections, streams, (requests, duration), warmup, rate)| Options {
-                connections,
-                streams: if version == Version::H1 { 1 } else { streams },
-                requests,
-                duration,
-                warmup: Some(Duration::from_millis(warmup)),
-                rate,
-                timeout: Duration::from_secs(2),
-                connect_timeout: Duration::from_secs(1),
-                ..counted(0, version)
+            |(version, connections, streams, (requests, duration), warmup, rate, each, early)| {
+                Options {
+                    connections,
+                    streams: if version == Version::H1 { 1 } else { streams },
+                    requests,
+                    duration,
+                    warmup: Some(Duration::from_millis(warmup)),
+                    rate,
+                    requests_per_connection: each,
+                    early_data: early && version == Version::H3,
+                    timeout: Duration::from_secs(2),
+                    connect_timeout: Duration::from_secs(1),
+                    ..counted(0, version)
+                }
             },
         )
 }
@@ -95,7 +103,9 @@ proptest! {
             prop_assert_eq!(counts.attempted, seen.connects);
             prop_assert!(came <= counts.attempted);
             let gone = counts.lost.values().sum::<u64>();
-            prop_assert_eq!(counts.established, gone + counts.open_at_end);
+            prop_assert_eq!(counts.established, gone + counts.spent + counts.open_at_end);
+            let most = options.requests_per_connection.unwrap_or(u64::MAX);
+            prop_assert!(seen.most_on_one as u64 <= most, "{}", seen.most_on_one);
             let recorder = &report.recorder;
             let ended = recorder.ok + recorder.failures.total();
             let measured = recorder.warmup.started + recorder.started;

@@ -107,6 +107,7 @@ pub(crate) fn options() -> Options {
         client: None,
         alpn: Vec::new(),
         resumption: true,
+        early_data: false,
     }
 }
 
@@ -197,6 +198,9 @@ impl Pair {
                 self.server.read_tls(&mut to_server).unwrap();
                 // The alert is on its way even where the server fails.
                 let _ = self.server.process_new_packets();
+                if let Some(mut early) = self.server.early_data() {
+                    early.read_to_end(&mut self.at_server).unwrap();
+                }
                 let _ = self.server.reader().read_to_end(&mut self.at_server);
             }
             let mut to_client = Vec::new();

@@ -1,0 +1,131 @@
+//! What of a worker the end of a request touches: the counts, what is to be sent again, and what the
+//! first responses told.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+
+use crate::plan::Plan;
+use crate::record::Recorder;
+
+/// A request that is to be sent: a new one, or one more time. The oldest is the greatest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Pending {
+    pub(crate) request: u32,
+    pub(crate) attempts: u8,
+    pub(crate) intended: u64,
+    /// When it was first sent; 0 for a new one.
+    pub(crate) start: u64,
+}
+
+impl Ord for Pending {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let key = |pending: &Self| Reverse((pending.intended, pending.start, pending.request));
+        key(self)
+            .cmp(&key(other))
+            .then(self.attempts.cmp(&other.attempts))
+    }
+}
+
+impl PartialOrd for Pending {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// The body that every other must equal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BodySum {
+    pub(crate) bytes: u64,
+    pub(crate) crc32: u32,
+}
+
+/// What the first response told about the server; later ones are only counted.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FirstResponse {
+    pub(crate) server: Option<String>,
+    /// For each prepared request the body of its first complete response.
+    pub(crate) bodies: Vec<Option<BodySum>>,
+}
+
+/// Everything of a worker that the end of a request touches.
+#[derive(Debug)]
+pub(crate) struct Tally<'p> {
+    pub(crate) plan: &'p Plan,
+    pub(crate) recorder: Recorder,
+    /// Requests to be sent again, the oldest first: none is overtaken for ever by those that failed
+    /// before it.
+    pub(crate) retries: BinaryHeap<Pending>,
+    pub(crate) first: FirstResponse,
+    /// Prepared requests whose first body is not known yet, and may still come.
+    unknown_bodies: usize,
+    /// For each prepared request the attempts that ended without a body to know.
+    fruitless: Vec<u8>,
+}
+
+/// A request that has ended without a good body so many times is not looked at for one any more: it
+/// would keep every body of the run from being taken in the quick way.
+pub(crate) const FRUITLESS: u8 = 100;
+
+impl<'p> Tally<'p> {
+    pub(crate) fn new(plan: &'p Plan, recorder: Recorder) -> Self {
+        let requests = plan.prepared.len();
+        Self {
+            plan,
+            recorder,
+            retries: BinaryHeap::new(),
+            first: FirstResponse {
+                server: None,
+                bodies: vec![None; requests],
+            },
+            // Calls are judged by their status and messages.
+            unknown_bodies: if plan.call.is_some() { 0 } else { requests },
+            fruitless: vec![0; requests],
+        }
+    }
+
+    /// A request has ended without a body to know.
+    pub(crate) fn no_body(&mut self, request: u32) {
+        let request = request as usize;
+        let fruitless = &mut self.fruitless[request];
+        if self.first.bodies[request].is_none() && *fruitless < FRUITLESS {
+            *fruitless += 1;
+            if *fruitless == FRUITLESS {
+                self.unknown_bodies = self.unknown_bodies.saturating_sub(1);
+            }
+        }
+    }
+
+    /// The first body of a request is known.
+    pub(crate) fn know_body(&mut self, request: u32, sum: BodySum) {
+        let request = request as usize;
+        self.first.bodies[request] = Some(sum);
+        if self.fruitless[request] < FRUITLESS {
+            self.unknown_bodies = self.unknown_bodies.saturating_sub(1);
+        }
+    }
+
+    /// Whether bodies have to be summed: until each request's first is known, and always where asked.
+    pub(crate) fn sums_bodies(&self) -> bool {
+        self.plan.check_body || self.unknown_bodies > 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_request_is_sent_again_first() {
+        let pending = |intended, attempts| Pending {
+            request: 0,
+            attempts,
+            intended,
+            start: intended,
+        };
+        let mut retries = BinaryHeap::from([pending(30, 1), pending(10, 2), pending(20, 9)]);
+        retries.push(pending(10, 3));
+        let order = std::iter::from_fn(|| retries.pop());
+        let order: Vec<_> = order.map(|p| (p.intended, p.attempts)).collect();
+        assert_eq!(order, [(10, 3), (10, 2), (20, 9), (30, 1)]);
+    }
+}
