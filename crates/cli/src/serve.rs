@@ -73,6 +73,13 @@ pub(crate) struct ServeArgs {
     /// Congestion control of our side over HTTP/3; that of TCP is the kernel's
     #[arg(long, value_enum, default_value_t = Controller::Cubic, value_name = "cubic|reno|bbr", hide_possible_values = true)]
     quic_congestion: Controller,
+    /// Have each client of HTTP/3 prove its address by a Retry packet first
+    #[arg(long)]
+    retry: bool,
+    /// Send a chain of certificates of so many bytes, made up by one that clients do not need: shows
+    /// what a long chain costs, of which QUIC may send three times what has come in
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    chain_size: Option<u32>,
     /// Form of the ready line
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
@@ -136,6 +143,8 @@ fn serve(args: ServeArgs) -> Result<(), Box<dyn std::error::Error>> {
             Controller::Reno => Congestion::Reno,
             Controller::Bbr => Congestion::Bbr,
         },
+        retry: args.retry,
+        chain_size: args.chain_size.map(|size| size as usize),
     };
     let signals = Signals::catch()?;
     let threads = config.threads;
@@ -292,6 +301,7 @@ mod tests {
             &["--h2-streams", "0"],
             &["--keepalive-requests", "0"],
             &["--quic-congestion", "vegas"],
+            &["--chain-size", "0"],
             &["--format", "xml"],
             &["--unknown"],
         ] {

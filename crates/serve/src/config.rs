@@ -36,6 +36,13 @@ pub struct Config {
     pub early_data: bool,
     /// Congestion control of our side over QUIC. Default: CUBIC.
     pub quic_congestion: Congestion,
+    /// Have each client of HTTP/3 prove its address by a Retry packet first (RFC 9000 section 8.1.2),
+    /// unless it has a token of an earlier connection. Default: no.
+    pub retry: bool,
+    /// Size of the chain of certificates in bytes of DER, made up by one that no client needs: what a
+    /// server sends over QUIC before the client has proved its address is at most three times what has
+    /// come in (RFC 9000 section 8.1). Default: our own certificate alone.
+    pub chain_size: Option<usize>,
 }
 
 /// A congestion controller of QUIC.
@@ -65,6 +72,8 @@ impl Default for Config {
             keepalive_requests: None,
             early_data: false,
             quic_congestion: Congestion::default(),
+            retry: false,
+            chain_size: None,
         }
     }
 }

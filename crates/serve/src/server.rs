@@ -120,6 +120,7 @@ impl Server {
                 ),
                 limit: config.keepalive_requests,
                 early_data,
+                retry: config.retry,
                 builders: tcp::Builders::new(config.streams),
                 queue,
                 accepts,

@@ -67,6 +67,8 @@ pub(crate) struct Worker {
     pub(crate) limit: Option<u64>,
     /// Whether requests are served before the handshake is done.
     pub(crate) early_data: bool,
+    /// Whether clients of HTTP/3 prove their addresses first.
+    pub(crate) retry: bool,
     pub(crate) builders: tcp::Builders,
     pub(crate) queue: mpsc::UnboundedReceiver<Arrival>,
     pub(crate) accepts: Vec<Accept>,
@@ -147,6 +149,11 @@ impl Worker {
                     let Some(incoming) = incoming else { break };
                     if endpoint.open_connections() >= MAX_QUIC_CONNECTIONS {
                         incoming.refuse();
+                        continue;
+                    }
+                    if self.retry && !incoming.remote_address_validated() {
+                        // Only what is validated cannot be asked again.
+                        let _ = incoming.retry();
                         continue;
                     }
                     tokio::spawn(h3::serve(

@@ -9,6 +9,7 @@
 //! key and name: until the old one expires, who trusts it trusts what the new one signs.
 
 mod authority;
+mod chain;
 
 use std::{
     collections::BTreeSet,
@@ -56,10 +57,16 @@ pub(crate) struct Identity {
 
 impl Identity {
     pub(crate) fn load(config: &Config) -> Result<Self, Error> {
-        match &config.identity {
-            Some((chain, key)) => Self::brought(chain, key),
-            None => Self::local(&State::open(config.state.as_deref())?, &names(config)?),
+        let mut identity = match &config.identity {
+            Some((chain, key)) => Self::brought(chain, key)?,
+            None => Self::local(&State::open(config.state.as_deref())?, &names(config)?)?,
+        };
+        if let Some(size) = config.chain_size {
+            let mut key = CertifiedKey::clone(&identity.key);
+            chain::enlarge(&mut key, size)?;
+            identity.key = Arc::new(key);
         }
+        Ok(identity)
     }
 
     fn brought(chain_path: &Path, key_path: &Path) -> Result<Self, Error> {

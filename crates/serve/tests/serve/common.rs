@@ -276,12 +276,20 @@ pub(crate) async fn tls(
 }
 
 pub(crate) async fn quic(target: &Target) -> (quinn::Endpoint, quinn::Connection) {
+    quic_by(target, target.server.addresses().https).await
+}
+
+/// Through whatever is at the address.
+pub(crate) async fn quic_by(
+    target: &Target,
+    address: SocketAddr,
+) -> (quinn::Endpoint, quinn::Connection) {
     let crypto = quinn::crypto::rustls::QuicClientConfig::try_from(trust(target, b"h3")).unwrap();
     let endpoint = quinn::Endpoint::client((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
     let connection = endpoint
         .connect_with(
             quinn::ClientConfig::new(Arc::new(crypto)),
-            target.server.addresses().https,
+            address,
             "localhost",
         )
         .unwrap()

@@ -10,6 +10,7 @@ mod early_data;
 mod endpoints;
 mod followers;
 mod grpc;
+mod handshake;
 mod hostile;
 mod lifecycle;
 mod rest;
