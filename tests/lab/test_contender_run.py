@@ -70,7 +70,7 @@ def test_cpu_is_per_request_that_was_ok(tmp_path: Path, monkeypatch: pytest.Monk
     assert (made.requests.ok, made.requests.failed) == (10, 10)
     assert made.cost.cpu_us_per_request == pytest.approx(1e6 * delivered.cpu_s / 10)
     assert made.content is not None
-    assert measures.CPU_PER_GIB.read(made, None) == pytest.approx(
+    assert measures.CPU_PER_GIB.read(made, measures.Beside()) == pytest.approx(
         delivered.cpu_s / made.content.bytes * (1 << 30)
     )
     monkeypatch.setenv("FAKE_CONTENDER", "fails")
@@ -206,7 +206,7 @@ def test_bodies_that_were_thrown_away_are_judged_by_their_length(
     made = as_run.run_of(asked, delivered)
     assert made.content == Content(bytes=220, digest=None, expected=None)
     assert made.validity.verdict == verdict
-    per_gib = measures.CPU_PER_GIB.read(made, None)
+    per_gib = measures.CPU_PER_GIB.read(made, measures.Beside())
     assert per_gib == pytest.approx(delivered.cpu_s / 220 * (1 << 30))
 
 

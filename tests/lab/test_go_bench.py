@@ -22,7 +22,7 @@ from trilane.lab.clients.contender_run import RunFailed
 from trilane.lab.clients.go_bench import Module, NotReady
 from trilane.lab.experiment.experiment import Experiment
 from trilane.lab.experiment.form import Form, Stats
-from trilane.lab.model.measures import BY_NAME
+from trilane.lab.model.measures import BY_NAME, Beside
 from trilane.lab.model.run import Run
 from trilane.lab.processes import launch
 from trilane.lab.storage import benchmarks
@@ -84,7 +84,7 @@ def test_a_run_keeps_what_was_printed_and_what_was_seen(tmp_path: Path) -> None:
     ]
     assert problems == []
     values = {
-        name: BY_NAME[name].read(made, None)
+        name: BY_NAME[name].read(made, Beside())
         for name in ("ns_per_op", "alloc_bytes_per_op", "allocs_per_op", "requests_per_s", "p50")
     }
     assert values == {
@@ -94,7 +94,7 @@ def test_a_run_keeps_what_was_printed_and_what_was_seen(tmp_path: Path) -> None:
         "requests_per_s": pytest.approx(1e9 / 36980),
         "p50": None,
     }
-    cpu = BY_NAME["cpu_us_per_op"].read(made, None)
+    cpu = BY_NAME["cpu_us_per_op"].read(made, Beside())
     # Of one process on at most every CPU for as long as an operation took.
     assert cpu is not None
     assert 0 < cpu <= 36.98 * (os.cpu_count() or 1)

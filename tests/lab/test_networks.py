@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -132,6 +133,76 @@ def test_the_round_trip_time_can_be_swept(tmp_path: Path) -> None:
     near, far = (point.comparison.arms[0] for point in done.result.points)
     assert [near.network, far.network] == ["rate=50mbit,rtt=1ms", "rate=50mbit,rtt=30ms"]
     assert (far.summary["elapsed_s"].median or 0) >= 8 * 0.03
+
+
+def test_round_trips_before_an_answer_are_measured(tmp_path: Path) -> None:
+    """New connections over TCP and TLS, over QUIC, and with early data."""
+
+    def arm(name: str, version: str, *flags: str, server: tuple[str, ...] = ()) -> ArmSpec:
+        return WORKLOAD.arm(
+            "engine",
+            version,
+            "load",
+            name=name,
+            network="rtt=50ms",
+            flags=("--new-connections", *flags),
+            server_flags=server,
+        )
+
+    early = ("--early-data",)
+    made = experiment(
+        arm("h2", "h2", "--resume", "off"),
+        arm("h3", "h3", "--resume", "off"),
+        arm("h3-retry", "h3", "--resume", "off", server=("--retry",)),
+        arm("h3-early", "h3", *early, server=early),
+    )
+    form = replace(made.forms["fair"], measures=("elapsed_s", "round_trips"))
+    done = made_of(replace(made, forms={"fair": form}), tmp_path)
+    arms = {arm.name: arm for arm in done.result.points[0].comparison.arms}
+    at_least = {"h2": 3, "h3": 2, "h3-retry": 3, "h3-early": 1}
+    for name, trips in at_least.items():
+        seen = arms[name].summary["round_trips"].median
+        assert seen is not None
+        assert seen > 0.98 * trips
+    assert arms["h3-early"].server_flags == early
+    for sample in arms["h3-early"].samples:
+        assert sample.run is not None
+        assert sample.run.phases is not None
+        handshakes = sample.run.phases.handshakes
+        assert handshakes is not None
+        assert handshakes.early_data == handshakes.resumed == sample.run.requests.ok - 1
+
+
+def test_the_congestion_control_of_an_arm_is_that_of_both_ends(tmp_path: Path) -> None:
+    def arm(name: str, version: str, control: str) -> ArmSpec:
+        return WORKLOAD.arm(
+            "engine",
+            version,
+            "load",
+            name=name,
+            network="rtt=5ms",
+            congestion_control=control,
+        )
+
+    done = made_of(
+        experiment(
+            arm("h2", "h2", "cubic"), arm("h2-reno", "h2", "reno"), arm("h3-reno", "h3", "reno")
+        ),
+        tmp_path,
+    )
+    arms = done.result.points[0].comparison.arms
+    for told, control in zip(arms, ("cubic", "reno", "reno"), strict=True):
+        assert told.congestion_control == control
+        for sample in told.samples:
+            assert sample.network is not None
+            assert sample.network.congestion_control == control
+            assert sample.run is not None
+            assert sample.run.target.congestion_control == control
+    quic = "the embedded server with --quic-congestion reno on an emulated network with reno"
+    assert done.result.points[0].comparison.ledger.server[quic]["flags"] == [
+        "--quic-congestion",
+        "reno",
+    ]
 
 
 @pytest.mark.parametrize("name", ["nginx", "caddy"])

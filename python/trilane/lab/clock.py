@@ -85,6 +85,7 @@ def expected_s(arm: ArmSpec, workload: Workload) -> float:
         return _AROUND_S + (workload.count or 1) / arm.rate
     at_once = arm.in_flight * (arm.processes or 1 if arm.strategy == "processes_asyncio" else 1)
     rounds = math.ceil((workload.count or 1) / at_once)
-    trips = rounds * (1 if arm.session else _TRIPS)
+    kept = arm.session and not {"--new-connections", "--requests-per-connection"} & {*arm.flags}
+    trips = rounds * (1 if kept else _TRIPS)
     together = max(1, min(workload.repeat, workload.repeat_processes))
     return _AROUND_S + trips * networks.rtt_s(arm.network) * workload.repeat / together

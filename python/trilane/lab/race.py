@@ -18,9 +18,8 @@ from trilane.lab.experiment.vocabulary import SWEEPS
 from trilane.lab.experiment.words import is_not
 from trilane.lab.experiment.workload import ArmSpec, Workload, evenly
 from trilane.lab.model import manifest
-from trilane.lab.model.arm import ENGINE, TITLES
+from trilane.lab.model.arm import EMBEDDED, ENGINE, TITLES
 from trilane.lab.model.measures import BY_NAME, P50, P99, RACE, RATE, Measure
-from trilane.lab.targets.running import EMBEDDED
 
 _QUESTION = "Which HTTP version is fastest here, and what does each cost?"
 FORM = manifest.RACE

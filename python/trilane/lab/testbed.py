@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,7 +24,7 @@ from trilane.lab.experiment.vocabulary import MESSAGES
 from trilane.lab.experiment.workload import ArmSpec, Workload, write_body
 from trilane.lab.machine import facts as machine
 from trilane.lab.machine.meter import Meter
-from trilane.lab.model.arm import Arm
+from trilane.lab.model.arm import EMBEDDED, Arm
 from trilane.lab.model.documents import Json
 from trilane.lab.model.network import OnNetwork
 from trilane.lab.model.record import Version
@@ -43,6 +44,33 @@ class Unavailable(CannotRun):
     """An arm cannot run here; the message says why."""
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class _Wanted:
+    """A server that arms share."""
+
+    name: str
+    network: str
+    """Congestion control on the emulated network that it is on; empty where it is on none."""
+    flags: tuple[str, ...]
+    """Further ones of the embedded server."""
+
+    def __str__(self) -> str:
+        parts = ["the embedded server" if self.name == EMBEDDED else self.name]
+        if self.flags:
+            parts.append(f"with {' '.join(self.flags)}")
+        if self.network:
+            parts.append("on an emulated network")
+        if self.network not in {"", emulated.CUBIC}:
+            parts.append(f"with {self.network}")
+        return " ".join(parts)
+
+    @property
+    def folder(self) -> str:
+        """Where its log is, below that of the form."""
+        words = [self.network and f"on-network-{self.network}", *self.flags]
+        return "_".join(word.strip("-") for word in words if word)
+
+
 @dataclass(slots=True)
 class Testbed:
     """Open servers, network and clients of one experiment, each made when it is first asked for."""
@@ -55,15 +83,14 @@ class Testbed:
     threads: int | None
     """Of each server, where the form says it."""
     congestion_control: str | None
-    _of_network: str | None
-    """Congestion control at both ends of the network; None for what it takes by itself."""
+    _asked: str | None
+    """Congestion control that the form asks for; None where it asks for none."""
     _stack: contextlib.ExitStack
     _versions: Mapping[str, set[str]]
     _clients: Mapping[str, Contender]
-    _targets: dict[tuple[str, bool], Target] = field(default_factory=dict)
-    """By name, and whether it is on the network."""
-    _networks: list[Emulated] = field(default_factory=list)
-    """None, or the one that all arms on a network share, one after the other."""
+    _targets: dict[_Wanted, Target] = field(default_factory=dict)
+    _networks: dict[str, Emulated] = field(default_factory=dict)
+    """By congestion control at both ends: each is shared by arms, one after the other."""
     _references: dict[tuple[str, Workload, tuple[tuple[str, str], ...]], Reference] = field(
         default_factory=dict
     )
@@ -109,7 +136,7 @@ class Testbed:
                 pinning=pinning,
                 threads=form.threads,
                 congestion_control=form.congestion_control or ("cubic" if cubic else None),
-                _of_network=form.congestion_control,
+                _asked=form.congestion_control,
                 _stack=stack,
                 _versions=versions,
                 _clients=clients,
@@ -146,7 +173,7 @@ class Testbed:
             return self._in_process(arm)
         target = self._target(arm)
         origin = self.origin_of(arm)
-        network = self._network() if arm.network else None
+        network = self._network(arm) if arm.network else None
         meter = None
         if target.pids:
             cpus = (self.threads or 1) if self.server_cpus else len(machine.usable_cpus())
@@ -160,8 +187,7 @@ class Testbed:
             cpus=self.client_cpus,
             place=HERE if network is None else network.client,
             interface=LOOPBACK if network is None else network.interface,
-            # On a network all sockets of an end have the one that it was made with.
-            congestion_control=self.congestion_control if network is None else None,
+            congestion_control=self._of_engine(arm),
             body_file=self._body_file(form.workload),
             call=_call(arm),
             server_pids=target.pids,
@@ -190,16 +216,15 @@ class Testbed:
 
     def server_name(self, arm: ArmSpec) -> str | None:
         """The server of an arm where it is ours."""
-        target = self._targets.get(_target_key(arm))
+        target = self._targets.get(self._wanted(arm))
         return target.name if target is not None and target.pid is not None else None
 
     def facts(self) -> Json:
         """What is known of the servers, by name."""
+        shared = Counter(wanted.name for wanted in self._targets)
         known = {
-            f"{name}, on a network"
-            if on_network and (name, False) in self._targets
-            else name: dict(target.facts)
-            for (name, on_network), target in self._targets.items()
+            wanted.name if shared[wanted.name] == 1 else str(wanted): dict(target.facts)
+            for wanted, target in self._targets.items()
         }
         return next(iter(known.values())) if len(known) == 1 else known
 
@@ -214,7 +239,7 @@ class Testbed:
             NetworkFailed: it is gone.
         """
         if arm.network:
-            self._network().begin(arm.network, block)
+            self._network(arm).begin(arm.network, block)
 
     def end_run(self, arm: ArmSpec) -> OnNetwork | None:
         """What the network did since `begin_run`; None where the arm has none.
@@ -222,7 +247,7 @@ class Testbed:
         Raises:
             NetworkFailed: it is gone.
         """
-        return self._network().end() if arm.network else None
+        return self._network(arm).end() if arm.network else None
 
     def _make_ready(self, form: Form, say: Callable[[str], None]) -> None:
         self._make_benchmarks_ready(form, say)
@@ -232,12 +257,10 @@ class Testbed:
             if lacking:
                 self.skip(arm.name, lacking)
         usable = [a for a in form.arms if not is_benchmark(a) and a.name not in self._skipped]
-        for key in sorted(set(map(_target_key, usable))):
-            arms = [arm for arm in usable if _target_key(arm) == key]
-            name, on_network = key
-            if running.is_ours(name):
-                what = "the embedded server" if name == running.EMBEDDED else name
-                say(f"starting {what}{' on an emulated network' if on_network else ''}")
+        for wanted in sorted(set(map(self._wanted, usable))):
+            arms = [arm for arm in usable if self._wanted(arm) == wanted]
+            if running.is_ours(wanted.name):
+                say(f"starting {wanted}")
             try:
                 self._target(arms[0])
             except Unavailable as error:
@@ -292,9 +315,9 @@ class Testbed:
         return self._body_files[size]
 
     def _target(self, arm: ArmSpec) -> Target:
-        key, name = _target_key(arm), arm.server
+        key, name = self._wanted(arm), arm.server
         if key not in self._targets:
-            place = self._network().server if arm.network else HERE
+            place = self._network(arm).server if arm.network else HERE
             try:
                 config = running.find(name)
                 # HTTP/1.1 as well, over which an independent client reads what is served.
@@ -307,24 +330,40 @@ class Testbed:
                         name,
                         place=place,
                         state=self.state,
-                        folder=self.logs / "on-network" if arm.network else self.logs,
+                        folder=self.logs / key.folder,
                         cpus=self.server_cpus,
                         threads=self.threads or (1 if self.server_cpus else half),
                         versions=sorted(wanted),
+                        flags=key.flags,
                     )
                 )
             except TargetFailed as error:
                 raise Unavailable(str(error)) from error
         return self._targets[key]
 
-    def _network(self) -> Emulated:
-        if not self._networks:
+    def _network(self, arm: ArmSpec) -> Emulated:
+        control = arm.congestion_control or self._asked or emulated.CUBIC
+        if control not in self._networks:
             try:
-                made = self._stack.enter_context(emulated.opened(self._of_network))
+                made = self._stack.enter_context(emulated.opened(control))
             except NetworkFailed as error:
                 raise Unavailable(str(error)) from error
-            self._networks.append(made)
-        return self._networks[0]
+            self._networks[control] = made
+        return self._networks[control]
+
+    def _of_engine(self, arm: ArmSpec) -> str | None:
+        """What the engine is told: of TCP on a network its end says it, of QUIC nobody else."""
+        if arm.version == "h3":
+            return arm.congestion_control
+        return None if arm.network else self.congestion_control
+
+    def _wanted(self, arm: ArmSpec) -> _Wanted:
+        control = arm.congestion_control
+        flags = arm.server_flags
+        if arm.server == EMBEDDED and arm.version == "h3" and control not in {None, emulated.CUBIC}:
+            flags = (*flags, "--quic-congestion", control)
+        network = control or self._asked or emulated.CUBIC if arm.network else ""
+        return _Wanted(arm.server, network, flags)
 
     def _checked_call(self, target: Target, arm: ArmSpec) -> Reference:
         origin, message = self._origin(arm, _spoken(arm)), arm.message or ""
@@ -371,11 +410,6 @@ class Testbed:
             except (NoReference, ProcessFailed) as error:
                 raise Unavailable(str(error)) from error
         return self._references[key]
-
-
-def _target_key(arm: ArmSpec) -> tuple[str, bool]:
-    """The server that an arm uses: one on this machine's network, another on the emulated one."""
-    return arm.server, bool(arm.network)
 
 
 def _spoken(arm: ArmSpec) -> str:
@@ -443,4 +477,7 @@ def arm_of(spec: ArmSpec, testbed: Testbed) -> Arm:
         message=spec.message,
         mode=spec.mode,
         tls=spec.tls,
+        flags=spec.flags,
+        server_flags=spec.server_flags,
+        congestion_control=spec.congestion_control,
     )

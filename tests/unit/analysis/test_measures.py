@@ -17,11 +17,11 @@ def test_cpu_per_gib_counts_what_was_sent_and_received() -> None:
         records.run(cpu_us=1_000_000.0),
         {"bytes.received": 1 << 29, "plan.request.body_bytes": 1 << 29, "requests.ok": 1},
     )
-    assert measures.CPU_PER_GIB.read(run, None) == pytest.approx(1.0)
+    assert measures.CPU_PER_GIB.read(run, measures.Beside()) == pytest.approx(1.0)
     run = altered(run, {"content": Content(bytes=0, digest=None, expected=None)})
-    assert measures.CPU_PER_GIB.read(run, None) == pytest.approx(2.0)
+    assert measures.CPU_PER_GIB.read(run, measures.Beside()) == pytest.approx(2.0)
     run = altered(run, {"plan.request.body_bytes": 0})
-    assert measures.CPU_PER_GIB.read(run, None) is None
+    assert measures.CPU_PER_GIB.read(run, measures.Beside()) is None
 
 
 def test_the_sum_of_an_strace_summary() -> None:

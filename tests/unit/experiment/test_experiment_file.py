@@ -108,6 +108,31 @@ SHAPE = [
 ]
 # What a schema cannot know: names that refer to others, sums that must fit.
 MEANING = [
+    (
+        'client = "engine"',
+        'client = "engine"\nflags = ["--new-conections"] #!',
+        f"{FORM}.arms[2].flags[0]: '--new-conections' is not a flag: did you mean --new-conn",
+    ),
+    (
+        'client = "engine"',
+        'client = "engine"\nflags = ["--resume"] #!',
+        f"{FORM}.arms[2].flags[0]: --resume needs a value behind it",
+    ),
+    (
+        'strategy = "threads"',
+        'strategy = "threads"\nflags = ["--early-data"] #!',
+        f'{ARM}.flags: go with client = "engine" and strategy = "load"',
+    ),
+    (
+        'client = "engine"',
+        'client = "engine"\nserver_flags = ["--port", "80"] #!',
+        f"{FORM}.arms[2].server_flags[0]: '--port' is not a flag: did you mean --retry?",
+    ),
+    (
+        'strategy = "threads"',
+        'strategy = "threads"\nserver_flags = ["--retry"] #!',
+        f'{ARM}.server_flags: go with server = "embedded"',
+    ),
     ('"rtt=40ms"', '"rtt=40" #!', f"{FORM}.network: rtt=40: say a unit"),
     ('"rtt=5ms"', '"soon" #!', f"{FORM}.quick.network: soon"),
     ('name = "sample"', 'name = "simple" #!', "name: is 'simple', but the file is sample.toml"),

@@ -26,7 +26,7 @@ from trilane.lab.model.comparison import (
     Ratio,
     Summary,
 )
-from trilane.lab.model.measures import RACE, RATE, Measure
+from trilane.lab.model.measures import RACE, RATE, Beside, Measure
 from trilane.lab.model.record import Verdict
 from trilane.lab.model.run import Run
 from trilane.lab.model.sample import Sample
@@ -290,7 +290,11 @@ class Table:
 
 def value(sample: Sample, measure: Measure) -> float:
     """The measure in a run; NaN where unknown."""
-    read = None if sample.run is None else measure.read(sample.run, sample.server)
+    read = (
+        None
+        if sample.run is None
+        else measure.read(sample.run, Beside(sample.server, sample.network))
+    )
     return float("nan") if read is None else read
 
 

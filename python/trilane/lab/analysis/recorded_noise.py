@@ -15,7 +15,7 @@ import numpy as np
 
 from trilane.lab.analysis.stats import Floats
 from trilane.lab.model.comparison import Comparison
-from trilane.lab.model.measures import RACE
+from trilane.lab.model.measures import RACE, Beside
 from trilane.lab.model.record import Record
 from trilane.lab.storage import runs, store
 from trilane.lab.storage.runs import BadRun
@@ -90,7 +90,11 @@ def deviations(comparison: Comparison) -> Floats:
         ValueError: a run does not have the first measure of a race.
     """
     rows = [
-        (number, sample.block, [measure.read(sample.run, sample.server) for measure in RACE])
+        (
+            number,
+            sample.block,
+            [measure.read(sample.run, Beside(sample.server)) for measure in RACE],
+        )
         for number, arm in enumerate(comparison.arms)
         for sample in arm.samples
         if sample.run is not None

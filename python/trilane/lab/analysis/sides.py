@@ -31,7 +31,7 @@ from trilane.lab.model.arm import TITLES
 from trilane.lab.model.comparison import Comparison, Shown
 from trilane.lab.model.contrast import Scope, Source, ValueUnit
 from trilane.lab.model.documents import machine_id
-from trilane.lab.model.measures import ELAPSED, MEASURES, RATE, Measure
+from trilane.lab.model.measures import ELAPSED, MEASURES, RATE, Beside, Measure
 from trilane.lab.model.record import SweepValue
 from trilane.lab.model.run import SCHEMA, Run
 from trilane.lab.model.sample import Sample
@@ -227,7 +227,10 @@ def _of_files(label: str, paths: Sequence[Path], files: Sequence[Run]) -> Side:
         bodies=bodies.of_runs(files),
         read=lambda measure: [
             np.array(
-                [np.nan if (value := measure.read(run, None)) is None else value for run in files],
+                [
+                    np.nan if (value := measure.read(run, Beside())) is None else value
+                    for run in files
+                ],
                 dtype=np.float64,
             )
         ],

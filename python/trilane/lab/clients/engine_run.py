@@ -51,6 +51,7 @@ class EnginePlan:
     cacert: str | None
     cpus: Sequence[int] | None = None
     congestion_control: str | None = None
+    """Of TCP or QUIC, as the version has it; None for what they take by themselves."""
     body_file: Path | None = None
     call: Call | None = None
     """What a workload of kind `call` asks of the arm's server."""
@@ -90,6 +91,7 @@ class EnginePlan:
             *(self.origin.rstrip("/") + path for path in ([""] if self._is_grpc else self.paths)),
             f"--{arm.version}",
             *workload.flags,
+            *arm.flags,
             *("-c", str(connections), "-m", str(streams)),
             *("-t", str(min(arm.threads or 1, connections) if arm.strategy == "load" else 1)),
             *ends,
@@ -100,11 +102,7 @@ class EnginePlan:
             *(("--cacert", self.cacert) if self.cacert else ()),
             *(("--cpu", ",".join(map(str, self.cpus))) if self.cpus else ()),
             *server_flags(self.server_pids),
-            *(
-                ("--congestion-control", self.congestion_control)
-                if self.congestion_control and arm.version != "h3"
-                else ()
-            ),
+            *(("--congestion-control", self.congestion_control) if self.congestion_control else ()),
             *("--format", "json", "-o", str(file)),
         ]
 

@@ -118,6 +118,11 @@ def _arms(form: Form, key: Key) -> None:
             if not _running(form, value):
                 problem = f"no arm runs at {value_text(value)}"
                 raise BadExperiment(problem, (*key, "sweep", "values", index))
+    varied = form.sweep is not None and form.sweep.key in {"rtt", "network"}
+    for index, arm in enumerate(form.arms):
+        if arm.congestion_control and not arm.network and not varied:
+            problem = 'is that of both ends of a network: add network = "rtt=40ms"'
+            raise BadExperiment(problem, (*key, "arms", index, "congestion_control"))
 
 
 def _on_networks(form: Form, sweep: Sweep, key: Key) -> None:

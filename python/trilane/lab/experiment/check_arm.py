@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 
 from trilane.lab.experiment import networks
 from trilane.lab.experiment.bad_experiment import BadExperiment, Key
 from trilane.lab.experiment.vocabulary import (
+    ENGINE_FLAGS,
     GO_BENCH,
     GRPC_MODES,
     MESSAGES,
     MULTIPLEXED,
+    QUIC_CONGESTION,
+    SERVER_FLAGS,
     STRATEGIES,
     VERSIONS,
 )
 from trilane.lab.experiment.words import is_not
 from trilane.lab.experiment.workload import ArmSpec
-from trilane.lab.model.arm import ENGINE
+from trilane.lab.model.arm import EMBEDDED, ENGINE
 from trilane.lab.model.record import SweepValue
 from trilane.quantity import value_text
 
@@ -61,6 +65,8 @@ def check_arm(arm: ArmSpec, kind: str, values: tuple[SweepValue, ...] | None, ke
         raise BadExperiment(problem, (*key, "network"))
     _concurrency(arm, key)
     _rate(arm, key)
+    _flags(arm, key)
+    _congestion_control(arm, key)
     _call(arm, kind, key)
     _benchmark(arm, kind, key)
     if not arm.tls and arm.version != "h1":
@@ -78,6 +84,40 @@ def _rate(arm: ArmSpec, key: Key) -> None:
         raise BadExperiment(problem, (*key, "rate"))
     if not 0 < arm.rate < math.inf:
         raise BadExperiment(f"must be above 0, not {arm.rate:g}", (*key, "rate"))
+
+
+def _flags(arm: ArmSpec, key: Key) -> None:
+    if arm.flags and (arm.client != ENGINE or arm.strategy != "load"):
+        problem = f'go with client = "{ENGINE}" and strategy = "load"'
+        raise BadExperiment(problem, (*key, "flags"))
+    if arm.server_flags and arm.server != EMBEDDED:
+        raise BadExperiment(f'go with server = "{EMBEDDED}"', (*key, "server_flags"))
+    _known_flags(arm.flags, ENGINE_FLAGS, (*key, "flags"))
+    _known_flags(arm.server_flags, SERVER_FLAGS, (*key, "server_flags"))
+
+
+def _known_flags(flags: tuple[str, ...], known: Mapping[str, bool], key: Key) -> None:
+    words = iter(enumerate(flags))
+    for index, flag in words:
+        if flag not in known:
+            raise BadExperiment(is_not("flag", flag, known), (*key, index))
+        if known[flag] and next(words, None) is None:
+            raise BadExperiment(f"{flag} needs a value behind it", (*key, index))
+
+
+def _congestion_control(arm: ArmSpec, key: Key) -> None:
+    control = arm.congestion_control
+    if control is None or arm.version != "h3":
+        return
+    if control not in QUIC_CONGESTION:
+        problem = is_not("congestion control of QUIC", control, QUIC_CONGESTION)
+        raise BadExperiment(problem, (*key, "congestion_control"))
+    if control != "cubic" and (arm.client != ENGINE or arm.server != EMBEDDED):
+        problem = (
+            f'of QUIC can be chosen with client = "{ENGINE}" and server = "{EMBEDDED}" alone: '
+            "leave it out"
+        )
+        raise BadExperiment(problem, (*key, "congestion_control"))
 
 
 def _call(arm: ArmSpec, kind: str, key: Key) -> None:
@@ -126,7 +166,7 @@ def _benchmark(arm: ArmSpec, kind: str, key: Key) -> None:
     if arm.strategy != "serial" or arm.network or not arm.session:
         part = "strategy" if arm.strategy != "serial" else "network" if arm.network else "session"
         raise BadExperiment("the benchmark decides that: leave it out", (*key, part))
-    if not FOLDER.fullmatch(arm.server) or arm.server == "embedded":
+    if not FOLDER.fullmatch(arm.server) or arm.server == EMBEDDED:
         problem = "is the folder of servers/ that is the Go module: write its name"
         raise BadExperiment(problem, (*key, "server"))
 

@@ -19,6 +19,9 @@ _PLAIN = {
     "message": "",
     "benchmark": "",
     "rate": "",
+    "congestion control": "",
+    "flags": "",
+    "flags of the server": "",
 }
 # What tells arms apart, by kind of the workload; other columns only where their values differ.
 _FIXED = {
@@ -196,6 +199,9 @@ def _facts(arm: ArmSpec) -> dict[str, str]:
         "benchmark": arm.benchmark or "",
         "rate": "" if arm.rate is None else f"{value_text(arm.rate)}/s",
         "network": arm.network or "direct",
+        "congestion control": arm.congestion_control or "",
+        "flags": " ".join(arm.flags),
+        "flags of the server": " ".join(arm.server_flags),
         "gzip": "yes" if arm.gzip else "no",
         "headers": f"{len(arm.headers)}",
         "at": "all" if arm.at is None else ", ".join(map(value_text, arm.at)),

@@ -21,11 +21,13 @@ from trilane.lab.experiment.factors import COMPARISON
 from trilane.lab.experiment.form import Stats
 from trilane.lab.experiment.toml_document import Text
 from trilane.lab.experiment.vocabulary import (
+    ENGINE_FLAGS,
     GRPC_MODES,
     KINDS,
     MEASURES,
     MESSAGES,
     MULTIPLEXED,
+    SERVER_FLAGS,
     STRATEGIES,
     SWEEPS,
     TITLES,
@@ -257,6 +259,31 @@ class _ArmsTable(_Table, frozen=True, kw_only=True):
     at: Annotated[
         Points | None, _note("values of the sweep at which it runs; without it at all")
     ] = None
+    congestion_control: Annotated[
+        str | None,
+        _note(
+            "on a network: how both ends send, over TCP what the kernel has, over HTTP/3 cubic, "
+            "reno or bbr",
+            minLength=1,
+            examples=["cubic", "bbr"],
+        ),
+    ] = None
+    flags: Annotated[
+        tuple[str, ...],
+        _note(
+            "load: further flags of `trilane load`, each with its value behind it: "
+            f"{', '.join(ENGINE_FLAGS)}",
+            examples=[["--new-connections", "--resume", "off"]],
+        ),
+    ] = ()
+    server_flags: Annotated[
+        tuple[str, ...],
+        _note(
+            "server embedded: further flags of `trilane serve`, each with its value behind it: "
+            f"{', '.join(SERVER_FLAGS)}",
+            examples=[["--retry"]],
+        ),
+    ] = ()
     mode: Annotated[
         str | None,
         _note(

@@ -33,7 +33,10 @@ _SAME = {
 # How a strategy keeps its requests in flight: tells two arms of one strategy apart, but what is
 # natural differs by version, such as 200 connections of one stream and one of 200.
 _SHAPE = ("connections", "streams", "threads", "processes", "chunk")
-_ALWAYS = ("network", "gzip", "headers", "benchmark")
+_ALWAYS = (
+    *("network", "congestion_control", "gzip", "headers", "benchmark"),
+    *("flags", "server_flags"),
+)
 
 
 _FACTOR = f"({'|'.join(FACTORS)})"

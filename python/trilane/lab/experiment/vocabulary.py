@@ -6,6 +6,7 @@ from trilane.lab.model import measures
 from trilane.lab.model.arm import GRPC_MODES, MESSAGES, TITLES, VERSIONS
 
 __all__ = [
+    "ENGINE_FLAGS",
     "FACTORS",
     "GO_BENCH",
     "GRPC_MODES",
@@ -13,6 +14,8 @@ __all__ = [
     "MEASURES",
     "MESSAGES",
     "MULTIPLEXED",
+    "QUIC_CONGESTION",
+    "SERVER_FLAGS",
     "STRATEGIES",
     "SWEEPS",
     "TITLES",
@@ -62,5 +65,23 @@ SWEEPS = {
     "rtt": "s",
     "network": "",
 }
+
+ENGINE_FLAGS = {
+    "--early-data": False,
+    "--new-connections": False,
+    "--requests-per-connection": True,
+    "--resume": True,
+}
+"""Flags of `trilane load` that an arm may have, and whether each has a value."""
+
+SERVER_FLAGS = {
+    "--chain-size": True,
+    "--early-data": False,
+    "--retry": False,
+}
+"""Flags of `trilane serve` that an arm may have, and whether each has a value."""
+
+QUIC_CONGESTION = ("cubic", "reno", "bbr")
+"""Congestion control that there is for QUIC, in our engine and our server."""
 
 MEASURES = tuple(measure.name for measure in measures.MEASURES)

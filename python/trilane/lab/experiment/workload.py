@@ -48,6 +48,9 @@ class ArmOptions(TypedDict, total=False):
     tls: bool
     benchmark: str
     rate: float
+    flags: tuple[str, ...]
+    server_flags: tuple[str, ...]
+    congestion_control: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +92,12 @@ class ArmSpec:
     rate: float | None = None
     """Open model: requests per second, over all connections, whatever the responses do; None: each
     request follows a response."""
+    flags: tuple[str, ...] = ()
+    """Further flags of `trilane load`, of those in `vocabulary.ENGINE_FLAGS`."""
+    server_flags: tuple[str, ...] = ()
+    """Further flags of `trilane serve`, of those in `vocabulary.SERVER_FLAGS`."""
+    congestion_control: str | None = None
+    """Of TCP and QUIC at both ends of the network; None for the form's."""
 
     def with_in_flight(self, in_flight: int) -> ArmSpec:
         """This arm with another number of requests in flight; `serial` stays as it is."""
@@ -171,6 +180,9 @@ class Workload:
             tls=options.get("tls", True),
             benchmark=options.get("benchmark"),
             rate=options.get("rate", self.rate),
+            flags=options.get("flags", ()),
+            server_flags=options.get("server_flags", ()),
+            congestion_control=options.get("congestion_control"),
             **_concurrency(version, strategy, options, self.in_flight),
         )
 

@@ -18,6 +18,8 @@ TITLES: dict[str, str] = {
 }
 ENGINE = "engine"
 """The client that is our own load engine; `trilane` is the Python client."""
+EMBEDDED = "embedded"
+"""The server that is our own."""
 ArmName: TypeAlias = Text
 # What an arm of a call can say, and what it means.
 MESSAGES = {
@@ -70,3 +72,9 @@ class Arm(Record, frozen=True, kw_only=True, omit_defaults=False):
     """
     tls: bool = True
     """False: HTTP/1.1 without TLS."""
+    flags: tuple[Text, ...] = ()
+    """Further flags of `trilane load`."""
+    server_flags: tuple[Text, ...] = ()
+    """Further flags of `trilane serve`."""
+    congestion_control: Text | None = None
+    """How both ends of the network send, over TCP and QUIC; null where the arm does not say it."""

@@ -7,11 +7,23 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from trilane.lab.model.comparison import Better, Finding, Shown, Unit
+from trilane.lab.model.network import OnNetwork
 from trilane.lab.model.run import Run
 from trilane.lab.model.sample import ServerCost
 from trilane.lab.model.traffic import Distribution
 
-Reader: TypeAlias = Callable[[Run, ServerCost | None], float | None]
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What was measured beside a run."""
+
+    server: ServerCost | None = None
+    """What our server spent on it."""
+    network: OnNetwork | None = None
+    """The emulated network that it was made on."""
+
+
+Reader: TypeAlias = Callable[[Run, Beside], float | None]
 
 # Counted for all programs of the machine: shown, and never ranked.
 SHARED_MEASURES = frozenset({"wire_bytes_per_request"})
@@ -26,7 +38,7 @@ class Measure:
     unit: Unit
     better: Better
     read: Reader
-    """Value from a run and from what the server spent on it; None where unknown."""
+    """Value from a run and from what was measured beside it; None where unknown."""
 
     @property
     def shared(self) -> bool:
@@ -44,20 +56,31 @@ class Measure:
 
 
 def counted(run: Run) -> Distribution | None:
-    """The latency that counts: in the open model it is counted from the intended start."""
-    return run.latency.response if run.plan.model == "open" else run.latency.service
+    """The latency that counts, with the wait before it.
+
+    In the open model it runs from the intended start on, and for a connection of its own from the
+    beginning of that.
+    """
+    return run.latency.response or run.latency.service
 
 
 def _latency(value: Callable[[Distribution], float | None]) -> Reader:
-    def read(run: Run, _server: ServerCost | None) -> float | None:
+    def read(run: Run, _beside: Beside) -> float | None:
         latency = counted(run)
         return None if latency is None else value(latency)
 
     return read
 
 
-def _server_cpu(_run: Run, server: ServerCost | None) -> float | None:
-    return None if server is None else server.cpu_us_per_request
+def _server_cpu(_run: Run, beside: Beside) -> float | None:
+    return None if beside.server is None else beside.server.cpu_us_per_request
+
+
+def _round_trips(run: Run, beside: Beside) -> float | None:
+    latency = counted(run)
+    if latency is None or latency.p50 is None or beside.network is None:
+        return None
+    return latency.p50 / beside.network.rtt_s if beside.network.rtt_s else None
 
 
 def _answered(run: Run) -> int:
@@ -65,7 +88,7 @@ def _answered(run: Run) -> int:
 
 
 def _per_answer(total: Callable[[Run], int | None]) -> Reader:
-    def read(run: Run, _server: ServerCost | None) -> float | None:
+    def read(run: Run, _beside: Beside) -> float | None:
         value, requests = total(run), _answered(run)
         return None if value is None or requests == 0 else value / requests
 
@@ -89,7 +112,7 @@ def _switches(run: Run) -> int | None:
     return watched.voluntary + watched.involuntary
 
 
-def _cpu_per_gib(run: Run, _server: ServerCost | None) -> float | None:
+def _cpu_per_gib(run: Run, _beside: Beside) -> float | None:
     received = _received(run) if run.content is None else run.content.bytes
     cost = run.cost.cpu_us_per_request
     if cost is None or received is None:
@@ -98,7 +121,7 @@ def _cpu_per_gib(run: Run, _server: ServerCost | None) -> float | None:
     return cost * run.requests.ok / 1e6 / gib if gib else None
 
 
-def _wire(run: Run, _server: ServerCost | None) -> float | None:
+def _wire(run: Run, _beside: Beside) -> float | None:
     return run.wire.bytes / run.wire.requests if run.wire and run.wire.requests else None
 
 
@@ -132,8 +155,11 @@ TTFB = Measure(
     "lower",
     lambda run, _: run.latency.ttfb.p50 if run.latency.ttfb else None,
 )
+ROUND_TRIPS = Measure(
+    "round_trips", "p50 latency in round trips of the network", "1", "lower", _round_trips
+)
 # Those that need the latency of each request.
-LATENCIES = frozenset(measure.name for measure in (MEAN, P50, P90, P99, P99_9, TTFB))
+LATENCIES = frozenset(measure.name for measure in (MEAN, P50, P90, P99, P99_9, TTFB, ROUND_TRIPS))
 USER = Measure(
     "user_s", "user CPU", "s", "lower", lambda run, _: run.process.user_s if run.process else None
 )
@@ -239,6 +265,7 @@ MEASURES = (
     P99,
     P99_9,
     TTFB,
+    ROUND_TRIPS,
     USER,
     SYSTEM,
     CPU_PERCENT,

@@ -92,6 +92,8 @@ class Did(Record, frozen=True):
     """From the server to the client."""
     cpu_s: Amount
     """CPU time of the emulator, seconds."""
+    waited_s: Amount
+    """What of it passed while nothing was to be done, but soon, seconds."""
     lateness_s: Lateness
     """How late it was."""
 
@@ -101,6 +103,8 @@ class OnNetwork(Did, frozen=True):
 
     network: str
     """Its settings, with all that was drawn for this block; `docs/network.md` explains them."""
+    rtt_s: Amount
+    """Its delay there and back without jitter, seconds."""
     congestion_control: str
     """How TCP sends at both ends."""
     check: Check

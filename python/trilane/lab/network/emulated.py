@@ -71,11 +71,13 @@ class Emulated:
         did = msgspec.convert(self._ask("end"), Did)
         return OnNetwork(
             network=self._now["network"],
+            rtt_s=self._now["rtt_s"],
             congestion_control=self.client.congestion_control or CUBIC,
             check=self._checked[self._key],
             up=did.up,
             down=did.down,
             cpu_s=did.cpu_s,
+            waited_s=did.waited_s,
             lateness_s=did.lateness_s,
         )
 

@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from trilane.lab.experiment import places
+from trilane.lab.model.arm import EMBEDDED
 from trilane.lab.processes import launch, supervisor
 from trilane.lab.processes.place import HERE, Place
 from trilane.lab.processes.supervisor import ProcessFailed
@@ -24,7 +25,6 @@ from trilane.lab.storage import store
 from trilane.lab.targets import calls, servers, target_config, target_content, target_ready
 from trilane.lab.targets.target_config import BadServer, ServerConfig, fill
 
-EMBEDDED = "embedded"
 HOST = "127.0.0.1"
 _FAILURES = (
     builds.BuildFailed,
@@ -127,13 +127,15 @@ def open_target(
     threads: int,
     versions: Collection[str] = (),
     place: Place = HERE,
+    flags: Sequence[str] = (),
 ) -> Iterator[Target]:
     """A server for as long as the context, or the lab, lives.
 
     `state` is the state folder (None: the user's), `folder` where its log and its scratch files go,
     `cpus` those it may run on, such as "0,2-3" (None: all), `threads` its worker threads or
     processes where it can have more than one. It is ready when it has answered over each of
-    `versions` (none: all it has). `place` is where it runs.
+    `versions` (none: all it has). `place` is where it runs, `flags` are further ones of the
+    embedded server.
 
     Raises:
         TargetFailed: there is no such server, it is not ours to start at that place, it does not
@@ -148,7 +150,7 @@ def open_target(
     folder.mkdir(parents=True, exist_ok=True)
     machine = _Machine(state, folder, cpus, threads, place)
     if name_or_url == EMBEDDED:
-        opened = _embedded(wanted, machine)
+        opened = _embedded(wanted, machine, flags)
     elif config.ours:
         opened = _started(config, wanted, machine)
     elif place != HERE:
@@ -198,10 +200,15 @@ def _missing(config: ServerConfig) -> str | None:
 
 
 @contextlib.contextmanager
-def _embedded(wanted: Sequence[str], machine: _Machine) -> Iterator[Target]:
+def _embedded(wanted: Sequence[str], machine: _Machine, flags: Sequence[str]) -> Iterator[Target]:
     log, place = machine.folder / f"{EMBEDDED}.log", machine.place
     with servers.embedded(
-        threads=machine.threads, cpus=machine.cpus, state=machine.state, log=log, place=place
+        threads=machine.threads,
+        cpus=machine.cpus,
+        state=machine.state,
+        log=log,
+        place=place,
+        flags=flags,
     ) as server:
         by_scheme = {"https": server.https, "http": server.http}
         origins = {version: by_scheme[_EMBEDDED.origins[version]] for version in wanted}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,11 +47,13 @@ def embedded(
     ready_s: float = READY_S,
     log: Path | None = None,
     place: Place = HERE,
+    flags: Sequence[str] = (),
 ) -> Iterator[Server]:
     """`trilane serve` on free ports of 127.0.0.1, for as long as the context, or we, live.
 
-    `place` is where it runs. Its messages go to the end of `log`, or nowhere when it comes up. It
-    needs no guard, unlike other servers: it ends by itself when its stdin closes.
+    `place` is where it runs, `flags` are further ones. Its messages go to the end of `log`, or
+    nowhere when it comes up. It needs no guard, unlike other servers: it ends by itself when its
+    stdin closes.
 
     Raises:
         ServerFailed: it did not start, ended, or was not ready within `ready_s` seconds.
@@ -62,6 +64,7 @@ def embedded(
         *("--exit-with-parent", "--format", "json"),
         *(("--cpu", cpus) if cpus else ()),
         *(("--state", str(state)) if state else ()),
+        *flags,
     ]
     with contextlib.ExitStack() as stack:
         try:
@@ -85,6 +88,7 @@ def embedded(
                 "cpus": cpus,
                 "max_concurrent_streams": _STREAMS,
                 "keepalive_requests": None,
+                "flags": list(flags),
                 # Its sockets ask for none.
                 "tcp_congestion_control": place.congestion_control
                 or machine.tcp_congestion_control(),
