@@ -125,6 +125,23 @@ def test_a_network_is_measured_by_itself(tmp_path: Path) -> None:
             assert row["holds"], row
 
 
+def test_what_passes_by_a_trace_is_measured(tmp_path: Path) -> None:
+    trace, told = tmp_path / "trace", tmp_path / "told.json"
+    # One packet of 1500 bytes every three milliseconds.
+    trace.write_text("".join(f"{3 * n}\n" for n in range(1, 1000)))
+    done = subprocess.run(
+        [native(), "network", "check", f"trace={trace},rtt=4ms", "--output", str(told)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    found = json.loads(told.read_text())["check"]["properties"]
+    rates = [each for each in found if each["property"] == "rate"]
+    assert {each["way"] for each in rates} == {"client to server", "server to client"}, done.stderr
+    assert [each["asked"] for each in rates] == pytest.approx([4e6, 4e6], rel=0.02)
+
+
 def test_a_network_that_is_not_what_was_asked_is_invalid() -> None:
     asked = subprocess.run(
         [native(), "network", "check", "rate=10gbit,rtt=1ms"],

@@ -1,5 +1,6 @@
 //! `trilane network`: any two programs over an emulated network.
 
+mod bench;
 mod check;
 mod document;
 mod open;
@@ -11,6 +12,7 @@ use std::fs;
 use clap::{Args, Subcommand};
 use trilane_network::{End, Running, Side, Spec, Tcp};
 
+use self::bench::BenchArgs;
 use self::check::CheckArgs;
 use self::open::OpenArgs;
 use self::profiles::ProfilesArgs;
@@ -30,6 +32,8 @@ enum NetworkCommand {
     Run(RunArgs),
     /// Make a network and measure whether it is what was asked for
     Check(CheckArgs),
+    /// Measure what networks reach on this machine
+    Bench(BenchArgs),
     /// Show kinds of networks, such as 4g, and where their numbers are from
     Profiles(ProfilesArgs),
     #[command(hide = true)]
@@ -70,6 +74,7 @@ pub(crate) fn run(args: &NetworkArgs) -> u8 {
     let done = match &args.command {
         NetworkCommand::Run(args) => run::run(args),
         NetworkCommand::Check(args) => check::check(args),
+        NetworkCommand::Bench(args) => bench::bench(args),
         NetworkCommand::Open(args) => open::run(args),
         NetworkCommand::Profiles(args) => Ok(profiles::run(args)),
     };

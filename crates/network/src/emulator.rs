@@ -30,6 +30,8 @@ pub struct Outcome {
     pub down: Counters,
     /// Processor time of the loop.
     pub cpu: Duration,
+    /// What of it passed while the loop looked at the clock and nothing was to be done.
+    pub waited: Duration,
     /// Nanoseconds by which packets went out later than they should have.
     pub lateness: Histogram<u64>,
     /// Why not all that passed was recorded, where that was asked for.
@@ -66,6 +68,7 @@ impl Running {
             buffer: vec![0; LARGEST].into_boxed_slice(),
             lateness: Histogram::new_with_bounds(1, 60_000_000_000, 3).map_err(io::Error::other)?,
             spent_before: Duration::ZERO,
+            waited: 0,
             recording: None,
             unrecorded: None,
         };
@@ -128,6 +131,8 @@ struct Emulator {
     lateness: Histogram<u64>,
     /// Processor time of the loop when these directions began.
     spent_before: Duration,
+    /// Nanoseconds in which it had nothing to do, and did not sleep.
+    waited: Nanos,
     recording: Option<Recording>,
     unrecorded: Option<String>,
 }
@@ -137,7 +142,7 @@ fn ways(spec: &Spec) -> [Direction<Vec<u8>>; 2] {
 }
 
 /// Processor time of the calling thread.
-fn spent() -> Duration {
+pub(crate) fn spent() -> Duration {
     let spent = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(spent.tv_sec as u64, spent.tv_nsec as u32)
 }
@@ -148,14 +153,19 @@ impl Emulator {
         nix::sys::prctl::set_timerslack(1)?;
         // Also while packets come without a pause.
         while self.obey(orders) {
+            let begun = self.now();
             let read = self.take()?;
-            self.hand_on()?;
+            let written = self.hand_on()?;
             if read {
                 continue;
             }
             let due = self.ways.iter().filter_map(Direction::due).min();
-            let wait = due.map(|due| due.saturating_sub(self.now()));
+            let now = self.now();
+            let wait = due.map(|due| due.saturating_sub(now));
             if wait.is_some_and(|wait| wait <= SPIN) {
+                if !written {
+                    self.waited += now - begun;
+                }
                 std::hint::spin_loop();
                 continue;
             }
@@ -186,8 +196,15 @@ impl Emulator {
                 Ok(Order::Begin(ways, told)) => {
                     let outcome = self.outcome();
                     self.ways = *ways;
+                    let now = self.now();
+                    if let Some(recording) = &mut self.recording {
+                        recording.begin_anew(now);
+                    }
+                    // A trace begins with the network.
+                    self.begun += Duration::from_nanos(now);
                     self.lateness.reset();
                     self.spent_before = spent();
+                    self.waited = 0;
                     // Who asked may be gone.
                     let _ = told.send(outcome);
                 }
@@ -203,6 +220,7 @@ impl Emulator {
             up,
             down,
             cpu: spent().saturating_sub(self.spent_before),
+            waited: Duration::from_nanos(self.waited),
             lateness: self.lateness.clone(),
             unrecorded: self.unrecorded.clone(),
         }
@@ -231,11 +249,13 @@ impl Emulator {
         Ok(any)
     }
 
-    /// Writes what has arrived at the other end.
-    fn hand_on(&mut self) -> io::Result<()> {
+    /// Writes what has arrived at the other end; whether anything has.
+    fn hand_on(&mut self) -> io::Result<bool> {
+        let mut any = false;
         for way in 0..2 {
             let now = self.now();
             while let Some((at, packet)) = self.ways[way].poll(now) {
+                any = true;
                 self.lateness
                     .saturating_record(self.now().saturating_sub(at).max(1));
                 let noted = self.recording.as_mut().map(|file| file.note(at, &packet));
@@ -251,7 +271,7 @@ impl Emulator {
                 }
             }
         }
-        Ok(())
+        Ok(any)
     }
 
     /// Waits until something comes or is ordered, for so long at most.
@@ -289,4 +309,40 @@ fn is_of_packet(error: &io::Error) -> bool {
     error
         .raw_os_error()
         .is_some_and(|code| refused.contains(&code))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixDatagram;
+
+    use super::*;
+
+    /// A network between two sockets, in place of interfaces.
+    fn network(text: &str, trace: &str) -> (Running, Spec, [UnixDatagram; 2]) {
+        let spec = Spec::read(text, |_| Ok(trace.to_owned())).unwrap();
+        let (client, of_client) = UnixDatagram::pair().unwrap();
+        let (server, of_server) = UnixDatagram::pair().unwrap();
+        let file = |socket: UnixDatagram| {
+            socket.set_nonblocking(true).unwrap();
+            File::from(OwnedFd::from(socket))
+        };
+        let running = Running::start(&spec, file(of_client), file(of_server)).unwrap();
+        (running, spec, [client, server])
+    }
+
+    #[test]
+    fn a_trace_begins_with_the_network() {
+        const NOTHING: Duration = Duration::from_millis(100);
+        let trace: String = (100..10_000).map(|ms| format!("{ms}\n")).collect();
+        let (network, spec, [client, server]) = network("trace=here", &trace);
+        for _ in 0..2 {
+            let begun = Instant::now();
+            network.begin(&spec).unwrap();
+            client.send(b"packet").unwrap();
+            assert_eq!(server.recv(&mut [0; 100]).unwrap(), 6);
+            assert!(begun.elapsed() >= NOTHING, "{:?}", begun.elapsed());
+        }
+        let outcome = network.stop().unwrap();
+        assert_eq!(outcome.up.forwarded.packets, 1);
+    }
 }

@@ -47,7 +47,7 @@ pub use emulator::{Outcome, Running};
 pub use end::{End, INTERFACE, Side, Tcp, Unavailable, prepare, user_namespace};
 pub use packet::Packet;
 pub use pattern::Pattern;
-pub use proof::{Check, Proof, Property};
+pub use proof::{Check, Proof, Property, Reached, reach};
 pub use spec::{
     Bandwidth, Capacity, DirectionSpec, LossSpec, Profile, ProfileProperty, RANKS, Spec,
 };

@@ -1,6 +1,7 @@
 //! A network proves itself: trains of datagrams, sent and received by the kernels at its two ends.
 
 mod judge;
+mod reach;
 
 use std::io::{self, IoSliceMut};
 use std::net::{Ipv4Addr, UdpSocket};
@@ -12,8 +13,9 @@ use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, 
 
 use judge::Train;
 pub use judge::{Check, Property};
+pub use reach::{Reached, reach};
 
-use crate::{End, MTU, Outcome, Running, Spec, Way, sys};
+use crate::{Bandwidth, End, MTU, Outcome, Running, Spec, Way, sys};
 
 /// Headers of IP and UDP.
 const HEADERS: usize = 28;
@@ -65,9 +67,11 @@ impl Proof {
         })?;
         // One after the other: a machine that can carry a rate in both directions at once is rare.
         of_up.extend(up.rate()?);
+        of_up.extend(up.trace(network)?);
         let mut checks = of_up;
         checks.extend(of_down);
         checks.extend(down.rate()?);
+        checks.extend(down.trace(network)?);
         let outcome = network.begin(spec)?;
         Ok(Self { checks, outcome })
     }
@@ -133,6 +137,17 @@ impl<'a> Trip<'a> {
         Ok(judge::rate(self.way, own, &train))
     }
 
+    fn trace(&self, network: &Running) -> io::Result<Option<Check>> {
+        let Bandwidth::Trace { trace, .. } = &self.spec.of(self.way).bandwidth else {
+            return Ok(None);
+        };
+        let pace = MOST.min(MORE * trace.rate() / (MTU * 8) as f64);
+        network.begin(self.spec)?;
+        let begun = wall_clock();
+        let train = self.train(3, MTU, pace, (SECONDS * pace).max(LEAST).ceil())?;
+        Ok(judge::trace(self.spec, self.way, &train, begun))
+    }
+
     /// Sends packets of `size` bytes, `pace` a second, and waits for those that arrive.
     fn train(&self, name: u32, size: usize, pace: f64, packets: f64) -> io::Result<Train> {
         let packets = packets as usize;
@@ -147,13 +162,14 @@ impl<'a> Trip<'a> {
                 .join()
                 .unwrap_or_else(|_| Err(io::Error::other("a thread of the proof panicked")))?;
             let mut train = arrived?;
-            train.took.truncate(sent);
+            train.took.truncate(sent.len());
+            train.sent = sent;
             Ok(train)
         })
     }
 
-    /// Sends a train; gives how many packets of it.
-    fn send(&self, name: u32, size: usize, pace: f64, packets: usize) -> io::Result<usize> {
+    /// Sends a train; gives when each packet of it was sent, which may be fewer.
+    fn send(&self, name: u32, size: usize, pace: f64, packets: usize) -> io::Result<Vec<i64>> {
         let rate = self.spec.of(self.way).bandwidth.rate();
         let limit = rate.map_or(f64::INFINITY, |rate| rate / (size * 8) as f64);
         let mut datagram = vec![0; size - HEADERS];
@@ -161,6 +177,7 @@ impl<'a> Trip<'a> {
         // As the loop of the network does: what is measured is that, not who gets a processor.
         let _ = sys::run_first();
         let mut begun = Instant::now();
+        let mut sent = Vec::with_capacity(packets);
         for number in 0..packets {
             let at = begun + Duration::from_secs_f64(number as f64 / pace);
             let now = Instant::now();
@@ -170,24 +187,27 @@ impl<'a> Trip<'a> {
                 begun += late;
             } else if late > PATIENCE {
                 // More was asked than this machine sends.
-                return Ok(number);
+                return Ok(sent);
             }
             thread::sleep(at.saturating_duration_since(now));
             datagram[4..12].copy_from_slice(&(number as u64).to_ne_bytes());
-            datagram[12..HEAD].copy_from_slice(&wall_clock().to_ne_bytes());
+            let now = wall_clock();
+            datagram[12..HEAD].copy_from_slice(&now.to_ne_bytes());
+            sent.push(now);
             match self.from.send(&datagram) {
                 // The queue of the interface is full: this packet is lost, and will be missed.
                 Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => {}
-                sent => drop(sent?),
+                result => drop(result?),
             }
         }
-        Ok(packets)
+        Ok(sent)
     }
 
     fn receive(&self, name: u32, packets: usize, until: Instant) -> io::Result<Train> {
         let mut train = Train {
             took: vec![None; packets],
             arrived: Vec::new(),
+            sent: Vec::new(),
         };
         let mut buffer = [0; MTU];
         let mut control = nix::cmsg_space!(nix::sys::time::TimeSpec);

@@ -38,6 +38,11 @@ impl Recording {
         Ok(Self { file, begun })
     }
 
+    /// The network's clock begins anew, at what was `now`.
+    pub(crate) fn begin_anew(&mut self, now: Nanos) {
+        self.begun += Duration::from_nanos(now);
+    }
+
     /// Notes a packet that arrived at `at`.
     pub(crate) fn note(&mut self, at: Nanos, packet: &[u8]) -> io::Result<()> {
         let at = self.begun + Duration::from_nanos(at);

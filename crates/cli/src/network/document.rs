@@ -29,6 +29,7 @@ pub(super) fn did(outcome: &Outcome) -> Value {
         "up": direction(&outcome.up),
         "down": direction(&outcome.down),
         "cpu_s": outcome.cpu.as_secs_f64(),
+        "waited_s": outcome.waited.as_secs_f64(),
         "lateness_s": lateness(outcome),
     })
 }
@@ -102,7 +103,8 @@ pub(super) fn told(outcome: &Outcome) -> String {
         )
     };
     let packets = outcome.up.received.packets + outcome.down.received.packets;
-    let each = outcome.cpu.as_secs_f64() * 1e6 / packets.max(1) as f64;
+    let busy = outcome.cpu.saturating_sub(outcome.waited);
+    let each = busy.as_secs_f64() * 1e6 / packets.max(1) as f64;
     format!(
         "{}{}network: {each:.1} µs of CPU per packet; packets went out late by {} µs (p50), {} µs \
          (p99)",

@@ -1,9 +1,9 @@
 //! What is seen of a direction, held against what was asked of it.
 
-use std::fmt;
+use std::{fmt, iter};
 
-use crate::spec::{Bandwidth, DirectionSpec, LossSpec};
-use crate::{MTU, Way};
+use crate::spec::{Bandwidth, DirectionSpec, LossSpec, Spec};
+use crate::{Direction, MTU, Nanos, Way};
 
 /// A value of the standard normal distribution beyond which lie 1 in 100,000: of some ten checks at
 /// each use, one in thousands of uses is wrong by chance.
@@ -13,6 +13,8 @@ const RATE_TOLERANCE: f64 = 0.01;
 /// By how much delays may differ, in seconds, and of the delay that was asked.
 const DELAY_TOLERANCE_S: f64 = 100e-6;
 const DELAY_TOLERANCE: f64 = 0.02;
+/// What a trace counts in, in seconds.
+const MILLISECOND: f64 = 1e-3;
 
 /// Something that was asked of a network, and what was seen of it.
 #[derive(Clone, Debug)]
@@ -99,6 +101,8 @@ pub(crate) struct Train {
     pub(crate) took: Vec<Option<i64>>,
     /// When packets arrived, each once, in that order: nanoseconds, and their number.
     pub(crate) arrived: Vec<(i64, usize)>,
+    /// When each packet was sent, nanoseconds.
+    pub(crate) sent: Vec<i64>,
 }
 
 /// Judges the median and the spread of the delays of packets of `size` bytes that were sent alone.
@@ -163,11 +167,8 @@ pub(crate) fn rate(way: Way, spec: &DirectionSpec, train: &Train) -> Option<Chec
     let Bandwidth::Rate(asked) = spec.bandwidth else {
         return None;
     };
-    let [(first, _), .., (last, _)] = train.arrived.as_slice() else {
-        return None;
-    };
-    let seconds = (last - first) as f64 / 1e9;
-    let bits = ((train.arrived.len() - 1) * MTU * 8) as f64;
+    let arrivals: Vec<i64> = train.arrived.iter().map(|(at, _)| *at).collect();
+    let (seen, seconds) = passed(&arrivals)?;
     let asked = asked as f64;
     // The first and the last packet have jitter of their own.
     let jitter = 2.0 * spec.jitter.as_secs_f64() / seconds;
@@ -175,9 +176,49 @@ pub(crate) fn rate(way: Way, spec: &DirectionSpec, train: &Train) -> Option<Chec
         way,
         what: Property::Rate,
         asked,
-        seen: bits / seconds,
+        seen,
         tolerance: asked * (RATE_TOLERANCE + jitter),
     })
+}
+
+/// Judges what passed of a train that was sent over a network with a trace, which began at `begun`:
+/// beside what passes of the same packets in virtual time.
+pub(crate) fn trace(spec: &Spec, way: Way, train: &Train, begun: i64) -> Option<Check> {
+    if !matches!(spec.of(way).bandwidth, Bandwidth::Trace { .. }) {
+        return None;
+    }
+    let mut direction = Direction::new(spec, way);
+    let mut expected = Vec::new();
+    for sent in &train.sent {
+        let now = (sent - begun).max(0) as Nanos;
+        expected.extend(iter::from_fn(|| direction.poll(now)).map(|(at, _)| at as i64));
+        direction.receive(now, vec![0_u8; MTU]);
+    }
+    while let Some(due) = direction.due() {
+        expected.extend(iter::from_fn(|| direction.poll(due)).map(|(at, _)| at as i64));
+    }
+    let seen: Vec<i64> = train.arrived.iter().map(|(at, _)| *at).collect();
+    let (asked, seconds) = passed(&expected)?;
+    let (seen, _) = passed(&seen)?;
+    let packets = expected.len() as f64;
+    Some(Check {
+        way,
+        what: Property::Rate,
+        asked,
+        seen,
+        // At each end a packet may have met its opportunity or just missed it.
+        tolerance: asked * (RATE_TOLERANCE + 2.0 / packets + 2.0 * MILLISECOND / seconds),
+    })
+}
+
+/// Bits per second between the first and the last arrival, and the seconds between them.
+fn passed(arrivals: &[i64]) -> Option<(f64, f64)> {
+    let [first, .., last] = arrivals else {
+        return None;
+    };
+    let seconds = (last - first) as f64 / 1e9;
+    let bits = ((arrivals.len() - 1) * MTU * 8) as f64;
+    (seconds > 0.0).then_some((bits / seconds, seconds))
 }
 
 /// Judges which packets of a train that the link had room for were lost, and their order.

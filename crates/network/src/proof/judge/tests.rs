@@ -14,7 +14,11 @@ fn train(packets: usize, took: i64, lost: impl Fn(usize) -> bool) -> Train {
         .enumerate()
         .filter_map(|(n, took)| took.map(|took| (n as i64 * 1_000_000 + took, n)))
         .collect();
-    Train { took, arrived }
+    Train {
+        took,
+        arrived,
+        sent: (0..packets as i64).map(|n| n * 1_000_000).collect(),
+    }
 }
 
 fn held(checks: &[Check], what: Property) -> Option<bool> {
@@ -96,4 +100,28 @@ fn a_packet_that_overtakes_another_is_found_unless_that_was_asked() {
     let judged = |text| held(&loss(Way::Up, &spec(text), &seen), Property::Order);
     assert_eq!(judged("rtt=40ms"), Some(false));
     assert_eq!(judged("rtt=40ms,jitter=5ms,reorder"), None);
+}
+
+#[test]
+fn what_passes_by_a_trace_is_held_against_the_trace() {
+    // One opportunity every two milliseconds.
+    let stamps = (1..=500).map(|n| format!("{}\n", 2 * n)).collect::<String>();
+    let spec = crate::Spec::read("trace=here", |_| Ok(stamps.clone())).expect("a network");
+    let begun = 1_000_000_000_000;
+    let judged = |apart: i64| {
+        let mut seen = train(200, 0, |_| false);
+        seen.sent.iter_mut().for_each(|at| *at += begun);
+        seen.arrived = (1..=100)
+            .map(|n| (begun + n * apart, n as usize))
+            .collect();
+        trace(&spec, Way::Up, &seen, begun).expect("it is one with a trace")
+    };
+    let right = judged(2_000_000);
+    assert_eq!(right.what, Property::Rate);
+    assert!((right.asked / 6e6 - 1.0).abs() < 1e-9, "{}", right.asked);
+    assert!(right.holds(), "{right}");
+    assert!(!judged(2_200_000).holds());
+    assert!(!judged(1_800_000).holds());
+    let steady = crate::Spec::read("rate=6mbit", |_| Err("no file".into())).expect("a network");
+    assert!(trace(&steady, Way::Up, &train(10, 0, |_| false), 0).is_none());
 }
