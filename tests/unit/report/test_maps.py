@@ -11,6 +11,9 @@ from msgspec.structs import replace
 from rich.console import Console
 
 from synthetic import labs
+from trilane.lab.analysis import findings
+from trilane.lab.experiment.form import Form
+from trilane.lab.experiment.workload import Workload
 from trilane.lab.model.arm import Arm
 from trilane.lab.model.comparison import Announced
 from trilane.lab.model.lab import LabResult, Swept
@@ -119,3 +122,51 @@ def test_the_chart_is_of_vega_lite_with_named_axes_and_stands_in_the_report() ->
         ("300ms", "3%"),
     }
     assert "map-h2-h1" in html.render(networks())
+
+
+def test_the_verdict_counts_the_networks_on_which_each_arm_was_better() -> None:
+    points = [point.comparison for point in networks("rtt=1ms,loss=0%").points]
+    workload = Workload(paths=("/",), count=10)
+    form = Form(
+        name="fair",
+        baseline="h1",
+        rank=points[0].measures[0].name,
+        measures=(points[0].measures[0].name,),
+        workload=workload,
+        arms=tuple(
+            workload.arm("engine", name, "load", name=name, title=name.upper())
+            for name in ("h1", "h2", "h3")
+        ),
+    )
+    label = points[0].measures[0].label
+    assert findings.over_networks(form, points) == (
+        f"H2 was better than H1 in {label} on 1 of 3 networks, worse on 2. "
+        f"H3 was better than H1 in {label} on 2 of 3 networks, worse on 1."
+    )
+
+
+def test_a_verdict_over_networks_is_that_of_the_map() -> None:
+    """What was announced may be decided where all arms beside the baseline are not."""
+    (point, *_) = networks().points
+    made = point.comparison
+    row = next(row for row in made.ratios if row.arm == "h2")
+    made = replace(
+        made,
+        ratios=[replace(each, finding="undecided") for each in made.ratios],
+        announced=[
+            Announced(name="arm against arm", pairs=[replace(row, finding=made.measures[0].better)])
+        ],
+    )
+    workload = Workload(paths=("/",), count=10)
+    form = Form(
+        name="fair",
+        baseline="h1",
+        rank=made.measures[0].name,
+        measures=(made.measures[0].name,),
+        workload=workload,
+        arms=tuple(workload.arm("engine", name, "load", name=name) for name in ("h1", "h2", "h3")),
+        pairs=(("h2", "h1"), ("h3", "h1")),
+    )
+    first, second = findings.over_networks(form, [made]).split(". ")
+    assert first.endswith("on 1 of 1 network")
+    assert second.endswith("on 0 of 1 network, invalid on 1.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
@@ -131,7 +131,7 @@ def result(found: Findings) -> LabResult:
                 for reason in made.validity.reasons
             ]
         ),
-        verdict=_over_networks(form, [made for _, made in judged])
+        verdict=over_networks(form, [made for _, made in judged])
         if sweep is not None and sweep.key == "network"
         else _verdict([(_at(point, sweep), made) for point, made in judged], crossings),
         benchstat=found.benchstat,
@@ -242,10 +242,17 @@ def _ratio(point: Point, made: Comparison, measure: str, arm: str, to: str) -> O
     return OurRatio(ratio=found.ratio, low=found.low, high=found.high, finding=found.finding)
 
 
+def _announced(made: Comparison) -> list[Ratio]:
+    return [row for question in made.announced for row in question.pairs]
+
+
 def _judged(made: Comparison, measure: str, arm: str, to: str) -> Ratio | None:
     """The row of a comparison, so that no claim is made twice with two results."""
-    announced = [row for question in made.announced for row in question.pairs]
-    for row in [*made.ratios, *made.ranking.pairs, *announced]:
+    return _row([*made.ratios, *made.ranking.pairs, *_announced(made)], measure, arm, to)
+
+
+def _row(rows: Iterable[Ratio], measure: str, arm: str, to: str) -> Ratio | None:
+    for row in rows:
         if row.measure == measure and (row.arm, row.to) == (arm, to):
             return row
         if row.measure == measure and (row.to, row.arm) == (arm, to) and row.ratio:
@@ -260,7 +267,7 @@ def _at(point: Point, sweep: Sweep | None) -> str:
     return f"at {f'{value_text(value)} {sweep.unit}'.strip()}: "
 
 
-def _over_networks(form: Form, made: Sequence[Comparison]) -> str:
+def over_networks(form: Form, made: Sequence[Comparison]) -> str:
     """On how many networks one arm of a pair was found better than the other."""
     titles = {arm.name: arm.title for arm in form.arms}
     measure = BY_NAME[form.rank]
@@ -269,13 +276,20 @@ def _over_networks(form: Form, made: Sequence[Comparison]) -> str:
     )
     told = []
     for arm, to in pairs:
-        rows = [_judged(comparison, measure.name, arm, to) for comparison in made]
+        # As the map has them: what was announced is a question of its own.
+        rows = [_row([*(_announced(each) or each.ratios)], measure.name, arm, to) for each in made]
         found = Counter("invalid" if row is None else str(row.finding) for row in rows)
-        worse = "lower" if measure.better == "higher" else "higher"
+        others = {
+            "worse": "lower" if measure.better == "higher" else "higher",
+            "without a difference": "no_difference",
+            "undecided": "undecided",
+            "invalid": "invalid",
+        }
         told.append(
             f"{titles.get(arm, arm)} was better than {titles.get(to, to)} in {measure.label} on "
-            f"{found[measure.better]} of {len(made)} networks, worse on {found[worse]}, without a "
-            f"difference on {found['no_difference']}."
+            f"{found[measure.better]} of {len(made)} network{'' if len(made) == 1 else 's'}"
+            + "".join(f", {words} on {found[key]}" for words, key in others.items() if found[key])
+            + "."
         )
     return " ".join(told)
 

@@ -105,15 +105,15 @@ fn a_packet_that_overtakes_another_is_found_unless_that_was_asked() {
 #[test]
 fn what_passes_by_a_trace_is_held_against_the_trace() {
     // One opportunity every two milliseconds.
-    let stamps = (1..=500).map(|n| format!("{}\n", 2 * n)).collect::<String>();
+    let stamps = (1..=500)
+        .map(|n| format!("{}\n", 2 * n))
+        .collect::<String>();
     let spec = crate::Spec::read("trace=here", |_| Ok(stamps.clone())).expect("a network");
     let begun = 1_000_000_000_000;
     let judged = |apart: i64| {
         let mut seen = train(200, 0, |_| false);
         seen.sent.iter_mut().for_each(|at| *at += begun);
-        seen.arrived = (1..=100)
-            .map(|n| (begun + n * apart, n as usize))
-            .collect();
+        seen.arrived = (1..=100).map(|n| (begun + n * apart, n as usize)).collect();
         trace(&spec, Way::Up, &seen, begun).expect("it is one with a trace")
     };
     let right = judged(2_000_000);
