@@ -171,6 +171,7 @@ def test_a_breached_expectation_is_exit_code_3(made: tuple[Path, Any, str]) -> N
         (("small", "-n", "0"), "-n"),
         (("small", "--blocks", "x"), "--blocks"),
         (("small", "--quick", "--publish"), "contradict"),
+        (("small", "--network", "rtt=40"), "--network rtt=40: rtt=40: say a unit"),
         (("small", "--report", "/no/such/folder/x.html"), "--report"),
     ],
 )

@@ -68,6 +68,13 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per flag
     count: Annotated[
         str | None, typer.Option("-n", "--requests", metavar="N", help="Requests per run.")
     ] = None,
+    network: Annotated[
+        str,
+        typer.Option(
+            metavar="SPEC",
+            help="Put every arm on this emulated network: rtt=40ms,loss=1%, or 4g, dsl, ….",
+        ),
+    ] = "",
     blocks: Annotated[
         str | None,
         typer.Option(
@@ -85,7 +92,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per flag
 ) -> int:
     """Run the command; the exit code."""
     packages.need_lab("lab run")
-    from trilane.lab.asked import Wanted
+    from trilane.lab.asked import Wanted, unusable
     from trilane.lab.experiment.experiment import BadExperiment, Experiment
 
     if quick and publish:
@@ -104,11 +111,14 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per flag
         seed=None if seed is None else units.seed("--seed", seed),
         arms=arms or (),
         count=None if count is None else units.count("-n", count),
+        network=network,
         state=state,
         fresh=fresh,
         command=["trilane", *sys.argv[1:]],
     )
     _check_arms(wanted)
+    if problem := unusable(experiment.forms[wanted.form], network):
+        raise Usage(f"--network {network}: {problem}")
     running.check_report(report)
     return running.run("trilane lab", wanted, report, output)
 

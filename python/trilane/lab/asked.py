@@ -16,6 +16,7 @@ from pathlib import Path
 
 from trilane.lab.analysis import looks, stats
 from trilane.lab.blocks import shuffled
+from trilane.lab.experiment import networks
 from trilane.lab.experiment.experiment import Experiment
 from trilane.lab.experiment.form import Form
 from trilane.lab.model.manifest import Manifest
@@ -42,6 +43,8 @@ class Wanted:
     """Only these."""
     count: int | None = None
     """Requests in place of the form's."""
+    network: str = ""
+    """The emulated network of every arm in place of its own; empty: as the file says."""
     state: Path | None = None
     fresh: bool = False
     """Begin anew, although an interrupted run of the same plan could go on."""
@@ -83,6 +86,19 @@ def too_few(blocks: int | None, *, until_decided: bool) -> str | None:
     return None
 
 
+def unusable(form: Form, network: str) -> str | None:
+    """Why the arms of a form cannot be put on a network; None where they can, and for none."""
+    if problem := networks.problem(network):
+        return problem
+    try:
+        # With what a sweep adds.
+        points = form.on_network(network).points() if network else ()
+    except ValueError as error:
+        return str(error)
+    found = (networks.problem(arm.network) for _, point in points for arm in point.arms)
+    return next(filter(None, found), None)
+
+
 def chosen(wanted: Wanted) -> Form:
     """The form with everything that was asked applied to it."""
     form = wanted.experiment.forms[wanted.form]
@@ -92,6 +108,8 @@ def chosen(wanted: Wanted) -> Form:
         form = replace(form, quick=form.quick and replace(form.quick, arms=None)).quickened()
     if wanted.count is not None:
         form = form.with_count(wanted.count)
+    if wanted.network:
+        form = form.on_network(wanted.network)
     if wanted.arms:
         form = form.only(wanted.arms)
     blocks = form.stats.publish_blocks if wanted.publish else form.stats.blocks

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from trilane.lab import study
-from trilane.lab.asked import Wanted, default_form, too_few
+from trilane.lab.asked import Wanted, default_form, too_few, unusable
 from trilane.lab.experiment.experiment import Experiment
 from trilane.lab.experiment.words import meant
 from trilane.lab.model.lab import LabResult
@@ -22,6 +22,7 @@ def run(  # noqa: PLR0913 - what the command has as flags
     until_decided: bool = False,
     seed: int | None = None,
     arms: Sequence[str] = (),
+    network: str = "",
     state: Path | str | None = None,
     fresh: bool = False,
     watcher: Watcher | None = None,
@@ -30,9 +31,10 @@ def run(  # noqa: PLR0913 - what the command has as flags
 
     `experiment` is one built in code, the name of one (`trilane.lab.Experiment.load`) or a file.
     `form` is by default the fair one, or the first that has the `arms` asked for (none: all).
-    `quick` makes it small, `blocks` and `seed` are the file's number and a random one. With
-    `until_decided` the results are looked at as planned before anything is measured, and the run
-    ends once they decide, after `blocks` at most (by default three times the file's). The runs
+    `network` is the emulated network of every arm, as `trilane network` takes it (empty: as the
+    file says). `quick` makes it small, `blocks` and `seed` are the file's number and a random one.
+    With `until_decided` the results are looked at as planned before anything is measured, and the
+    run ends once they decide, after `blocks` at most (by default three times the file's). The runs
     lie in `state` (None: `$XDG_STATE_HOME/trilane`), and an interrupted run of the same plan goes
     on there, unless it is to begin `fresh`. `watcher` is told of progress (None: nothing is).
 
@@ -40,7 +42,7 @@ def run(  # noqa: PLR0913 - what the command has as flags
 
     Raises:
         BadExperiment: the experiment cannot be run as it is written.
-        ValueError: there is no such form or arm, or `blocks` is less than 1.
+        ValueError: there is no such form, arm or network, or `blocks` is less than 1.
         CannotRun: nothing can be measured here (`trilane.lab.CannotRun`).
         Busy: another process makes the same runs (`trilane.lab.storage.journal`).
     """
@@ -52,6 +54,8 @@ def run(  # noqa: PLR0913 - what the command has as flags
     for arm in arms:
         if arm not in known:
             raise ValueError(f"{made.name} has no arm {arm!r} in form {chosen}{meant(arm, known)}")
+    if problem := unusable(made.forms[chosen], network):
+        raise ValueError(f"network={network!r}: {problem}")
     if blocks is not None and blocks < 1:
         raise ValueError(f"blocks must be at least 1, not {blocks}")
     problem = too_few(blocks, until_decided=until_decided)
@@ -65,6 +69,7 @@ def run(  # noqa: PLR0913 - what the command has as flags
         until_decided=until_decided,
         seed=seed,
         arms=arms,
+        network=network,
         state=None if state is None else Path(state),
         fresh=fresh,
         # What was built in code is repeated from its folder.

@@ -251,6 +251,23 @@ def test_another_count_is_another_question() -> None:
     assert timed.with_count(1000).altered == ("1,000 requests instead of 20 s",)
 
 
+def test_every_arm_can_be_put_on_a_network(tmp_path: Path) -> None:
+    form = sample(tmp_path).forms["fair"]
+    moved = form.on_network("4g")
+    assert {arm.network for arm in moved.arms} == {"4g"}
+    assert set(moved.altered) == {
+        f"the network 4g instead of {network}" for network in {arm.network for arm in form.arms}
+    }
+    assert moved.published == ()
+    near = small().forms["fair"]
+    assert near.on_network("rtt=5ms").altered == ("the network rtt=5ms instead of none",)
+    swept = replace(near, sweep=Sweep("rtt", (0.01,), "s")).on_network("4g,loss=0%")
+    assert {arm.network for arm in swept.at(0.01).arms} == {"4g,loss=0%,rtt=10ms"}
+    benchmarks = replace(near, workload=replace(near.workload, kind="benchmark"))
+    with pytest.raises(ValueError, match="client and server in one process"):
+        benchmarks.on_network("4g")
+
+
 def test_quick_adds_no_delay_where_there_is_none() -> None:
     form = small(quick=Quick(network="rtt=10ms")).forms["fair"].quickened()
     assert [arm.network for arm in form.arms] == ["", ""]

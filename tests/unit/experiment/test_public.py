@@ -74,6 +74,7 @@ def test_a_name_or_a_file_is_an_experiment(asked: list[Wanted], tmp_path: Path) 
     [
         ({"form": "fare"}, "sample has no form 'fare': did you mean fair?"),
         ({"arms": ["plane"]}, "sample has no arm 'plane' in form fair: did you mean plain?"),
+        ({"network": "6g"}, "network='6g': 6g"),
         ({"blocks": 0}, "blocks must be at least 1, not 0"),
     ],
 )

@@ -228,6 +228,17 @@ class Form:
             return _compared(self, replace(self, workload=workload))
         return _compared(self, _with_values(self, self.sweep, (count,), everywhere=True))
 
+    def on_network(self, network: str) -> Form:
+        """The form with every arm on this network; settings that a sweep varies are added to it.
+
+        Raises:
+            ValueError: the arms are benchmarks, which have client and server in one process.
+        """
+        if self.workload.kind == "benchmark":
+            raise ValueError(f"form {self.name} has client and server in one process")
+        arms = tuple(replace(arm, network=network) for arm in self.arms)
+        return _compared(self, replace(self, arms=arms))
+
     def only(self, names: Sequence[str]) -> Form:
         """Only the arms named, in this order; KeyError with the first name that is none.
 
@@ -275,7 +286,7 @@ def _compared(whole: Form, form: Form) -> Form:
         said.append(f"{now.count:,} requests instead of {instead}")
     on = {(arm.network, whole.arm(arm.name).network) for arm in form.arms}
     said += [
-        f"the network {other} instead of {network}"
+        f"the network {other} instead of {network or 'none'}"
         for other, network in sorted(on)
         if other != network
     ]
