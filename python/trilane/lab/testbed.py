@@ -477,7 +477,7 @@ def arm_of(spec: ArmSpec, testbed: Testbed) -> Arm:
         message=spec.message,
         mode=spec.mode,
         tls=spec.tls,
-        flags=spec.flags,
-        server_flags=spec.server_flags,
+        flags=list(spec.flags),
+        server_flags=list(spec.server_flags),
         congestion_control=spec.congestion_control,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Annotated, TypeAlias
 
-from msgspec import Meta
+from msgspec import Meta, field
 
 from trilane.lab.model.record import Positive, Record, Text, Version
 
@@ -72,9 +72,9 @@ class Arm(Record, frozen=True, kw_only=True, omit_defaults=False):
     """
     tls: bool = True
     """False: HTTP/1.1 without TLS."""
-    flags: tuple[Text, ...] = ()
+    flags: list[Text] = field(default_factory=list)
     """Further flags of `trilane load`."""
-    server_flags: tuple[Text, ...] = ()
+    server_flags: list[Text] = field(default_factory=list)
     """Further flags of `trilane serve`."""
     congestion_control: Text | None = None
     """How both ends of the network send, over TCP and QUIC; null where the arm does not say it."""
