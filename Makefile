@@ -77,12 +77,12 @@ test-rust: native
 	@$(TIMED) 'building the Rust tests' cargo test --no-run
 	@$(TIMED) 'Rust tests' .ci/quietly build/rust-tests.log cargo test
 
-# Beside the build of the native module, which is not there yet.
-environments: $(STAMPS)/test
-	@PYTHONPATH=python $(TIMED) 'building the environments of clients and servers' \
+# Beside the build of the Rust tests; the lab reads the names of networks by the native module.
+environments: native
+	@$(TIMED) 'building the environments of clients and servers' \
 		$(BIN)/python tests/prepare.py
 
-test-python: environments native
+test-python: environments
 	@TRILANE_BIN=$(TARGET_DIR)/debug/trilane $(TIMED) 'Python tests' $(PYTEST) $(ARGS)
 	@$(TIMED) 'stub of the native module' $(BIN)/python -m mypy.stubtest trilane._core
 
