@@ -155,9 +155,7 @@ TTFB = Measure(
     "lower",
     lambda run, _: run.latency.ttfb.p50 if run.latency.ttfb else None,
 )
-ROUND_TRIPS = Measure(
-    "round_trips", "p50 latency in round trips of the network", "1", "lower", _round_trips
-)
+ROUND_TRIPS = Measure("round_trips", "p50 latency in round trips", "1", "lower", _round_trips)
 # Those that need the latency of each request.
 LATENCIES = frozenset(measure.name for measure in (MEAN, P50, P90, P99, P99_9, TTFB, ROUND_TRIPS))
 USER = Measure(
