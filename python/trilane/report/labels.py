@@ -51,5 +51,5 @@ def altered(lab: LabResult) -> str | None:
     if not experiment.altered:
         return None
     said = f"Asked otherwise than the form says: {', '.join(experiment.altered)}"
-    beside = "; so the post's numbers are not set beside this" if experiment.source else ""
+    beside = "; so the published numbers are not set beside this" if experiment.source else ""
     return f"{said}{beside}."

@@ -2,7 +2,7 @@
 
 A page of `docs/experiments/` is written by hand but for its numbers. They stand between
 `<!-- generated: NAME FORM -->` and `<!-- end -->` and are replaced by what a run found: a sentence,
-a table, the post's ratios beside ours, date and machine.
+a table, published ratios beside ours, date and machine.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def measured(result: LabResult) -> str:
     if why := altered(result):
         parts.append(tables.escaped(why))
     if result.published:
-        parts.append("The post's ratios beside ours:")
+        parts.append("Published ratios beside ours:")
         parts.append(tables.published_table(result))
     if result.expect:
         parts += ["Gates:", tables.gates_table(result)]

@@ -98,7 +98,7 @@ def _records(lab: LabResult) -> Iterator[Json]:
 
 
 def markdown(lab: LabResult) -> str:
-    """Verdict, tables with intervals, the post's ratios, date and machine: for a README."""
+    """Verdict, tables with intervals, published ratios, date and machine: for a README."""
     parts = [f"**{escaped(lab.verdict)}**"]
     for point in view.points(lab):
         if point.label:
@@ -184,9 +184,9 @@ def _named(arm: JudgedArm) -> str:
 
 
 def published_table(lab: LabResult) -> str:
-    """The post's ratios beside ours."""
+    """Published ratios beside ours."""
     return table(
-        ["ratio", "the post", f"here ({view.level(lab)} interval)", "finding"],
+        ["ratio", "published", f"here ({view.level(lab)} interval)", "finding"],
         [
             [
                 label,

@@ -44,7 +44,7 @@ _LABELS = {
 
 
 def show(result: LabResult, console: Console) -> None:
-    """Print a result: every point, the post's numbers beside ours, crossings, gates."""
+    """Print a result: every point, published numbers beside ours, crossings, gates."""
     console.print(render(result, width=console.width), highlight=False, soft_wrap=False)
 
 
@@ -365,8 +365,8 @@ def _style(cell: cells.Cell) -> str:
 
 def _published(result: LabResult) -> RenderableType:
     table = _new_table()
-    table.add_column("the post beside ours")
-    table.add_column("the post", justify="right", no_wrap=True)
+    table.add_column("published beside ours")
+    table.add_column("published", justify="right", no_wrap=True)
     table.add_column(f"here, {view.level(result)} interval", justify="right", no_wrap=True)
     for row, label in zip(result.published, published_labels(result), strict=True):
         here = Text("not measured", "dim")

@@ -124,7 +124,7 @@ def test_what_a_quick_run_asks_otherwise_is_said_in_every_report() -> None:
     assert [said in text for text in printed] == [True] * 5
     post = Post(title="A post", author="", date="", claim="")
     of_post = structs.replace(made, experiment=structs.replace(made.experiment, source=post))
-    assert labels.altered(of_post) == f"{said}; so the post's numbers are not set beside this."
+    assert labels.altered(of_post) == f"{said}; so the published numbers are not set beside this."
     assert labels.altered(result(THREE)) is None
 
 

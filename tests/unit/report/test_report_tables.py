@@ -79,7 +79,7 @@ def test_markdown_names_date_machine_blocks_and_command() -> None:
     shown = tables.markdown(bookstore())
     assert "2026-11-20, Test CPU @ 3 GHz, 2 CPUs, Linux 6.1, 7 blocks" in shown
     assert "`trilane lab run bookstore --form fair --seed 7`" in shown
-    assert "| ratio | the post | here (95 % interval) | finding |" in shown
+    assert "| ratio | published | here (95 % interval) | finding |" in shown
 
 
 def test_markdown_of_a_sweep_has_a_table_per_point_and_the_crossings() -> None:

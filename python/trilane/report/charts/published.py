@@ -1,4 +1,4 @@
-"""The numbers of a post beside ours, as ratios between the same two arms."""
+"""Published numbers beside ours, as ratios between the same two arms."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from trilane.report import view
 from trilane.report.charts.base import GREY, Chart, ratio_ticks, row_axis, row_height, spec, wrapped
 from trilane.report.labels import published_labels
 
-_POST, _OURS = "the post", "here"
+_THEIRS, _OURS = "published", "here"
 
 
 def published(lab: LabResult) -> Chart | None:
-    """A dumbbell per published ratio: hollow for the post's, filled with an interval for ours."""
+    """A dumbbell per published ratio: a diamond for theirs, a circle with an interval for ours."""
     rows: list[Json] = []
     labels = []
     for row, said in zip(lab.published, published_labels(lab), strict=True):
         label = wrapped(said)
         labels.append(label)
-        named = {"what": label, "who": _POST}
+        named = {"what": label, "who": _THEIRS}
         rows.append({**named, "ratio": row.published.ratio, "low": None, "high": None})
         if (ours := row.ours) is not None:
             named = {"what": label, "who": _OURS}
@@ -49,12 +49,12 @@ def published(lab: LabResult) -> Chart | None:
         axis,
         color=alt.Color(
             "who:N",
-            scale=alt.Scale(domain=[_POST, _OURS], range=["#d97f14", "#3f87c8"]),
+            scale=alt.Scale(domain=[_THEIRS, _OURS], range=["#d97f14", "#3f87c8"]),
             legend=alt.Legend(orient="top", title=None),
         ),
         shape=alt.Shape(
             "who:N",
-            scale=alt.Scale(domain=[_POST, _OURS], range=["diamond", "circle"]),
+            scale=alt.Scale(domain=[_THEIRS, _OURS], range=["diamond", "circle"]),
             legend=alt.Legend(orient="top", title=None),
         ),
         tooltip=[
@@ -69,8 +69,8 @@ def published(lab: LabResult) -> Chart | None:
     lines = max(label.count("\n") + 1 for label in labels)
     return Chart(
         "published",
-        "The post's ratios beside ours",
-        "Diamond: from the post's numbers; circle: here, with its "
+        "Published ratios beside ours",
+        "Diamond: from the published numbers; circle: here, with its "
         f"{view.level(lab)} interval. Log scale.",
         spec(alt.layer(one, join, whisker, point), row_height(lines) * len(labels)),
     )
