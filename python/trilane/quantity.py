@@ -49,3 +49,10 @@ def time_text(value: float) -> str:
     if value < 1e-3:
         return f"{value * 1e6:g} us"
     return f"{value * 1e3:g} ms" if value < 1 else f"{value:g} s"
+
+
+def swept_text(value: float | str, key: str, unit: str | None) -> str:
+    """A value of the sweep `key` with its unit: `1,000 requests`, `40 ms`, or the text that it is."""
+    if key == "rtt" and not isinstance(value, str):
+        return time_text(value) if value else "0 ms"
+    return f"{value_text(value)} {unit or ''}".rstrip()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from trilane.quantity import swept_text
+
 NONE = "–"
 # Unit of a measure in JSON -> the scales people read it in, largest first.
 _SCALES: dict[str, tuple[tuple[float, str], ...]] = {
@@ -101,15 +103,10 @@ def duration(seconds: float) -> str:
 
 
 def swept(value: float | str, key: str, unit: str | None) -> str:
-    """A value of a sweep with its unit: `1,000 requests`, `20 ms`."""
-    if isinstance(value, str):
-        return value
-    if key == "rtt":
-        return quantity(value, "s") if value else "0 ms"
-    if key == "body_bytes":
+    """A value of a sweep with its unit: `1,000 requests`, `20 ms`, `10.0 MB`."""
+    if key == "body_bytes" and not isinstance(value, str):
         return quantity(value, "B")
-    number = f"{value:,.0f}" if value == int(value) else f"{value:g}"
-    return f"{number} {unit or ''}".rstrip()
+    return swept_text(value, key, unit)
 
 
 def capital(words: str) -> str:

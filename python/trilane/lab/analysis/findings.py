@@ -36,7 +36,7 @@ from trilane.lab.model.measures import BY_NAME, Measure
 from trilane.lab.model.record import SweepValue
 from trilane.lab.model.validity import Validity
 from trilane.lab.storage import store
-from trilane.quantity import value_text
+from trilane.quantity import swept_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +264,7 @@ def _at(point: Point, sweep: Sweep | None) -> str:
     value = point.value
     if value is None or sweep is None:
         return ""
-    return f"at {f'{value_text(value)} {sweep.unit}'.strip()}: "
+    return f"at {swept_text(value, sweep.key, sweep.unit)}: "
 
 
 def over_networks(form: Form, made: Sequence[Comparison]) -> str:
