@@ -115,10 +115,10 @@ def _cell(row: Ratio) -> Cell | None:
 
 
 def lines(found: Map) -> list[list[str]]:
-    """The rows of a map as texts, each after its name."""
+    """The rows of a map as texts, each after its name; `ratio` where the map has one row only."""
     return [
-        [row, *(_said(found.cells.get((row, column))) for column in found.columns)]
-        for row in (found.rows)
+        [row or "ratio", *(_said(found.cells.get((row, column))) for column in found.columns)]
+        for row in found.rows
     ]
 
 

@@ -65,6 +65,7 @@ def test_two_settings_that_vary_make_a_map_of_each_pair() -> None:
 def test_a_setting_that_varies_alone_makes_one_row() -> None:
     (two, _) = maps.maps(networks("rtt=300ms,loss=0%", "rtt=300ms,loss=3%"))
     assert (two.down, two.across, two.rows, two.columns) == ("", "loss", [""], ["0%", "3%"])
+    assert maps.lines(two)[0][0] == "ratio"
 
 
 def test_a_network_that_is_missing_is_an_empty_cell() -> None:
