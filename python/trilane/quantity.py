@@ -52,7 +52,7 @@ def time_text(value: float) -> str:
 
 
 def swept_text(value: float | str, key: str, unit: str | None) -> str:
-    """A value of the sweep `key` with its unit: `1,000 requests`, `40 ms`, or the text that it is."""
+    """A value of the sweep `key` with its unit (`1,000 requests`, `40 ms`), or the text it is."""
     if key == "rtt" and not isinstance(value, str):
         return time_text(value) if value else "0 ms"
     return f"{value_text(value)} {unit or ''}".rstrip()
