@@ -106,8 +106,8 @@ func (p *plan) refusal() string {
 	switch {
 	case p.Schema != schema:
 		return fmt.Sprintf("the plan's schema is %q, this program speaks %s", p.Schema, schema)
-	case p.BodyFile != nil || p.Discard:
-		return "this program holds whole bodies in memory"
+	case p.Discard && p.Workload.Kind != "urls":
+		return "what follows is read from the bodies, so they cannot be discarded"
 	case p.RepeatProcesses > 0:
 		return "this program repeats a workload in one process only: set repeat_processes to 0"
 	case p.Version == "h1" && p.onOneConnection():

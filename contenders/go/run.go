@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 	"io"
 	"net/http"
+	"os"
 	"sync"
 	"time"
 
@@ -151,22 +152,22 @@ func (f *failure) Error() string { return f.message }
 
 func (r *runner) fetch(s *source, path string) {
 	start := time.Now()
-	response, body, err := r.request(path)
+	a, err := r.request(path)
 	took := time.Since(start)
-	if unusable := s.finish(path, body, err == nil); unusable != nil {
+	if unusable := s.finish(path, a.body, err == nil); unusable != nil {
 		err = &failure{"body", unusable.Error()}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.account(response, body, took, err)
+	r.account(a, took, err)
 }
 
-func (r *runner) account(response *http.Response, body []byte, took time.Duration, err error) {
+func (r *runner) account(a answer, took time.Duration, err error) {
 	r.started++
-	if response != nil {
-		r.status[fmt.Sprint(response.StatusCode)]++
-		r.versions[obtained(response)]++
-		r.bytes += int64(len(body))
+	if a.response != nil {
+		r.status[fmt.Sprint(a.response.StatusCode)]++
+		r.versions[obtained(a.response)]++
+		r.bytes += a.size
 	}
 	// A failure took its time, too: it stays in the distribution.
 	_ = r.latency.RecordValue(min(max(took.Nanoseconds(), lowest), highest))
@@ -175,7 +176,7 @@ func (r *runner) account(response *http.Response, body []byte, took time.Duratio
 		return
 	}
 	r.ok++
-	r.digest += uint64(crc32.ChecksumIEEE(body))
+	r.digest += uint64(crc32.ChecksumIEEE(a.body))
 }
 
 func (r *runner) fail(kind, message string) {
@@ -196,41 +197,81 @@ func obtained(response *http.Response) string {
 	return fmt.Sprintf("h%d", response.ProtoMajor)
 }
 
+// answer is what came back: nothing of a body that the plan discards but its size in bytes.
+type answer struct {
+	response *http.Response
+	body     []byte
+	size     int64
+}
+
+// content is what the plan sends: a file in pieces, bytes or nothing (nil), and its length in bytes.
+func (r *runner) content() (io.Reader, int64, error) {
+	switch {
+	case r.plan.BodyFile != nil:
+		file, err := os.Open(*r.plan.BodyFile)
+		if err != nil {
+			return nil, 0, err
+		}
+		about, err := file.Stat()
+		if err != nil {
+			return nil, 0, errors.Join(err, file.Close())
+		}
+		return file, about.Size(), nil
+	case r.plan.Body != nil:
+		return bytes.NewReader(r.plan.Body), int64(len(r.plan.Body)), nil
+	}
+	return nil, 0, nil
+}
+
+// read takes the body to its end, and holds it unless the plan discards it.
+func (r *runner) read(response *http.Response) (answer, error) {
+	a := answer{response: response}
+	var err error
+	if r.plan.Discard {
+		a.size, err = io.Copy(io.Discard, response.Body)
+	} else {
+		a.body, err = io.ReadAll(response.Body)
+		a.size = int64(len(a.body))
+	}
+	return a, err
+}
+
 // request sends one request and reads the whole answer.
-func (r *runner) request(path string) (*http.Response, []byte, error) {
+func (r *runner) request(path string) (answer, error) {
 	s := r.shared
 	if s == nil {
 		own := r.factory.session()
 		defer own.close()
 		s = &own
 	}
-	var content io.Reader
-	if r.plan.Body != nil {
-		content = bytes.NewReader(r.plan.Body)
+	content, length, err := r.content()
+	if err != nil {
+		return answer{}, err
 	}
 	request, err := http.NewRequest(r.plan.Method, r.plan.Origin+path, content)
 	if err != nil {
-		return nil, nil, err
+		return answer{}, err
 	}
+	request.ContentLength = length
 	r.plan.dress(request)
 	response, err := s.Do(request)
 	if err != nil {
-		return nil, nil, err
+		return answer{}, err
 	}
 	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
+	a, err := r.read(response)
 	switch version := obtained(response); {
 	case err != nil:
 		if kind(err) == "closed" {
 			err = &failure{"body", fmt.Sprintf("%s: the body ended early: %v", path, err)}
 		}
-		return response, body, err
+		return a, err
 	case version != r.plan.Version:
-		return response, body, &failure{"protocol", fmt.Sprintf("asked for %s, got %s", r.plan.Version, version)}
+		return a, &failure{"protocol", fmt.Sprintf("asked for %s, got %s", r.plan.Version, version)}
 	case response.StatusCode > 399:
-		return response, body, &failure{"status", fmt.Sprintf("%s answered %s", path, response.Status)}
+		return a, &failure{"status", fmt.Sprintf("%s answered %s", path, response.Status)}
 	}
-	return response, body, nil
+	return a, nil
 }
 
 type latency struct {
@@ -248,7 +289,7 @@ type result struct {
 	Versions    map[string]int64  `json:"versions"`
 	Connections int64             `json:"connections"`
 	BodyBytes   int64             `json:"body_bytes"`
-	BodyDigest  uint64            `json:"body_digest"`
+	BodyDigest  *uint64           `json:"body_digest"`
 	ElapsedS    float64           `json:"elapsed_s"`
 	Repetitions []float64         `json:"repetitions_s"`
 	Latency     *latency          `json:"latency"`
@@ -259,10 +300,14 @@ func (r *runner) result() (*result, error) {
 	if err != nil {
 		return nil, errors.Join(errors.New("cannot encode the histogram"), err)
 	}
+	digest := &r.digest
+	if r.plan.Discard {
+		digest = nil
+	}
 	return &result{
 		Event: "result", Started: r.started, OK: r.ok, Failed: r.failed, Examples: r.examples,
 		Status: r.status, Versions: r.versions, Connections: r.factory.connections.Load(),
-		BodyBytes: r.bytes, BodyDigest: r.digest, ElapsedS: r.elapsed.Seconds(),
+		BodyBytes: r.bytes, BodyDigest: digest, ElapsedS: r.elapsed.Seconds(),
 		Repetitions: r.repetitions, Latency: &latency{string(encoded)},
 	}, nil
 }

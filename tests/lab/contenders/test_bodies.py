@@ -22,6 +22,7 @@ SIZE = 3_000_001
 STREAMING = {
     "aiohttp",
     "curl",
+    "go",
     "http-client",
     "httpx",
     "httpx2",
