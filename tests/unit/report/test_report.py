@@ -177,7 +177,7 @@ def test_no_ratio_reads_as_zero(value: float, shown: str) -> None:
     ("value", "key", "unit", "shown"),
     [
         (1000, "count", "requests", "1,000 requests"),
-        (0.02, "rtt", "s", "20.0 ms"),
+        (0.02, "rtt", "s", "20 ms"),
         (0, "rtt", "s", "0 ms"),
         (100_000, "body_bytes", "B", "100 kB"),
     ],
