@@ -68,6 +68,8 @@ class StreamClient:
 
     def collect(self, handle: Any) -> Answer:
         """`get_response` of that stream and `read`; it decodes gzip by itself."""
+        if self._plan.version == "h1":
+            hyper_import.make_room(self._connection)
         arguments = () if handle is None else (handle,)
         response = self._connection.get_response(*arguments)
         body = response.read()

@@ -13,11 +13,13 @@ import io
 import socket
 import ssl
 from importlib import import_module
-from typing import cast
+from typing import Any, cast
 
 from trilane_contender.plan import Plan
 
 _PIECE = 1024
+# More than a response's head takes, less than its buffer of 64 KiB.
+_HEAD = 16_384
 _MOVED = ("Iterable", "Mapping", "MutableMapping", "MutableSet")
 
 
@@ -45,6 +47,18 @@ def whole(body: bytes | None) -> bytes | io.BytesIO | None:
     if body and len(body) % _PIECE == 0:
         return io.BytesIO(body)
     return body
+
+
+def make_room(connection: Any) -> None:
+    """Let an HTTP/1.1 connection of hyper, whose request is sent, read the response's head.
+
+    Before hyper reads, it looks whether all of its buffer is consumed, and not whether there is
+    room behind what has arrived. Where the buffer's end falls into a head it asks the socket for no
+    bytes, gets none and takes that for the end of the connection. Its `new_buffer` begins anew.
+    """
+    buffer = connection._sock  # noqa: SLF001
+    if buffer._remaining_capacity < _HEAD:  # noqa: SLF001
+        buffer.new_buffer()
 
 
 class _DefaultTimeout:

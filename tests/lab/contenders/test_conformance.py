@@ -206,6 +206,28 @@ def test_an_index_leads_to_its_items_without_a_session(
 
 
 @pytest.mark.parametrize(("contender", "version", "strategy"), ONCE)
+def test_hundreds_of_responses_follow_on_one_connection(
+    contender: Contender,
+    version: str,
+    strategy: str,
+    command: Command,
+    server: Server,
+    origin: Origin,
+) -> None:
+    """Wherever the end of a client's buffer falls: hyper's, of 64 KiB, into a head."""
+    count = 1000
+    wanted = plan(
+        origin(version),
+        version,
+        strategy,
+        cacert=server.cacert,
+        workload={"paths": ["/bytes/100"], "count": count},
+    )
+    result = accounted(converse(command(contender), wanted), count)
+    assert result["failed"] == {}, result["examples"]
+
+
+@pytest.mark.parametrize(("contender", "version", "strategy"), ONCE)
 def test_a_crawl_finds_every_page_once(
     contender: Contender,
     version: str,
