@@ -82,9 +82,22 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
     ] = None,
     until_decided: UntilDecided = False,
     duration: Annotated[
-        str, typer.Option("-d", "--duration", "-z", "-D", metavar="TIME", help="Length of a run.")
-    ] = "1s",
-    warmup: Annotated[str, typer.Option(metavar="TIME", help="Warm-up of a run.")] = "1s",
+        str | None,
+        typer.Option(
+            "-d",
+            "--duration",
+            "-z",
+            "-D",
+            metavar="TIME",
+            help="Length of a run. [default: 1s, on a slow network what a p99 needs, up to 20s]",
+        ),
+    ] = None,
+    warmup: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME", help="Warm-up of a run. [default: 1s, or six round trips if longer]"
+        ),
+    ] = None,
     timeout: Annotated[str, typer.Option(metavar="TIME", help="Limit of one request.")] = "30s",
     baseline: Annotated[
         str | None,
@@ -188,8 +201,8 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
         connections=_count("-c", connections),
         streams=_count("-m", streams),
         baseline=baseline,
-        duration_s=units.duration("-d", duration),
-        warmup_s=units.duration("--warmup", warmup, zero=True),
+        duration_s=None if duration is None else units.duration("-d", duration),
+        warmup_s=None if warmup is None else units.duration("--warmup", warmup, zero=True),
         timeout_s=units.duration("--timeout", timeout),
         margin=units.share("--margin", margin),
         threads=units.count("-t", threads),

@@ -6,6 +6,7 @@ the versions that the scheme of the URL allows, all with the same number of requ
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -32,6 +33,13 @@ _DEFAULT_CONNECTIONS = 4
 _DEFAULT_STREAMS = _DEFAULT_IN_FLIGHT // _DEFAULT_CONNECTIONS
 # Responses that a p99 needs (METHOD §2).
 _FOR_P99 = 1000
+_DEFAULT_S = 1.0
+# A round-trip time and more for each request in flight: a profile also draws slower networks than
+# its median, and a lost packet costs several.
+_ROUND_TRIPS_EACH = 2
+_LONGEST_DEFAULT_S = 20.0
+# Of a handshake over TCP and TLS, and of a window that opens.
+_ROUND_TRIPS_OF_WARM_UP = 6
 _OF_SCHEME = {"https": ("h1", "h2", "h3"), "http": ("h1", "h2c")}
 
 
@@ -52,8 +60,10 @@ class Flags:
     connections: int | None = None
     streams: int | None = None
     baseline: str | None = None
-    duration_s: float = 1.0
-    warmup_s: float = 1.0
+    duration_s: float | None = None
+    """Of a run; None: what the network needs."""
+    warmup_s: float | None = None
+    """Before a run is measured; None: what the network needs."""
     timeout_s: float = 30.0
     margin: float = 0.05
     threads: int = 1
@@ -85,10 +95,13 @@ def experiment(flags: Flags) -> Experiment:
         # What the arms of the points are made of (`ArmSpec.with_in_flight`).
         per_connection = _DEFAULT_STREAMS
         total = per_connection * (flags.connections or _DEFAULT_CONNECTIONS)
+    duration_s = flags.duration_s
+    if duration_s is None:
+        duration_s = _default_duration_s(flags, min(total for total, _ in shapes))
     workload = Workload(
         paths=(PATH if parts is None else _path(parts),),
-        duration_s=flags.duration_s,
-        warmup_s=flags.warmup_s,
+        duration_s=duration_s,
+        warmup_s=_default_warmup_s(flags) if flags.warmup_s is None else flags.warmup_s,
         timeout_s=flags.timeout_s,
         rate=flags.rate,
         gzip=None,
@@ -106,7 +119,7 @@ def experiment(flags: Flags) -> Experiment:
     form = Form(
         name=FORM,
         baseline=baseline,
-        rank=_rank(flags).name,
+        rank=_rank(flags.rate, duration_s).name,
         measures=tuple(dict.fromkeys(measures)),
         workload=workload,
         arms=tuple(arms),
@@ -125,6 +138,24 @@ def experiment(flags: Flags) -> Experiment:
         forms={FORM: form},
         race=True,
     )
+
+
+def _default_duration_s(flags: Flags, in_flight: int) -> float:
+    """How long a run measures, in seconds, where the user does not say.
+
+    One second, and where an emulated network makes a response take longer, as long as a p99 needs,
+    up to 20 s. At a rate that the user gives, the round-trip time has no say in how many responses
+    come.
+    """
+    if flags.rate is not None:
+        return _DEFAULT_S
+    waits_s = _ROUND_TRIPS_EACH * _FOR_P99 * networks.rtt_s(flags.network) / in_flight
+    return min(max(_DEFAULT_S, math.ceil(waits_s)), _LONGEST_DEFAULT_S)
+
+
+def _default_warmup_s(flags: Flags) -> float:
+    """How long a run warms up, in seconds, where the user does not say."""
+    return max(_DEFAULT_S, math.ceil(_ROUND_TRIPS_OF_WARM_UP * networks.rtt_s(flags.network)))
 
 
 def parse_url(url: str) -> SplitResult:
@@ -216,11 +247,11 @@ def _gates(text: str, baseline: str, names: Sequence[str]) -> list[Expect]:
     return [Expect(gate.measure, baseline, arm, 0.0, 1 / gate.limit) for arm in others]
 
 
-def _rank(flags: Flags) -> Measure:
+def _rank(rate: float | None, duration_s: float) -> Measure:
     """What decides: at a rate that all arms keep, how long responses take."""
-    if flags.rate is None:
+    if rate is None:
         return RATE
-    return P99 if flags.rate * flags.duration_s >= _FOR_P99 else P50
+    return P99 if rate * duration_s >= _FOR_P99 else P50
 
 
 def _sweep(values: Sequence[int], names: Sequence[str]) -> Sweep | None:

@@ -197,3 +197,23 @@ def test_at_a_rate_latency_decides(flags: dict[str, Any], rank: str) -> None:
     made = form(**flags)
     assert made.rank == rank
     assert {arm.rate for arm in made.arms} == {flags.get("rate")}
+
+
+@pytest.mark.parametrize(
+    ("flags", "duration_s", "warmup_s"),
+    [
+        ({}, 1, 1),
+        ({"network": "lan"}, 1, 1),
+        ({"network": "rtt=100ms"}, 4, 1),
+        ({"network": "rtt=600ms"}, 19, 4),
+        ({"network": "rtt=100ms", "in_flight": [10, 64]}, 20, 1),
+        ({"network": "rtt=100ms", "in_flight": [1]}, 20, 1),
+        ({"network": "rtt=100ms", "rate": 100.0}, 1, 1),
+        ({"network": "rtt=600ms", "duration_s": 2.0, "warmup_s": 0.0}, 2, 0),
+    ],
+)
+def test_a_run_takes_as_long_as_the_network_needs(
+    flags: dict[str, Any], duration_s: float, warmup_s: float
+) -> None:
+    workload = form(**flags).workload
+    assert (workload.duration_s, workload.warmup_s) == (duration_s, warmup_s)
