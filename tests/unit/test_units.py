@@ -76,3 +76,17 @@ def test_any_text_is_a_number_or_wrong_usage(text: str) -> None:
     for parse in (units.duration, units.count, units.share, units.seed):
         with contextlib.suppress(units.Usage):
             assert parse("--flag", text) >= 0
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (-1, "0 s"),
+        (12.4, "12 s"),
+        (59.6, "1 min 00 s"),
+        (96, "1 min 36 s"),
+        (11_100, "3 h 05 min"),
+    ],
+)
+def test_time_left_has_units(seconds: float, text: str) -> None:
+    assert units.time_left(seconds) == text

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
 from rich.text import Text
 
+from trilane.cli import units
 from trilane.cli.ending import BREACHED, INTERRUPTED, INVALID, OK, fail
 from trilane.cli.options import keep_report
 from trilane.cli.units import Usage
@@ -90,12 +91,7 @@ class _TimeLeft(ProgressColumn):
         if task.total is None:
             return Text("")
         left = task.fields["left_s"] - (time.monotonic() - task.fields["told_at"])
-        return Text(f"{_clock(left)} left", style="progress.remaining")
-
-
-def _clock(seconds: float) -> str:
-    minutes, rest = divmod(round(max(0.0, seconds)), 60)
-    return f"{minutes}:{rest:02}"
+        return Text(f"{units.time_left(left)} left", style="progress.remaining")
 
 
 @contextmanager
@@ -132,7 +128,7 @@ def _watcher(console: Console) -> Iterator[study.Watcher]:
         )
         if not console.is_terminal and block not in told:
             told.append(block)
-            say(f"block {block + 1} of {blocks}, about {_clock(left_s)} left")
+            say(f"block {block + 1} of {blocks}, about {units.time_left(left_s)} left")
 
     def change(runs: int) -> None:
         progress.update(task, total=(progress.tasks[0].total or 0) + runs)
