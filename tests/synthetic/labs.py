@@ -397,7 +397,11 @@ def empty() -> LabResult:
     chosen = matrix(2)
     seen = observed(chosen, {each.name: 1.0 for each in chosen}, blocks=1)
     changed = {name: getattr(seen, name) for name in seen.__slots__}
-    return lab((None, Observed(**{**changed, "samples": [], "interrupted": True})))
+    first, second = (each.name for each in chosen)
+    asked = [("arm against arm", [(second, first)])]
+    return lab(
+        (None, Observed(**{**changed, "samples": [], "interrupted": True, "announced": asked}))
+    )
 
 
 def _spoilt(seen: Observed, name: str) -> Observed:

@@ -38,10 +38,15 @@ class Question:
 
 
 def questions(comparison: Comparison, most: int) -> list[Question]:
-    """The questions with their pairs, each with the first so many measures."""
+    """The questions with their pairs, each with the first so many measures that have a value.
+
+    There are none where nothing was measured.
+    """
     titles = view.titles(comparison)
     measures = view.measures(comparison)[:most]
-    made = []
+    made: list[Question] = []
+    if not measures:
+        return made
     for asked in comparison.announced:
         found = {(row.arm, row.to, row.measure): row for row in asked.pairs}
         rows = [
