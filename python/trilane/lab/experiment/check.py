@@ -16,7 +16,7 @@ from trilane.lab.experiment.form import Form, Quick, Sweep
 from trilane.lab.experiment.vocabulary import MEASURES, SWEEPS
 from trilane.lab.experiment.words import is_not, meant
 from trilane.lab.model.arm import ENGINE
-from trilane.lab.model.measures import SHARED_MEASURES
+from trilane.lab.model.measures import BY_NAME
 from trilane.lab.model.record import SweepValue
 from trilane.quantity import value_text
 
@@ -85,7 +85,7 @@ def _shown(measure: str, form: Form, key: Key) -> None:
 
 
 def _own(measure: str, key: Key) -> None:
-    if measure in SHARED_MEASURES:
+    if BY_NAME[measure].shared:
         raise BadExperiment(
             f"{measure!r} counts what all programs of the machine send, and decides nothing: "
             "name another measure",
