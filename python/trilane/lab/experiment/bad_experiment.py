@@ -23,6 +23,12 @@ class BadExperiment(BadKey):
     """An experiment that cannot be run; the message names file, line, key and the way out."""
 
 
+def at_least(value: float | None, least: float, key: Key) -> None:
+    """Refuse a number below the least; there may be none."""
+    if value is not None and value < least:
+        raise BadExperiment(f"must be at least {least:g}, not {value:g}", key)
+
+
 def dotted(key: Key) -> str:
     """`forms.fair.arms[2].version` for a key."""
     text = ""

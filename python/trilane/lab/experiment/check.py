@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from trilane.lab.experiment import networks
-from trilane.lab.experiment.bad_experiment import BadExperiment, Key
+from trilane.lab.experiment.bad_experiment import BadExperiment, Key, at_least
 from trilane.lab.experiment.check_arm import check_arm
 from trilane.lab.experiment.check_workload import check_workload
 from trilane.lab.experiment.factors import BadFactor, ByFactor
@@ -49,8 +49,8 @@ def _form(form: Form, key: Key) -> None:
         problem = f"{form.margin:g} is not a share above 0 and below 1, such as 0.05"
         raise BadExperiment(problem, (*key, "margin"))
     for part in ("blocks", "publish_blocks"):
-        _at_least(getattr(form.stats, part), 1, (*key, "stats", part))
-    _at_least(form.threads, 1, (*key, "threads"))
+        at_least(getattr(form.stats, part), 1, (*key, "stats", part))
+    at_least(form.threads, 1, (*key, "threads"))
     check_workload(form.workload, form.sweep, (*key, "workload"))
     if form.sweep is not None:
         _sweep(form.sweep, (*key, "sweep"))
@@ -147,7 +147,7 @@ def _sweep(sweep: Sweep, key: Key) -> None:
             continue
         if sweep.key != "rtt" and not float(value).is_integer():
             raise BadExperiment(f"takes whole numbers, not {value:g}", where)
-        _at_least(value, 1 if sweep.key in {"count", "in_flight"} else 0, where)
+        at_least(value, 1 if sweep.key in {"count", "in_flight"} else 0, where)
 
 
 def _crossings(form: Form, sweep: Sweep, key: Key) -> None:
@@ -241,8 +241,8 @@ def _quick(form: Form, key: Key) -> None:
     quick = form.quick
     if quick is None:
         return
-    for part, least in (("blocks", 1), ("count", 1), ("repeat", 1)):
-        _at_least(getattr(quick, part), least, (*key, part))
+    for part in ("blocks", "count", "repeat"):
+        at_least(getattr(quick, part), 1, (*key, part))
     if problem := networks.problem(quick.network or ""):
         raise BadExperiment(problem, (*key, "network"))
     _quick_arms(form, quick, key)
@@ -309,8 +309,3 @@ def _known(word: object, known: Collection[object] | Mapping[str, object], key: 
         names = [name if isinstance(name, str) else f"{name:g}" for name in known]
         what = "is not an arm" if isinstance(word, str) else "is not a value of the sweep"
         raise BadExperiment(f"{text!r} {what}{meant(text, names)}", key)
-
-
-def _at_least(value: float | None, least: float, key: Key) -> None:
-    if value is not None and value < least:
-        raise BadExperiment(f"must be at least {least:g}, not {value:g}", key)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 
 from trilane.lab.experiment import networks
-from trilane.lab.experiment.bad_experiment import BadExperiment, Key
+from trilane.lab.experiment.bad_experiment import BadExperiment, Key, at_least
 from trilane.lab.experiment.vocabulary import (
     ENGINE_FLAGS,
     GO_BENCH,
@@ -184,8 +184,8 @@ def _concurrency(arm: ArmSpec, key: Key) -> None:
         value = getattr(arm, part)
         if value is not None and arm.strategy not in strategies:
             raise BadExperiment(f"{arm.strategy} has none: leave it out", (*key, part))
-        _positive(value, (*key, part))
-    _positive(arm.in_flight, (*key, "in_flight"))
+        at_least(value, 1, (*key, part))
+    at_least(arm.in_flight, 1, (*key, "in_flight"))
     if arm.strategy == "serial" and arm.in_flight != 1:
         raise BadExperiment("serial has one request in flight: leave it out", (*key, "in_flight"))
     setter = _SETS.get(arm.strategy)
@@ -223,8 +223,3 @@ def _at(at: tuple[SweepValue, ...], values: tuple[SweepValue, ...] | None, key: 
                 f"{value_text(value)} is not a value of the sweep: choose from {known}",
                 (*key, index),
             )
-
-
-def _positive(value: int | None, key: Key) -> None:
-    if value is not None and value < 1:
-        raise BadExperiment(f"must be at least 1, not {value}", key)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from trilane.lab.experiment.bad_experiment import BadExperiment, Key
+from trilane.lab.experiment.bad_experiment import BadExperiment, Key, at_least
 from trilane.lab.experiment.form import Sweep
 from trilane.lab.experiment.vocabulary import KINDS
 from trilane.lab.experiment.words import is_not
@@ -44,9 +44,7 @@ def check_workload(workload: Workload, sweep: Sweep | None, key: Key) -> None:
             f"{workload.method!r} is not a method: write it in capitals", (*key, "method")
         )
     for part, least in (("in_flight", 1), ("repeat", 1), ("repeat_processes", 0)):
-        value = getattr(workload, part)
-        if value is not None and value < least:
-            raise BadExperiment(f"must be at least {least}, not {value}", (*key, part))
+        at_least(getattr(workload, part), least, (*key, part))
     if min(workload.warmup_requests, workload.warmup_s) < 0:
         raise BadExperiment("must be at least 0", (*key, "warmup"))
     if workload.timeout_s <= 0:
@@ -85,8 +83,7 @@ def _bodies(workload: Workload, sweep: Sweep | None, key: Key) -> None:
     swept = sweep is not None and sweep.key == "body_bytes"
     if workload.body_file and workload.file_bytes is None and not swept:
         raise BadExperiment("how large is it? add body_bytes = 1000000", (*key, "body_file"))
-    if workload.file_bytes is not None and workload.file_bytes < 1:
-        raise BadExperiment(f"must be at least 1, not {workload.file_bytes}", (*key, "body_bytes"))
+    at_least(workload.file_bytes, 1, (*key, "body_bytes"))
     if workload.discard and workload.kind != "urls":
         problem = f"a workload of kind {workload.kind} reads what follows from the bodies"
         raise BadExperiment(problem, (*key, "discard"))
@@ -129,5 +126,5 @@ def _length(workload: Workload, sweep: Sweep | None, key: Key) -> None:
             raise BadExperiment("count is missing: add count = 1000", key)
     elif swept:
         raise BadExperiment("the sweep sets the count: leave it out", (*key, "count"))
-    elif workload.count < 1:
-        raise BadExperiment(f"must be at least 1, not {workload.count}", (*key, "count"))
+    else:
+        at_least(workload.count, 1, (*key, "count"))
