@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from trilane.lab.experiment.experiment import Experiment, load
+from trilane.lab.experiment.experiment import Experiment
+from trilane.lab.experiment.experiment_file import read
 
 TEXT = """\
 schema = "trilane.experiment/1"
@@ -124,7 +125,7 @@ def written(folder: Path, text: str = TEXT) -> Path:
 
 def sample(folder: Path, *edits: tuple[str, str]) -> Experiment:
     """The sample, with texts replaced."""
-    return load(written(folder, edited(*edits)))
+    return read(written(folder, edited(*edits)))
 
 
 def edited(*edits: tuple[str, str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -83,9 +84,8 @@ def show_experiment(
     if quick:
         forms = [each.quickened() for each in forms]
     if output == "json":
-        whole = experiment.to_dict()
-        whole["forms"] = {each.name: each.to_dict() for each in forms}
-        sys.stdout.write(json.dumps(whole, ensure_ascii=False) + "\n")
+        whole = replace(experiment, forms={each.name: each for each in forms})
+        sys.stdout.write(json.dumps(whole.to_dict(), ensure_ascii=False) + "\n")
         return OK
     from rich.console import Console
 
@@ -98,7 +98,8 @@ def show_experiment(
 
 def loaded(name: str) -> Experiment:
     """The experiment of that name or in that file; Usage when there is none or it is bad."""
-    from trilane.lab.experiment.experiment import BadExperiment, Experiment
+    from trilane.lab.experiment.bad_experiment import BadExperiment
+    from trilane.lab.experiment.experiment import Experiment
 
     try:
         return Experiment.load(name)

@@ -93,7 +93,8 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per flag
     """Run the command; the exit code."""
     packages.need_lab("lab run")
     from trilane.lab.asked import Wanted, unusable
-    from trilane.lab.experiment.experiment import BadExperiment, Experiment
+    from trilane.lab.experiment.bad_experiment import BadExperiment
+    from trilane.lab.experiment.experiment import Experiment
 
     if quick and publish:
         raise Usage("--quick and --publish contradict each other")

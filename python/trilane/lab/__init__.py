@@ -7,19 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from trilane.lab.asked import CannotRun
-    from trilane.lab.experiment.experiment import (
-        ArmSpec,
-        BadExperiment,
-        Expect,
-        Experiment,
-        Form,
-        Published,
-        Quick,
-        Source,
-        Stats,
-        Sweep,
-        Workload,
-    )
+    from trilane.lab.experiment.bad_experiment import BadExperiment
+    from trilane.lab.experiment.experiment import Experiment, Source
+    from trilane.lab.experiment.form import Expect, Form, Published, Quick, Stats, Sweep
+    from trilane.lab.experiment.workload import ArmSpec, Workload
     from trilane.lab.model.lab import LabResult
     from trilane.lab.public import run
     from trilane.lab.study import Watcher
@@ -42,20 +33,24 @@ __all__ = [
     "run",
 ]
 
-_ELSEWHERE = {
-    "CannotRun": "trilane.lab.asked",
-    "LabResult": "trilane.lab.model.lab",
-    "Watcher": "trilane.lab.study",
-    "run": "trilane.lab.public",
+# Read on first use: the commands that need no experiment import parts of this package too.
+_NAMES = {
+    "asked": ("CannotRun",),
+    "experiment.bad_experiment": ("BadExperiment",),
+    "experiment.experiment": ("Experiment", "Source"),
+    "experiment.form": ("Expect", "Form", "Published", "Quick", "Stats", "Sweep"),
+    "experiment.workload": ("ArmSpec", "Workload"),
+    "model.lab": ("LabResult",),
+    "public": ("run",),
+    "study": ("Watcher",),
 }
 
 
 def __getattr__(name: str) -> Any:
-    # Read on first use: the commands that need no experiment import parts of this package too.
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = _ELSEWHERE.get(name, "trilane.lab.experiment.experiment")
-    return getattr(importlib.import_module(module), name)
+    for module, names in _NAMES.items():
+        if name in names:
+            return getattr(importlib.import_module(f"{__name__}.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -12,6 +12,7 @@ from trilane.lab import asked, blocks, race
 from trilane.lab.analysis import family
 from trilane.lab.analysis.looks import planned
 from trilane.lab.asked import Entry, Wanted
+from trilane.lab.experiment.experiment import Experiment
 from trilane.lab.experiment.form import Form
 
 
@@ -74,11 +75,10 @@ def test_a_plan_that_looks_is_another_plan_and_is_kept() -> None:
     made = race.experiment(race.Flags())
     fixed, looks = wanted(count=30), wanted(count=30, until_decided=True)
     assert asked.fingerprint(made, fixed) != asked.fingerprint(made, looks)
-    again = Form.from_dict(replace(made, forms={race.FORM: looks}).to_dict()["forms"][race.FORM])
-    assert again.stats.until_decided
+    again = Experiment.from_dict(replace(made, forms={race.FORM: looks}).to_dict())
+    assert again.forms[race.FORM].stats.until_decided
     # Asked for again, it looks without being told.
-    made = replace(made, forms={race.FORM: again})
-    assert asked.chosen(Wanted(made, race.FORM, blocks=30)).stats == looks.stats
+    assert asked.chosen(Wanted(again, race.FORM, blocks=30)).stats == looks.stats
 
 
 def test_the_help_names_the_looks_of_a_race() -> None:

@@ -188,7 +188,7 @@ def test_a_body_may_be_a_file(tmp_path: Path) -> None:
     unsized = replace(work, file_bytes=None, count=5)
     swept = small(workload=unsized, sweep=Sweep("body_bytes", (10,), "B"))
     assert swept.forms["fair"].at(10).workload.file_bytes == 10
-    assert Form.from_dict(swept.forms["fair"].to_dict()) == swept.forms["fair"]
+    assert Experiment.from_dict(swept.to_dict()) == swept
 
 
 def test_a_path_may_hold_the_size_of_the_answer() -> None:
@@ -300,7 +300,8 @@ def test_json_and_back(tmp_path: Path) -> None:
     assert again == experiment
     assert again.path == experiment.path
     form = experiment.forms["fair"].quickened()
-    assert Form.from_dict(json.loads(json.dumps(form.to_dict()))) == form
+    quick = replace(experiment, forms={"fair": form})
+    assert Experiment.from_dict(json.loads(json.dumps(quick.to_dict()))) == quick
 
 
 def test_json_of_something_else_is_refused() -> None:

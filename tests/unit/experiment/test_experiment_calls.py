@@ -11,8 +11,7 @@ from jsonschema import Draft202012Validator
 
 from repository import ROOT
 from trilane.lab import BadExperiment, Experiment
-from trilane.lab.experiment import describe, vocabulary
-from trilane.lab.experiment.experiment import load
+from trilane.lab.experiment import describe, experiment_file, vocabulary
 
 SCHEMA = json.loads((ROOT / "docs" / "experiment.schema.json").read_text())
 VALIDATOR = Draft202012Validator(SCHEMA)
@@ -95,7 +94,7 @@ version = "h1"
 def loaded(folder: Path, text: str) -> Experiment:
     path = folder / "sample.toml"
     path.write_text(text, encoding="utf-8")
-    return load(path)
+    return experiment_file.read(path)
 
 
 def test_calls_are_named_by_server_version_and_format(tmp_path: Path) -> None:

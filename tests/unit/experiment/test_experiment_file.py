@@ -14,7 +14,7 @@ from repository import ROOT
 from synthetic.experiments import TEXT, edited, written
 from trilane.lab import BadExperiment
 from trilane.lab.experiment import vocabulary
-from trilane.lab.experiment.experiment import find, load
+from trilane.lab.experiment.experiment_file import find, read
 
 SCHEMA = json.loads((ROOT / "docs" / "experiment.schema.json").read_text())
 VALIDATOR = Draft202012Validator(SCHEMA)
@@ -225,7 +225,7 @@ ENDLESS = [
 def refused(folder: Path, text: str) -> str:
     path = written(folder, text)
     with pytest.raises(BadExperiment) as caught:
-        load(path)
+        read(path)
     return str(caught.value).removeprefix(str(path))
 
 
@@ -329,7 +329,7 @@ def test_what_is_not_text_is_told_with_its_line(tmp_path: Path) -> None:
     path = tmp_path / "sample.toml"
     path.write_bytes(b"a = 1\nb = '\xff'\n")
     with pytest.raises(BadExperiment, match=r"sample\.toml:2: is not UTF-8"):
-        load(path)
+        read(path)
 
 
 def test_a_file_here_is_told_as_people_would_write_it(
@@ -338,7 +338,7 @@ def test_a_file_here_is_told_as_people_would_write_it(
     monkeypatch.chdir(tmp_path)
     path = written(tmp_path, edited(("margin = 0.1", "margin = 10")))
     with pytest.raises(BadExperiment, match=r"^sample\.toml:22: forms\.fair\.margin: "):
-        load(path)
+        read(path)
 
 
 def test_an_experiment_is_found_by_name_in_the_first_folder_that_has_it(tmp_path: Path) -> None:
@@ -358,7 +358,7 @@ def test_the_manual_shows_files_and_code_that_work(tmp_path: Path) -> None:
     smallest = re.findall(r"```toml\n(.*?)```", manual, re.DOTALL)[0]
     path = tmp_path / "hello.toml"
     path.write_text(smallest)
-    assert [arm.name for arm in load(path).forms["fair"].arms] == [
+    assert [arm.name for arm in read(path).forms["fair"].arms] == [
         "requests-h1-serial",
         "httpx-h1-serial",
     ]
@@ -384,5 +384,5 @@ def test_the_manual_shows_messages_as_they_are(
     path.parent.mkdir()
     path.write_text(smallest.replace(old, new))
     with pytest.raises(BadExperiment, match=told) as caught:
-        load(path)
+        read(path)
     assert str(caught.value) in manual

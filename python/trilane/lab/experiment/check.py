@@ -15,9 +15,9 @@ from trilane.lab.experiment.factors import BadFactor, ByFactor
 from trilane.lab.experiment.form import Form, Quick, Sweep
 from trilane.lab.experiment.vocabulary import MEASURES, SWEEPS
 from trilane.lab.experiment.words import is_not, meant
+from trilane.lab.experiment.workload import Value
 from trilane.lab.model.arm import ENGINE
 from trilane.lab.model.measures import BY_NAME
-from trilane.lab.model.record import SweepValue
 from trilane.quantity import value_text
 
 if TYPE_CHECKING:
@@ -226,7 +226,7 @@ def _pair(form: Form, measure: str, arm: str, to: str, key: Key) -> None:
         raise BadExperiment(f"{arm!r} is compared with itself", (*key, "to"))
 
 
-def _at(form: Form, value: SweepValue | None, pair: Iterable[str], key: Key) -> None:
+def _at(form: Form, value: Value | None, pair: Iterable[str], key: Key) -> None:
     if value is None:
         return
     if form.sweep is None:
@@ -294,7 +294,7 @@ def _quick_is_less(form: Form, quick: Quick, key: Key) -> None:
             )
 
 
-def _running(form: Form, value: SweepValue) -> set[str]:
+def _running(form: Form, value: Value) -> set[str]:
     return {arm.name for arm in form.arms if arm.at is None or value in arm.at}
 
 

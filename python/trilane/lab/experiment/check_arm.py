@@ -20,9 +20,8 @@ from trilane.lab.experiment.vocabulary import (
     VERSIONS,
 )
 from trilane.lab.experiment.words import is_not
-from trilane.lab.experiment.workload import ArmSpec
+from trilane.lab.experiment.workload import ArmSpec, Value
 from trilane.lab.model.arm import EMBEDDED, ENGINE
-from trilane.lab.model.record import SweepValue
 from trilane.quantity import value_text
 
 FOLDER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -47,7 +46,7 @@ _MAKES = {
 BENCHMARK = re.compile(r"Benchmark[^\s/]*(/[^\s/]+)*")
 
 
-def check_arm(arm: ArmSpec, kind: str, values: tuple[SweepValue, ...] | None, key: Key) -> None:
+def check_arm(arm: ArmSpec, kind: str, values: tuple[Value, ...] | None, key: Key) -> None:
     """Refuse what no client can do; `kind` is the workload's, `values` are those of the sweep."""
     if not arm.title.strip():
         raise BadExperiment("is empty", (*key, "title"))
@@ -211,7 +210,7 @@ def _load(arm: ArmSpec, key: Key) -> None:
         )
 
 
-def _at(at: tuple[SweepValue, ...], values: tuple[SweepValue, ...] | None, key: Key) -> None:
+def _at(at: tuple[Value, ...], values: tuple[Value, ...] | None, key: Key) -> None:
     if values is None:
         raise BadExperiment("there is no sweep: leave it out", key)
     if not at:

@@ -1,39 +1,21 @@
 """An experiment: a question, its arms, its workload, and what others have published on it.
 
-It is read from a TOML file (`load`, `find`, `Experiment.load`) or built in code. Everything is
-frozen and checked when it is made: `BadExperiment` names the key that is wrong.
+It is read from a TOML file (`Experiment.load`) or built in code. Everything is frozen and checked
+when it is made: `BadExperiment` names the key that is wrong.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from trilane.lab.experiment import plain
+import msgspec
+
 from trilane.lab.experiment.bad_experiment import BadExperiment
 from trilane.lab.experiment.check import check
-from trilane.lab.experiment.form import Expect, Form, Published, Quick, Stats, Sweep
-from trilane.lab.experiment.workload import ArmSpec, Workload
+from trilane.lab.experiment.form import Form
 from trilane.lab.model.documents import Json
-
-__all__ = [
-    "SCHEMA",
-    "ArmSpec",
-    "BadExperiment",
-    "Expect",
-    "Experiment",
-    "Form",
-    "Published",
-    "Quick",
-    "Source",
-    "Stats",
-    "Sweep",
-    "Workload",
-    "find",
-    "load",
-]
 
 SCHEMA = "trilane.experiment/1"
 
@@ -82,48 +64,33 @@ class Experiment:
 
     def to_dict(self) -> Json:
         """As JSON: everything filled in, for manifests and replay."""
-        return {"schema": SCHEMA, **plain.to_json(self)}
+        return {"schema": SCHEMA, **msgspec.to_builtins(self, enc_hook=str)}
 
     @classmethod
     def from_dict(cls, data: Json) -> Experiment:
-        """Made again from `to_dict`."""
+        """Made again from `to_dict`.
+
+        Raises:
+            BadExperiment: it is none, or one that `check` refuses.
+        """
         try:
-            return cls(
-                name=data["name"],
-                title=data["title"],
-                question=data["question"],
-                forms={name: Form.from_dict(form) for name, form in data["forms"].items()},
-                hypothesis=data["hypothesis"],
-                confounders=tuple(data["confounders"]),
-                source=None if data["source"] is None else Source(**data["source"]),
-                path=None if data["path"] is None else Path(data["path"]),
-                race=bool(data.get("race")),
-            )
-        except (KeyError, TypeError, AttributeError) as error:
+            # Of its types msgspec knows all but `Path`.
+            return msgspec.convert(data, cls, dec_hook=lambda kind, value: kind(value))
+        except msgspec.ValidationError as error:
+            if isinstance(error.__cause__, BadExperiment):
+                raise error.__cause__ from None
             raise BadExperiment(
                 f"this is not an experiment as trilane {SCHEMA} keeps it: {error}", ()
             ) from error
 
     @classmethod
     def load(cls, name: str | Path) -> Experiment:
-        """Read a file, or find the experiment of that name among yours and those of Trilane."""
+        """Read a file, or find the experiment of that name among yours and those of Trilane.
+
+        BadExperiment names file, line and key, OSError when unreadable.
+        """
+        from trilane.lab.experiment import experiment_file  # noqa: PLC0415 - it imports this module
+
         if str(name).endswith(".toml"):
-            return load(Path(name))
-        return find(str(name))
-
-
-def load(path: Path) -> Experiment:
-    """Read an experiment file; BadExperiment names file, line and key, OSError when unreadable."""
-    from trilane.lab.experiment import experiment_file  # noqa: PLC0415 - it imports this module
-
-    return experiment_file.read(path)
-
-
-def find(name: str, folders: Sequence[Path] | None = None) -> Experiment:
-    """The experiment `name` from the first of the folders that has it.
-
-    By default these are `experiments` in the current folder, then those that ship with Trilane.
-    """
-    from trilane.lab.experiment import experiment_file  # noqa: PLC0415 - it imports this module
-
-    return experiment_file.find(name, folders)
+            return experiment_file.read(Path(name))
+        return experiment_file.find(str(name))

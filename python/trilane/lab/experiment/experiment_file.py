@@ -16,7 +16,6 @@ from trilane.lab.experiment.experiment_tables import (
     ExperimentTable,
     FormTable,
     MatrixTable,
-    Number,
     SweepTable,
     WorkloadTable,
 )
@@ -25,7 +24,7 @@ from trilane.lab.experiment.matrix import expand
 from trilane.lab.experiment.toml_document import Document, UnreadableToml, convert
 from trilane.lab.experiment.vocabulary import SWEEPS
 from trilane.lab.experiment.words import meant
-from trilane.lab.experiment.workload import ArmSpec, Workload, body_of, told_apart
+from trilane.lab.experiment.workload import ArmSpec, Number, Workload, body_of, told_apart
 from trilane.lab.experiment.written import Rate, Time
 
 _KINDS = {"rtt": Time, "network": str}
@@ -59,8 +58,14 @@ def files(folders: Sequence[Path]) -> dict[str, Path]:
     return found
 
 
-def find(name: str, folders: Sequence[Path] | None) -> Experiment:
-    """The experiment `name` from the first of the folders that has it."""
+def find(name: str, folders: Sequence[Path] | None = None) -> Experiment:
+    """The experiment `name` from the first of the folders that has it.
+
+    By default these are `experiments` in the current folder, then those that ship with Trilane.
+
+    Raises:
+        BadExperiment: none has it, or it is bad; with the nearest name, or file, line and key.
+    """
     folders = places.experiments() if folders is None else folders
     known = files(folders)
     if name in known:
@@ -124,18 +129,14 @@ def _experiment(document: Document, path: Path, origins: dict[Key, Key]) -> Expe
     if table.name != path.stem:
         problem = f"is {table.name!r}, but the file is {path.name}: make them agree"
         raise BadExperiment(problem, ("name",))
-    return Experiment(
-        name=table.name,
-        title=table.title,
-        question=table.question,
-        hypothesis=table.hypothesis or "",
-        confounders=table.confounders,
-        source=None if table.source is None else Source(**_said(table.source)),
-        forms={
+    told = _said(table) | {
+        "source": None if table.source is None else Source(**_said(table.source)),
+        "forms": {
             name: _form(name, form, ("forms", name), origins) for name, form in table.forms.items()
         },
-        path=path,
-    )
+    }
+    del told["schema"]
+    return Experiment(path=path, **told)
 
 
 def _form(name: str, table: FormTable, key: Key, origins: dict[Key, Key]) -> Form:
@@ -148,27 +149,21 @@ def _form(name: str, table: FormTable, key: Key, origins: dict[Key, Key]) -> For
         return [_swept(row, "at", kind, (*key, part, index)) for index, row in found]
 
     workload = _workload(table.workload, (*key, "workload"))
-    return Form(
-        name=name,
-        note=table.note or "",
-        baseline=table.baseline,
-        rank=table.rank,
-        measures=table.measures,
-        margin=table.margin,
-        pin=table.pin,
-        awake=table.awake,
-        stats=Stats(**_said(table.stats)),
-        workload=workload,
-        arms=_arms(table, workload, kind, key, origins),
-        sweep=None if sweep is None else _sweep(sweep, kind, (*key, "sweep")),
-        published=tuple(Published(**row) for row in rows("published")),
-        expect=tuple(Expect(**row) for row in rows("expect")),
-        quick=None
+    told = _said(table) | {
+        "stats": Stats(**_said(table.stats)),
+        "workload": workload,
+        "arms": _arms(table, workload, kind, key, origins),
+        "sweep": None if sweep is None else _sweep(sweep, kind, (*key, "sweep")),
+        "published": tuple(Published(**row) for row in rows("published")),
+        "expect": tuple(Expect(**row) for row in rows("expect")),
+        "quick": None
         if table.quick is None
         else Quick(**_swept(table.quick, "values", kind, (*key, "quick"))),
-        pairs=table.pairs,
-        compare=table.compare,
-    )
+    }
+    # These are the arms'.
+    for part in ("server", "network", "matrix"):
+        told.pop(part, None)
+    return Form(name=name, **told)
 
 
 def _said(table: Struct) -> dict[str, Any]:

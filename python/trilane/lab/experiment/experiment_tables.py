@@ -33,7 +33,7 @@ from trilane.lab.experiment.vocabulary import (
     TITLES,
     VERSIONS,
 )
-from trilane.lab.experiment.workload import Workload
+from trilane.lab.experiment.workload import Number, Workload
 from trilane.lab.experiment.written import Header, Rate, Time
 
 
@@ -57,7 +57,6 @@ _TO = "the arm it is divided by"
 _AT = "value of the sweep; only where there is one"
 
 Positive: TypeAlias = Annotated[int, Meta(ge=1)]
-Number: TypeAlias = int | float
 Point: TypeAlias = Annotated[
     str | int | float,
     _note(

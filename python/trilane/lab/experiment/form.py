@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from trilane.lab.experiment import networks, plain
+from trilane.lab.experiment import networks
 from trilane.lab.experiment.factors import ByFactor
-from trilane.lab.experiment.workload import ArmSpec, Workload
-from trilane.lab.model.documents import Json
-from trilane.lab.model.record import SweepValue
+from trilane.lab.experiment.workload import ArmSpec, Number, Value, Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +32,7 @@ class Sweep:
     """`count`, `in_flight`, `body_bytes`, `rtt` (values in seconds), or `network` (values are
     settings that are added to the arm's).
     """
-    values: tuple[SweepValue, ...]
+    values: tuple[Value, ...]
     unit: str
     crossings: tuple[tuple[str, str], ...] = ()
     """Pairs of arms of which one may overtake the other, on the measure that ranks."""
@@ -48,9 +45,9 @@ class Published:
     measure: str
     arm: str
     to: str
-    values: tuple[float, float]
+    values: tuple[Number, Number]
     """The post's number of `arm`, then of `to`, in one unit."""
-    at: SweepValue | None = None
+    at: Value | None = None
     """Value of the sweep."""
     where: str = ""
     """Where in the post it stands."""
@@ -68,9 +65,9 @@ class Expect:
     measure: str
     arm: str
     to: str
-    low: float
-    high: float
-    at: SweepValue | None = None
+    low: Number
+    high: Number
+    at: Value | None = None
     """Value of the sweep; None for every point."""
 
 
@@ -80,7 +77,7 @@ class Quick:
 
     blocks: int | None = None
     count: int | None = None
-    values: tuple[SweepValue, ...] | None = None
+    values: tuple[Value, ...] | None = None
     arms: tuple[str, ...] | None = None
     duration_s: float | None = None
     network: str | None = None
@@ -101,7 +98,7 @@ class Form:
     workload: Workload
     arms: tuple[ArmSpec, ...]
     note: str = ""
-    margin: float = 0.05
+    margin: Number = 0.05
     """What counts as no difference."""
     pin: bool = False
     """Client and server get CPUs of their own."""
@@ -129,30 +126,6 @@ class Form:
     question than the post's, whose numbers are then not among `published`.
     """
 
-    def to_dict(self) -> Json:
-        """As JSON, everything filled in."""
-        return plain.to_json(self)
-
-    @classmethod
-    def from_dict(cls, data: Json) -> Form:
-        """Made again from `to_dict`."""
-        body = data["workload"]["body"]
-        return plain.make(
-            cls,
-            data,
-            workload=plain.make(
-                Workload,
-                data["workload"],
-                body=None if body is None else base64.b64decode(body, validate=True),
-            ),
-            arms=tuple(plain.make(ArmSpec, arm) for arm in data["arms"]),
-            stats=plain.make(Stats, data["stats"]),
-            sweep=plain.make_optional(Sweep, data["sweep"]),
-            published=tuple(plain.make(Published, row) for row in data["published"]),
-            expect=tuple(plain.make(Expect, row) for row in data["expect"]),
-            quick=plain.make_optional(Quick, data["quick"]),
-        )
-
     def arm(self, name: str) -> ArmSpec:
         """The arm of that name; KeyError when there is none."""
         for arm in self.arms:
@@ -160,7 +133,7 @@ class Form:
                 return arm
         raise KeyError(name)
 
-    def at(self, value: SweepValue) -> Form:
+    def at(self, value: Value) -> Form:
         """One point of the sweep, as a form without one.
 
         It has the arms that run there. Where the baseline does not, the first that does takes
@@ -201,7 +174,7 @@ class Form:
         )
         return _with_arms(point, arms)
 
-    def points(self) -> tuple[tuple[SweepValue | None, Form], ...]:
+    def points(self) -> tuple[tuple[Value | None, Form], ...]:
         """The points of the sweep; without a sweep the one point None."""
         if self.sweep is None:
             return ((None, self),)
@@ -256,13 +229,9 @@ class Form:
             return form
         if quick.arms is not None:
             form = form.only(quick.arms)
-        workload = form.workload
-        if quick.count is not None:
-            workload = replace(workload, count=quick.count)
-        if quick.duration_s is not None:
-            workload = replace(workload, duration_s=quick.duration_s)
-        if quick.repeat is not None:
-            workload = replace(workload, repeat=quick.repeat)
+        less = {part: getattr(quick, part) for part in ("count", "duration_s", "repeat")}
+        told = {part: value for part, value in less.items() if value is not None}
+        form = replace(form, workload=replace(form.workload, **told))
         if quick.blocks is not None:
             form = replace(form, stats=replace(form.stats, blocks=quick.blocks))
         if quick.network is not None:
@@ -270,7 +239,6 @@ class Form:
                 replace(arm, network=quick.network) if arm.network else arm for arm in form.arms
             )
             form = replace(form, arms=arms)
-        form = replace(form, workload=workload)
         if form.sweep is not None and quick.values is not None:
             others = not set(quick.values) <= set(form.sweep.values)
             form = _with_values(form, form.sweep, quick.values, everywhere=others)
@@ -319,9 +287,7 @@ def _with_arms(form: Form, arms: tuple[ArmSpec, ...]) -> Form:
     )
 
 
-def _with_values(
-    form: Form, sweep: Sweep, values: tuple[SweepValue, ...], *, everywhere: bool
-) -> Form:
+def _with_values(form: Form, sweep: Sweep, values: tuple[Value, ...], *, everywhere: bool) -> Form:
     """Other values of the sweep, and the claims that fit.
 
     `everywhere`: every arm runs at all of them. Else each runs where it ran.

@@ -9,12 +9,16 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeAlias, TypedDict, Unpack
+from typing import Any, TypeAlias, TypedDict, Unpack
 
 from trilane.lab.experiment.vocabulary import MESSAGES, TITLES
-from trilane.lab.model.record import SweepValue
+from trilane.lab.model.arm import EMBEDDED
 
 Headers: TypeAlias = tuple[tuple[str, str], ...]
+Number: TypeAlias = int | float
+"""As it was written: where a file has 4, its JSON has no 4.0."""
+Value: TypeAlias = Number | str
+"""A value of a sweep: a number in the sweep's unit, or the settings of a network."""
 
 BODY_BYTES = "{body_bytes}"
 """In a path: the size that a sweep over `body_bytes` is at."""
@@ -42,7 +46,7 @@ class ArmOptions(TypedDict, total=False):
     gzip: bool | None
     """Whether gzip is asked for and decoded; None asks for no coding at all."""
     headers: Headers
-    at: tuple[SweepValue, ...]
+    at: tuple[Value, ...]
     message: str
     mode: str
     tls: bool
@@ -53,7 +57,7 @@ class ArmOptions(TypedDict, total=False):
     congestion_control: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ArmSpec:
     """One column: client, version, strategy, session, server, network. All defaults filled in."""
 
@@ -62,11 +66,11 @@ class ArmSpec:
     client: str
     version: str
     strategy: str
-    session: bool
+    session: bool = True
     """Whether connections are kept between requests."""
-    server: str
+    server: str = EMBEDDED
     """A folder of `servers/`, or a URL; with `go-bench` the folder that is the Go module."""
-    network: str
+    network: str = ""
     """The emulated network to the server, as `trilane network` takes it; empty for none."""
     in_flight: int
     """Requests under way at once; with `processes_asyncio` in each process."""
@@ -79,7 +83,7 @@ class ArmSpec:
     gzip: bool | None
     """Whether gzip is asked for and decoded; None asks for no coding at all."""
     headers: Headers
-    at: tuple[SweepValue, ...] | None
+    at: tuple[Value, ...] | None = None
     """Values of the sweep it runs at; None for all."""
     message: str | None = None
     """`call`: what its messages are written as, one of `MESSAGES`."""
@@ -159,32 +163,19 @@ class Workload:
         self, client: str, version: str, strategy: str = "serial", **options: Unpack[ArmOptions]
     ) -> ArmSpec:
         """An arm that does this workload; what `options` does not say is filled in."""
-        session = options.get("session", True)
         name, title = _called(client, version, strategy, options)
-        if not session:
+        if not options.get("session", True):
             name, title = f"{name}-no-session", f"{title}, no session"
-        return ArmSpec(
-            name=options.get("name", name),
-            title=options.get("title", title),
-            client=client,
-            version=version,
-            strategy=strategy,
-            session=session,
-            server=options.get("server", "embedded"),
-            network=options.get("network", ""),
-            gzip=options.get("gzip", self.gzip),
-            headers=options.get("headers", self.headers),
-            at=options.get("at"),
-            message=options.get("message"),
-            mode=options.get("mode"),
-            tls=options.get("tls", True),
-            benchmark=options.get("benchmark"),
-            rate=options.get("rate", self.rate),
-            flags=options.get("flags", ()),
-            server_flags=options.get("server_flags", ()),
-            congestion_control=options.get("congestion_control"),
+        told: dict[str, Any] = {
+            "name": name,
+            "title": title,
+            "gzip": self.gzip,
+            "headers": self.headers,
+            "rate": self.rate,
+            **options,
             **_concurrency(version, strategy, options, self.in_flight),
-        )
+        }
+        return ArmSpec(client=client, version=version, strategy=strategy, **told)
 
     def with_body_bytes(self, size: int) -> Workload:
         """This workload with bodies of that size: of the answers where a path says so."""
@@ -218,7 +209,7 @@ def _called(client: str, version: str, strategy: str, options: ArmOptions) -> tu
     message = options.get("message")
     if message is None:
         return f"{client}-{spoken}-{strategy}", f"{client}, {said}, {strategy}"
-    server, written = options.get("server", "embedded"), MESSAGES.get(message, message)
+    server, written = options.get("server", EMBEDDED), MESSAGES.get(message, message)
     if options.get("mode") == "codec":
         message, written = f"{message}-codec", f"{written} with its codec"
     # Charts have dozens of these: short, and the version as in the tables.
