@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pytest
 
+from trilane.lab.asked import Entry
 from trilane.lab.clock import Clock, expected_s
 from trilane.lab.experiment.workload import Workload
 
 
-@dataclass(frozen=True)
-class Entry:
-    arm: str
-    block: int
-    point: int = 0
-
-    @property
-    def key(self) -> tuple[int, int, str]:
-        return self.point, self.block, self.arm
+def entry(arm: str, block: int, point: int = 0) -> Entry:
+    return Entry(point, block, 0, arm, 0)
 
 
-PLANNED = [Entry(arm, block) for block in range(3) for arm in ("short", "long")]
+PLANNED = [entry(arm, block) for block in range(3) for arm in ("short", "long")]
 GUESSES = {"short": 3.0, "long": 12.0}
 
 
 def clock(*made: Entry) -> Clock:
-    return Clock(PLANNED, {entry.key for entry in made}, lambda entry: GUESSES[entry.arm])
+    return Clock(PLANNED, {each.key for each in made}, lambda each: GUESSES[each.arm])
 
 
 def test_before_a_run_is_made_each_arm_has_its_own_guess() -> None:
@@ -46,7 +38,7 @@ def test_a_run_tells_of_its_own_arm_and_sets_the_guess_of_the_others_right() -> 
 
 
 def test_an_arm_at_another_point_is_another() -> None:
-    planned = [Entry("short", 0), Entry("short", 0, point=1)]
+    planned = [entry("short", 0), entry("short", 0, point=1)]
     made = Clock(planned, (), lambda _entry: 5.0)
     made.took(planned[0], 2.0)
     assert made.left_s() == pytest.approx(2.0)
@@ -72,7 +64,7 @@ def test_a_run_by_count_waits_for_the_network_as_its_arm_does() -> None:
 
 
 def test_runs_that_are_not_needed_any_more_take_no_time() -> None:
-    planned = [Entry("short", block) for block in range(4)]
+    planned = [entry("short", block) for block in range(4)]
     made = Clock(planned, (), lambda _entry: 5.0)
     made.took(planned[0], 2.0)
     made.skip(planned[2:])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Hashable
-from typing import Protocol
 
+from trilane.lab.asked import Entry
 from trilane.lab.experiment import networks
 from trilane.lab.experiment.workload import ArmSpec, Workload
 
@@ -13,22 +13,6 @@ from trilane.lab.experiment.workload import ArmSpec, Workload
 _AROUND_S = 2.0
 # Of a request on a connection of its own: TCP, TLS, the request.
 _TRIPS = 3
-
-
-class Planned(Protocol):
-    """A run to be made."""
-
-    @property
-    def point(self) -> int:
-        """Number of its point."""
-
-    @property
-    def arm(self) -> str:
-        """Name of its arm."""
-
-    @property
-    def key(self) -> Hashable:
-        """What tells it from all others."""
 
 
 class Clock:
@@ -40,9 +24,9 @@ class Clock:
 
     def __init__(
         self,
-        planned: Collection[Planned],
+        planned: Collection[Entry],
         made: Collection[Hashable],
-        guess: Callable[[Planned], float],
+        guess: Callable[[Entry], float],
     ) -> None:
         self._open = [entry for entry in planned if entry.key not in made]
         self._seen: dict[tuple[int, str], list[float]] = {}
@@ -50,18 +34,18 @@ class Clock:
         self._guessed = 0.0
         self._took = 0.0
 
-    def took(self, entry: Planned, seconds: float) -> None:
+    def took(self, entry: Entry, seconds: float) -> None:
         """A run is made."""
         self._open.remove(entry)
         self._seen.setdefault((entry.point, entry.arm), []).append(seconds)
         self._guessed += self._guess(entry)
         self._took += seconds
 
-    def add(self, entries: Collection[Planned]) -> None:
+    def add(self, entries: Collection[Entry]) -> None:
         """These runs are to be made besides."""
         self._open += entries
 
-    def skip(self, entries: Collection[Planned]) -> None:
+    def skip(self, entries: Collection[Entry]) -> None:
         """These runs are not to be made any more."""
         skipped = {entry.key for entry in entries}
         self._open = [entry for entry in self._open if entry.key not in skipped]

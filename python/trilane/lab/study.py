@@ -49,8 +49,8 @@ from trilane.lab.model.sample import Sample, ServerCost
 from trilane.lab.network import emulated
 from trilane.lab.network.emulated import NetworkFailed
 from trilane.lab.storage import benchmarks, store
-from trilane.lab.storage.journal import BadJournal, Journal, Line
-from trilane.lab.storage.runs import write_result
+from trilane.lab.storage.journal import Journal, Line
+from trilane.lab.storage.runs import BadRun, read_manifest, write_result
 from trilane.lab.testbed import Testbed, Unavailable, arm_of
 
 _OF_STATUS = "; if that is what you want, type --expect-status CODE"
@@ -106,13 +106,15 @@ def run(wanted: Wanted, watcher: Watcher) -> Result:
     print_of_plan = fingerprint(wanted.experiment, form)
     earlier = None if wanted.fresh else _interrupted(state, print_of_plan, wanted.seed)
     if earlier is not None:
-        watcher.say(f"continuing {earlier.folder}")
-        with earlier.locked():
-            return _conduct(_Study.again(wanted, form, earlier), watcher)
-    called = RACE if wanted.experiment.race else f"{wanted.experiment.name}-{wanted.form}"
-    journal = Journal(store.new_run_folder(state, called))
-    seed = random.SystemRandom().randrange(1 << 32) if wanted.seed is None else wanted.seed
-    study = _Study(wanted, form, journal, seed, store.now(), print_of_plan)
+        journal, then = earlier
+        seed, started_at = then.seed, then.started_at
+        watcher.say(f"continuing {journal.folder}")
+    else:
+        called = RACE if wanted.experiment.race else f"{wanted.experiment.name}-{wanted.form}"
+        journal = Journal(store.new_run_folder(state, called))
+        seed = random.SystemRandom().randrange(1 << 32) if wanted.seed is None else wanted.seed
+        started_at = store.now()
+    study = _Study(wanted, form, journal, seed, started_at, print_of_plan)
     try:
         with journal.locked():
             return _conduct(study, watcher)
@@ -123,20 +125,21 @@ def run(wanted: Wanted, watcher: Watcher) -> Result:
         raise
 
 
-def _interrupted(state: Path, print_of_plan: str, seed: int | None) -> Journal | None:
-    """The latest folder of this plan that is not complete."""
+def _interrupted(
+    state: Path, print_of_plan: str, seed: int | None
+) -> tuple[Journal, Manifest] | None:
+    """The latest folder of this plan that is not complete, and what was asked of it."""
     for folder in sorted((state / "runs").glob("*/"), reverse=True):
-        journal = Journal(folder)
         try:
-            manifest = journal.manifest()
-        except BadJournal:
+            manifest = read_manifest(folder)
+        except BadRun:
             continue
         if manifest.fingerprint != print_of_plan:
             continue
         if manifest.status not in ("running", "interrupted"):
             return None
         if seed is None or manifest.seed == seed:
-            return journal
+            return Journal(folder), manifest
     return None
 
 
@@ -148,12 +151,6 @@ class _Study:
     seed: int
     started_at: str
     fingerprint: str
-
-    @classmethod
-    def again(cls, wanted: Wanted, form: Form, journal: Journal) -> _Study:
-        then = journal.manifest()
-        seed, started_at = then.seed, then.started_at
-        return cls(wanted, form, journal, seed, started_at, fingerprint(wanted.experiment, form))
 
     @property
     def looks(self) -> list[Look]:
@@ -227,7 +224,7 @@ def _conduct(study: _Study, watcher: Watcher) -> Result:
             seed=study.seed,
             machine=facts,
             interrupted=interrupted,
-            skipped=testbed.skipped,
+            skipped=list(testbed.skipped.items()),
             unmeasured=[row for row in study.form.expect if row not in form.expect],
             benchstat=UNSET if file is None else benchmarks.benchstat(file, testbed.modules()),
         )
@@ -242,7 +239,7 @@ def _conduct(study: _Study, watcher: Watcher) -> Result:
 def _present(study: _Study, form: Form, testbed: Testbed, watcher: Watcher) -> Form:
     """The arms that can run here; the others are kept in `testbed.skipped` with their reason."""
     race = study.wanted.experiment.race
-    skipped = dict(testbed.skipped)
+    skipped = testbed.skipped
     usable = [arm for arm in form.arms if arm.name not in skipped]
     if race and not usable:
         raise CannotRun(f"{next(iter(skipped.values()))}\n{_SERVER_FAILED}")
@@ -252,8 +249,7 @@ def _present(study: _Study, form: Form, testbed: Testbed, watcher: Watcher) -> F
     for arm in usable:
         problem = _problem(study, point, arm, testbed)
         if problem is not None:
-            testbed.skip(arm.name, problem)
-    skipped = dict(testbed.skipped)
+            skipped[arm.name] = problem
     left = [arm.name for arm in form.arms if arm.name not in skipped]
     if race:
         return form.only(left) if left else _no_version(form, url, skipped)
@@ -297,7 +293,7 @@ def _absent(study: _Study, testbed: Testbed) -> list[tuple[Arm, str]]:
     if not study.wanted.experiment.race:
         return []
     told = []
-    for name, problem in testbed.skipped:
+    for name, problem in testbed.skipped.items():
         arm = study.form.arm(name)
         parts = urlsplit(testbed.origin_of(arm))
         where = f"{parts.hostname}:{parts.port or _PORTS[parts.scheme]}"
@@ -391,7 +387,10 @@ class _Runs:
             server=servers,
             absent=_absent(study, testbed),
             interrupted=interrupted,
-            order=_order_of(self.planned, number, point.stats.blocks),
+            order=[
+                [e.arm for e in self.planned if e.point == number and e.block == block]
+                for block in range(point.stats.blocks)
+            ],
             count=point.workload.count if point.workload.duration_s is None else None,
             measures=[
                 BY_NAME[name]
@@ -498,10 +497,3 @@ def _measure(study: _Study, point: Form, arm: ArmSpec, entry: Entry, testbed: Te
 def _url(form: Form, arm: ArmSpec, testbed: Testbed) -> str:
     """What the arm asks for first."""
     return testbed.origin_of(arm) + first_path(form)
-
-
-def _order_of(planned: Sequence[Entry], point: int, blocks: int) -> list[list[str]]:
-    return [
-        [entry.arm for entry in planned if entry.point == point and entry.block == block]
-        for block in range(blocks)
-    ]

@@ -8,8 +8,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import cast
 from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import structs
 
 from trilane.lab.asked import CannotRun
 from trilane.lab.clients import call_reference, contenders, go_bench, reference
@@ -27,7 +29,6 @@ from trilane.lab.machine.meter import Meter
 from trilane.lab.model.arm import EMBEDDED, Arm
 from trilane.lab.model.documents import Json
 from trilane.lab.model.network import OnNetwork
-from trilane.lab.model.record import Version
 from trilane.lab.network import emulated
 from trilane.lab.network.emulated import Emulated, NetworkFailed
 from trilane.lab.processes.place import HERE
@@ -75,19 +76,18 @@ class _Wanted:
 class Testbed:
     """Open servers, network and clients of one experiment, each made when it is first asked for."""
 
+    form: Form
     state: Path | None
     logs: Path
     server_cpus: str | None
     client_cpus: Sequence[int] | None
     pinning: str
-    threads: int | None
-    """Of each server, where the form says it."""
     congestion_control: str | None
-    _asked: str | None
-    """Congestion control that the form asks for; None where it asks for none."""
+    """Of the engine's TCP sockets on this machine; None for the kernel's."""
     _stack: contextlib.ExitStack
-    _versions: Mapping[str, set[str]]
     _clients: Mapping[str, Contender]
+    skipped: dict[str, str] = field(default_factory=dict)
+    """Arms that cannot run here by their names, and why."""
     _targets: dict[_Wanted, Target] = field(default_factory=dict)
     _networks: dict[str, Emulated] = field(default_factory=dict)
     """By congestion control at both ends: each is shared by arms, one after the other."""
@@ -96,7 +96,6 @@ class Testbed:
     )
     _body_files: dict[int, Path] = field(default_factory=dict)
     """By size."""
-    _skipped: dict[str, str] = field(default_factory=dict)
     _calls: dict[tuple[str, ...], Reference] = field(default_factory=dict)
     """What calls answer, checked: by server, origin, version and format."""
     _modules: dict[str, Module] = field(default_factory=dict)
@@ -116,10 +115,6 @@ class Testbed:
         """
         journal.logs.mkdir(exist_ok=True)
         server_cpus, client_cpus, pinning = _pinning(form)
-        versions: dict[str, set[str]] = {}
-        for arm in form.arms:
-            if not is_benchmark(arm):
-                versions.setdefault(arm.server, set()).add(_spoken(arm))
         spoken = {arm.version for arm in form.arms}
         # As in a race: QUIC brings CUBIC, and another controller under TCP is another experiment.
         cubic = "h3" in spoken and machine.may_use_congestion_control("cubic")
@@ -129,29 +124,18 @@ class Testbed:
             raise Unavailable(str(error)) from error
         with contextlib.ExitStack() as stack:
             testbed = cls(
+                form=form,
                 state=state,
                 logs=journal.logs,
                 server_cpus=server_cpus,
                 client_cpus=client_cpus,
                 pinning=pinning,
-                threads=form.threads,
                 congestion_control=form.congestion_control or ("cubic" if cubic else None),
-                _asked=form.congestion_control,
                 _stack=stack,
-                _versions=versions,
                 _clients=clients,
             )
-            testbed._make_ready(form, say)
+            testbed._make_ready(say)
             yield testbed
-
-    @property
-    def skipped(self) -> list[tuple[str, str]]:
-        """Arms that cannot run here, and why."""
-        return list(self._skipped.items())
-
-    def skip(self, arm: str, reason: str) -> None:
-        """Leave an arm out."""
-        self._skipped[arm] = reason
 
     def command(self, arm: ArmSpec) -> Callable[[], Sequence[str]] | None:
         """How to start the arm's client; None for our engine."""
@@ -176,7 +160,7 @@ class Testbed:
         network = self._network(arm) if arm.network else None
         meter = None
         if target.pids:
-            cpus = (self.threads or 1) if self.server_cpus else len(machine.usable_cpus())
+            cpus = (self.form.threads or 1) if self.server_cpus else len(machine.usable_cpus())
             ours = [network.pid] if network is not None else []
             meter = Meter(list(target.pids), cpus, ours)
         return Setting(
@@ -249,14 +233,15 @@ class Testbed:
         """
         return self._network(arm).end() if arm.network else None
 
-    def _make_ready(self, form: Form, say: Callable[[str], None]) -> None:
-        self._make_benchmarks_ready(form, say)
-        self._make_clients_ready(form, say)
+    def _make_ready(self, say: Callable[[str], None]) -> None:
+        form = self.form
+        self._make_benchmarks_ready(say)
+        self._make_clients_ready(say)
         for arm in form.arms:
-            lacking = None if arm.name in self._skipped else lacks(arm)
+            lacking = None if arm.name in self.skipped else lacks(arm)
             if lacking:
-                self.skip(arm.name, lacking)
-        usable = [a for a in form.arms if not is_benchmark(a) and a.name not in self._skipped]
+                self.skipped[arm.name] = lacking
+        usable = [a for a in form.arms if not is_benchmark(a) and a.name not in self.skipped]
         for wanted in sorted(set(map(self._wanted, usable))):
             arms = [arm for arm in usable if self._wanted(arm) == wanted]
             if running.is_ours(wanted.name):
@@ -264,13 +249,12 @@ class Testbed:
             try:
                 self._target(arms[0])
             except Unavailable as error:
-                for arm in arms:
-                    self.skip(arm.name, str(error))
+                self.skipped.update((arm.name, str(error)) for arm in arms)
 
-    def _make_clients_ready(self, form: Form, say: Callable[[str], None]) -> None:
-        others = {a.client for a in form.arms if not is_engine(a) and not is_benchmark(a)}
+    def _make_clients_ready(self, say: Callable[[str], None]) -> None:
+        others = {a.client for a in self.form.arms if not is_engine(a) and not is_benchmark(a)}
         for name in sorted(others):
-            arms = [arm for arm in form.arms if arm.client == name]
+            arms = [arm for arm in self.form.arms if arm.client == name]
             client = self._clients[name]
             reason = client.missing()
             if reason is None:
@@ -282,17 +266,17 @@ class Testbed:
             for arm in arms:
                 lacking = reason or client.lacks(arm.version, arm.strategy)
                 if lacking:
-                    self.skip(arm.name, lacking)
+                    self.skipped[arm.name] = lacking
 
-    def _make_benchmarks_ready(self, form: Form, say: Callable[[str], None]) -> None:
-        for name in sorted({arm.server for arm in form.arms if is_benchmark(arm)}):
+    def _make_benchmarks_ready(self, say: Callable[[str], None]) -> None:
+        benchmarks = [arm for arm in self.form.arms if is_benchmark(arm)]
+        for name in sorted({arm.server for arm in benchmarks}):
             say(f"building the benchmarks of {name}")
             try:
                 self._module(name)
             except Unavailable as error:
-                for arm in form.arms:
-                    if is_benchmark(arm) and arm.server == name:
-                        self.skip(arm.name, str(error))
+                arms = [arm for arm in benchmarks if arm.server == name]
+                self.skipped.update((arm.name, str(error)) for arm in arms)
 
     def _module(self, name: str) -> Module:
         if name not in self._modules:
@@ -322,7 +306,9 @@ class Testbed:
                 config = running.find(name)
                 # HTTP/1.1 as well, over which an independent client reads what is served.
                 there = set(config.origins)
-                asked = {a for a in self._versions[name] if a in there} or self._versions[name]
+                arms = (a for a in self.form.arms if a.server == name and not is_benchmark(a))
+                spoken = set(map(_spoken, arms))
+                asked = spoken & there or spoken
                 wanted = {*asked, *({"h1"} & there)}
                 half = max(1, len(machine.usable_cpus()) // 2)
                 self._targets[key] = self._stack.enter_context(
@@ -332,7 +318,7 @@ class Testbed:
                         state=self.state,
                         folder=self.logs / key.folder,
                         cpus=self.server_cpus,
-                        threads=self.threads or (1 if self.server_cpus else half),
+                        threads=self.form.threads or (1 if self.server_cpus else half),
                         versions=sorted(wanted),
                         flags=key.flags,
                     )
@@ -342,7 +328,7 @@ class Testbed:
         return self._targets[key]
 
     def _network(self, arm: ArmSpec) -> Emulated:
-        control = arm.congestion_control or self._asked or emulated.CUBIC
+        control = arm.congestion_control or self.form.congestion_control or emulated.CUBIC
         if control not in self._networks:
             try:
                 made = self._stack.enter_context(emulated.opened(control))
@@ -362,7 +348,7 @@ class Testbed:
         flags = arm.server_flags
         if arm.server == EMBEDDED and arm.version == "h3" and control not in {None, emulated.CUBIC}:
             flags = (*flags, "--quic-congestion", control)
-        network = control or self._asked or emulated.CUBIC if arm.network else ""
+        network = control or self.form.congestion_control or emulated.CUBIC if arm.network else ""
         return _Wanted(arm.server, network, flags)
 
     def _checked_call(self, target: Target, arm: ArmSpec) -> Reference:
@@ -462,22 +448,6 @@ def _pinning(form: Form) -> tuple[str | None, Sequence[int] | None, str]:
 
 def arm_of(spec: ArmSpec, testbed: Testbed) -> Arm:
     """An arm of an experiment as a comparison shows it."""
-    return Arm(
-        name=spec.name,
-        title=spec.title,
-        version=cast("Version", spec.version),
-        client=spec.client,
-        strategy=spec.strategy,
-        session=spec.session,
-        server=testbed.server_name(spec),
-        network=spec.network or "direct",
-        connections=spec.connections,
-        streams=spec.streams,
-        in_flight=spec.in_flight,
-        message=spec.message,
-        mode=spec.mode,
-        tls=spec.tls,
-        flags=list(spec.flags),
-        server_flags=list(spec.server_flags),
-        congestion_control=spec.congestion_control,
-    )
+    arm = msgspec.convert(spec, Arm, from_attributes=True)
+    network = spec.network or "direct"
+    return structs.replace(arm, server=testbed.server_name(spec), network=network)

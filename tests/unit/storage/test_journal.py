@@ -12,6 +12,7 @@ from synthetic import records
 from trilane.lab.model.manifest import SCHEMA, Manifest
 from trilane.lab.model.sample import Sample
 from trilane.lab.storage.journal import BadJournal, Busy, Journal, Line
+from trilane.lab.storage.runs import BadRun, read_manifest
 
 
 def line(block: int, run: bool = True) -> Line:
@@ -126,5 +127,5 @@ def test_a_lock_that_outlives_its_process_for_a_moment_is_waited_for(
 
 def test_a_manifest_of_something_else_is_refused(journal: Journal) -> None:
     (journal.folder / "manifest.json").write_text('{"schema": "other"}')
-    with pytest.raises(BadJournal, match="has schema 'other'"):
-        journal.manifest()
+    with pytest.raises(BadRun, match="has schema 'other'"):
+        read_manifest(journal.folder)

@@ -16,12 +16,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, get_args
+from typing import IO
 
 import msgspec
 from msgspec.structs import replace
 
-from trilane.lab.model.manifest import BEFORE, SCHEMA, Kind, Manifest
+from trilane.lab.model.manifest import Manifest
 from trilane.lab.model.record import Count, Record
 from trilane.lab.model.run import Run
 from trilane.lab.model.sample import Sample
@@ -39,27 +39,7 @@ class Busy(RuntimeError):
 
 
 class BadJournal(ValueError):
-    """The folder cannot be read or continued; the message says why."""
-
-
-def read_manifest(folder: Path) -> Manifest:
-    """The manifest of a run folder; raises `BadJournal`."""
-    file = folder / MANIFEST
-    if not file.is_file():
-        raise BadJournal(f"{folder} is not a run folder: it holds no {MANIFEST}")
-    try:
-        document = store.read_json(file)
-    except store.Unreadable as error:
-        raise BadJournal(str(error)) from error
-    if document.get("schema") not in {SCHEMA, BEFORE}:
-        raise BadJournal(f"{file} has schema {document.get('schema')!r}, not {SCHEMA}")
-    if document.get("kind") not in get_args(Kind):
-        kinds = " or ".join(get_args(Kind))
-        raise BadJournal(f"{file} is of kind {document.get('kind')!r}, not {kinds}")
-    try:
-        return msgspec.convert(document, Manifest)
-    except msgspec.ValidationError as error:
-        raise BadJournal(f"{file} is not a {SCHEMA} of this version: {error}") from error
+    """The folder cannot be continued; the message says why."""
 
 
 class Line(Record, frozen=True):
@@ -94,10 +74,6 @@ class Journal:
     def write_manifest(self, manifest: Manifest) -> None:
         """Replace the manifest."""
         store.write_json(self.folder / MANIFEST, manifest)
-
-    def manifest(self) -> Manifest:
-        """Read the manifest; raises `BadJournal`."""
-        return read_manifest(self.folder)
 
     def append(self, line: Line) -> None:
         """Keep one finished run: its file first, so that no line points nowhere."""

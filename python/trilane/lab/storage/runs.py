@@ -8,28 +8,30 @@ result of an experiment.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar, get_args
 
 import msgspec
 from msgspec import structs
 
 from trilane.lab.model import comparison, lab
+from trilane.lab.model import manifest as kept
 from trilane.lab.model.comparison import Comparison, JudgedArm
 from trilane.lab.model.documents import Json
 from trilane.lab.model.lab import LabResult, Point
 from trilane.lab.model.manifest import Kind, Manifest, Status
 from trilane.lab.model.run import Run
 from trilane.lab.model.sample import Sample
-from trilane.lab.storage import journal, store
-from trilane.lab.storage.journal import MANIFEST, BadJournal
+from trilane.lab.storage import store
+from trilane.lab.storage.journal import MANIFEST
 
 _RESULT = "result.json"
 COMPARISON = "comparison.json"
 """The result of a race of a version before."""
-_T = TypeVar("_T", bound=LabResult | Comparison)
+_T = TypeVar("_T", bound=LabResult | Comparison | Manifest)
 # `<date>-<time>-` before the rest of a run folder's name.
 _STAMP = len("20261120-104138-")
 _SHOWN = 5
@@ -197,10 +199,7 @@ def _result(file: Path, schema: str, kind: type[_T]) -> _T:
     document = _read(file)
     if document.get("schema") != schema:
         raise BadRun(f"{file} has schema {document.get('schema')!r}, not {schema}")
-    try:
-        return msgspec.convert(document, kind)
-    except msgspec.ValidationError as error:
-        raise BadRun(f"{file} is not a {schema} of this version: {error}") from error
+    return _converted(document, file, schema, kind)
 
 
 def load_judged(folder: Path) -> RunFolder:
@@ -212,10 +211,16 @@ def load_judged(folder: Path) -> RunFolder:
 
 def read_manifest(folder: Path) -> Manifest:
     """The manifest of a run folder; raises `BadRun`."""
-    try:
-        return journal.read_manifest(folder)
-    except BadJournal as error:
-        raise BadRun(str(error)) from error
+    file = folder / MANIFEST
+    if not file.is_file():
+        raise BadRun(f"{folder} is not a run folder: it holds no {MANIFEST}")
+    document = _read(file)
+    if document.get("schema") not in {kept.SCHEMA, kept.BEFORE}:
+        raise BadRun(f"{file} has schema {document.get('schema')!r}, not {kept.SCHEMA}")
+    if document.get("kind") not in get_args(Kind):
+        kinds = " or ".join(get_args(Kind))
+        raise BadRun(f"{file} is of kind {document.get('kind')!r}, not {kinds}")
+    return _converted(document, file, kept.SCHEMA, Manifest)
 
 
 def signature(folder: Path) -> str:
@@ -237,7 +242,14 @@ def _has_result(folder: Path) -> bool:
 def _of_experiment(text: str, known: list[Path]) -> Path | None:
     """The latest complete run of an experiment, or of one form of it."""
     unfinished: tuple[Path, Manifest] | None = None
-    for folder, manifest in _manifests(known, text):
+    for folder in known:
+        # What is damaged does not match.
+        if not folder.name[_STAMP:].startswith(text):
+            continue
+        try:
+            manifest = read_manifest(folder)
+        except BadRun:
+            continue
         if text not in (manifest.name, f"{manifest.name}-{manifest.shown_form}"):
             continue
         if manifest.status == "complete" and _has_result(folder):
@@ -250,17 +262,6 @@ def _of_experiment(text: str, known: list[Path]) -> Path | None:
             f"{manifest.status}; {manifest.way_on}"
         )
     return None
-
-
-def _manifests(known: list[Path], text: str) -> Iterator[tuple[Path, Manifest]]:
-    """Manifests of the folders whose name has `text` after the time; damaged ones do not match."""
-    for folder in known:
-        if not folder.name[_STAMP:].startswith(text):
-            continue
-        try:
-            yield folder, read_manifest(folder)
-        except BadRun:
-            continue
 
 
 def _by_prefix(text: str, known: list[Path], state: Path) -> Path:
@@ -285,7 +286,20 @@ def _first_run() -> str:
 
 
 def _read(file: Path) -> Json:
+    """The JSON object in a file; raises `BadRun`."""
     try:
-        return store.read_json(file)
-    except store.Unreadable as error:
-        raise BadRun(str(error)) from error
+        value: Any = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BadRun(f"cannot read {file}: {error.strerror}") from error
+    except ValueError as error:
+        raise BadRun(f"{file} is damaged: {error}") from error
+    if not isinstance(value, dict):
+        raise BadRun(f"{file} is damaged: it holds no JSON object")
+    return value
+
+
+def _converted(document: Json, file: Path, schema: str, kind: type[_T]) -> _T:
+    try:
+        return msgspec.convert(document, kind)
+    except msgspec.ValidationError as error:
+        raise BadRun(f"{file} is not a {schema} of this version: {error}") from error

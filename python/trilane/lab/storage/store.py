@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import tempfile
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from trilane.lab.model.documents import Json
 from trilane.lab.processes import proc
@@ -18,28 +17,21 @@ if TYPE_CHECKING:
     from trilane.lab.model.record import Record
 
 
-class Unreadable(ValueError):
-    """A file that holds no JSON object, or cannot be read; the message names it."""
-
-
 def state_folder(override: Path | None = None) -> Path:
     """`--state`, else `$XDG_STATE_HOME/trilane`, else `~/.local/state/trilane`."""
-    if override is not None:
-        return override
-    base = os.environ.get("XDG_STATE_HOME")
-    # The XDG specification: a relative path here is to be ignored.
-    if base and Path(base).is_absolute():
-        return Path(base) / "trilane"
-    return Path.home() / ".local" / "state" / "trilane"
+    return _folder("XDG_STATE_HOME", ".local/state") if override is None else override
 
 
 def cache_folder() -> Path:
     """Where what can be made again is kept: `$XDG_CACHE_HOME/trilane`."""
-    base = os.environ.get("XDG_CACHE_HOME")
+    return _folder("XDG_CACHE_HOME", ".cache")
+
+
+def _folder(variable: str, in_home: str) -> Path:
+    base = os.environ.get(variable)
     # The XDG specification: a relative path here is to be ignored.
-    if base and Path(base).is_absolute():
-        return Path(base) / "trilane"
-    return Path.home() / ".cache" / "trilane"
+    kept = Path(base) if base and Path(base).is_absolute() else Path.home() / in_home
+    return kept / "trilane"
 
 
 def now() -> str:
@@ -94,19 +86,6 @@ def locked(path: Path) -> Iterator[None]:
         fcntl.flock(file, fcntl.LOCK_EX)
         # The file stays: removing it would take the lock from processes that wait for it.
         yield
-
-
-def read_json(path: Path) -> Json:
-    """The JSON object in a file; raises `Unreadable`."""
-    try:
-        value: Any = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise Unreadable(f"cannot read {path}: {error.strerror}") from error
-    except ValueError as error:
-        raise Unreadable(f"{path} is damaged: {error}") from error
-    if not isinstance(value, dict):
-        raise Unreadable(f"{path} is damaged: it holds no JSON object")
-    return value
 
 
 def write_json(path: Path, value: Json | Record) -> None:
