@@ -150,8 +150,8 @@ class AbsentArm(Record, frozen=True):
     """Why it did not run."""
 
 
-class Ratio(Record, frozen=True, omit_defaults=False):
-    """Two arms compared on one measure, within blocks."""
+class Pair(Record, frozen=True):
+    """Two arms, and the measure on which they are compared."""
 
     measure: str
     """What was compared."""
@@ -159,6 +159,11 @@ class Ratio(Record, frozen=True, omit_defaults=False):
     """The arm that is divided."""
     to: ArmName
     """The arm it is divided by."""
+
+
+class Ratio(Pair, frozen=True, omit_defaults=False):
+    """Two arms compared on one measure, within blocks."""
+
     ratio: float | None = None
     """Hodges-Lehmann centre of the ratios within blocks; null below two blocks with both values."""
     low: float | None = None

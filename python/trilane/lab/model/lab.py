@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType, structs
 
 from trilane.lab.model.arm import TITLES, ArmName
-from trilane.lab.model.comparison import Comparison, Finding
+from trilane.lab.model.comparison import Comparison, Finding, Pair
 from trilane.lab.model.manifest import RACE
 from trilane.lab.model.record import Count, PositiveAmount, Record, SweepValue, Time
 from trilane.lab.model.sample import Sample
@@ -141,15 +141,9 @@ class OurRatio(Record, frozen=True):
     """What may be said."""
 
 
-class PublishedRatio(Record, frozen=True):
+class PublishedRatio(Pair, frozen=True):
     """The post's ratio beside ours."""
 
-    measure: str
-    """What was compared."""
-    arm: ArmName
-    """The arm that is divided."""
-    to: ArmName
-    """The arm it is divided by."""
     at: SweepValue | None
     """Value of the sweep."""
     published: PostRatio
@@ -158,15 +152,9 @@ class PublishedRatio(Record, frozen=True):
     """Ours; null where it was not measured."""
 
 
-class ExpectedRatio(Record, frozen=True):
+class ExpectedRatio(Pair, frozen=True):
     """A gate of the experiment's file."""
 
-    measure: str
-    """What was compared."""
-    arm: ArmName
-    """The arm that is divided."""
-    to: ArmName
-    """The arm it is divided by."""
     at: SweepValue | None
     """Value of the sweep."""
     low: float
