@@ -42,22 +42,11 @@ _NATIVE: dict[str, Any] = {
 }
 
 
-@app.command("load", context_settings=_NATIVE)
-def _load(context: typer.Context) -> int:
-    """Load a server over one HTTP version."""
-    return _core.main(["trilane", "load", *context.args])
-
-
-@app.command("serve", context_settings=_NATIVE)
-def _serve(context: typer.Context) -> int:
-    """Serve HTTP/1.1, HTTP/2 and HTTP/3 to aim at."""
-    return _core.main(["trilane", "serve", *context.args])
-
-
-@app.command("network", context_settings=_NATIVE)
-def _network(context: typer.Context) -> int:
-    """Put programs on an emulated network."""
-    return _core.main(["trilane", "network", *context.args])
+@app.command("load", help="Load a server over one HTTP version.", context_settings=_NATIVE)
+@app.command("serve", help="Serve HTTP/1.1, HTTP/2 and HTTP/3 to aim at.", context_settings=_NATIVE)
+@app.command("network", help="Put programs on an emulated network.", context_settings=_NATIVE)
+def _native(context: typer.Context) -> int:
+    return _core.main(["trilane", str(context.info_name), *context.args])
 
 
 def _version(wanted: bool) -> None:
