@@ -200,10 +200,9 @@ def _print_below(columns: Sequence[str], rows: Sequence[Sequence[str]], console:
 
 
 def _table(*columns: str) -> Table:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
+    from trilane.report import styles
 
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
+    table = styles.table()
     for column in columns:
         # Names are to be typed again: they are not broken where something else can be.
         table.add_column(column, overflow="fold", no_wrap=column in _WHOLE)

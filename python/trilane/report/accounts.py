@@ -35,11 +35,6 @@ def accounts(comparison: Comparison) -> list[Account]:
     return [_account(arm) for arm in view.listed(comparison)]
 
 
-def total_of(comparison: Comparison) -> str:
-    """All requests of all arms in one line."""
-    return total(accounts(comparison))
-
-
 def total(rows: Sequence[Account]) -> str:
     """All requests of these arms in one line."""
     started, ok, failed, abandoned = (

@@ -101,7 +101,7 @@ def _cell(arm: str, summary: Summary, factor: float, ratio: Ratio | None, better
         for value in (summary.median, summary.low, summary.high)
     )
     value = formatting.number(median)
-    interval = None if low is None else f"{formatting.number(low)}–{formatting.number(high)}"
+    interval = None if low is None else formatting.interval(low, high)
     if ratio is None or median is None:
         return Cell(arm, value, interval, None, None, "plain", None)
     return Cell(
@@ -113,6 +113,13 @@ def _cell(arm: str, summary: Summary, factor: float, ratio: Ratio | None, better
         tone(ratio.finding, better),
         None if ratio.p_holm is None else f"p {ratio.p_holm:.3f}",
     )
+
+
+def said(row: Ratio | None) -> str:
+    """A ratio with its interval, and before it the sign of what was found."""
+    if row is None or row.ratio is None:
+        return formatting.NONE
+    return f"{MARKS[row.finding]} {formatting.ratio(row.ratio, row.low, row.high)}"
 
 
 def tone(finding: Finding, better: Better) -> str:

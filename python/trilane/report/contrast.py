@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
@@ -12,9 +11,8 @@ from trilane.lab.analysis.compare_runs import apart
 from trilane.lab.model.comparison import Fact, Shown
 from trilane.lab.model.contrast import Contrast, ContrastSide, JudgedGate, Shift, ValueUnit
 from trilane.quantity import value_text
-from trilane.report import cells, formatting
+from trilane.report import cells, formatting, styles
 
-_VALIDITY_STYLE = {"valid": "green", "suspect": "yellow", "invalid": "bold red"}
 _SHOWN = 60
 # Seconds in a unit of time, and how many places it is told with.
 _UNITS = ((86_400, 1, "days"), (3600, 1, "h"), (60, 0, "min"), (1, 0, "s"))
@@ -27,9 +25,7 @@ def show(contrast: Contrast, console: Console) -> None:
 
 def render(contrast: Contrast) -> RenderableType:
     """A contrast as something rich can print."""
-    parts: list[RenderableType] = [_head(contrast), Padding(_table(contrast), (1, 0))]
-    parts += [_notes(contrast)]
-    return Group(*parts)
+    return Group(_head(contrast), Padding(_table(contrast), (1, 0)), _notes(contrast))
 
 
 def _head(contrast: Contrast) -> Text:
@@ -70,7 +66,7 @@ def _apart(contrast: Contrast) -> str:
 def _table(contrast: Contrast) -> Table:
     titles = contrast.titles
     swept = any(row.point is not None for row in contrast.ratios)
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
+    table = styles.table()
     table.add_column("")
     if swept:
         table.add_column("at", justify="right", no_wrap=True)
@@ -104,12 +100,9 @@ def _table(contrast: Contrast) -> Table:
 
 
 def _ratio(row: Shift, measure: Shown) -> Text:
-    style = "red" if row.finding == "invalid" else ""
-    if row.finding in ("higher", "lower"):
-        style = f"bold {'green' if row.finding == measure.better else 'red'}"
     return Text(
         f"{cells.MARKS[row.finding]} {formatting.ratio(row.ratio, row.low, row.high)}",
-        style=style,
+        style=styles.of_finding(row.finding, cells.tone(row.finding, measure.better)),
     )
 
 
@@ -147,7 +140,7 @@ def _notes(contrast: Contrast) -> Text:
             lines.append(Text(f"only in {letter}: {', '.join(names)}", style="yellow"))
     lines += _differences(contrast)
     verdict = contrast.validity
-    lines.append(Text.assemble("validity: ", (verdict.verdict, _VALIDITY_STYLE[verdict.verdict])))
+    lines.append(Text.assemble("validity: ", (verdict.verdict, styles.VALIDITY[verdict.verdict])))
     lines += [Text(f"  {reason.text}") for reason in verdict.reasons]
     for gate in contrast.gates:
         lines += _gate(gate)
@@ -176,12 +169,8 @@ def _fact(value: Fact) -> str:
 
 
 def _gate(gate: JudgedGate) -> list[Text]:
-    style = "bold red" if gate.breached else "green"
-    lines = [
-        Text.assemble(f"--fail-if {gate.text}: ", ("breached", style))
-        if gate.breached
-        else Text.assemble(f"--fail-if {gate.text}: ", ("not breached", style))
-    ]
+    found = ("breached", "bold red") if gate.breached else ("not breached", "green")
+    lines = [Text.assemble(f"--fail-if {gate.text}: ", found)]
     for row in gate.rows:
         where = row.arm if row.point is None else f"{row.arm} at {value_text(row.point)}"
         lines.append(Text(f"  {where}: {row.reason}"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from trilane.lab.model.documents import Json
 from trilane.quantity import swept_text
 
 NONE = "–"
@@ -66,6 +67,11 @@ def headed(label: str, unit: str) -> str:
     return label if not unit or unit == "/s" else f"{label} ({unit})"
 
 
+def interval(low: float | None, high: float | None) -> str:
+    """The ends of an interval."""
+    return NONE if low is None or high is None else f"{number(low)}–{number(high)}"
+
+
 def ratio(centre: float | None, low: float | None, high: float | None) -> str:
     """A ratio with its interval."""
     if centre is None:
@@ -112,6 +118,16 @@ def swept(value: float | str, key: str, unit: str | None) -> str:
 def capital(words: str) -> str:
     """The words with a capital at the start."""
     return words[:1].upper() + words[1:]
+
+
+def machine(facts: Json) -> str:
+    """A machine in one line: processor, CPUs, kernel; no names, no paths."""
+    parts = [
+        facts.get("cpu"),
+        counted(facts["cpus_usable"], "CPU") if facts.get("cpus_usable") else None,
+        facts.get("kernel"),
+    ]
+    return ", ".join(str(part) for part in parts if part)
 
 
 def listed(words: Iterable[str]) -> str:

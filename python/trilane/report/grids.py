@@ -37,17 +37,14 @@ class Grid:
     lines: list[Line]
 
 
-def grids(comparison: Comparison, measures: Sequence[str] | None = None) -> list[Grid]:
-    """A grid for each of the first measures, or of these; none where arms make no calls or are few.
+def grids(comparison: Comparison) -> list[Grid]:
+    """A grid for each of the first measures; none where arms make no calls or are few.
 
     A cell has the median and, against the baseline, what was found.
     """
     arms = comparison.arms
     if len(arms) <= view.FEW or not all(arm.message for arm in arms):
         return []
-    rows = [
-        row for row in cells.rows(comparison) if measures is None or row.measure.name in measures
-    ]
     places = {
         (_server(arm), _message(arm), arm.version if arm.tls else _PLAIN): n
         for n, arm in enumerate(arms)
@@ -79,7 +76,7 @@ def grids(comparison: Comparison, measures: Sequence[str] | None = None) -> list
                 for server, message in named
             ],
         )
-        for row in rows[:SHOWN]
+        for row in cells.rows(comparison)[:SHOWN]
     ]
 
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
-from typing import Any
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
@@ -20,13 +17,8 @@ from trilane.lab.model.documents import Json
 from trilane.lab.model.summary import BROKEN, RunSummary
 from trilane.lab.storage.history import History, Series, Value
 from trilane.quantity import value_text
-from trilane.report import formatting
+from trilane.report import formatting, palette, styles
 
-# Okabe-Ito hues, moved so that each keeps 3:1 contrast on white and on near-black.
-_HUES = (
-    *("#3f87c8", "#d97f14", "#27987a", "#b5609f"),
-    *("#8f7a1c", "#7b79d8", "#cf5a3c", "#6f8f3a"),
-)
 _STATUS_STYLE = {"complete": "green", "running": "cyan", BROKEN: "red"}
 # Between two columns, and the least for a verdict: narrower it is a column of single words.
 _GAP = 2
@@ -35,7 +27,6 @@ _ROOM = 24
 _HEAD = 16
 # Characters of a time, and of a terminal with room for more in its column.
 _WHEN, _WIDE = 21, 120
-_VALIDITY_STYLE = {"valid": "green", "suspect": "yellow", "invalid": "bold red"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +36,15 @@ class Panel:
     title: str
     machine: str
     series: Sequence[Series]
+    factor: float
+    """What one of the shown unit is in that of the history."""
+    head: str
+    """The measure with the shown unit."""
+
+    @property
+    def values(self) -> Iterator[tuple[Series, Value]]:
+        """Each value with its series."""
+        return ((series, value) for series in self.series for value in series.values)
 
 
 def show(history: History, console: Console) -> None:
@@ -54,7 +54,7 @@ def show(history: History, console: Console) -> None:
 
 def show_runs(rows: Sequence[RunSummary], console: Console) -> None:
     """Print all runs: where a verdict has no room beside its run, it stands below."""
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
+    table = styles.table()
     for name in ("run", "status", "machine"):
         table.add_column(name, no_wrap=True)
     shown = [_run(row) for row in rows]
@@ -95,7 +95,7 @@ def render(history: History, *, width: int = 80) -> RenderableType:
     ]
     for panel in panels(history):
         parts.append(Text.assemble((panel.title, "bold"), "\n", (panel.machine, "dim")))
-        parts.append(_table(panel, history, width))
+        parts.append(_table(panel, width))
         parts.append(Text(""))
     return Group(*parts)
 
@@ -110,23 +110,15 @@ def panels(history: History) -> list[Panel]:
         title = " ".join(word for word in words if word)
         title += "" if point is None else f" at {value_text(point)}"
         title += f", machine {run.machine or formatting.NONE}"
-        found.append(Panel(title, _machine(run.machine_facts), series))
+        medians = (value.median for each in series for value in each.values)
+        factor, unit = formatting.scale(medians, history.unit)
+        head = history.measure.label + ("" if history.unit == "1/s" else f", {unit}")
+        found.append(Panel(title, formatting.machine(run.machine_facts), series, factor, head))
     return found
 
 
-def _machine(facts: Json) -> str:
-    told = [
-        facts.get("cpu"),
-        f"{facts['cpus_usable']} CPUs" if facts.get("cpus_usable") else None,
-        facts.get("kernel"),
-    ]
-    return ", ".join(str(fact) for fact in told if fact)
-
-
-def _table(panel: Panel, history: History, width: int) -> Table:
-    medians = [value.median for series in panel.series for value in series.values]
-    factor, unit = formatting.scale(medians, history.unit)
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
+def _table(panel: Panel, width: int) -> Table:
+    table = styles.table()
     # The rows of an arm's name are long: they wrap, so that the others stay readable.
     table.add_column(
         "started (UTC)",
@@ -134,7 +126,7 @@ def _table(panel: Panel, history: History, width: int) -> Table:
         width=_WHEN if width < _WIDE else None,
         overflow="fold",
     )
-    head = "\n".join(textwrap.wrap(_headed(history, unit), _HEAD))
+    head = "\n".join(textwrap.wrap(panel.head, _HEAD))
     table.add_column(head, justify="right", no_wrap=True)
     table.add_column("95 % interval", no_wrap=True)
     table.add_column("software", min_width=12, overflow="fold")
@@ -146,18 +138,14 @@ def _table(panel: Panel, history: History, width: int) -> Table:
             status = "" if value.run.status == "complete" else f", {value.run.status}"
             table.add_row(
                 f"  {_when(value)}",
-                formatting.number(_scaled(value.median, factor)),
-                _interval(value, factor),
+                formatting.number(value.median / panel.factor),
+                _interval(value, panel.factor),
                 # Told where it changes: that is what one looks for.
                 "" if value.arm.software == before else value.arm.software or formatting.NONE,
-                Text(value.arm.validity + status, style=_VALIDITY_STYLE[value.arm.validity]),
+                Text(value.arm.validity + status, style=styles.VALIDITY[value.arm.validity]),
             )
             before = value.arm.software
     return table
-
-
-def _headed(history: History, unit: str) -> str:
-    return history.measure.label if history.unit == "1/s" else f"{history.measure.label}, {unit}"
 
 
 def _when(value: Value) -> str:
@@ -170,9 +158,7 @@ def _scaled(value: float | None, factor: float) -> float | None:
 
 def _interval(value: Value, factor: float) -> str:
     low, high = value.reached.low, value.reached.high
-    if low is None or high is None:
-        return formatting.NONE
-    return f"{formatting.number(low / factor)}–{formatting.number(high / factor)}"
+    return formatting.interval(_scaled(low, factor), _scaled(high, factor))
 
 
 def page(history: History) -> str:
@@ -190,9 +176,9 @@ def page(history: History) -> str:
                 {
                     "title": panel.title,
                     "machine": panel.machine,
-                    "spec": _spec(panel, history),
-                    "rows": list(_rows(panel, history)),
-                    "unit": _unit(panel, history),
+                    "spec": _spec(panel),
+                    "rows": list(_rows(panel)),
+                    "unit": panel.head,
                 }
                 for panel in panels(history)
             ],
@@ -201,46 +187,34 @@ def page(history: History) -> str:
     )
 
 
-def _unit(panel: Panel, history: History) -> str:
-    medians = [value.median for series in panel.series for value in series.values]
-    return _headed(history, formatting.scale(medians, history.unit)[1])
-
-
-def _rows(panel: Panel, history: History) -> Iterator[Json]:
-    medians = [value.median for series in panel.series for value in series.values]
-    factor, _ = formatting.scale(medians, history.unit)
-    for series in panel.series:
-        for value in series.values:
-            yield {
-                "arm": series.name,
-                "when": _when(value),
-                "run": value.run.folder,
-                "median": formatting.number(_scaled(value.median, factor)),
-                "interval": _interval(value, factor),
-                "software": value.arm.software or formatting.NONE,
-                "validity": value.arm.validity,
-            }
+def _rows(panel: Panel) -> Iterator[Json]:
+    for series, value in panel.values:
+        yield {
+            "arm": series.name,
+            "when": _when(value),
+            "run": value.run.folder,
+            "median": formatting.number(value.median / panel.factor),
+            "interval": _interval(value, panel.factor),
+            "software": value.arm.software or formatting.NONE,
+            "validity": value.arm.validity,
+        }
 
 
 def _time_format(panel: Panel) -> str:
     """Of ticks: as fine as the distance between the first and the last run asks for."""
-    starts = [
-        datetime.fromisoformat(value.run.started_at or "")
-        for series in panel.series
-        for value in series.values
-    ]
+    starts = [datetime.fromisoformat(value.run.started_at or "") for _, value in panel.values]
     span = max(starts) - min(starts)
     if span > timedelta(days=5):
         return "%Y-%m-%d"
     return "%m-%d %H:%M" if span > timedelta(hours=6) else "%H:%M:%S"
 
 
-def _spec(panel: Panel, history: History) -> Json:
+def _spec(panel: Panel) -> Json:
     """Medians over time with their intervals; a line only within a series."""
     import altair as alt  # noqa: PLC0415
 
-    medians = [value.median for series in panel.series for value in series.values]
-    factor, _ = formatting.scale(medians, history.unit)
+    from trilane.report.charts import base as charts  # noqa: PLC0415
+
     rows = [
         {
             "arm": series.name,
@@ -248,16 +222,15 @@ def _spec(panel: Panel, history: History) -> Json:
             "run": value.run.folder,
             "software": value.arm.software,
             "validity": value.arm.validity,
-            "median": _scaled(value.median, factor),
-            "low": _scaled(value.reached.low, factor),
-            "high": _scaled(value.reached.high, factor),
+            "median": value.median / panel.factor,
+            "low": _scaled(value.reached.low, panel.factor),
+            "high": _scaled(value.reached.high, panel.factor),
         }
-        for series in panel.series
-        for value in series.values
+        for series, value in panel.values
     ]
     names = list(dict.fromkeys(series.name for series in panel.series))
-    hues = alt.Scale(domain=names, range=[_HUES[place % len(_HUES)] for place in range(len(names))])
-    base = alt.Chart(alt.Data(values=rows)).encode(
+    colours = [palette.ARMS[place % palette.MANY] for place in range(len(names))]
+    base = charts.data(rows).encode(
         x=alt.X(
             "when:T",
             title="start of the run (UTC)",
@@ -267,11 +240,11 @@ def _spec(panel: Panel, history: History) -> Json:
         color=alt.Color(
             "arm:N",
             title=None,
-            scale=hues,
+            scale=alt.Scale(domain=names, range=colours),
             legend=alt.Legend(orient="top", columns=3, labelLimit=240, symbolOpacity=1),
         ),
     )
-    axis = alt.Y("low:Q", title=_unit(panel, history), scale=alt.Scale(zero=False))
+    axis = alt.Y("low:Q", title=panel.head, scale=alt.Scale(zero=False))
     interval = base.mark_rule(strokeWidth=3, opacity=0.5).encode(axis, alt.Y2("high:Q"))
     line = base.mark_line(strokeWidth=1.5).encode(alt.Y("median:Q"))
     # An open point is one not to lean on.
@@ -286,14 +259,8 @@ def _spec(panel: Panel, history: History) -> Json:
             alt.Tooltip("arm:N"),
             alt.Tooltip("run:N"),
             alt.Tooltip("software:N"),
-            alt.Tooltip("median:Q", format=".4~g"),
-            alt.Tooltip("low:Q", format=".4~g"),
-            alt.Tooltip("high:Q", format=".4~g"),
+            *(alt.Tooltip(f"{name}:Q", format=".4~g") for name in ("median", "low", "high")),
             alt.Tooltip("validity:N"),
         ],
     )
-    chart = alt.layer(interval, line, valid, point).properties(width="container", height=280)
-    spec: Any = json.loads(chart.to_json(validate=True))
-    spec.pop("config", None)
-    spec["autosize"] = {"type": "fit-x", "contains": "padding"}
-    return dict(spec)
+    return charts.spec(alt.layer(interval, line, valid, point), 280)

@@ -17,13 +17,13 @@ from trilane.report import (
     charts,
     formatting,
     grids,
+    labels,
     ledgers,
     pairs,
     scripts,
     strip,
     view,
 )
-from trilane.report.labels import altered, gate_word, published_labels, ratio_label
 from trilane.report.view import Point
 
 
@@ -57,15 +57,10 @@ def render(lab: LabResult) -> str:
             sections=sections,
             sweep=sweep,
             beside=beside,
-            charts=[
-                chart
-                for figures in ([sweep] if sweep else []) + [f for s in sections for f in s.figures]
-                for chart in (*figures.shown, *figures.folded)
-            ]
-            + ([beside] if beside else []),
-            published=_published(lab),
-            expected=_expected(lab),
-            machine=view.machine_line(lab),
+            charts=charts.together(beside, sweep, (f for s in sections for f in s.figures)),
+            published=labels.published(lab),
+            expected=labels.gates(lab),
+            machine=formatting.machine(lab.machine),
             vega=scripts.vega(),
         )
     )
@@ -79,7 +74,7 @@ def fragment(lab: LabResult) -> str:
         .render(
             lab=lab,
             sections=[_section(point, figures=False) for point in view.points(lab)],
-            published=_published(lab),
+            published=labels.published(lab),
         )
     )
 
@@ -99,7 +94,7 @@ def _environment() -> jinja2.Environment:
         setting=accounts.setting,
         total=accounts.total,
         titles=view.titles,
-        altered=altered,
+        altered=labels.altered,
     )
     return environment
 
@@ -119,35 +114,3 @@ def _section(point: Point, *, figures: bool = True) -> _Section:
         charts.of_point(point) if figures else [],
         ledgers.facts(comparison),
     )
-
-
-def _published(lab: LabResult) -> list[dict[str, str]]:
-    rows = []
-    for row, label in zip(lab.published, published_labels(lab), strict=True):
-        theirs, ours = row.published, row.ours
-        rows.append(
-            {
-                "what": label,
-                "post": formatting.times(theirs.ratio) if theirs.ratio else formatting.NONE,
-                "values": f"{theirs.arm:g} ÷ {theirs.to:g}",
-                "where": theirs.where,
-                "ours": formatting.ratio(ours.ratio, ours.low, ours.high)
-                if ours
-                else formatting.NONE,
-                "finding": cells.FINDINGS.get(ours.finding, "") if ours else "not measured",
-            }
-        )
-    return rows
-
-
-def _expected(lab: LabResult) -> list[dict[str, str]]:
-    return [
-        {
-            "what": ratio_label(lab, row),
-            "range": f"{formatting.times(row.low)}–{formatting.times(row.high)}×",
-            "ratio": formatting.ratio(row.ratio, None, None),
-            "word": gate_word(row),
-            "tone": "bad" if row.breached else "good" if row.met else "",
-        }
-        for row in lab.expect
-    ]

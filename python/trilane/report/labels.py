@@ -2,16 +2,72 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from trilane.lab.model.comparison import Finding
 from trilane.lab.model.lab import ExpectedRatio, LabResult, PublishedRatio
 from trilane.report import formatting, view
 
 
-def published_labels(lab: LabResult) -> list[str]:
-    """One label per published ratio; those that a post gives twice also say where."""
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A published ratio beside ours."""
+
+    label: str
+    """Of the ratio; where a post gives it twice, it says where."""
+    theirs: str
+    numbers: str
+    """The two numbers whose ratio it is."""
+    where: str
+    """Where in the post they stand."""
+    ours: str
+    """With its interval."""
+    finding: Finding | None
+    """None where nothing was measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """A ratio that was promised beside ours."""
+
+    label: str
+    range: str
+    here: str
+    word: str
+    tone: str
+    """good, bad or empty."""
+
+
+def published(lab: LabResult) -> list[Published]:
+    """The published ratios in their order."""
     labels = [ratio_label(lab, row) for row in lab.published]
+    made = []
+    for label, row in zip(labels, lab.published, strict=True):
+        theirs, ours = row.published, row.ours
+        made.append(
+            Published(
+                f"{label} ({theirs.where})" if labels.count(label) > 1 else label,
+                f"{formatting.times(theirs.ratio)}×",
+                f"{theirs.arm:g} ÷ {theirs.to:g}",
+                theirs.where,
+                formatting.ratio(ours.ratio, ours.low, ours.high) if ours else formatting.NONE,
+                ours.finding if ours else None,
+            )
+        )
+    return made
+
+
+def gates(lab: LabResult) -> list[Gate]:
+    """What was promised, and whether it holds."""
     return [
-        f"{label} ({row.published.where})" if labels.count(label) > 1 else label
-        for label, row in zip(labels, lab.published, strict=True)
+        Gate(
+            ratio_label(lab, row),
+            f"{formatting.times(row.low)}–{formatting.times(row.high)}×",
+            formatting.ratio(row.ratio, None, None),
+            gate_word(row),
+            "bad" if row.breached else "good" if row.met else "",
+        )
+        for row in lab.expect
     ]
 
 

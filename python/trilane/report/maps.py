@@ -5,27 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from trilane.lab.model.comparison import Better, Finding, Ratio
+from trilane.lab.model.comparison import Better, Ratio
 from trilane.lab.model.lab import LabResult
-from trilane.report import cells, formatting, view
+from trilane.report import cells, view
 
 NETWORK = "network"
 """The key of a sweep over networks."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """The ratio of a pair on one network."""
-
-    ratio: float
-    low: float
-    high: float
-    finding: Finding
-
-    @property
-    def said(self) -> str:
-        """With its interval and the sign of what was found."""
-        return f"{cells.MARKS[self.finding]} {formatting.ratio(self.ratio, self.low, self.high)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +27,7 @@ class Map:
     """The setting that varies from column to column."""
     rows: list[str]
     columns: list[str]
-    cells: dict[tuple[str, str], Cell | None]
+    cells: dict[tuple[str, str], Ratio | None]
     """By row and column; None where nothing is known."""
 
     @property
@@ -98,26 +83,20 @@ def _setting(part: str) -> tuple[str, str]:
     return name, value or "yes"
 
 
-def _ratios(lab: LabResult, point: int, measure: str) -> dict[tuple[str, str], Cell]:
+def _ratios(lab: LabResult, point: int, measure: str) -> dict[tuple[str, str], Ratio]:
     comparison = lab.points[point].comparison
     announced = [row for question in comparison.announced for row in question.pairs]
     return {
-        (row.arm, row.to): cell
+        (row.arm, row.to): row
         for row in announced or comparison.ratios
-        if row.measure == measure and (cell := _cell(row)) is not None
+        if row.measure == measure and row.ratio is not None
     }
-
-
-def _cell(row: Ratio) -> Cell | None:
-    if row.ratio is None or row.low is None or row.high is None:
-        return None
-    return Cell(row.ratio, row.low, row.high, row.finding)
 
 
 def lines(found: Map) -> list[list[str]]:
     """The rows of a map as texts, each after its name; `ratio` where the map has one row only."""
     return [
-        [row or "ratio", *(_said(found.cells.get((row, column))) for column in found.columns)]
+        [row or "ratio", *(cells.said(found.cells.get((row, column))) for column in found.columns)]
         for row in found.rows
     ]
 
@@ -125,7 +104,3 @@ def lines(found: Map) -> list[list[str]]:
 def head(found: Map) -> Sequence[str]:
     """The names of the columns, the corner first."""
     return [found.corner, *found.columns]
-
-
-def _said(cell: Cell | None) -> str:
-    return formatting.NONE if cell is None else cell.said

@@ -17,8 +17,7 @@ from trilane.lab.model.comparison import JudgedArm
 from trilane.lab.model.lab import LabResult
 from trilane.lab.storage import store
 from trilane.lab.storage.runs import BadRun, find, load
-from trilane.report import formatting, maps, tables, view
-from trilane.report.labels import altered
+from trilane.report import formatting, labels, maps, tables, view
 from trilane.report.view import Point
 
 DOCS = Path("docs/experiments")
@@ -58,7 +57,7 @@ def measured(result: LabResult) -> str:
     parts = [f"**{tables.escaped(result.verdict)}**", *_of_points(result)]
     if result.crossings:
         parts.append("\n".join(f"- {tables.escaped(row.text)}" for row in result.crossings))
-    if why := altered(result):
+    if why := labels.altered(result):
         parts.append(tables.escaped(why))
     if result.published:
         parts.append("Published ratios beside ours:")
@@ -117,15 +116,14 @@ def _folded(arms: Sequence[JudgedArm], everything: str) -> str:
 
 def _when(result: LabResult) -> str:
     """Date, machine, blocks, validity, and what to type to measure it again."""
-    blocks = {point.comparison.plan.blocks_done for point in view.points(result)}
-    counted = " or ".join(formatting.counted(count, "block") for count in sorted(blocks))
     verdict = result.validity.verdict
     reasons = (
         f" ({'; '.join(reason.text for reason in result.validity.reasons[:3])})"
         if verdict != "valid"
         else ""
     )
-    parts = [result.started_at[:10], f"on {view.machine_line(result)}", counted]
+    machine = formatting.machine(result.machine)
+    parts = [result.started_at[:10], f"on {machine}", view.blocks(result)]
     said = f"{', '.join(part for part in parts if part)}; intervals are {view.level(result)}; "
     said += f"{verdict}{reasons}."
     return f"{tables.escaped(said)} Again: `{tables.again(result.command)}`."

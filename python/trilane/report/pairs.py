@@ -64,6 +64,4 @@ def questions(comparison: Comparison, most: int) -> list[Question]:
 def _cell(row: Ratio | None, better: Better) -> Cell:
     if row is None or row.ratio is None:
         return Cell(formatting.NONE, "plain", None)
-    finding = row.finding
-    said = f"{cells.MARKS[finding]} {formatting.ratio(row.ratio, row.low, row.high)}"
-    return Cell(said, cells.tone(finding, better), finding)
+    return Cell(cells.said(row), cells.tone(row.finding, better), row.finding)

@@ -10,7 +10,7 @@ from trilane.lab.model.comparison import JudgedArm
 
 # Okabe-Ito hues, moved so that each keeps 3:1 contrast on white and on near-black.
 VERSIONS = {"h1": "#3f87c8", "h2": "#d97f14", "h2c": "#d97f14", "h3": "#27987a"}
-_ARMS = (
+ARMS = (
     "#3f87c8",
     "#d97f14",
     "#27987a",
@@ -30,42 +30,36 @@ _SHAPES = (
     "triangle-right",
     "triangle-left",
 )
-MANY = len(_ARMS)
+MANY = len(ARMS)
 """More arms than this are coloured by version: nobody tells thirty colours apart."""
 
 
 @dataclass(frozen=True, slots=True)
-class Hues:
-    """How the arms of one chart are coloured."""
+class Hue:
+    """How an arm is drawn."""
 
-    by_arm: dict[str, str]
-    """Name of an arm -> the legend entry that it belongs to."""
-    domain: list[str]
-    colours: list[str]
-    shapes: list[str]
-    each: bool
-    """Whether every arm has an entry of its own."""
+    entry: str
+    """The legend entry that it belongs to."""
+    colour: str
+    shape: str
 
 
-def hues(arms: Sequence[JudgedArm]) -> Hues:
-    """Colours for these arms: versions keep theirs where each arm has its own."""
+def hues(arms: Sequence[JudgedArm]) -> dict[str, Hue]:
+    """The hue of each arm by its name, in the order of a legend.
+
+    Each arm has one of its own, in the colour of its version where no two share that. Of more than
+    `MANY` those of one version share theirs.
+    """
     versions = [arm.version for arm in arms]
     if len(arms) <= MANY:
         own = len(set(versions)) == len(versions) and not {"h2", "h2c"} <= set(versions)
-        return Hues(
-            {arm.name: arm.title for arm in arms},
-            [arm.title for arm in arms],
-            [VERSIONS.get(version, _ARMS[3]) for version in versions]
-            if own
-            else list(_ARMS[: len(arms)]),
-            list(_SHAPES[: len(arms)]),
-            each=True,
-        )
+        colours = [VERSIONS[version] for version in versions] if own else ARMS
+        drawn = zip(arms, colours, _SHAPES, strict=False)
+        return {arm.name: Hue(arm.title, colour, shape) for arm, colour, shape in drawn}
     seen = [version for version in TITLES if version in versions]
-    return Hues(
-        {arm.name: str(TITLES.get(arm.version, arm.version)) for arm in arms},
-        [TITLES[version] for version in seen],
-        [VERSIONS[version] for version in seen],
-        list(_SHAPES[: len(seen)]),
-        each=False,
-    )
+    of = {
+        version: Hue(TITLES[version], VERSIONS[version], shape)
+        for version, shape in zip(seen, _SHAPES, strict=False)
+    }
+    ordered = sorted(arms, key=lambda arm: seen.index(arm.version))
+    return {arm.name: of[arm.version] for arm in ordered}

@@ -12,8 +12,7 @@ from trilane.lab.model.comparison import JudgedArm
 from trilane.lab.model.documents import Json
 from trilane.lab.model.lab import LabResult
 from trilane.lab.model.record import SweepValue
-from trilane.report import accounts, cells, formatting, grids, pairs, view
-from trilane.report.labels import altered, gate_word, published_labels, ratio_label
+from trilane.report import accounts, cells, formatting, grids, labels, pairs, view
 from trilane.report.view import Point
 
 _COLUMNS = (
@@ -106,10 +105,11 @@ def markdown(lab: LabResult) -> str:
         if view.measures(point.comparison):
             parts += pairs_tables(point)
             parts += grid_tables(point) or [point_table(point)]
-        said = ", ".join([*accounts.setting(point.comparison), accounts.total_of(point.comparison)])
+        total = accounts.total(accounts.accounts(point.comparison))
+        said = ", ".join([*accounts.setting(point.comparison), total])
         parts.append(escaped(formatting.capital(said)) + ".")
     parts += [f"- {escaped(row.text)}" for row in lab.crossings]
-    if why := altered(lab):
+    if why := labels.altered(lab):
         parts.append(escaped(why))
     if lab.published:
         parts.append(published_table(lab))
@@ -189,14 +189,12 @@ def published_table(lab: LabResult) -> str:
         ["ratio", "published", f"here ({view.level(lab)} interval)", "finding"],
         [
             [
-                label,
-                f"{formatting.times(row.published.ratio)}×",
-                formatting.ratio(row.ours.ratio, row.ours.low, row.ours.high)
-                if row.ours
-                else formatting.NONE,
-                cells.FINDINGS[row.ours.finding] if row.ours else "not measured",
+                row.label,
+                row.theirs,
+                row.ours,
+                cells.FINDINGS[row.finding] if row.finding else "not measured",
             ]
-            for row, label in zip(lab.published, published_labels(lab), strict=True)
+            for row in labels.published(lab)
         ],
     )
 
@@ -205,23 +203,14 @@ def gates_table(lab: LabResult) -> str:
     """What was promised, and whether it holds."""
     return table(
         ["ratio", "promised", "here", ""],
-        [
-            [
-                ratio_label(lab, row),
-                f"{formatting.times(row.low)}–{formatting.times(row.high)}×",
-                formatting.ratio(row.ratio, None, None),
-                gate_word(row),
-            ]
-            for row in lab.expect
-        ],
+        [[row.label, row.range, row.here, row.word] for row in labels.gates(lab)],
     )
 
 
 def footing(lab: LabResult) -> str:
     """Date, machine, blocks, validity and how to do it again."""
-    blocks = {point.comparison.plan.blocks_done for point in view.points(lab)}
-    counted = " or ".join(formatting.counted(count, "block") for count in sorted(blocks))
-    parts = [lab.started_at[:10], view.machine_line(lab), counted, f"{view.level(lab)} intervals"]
+    machine = formatting.machine(lab.machine)
+    parts = [lab.started_at[:10], machine, view.blocks(lab), f"{view.level(lab)} intervals"]
     if lab.experiment.quick:
         parts.append("a quick run")
     parts.append(f"validity: {lab.validity.verdict}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
@@ -14,13 +13,22 @@ from rich.text import Text
 from trilane.lab.analysis import looks
 from trilane.lab.analysis.verdict import bound_text
 from trilane.lab.model.comparison import Comparison, JudgedArm
-from trilane.lab.model.lab import ExpectedRatio, LabResult, skipped_in
+from trilane.lab.model.lab import LabResult, skipped_in
 from trilane.lab.model.validity import Validity
-from trilane.report import accounts, cells, formatting, grids, ledgers, maps, pairs, view
-from trilane.report.labels import altered, gate_word, published_labels, ratio_label
+from trilane.report import (
+    accounts,
+    cells,
+    formatting,
+    grids,
+    labels,
+    ledgers,
+    maps,
+    pairs,
+    styles,
+    view,
+)
 from trilane.report.view import Point
 
-_VALIDITY_STYLE = {"valid": "green", "suspect": "yellow", "invalid": "bold red"}
 _ANY_WIDTH = 10_000
 _REASONS = 8
 # Between two columns: padding and the box.
@@ -49,7 +57,6 @@ def show(result: LabResult, console: Console) -> None:
 
 
 def _race(comparison: Comparison, width: int) -> RenderableType:
-    named = view.titles(comparison)
     return Group(
         Text.assemble(
             (comparison.verdict, "bold"),
@@ -60,10 +67,7 @@ def _race(comparison: Comparison, width: int) -> RenderableType:
         Padding(_table(comparison, width), (1, 0)),
         *_pairs(comparison),
         *_accounts(comparison),
-        _notes(
-            comparison,
-            _legend(comparison, named[comparison.baseline], looks.percent(comparison.plan.level)),
-        ),
+        _notes(comparison, _legend(comparison, looks.percent(comparison.plan.level))),
     )
 
 
@@ -76,9 +80,11 @@ def render(result: LabResult, *, width: int = 80) -> RenderableType:
     parts: list[RenderableType] = [
         Text(result.verdict, style="bold"),
         Text(f"\n{experiment.title}{form}{', quick' if experiment.quick else ''}"),
-        Text(", ".join(filter(None, [result.started_at, view.machine_line(result)])), "dim"),
+        Text(
+            ", ".join(filter(None, [result.started_at, formatting.machine(result.machine)])), "dim"
+        ),
     ]
-    if why := altered(result):
+    if why := labels.altered(result):
         parts.append(Text(why, "yellow"))
     points = view.points(result)
     mapped = maps.maps(result)
@@ -87,11 +93,7 @@ def render(result: LabResult, *, width: int = 80) -> RenderableType:
     for point in points if not mapped or len(points) <= view.FEW else []:
         parts += _point(point, width, alone=len(points) == 1)
     if points:
-        comparison = points[0].comparison
-        named = view.titles(comparison)
-        parts.append(
-            Text("\n").join(_legend(comparison, named[comparison.baseline], view.level(result)))
-        )
+        parts.append(Text("\n").join(_legend(points[0].comparison, view.level(result))))
     if result.crossings:
         parts.append(_titled("crossings", (Text(row.text) for row in result.crossings)))
     if result.published:
@@ -140,9 +142,10 @@ def _shape(comparison: Comparison) -> str:
     return "\n".join(filter(None, [shape, looks.said(comparison)]))
 
 
-def _legend(comparison: Comparison, baseline: str, level: str) -> list[Text]:
+def _legend(comparison: Comparison, level: str) -> list[Text]:
     if all(row.ratio is None for row in comparison.ratios):
         return []
+    baseline = view.titles(comparison)[comparison.baseline]
     return [
         Text(
             f"▲ higher ▼ lower = no difference beyond {formatting.percent(comparison.plan.margin)} "
@@ -178,7 +181,7 @@ def _grids(comparison: Comparison) -> RenderableType | None:
     """Calls: one table per measure, servers and formats down, versions across."""
     parts: list[RenderableType] = []
     for grid in grids.grids(comparison):
-        table = _new_table()
+        table = styles.table()
         table.add_column(Text(formatting.headed(grid.label, grid.unit)))
         table.add_column("format")
         for name in grid.columns:
@@ -204,7 +207,7 @@ def _accounts(comparison: Comparison) -> list[RenderableType]:
         ]
         return [Text("\n").join([Text(accounts.total(rows), "dim"), *failed, Text("")])]
     apart = len({row.network for row in rows}) > 1
-    table = _new_table()
+    table = styles.table()
     table.add_column("requests")
     heads = ["started", "ok", "failed", "abandoned", "round trip", *(["path"] if apart else [])]
     for head in heads:
@@ -227,19 +230,18 @@ def _pairs(comparison: Comparison) -> list[RenderableType]:
     """Arms compared with each other, on the first measure."""
     made: list[RenderableType] = []
     for question in pairs.questions(comparison, 1):
-        table = _new_table()
+        table = styles.table()
         table.add_column(Text(f"{question.name}: {view.measures(comparison)[0].label}"))
         table.add_column(_ratio_head(comparison), justify="right", no_wrap=True)
         for row in question.rows:
             (cell,) = row.cells
-            style = {"good": "bold green", "bad": "bold red"}.get(cell.tone, "")
-            table.add_row(Text(row.label), Text(cell.said, style))
+            table.add_row(Text(row.label), Text(cell.said, _style(cell)))
         made += [table, Text("")]
     return made
 
 
 def _map(found: maps.Map) -> RenderableType:
-    table = _new_table()
+    table = styles.table()
     for place, name in enumerate(maps.head(found)):
         table.add_column(Text(name), justify="right" if place else "left")
     for name, *texts in maps.lines(found):
@@ -247,15 +249,11 @@ def _map(found: maps.Map) -> RenderableType:
     return Group(Text(f"\n{formatting.capital(found.title)}", "bold"), table)
 
 
-def _new_table() -> Table:
-    return Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
-
-
 def _measures_down(comparison: Comparison) -> Table:
     """Measures down, arms across: value, then ratio to the baseline with its interval."""
     arms = comparison.arms
     compared = bool(comparison.ratios)
-    table = _new_table()
+    table = styles.table()
     table.add_column("")
     for arm in arms:
         shape = ""
@@ -295,7 +293,7 @@ def _arms_down(comparison: Comparison, width: int) -> RenderableType:
         room -= column.width + _GAP
     tables: list[RenderableType] = []
     for group in groups:
-        table = _new_table()
+        table = styles.table()
         table.add_column("", width=first)
         for column in group:
             table.add_column(Text(column.head), justify="right", width=column.width)
@@ -341,7 +339,7 @@ def _title(arm: JudgedArm) -> Text:
     verdict = arm.validity.verdict
     title = Text(arm.title)
     if verdict != "valid":
-        title.append(f" {verdict}", style=_VALIDITY_STYLE[verdict])
+        title.append(f" {verdict}", style=styles.VALIDITY[verdict])
     return title
 
 
@@ -357,38 +355,33 @@ def _ratio(cell: cells.Cell) -> Text:
     return Text(f"{cells.MARKS[cell.finding]} {cell.ratio}", style=_style(cell))
 
 
-def _style(cell: cells.Cell) -> str:
-    if cell.finding in ("higher", "lower"):
-        return f"not dim bold {'green' if cell.tone == 'good' else 'red'}"
-    return "red" if cell.finding == "invalid" else ""
+def _style(cell: cells.Cell | pairs.Cell) -> str:
+    return styles.of_finding(cell.finding, cell.tone)
 
 
 def _published(result: LabResult) -> RenderableType:
-    table = _new_table()
+    table = styles.table()
     table.add_column("published beside ours")
     table.add_column("published", justify="right", no_wrap=True)
     table.add_column(f"here, {view.level(result)} interval", justify="right", no_wrap=True)
-    for row, label in zip(result.published, published_labels(result), strict=True):
+    for row in labels.published(result):
         here = Text("not measured", "dim")
-        if (ours := row.ours) is not None:
-            said = formatting.ratio(ours.ratio, ours.low, ours.high)
-            here = Text(f"{cells.MARKS[ours.finding]} {said}")
-        table.add_row(Text(label), f"{formatting.times(row.published.ratio)}×", here)
+        if row.finding is not None:
+            here = Text(f"{cells.MARKS[row.finding]} {row.ours}")
+        table.add_row(Text(row.label), row.theirs, here)
     return Padding(table, (1, 0, 0, 0))
 
 
 def _gates(result: LabResult) -> list[RenderableType]:
-    rows = [_gate(result, row) for row in result.expect]
+    tones = {"bad": "bold red", "good": "green", "": "yellow"}
+    rows = [
+        Text.assemble(
+            f"{row.label} within {row.range}: ",
+            (row.word + ("" if row.here == formatting.NONE else f", {row.here}"), tones[row.tone]),
+        )
+        for row in labels.gates(result)
+    ]
     return [_titled("gates", rows)] if rows else []
-
-
-def _gate(result: LabResult, row: ExpectedRatio) -> Text:
-    low, high = formatting.times(row.low), formatting.times(row.high)
-    what = f"{ratio_label(result, row)} within {low}–{high}×: "
-    word = gate_word(row)
-    here = "" if row.ratio is None else f", {formatting.ratio(row.ratio, None, None)}"
-    style = "bold red" if row.breached else "green" if row.met else "yellow"
-    return Text.assemble(what, (word + here, style))
 
 
 def _titled(title: str, lines: Iterable[Text]) -> Text:
@@ -421,7 +414,7 @@ def _notes(comparison: Comparison, lines: list[Text]) -> Text:
 
 
 def _validity(validity: Validity) -> Text:
-    told = Text.assemble("validity: ", (validity.verdict, _VALIDITY_STYLE[validity.verdict]))
+    told = Text.assemble("validity: ", (validity.verdict, styles.VALIDITY[validity.verdict]))
     reasons = validity.reasons
     for reason in reasons[:_REASONS]:
         told.append(f"\n  {reason.text}", style="default")

@@ -59,6 +59,12 @@ def level(lab: LabResult) -> str:
     return " to ".join(looks.percent(each) for each in dict.fromkeys([levels[0], levels[-1]]))
 
 
+def blocks(lab: LabResult) -> str:
+    """How many blocks there are at its points: `10 blocks`, `6 blocks or 10 blocks`."""
+    counts = {point.comparison.plan.blocks_done for point in lab.points}
+    return " or ".join(formatting.counted(count, "block") for count in sorted(counts))
+
+
 def everyone(lab: LabResult) -> list[JudgedArm]:
     """The arms of all points, each once."""
     arms: dict[str, JudgedArm] = {}
@@ -89,6 +95,12 @@ def measures(comparison: Comparison) -> list[Shown]:
     return sorted(shown, key=lambda measure: measure.name != first)
 
 
+def deciding(comparison: Comparison) -> Shown | None:
+    """The measure that decides; None where no arm has a value of it."""
+    first = comparison.ranking.measure
+    return next((measure for measure in measures(comparison) if measure.name == first), None)
+
+
 def summary(arm: JudgedArm, measure: Shown) -> Summary:
     """Median and interval of a measure in an arm; None where it has none."""
     known = arm.summary.get(measure.name)
@@ -97,12 +109,11 @@ def summary(arm: JudgedArm, measure: Shown) -> Summary:
 
 def ranked(comparison: Comparison) -> list[JudgedArm]:
     """The arms, best first by the measure that decides; invalid and unknown ones last."""
-    first = comparison.ranking.measure
-    deciding = next((m for m in measures(comparison) if m.name == first), None)
-    sign = -1 if deciding is not None and deciding.better == "higher" else 1
+    measure = deciding(comparison)
+    sign = -1 if measure is not None and measure.better == "higher" else 1
 
     def place(arm: JudgedArm) -> tuple[bool, bool, float]:
-        median = None if deciding is None else summary(arm, deciding).median
+        median = None if measure is None else summary(arm, measure).median
         invalid = arm.validity.verdict == "invalid"
         return invalid, median is None, 0.0 if median is None else sign * median
 
@@ -130,14 +141,3 @@ def clients(arms: Sequence[JudgedArm]) -> dict[str, list[JudgedArm]]:
     for arm in arms:
         groups.setdefault(arm.client, []).append(arm)
     return groups
-
-
-def machine_line(lab: LabResult) -> str:
-    """The machine in one line: processor, CPUs, kernel; no names, no paths."""
-    machine = lab.machine
-    parts = [
-        machine.get("cpu"),
-        formatting.counted(machine["cpus_usable"], "CPU") if machine.get("cpus_usable") else None,
-        machine.get("kernel"),
-    ]
-    return ", ".join(str(part) for part in parts if part)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from altair.utils.schemapi import debug_mode
@@ -23,7 +24,7 @@ from trilane.report.view import Point
 # the tests check every kind of chart.
 _unchecked = debug_mode(False)
 
-__all__ = ["Chart", "Figures", "charts", "of_point", "of_sweep", "published"]
+__all__ = ["Chart", "Figures", "charts", "of_point", "of_sweep", "published", "together"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +70,13 @@ def of_sweep(lab: LabResult) -> Figures | None:
 
 def charts(lab: LabResult) -> list[Chart]:
     """Every figure of a result."""
-    over = of_sweep(lab)
-    beside = published(lab)
-    groups = ([] if over is None else [over]) + [
-        figures for point in view.points(lab) for figures in of_point(point)
-    ]
+    points = (figures for point in view.points(lab) for figures in of_point(point))
+    return together(published(lab), of_sweep(lab), points)
+
+
+def together(beside: Chart | None, over: Figures | None, points: Iterable[Figures]) -> list[Chart]:
+    """Of a report the chart of published ratios, those over a sweep, and those of its points."""
+    groups = ([] if over is None else [over]) + list(points)
     return ([] if beside is None else [beside]) + [
         chart for figures in groups for chart in (*figures.shown, *figures.folded)
     ]

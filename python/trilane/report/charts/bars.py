@@ -14,7 +14,9 @@ from trilane.report.charts.base import (
     GREY,
     Chart,
     Look,
+    data,
     interval,
+    interval_tips,
     row_height,
     scaled,
     spec,
@@ -118,13 +120,11 @@ def bars(point: Point) -> list[Chart]:
 
 def at_point(point: Point) -> Chart | None:
     """The deciding measure as bars: the chart of a post, one per value of a sweep."""
-    comparison = point.comparison
-    first = comparison.ranking.measure
-    measure = next((m for m in view.measures(comparison) if m.name == first), None)
+    measure = view.deciding(point.comparison)
     if measure is None:
         return None
     title = formatting.capital(f"{measure.label} at {point.label}")
-    group = _Group("deciding", title, measure.label, "", {first: ""})
+    group = _Group("deciding", title, measure.label, "", {measure.name: ""})
     return _group(point, group, [measure])
 
 
@@ -137,11 +137,7 @@ def _group(point: Point, group: _Group, measures: Sequence[Shown]) -> Chart:
     look = Look(arms, among=point.everyone)
     rows, unit = scaled(
         (
-            {
-                **look.fields(arm.name),
-                "part": group.measures[measure.name],
-                **interval(found),
-            }
+            {**look.fields(arm.name), "part": group.measures[measure.name], **interval(found)}
             for arm in arms
             for measure in measures
             if (found := view.summary(arm, measure)).median is not None
@@ -154,7 +150,7 @@ def _group(point: Point, group: _Group, measures: Sequence[Shown]) -> Chart:
         row["end"] = row["median"] if row["high"] is None else row["high"]
     parts = [group.measures[measure.name] for measure in measures]
     several = len(parts) > 1
-    base = alt.Chart(alt.Data(values=rows)).encode(y=look.rows())
+    base = data(rows).encode(y=look.rows())
     if several:
         base = base.encode(yOffset=alt.YOffset("part:N", sort=parts))
     title = formatting.headed(
@@ -172,10 +168,7 @@ def _group(point: Point, group: _Group, measures: Sequence[Shown]) -> Chart:
         tooltip=[
             alt.Tooltip("title:N", title="arm"),
             *([alt.Tooltip("part:N", title="what")] if several else []),
-            *(
-                alt.Tooltip(f"{name}:Q", format=",.4~g", title=formatting.headed(name, unit))
-                for name in ("median", "low", "high")
-            ),
+            *interval_tips(unit),
         ],
     )
     if several:

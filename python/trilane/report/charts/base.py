@@ -51,9 +51,12 @@ class Look:
         self.arms = list(arms)
         # A part of many arms, such as one client's, has colours of its own.
         own = among is None or len(among) > palette.MANY >= len(arms)
-        self._hues = palette.hues(arms if own or among is None else among)
-        entries = {self._hues.by_arm[arm.name] for arm in arms}
-        self._entries = [entry for entry in self._hues.domain if entry in entries]
+        coloured = arms if own or among is None else among
+        hues = palette.hues(coloured)
+        self._hue = {arm.name: hues[arm.name] for arm in arms}
+        self._of_versions = len(coloured) > palette.MANY
+        here = set(self._hue.values())
+        self._hues = [hue for hue in dict.fromkeys(hues.values()) if hue in here]
         self.labels = {arm.name: _label(arm) for arm in arms}
         self.titles = {arm.name: arm.title for arm in arms}
         self.lines = max((label.count("\n") + 1 for label in self.labels.values()), default=1)
@@ -63,7 +66,7 @@ class Look:
         return {
             "arm": self.labels[arm],
             "title": self.titles[arm],
-            "hue": self._hues.by_arm[arm],
+            "hue": self._hue[arm].entry,
         }
 
     def rows(self, title: str | None = "arm") -> alt.Y:
@@ -79,7 +82,7 @@ class Look:
         """Colour of the arm."""
         return alt.Color(
             "hue:N",
-            scale=alt.Scale(domain=self._entries, range=self._of(self._hues.colours)),
+            scale=self._scale([hue.colour for hue in self._hues]),
             legend=self._legend() if legend else None,
         )
 
@@ -87,21 +90,20 @@ class Look:
         """Shape of the arm's points: the second channel beside colour."""
         return alt.Shape(
             "hue:N",
-            scale=alt.Scale(domain=self._entries, range=self._of(self._hues.shapes)),
+            scale=self._scale([hue.shape for hue in self._hues]),
             legend=self._legend() if legend else None,
         )
 
     def legend_of_versions(self) -> bool:
         """Whether a legend says something that the rows do not."""
-        return not self._hues.each and len(self._entries) > 1
+        return self._of_versions and len(self._hues) > 1
 
-    def _of(self, values: Sequence[str]) -> list[str]:
-        known = dict(zip(self._hues.domain, values, strict=True))
-        return [known[entry] for entry in self._entries]
+    def _scale(self, values: Sequence[str]) -> alt.Scale:
+        return alt.Scale(domain=[hue.entry for hue in self._hues], range=values)
 
     def _legend(self) -> alt.Legend:
         # The size of the place on the page, not that of the plot, which the legend itself changes.
-        entry = max(len(entry) for entry in self._entries) * _LETTER + _SYMBOL
+        entry = max(len(hue.entry) for hue in self._hues) * _LETTER + _SYMBOL
         return alt.Legend(
             orient="top",
             symbolOpacity=1,
@@ -157,6 +159,52 @@ def log_axis(low: float, high: float) -> tuple[alt.Scale, alt.Axis]:
     """Scale and axis of positive numbers over a wide range."""
     scale = alt.Scale(type="log", domain=[low, high], nice=False)
     return scale, alt.Axis(format=",~g", values=log_ticks(low, high), labelOverlap=True)
+
+
+def data(rows: Iterable[Json]) -> alt.Chart:
+    """A chart of these rows, still without marks."""
+    return alt.Chart(alt.Data(values=list(rows)))
+
+
+def legend() -> alt.Legend:
+    """A legend above the chart, whose entries say what it is of."""
+    return alt.Legend(orient="top", title=None)
+
+
+def parts(arms: Sequence[JudgedArm]) -> list[list[JudgedArm]]:
+    """Arms in as many parts as it takes for each to have colours that can be told apart."""
+    return [list(arms[at : at + palette.MANY]) for at in range(0, len(arms), palette.MANY)]
+
+
+def ratio_axis(field: str, title: str | list[str], ends: Iterable[float]) -> alt.X:
+    """A logarithmic axis of ratios that has room for these and for 1."""
+    known = list(ends)
+    low, high = min([*known, 0.95]) / 1.05, max([*known, 1.05]) * 1.05
+    return alt.X(
+        field,
+        title=title,
+        scale=alt.Scale(type="log", domain=[low, high], nice=False),
+        axis=alt.Axis(format=",~g", values=ratio_ticks(low, high)),
+    )
+
+
+def one() -> alt.Chart:
+    """The line at the ratio 1."""
+    rule: alt.Chart = data([{"one": 1}]).mark_rule(color=GREY).encode(alt.X("one:Q"))
+    return rule
+
+
+def ratio_tips() -> list[alt.Tooltip]:
+    """What a point tells of a ratio and its interval."""
+    return [alt.Tooltip(f"{name}:Q", format=".3~g") for name in ("ratio", "low", "high")]
+
+
+def interval_tips(unit: str) -> list[alt.Tooltip]:
+    """What a point tells of a median and its interval."""
+    return [
+        alt.Tooltip(f"{name}:Q", format=",.4~g", title=formatting.headed(name, unit))
+        for name in ("median", "low", "high")
+    ]
 
 
 def ratio_ticks(low: float, high: float) -> list[float]:

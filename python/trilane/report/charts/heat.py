@@ -8,7 +8,7 @@ import altair as alt
 
 from trilane.lab.model.lab import LabResult
 from trilane.report import formatting, maps, view
-from trilane.report.charts.base import GREY, Chart, plain, ratio_ticks, spec
+from trilane.report.charts.base import GREY, Chart, data, plain, ratio_ticks, spec
 
 _ROW = 56
 # Half of a colour scale at least, so that a difference that means little looks like little.
@@ -33,8 +33,8 @@ def _called(setting: str) -> str:
 
 
 def _heat(lab: LabResult, found: maps.Map) -> Chart:
-    known = [cell for cell in found.cells.values() if cell is not None]
-    most = max([_LEAST, *(max(cell.ratio, 1 / cell.ratio) for cell in known if cell.ratio > 0)])
+    known = [cell.ratio for cell in found.cells.values() if cell is not None and cell.ratio]
+    most = max([_LEAST, *(max(ratio, 1 / ratio) for ratio in known)])
     rows = [
         {
             "row": row,
@@ -47,10 +47,10 @@ def _heat(lab: LabResult, found: maps.Map) -> Chart:
             "strong": abs(math.log(cell.ratio)) > 0.6 * math.log(most),
         }
         for (row, column), cell in found.cells.items()
-        if cell is not None and cell.ratio > 0
+        if cell is not None and cell.ratio and cell.low is not None and cell.high is not None
     ]
     down = [] if not found.down else [found.down]
-    base = alt.Chart(alt.Data(values=rows)).encode(
+    base = data(rows).encode(
         alt.X(
             "column:N",
             title=_called(found.across),

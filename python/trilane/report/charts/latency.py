@@ -6,10 +6,20 @@ from collections.abc import Sequence
 
 import altair as alt
 
-from trilane.lab.model.comparison import JudgedArm
 from trilane.lab.model.documents import Json
 from trilane.report import palette, view
-from trilane.report.charts.base import Chart, Look, log_axis, log_ticks, plain, row_height, spec
+from trilane.report.charts.base import (
+    Chart,
+    Look,
+    data,
+    legend,
+    log_axis,
+    log_ticks,
+    parts,
+    plain,
+    row_height,
+    spec,
+)
 from trilane.report.distribution import Band, bands_of
 from trilane.report.view import Point
 
@@ -36,14 +46,9 @@ def latency(point: Point) -> list[Chart]:
                 Look(part), bands, f"{key}latency-{plain(client)}-{number}", f"Latency of {client}"
             )
             for client, group in view.clients(arms).items()
-            for number, part in enumerate(_parts(group), start=1)
+            for number, part in enumerate(parts(group), start=1)
         ),
     ]
-
-
-def _parts(arms: Sequence[JudgedArm]) -> list[list[JudgedArm]]:
-    size = palette.MANY
-    return [list(arms[start : start + size]) for start in range(0, len(arms), size)]
 
 
 def _data(look: Look, bands: dict[str, list[Band]]) -> list[Json]:
@@ -54,14 +59,9 @@ def _data(look: Look, bands: dict[str, list[Band]]) -> list[Json]:
             "q": band.q,
             "percentile": f"p{100 * band.q:.4g}",
             "exact": band.exact,
-            **{
-                name: round(value * 1e3, 6)
-                for name, value in (
-                    ("median", band.median),
-                    ("low", band.low),
-                    ("high", band.high),
-                )
-            },
+            "median": round(band.median * 1e3, 6),
+            "low": round(band.low * 1e3, 6),
+            "high": round(band.high * 1e3, 6),
         }
         for arm in look.arms
         for band in bands[arm.name]
@@ -92,14 +92,14 @@ def _lines(look: Look, bands: dict[str, list[Band]], name: str, title: str) -> C
     layers: list[alt.Chart] = []
     note = ""
     if curves:
-        base = alt.Chart(alt.Data(values=curves)).encode(axis, color=look.colour())
+        base = data(curves).encode(axis, color=look.colour())
         layers += [
             base.mark_area(opacity=0.25).encode(time, alt.Y2("high:Q")),
             base.mark_line(strokeWidth=2).encode(alt.Y("median:Q"), tooltip=_tooltip()),
         ]
         note += "Line: median over runs of each percentile; band: lowest to highest run. "
     if single:
-        base = alt.Chart(alt.Data(values=single)).encode(axis, color=look.colour())
+        base = data(single).encode(axis, color=look.colour())
         layers += [
             base.mark_rule(strokeWidth=2, opacity=0.5).encode(time, alt.Y2("high:Q")),
             base.mark_point(filled=True, size=70, opacity=1).encode(
@@ -130,7 +130,7 @@ def _rows(look: Look, bands: dict[str, list[Band]], key: str) -> Chart:
     scale, ticks = log_axis(
         min(row["median"] for row in rows) / 1.1, max(row["median"] for row in rows) * 1.1
     )
-    base = alt.Chart(alt.Data(values=rows)).encode(y=look.rows())
+    base = data(rows).encode(y=look.rows())
     axis = alt.X("median:Q", title="latency (ms)", scale=scale, axis=ticks)
     shown = [f"p{100 * q:.4g}" for q in _ROW]
     line = base.mark_line(strokeWidth=2, opacity=0.5).encode(
@@ -142,7 +142,7 @@ def _rows(look: Look, bands: dict[str, list[Band]], key: str) -> Chart:
         shape=alt.Shape(
             "percentile:N",
             scale=alt.Scale(domain=shown, range=["circle", "square", "triangle-up", "diamond"]),
-            legend=alt.Legend(orient="top", title=None),
+            legend=legend(),
         ),
         tooltip=_tooltip(),
     )

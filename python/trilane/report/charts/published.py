@@ -6,9 +6,20 @@ import altair as alt
 
 from trilane.lab.model.documents import Json
 from trilane.lab.model.lab import LabResult
-from trilane.report import view
-from trilane.report.charts.base import GREY, Chart, ratio_ticks, row_axis, row_height, spec, wrapped
-from trilane.report.labels import published_labels
+from trilane.report import labels, view
+from trilane.report.charts.base import (
+    GREY,
+    Chart,
+    data,
+    legend,
+    one,
+    ratio_axis,
+    ratio_tips,
+    row_axis,
+    row_height,
+    spec,
+    wrapped,
+)
 
 _THEIRS, _OURS = "published", "here"
 
@@ -16,10 +27,8 @@ _THEIRS, _OURS = "published", "here"
 def published(lab: LabResult) -> Chart | None:
     """A dumbbell per published ratio: a diamond for theirs, a circle with an interval for ours."""
     rows: list[Json] = []
-    labels = []
-    for row, said in zip(lab.published, published_labels(lab), strict=True):
-        label = wrapped(said)
-        labels.append(label)
+    named_rows = [wrapped(row.label) for row in labels.published(lab)]
+    for row, label in zip(lab.published, named_rows, strict=True):
         named = {"what": label, "who": _THEIRS}
         rows.append({**named, "ratio": row.published.ratio, "low": None, "high": None})
         if (ours := row.ours) is not None:
@@ -28,15 +37,9 @@ def published(lab: LabResult) -> Chart | None:
     if not rows:
         return None
     ends = [row[key] for row in rows for key in ("ratio", "low", "high") if row[key]]
-    low, high = min([*ends, 0.95]) / 1.05, max([*ends, 1.05]) * 1.05
-    what = alt.Y("what:N", title=None, sort=labels, axis=row_axis())
-    axis = alt.X(
-        "ratio:Q",
-        title="ratio (×)",
-        scale=alt.Scale(type="log", domain=[low, high], nice=False),
-        axis=alt.Axis(format="~g", values=ratio_ticks(low, high)),
-    )
-    base = alt.Chart(alt.Data(values=rows)).encode(y=what)
+    axis = ratio_axis("ratio:Q", "ratio (×)", ends)
+    what = alt.Y("what:N", title=None, sort=named_rows, axis=row_axis())
+    base = data(rows).encode(y=what)
     join = base.mark_line(color=GREY, strokeWidth=1.5, strokeDash=[3, 3]).encode(
         axis, detail=alt.Detail("what:N")
     )
@@ -50,27 +53,20 @@ def published(lab: LabResult) -> Chart | None:
         color=alt.Color(
             "who:N",
             scale=alt.Scale(domain=[_THEIRS, _OURS], range=["#d97f14", "#3f87c8"]),
-            legend=alt.Legend(orient="top", title=None),
+            legend=legend(),
         ),
         shape=alt.Shape(
             "who:N",
             scale=alt.Scale(domain=[_THEIRS, _OURS], range=["diamond", "circle"]),
-            legend=alt.Legend(orient="top", title=None),
+            legend=legend(),
         ),
-        tooltip=[
-            alt.Tooltip("what:N", title="ratio"),
-            alt.Tooltip("who:N"),
-            alt.Tooltip("ratio:Q", format=".3~g"),
-            alt.Tooltip("low:Q", format=".3~g"),
-            alt.Tooltip("high:Q", format=".3~g"),
-        ],
+        tooltip=[alt.Tooltip("what:N", title="ratio"), alt.Tooltip("who:N"), *ratio_tips()],
     )
-    one = alt.Chart(alt.Data(values=[{"one": 1}])).mark_rule(color=GREY).encode(alt.X("one:Q"))
-    lines = max(label.count("\n") + 1 for label in labels)
+    lines = max(label.count("\n") + 1 for label in named_rows)
     return Chart(
         "published",
         "Published ratios beside ours",
         "Diamond: from the published numbers; circle: here, with its "
         f"{view.level(lab)} interval. Log scale.",
-        spec(alt.layer(one, join, whisker, point), row_height(lines) * len(labels)),
+        spec(alt.layer(one(), join, whisker, point), row_height(lines) * len(named_rows)),
     )

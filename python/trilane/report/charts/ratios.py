@@ -14,7 +14,10 @@ from trilane.report.charts.base import (
     GREY,
     Chart,
     Look,
-    ratio_ticks,
+    data,
+    one,
+    ratio_axis,
+    ratio_tips,
     row_axis,
     row_height,
     spec,
@@ -67,14 +70,8 @@ def _floors(comparison: Comparison, measures: Sequence[Shown]) -> list[Json]:
 
 
 def _axis(rows: Sequence[Json], baseline: str) -> alt.X:
-    ends = [row[end] for row in rows for end in ("low", "high")]
-    low, high = min([*ends, 0.95]) / 1.03, max([*ends, 1.05]) * 1.03
-    return alt.X(
-        "low:Q",
-        title=titled(f"ratio to {baseline} (×)"),
-        scale=alt.Scale(type="log", domain=[low, high], nice=False),
-        axis=alt.Axis(format=",~g", values=ratio_ticks(low, high)),
-    )
+    ends = (row[end] for row in rows for end in ("low", "high"))
+    return ratio_axis("low:Q", titled(f"ratio to {baseline} (×)"), ends)
 
 
 def _note(comparison: Comparison) -> str:
@@ -84,20 +81,13 @@ def _note(comparison: Comparison) -> str:
     )
 
 
-def _one() -> alt.Chart:
-    rule: alt.Chart = (
-        alt.Chart(alt.Data(values=[{"one": 1}])).mark_rule(color=GREY).encode(alt.X("one:Q"))
-    )
-    return rule
-
-
 def _points(base: alt.Chart, look: Look, *, legend: bool) -> alt.Chart:
     points: alt.Chart = base.mark_point(filled=True, size=70, opacity=1).encode(
         alt.X("ratio:Q"),
         shape=look.shape(legend=legend),
         tooltip=[
             *(alt.Tooltip(field, title=title) for field, title in _TOOLTIP),
-            *(alt.Tooltip(f"{name}:Q", format=".3~g") for name in ("ratio", "low", "high")),
+            *ratio_tips(),
         ],
     )
     return points
@@ -116,12 +106,10 @@ def _by_measure(point: Point, measures: Sequence[Shown]) -> Chart | None:
     baseline = view.titles(comparison)[comparison.baseline]
     axis = _axis([*rows, *floors], baseline)
     measure = alt.Y("measure:N", title="measure", sort=labels, axis=row_axis())
-    floor = (
-        alt.Chart(alt.Data(values=floors))
-        .mark_bar(color=GREY, opacity=0.3, height=alt.RelativeBandSize(0.9))
-        .encode(axis, alt.X2("high:Q"), measure)
-    )
-    base = alt.Chart(alt.Data(values=rows)).encode(
+    band = alt.RelativeBandSize(0.9)
+    floor = data(floors).mark_bar(color=GREY, opacity=0.3, height=band)
+    floor = floor.encode(axis, alt.X2("high:Q"), measure)
+    base = data(rows).encode(
         y=measure,
         yOffset=alt.YOffset("arm:N", sort=[look.labels[arm.name] for arm in arms]),
         color=look.colour(),
@@ -132,7 +120,7 @@ def _by_measure(point: Point, measures: Sequence[Shown]) -> Chart | None:
         f"{point.key}ratios",
         f"Ratio to {baseline}",
         _note(comparison),
-        spec(alt.layer(floor, _one(), whisker, _points(base, look, legend=True)), step * len(seen)),
+        spec(alt.layer(floor, one(), whisker, _points(base, look, legend=True)), step * len(seen)),
     )
 
 
@@ -146,13 +134,9 @@ def _by_arm(point: Point, measure: Shown) -> Chart | None:
     floors = _floors(comparison, [measure])
     baseline = view.titles(comparison)[comparison.baseline]
     axis = _axis([*rows, *floors], baseline)
-    floor = (
-        alt.Chart(alt.Data(values=floors))
-        .mark_rect(color=GREY, opacity=0.3)
-        .encode(axis, alt.X2("high:Q"))
-    )
+    floor = data(floors).mark_rect(color=GREY, opacity=0.3).encode(axis, alt.X2("high:Q"))
     legend = look.legend_of_versions()
-    base = alt.Chart(alt.Data(values=rows)).encode(y=look.rows(), color=look.colour(legend=legend))
+    base = data(rows).encode(y=look.rows(), color=look.colour(legend=legend))
     whisker = base.mark_rule(strokeWidth=3).encode(axis, alt.X2("high:Q"))
     first = measure.name == comparison.ranking.measure
     return Chart(
@@ -160,7 +144,7 @@ def _by_arm(point: Point, measure: Shown) -> Chart | None:
         formatting.capital(f"{measure.label}, ratio to {baseline}"),
         f"{_note(comparison)} {measure.better.capitalize()} is better.",
         spec(
-            alt.layer(floor, _one(), whisker, _points(base, look, legend=legend)),
+            alt.layer(floor, one(), whisker, _points(base, look, legend=legend)),
             row_height(look.lines) * len(arms),
         ),
     )

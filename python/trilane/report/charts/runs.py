@@ -10,7 +10,17 @@ from trilane.lab.analysis.paired import value as value_in
 from trilane.lab.model.measures import BY_NAME
 from trilane.lab.model.run import Run
 from trilane.report import formatting, palette, view
-from trilane.report.charts.base import GREY, PLAIN, Chart, Look, log_axis, row_height, scaled, spec
+from trilane.report.charts.base import (
+    GREY,
+    PLAIN,
+    Chart,
+    Look,
+    data,
+    log_axis,
+    row_height,
+    scaled,
+    spec,
+)
 from trilane.report.view import Point
 
 _POINTS = 40
@@ -23,9 +33,8 @@ def paired(point: Point) -> Chart | None:
     comparison = point.comparison
     if len(comparison.arms) < 2:
         return None
-    first = comparison.ranking.measure
-    measure = next((m for m in view.measures(comparison) if m.name == first), None)
-    known = BY_NAME.get(first)
+    measure = view.deciding(comparison)
+    known = BY_NAME.get(comparison.ranking.measure)
     if measure is None or known is None:
         return None
     arms = view.listed(comparison)
@@ -56,7 +65,7 @@ def paired(point: Point) -> Chart | None:
         scale, axis = log_axis(low / 1.1, high * 1.1)
     elif unit != "/s":
         axis = alt.Axis(labelOverlap=True)
-    base = alt.Chart(alt.Data(values=rows)).encode(
+    base = data(rows).encode(
         y=look.rows(),
         x=alt.X(
             "value:Q",
@@ -95,18 +104,14 @@ def windows(point: Point) -> Chart | None:
         return None
     look = Look(arms, among=point.everyone)
     rows = [
-        {
-            **look.fields(arm.name),
-            "run": f"{arm.title} {number + 1}",
-            **part,
-        }
+        {**look.fields(arm.name), "run": f"{arm.title} {number + 1}", **part}
         for arm in arms
         for number, run in enumerate(view.runs(arm))
         for part in _parts(run)
     ]
     last = max(row["end"] for row in rows)
     lines = (
-        alt.Chart(alt.Data(values=rows))
+        data(rows)
         .mark_line(opacity=0.55, strokeWidth=1.5)
         .encode(
             alt.X(

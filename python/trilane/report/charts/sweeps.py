@@ -14,8 +14,11 @@ from trilane.report.charts.base import (
     PLAIN,
     Chart,
     Look,
+    data,
     interval,
+    interval_tips,
     log_ticks,
+    parts,
     plain,
     scaled,
     spec,
@@ -50,7 +53,7 @@ def sweeps(lab: LabResult) -> list[Chart]:
         else {
             f"{client}, {number}" if number > 1 else client: part
             for client, group in view.clients(arms).items()
-            for number, part in enumerate(_parts(group), start=1)
+            for number, part in enumerate(parts(group), start=1)
         }
     )
     made = [
@@ -61,21 +64,13 @@ def sweeps(lab: LabResult) -> list[Chart]:
     return [chart for chart in made if chart is not None]
 
 
-def _parts(arms: Sequence[JudgedArm]) -> list[list[JudgedArm]]:
-    return [list(arms[at : at + palette.MANY]) for at in range(0, len(arms), palette.MANY)]
-
-
 def _sweep(
     lab: LabResult, sweep: Swept, measure: Shown, arms: Sequence[JudgedArm], title: str
 ) -> Chart | None:
     look = Look(arms)
     names = set(look.titles)
     raw = [
-        {
-            **look.fields(arm.name),
-            "value": point.value,
-            **interval(found),
-        }
+        {**look.fields(arm.name), "value": point.value, **interval(found)}
         for point in lab.points
         for arm in point.comparison.arms
         if arm.name in names and (found := view.summary(arm, measure)).median is not None
@@ -106,7 +101,7 @@ def _sweep(
         if tall
         else alt.Axis(format="~s"),
     )
-    base = alt.Chart(alt.Data(values=rows)).encode(axis, color=look.colour())
+    base = data(rows).encode(axis, color=look.colour())
     layers: list[alt.Chart] = _crossings(lab, measure, names, axis, factor)
     layers += [
         base.mark_rule(strokeWidth=2, opacity=0.6).encode(alt.Y("low:Q"), alt.Y2("high:Q")),
@@ -117,10 +112,7 @@ def _sweep(
             tooltip=[
                 alt.Tooltip("title:N", title="arm"),
                 alt.Tooltip("value:Q", format=",~g", title=of or sweep.key),
-                *(
-                    alt.Tooltip(f"{name}:Q", format=",.4~g", title=formatting.headed(name, unit))
-                    for name in ("median", "low", "high")
-                ),
+                *interval_tips(unit),
             ],
         ),
     ]
@@ -151,7 +143,7 @@ def _crossings(
     ]
     if not found:
         return []
-    base = alt.Chart(alt.Data(values=found))
+    base = data(found)
     tooltip = alt.Tooltip("text:N", title="crossing")
     return [
         base.mark_rect(color=GREY, opacity=0.2).encode(
