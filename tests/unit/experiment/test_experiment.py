@@ -307,6 +307,10 @@ def test_json_and_back(tmp_path: Path) -> None:
 def test_json_of_something_else_is_refused() -> None:
     with pytest.raises(BadExperiment, match="this is not an experiment"):
         Experiment.from_dict({"schema": "trilane.experiment/1", "name": "x"})
+    kept = small().to_dict()
+    kept["forms"]["fair"]["arms"][0]["later"] = True
+    with pytest.raises(BadExperiment, match="it has no 'later'"):
+        Experiment.from_dict(kept)
 
 
 def test_jupyter_shows_the_question_and_the_arms_escaped() -> None:

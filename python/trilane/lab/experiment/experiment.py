@@ -6,6 +6,7 @@ when it is made: `BadExperiment` names the key that is wrong.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -73,15 +74,18 @@ class Experiment:
         Raises:
             BadExperiment: it is none, or one that `check` refuses.
         """
+        problem = f"this is not an experiment as trilane {SCHEMA} keeps it"
         try:
             # Of its types msgspec knows all but `Path`.
-            return msgspec.convert(data, cls, dec_hook=lambda kind, value: kind(value))
+            made = msgspec.convert(data, cls, dec_hook=lambda kind, value: kind(value))
         except msgspec.ValidationError as error:
             if isinstance(error.__cause__, BadExperiment):
                 raise error.__cause__ from None
-            raise BadExperiment(
-                f"this is not an experiment as trilane {SCHEMA} keeps it: {error}", ()
-            ) from error
+            raise BadExperiment(f"{problem}: {error}") from error
+        # What a later version adds to an arm would make another run of it.
+        for name in _unknown(data, made.to_dict()):
+            raise BadExperiment(f"{problem}: it has no {name!r}")
+        return made
 
     @classmethod
     def load(cls, name: str | Path) -> Experiment:
@@ -94,3 +98,16 @@ class Experiment:
         if str(name).endswith(".toml"):
             return experiment_file.read(Path(name))
         return experiment_file.find(str(name))
+
+
+def _unknown(told: Any, known: Any) -> Iterator[str]:
+    """Names of members in JSON that other JSON does not have in the same place."""
+    if isinstance(told, dict):
+        for name, value in told.items():
+            if name in known:
+                yield from _unknown(value, known[name])
+            else:
+                yield name
+    elif isinstance(told, list | tuple):
+        for value, other in zip(told, known, strict=True):
+            yield from _unknown(value, other)
