@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import get_args
 
 from trilane.lab.model.comparison import (
     Better,
@@ -16,14 +17,7 @@ from trilane.lab.model.comparison import (
 )
 from trilane.report import formatting, view
 
-FINDINGS = {
-    "higher": "higher",
-    "lower": "lower",
-    "no_difference": "no difference",
-    "undecided": "undecided",
-    "not_ranked": "not ranked",
-    "invalid": "invalid",
-}
+FINDINGS = {finding: finding.replace("_", " ") for finding in get_args(Finding)}
 MARKS = {
     "higher": "▲",
     "lower": "▼",

@@ -172,32 +172,14 @@ def page(history: History) -> str:
         .get_template("history.html.jinja")
         .render(
             history=history,
-            panels=[
-                {
-                    "title": panel.title,
-                    "machine": panel.machine,
-                    "spec": _spec(panel),
-                    "rows": list(_rows(panel)),
-                    "unit": panel.head,
-                }
-                for panel in panels(history)
-            ],
+            panels=panels(history),
+            spec=_spec,
+            when=_when,
+            interval=_interval,
+            formatting=formatting,
             vega=scripts.vega(),
         )
     )
-
-
-def _rows(panel: Panel) -> Iterator[Json]:
-    for series, value in panel.values:
-        yield {
-            "arm": series.name,
-            "when": _when(value),
-            "run": value.run.folder,
-            "median": formatting.number(value.median / panel.factor),
-            "interval": _interval(value, panel.factor),
-            "software": value.arm.software or formatting.NONE,
-            "validity": value.arm.validity,
-        }
 
 
 def _time_format(panel: Panel) -> str:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from typing import Any
 
 import jinja2
 
 from trilane.lab.analysis import looks
 from trilane.lab.analysis.verdict import bound_text
 from trilane.lab.experiment.describe import templates
-from trilane.lab.model.comparison import JudgedArm
 from trilane.lab.model.lab import LabResult
 from trilane.report import (
     accounts,
@@ -27,25 +27,9 @@ from trilane.report import (
 from trilane.report.view import Point
 
 
-@dataclass(frozen=True, slots=True)
-class _Section:
-    """One point of the result, ready to be shown."""
-
-    point: Point
-    arms: list[JudgedArm]
-    side_by_side: bool
-    numbers: list[cells.Row]
-    grids: list[grids.Grid]
-    questions: list[pairs.Question]
-    strip: list[strip.Row]
-    accounts: list[accounts.Account]
-    figures: list[charts.Figures]
-    facts: list[ledgers.Fact]
-
-
 def render(lab: LabResult) -> str:
     """The page of a result: everything that a server said is escaped."""
-    sections = [_section(point) for point in view.points(lab)]
+    figures = [(point, charts.of_point(point)) for point in view.points(lab)]
     sweep = charts.of_sweep(lab)
     beside = charts.published(lab)
     return (
@@ -54,10 +38,12 @@ def render(lab: LabResult) -> str:
         .render(
             lab=lab,
             race=lab.experiment.form is None,
-            sections=sections,
+            sections=[_section(point, of_point) for point, of_point in figures],
             sweep=sweep,
             beside=beside,
-            charts=charts.together(beside, sweep, (f for s in sections for f in s.figures)),
+            charts=charts.together(
+                beside, sweep, (each for _, of_point in figures for each in of_point)
+            ),
             published=labels.published(lab),
             expected=labels.gates(lab),
             machine=formatting.machine(lab.machine),
@@ -73,7 +59,7 @@ def fragment(lab: LabResult) -> str:
         .get_template("fragment.html.jinja")
         .render(
             lab=lab,
-            sections=[_section(point, figures=False) for point in view.points(lab)],
+            sections=[_section(point, ()) for point in view.points(lab)],
             published=labels.published(lab),
         )
     )
@@ -99,18 +85,19 @@ def _environment() -> jinja2.Environment:
     return environment
 
 
-def _section(point: Point, *, figures: bool = True) -> _Section:
+def _section(point: Point, figures: Sequence[charts.Figures]) -> dict[str, Any]:
+    """One point of the result, ready to be shown."""
     comparison = point.comparison
     arms = view.listed(comparison)
-    return _Section(
-        point,
-        arms,
-        len(arms) <= view.FEW,
-        cells.rows(comparison, arms),
-        grids.grids(comparison),
-        pairs.questions(comparison, grids.SHOWN),
-        strip.rows(comparison),
-        accounts.accounts(comparison),
-        charts.of_point(point) if figures else [],
-        ledgers.facts(comparison),
-    )
+    return {
+        "point": point,
+        "arms": arms,
+        "side_by_side": len(arms) <= view.FEW,
+        "numbers": cells.rows(comparison, arms),
+        "grids": grids.grids(comparison),
+        "questions": pairs.questions(comparison, grids.SHOWN),
+        "strip": strip.rows(comparison),
+        "accounts": accounts.accounts(comparison),
+        "figures": figures,
+        "facts": ledgers.facts(comparison),
+    }

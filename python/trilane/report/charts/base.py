@@ -179,7 +179,7 @@ def parts(arms: Sequence[JudgedArm]) -> list[list[JudgedArm]]:
 def ratio_axis(field: str, title: str | list[str], ends: Iterable[float]) -> alt.X:
     """A logarithmic axis of ratios that has room for these and for 1."""
     known = list(ends)
-    low, high = min([*known, 0.95]) / 1.05, max([*known, 1.05]) * 1.05
+    low, high = min([*known, 0.95]) / 1.03, max([*known, 1.05]) * 1.03
     return alt.X(
         field,
         title=title,

@@ -8,6 +8,7 @@ import altair as alt
 
 from trilane.lab.model.lab import LabResult
 from trilane.report import formatting, maps, view
+from trilane.report.cells import FINDINGS
 from trilane.report.charts.base import GREY, Chart, data, plain, ratio_ticks, spec
 
 _ROW = 56
@@ -42,7 +43,7 @@ def _heat(lab: LabResult, found: maps.Map) -> Chart:
             "ratio": cell.ratio,
             "text": f"{formatting.times(cell.ratio)}×",
             "interval": f"{formatting.times(cell.low)}–{formatting.times(cell.high)}",
-            "finding": cell.finding.replace("_", " "),
+            "finding": FINDINGS[cell.finding],
             "claimed": cell.finding not in _UNCLAIMED,
             "strong": abs(math.log(cell.ratio)) > 0.6 * math.log(most),
         }
