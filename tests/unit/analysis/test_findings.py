@@ -9,21 +9,29 @@ from msgspec import structs
 from rich.console import Console
 
 from synthetic import labs, races
-from trilane.lab.analysis import findings, paired
+from trilane.lab.analysis import findings, looks, paired
 from trilane.lab.analysis.findings import Findings, Point
+from trilane.lab.analysis.paired import Observed
 from trilane.lab.experiment.experiment import Experiment
-from trilane.lab.experiment.form import Expect, Form, Published, Stats
+from trilane.lab.experiment.form import Expect, Form, Published, Stats, Sweep
 from trilane.lab.experiment.workload import Workload
-from trilane.lab.model.lab import LabResult, Post
+from trilane.lab.model.lab import Crossing, LabResult, Post
 from trilane.report import html, labels, pages, tables, terminal
 
 THREE = {"h1": 1.0, "h2": 1.5, "h3": 0.6}
 WORKLOAD = Workload(count=1000)
 
 
-def result(factors: dict[str, float], seed: int = 1, **changes: Any) -> LabResult:
-    """A judged experiment whose arms are those of a race."""
-    observed = races.race(factors, seed=seed)
+def result(
+    factors: dict[str, float],
+    seed: int = 1,
+    points: dict[float, Observed] | None = None,
+    **changes: Any,
+) -> LabResult:
+    """A judged experiment whose arms are those of a race; `points` are those of a sweep."""
+    observed: dict[Any, Observed] = {None: races.race(factors, seed=seed), **(points or {})}
+    if points:
+        del observed[None]
     form = Form(
         name="fair",
         baseline="h1",
@@ -40,7 +48,7 @@ def result(factors: dict[str, float], seed: int = 1, **changes: Any) -> LabResul
             experiment=experiment,
             form=form,
             quick=False,
-            points=[Point(None, form, observed)],
+            points=[Point(value, form, seen) for value, seen in observed.items()],
             command="trilane lab run trial --seed 1",
             replay="trilane lab replay x",
             started_at="2026-11-20T10:00:00Z",
@@ -87,6 +95,38 @@ def test_a_gate_is_met_or_breached_only_by_the_whole_interval(
 ) -> None:
     gate = Expect("requests_per_s", "h2", "h1", low, high)
     assert [row.met for row in result(THREE, expect=(gate,)).expect] == [met]
+
+
+def looked(factors: dict[str, float], blocks: int) -> Observed:
+    """A race of at most 30 blocks that looks at its results, of which so many were made."""
+    planned = looks.planned(30)
+    race = races.race(factors, blocks=30, looks=planned)
+    return dataclasses.replace(race, samples=[s for s in race.samples if s.block < blocks])
+
+
+def test_a_crossing_has_the_strictest_level_of_the_looks_at_its_points() -> None:
+    first, _, third, *_ = looks.planned(30)
+    slower, faster = {"h1": 1.0, "h2": 0.5}, {"h1": 1.0, "h2": 2.0}
+    sweep = Sweep("in_flight", (100, 1000, 10_000), "requests", (("h2", "h1"),))
+
+    def found(*made: int) -> Crossing:
+        factors = (slower, faster, faster)
+        seen = {
+            value: looked(each, blocks)
+            for value, each, blocks in zip((1e2, 1e3, 1e4), factors, made, strict=True)
+        }
+        [row] = result(slower, points=seen, sweep=sweep).crossings
+        assert row.low is not None
+        return row
+
+    both = found(third.blocks, first.blocks, third.blocks)
+    assert both.level == 1 - first.alpha
+    assert "(99.3 % interval" in both.text
+    # The last point was not reached: it has no look that could speak for the others.
+    cut = found(third.blocks, third.blocks, 0)
+    assert cut.level == 1 - third.alpha
+    assert f"({looks.percent(1 - third.alpha)} interval" in cut.text
+    assert "95 %" not in both.text + cut.text
 
 
 def test_noise_breaks_no_gate() -> None:

@@ -2,7 +2,8 @@
 
 Between two neighbouring points the log-ratio is taken to be linear in the logarithm of the value.
 The interval comes from the bootstrap over blocks: every point is resampled on its own, because the
-blocks of different points ran at different times.
+blocks of different points ran at different times. Points of a run that ends once it is decided may
+have ended at different looks: the interval has the strictest level of those that it rests on.
 """
 
 from __future__ import annotations
@@ -10,11 +11,22 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from trilane.lab.analysis import looks, stats
 from trilane.lab.analysis.stats import Floats, hodges_lehmann
+
+
+class At(NamedTuple):
+    """Two arms at one value of the sweep."""
+
+    value: float
+    log_ratios: Floats
+    """One of the first arm to the second for each block."""
+    alpha: float = stats.ALPHA
+    """Chance of a false claim that the table of this point takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,44 +38,38 @@ class Crossing:
     high: float | None
     share: float
     """Share of the resamples that cross once."""
+    level: float
+    """Level of the interval."""
 
 
-def find(
-    values: Sequence[float],
-    log_ratios: Sequence[Floats],
-    seed: int,
-    alpha: float = stats.ALPHA,
-) -> Crossing:
-    """Look for one crossing; `log_ratios` has one array (a number per block) per value.
+def find(points: Sequence[At], seed: int) -> Crossing:
+    """Look for one crossing, at points with a positive value and two blocks or more.
 
-    `alpha` is the chance that the interval misses. It is told when nearly every resample crosses;
-    otherwise the crossing is not sure.
+    Its interval is told when nearly every resample crosses; otherwise the crossing is not sure.
     """
-    usable = [
-        (value, ratios)
-        for value, ratios in zip(values, log_ratios, strict=True)
-        if len(ratios) >= 2 and value > 0
-    ]
+    usable = [point for point in points if len(point.log_ratios) >= 2 and point.value > 0]
+    alpha = min((point.alpha for point in usable), default=stats.ALPHA)
+    level = round(1 - alpha, 6)
     if len(usable) < 2:
-        return Crossing(None, None, None, 0.0)
-    scale = np.log([value for value, _ in usable])
+        return Crossing(None, None, None, 0.0, level)
+    scale = np.log([point.value for point in usable])
     rng = np.random.default_rng(seed)
-    centres = [float(hodges_lehmann(ratios)) for _, ratios in usable]
+    centres = [float(hodges_lehmann(point.log_ratios)) for point in usable]
     drawn = np.stack(
         [
             hodges_lehmann(
                 ratios[rng.integers(0, len(ratios), size=(stats.RESAMPLES, len(ratios)))]
             )
-            for _, ratios in usable
+            for _, ratios, _ in usable
         ]
     )
     found = [root for column in drawn.T if (root := _root(scale, column)) is not None]
     at = _root(scale, np.asarray(centres))
     share = len(found) / stats.RESAMPLES
     if at is None or share < 1 - alpha / 2:
-        return Crossing(None if at is None else math.exp(at), None, None, share)
+        return Crossing(None if at is None else math.exp(at), None, None, share, level)
     low, high = np.quantile(found, [alpha / 2, 1 - alpha / 2])
-    return Crossing(math.exp(at), math.exp(float(low)), math.exp(float(high)), share)
+    return Crossing(math.exp(at), math.exp(float(low)), math.exp(float(high)), share, level)
 
 
 def _root(scale: Floats, ratios: Floats) -> float | None:
@@ -77,10 +83,8 @@ def _root(scale: Floats, ratios: Floats) -> float | None:
     return float(scale[left] + share * (scale[left + 1] - scale[left]))
 
 
-def sentence(
-    found: Crossing, arm: str, to: str, unit: str, label: str, alpha: float = stats.ALPHA
-) -> str:
-    """The finding for people; `alpha` is that of `find`."""
+def sentence(found: Crossing, arm: str, to: str, unit: str, label: str) -> str:
+    """The finding for people."""
     if found.at is None:
         return f"{arm} and {to} do not cross once in {label} within the values tried"
     if found.low is None or found.high is None:
@@ -90,5 +94,5 @@ def sentence(
         )
     return (
         f"{arm} and {to} cross in {label} at {found.at:,.0f} {unit} "
-        f"({looks.percent(1 - alpha)} interval {found.low:,.0f}–{found.high:,.0f})"
+        f"({looks.percent(found.level)} interval {found.low:,.0f}–{found.high:,.0f})"
     )

@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 from msgspec import UNSET, UnsetType, structs
 
-from trilane.lab.analysis import crossing, paired, stats
+from trilane.lab.analysis import crossing, looks, paired, stats
 from trilane.lab.analysis.paired import Observed
 from trilane.lab.analysis.stats import Floats
 from trilane.lab.experiment.experiment import Experiment
@@ -74,7 +74,7 @@ def result(found: Findings) -> LabResult:
     """Judge an experiment."""
     judged = [(point, paired.compare(point.observed)) for point in found.points]
     experiment, form, sweep = found.experiment, found.form, found.form.sweep
-    crossings = _crossings(found)
+    crossings = _crossings(found.form, judged, found.seed)
     return LabResult(
         schema=SCHEMA,
         experiment=Question.of_race(experiment.question, judged[0][1].url)
@@ -138,27 +138,24 @@ def result(found: Findings) -> LabResult:
     )
 
 
-def _crossings(found: Findings) -> list[Crossing]:
-    sweep = found.form.sweep
+def _crossings(form: Form, judged: Sequence[tuple[Point, Comparison]], seed: int) -> list[Crossing]:
+    sweep = form.sweep
     if sweep is None:
         return []
-    measure = BY_NAME[found.form.rank]
-    titles = {arm.name: arm.title for arm in found.form.arms}
-    # Points may have ended at different looks: the most careful of them speaks for all.
-    alpha = min((paired.Table(point.observed).alpha for point in found.points), default=stats.ALPHA)
+    measure = BY_NAME[form.rank]
+    titles = {arm.name: arm.title for arm in form.arms}
     rows = []
     for arm, to in sweep.crossings:
-        shared = [
-            point
-            for point in found.points
-            if {arm, to} <= {one.name for one in point.observed.arms} and point.value is not None
+        points = [
+            crossing.At(
+                float(point.value),
+                _log_ratios(point.observed, arm, to, measure),
+                looks.alpha(made.plan.looks, made.plan.blocks_done),
+            )
+            for point, made in judged
+            if {arm, to} <= {one.name for one in made.arms} and point.value is not None
         ]
-        at = crossing.find(
-            [float(point.value or 0) for point in shared],
-            [_log_ratios(point.observed, arm, to, measure) for point in shared],
-            found.seed,
-            alpha,
-        )
+        at = crossing.find(points, seed)
         rows.append(
             Crossing(
                 measure=measure.name,
@@ -168,14 +165,8 @@ def _crossings(found: Findings) -> list[Crossing]:
                 low=at.low,
                 high=at.high,
                 unit=sweep.unit,
-                text=crossing.sentence(
-                    at,
-                    titles.get(arm, arm),
-                    titles.get(to, to),
-                    sweep.unit,
-                    measure.label,
-                    alpha,
-                ),
+                level=at.level,
+                text=crossing.sentence(at, titles[arm], titles[to], sweep.unit, measure.label),
             )
         )
     return rows

@@ -11,7 +11,7 @@ from msgspec import UNSET, Meta, UnsetType, structs
 from trilane.lab.model.arm import TITLES, ArmName
 from trilane.lab.model.comparison import Comparison, Finding, Pair
 from trilane.lab.model.manifest import RACE
-from trilane.lab.model.record import Count, PositiveAmount, Record, SweepValue, Time
+from trilane.lab.model.record import Count, PositiveAmount, Record, Share, SweepValue, Time
 from trilane.lab.model.sample import Sample
 from trilane.lab.model.validity import Validity
 
@@ -106,13 +106,17 @@ class Crossing(Record, frozen=True):
     at: float | None
     """Value of the sweep at which the ratio passes 1; null where it does not, once."""
     low: float | None
-    """Lower end of its 95 % interval; null where it is not sure."""
+    """Lower end of its interval, whose level is `level`; null where it is not sure."""
     high: float | None
     """Upper end."""
     unit: str
     """Unit of the three."""
     text: str
     """The finding for people."""
+    level: Share = 0.95
+    """Level of the interval: the highest of the points that it rests on, which may have ended at
+    different looks; absent where it is 0.95.
+    """
 
 
 class PostRatio(Record, frozen=True):
@@ -134,7 +138,7 @@ class OurRatio(Record, frozen=True):
     ratio: PositiveAmount
     """Ratio of the arm to the other."""
     low: float
-    """Lower end of its 95 % interval."""
+    """Lower end of its interval, whose level is that of the plan of its point."""
     high: float
     """Upper end."""
     finding: Finding
