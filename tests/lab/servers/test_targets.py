@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -159,13 +160,13 @@ def test_one_that_is_never_ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_one_that_answers_but_not_200(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     problems: list[str | None] = [None]
-    ask_h1 = target_ready._ask_h1
+    ask = target_ready._ask
 
-    def asked(url: str, cacert: str | None, timeout_s: float) -> str | None:
-        problems.append(ask_h1(url, cacert, timeout_s))
+    def asked(*how: Any) -> str | None:
+        problems.append(ask(*how))
         return problems[-1]
 
-    monkeypatch.setattr(target_ready, "_ask_h1", asked)
+    monkeypatch.setattr(target_ready, "_ask", asked)
     over_once(monkeypatch, lambda: problems[-1] == "status 503")
     assert "status 503" in said(fake(tmp_path, "sad"), tmp_path)
 

@@ -15,7 +15,7 @@ from trilane.lab.clients import call_reference, executor
 from trilane.lab.clients.engine_run import EnginePlan
 from trilane.lab.clients.reference import NoReference, Reference
 from trilane.lab.experiment.workload import Workload
-from trilane.lab.targets import calls, library_book, running, target_config
+from trilane.lab.targets import calls, library_book, running, target_config, target_ready
 from trilane.lab.targets.calls import EMBEDDED, METHOD, Call, frame
 from trilane.lab.targets.library_book import BOOK, WrongBook
 from trilane.lab.targets.target_config import BadServer
@@ -138,12 +138,12 @@ def test_grpc_counts_by_its_status_and_its_message(
     problem: str | None,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(call_reference, "Client", _Client)
+    monkeypatch.setattr(target_ready, "Client", _Client)
     monkeypatch.setattr(_Client, "answer", (content, headers, trailers), raising=False)
     if problem is None:
         found = call_reference.read(EMBEDDED["grpc"], "grpc", "h2c", "http://x", None)
         assert found.sizes == (len(ENCODED) + 5,)
-        assert _Client.asked["versions"] == ("h2",)
+        assert _Client.asked["versions"] == ["h2"]
         assert _Client.asked["content"] == frame(library_book.request())
         assert _Client.asked["headers"]["te"] == "trailers"
         assert _Client.asked["url"] == f"http://x{METHOD}"

@@ -9,21 +9,19 @@ from __future__ import annotations
 import contextlib
 import http.client
 import re
-import ssl
 import zlib
-from urllib.parse import urlsplit
 
-from trilane.client import Client, Error
+from trilane.client import Error
 from trilane.lab.clients.reference import NoReference, Reference
 from trilane.lab.model.documents import Json
-from trilane.lab.targets import library_book
+from trilane.lab.targets import grpc_health, library_book
 from trilane.lab.targets.calls import Call
 from trilane.lab.targets.library_book import WrongBook
+from trilane.lab.targets.target_ready import caller, connection
 
 _TIMEOUT_S = 10.0
 _TOLD = 80
 _LIMIT = 1 << 20
-_VERSIONS = {"h2": "h2", "h2c": "h2", "h3": "h3"}
 _STATUS = re.compile(r"^grpc-status: *(\d+)", re.IGNORECASE | re.MULTILINE)
 
 
@@ -67,32 +65,10 @@ def _answer(
     fields, body = call.encoded
     headers = {"accept-encoding": "identity", **dict(fields)}
     if version == "h1":
-        return _over_h1(call, origin, cacert, headers, body)
-    with Client(
-        versions=(_VERSIONS[version],),
-        verify=cacert or True,
-        timeout=_TIMEOUT_S,
-        proxies=None,
-    ) as client:
+        with contextlib.closing(connection(origin, cacert, _TIMEOUT_S)) as asked:
+            asked.request(call.method, call.path, body, headers)
+            told = asked.getresponse()
+            return told.status, told.read(_LIMIT), None
+    with caller(version, cacert, _TIMEOUT_S) as client:
         answer = client.request(call.method, origin + call.path, headers=headers, content=body)
-        status = answer.trailers.get("grpc-status") or answer.headers.get("grpc-status")
-        return answer.status, answer.content, status
-
-
-def _over_h1(
-    call: Call, origin: str, cacert: str | None, headers: dict[str, str], body: bytes | None
-) -> tuple[int, bytes, str | None]:
-    parts = urlsplit(origin)
-    host = parts.hostname or ""
-    connection: http.client.HTTPConnection
-    if parts.scheme == "https":
-        context = ssl.create_default_context(cafile=cacert)
-        connection = http.client.HTTPSConnection(
-            host, parts.port, timeout=_TIMEOUT_S, context=context
-        )
-    else:
-        connection = http.client.HTTPConnection(host, parts.port, timeout=_TIMEOUT_S)
-    with contextlib.closing(connection):
-        connection.request(call.method, call.path, body, headers)
-        answer = connection.getresponse()
-        return answer.status, answer.read(_LIMIT), None
+        return answer.status, answer.content, grpc_health.status(answer)

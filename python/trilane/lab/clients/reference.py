@@ -8,17 +8,16 @@ from __future__ import annotations
 import http.client
 import json
 import re
-import ssl
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
-from urllib.parse import urlsplit
 
 from trilane.lab.experiment.workload import Workload
+from trilane.lab.targets.target_ready import connection
 
 _MODULUS = 1 << 64
 _TIMEOUT_S = 30.0
@@ -75,14 +74,14 @@ def read(
     body_file: Path | None = None,
 ) -> Reference:
     """Read every page of the workload once; `body_file` is what a workload with one sends."""
-    with _session(origin, cacert) as session:
+    with closing(_Session(origin, cacert, headers)) as session:
         if workload.kind == "index":
-            return _index(session, workload, headers)
+            return _index(session, workload)
         if workload.kind == "crawl":
-            return _crawl(session, workload, origin, headers)
+            return _crawl(session, workload, origin)
         content = body_file or workload.body
         found = [
-            session.measure(path, workload.method, content, headers) for path in workload.paths
+            session.answer(path, _measured, workload.method, content) for path in workload.paths
         ]
         crcs = tuple((path, crc) for path, (crc, _) in zip(workload.paths, found, strict=True))
         return Reference(crcs, tuple(size for _, size in found))
@@ -91,46 +90,23 @@ def read(
 class _Session:
     """One connection, opened anew when the server closed it."""
 
-    def __init__(self, origin: str, cacert: str | None) -> None:
+    def __init__(self, origin: str, cacert: str | None, headers: Mapping[str, str]) -> None:
         self._origin = origin
-        parts = urlsplit(origin)
-        host, port = parts.hostname or "", parts.port
-        self._connection: http.client.HTTPConnection
-        if parts.scheme == "https":
-            context = ssl.create_default_context(cafile=cacert)
-            self._connection = http.client.HTTPSConnection(
-                host, port, timeout=_TIMEOUT_S, context=context
-            )
-        else:
-            self._connection = http.client.HTTPConnection(host, port, timeout=_TIMEOUT_S)
+        self._headers = headers
+        self._connection = connection(origin, cacert, _TIMEOUT_S)
 
-    def body(
+    def answer(
         self,
         path: str,
-        method: str = "GET",
-        headers: Mapping[str, str] | None = None,
-    ) -> bytes:
-        """Body of a successful answer."""
-        return self._answer(path, method, None, headers or {}, _whole)
-
-    def measure(
-        self, path: str, method: str, content: bytes | Path | None, headers: Mapping[str, str]
-    ) -> tuple[int, int]:
-        """CRC-32 and length of the body, of which one piece at a time is in memory."""
-        return self._answer(path, method, content, headers, _measured)
-
-    def _answer(
-        self,
-        path: str,
-        method: str,
-        content: bytes | Path | None,
-        headers: Mapping[str, str],
         read: Callable[[http.client.HTTPResponse], _T],
+        method: str = "GET",
+        content: bytes | Path | None = None,
     ) -> _T:
+        """What `read` makes of a successful answer; raises NoReference where there is none."""
         problem: Exception | None = None
         for _ in range(_ATTEMPTS):
             try:
-                self._send(path, method, content, headers)
+                self._send(path, method, content)
                 answer = self._connection.getresponse()
                 body = read(answer)
             except (OSError, http.client.HTTPException) as error:
@@ -142,25 +118,20 @@ class _Session:
             return body
         raise NoReference(f"{self._origin}{path} did not answer over HTTP/1.1: {problem}")
 
-    def _send(
-        self, path: str, method: str, content: bytes | Path | None, headers: Mapping[str, str]
-    ) -> None:
+    def _send(self, path: str, method: str, content: bytes | Path | None) -> None:
         if not isinstance(content, Path):
-            self._connection.request(method, path, content, dict(headers))
+            self._connection.request(method, path, content, self._headers)
             return
         length = {"content-length": str(content.stat().st_size)}
         with content.open("rb") as file:
-            self._connection.request(method, path, file, {**headers, **length})
+            self._connection.request(method, path, file, {**self._headers, **length})
 
     def close(self) -> None:
         self._connection.close()
 
 
-def _whole(answer: http.client.HTTPResponse) -> bytes:
-    return answer.read()
-
-
 def _measured(answer: http.client.HTTPResponse) -> tuple[int, int]:
+    """CRC-32 and length of a body, of which one piece at a time is in memory."""
     crc = size = 0
     while piece := answer.read(_PIECE):
         crc = zlib.crc32(piece, crc)
@@ -168,34 +139,19 @@ def _measured(answer: http.client.HTTPResponse) -> tuple[int, int]:
     return crc, size
 
 
-@contextmanager
-def _session(origin: str, cacert: str | None) -> Iterator[_Session]:
-    session = _Session(origin, cacert)
-    try:
-        yield session
-    finally:
-        session.close()
-
-
-def _index(session: _Session, workload: Workload, headers: Mapping[str, str]) -> Reference:
+def _index(session: _Session, workload: Workload) -> Reference:
     path, item = workload.index or "/", workload.item or "/{id}"
-    index = session.body(path, headers=headers)
+    index = session.answer(path, http.client.HTTPResponse.read)
     try:
         ids = [str(value) for value in json.loads(index)]
     except (ValueError, TypeError) as error:
         raise NoReference(f"{path} is not a JSON list of ids: {error}") from error
     paths = [item.replace("{id}", value) for value in ids[: workload.count]]
-    return Reference(
-        (
-            (path, zlib.crc32(index)),
-            *((one, zlib.crc32(session.body(one, headers=headers))) for one in paths),
-        )
-    )
+    items = ((one, session.answer(one, _measured)[0]) for one in paths)
+    return Reference(((path, zlib.crc32(index)), *items))
 
 
-def _crawl(
-    session: _Session, workload: Workload, origin: str, headers: Mapping[str, str]
-) -> Reference:
+def _crawl(session: _Session, workload: Workload, origin: str) -> Reference:
     start = workload.start or "/"
     queue, seen = deque([start]), {_canonical(start)}
     found: list[tuple[str, int]] = []
@@ -205,7 +161,7 @@ def _crawl(
             cut = True
             break
         path = queue.popleft()
-        body = session.body(path, headers=headers)
+        body = session.answer(path, http.client.HTTPResponse.read)
         found.append((path, zlib.crc32(body)))
         for link in _LINK.findall(body):
             to = link.decode("ascii", "replace").removeprefix(origin)

@@ -31,8 +31,6 @@ _FAILURES = (
     environments.EnvironmentFailed,
     launch.LaunchFailed,
     servers.ServerFailed,
-    target_content.ContentFailed,
-    target_ready.NotReady,
 )
 _ATTEMPTS = 3
 # Placeholders that stand for ports that are free.

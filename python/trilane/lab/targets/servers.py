@@ -24,7 +24,7 @@ _STREAMS = 1000
 
 
 class ServerFailed(RuntimeError):
-    """The server did not come up; the message says why."""
+    """A server did not come up, or did not give what it should; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)

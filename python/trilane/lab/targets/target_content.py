@@ -16,9 +16,10 @@ import shutil
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from trilane.lab.targets import servers
+from trilane.lab.targets.servers import ServerFailed
+from trilane.lab.targets.target_ready import connection
 
 _BOOKS_FILE = "books.json"
 _WWW = "www"
@@ -36,10 +37,6 @@ SITE = (
 _TIMEOUT_S = 20.0
 
 
-class ContentFailed(RuntimeError):
-    """The embedded server's content could not be read; the message says why."""
-
-
 @dataclass(frozen=True, slots=True)
 class Content:
     """Files for a server that is to serve what the embedded server serves."""
@@ -54,15 +51,17 @@ class Content:
 
 
 def prepare(state: Path | None, cache: Path) -> Content:
-    """The certificate of the state folder and the content in the cache folder, made if missing."""
-    with servers.embedded(threads=1, cpus=None, state=state) as server:
-        cacert = Path(server.cacert)
-        origin = urlsplit(server.http)
-        connection = http.client.HTTPConnection(
-            str(origin.hostname), origin.port, timeout=_TIMEOUT_S
-        )
-        with contextlib.closing(connection):
-            folder = _content(connection, cache)
+    """The certificate of the state folder and the content in the cache folder, made if missing.
+
+    Raises:
+        ServerFailed: the embedded server does not give its content, or it cannot be kept.
+    """
+    with (
+        servers.embedded(threads=1, cpus=None, state=state) as server,
+        contextlib.closing(connection(server.http, None, _TIMEOUT_S)) as asked,
+    ):
+        folder = _content(asked, cache)
+    cacert = Path(server.cacert)
     return Content(
         cert=cacert.with_name("cert.pem"),
         key=cacert.with_name("key.pem"),
@@ -72,12 +71,12 @@ def prepare(state: Path | None, cache: Path) -> Content:
     )
 
 
-def _content(connection: http.client.HTTPConnection, cache: Path) -> Path:
-    index = _get(connection, "/books")
+def _content(asked: http.client.HTTPConnection, cache: Path) -> Path:
+    index = _get(asked, "/books")
     ids: list[str] = json.loads(index)
     sample = hashlib.sha256(repr((SIZES, SITE)).encode())
     for path in ("/hello", "/bytes/1024", "/site/", f"/book?id={ids[0]}", f"/book?id={ids[-1]}"):
-        sample.update(_get(connection, path))
+        sample.update(_get(asked, path))
     sample.update(index)
     folder = cache / f"content-{sample.hexdigest()[:16]}"
     if folder.is_dir():
@@ -85,50 +84,50 @@ def _content(connection: http.client.HTTPConnection, cache: Path) -> Path:
     cache.mkdir(parents=True, exist_ok=True)
     unfinished = Path(tempfile.mkdtemp(dir=cache, prefix=".content-"))
     try:
-        _read_all(connection, ids, index, unfinished)
+        _read_all(asked, ids, index, unfinished)
         # A process that finishes second finds the same content there.
         with contextlib.suppress(OSError):
             unfinished.rename(folder)
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
     if not folder.is_dir():
-        raise ContentFailed(f"{folder}: could not be made; is {cache} writable?")
+        raise ServerFailed(f"{folder}: could not be made; is {cache} writable?")
     return folder
 
 
 def _read_all(
-    connection: http.client.HTTPConnection, ids: list[str], index: bytes, folder: Path
+    asked: http.client.HTTPConnection, ids: list[str], index: bytes, folder: Path
 ) -> None:
     www = folder / _WWW
     for name in ("bytes", "book", "site"):
         (www / name).mkdir(parents=True)
     # mkdtemp makes a private folder; a server may run as another user.
     folder.chmod(0o755)
-    (www / "hello").write_bytes(_get(connection, "/hello"))
+    (www / "hello").write_bytes(_get(asked, "/hello"))
     (www / "books").write_bytes(index)
     for size in SIZES:
-        (www / "bytes" / size).write_bytes(_get(connection, f"/bytes/{size}"))
-    (www / "site" / "index.html").write_bytes(_get(connection, "/site/"))
+        (www / "bytes" / size).write_bytes(_get(asked, f"/bytes/{size}"))
+    (www / "site" / "index.html").write_bytes(_get(asked, "/site/"))
     for page in SITE:
-        (www / "site" / page).write_bytes(_get(connection, f"/site/{page}"))
+        (www / "site" / page).write_bytes(_get(asked, f"/site/{page}"))
     entries = []
     for name in ids:
-        book = _get(connection, f"/book?id={name}")
+        book = _get(asked, f"/book?id={name}")
         (www / "book" / name).write_bytes(book)
         entries.append(json.dumps(name).encode() + b":" + book)
     (folder / _BOOKS_FILE).write_bytes(b"{" + b",\n".join(entries) + b"}")
 
 
-def _get(connection: http.client.HTTPConnection, path: str) -> bytes:
+def _get(asked: http.client.HTTPConnection, path: str) -> bytes:
     try:
         # Without a host, the site's links are relative, so that they fit every server.
-        connection.putrequest("GET", path, skip_host=True, skip_accept_encoding=True)
-        connection.putheader("Host", "")
-        connection.endheaders()
-        with connection.getresponse() as response:
+        asked.putrequest("GET", path, skip_host=True, skip_accept_encoding=True)
+        asked.putheader("Host", "")
+        asked.endheaders()
+        with asked.getresponse() as response:
             body = response.read()
     except (OSError, http.client.HTTPException) as error:
-        raise ContentFailed(f"the embedded server did not give its {path}: {error}") from error
+        raise ServerFailed(f"the embedded server did not give its {path}: {error}") from error
     if response.status != http.HTTPStatus.OK:
-        raise ContentFailed(f"the embedded server answered {response.status} to {path}")
+        raise ServerFailed(f"the embedded server answered {response.status} to {path}")
     return body

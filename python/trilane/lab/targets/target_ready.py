@@ -4,34 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import http.client
-import json
 import ssl
-import sys
 import time
 from collections.abc import Callable, Mapping
 from urllib.parse import urlsplit
 
-from trilane.lab.processes import supervisor
+from trilane.client import Client, Error
 from trilane.lab.processes.launch import Launched
 from trilane.lab.processes.place import HERE, Place
-from trilane.lab.processes.supervisor import Late, NotStarted
-from trilane.lab.processes.words import how_ended, told
+from trilane.lab.processes.words import how_ended
 from trilane.lab.targets import grpc_health
+from trilane.lab.targets.servers import ServerFailed
 from trilane.lab.targets.target_config import PLAIN, ServerConfig
 
-_LOAD = (sys.executable, "-m", "trilane", "load")
 _POLL_S = 0.05
-_ANSWER_S = 2.0
-_LOAD_S = 5.0
-# Starting Python takes longer than asking.
-_LOAD_SLACK_S = 10.0
+_ANSWER_S = 5.0
 
 
-class NotReady(RuntimeError):
-    """The server did not answer in time; the message ends with its last words."""
-
-
-class Died(NotReady):
+class Died(ServerFailed):
     """The server ended before it was ready."""
 
 
@@ -42,7 +32,12 @@ def wait_for(
     cacert: str | None,
     place: Place = HERE,
 ) -> None:
-    """Return once a server of ours answers over the versions of `origins`; raises NotReady."""
+    """Return once a server of ours answers over the versions of `origins`.
+
+    Raises:
+        Died: it ended before.
+        ServerFailed: it did not answer in time; the message ends with its last words.
+    """
 
     def check() -> None:
         if server.ended():
@@ -55,7 +50,7 @@ def wait_for(
 
 
 def wait_for_url(config: ServerConfig, origins: Mapping[str, str], cacert: str | None) -> None:
-    """Return once a server that is not ours answers; raises NotReady."""
+    """Return once a server that is not ours answers; raises ServerFailed."""
     _wait(config, origins, cacert, HERE, lambda: None, lambda: "")
 
 
@@ -68,18 +63,17 @@ def _wait(
     last_words: Callable[[], str],
 ) -> None:
     deadline = time.monotonic() + config.ready_timeout_s
-    # HTTP/1.1 first: asking costs nothing, where the others need a process each.
-    for version in sorted(origins, key="h1".__ne__):
-        url = f"{origins[version]}{config.ready_path or grpc_health.PATH}"
+    for version, origin in origins.items():
+        url = f"{origin}{config.ready_path or grpc_health.PATH}"
         while True:
             check()
-            patience_s = max(0.1, deadline - time.monotonic())
-            problem = _ask(config, version, url, cacert, place, patience_s)
+            timeout_s = min(_ANSWER_S, max(0.1, deadline - time.monotonic()))
+            problem = place.call(_ask, url, version, config.ready_grpc, cacert, timeout_s)
             if problem is None:
                 break
             check()
             if time.monotonic() > deadline:
-                raise NotReady(
+                raise ServerFailed(
                     f"{config.name} was not ready within {config.ready_timeout_s:g} s: "
                     f"{url} over {version}: {problem}{last_words()}"
                 )
@@ -88,66 +82,50 @@ def _wait(
 
 
 def _ask(
-    config: ServerConfig,
-    version: str,
-    url: str,
-    cacert: str | None,
-    place: Place,
-    patience_s: float,
+    url: str, version: str, service: str | None, cacert: str | None, timeout_s: float
 ) -> str | None:
-    """What is wrong with the server's answer; None when it is ready."""
-    if config.ready_grpc is not None:
-        timeout_s = min(_ANSWER_S, patience_s)
-        return place.call(grpc_health.ask, url, version, config.ready_grpc, cacert, timeout_s)
-    if version in ("h1", PLAIN):
-        return place.call(_ask_h1, url, cacert, min(_ANSWER_S, patience_s))
-    return _ask_native(version, url, cacert, place, min(_LOAD_S, patience_s))
+    """What is wrong with the server's answer; None when it is ready.
 
-
-def _ask_h1(url: str, cacert: str | None, timeout_s: float) -> str | None:
-    """What is wrong with the answer to one request; None when it is 200."""
+    It is ready when it answers 200, and with a `service` when that is being served by gRPC's health
+    check. Waits at most `timeout_s` seconds for each of connection, head and content.
+    """
     try:
-        with contextlib.closing(_connection(url, cacert, timeout_s)) as connection:
-            connection.request("GET", urlsplit(url).path)
-            status = connection.getresponse().status
-    except (OSError, http.client.HTTPException) as error:
+        if version in ("h1", PLAIN):
+            with contextlib.closing(connection(url, cacert, timeout_s)) as asked:
+                asked.request("GET", urlsplit(url).path)
+                status = asked.getresponse().status
+                return None if status == http.HTTPStatus.OK else f"status {status}"
+        with caller(version, cacert, timeout_s) as client:
+            if service is None:
+                answer = client.get(url)
+            else:
+                content = grpc_health.request(service)
+                answer = client.post(url, content, headers=grpc_health.FIELDS)
+    except (OSError, http.client.HTTPException, Error) as error:
         return str(error) or type(error).__name__
-    return None if status == http.HTTPStatus.OK else f"status {status}"
+    if answer.status != http.HTTPStatus.OK:
+        return f"status {answer.status}"
+    return None if service is None else grpc_health.problem(answer, service)
 
 
-def _connection(url: str, cacert: str | None, timeout_s: float) -> http.client.HTTPConnection:
+def connection(url: str, cacert: str | None, timeout_s: float) -> http.client.HTTPConnection:
+    """A connection of the standard library's client, which trusts `cacert`, or the system's."""
     parts = urlsplit(url)
-    host = str(parts.hostname)
+    host = parts.hostname or ""
     if parts.scheme == "http":
         return http.client.HTTPConnection(host, parts.port, timeout=timeout_s)
     context = ssl.create_default_context(cafile=cacert)
     return http.client.HTTPSConnection(host, parts.port, timeout=timeout_s, context=context)
 
 
-def _ask_native(
-    version: str, url: str, cacert: str | None, place: Place, timeout_s: float
-) -> str | None:
-    """What is wrong with the answer to one request of the engine, which speaks every version."""
-    command = [
-        *(*_LOAD, url, f"--{version}", "-c", "1", "-n", "1", "--expect-status", "200"),
-        *("--timeout", f"{timeout_s:.3f}s", "--connect-timeout", f"{timeout_s:.3f}s"),
-        *(("--cacert", cacert) if cacert else ()),
-        *("--format", "json"),
-    ]
-    try:
-        done = supervisor.finished(place.command(command), limit_s=2 * timeout_s + _LOAD_SLACK_S)
-    except Late:
-        return f"no answer within {timeout_s:g} s"
-    except NotStarted as error:
-        return f"trilane load {error}"
-    try:
-        requests = json.loads(done.output)["requests"]
-    except (ValueError, KeyError, TypeError):
-        return told(done.errors) or f"trilane load ended with {how_ended(done.code)}"
-    if requests["ok"] == 1:
-        return None
-    examples = [str(failure["example"]) for failure in requests["failures"].values()]
-    return examples[0] if examples else "no answer"
+def caller(version: str, cacert: str | None, timeout_s: float) -> Client:
+    """Our own client for one version, `h2`, `h2c` or `h3`; it trusts as `connection` does."""
+    return Client(
+        versions=["h2" if version == "h2c" else version],
+        verify=cacert or True,
+        timeout=timeout_s,
+        proxies=None,
+    )
 
 
 def _last_words(server: Launched) -> str:
