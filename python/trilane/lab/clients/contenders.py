@@ -15,6 +15,7 @@ from trilane.lab.experiment.vocabulary import MULTIPLEXED, STRATEGIES, VERSIONS
 from trilane.lab.experiment.words import is_not
 from trilane.lab.programs import environments
 from trilane.lab.programs.builds import BuildFailed, built
+from trilane.lab.targets.target_config import fill
 
 SCRIPT = "contender.py"
 DESCRIPTION = "contender.toml"
@@ -87,18 +88,15 @@ class Contender:
         if reason := self.missing():
             raise ContenderFailed(f"{self.name} cannot run: {reason}")
         words, places = self.words, {"folder": str(self.folder)}
-        if self.script:
-            try:
+        try:
+            if self.script:
                 python = environments.interpreter(self.script)
-            except environments.EnvironmentFailed as error:
-                raise ContenderFailed(str(error)) from None
-            words = (str(python), str(self.script), *(("{build}",) if self.steps else ()))
-        if self.steps:
-            try:
+                words = (str(python), str(self.script), *(("{build}",) if self.steps else ()))
+            if self.steps:
                 places["build"] = str(built(self.name, self.folder, self.steps))
-            except BuildFailed as error:
-                raise ContenderFailed(str(error)) from None
-        return [_filled(word, places) for word in words]
+        except (environments.EnvironmentFailed, BuildFailed) as error:
+            raise ContenderFailed(str(error)) from None
+        return [fill(word, places) for word in words]
 
 
 def discover(folders: Iterable[Path]) -> dict[str, Contender]:
@@ -206,9 +204,3 @@ def _check_words(what: str, found: Sequence[str], known: Collection[str], key: K
     for index, word in enumerate(found):
         if word not in known:
             raise BadKey(is_not(what, word, known), (*key, index))
-
-
-def _filled(word: str, places: Mapping[str, str]) -> str:
-    for name, value in places.items():
-        word = word.replace("{" + name + "}", value)
-    return word

@@ -147,22 +147,15 @@ def open_target(
         raise TargetFailed(missing)
     folder.mkdir(parents=True, exist_ok=True)
     machine = _Machine(state, folder, cpus, threads, place)
-    if name_or_url == EMBEDDED:
-        opened = _embedded(wanted, machine, flags)
-    elif config.ours:
-        opened = _started(config, wanted, machine)
-    elif place != HERE:
-        raise TargetFailed(
-            f"{config.name} runs on its own, and cannot be reached over an emulated network: "
-            "describe how to start it in a folder of servers/, or put all on a network: "
-            "trilane network run SPEC --server COMMAND --client 'trilane race URL'"
-        )
-    else:
-        opened = _elsewhere(config, wanted)
     with contextlib.ExitStack() as stack:
         # Only what happens at the start is the target's failure.
         try:
-            target = stack.enter_context(opened)
+            if name_or_url == EMBEDDED:
+                target = stack.enter_context(_embedded(wanted, machine, flags))
+            elif config.ours:
+                target = stack.enter_context(_started(config, wanted, machine))
+            else:
+                target = _elsewhere(config, wanted, place)
         except _FAILURES as error:
             raise TargetFailed(str(error)) from error
         yield target
@@ -219,18 +212,22 @@ def _embedded(wanted: Sequence[str], machine: _Machine, flags: Sequence[str]) ->
         yield Target(EMBEDDED, origins, server.cacert, server.pid, [server.pid], facts, log, place)
 
 
-@contextlib.contextmanager
-def _elsewhere(config: ServerConfig, wanted: Sequence[str]) -> Iterator[Target]:
+def _elsewhere(config: ServerConfig, wanted: Sequence[str], place: Place) -> Target:
+    if place != HERE:
+        raise TargetFailed(
+            f"{config.name} runs on its own, and cannot be reached over an emulated network: "
+            "describe how to start it in a folder of servers/, or put all on a network: "
+            "trilane network run SPEC --server COMMAND --client 'trilane race URL'"
+        )
     origins = {version: config.origins[version] for version in wanted}
-    target = Target(
+    if config.ready_path is not None or config.ready_grpc is not None:
+        target_ready.wait_for_url(config, origins, config.cacert)
+    return Target(
         name=config.name,
         origins=origins,
         cacert=config.cacert,
         facts={"server": config.name, "ours": False, **config.facts},
     )
-    if config.ready_path is not None or config.ready_grpc is not None:
-        target_ready.wait_for_url(config, origins, config.cacert)
-    yield target
 
 
 @contextlib.contextmanager
@@ -268,7 +265,10 @@ def _started(config: ServerConfig, wanted: Sequence[str], machine: _Machine) -> 
                 "versions": list(config.versions),
                 "threads": machine.threads,
                 "cpus": machine.cpus,
-                **{key: _fact(fact, values) for key, fact in config.facts.items()},
+                **{
+                    key: fill(fact, values) if isinstance(fact, str) else fact
+                    for key, fact in config.facts.items()
+                },
             }
             cacert = values.get("cacert")
             pids, place = server.pids(), machine.place
@@ -355,10 +355,6 @@ def _software(
         return None
     lines = (done.output + b"\n" + done.errors).decode(errors="replace").split("\n")
     return next((line.strip() for line in lines if line.strip()), None)
-
-
-def _fact(fact: object, values: Mapping[str, str]) -> object:
-    return fill(fact, values) if isinstance(fact, str) else fact
 
 
 def _free_port() -> int:

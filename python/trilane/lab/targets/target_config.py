@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 import signal
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -38,48 +36,55 @@ class BadServer(ValueError):
     """A server.toml that makes no sense; the message names file, line, key and the way out."""
 
 
-@dataclass(frozen=True, slots=True)
-class ServerConfig:
-    """A parsed server.toml. Texts may hold placeholders such as `{port}`."""
+class _AsWritten(Struct, frozen=True, kw_only=True):
+    """Keys of a server.toml that are taken as they stand there.
+
+    Texts may hold placeholders such as `{port}`.
+    """
+
+    plain: Text | None = None
+    """Origin of HTTP/1.1 without TLS, where it is not that of h2c."""
+    command: tuple[str, ...] = ()
+    """Argument vector; empty for a server that is not ours to start."""
+    script: Text | None = None
+    """The PEP 723 script in the folder whose environment `{python}` belongs to."""
+    build: tuple[tuple[str, ...], ...] = ()
+    """Commands, run in the folder of the sources, that make what the command needs in `{build}`."""
+    requires: tuple[str, ...] = ()
+    """Programs that must be on this machine."""
+    install: Text | None = None
+    """What to type to get them."""
+    paths: tuple[str, ...] = ()
+    """What it serves; `{n}`, `{time}` and `{id}` stand for any value."""
+    environment: dict[str, Text] = field(default_factory=dict)
+    files: tuple[str, ...] = ()
+    """Files of the folder that are copied to `{work}` with their placeholders filled in."""
+    facts: dict[str, Any] = field(default_factory=dict)
+    """Settings that matter to a measurement, for the ledger."""
+    software: tuple[str, ...] = ()
+    """Command whose first line of output is the name and version of the software."""
+    cacert: Text | None = None
+    """PEM file of the authority of a server that is not ours."""
+    stop: Text = "SIGTERM"
+
+
+class ServerConfig(_AsWritten, frozen=True, kw_only=True):
+    """A server as its server.toml describes it."""
 
     name: str
     folder: Path
     title: str
     versions: Mapping[str, str]
     """Origin by version, such as `{"h1": "https://127.0.0.1:{port}"}`."""
-    plain: str | None = None
-    """Origin of HTTP/1.1 without TLS, where it is not that of h2c."""
-    command: tuple[str, ...] = ()
-    """Argument vector; empty for a server that is not ours to start."""
-    script: str | None = None
-    """The PEP 723 script in the folder whose environment `{python}` belongs to."""
-    build: tuple[tuple[str, ...], ...] = ()
-    """Commands, run in the folder of the sources, that make what the command needs in `{build}`."""
     sources: Path = Path()
     """What `build` builds: the folder itself, or one that servers share."""
-    requires: tuple[str, ...] = ()
-    """Programs that must be on this machine."""
-    install: str | None = None
-    """What to type to get them."""
     ready_path: str | None = None
     """The server is ready when this path answers 200 …"""
     ready_grpc: str | None = None
     """… or when gRPC's health check says that this service is being served."""
     ready_timeout_s: float = READY_S
-    paths: tuple[str, ...] = ()
-    """What it serves; `{n}`, `{time}` and `{id}` stand for any value."""
-    environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    files: tuple[str, ...] = ()
-    """Files of the folder that are copied to `{work}` with their placeholders filled in."""
-    facts: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    """Settings that matter to a measurement, for the ledger."""
-    software: tuple[str, ...] = ()
-    """Command whose first line of output is the name and version of the software."""
-    cacert: str | None = None
-    """PEM file of the authority of a server that is not ours."""
-    stop: str = "SIGTERM"
     stop_timeout_s: float = 5.0
-    calls: Mapping[str, Call] = dataclasses.field(default_factory=dict)
+    calls: Mapping[str, Call] = field(default_factory=dict)
     """How the one call of a workload of kind `call` is asked here, by format."""
 
     @property
@@ -121,27 +126,14 @@ class _ReadyTable(Struct, frozen=True, forbid_unknown_fields=True):
     timeout_s: Time | None = field(default=None, name="timeout")
 
 
-class _ServerTable(Struct, frozen=True, forbid_unknown_fields=True):
-    """A server.toml, key by key, as `ServerConfig` says what they mean."""
+class _ServerTable(_AsWritten, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A server.toml, key by key; those that `ServerConfig` has too mean what it says."""
 
     title: Text | None = None
     url: Text | None = None
-    command: tuple[str, ...] = ()
     ready: _ReadyTable | None = None
     versions: dict[str, Text] | tuple[str, ...] | None = None
-    plain: Text | None = None
-    script: Text | None = None
-    build: tuple[tuple[str, ...], ...] = ()
     sources: Text | None = None
-    requires: tuple[str, ...] = ()
-    install: Text | None = None
-    paths: tuple[str, ...] = ()
-    environment: dict[str, Text] = field(default_factory=dict)
-    files: tuple[str, ...] = ()
-    facts: dict[str, Any] = field(default_factory=dict)
-    software: tuple[str, ...] = ()
-    cacert: Text | None = None
-    stop: Text = "SIGTERM"
     stop_timeout_s: Time = field(default=Time(5.0), name="stop_timeout")
     calls: dict[str, CallTable] = field(default_factory=dict)
 
@@ -175,27 +167,15 @@ def _config(folder: Path, table: _ServerTable) -> ServerConfig:
         raise BadKey(f"is without TLS: it needs http://, not {table.plain!r}", ("plain",))
     _check_files(folder, table)
     config = ServerConfig(
+        **{name: getattr(table, name) for name in _AsWritten.__struct_fields__},
         name=folder.name,
         folder=folder,
         title=table.title or folder.name,
         versions=versions,
-        plain=table.plain,
-        command=table.command,
-        script=table.script,
-        build=table.build,
         sources=(folder / table.sources).resolve() if table.sources else folder,
-        requires=table.requires,
-        install=table.install,
         ready_path=ready.path,
         ready_grpc=ready.grpc,
         ready_timeout_s=patience_s if ready.timeout_s is None else float(ready.timeout_s),
-        paths=table.paths,
-        environment=table.environment,
-        files=table.files,
-        facts=table.facts,
-        software=table.software,
-        cacert=table.cacert,
-        stop=table.stop,
         stop_timeout_s=float(table.stop_timeout_s),
         calls=calls.read(table.calls, ("calls",)),
     )
