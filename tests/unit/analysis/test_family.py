@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trilane.lab.analysis import family, stats
-from trilane.lab.analysis.family import Case, Judged
+from trilane.lab.analysis.family import Case
+from trilane.lab.model.comparison import Ratio
 
 
 def floats(*values: float) -> stats.Floats:
@@ -24,14 +25,15 @@ def case(
     valid: bool = True,
     decides: bool = True,
 ) -> Case:
-    return Case(samples, floats() if repeated is None else repeated, valid, decides)
+    row = Ratio(measure="requests_per_s", arm="h2", to="h1")
+    return Case(row, samples, floats() if repeated is None else repeated, valid, decides)
 
 
 def judge(
     samples: stats.Floats, repeated: stats.Floats | None = None, *, valid: bool = True
-) -> Judged:
+) -> Ratio:
     [found] = family.judge([case(samples, repeated, valid=valid)], margin=0.05, seed=1)
-    assert found is not None
+    assert found.ratio is not None
     return found
 
 
@@ -83,6 +85,7 @@ def test_more_blocks_are_those_that_a_planned_test_needs() -> None:
     assert found.finding == "undecided"
     more = found.more_blocks
     assert more is not None
+    assert found.ratio is not None
     # With so many more blocks like these, about four of five comparisons are decided.
     spread, centre = 0.04, math.log(found.ratio)
     decided = 0
@@ -113,11 +116,10 @@ def test_six_blocks_decide_many_large_differences_and_never_a_small_one() -> Non
     chance = np.random.default_rng(1)
     small = [case(each) for each in chance.normal(0.01, 0.02, (11, 6))]
     found = family.judge([case(STEADY[:6]), *small], margin=0.05, seed=1)
-    assert [one and one.finding for one in found].count("higher") == 1
-    assert found[0] is not None
+    assert [one.finding for one in found].count("higher") == 1
     assert found[0].finding == "higher"
     five = family.judge([case(STEADY[:5])], margin=0.05, seed=1)[0]
-    assert five is not None
+    assert five.ratio is not None
     assert five.finding == "undecided"
 
 
@@ -126,7 +128,8 @@ def test_the_adjusted_p_is_never_below_that_of_the_rank_test() -> None:
     for _ in range(40):
         cases = [case(each) for each in chance.normal(0.02, 0.03, (3, 8))]
         for one in family.judge(cases, margin=0.05, seed=1):
-            assert one is not None
+            assert one.p is not None
+            assert one.p_holm is not None
             assert one.p_holm >= one.p
 
 
@@ -134,12 +137,11 @@ def test_comparisons_without_enough_blocks_are_left_open() -> None:
     nan = float("nan")
     empty, one = np.full(7, nan), floats(0.3, *[nan] * 6)
     found = family.judge([case(empty), case(STEADY), case(one)], margin=0.05, seed=1)
-    assert (found[0], found[2]) == (None, None)
-    assert found[1] is not None
+    assert (found[0], found[2]) == (case(empty).row, case(one).row)
     assert found[1].finding == "higher"
     assert found[1].p_holm == found[1].p
     assert family.judge([], margin=0.05, seed=1) == []
-    assert family.judge([case(empty)], margin=0.05, seed=1) == [None]
+    assert family.judge([case(empty)], margin=0.05, seed=1) == [case(empty).row]
 
 
 def test_blocks_that_one_measure_lacks_are_there_for_the_others() -> None:
@@ -149,7 +151,7 @@ def test_blocks_that_one_measure_lacks_are_there_for_the_others() -> None:
         margin=0.05,
         seed=1,
     )
-    assert [one and (one.blocks, one.finding) for one in found] == [(8, "higher"), (7, "higher")]
+    assert [(one.blocks, one.finding) for one in found] == [(8, "higher"), (7, "higher")]
 
 
 def test_identical_arms_are_told_apart_no_more_often_than_alpha() -> None:
@@ -160,7 +162,7 @@ def test_identical_arms_are_told_apart_no_more_often_than_alpha() -> None:
         base, *others = rng.normal(0, 0.02, (3, 7))
         cases = [case(other - base, rng.normal(0, 0.03, 5)) for other in others]
         found = family.judge(cases, margin=0.05, seed=1)
-        wrong += any(f is not None and f.finding in ("higher", "lower") for f in found)
+        wrong += any(one.finding in ("higher", "lower") for one in found)
     # Binomial(300, 0.05) exceeds 24 with probability 0.02; the seed makes the count a constant.
     assert wrong <= 24
 
@@ -176,8 +178,9 @@ def test_the_sides_of_comparisons_may_be_swapped(many: list[list[float]], margin
     back = family.judge([case(-pair) for pair in pairs], margin=margin, seed=1)
     turned = {"higher": "lower", "lower": "higher"}
     for one, other in zip(forth, back, strict=True):
-        assert one is not None
-        assert other is not None
+        assert one.ratio is not None
+        assert one.low is not None
+        assert one.high is not None
         assert one.low <= one.ratio <= one.high
         assert other.ratio == pytest.approx(1 / one.ratio)
         assert (other.low, other.high) == pytest.approx((1 / one.high, 1 / one.low))

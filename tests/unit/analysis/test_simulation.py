@@ -22,7 +22,7 @@ from trilane.lab.analysis import (
 )
 from trilane.lab.analysis.simulated_noise import Noise
 from trilane.lab.analysis.simulation import Ended, Rates
-from trilane.lab.model.comparison import Comparison, Look
+from trilane.lab.model.comparison import Comparison, Look, Ratio
 
 MODEL = Noise("slow runs", simulated_noise.modelled(0.03, 1 / 14))
 # The measure that decides alone: most of the time goes to the others.
@@ -93,6 +93,7 @@ def test_the_simulation_judges_as_a_comparison_does(
         made = family.judge(
             [
                 family.Case(
+                    Ratio(measure=str(measure), arm=str(b), to=str(a)),
                     values[b, :, measure] - values[a, :, measure],
                     stats.known((second - first)[[a, b], :, measure].ravel()),
                     valid=True,
@@ -105,7 +106,7 @@ def test_the_simulation_judges_as_a_comparison_does(
             seed=1,
             alpha=alpha,
         )
-        expected = [one.finding if one else None for one in made]
+        expected = [one.finding for one in made]
         said = simulation.judged(first, second, pairs, 1, alpha)
         assert said.different.ravel().tolist() == [f in ("higher", "lower") for f in expected]
         assert said.equal.ravel().tolist() == [f == "no_difference" for f in expected]

@@ -13,6 +13,7 @@ from scipy import stats as scipy_stats
 
 from trilane.lab.analysis import unpaired
 from trilane.lab.analysis.stats import Floats, Interval
+from trilane.lab.model.comparison import Floor
 
 
 def logs(centre: float, size: int, seed: int, noise: float = 0.03) -> Floats:
@@ -106,7 +107,7 @@ def test_sides_that_do_not_vary_have_an_interval_without_width() -> None:
     assert found == Interval(0.5, 0.5, 0.5)
 
 
-def judge(a: Floats, b: Floats, *, floor: Interval | None = None, valid: bool = True) -> str:
+def judge(a: Floats, b: Floats, *, floor: Floor | None = None, valid: bool = True) -> str:
     found = unpaired.compare([(a, b)], floors=[floor], margin=0.05, seed=1, valid=[valid])[0]
     assert found is not None
     return found.finding
@@ -123,8 +124,8 @@ def test_findings() -> None:
 
 def test_no_difference_is_claimed_below_the_noise_floor() -> None:
     a, b = logs(1.0, 8, 1), logs(1.2, 8, 2)
-    assert judge(a, b, floor=Interval(1.0, 0.5, 2.0)) == "higher"
-    assert judge(a, b, floor=Interval(0.75, 0.7, 0.8)) == "undecided"
+    assert judge(a, b, floor=Floor(ratio=1.0, low=0.5, high=2.0)) == "higher"
+    assert judge(a, b, floor=Floor(ratio=0.75, low=0.7, high=0.8)) == "undecided"
 
 
 def test_a_large_difference_in_three_blocks_is_not_shown() -> None:

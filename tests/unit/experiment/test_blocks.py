@@ -14,6 +14,7 @@ from trilane.lab.analysis.looks import planned
 from trilane.lab.asked import Entry, Wanted
 from trilane.lab.experiment.experiment import Experiment
 from trilane.lab.experiment.form import Form
+from trilane.lab.model.comparison import Ratio
 
 
 def wanted(
@@ -93,9 +94,10 @@ def test_three_arms_are_told_apart_although_one_block_disagrees() -> None:
     # The smallest difference of all, on the other side.
     arms[1, 3] = arms[0, 3] - 0.001
     ratios = [arms[1] - arms[0], arms[2] - arms[0], arms[2] - arms[1]]
+    row = Ratio(measure="requests_per_s", arm="h2", to="h1")
     found = family.judge(
-        [family.Case(each, np.empty(0), valid=True, decides=True) for each in ratios],
+        [family.Case(row, each, np.empty(0), valid=True, decides=True) for each in ratios],
         margin=0.05,
         seed=1,
     )
-    assert [one and one.finding for one in found] == ["higher"] * 3
+    assert [one.finding for one in found] == ["higher"] * 3

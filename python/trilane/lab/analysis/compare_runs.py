@@ -21,9 +21,10 @@ import numpy as np
 from msgspec import structs
 
 from trilane.lab.analysis import bodies, stats, unpaired
-from trilane.lab.analysis.sides import Cell, Side
-from trilane.lab.analysis.stats import Floats, Interval
-from trilane.lab.model.comparison import Fact, Floor, Shown, Summary
+from trilane.lab.analysis.paired import summary
+from trilane.lab.analysis.sides import Cell, Side, suspect
+from trilane.lab.analysis.stats import Floats
+from trilane.lab.model.comparison import Fact, Floor, Shown, Unit
 from trilane.lab.model.contrast import (
     SCHEMA,
     Contrast,
@@ -37,7 +38,7 @@ from trilane.lab.model.contrast import (
 )
 from trilane.lab.model.measures import BY_NAME, Measure
 from trilane.lab.model.record import SweepValue
-from trilane.lab.model.validity import Reason, ReasonCode, Validity
+from trilane.lab.model.validity import Reason, Validity
 
 _SCOPES: tuple[Scope, ...] = ("workload", "machine", "software")
 
@@ -118,7 +119,10 @@ def compare(a: Side, b: Side, wanted: Wanted) -> Compared:
         control=wanted.control,
         measures=measures,
         rank=a.rank if a.rank in present else measures[0].name,
-        arms=_arms(shared),
+        arms=[
+            SharedArm(name=name, title=title)
+            for name, title in {first.name: first.title for _, first, _ in shared}.items()
+        ],
         only=OneSided(a=_only(a, b, wanted), b=_only(b, a, wanted)),
         ratios=rows,
         differences=differences,
@@ -205,22 +209,25 @@ def _family(
         )
         for point, first, second, values in entries
     ]
+    floors = [_floor(a, b, point, measure.name) for point, _, _, _ in entries]
     found = unpaired.compare(
         [(sample.a, sample.b) for sample in samples],
-        floors=[_floor(a, b, point, measure.name) for point, _, _, _ in entries],
+        floors=floors,
         margin=margin,
         seed=a.seed,
         valid=[sample.valid for sample in samples],
     )
+    # Divided by the control, a value has no unit any more.
+    unit: Unit = "1" if control else measure.unit
     return [
         (
             Shift(
                 measure=measure.name,
                 point=point,
                 arm=first.name,
-                a=_summary(values[0], measure, a.seed, control),
-                b=_summary(values[1], measure, b.seed, control),
-                noise_floor=_told(_floor(a, b, point, measure.name)),
+                a=summary(values[0], unit, a.seed),
+                b=summary(values[1], unit, b.seed),
+                noise_floor=floor,
                 **(
                     asdict(judged) | {"finding": measure.ranked(judged.finding)}
                     if judged
@@ -229,7 +236,9 @@ def _family(
             ),
             sample,
         )
-        for (point, first, _, values), sample, judged in zip(entries, samples, found, strict=True)
+        for (point, first, _, values), sample, floor, judged in zip(
+            entries, samples, floors, found, strict=True
+        )
     ]
 
 
@@ -248,34 +257,14 @@ def _different_bodies(first: Cell, second: Cell) -> list[Reason]:
     return [Reason(code="different_bodies", verdict="invalid", text=text)]
 
 
-def _floor(a: Side, b: Side, point: SweepValue | None, measure: str) -> Interval | None:
+def _floor(a: Side, b: Side, point: SweepValue | None, measure: str) -> Floor | None:
     """Of the two runs' A/A intervals that whose centre is farther from 1."""
     floors = [side.floors[point, measure] for side in (a, b) if (point, measure) in side.floors]
-    return max(floors, key=lambda floor: abs(math.log(floor.centre)), default=None)
-
-
-def _told(floor: Interval | None) -> Floor | None:
-    return None if floor is None else Floor(ratio=floor.centre, low=floor.low, high=floor.high)
-
-
-def _summary(values: Floats, measure: Measure, seed: int, control: str | None) -> Summary:
-    interval = stats.bootstrap(values, stats.median, seed)
-    return Summary(
-        median=float(np.median(values)),
-        low=interval.low if interval else None,
-        high=interval.high if interval else None,
-        # Divided by the control, a value has no unit any more.
-        unit="1" if control else measure.unit,
-    )
+    return max(floors, key=lambda floor: abs(math.log(floor.ratio)), default=None)
 
 
 def _side(side: Side) -> ContrastSide:
     return ContrastSide(label=side.label, sources=list(side.sources), machine=side.machine)
-
-
-def _arms(shared: _Shared) -> list[SharedArm]:
-    titles = {first.name: first.title for _, first, _ in shared}
-    return [SharedArm(name=name, title=title) for name, title in titles.items()]
 
 
 def _only(side: Side, other: Side, wanted: Wanted) -> list[str]:
@@ -329,18 +318,14 @@ def _reasons(a: Side, b: Side, shared: _Shared, workload: Sequence[Difference]) 
     for letter, side in (("A", a), ("B", b)):
         told += [structs.replace(r, text=f"{letter}: {r.text}") for r in side.cautions]
     if a.machine != b.machine:
-        told.append(_suspect("different_machines", "A and B ran on different machines"))
+        told.append(suspect("different_machines", "A and B ran on different machines"))
     told += [
-        _suspect(
+        suspect(
             "different_workload", f"another workload: {row.name}: {_said(row.a)} | {_said(row.b)}"
         )
         for row in workload
     ]
     return told
-
-
-def _suspect(code: ReasonCode, text: str) -> Reason:
-    return Reason(code=code, verdict="suspect", text=text)
 
 
 def apart(a: ContrastSide, b: ContrastSide) -> float | None:

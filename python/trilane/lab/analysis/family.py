@@ -12,10 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy
+from msgspec import structs
 
 from trilane.lab.analysis import familywise, stats
 from trilane.lab.analysis.stats import ALPHA, Floats, Interval
-from trilane.lab.model.comparison import Finding
+from trilane.lab.model.comparison import Finding, Ratio
 
 _POWER = 0.8
 
@@ -24,6 +25,8 @@ _POWER = 0.8
 class Case:
     """Two arms to be compared on one measure."""
 
+    row: Ratio
+    """Measure and arms, with nothing judged yet."""
     log_ratios: Floats
     """One per block of the family, NaN where the block has none."""
     repeated: Floats
@@ -34,33 +37,12 @@ class Case:
     """Whether it is one of the measure that decides."""
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """One arm against another on one measure: ratio of the two, within blocks."""
-
-    ratio: float
-    low: float
-    high: float
-    p: float
-    p_holm: float
-    p_tost: float
-    finding: Finding
-    blocks: int
-    aa: float | None
-    """Centre of the ratios of both arms to themselves; None where too few blocks have one."""
-    vetoed: bool
-    """The test and the interval show a difference, which `aa` reaches: nothing is claimed."""
-    more_blocks: int | None
-    """How many more blocks would decide, were they like these; None where none are missing."""
-
-
-def judge(
-    cases: Sequence[Case], *, margin: float, seed: int, alpha: float = ALPHA
-) -> list[Judged | None]:
-    """Judge a family, in its order.
+def judge(cases: Sequence[Case], *, margin: float, seed: int, alpha: float = ALPHA) -> list[Ratio]:
+    """Judge a family: its rows, in its order.
 
     A difference is named only when the interval excludes 1, the adjusted p is at most 0.05 and the
-    ratio lies beyond the centre of `repeated`. None stands for a case with fewer than two blocks.
+    ratio lies beyond the centre of `repeated`. The row of a case with fewer than two blocks stays
+    as it is.
 
     `alpha` is the chance of a false claim that the family may take, where this is one look of
     several: intervals have the level 1 - `alpha`, and an adjusted p is multiplied by 0.05 / `alpha`
@@ -71,7 +53,7 @@ def judge(
         for index, case in enumerate(cases)
         if (interval := _interval(case, seed, alpha)) is not None
     }
-    found: list[Judged | None] = [None] * len(cases)
+    found = [case.row for case in cases]
     if not intervals:
         return found
     judged = [cases[index] for index in intervals]
@@ -89,7 +71,8 @@ def judge(
         interval, aa = stats.exponential(log_interval), stats.centre(case.repeated)
         finding: Finding = stats.judge(interval, adjusted, tost, aa) if case.valid else "invalid"
         vetoed = finding == "undecided" and stats.side(interval, adjusted) is not None
-        found[index] = Judged(
+        found[index] = structs.replace(
+            case.row,
             ratio=interval.centre,
             low=interval.low,
             high=interval.high,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, cast
 
 import numpy as np
@@ -87,14 +87,7 @@ def result(found: Findings) -> LabResult:
             question=experiment.question,
             hypothesis=experiment.hypothesis,
             confounders=list(experiment.confounders),
-            source=None
-            if experiment.source is None
-            else Post(
-                title=experiment.source.title,
-                author=experiment.source.author,
-                date=experiment.source.date,
-                claim=experiment.source.claim,
-            ),
+            source=None if experiment.source is None else Post(**asdict(experiment.source)),
             quick=found.quick,
             altered=list(form.altered),
         ),

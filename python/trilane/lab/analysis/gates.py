@@ -137,11 +137,12 @@ def _breach(case: _Case, p_holm: float | None, family: int) -> tuple[bool, str]:
     if p_holm is None:
         return False, "an invalid run is not judged"
     values = len(case.sample.a), len(case.sample.b)
-    too_few = unpaired.smallest_p(*values) / 2 * family > stats.ALPHA
+    # One-sided, a p can be half as small.
+    too_few = unpaired.smallest_p(*values) * family > 2 * stats.ALPHA
     if too_few or row.ratio is None or row.low is None or row.high is None:
         return True, (
             f"{values[0]} against {values[1]} values can never show it: "
-            f"{_needed(family)} on each side could"
+            f"{unpaired.values_needed(family, 2 * stats.ALPHA)} on each side could"
         )
     side = "above" if gate.above else "below"
     whole = row.low > gate.limit if gate.above else row.high < gate.limit
@@ -156,14 +157,6 @@ def _breach(case: _Case, p_holm: float | None, family: int) -> tuple[bool, str]:
     estimate = row.ratio > gate.limit if gate.above else row.ratio < gate.limit
     shown = "shown to lie " if estimate else ""
     return False, f"{interval(row)} is not {shown}{side} {_x(gate)}"
-
-
-def _needed(family: int) -> int:
-    return next(
-        count
-        for count in range(2, 100)
-        if unpaired.smallest_p(count, count) / 2 * family <= stats.ALPHA
-    )
 
 
 def _x(gate: Gate) -> str:

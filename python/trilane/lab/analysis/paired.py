@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
@@ -25,6 +25,7 @@ from trilane.lab.model.comparison import (
     Ranking,
     Ratio,
     Summary,
+    Unit,
 )
 from trilane.lab.model.measures import RACE, RATE, Beside, Measure
 from trilane.lab.model.record import Verdict
@@ -78,7 +79,6 @@ def compare(observed: Observed) -> Comparison:
     table = Table(observed)
     rank, baseline = observed.rank, observed.baseline
     invalid = {arm.name: table.problems(arm.name) for arm in observed.arms}
-    floors = {measure.name: table.floor(measure) for measure in observed.measures}
     judged = table.family(_judged_pairs(observed))
     shown = {measure.name for measure in observed.measures}
     ratios = [row for row in judged if row.to == baseline and row.measure in shown]
@@ -115,10 +115,7 @@ def compare(observed: Observed) -> Comparison:
             for arm, reason in observed.absent
         ],
         ratios=ratios,
-        noise_floor={
-            name: Floor(ratio=floor.centre, low=floor.low, high=floor.high) if floor else None
-            for name, floor in floors.items()
-        },
+        noise_floor={measure.name: table.floor(measure) for measure in observed.measures},
         ranking=Ranking(
             measure=rank.name,
             winner=verdict.winner([arm.name for arm in observed.arms], pairs, rank.better),
@@ -192,8 +189,7 @@ class Table:
 
     def problems(self, arm: str) -> list[Reason]:
         """Why the arm must not be ranked; empty when it may."""
-        samples = self.samples(arm)
-        return _reasons(samples, "invalid")
+        return _reasons(self.samples(arm), "invalid")
 
     def comparable(self, arm: str, other: str) -> bool:
         """Whether both may be ranked, and read the same bodies."""
@@ -215,13 +211,19 @@ class Table:
         slots = [[self._slot(arm, slot, measure) for slot in (1, 0)] for arm in arms]
         return stats.known(np.concatenate([stats.log_ratios(*pair) for pair in slots]))
 
-    def floor(self, measure: Measure) -> stats.Interval | None:
+    def floor(self, measure: Measure) -> Floor | None:
         """Ratio of a second run to the first of the same arm and block (A/A), over all arms.
 
         None where fewer than two blocks have both.
         """
-        arms = [arm.name for arm in self._observed.arms]
-        return stats.noise_floor(self.repeated(arms, measure), self._observed.seed, self.alpha)
+        repeated = self.repeated([arm.name for arm in self._observed.arms], measure)
+        interval = stats.bootstrap(
+            repeated, stats.hodges_lehmann, self._observed.seed, alpha=self.alpha
+        )
+        if interval is None:
+            return None
+        ratios = stats.exponential(interval)
+        return Floor(ratio=ratios.centre, low=ratios.low, high=ratios.high)
 
     def family(self, pairs: Sequence[tuple[str, str]]) -> list[Ratio]:
         """One row per measure and (arm, other) pair, measure by measure, adjusted together.
@@ -244,9 +246,10 @@ class Table:
     def _family(self, measures: Sequence[Measure], pairs: Sequence[tuple[str, str]]) -> list[Ratio]:
         observed = self._observed
         keys = [(measure, arm, to) for measure in measures for arm, to in pairs]
-        judged = family.judge(
+        rows = family.judge(
             [
                 family.Case(
+                    Ratio(measure=measure.name, arm=arm, to=to),
                     stats.log_ratios(self.values(arm, measure), self.values(to, measure)),
                     repeated=self.repeated((arm, to), measure),
                     valid=self.comparable(arm, to),
@@ -258,10 +261,6 @@ class Table:
             seed=observed.seed,
             alpha=self.alpha,
         )
-        rows = [
-            Ratio(measure=measure.name, arm=arm, to=to, **({} if found is None else asdict(found)))
-            for (measure, arm, to), found in zip(keys, judged, strict=True)
-        ]
         return [
             structs.replace(row, finding=measure.ranked(row.finding))
             for row, (measure, _, _) in zip(rows, keys, strict=True)
@@ -333,8 +332,11 @@ def _arm(observed: Observed, table: Table, arm: Arm, problems: list[Reason]) -> 
         library_version=", ".join(sorted(filter(None, versions))) or None,
         samples=samples,
         summary={
-            measure.name: _summary(
-                table.values(arm.name, measure), measure, observed.seed, table.alpha
+            measure.name: summary(
+                stats.known(table.values(arm.name, measure)),
+                measure.unit,
+                observed.seed,
+                table.alpha,
             )
             for measure in observed.measures
         },
@@ -343,12 +345,12 @@ def _arm(observed: Observed, table: Table, arm: Arm, problems: list[Reason]) -> 
     )
 
 
-def _summary(values: Floats, measure: Measure, seed: int, alpha: float) -> Summary:
-    known = values[np.isfinite(values)]
-    interval = stats.bootstrap(known, stats.median, seed, alpha=alpha)
+def summary(values: Floats, unit: Unit, seed: int, alpha: float = stats.ALPHA) -> Summary:
+    """The median of values that are known, with its interval of the level 1 - `alpha`."""
+    interval = stats.bootstrap(values, stats.median, seed, alpha=alpha)
     return Summary(
-        median=float(np.median(known)) if len(known) else None,
+        median=float(np.median(values)) if len(values) else None,
         low=interval.low if interval else None,
         high=interval.high if interval else None,
-        unit=measure.unit,
+        unit=unit,
     )

@@ -26,9 +26,9 @@ import numpy as np
 from trilane.lab.analysis import bodies, stats
 from trilane.lab.analysis.bodies import Body
 from trilane.lab.analysis.paired import value as value_in
-from trilane.lab.analysis.stats import Floats, Interval
+from trilane.lab.analysis.stats import Floats
 from trilane.lab.model.arm import TITLES
-from trilane.lab.model.comparison import Comparison, Shown
+from trilane.lab.model.comparison import Comparison, Floor, Shown
 from trilane.lab.model.contrast import Scope, Source, ValueUnit
 from trilane.lab.model.documents import machine_id
 from trilane.lab.model.measures import ELAPSED, MEASURES, RATE, Beside, Measure
@@ -70,7 +70,7 @@ class Side:
     rank: str
     """Name of the measure that decides."""
     points: dict[SweepValue | None, dict[str, Cell]]
-    floors: dict[tuple[SweepValue | None, str], Interval]
+    floors: dict[tuple[SweepValue | None, str], Floor]
     """By point and measure: of the folders' A/A intervals that whose centre is farthest from 1."""
     margin: float
     machine: str | None
@@ -122,7 +122,7 @@ def _of_folders(label: str, found: Sequence[RunFolder]) -> Side:
         if all(value in points for points in comparisons.values())
     ]
     points: dict[SweepValue | None, dict[str, Cell]] = {}
-    floors: dict[tuple[SweepValue | None, str], Interval] = {}
+    floors: dict[tuple[SweepValue | None, str], Floor] = {}
     for value in shared:
         group = [(run, comparisons[run.name][value]) for run in found]
         names = [
@@ -186,16 +186,15 @@ def _block_values(samples: Sequence[Sample], measure: Measure) -> Floats:
     )
 
 
-def _floors(comparisons: Sequence[Comparison]) -> dict[str, Interval]:
+def _floors(comparisons: Sequence[Comparison]) -> dict[str, Floor]:
     """Of each measure the A/A interval whose centre is farthest from 1."""
-    farthest: dict[str, Interval] = {}
+    farthest: dict[str, Floor] = {}
     for told in comparisons:
         for name, floor in told.noise_floor.items():
             if not floor or min(floor.low, floor.high) <= 0:
                 continue
-            interval = Interval(floor.ratio, floor.low, floor.high)
-            if name not in farthest or stats.beyond(interval.centre, farthest[name].centre):
-                farthest[name] = interval
+            if name not in farthest or stats.beyond(floor.ratio, farthest[name].ratio):
+                farthest[name] = floor
     return farthest
 
 
@@ -254,7 +253,7 @@ def _of_files(label: str, paths: Sequence[Path], files: Sequence[Run]) -> Side:
         margin=0.05,
         machine=None,
         cautions=[
-            _caution(
+            suspect(
                 "unknown_machine", "files of `trilane load` do not say which machine they ran on"
             )
         ],
@@ -330,17 +329,18 @@ def _source(run: RunFolder) -> Source:
 
 def _cautions(found: Sequence[RunFolder]) -> list[Reason]:
     cautions = [
-        _caution("incomplete", f"{run.name} is {run.status}: only its complete blocks count")
+        suspect("incomplete", f"{run.name} is {run.status}: only its complete blocks count")
         for run in found
         if run.status != "complete"
     ]
     if len({machine_id(run.machine) for run in found}) > 1:
         told = "the runs of one side ran on different machines"
-        cautions.append(_caution("different_machines", told))
+        cautions.append(suspect("different_machines", told))
     return cautions
 
 
-def _caution(code: ReasonCode, text: str) -> Reason:
+def suspect(code: ReasonCode, text: str) -> Reason:
+    """A reason to believe a comparison with care."""
     return Reason(code=code, verdict="suspect", text=text)
 
 

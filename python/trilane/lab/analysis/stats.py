@@ -161,12 +161,6 @@ def known(values: Floats) -> Floats:
     return np.asarray(values[np.isfinite(values)], dtype=np.float64)
 
 
-def noise_floor(repeated: Floats, seed: int, alpha: float = ALPHA) -> Interval | None:
-    """Ratio of arms to themselves (A/A), from log-ratios of two runs; None below two."""
-    interval = bootstrap(repeated, hodges_lehmann, seed, alpha=alpha)
-    return interval and exponential(interval)
-
-
 def centre(repeated: Floats) -> float | None:
     """Centre of ratios of arms to themselves, from log-ratios; None for fewer than four."""
     if len(repeated) < _LEAST_REPEATED:

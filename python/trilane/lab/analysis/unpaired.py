@@ -32,7 +32,7 @@ import scipy
 
 from trilane.lab.analysis import stats
 from trilane.lab.analysis.stats import ALPHA, Floats, Interval
-from trilane.lab.model.comparison import Finding
+from trilane.lab.model.comparison import Finding, Floor
 
 # With ties the permutations are enumerated up to this many (8 against 8), then sampled.
 _EXACT_PERMUTATIONS = 12_870
@@ -133,7 +133,7 @@ def beyond(a: Floats, b: Floats, limit: float, *, above: bool, seed: int) -> flo
 def compare(
     pairs: Sequence[tuple[Floats, Floats]],
     *,
-    floors: Sequence[Interval | None],
+    floors: Sequence[Floor | None],
     margin: float,
     seed: int,
     valid: Sequence[bool],
@@ -161,7 +161,7 @@ def compare(
         finding: Finding = "invalid"
         if valid[index]:
             floor = floors[index]
-            centre = None if floor is None else floor.centre
+            centre = None if floor is None else floor.ratio
             finding = stats.judge(ratios, adjusted[index], equal[index], centre)
         found.append(
             Contrast(

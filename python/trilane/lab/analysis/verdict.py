@@ -295,7 +295,11 @@ def _more_for_all(rows: Sequence[Ratio]) -> str:
 
 def _no_winner(comparison: Comparison, broken: Sequence[str], different_bodies: str | None) -> str:
     plan, named = comparison.plan, _Named.of(comparison)
-    decided = _decided(comparison)
+    decided = [
+        pair
+        for pair in comparison.ranking.pairs
+        if pair.finding in ("higher", "lower", "no_difference")
+    ]
     if len(comparison.arms) > _ALL_PAIRS_TOLD:
         decided = [pair for pair in decided if pair.to == comparison.baseline]
     parts = [_loses(named, pair) for pair in decided]
@@ -332,7 +336,8 @@ def _noun(count: int) -> str:
 
 
 def _against(named: _Named, pair: Ratio) -> str:
-    told = "; ".join(filter(None, [_range(pair), _more(pair)]))
+    seen = "nothing to compare" if pair.low is None else f"{pair.low:.2f}–{pair.high:.2f}×"
+    told = "; ".join(filter(None, [seen, _more(pair)]))
     return f"whether {named[pair.arm]} differs from {named[pair.to]} ({told})"
 
 
@@ -347,20 +352,6 @@ def _within_noise(named: _Named, pair: Ratio) -> str:
         f"{named[pair.arm]} at {_interval(named, pair)} of {named[pair.to]} is no farther from it "
         f"than the second run of these arms was from their first ({pair.aa:.2f}×)"
     )
-
-
-def _range(pair: Ratio) -> str:
-    if pair.low is None:
-        return "nothing to compare"
-    return f"{pair.low:.2f}–{pair.high:.2f}×"
-
-
-def _decided(comparison: Comparison) -> list[Ratio]:
-    return [
-        pair
-        for pair in comparison.ranking.pairs
-        if pair.finding in ("higher", "lower", "no_difference")
-    ]
 
 
 def _advantage(comparison: Comparison, best: str, pair: Ratio) -> str:
