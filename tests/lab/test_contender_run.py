@@ -17,7 +17,7 @@ from trilane.lab.clients.contender_messages import Used
 from trilane.lab.clients.contender_run import Declined, Delivered, RunFailed
 from trilane.lab.clients.executor import Executor, Setting
 from trilane.lab.clients.plan import contender_plan
-from trilane.lab.clients.reference import Reference
+from trilane.lab.clients.reference import UNREAD, Reference
 from trilane.lab.experiment.form import Form
 from trilane.lab.experiment.workload import Workload
 from trilane.lab.model import measures
@@ -30,17 +30,20 @@ SCRIPT = Path(__file__).parent / "fake_contender" / "contender.py"
 CLOCK_S = 1e-5
 WORKLOAD = Workload(count=20)
 ARM = WORKLOAD.arm("fake_contender", "h1")
+SETTING = Setting("http://127.0.0.1:1")
 
 
 def run(tmp_path: Path, limit_s: float = 120.0) -> Delivered:
-    plan = contender_plan(ARM, WORKLOAD, "http://127.0.0.1:1", None)
+    plan = contender_plan(ARM, WORKLOAD, SETTING)
     command = [sys.executable, str(SCRIPT)]
     return contender_run.run(command, plan, log=tmp_path / "log", limit_s=limit_s)
 
 
-def judged(delivered: Delivered, expected: int | None = None) -> Run:
-    asked = as_run.Asked("fake_contender", ARM, WORKLOAD, "http://x/", "now", None, expected)
-    return as_run.run_of(asked, delivered)
+def judged(delivered: Delivered, body: bytes | None = None) -> Run:
+    """The run, of which `body` is what an independent client read, where it read anything."""
+    read = UNREAD if body is None else Reference((("/hello", zlib.crc32(body)),))
+    setting = replace(SETTING, reference=read)
+    return as_run.run_of(as_run.Asked(ARM, WORKLOAD, setting, "http://x/", "now"), delivered)
 
 
 def test_cpu_is_that_of_the_workload_and_not_of_the_start(tmp_path: Path) -> None:
@@ -92,11 +95,10 @@ def test_of_a_load_generator_only_what_it_took_itself_counts(tmp_path: Path) -> 
 
 def test_a_contender_is_told_whether_a_latency_is_asked_for(tmp_path: Path) -> None:
     arm = WORKLOAD.arm("h2load", "h2", "load")
-    setting = Setting("https://127.0.0.1:1", None, None, Reference((), complete=False), None)
 
     def told(*names: str) -> bool:
         form = Form("fair", arm.name, names[0], names, WORKLOAD, (arm,))
-        executor = Executor(form, arm, setting, lambda: (), tmp_path)
+        executor = Executor(form, arm, SETTING, lambda: (), tmp_path)
         return bool(executor.contender_plan(WORKLOAD)["latency"])
 
     assert told("client_cpu_us_per_request", "p99")
@@ -148,7 +150,7 @@ def test_a_contender_that_does_not_read_its_plan_holds_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(contender_run, "READY_S", 0.2)
-    plan = contender_plan(ARM, WORKLOAD, "http://127.0.0.1:1", None)
+    plan = contender_plan(ARM, WORKLOAD, SETTING)
     # More than a pipe holds.
     plan["more"] = "x" * (1 << 21)
     with pytest.raises(RunFailed, match=r"it did not read its stdin within 0\.2 s"):
@@ -156,7 +158,7 @@ def test_a_contender_that_does_not_read_its_plan_holds_nobody(
 
 
 def test_a_contender_that_is_not_there_is_a_run_that_failed(tmp_path: Path) -> None:
-    plan = contender_plan(ARM, WORKLOAD, "http://127.0.0.1:1", None)
+    plan = contender_plan(ARM, WORKLOAD, SETTING)
     with pytest.raises(RunFailed, match="/nowhere/x: No such file"):
         contender_run.run(["/nowhere/x"], plan, log=tmp_path / "log", limit_s=120.0)
 
@@ -166,7 +168,7 @@ def test_nobody_watches_the_memory_of_a_run_that_failed(
 ) -> None:
     monkeypatch.setenv("FAKE_CONTENDER", "stays")
     monkeypatch.setattr(contender_run, "_REPORT_S", 0.5)
-    plan = contender_plan(ARM, WORKLOAD, "http://127.0.0.1:1", None) | {"processes": 2}
+    plan = contender_plan(ARM, WORKLOAD, SETTING) | {"processes": 2}
     command = [sys.executable, str(SCRIPT)]
     with pytest.raises(RunFailed, match="did not end within"):
         contender_run.run(command, plan, log=tmp_path / "log", limit_s=120.0)
@@ -186,8 +188,7 @@ def test_a_claim_that_does_not_hold_makes_the_run_invalid(
     fault: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_CONTENDER", fault)
-    expected = 20 * zlib.crc32(b"hello world")
-    made = judged(run(tmp_path), expected)
+    made = judged(run(tmp_path), b"hello world")
     assert made.validity.verdict == "invalid"
     assert any(reason in told.text for told in made.validity.reasons)
 
@@ -197,12 +198,13 @@ def test_bodies_that_were_thrown_away_are_judged_by_their_length(
     read: int, verdict: str, tmp_path: Path
 ) -> None:
     workload = replace(WORKLOAD, discard=True)
-    plan = contender_plan(ARM, workload, "http://127.0.0.1:1", None)
+    plan = contender_plan(ARM, workload, SETTING)
     command = [sys.executable, str(SCRIPT)]
     delivered = contender_run.run(command, plan, log=tmp_path / "log", limit_s=120.0)
-    asked = as_run.Asked(
-        "fake_contender", ARM, workload, "http://x/", "now", None, None, expected_bytes=read
-    )
+    # The lengths of twenty bodies of eleven bytes, of which one may be shorter.
+    lengths = Reference((("/hello", 0),) * 20, (*[11] * 19, read - 209))
+    setting = replace(SETTING, reference=lengths)
+    asked = as_run.Asked(ARM, workload, setting, "http://x/", "now")
     made = as_run.run_of(asked, delivered)
     assert made.content == Content(bytes=220, digest=None, expected=None)
     assert made.validity.verdict == verdict
@@ -211,6 +213,6 @@ def test_bodies_that_were_thrown_away_are_judged_by_their_length(
 
 
 def test_a_run_that_keeps_its_word_is_valid(tmp_path: Path) -> None:
-    made = judged(run(tmp_path), 20 * zlib.crc32(b"hello world"))
+    made = judged(run(tmp_path), b"hello world")
     assert made.validity == RunValidity(verdict="valid", reasons=[], bound=None)
     assert made.requests.started == made.requests.ok == 20

@@ -23,6 +23,7 @@ from trilane.lab import study
 from trilane.lab.asked import CannotRun, Wanted
 from trilane.lab.clients import engine_run, reference
 from trilane.lab.clients.engine_run import EnginePlan
+from trilane.lab.clients.executor import Setting
 from trilane.lab.clients.reference import NoReference
 from trilane.lab.experiment.experiment import Experiment
 from trilane.lab.experiment.form import Form, Stats, Sweep
@@ -220,15 +221,13 @@ def test_servers_of_others_are_reached_as_on_one_machine(
         asked = [version for version in target.origins if version != "h2c"]
         for version in asked:
             network.begin("rtt=10ms", 0)
-            plan = EnginePlan(
-                arm=WORKLOAD.arm("engine", version),
-                workload=WORKLOAD,
-                origin=target.origins[version],
-                paths=["/hello"],
-                cacert=target.cacert,
+            setting = Setting(
+                target.origins[version],
+                target.cacert,
                 place=network.client,
                 interface=network.interface,
             )
+            plan = EnginePlan(WORKLOAD.arm("engine", version), WORKLOAD, ["/hello"], setting)
             run = engine_run.run(plan, log=tmp_path / "log", limit_s=60)
             assert run.requests.ok == WORKLOAD.count
             assert run.target.version == version

@@ -9,6 +9,7 @@ import pytest
 from hdrh.histogram import HdrHistogram
 
 from lab.contenders.loads import CONNECTIONS, Load, added_up, refused
+from trilane.lab.clients.executor import Setting
 from trilane.lab.clients.plan import contender_plan
 from trilane.lab.experiment.workload import Workload
 from trilane.lab.targets import calls
@@ -23,7 +24,7 @@ def asked(call: Call, version: str, **workload: Any) -> dict[str, Any]:
     """What the lab tells a contender of a call, as changes of a plan."""
     work = Workload(kind="call", **(workload or {"duration_s": 1.0}))
     arm = work.arm("ghz", version, "load", message="grpc", connections=CONNECTIONS, streams=4)
-    whole = contender_plan(arm, work, "", None, call=call)
+    whole = contender_plan(arm, work, Setting("", call=call))
     return {key: whole[key] for key in ("workload", "method", "headers", "body", "call")}
 
 

@@ -13,6 +13,7 @@ from synthetic.books import ENCODED, as_json
 from trilane.lab import testbed
 from trilane.lab.clients import call_reference, executor
 from trilane.lab.clients.engine_run import EnginePlan
+from trilane.lab.clients.executor import Setting
 from trilane.lab.clients.reference import NoReference, Reference
 from trilane.lab.experiment.workload import Workload
 from trilane.lab.targets import calls, library_book, running, target_config, target_ready
@@ -155,7 +156,7 @@ def test_grpc_counts_by_its_status_and_its_message(
 def command(message: str, version: str = "h2c", **options: Any) -> list[str]:
     arm = WORKLOAD.arm("trilane", version, "load", message=message, **options)
     call = EMBEDDED[message]
-    plan = EnginePlan(arm, WORKLOAD, "http://127.0.0.1:8080", [call.path], None, call=call)
+    plan = EnginePlan(arm, WORKLOAD, [call.path], Setting("http://127.0.0.1:8080", call=call))
     body = Path("/tmp/body") if call.body else None  # noqa: S108 - a name in a command
     made = plan.command(Path("run.json"), body)
     return made[made.index("load") + 1 :]

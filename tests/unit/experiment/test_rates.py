@@ -10,6 +10,7 @@ import pytest
 from trilane.cli import units
 from trilane.cli.units import Usage
 from trilane.lab.clients.engine_run import EnginePlan
+from trilane.lab.clients.executor import Setting
 from trilane.lab.clock import expected_s
 from trilane.lab.experiment import describe, experiment_file
 from trilane.lab.experiment.bad_experiment import BadExperiment
@@ -82,7 +83,7 @@ def test_a_rate_that_nobody_keeps_is_refused(old: str, new: str, told: str) -> N
 
 def test_the_engine_is_told_the_rate() -> None:
     form = read(TEXT).forms["fair"]
-    plan = EnginePlan(form.arms[0], form.workload, "https://x", ["/hello"], None)
+    plan = EnginePlan(form.arms[0], form.workload, ["/hello"], Setting("https://x"))
     command = plan.command(Path("run.json"), None)
     assert command[command.index("-R") :][:2] == ["-R", "1500"]
     unpaced = replace(plan, arm=replace(form.arms[0], rate=None))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from hdrh.histogram import HdrHistogram
 from msgspec.structs import replace
@@ -26,7 +27,9 @@ from trilane.lab.model.run import (
 )
 from trilane.lab.model.traffic import Cost, Distribution, ErrorKind, Latency, Rate
 from trilane.lab.model.validity import Reason, ReasonCode, RunValidity
-from trilane.lab.processes.proc import LOOPBACK, Interface
+
+if TYPE_CHECKING:
+    from trilane.lab.clients.executor import Setting
 
 # METHOD §5: more failures than this make a run invalid.
 _MAX_FAILED = 0.001
@@ -47,18 +50,11 @@ _FAILURES_TOLD = 5
 class Asked:
     """What the run was to do."""
 
-    contender: str
     arm: ArmSpec
     workload: Workload
+    setting: Setting
     url: str
     started_at: str
-    cpus: Sequence[int] | None
-    expected_digest: int | None
-    """Sum of the CRC-32 of all bodies; None where the set of pages depends on timing."""
-    expected_bytes: int | None = None
-    """Sum of their lengths, for clients that only count; None where the digest is."""
-    interface: Interface = LOOPBACK
-    """The client's network interface."""
 
 
 def run_of(asked: Asked, delivered: Delivered) -> Run:
@@ -67,7 +63,7 @@ def run_of(asked: Asked, delivered: Delivered) -> Run:
     ok, elapsed = result.ok, result.elapsed_s
     failures = _failures(result)
     versions = {version: count for version, count in (result.versions or {}).items() if count}
-    process = delivered.ending.process(delivered.begin, delivered.peak_rss, delivered.started)
+    process = delivered.ending.process(delivered.peak_rss, delivered.begin)
     user_s, system_s = _cpu_split(delivered)
     used = result.program
     peak_rss = delivered.peak_rss if used is None else used.peak_rss_bytes
@@ -80,7 +76,7 @@ def run_of(asked: Asked, delivered: Delivered) -> Run:
         started_at=asked.started_at,
         interrupted=False,
         client=Client(
-            name=asked.contender,
+            name=asked.arm.client,
             library=ready.library,
             library_version=ready.library_version,
             runtime=ready.runtime,
@@ -154,7 +150,8 @@ def problems(asked: Asked, run: Run) -> list[Reason]:
 def _differs(content: Content, asked: Asked) -> bool:
     """Whether other bodies were read than the independent client read."""
     if content.digest is None:
-        return asked.expected_bytes is not None and content.bytes != asked.expected_bytes
+        size = asked.setting.reference.size(asked.workload)
+        return size is not None and content.bytes != size
     return content.expected is not None and content.digest != content.expected
 
 
@@ -173,9 +170,8 @@ def _content(asked: Asked, result: Result) -> Content | None:
         if not asked.workload.discard:
             return None
         return Content(bytes=result.body_bytes, digest=None, expected=None)
-    return Content(
-        bytes=result.body_bytes, digest=result.body_digest, expected=asked.expected_digest
-    )
+    expected = asked.setting.reference.digest(asked.workload)
+    return Content(bytes=result.body_bytes, digest=result.body_digest, expected=expected)
 
 
 def _wire(asked: Asked, delivered: Delivered) -> Wire | None:
@@ -185,7 +181,7 @@ def _wire(asked: Asked, delivered: Delivered) -> Wire | None:
     return Wire(
         bytes=delivered.wire_bytes,
         requests=result.ok + sum((result.failed or {}).values()),
-        interface=asked.interface.name,
+        interface=asked.setting.interface.name,
     )
 
 
@@ -197,7 +193,7 @@ def _repetitions(result: Result) -> Repetitions | None:
 
 
 def _plan(asked: Asked) -> Plan:
-    arm, workload = asked.arm, asked.workload
+    arm, workload, cpus = asked.arm, asked.workload, asked.setting.cpus
     return Plan(
         connections=arm.connections,
         streams=arm.streams,
@@ -208,7 +204,7 @@ def _plan(asked: Asked) -> Plan:
         duration_s=workload.duration_s,
         warmup_s=0.0,
         timeout_s=workload.timeout_s,
-        cpus=None if asked.cpus is None else list(asked.cpus),
+        cpus=None if cpus is None else list(cpus),
         request=Request(
             method=workload.method,
             urls=len(workload.paths) if workload.kind == "urls" else workload.count or 1,
@@ -272,10 +268,7 @@ def _latency(told: Latencies | None) -> Distribution | None:
         min=told.min,
         mean=told.mean,
         stdev=told.stdev,
-        **{
-            name: quantiles.get(name) if enough(told.count, quantile) else None
-            for name, quantile in _QUANTILES
-        },
+        **_quantiles(told.count, lambda name, _: quantiles.get(name)),
         max=told.max,
         hdr=None,
     )
@@ -290,17 +283,16 @@ def distribution(blob: str) -> Distribution:
         min=histogram.get_min_value() / _NS if count else None,
         mean=histogram.get_mean_value() / _NS if count else None,
         stdev=histogram.get_stddev() / _NS if count else None,
-        **{
-            name: histogram.get_value_at_percentile(100 * quantile) / _NS
-            if enough(count, quantile)
-            else None
-            for name, quantile in _QUANTILES
-        },
+        **_quantiles(count, lambda _, share: histogram.get_value_at_percentile(100 * share) / _NS),
         max=histogram.get_max_value() / _NS if count else None,
         hdr=blob,
     )
 
 
-def enough(count: int, quantile: float) -> bool:
-    """METHOD §2: a quantile needs at least 10 / (1 - q) samples."""
-    return count * (1 - quantile) >= 10 - 1e-9
+def _quantiles(count: int, read: Callable[[str, float], float | None]) -> dict[str, float | None]:
+    """Each quantile as `read` gives it by name and share; None where there are too few samples."""
+    # METHOD §2: a quantile needs at least 10 / (1 - q) samples.
+    return {
+        name: read(name, share) if count * (1 - share) >= 10 - 1e-9 else None
+        for name, share in _QUANTILES
+    }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,6 +15,7 @@ import msgspec
 from trilane.lab.clients.contender_messages import Ready, Result
 from trilane.lab.clients.observe import Ending, Instant, Watch
 from trilane.lab.experiment import places
+from trilane.lab.machine.meter import Meter
 from trilane.lab.model.documents import Json
 from trilane.lab.processes import supervisor
 from trilane.lab.processes.proc import LOOPBACK, Interface
@@ -44,7 +45,6 @@ class Delivered:
     ready: Ready
     result: Result
     ending: Ending
-    started: float
     begin: Instant
     end: Instant
     peak_rss: int | None
@@ -62,14 +62,6 @@ class Delivered:
         return self.end.wire - self.begin.wire
 
 
-@dataclass(frozen=True, slots=True)
-class Stopwatch:
-    """Called when the workload begins and when it has ended: for the server's meter."""
-
-    begin: Callable[[], None]
-    end: Callable[[], None]
-
-
 def run(
     command: Sequence[str],
     plan: Json,
@@ -78,9 +70,13 @@ def run(
     limit_s: float,
     cpus: Sequence[int] | None = None,
     interface: Interface = LOOPBACK,
-    stopwatch: Stopwatch | None = None,
+    meter: Meter | None = None,
 ) -> Delivered:
-    """Run a contender once; raises `RunFailed` when it does not deliver in time."""
+    """Run a contender once; `meter` is started when the workload begins, and ended with it.
+
+    Raises:
+        RunFailed: it does not deliver in time.
+    """
     started = time.monotonic()
     try:
         with (
@@ -89,7 +85,7 @@ def run(
             ) as child,
             Watch(child, interface, begun=started) as watch,
         ):
-            return _converse(child, watch, plan, limit_s, stopwatch)
+            return _converse(child, watch, plan, limit_s, meter)
     except ProcessFailed as error:
         raise RunFailed(f"it {error}") from error
 
@@ -103,21 +99,21 @@ def environment() -> dict[str, str]:
 
 
 def _converse(
-    child: Child, watch: Watch, plan: Json, limit_s: float, stopwatch: Stopwatch | None
+    child: Child, watch: Watch, plan: Json, limit_s: float, meter: Meter | None
 ) -> Delivered:
     ready_s = READY_S + limit_s * bool(plan["warmup"])
     child.write_line(json.dumps(plan).encode(), ready_s)
     ready = _told(child, "ready", Ready, ready_s)
     if plan["processes"] or plan["repeat_processes"]:
         watch.follow_memory()
-    if stopwatch:
-        stopwatch.begin()
+    if meter:
+        meter.start()
     begin = watch.instant()
     child.write_line(b"start", limit_s)
     _event(child, "done", limit_s)
     end = watch.instant()
-    if stopwatch:
-        stopwatch.end()
+    if meter:
+        meter.end()
     peak = watch.peak()
     result = _told(child, "result", Result, _REPORT_S)
     child.close_stdin()
@@ -126,7 +122,7 @@ def _converse(
     ending = watch.end()
     if ending.code != 0:
         raise RunFailed(child.with_words(f"it ended with {how_ended(ending.code)}"))
-    return Delivered(ready, result, ending, watch.begun, begin, end, peak)
+    return Delivered(ready, result, ending, begin, end, peak)
 
 
 def _event(child: Child, name: str, limit_s: float) -> Json:

@@ -9,12 +9,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
 
 from trilane.lab.clients.contender_run import RunFailed
-from trilane.lab.clients.observe import Instant, Watch
+from trilane.lab.clients.observe import Watch
 from trilane.lab.clients.plan import header_fields
 from trilane.lab.experiment import places
 from trilane.lab.experiment.workload import ArmSpec, Workload
@@ -23,11 +24,12 @@ from trilane.lab.model.contender import Client, Wire
 from trilane.lab.model.run import Run
 from trilane.lab.model.traffic import Phases
 from trilane.lab.processes import proc, supervisor
-from trilane.lab.processes.place import HERE, Place
-from trilane.lab.processes.proc import LOOPBACK, Interface
 from trilane.lab.processes.supervisor import ProcessFailed
 from trilane.lab.processes.words import how_ended, told
-from trilane.lab.targets.calls import DEFINITION, Call
+from trilane.lab.targets.calls import DEFINITION
+
+if TYPE_CHECKING:
+    from trilane.lab.clients.executor import Setting
 
 PROGRAM = (sys.executable, "-m", "trilane", "load")
 # Exit codes of `trilane load` that come with a result: ok, gate breached, measurement invalid.
@@ -45,22 +47,9 @@ class EnginePlan:
 
     arm: ArmSpec
     workload: Workload
-    origin: str
     paths: Sequence[str]
     """Every path, in the order of the workload: the engine does not read bodies for links."""
-    cacert: str | None
-    cpus: Sequence[int] | None = None
-    congestion_control: str | None = None
-    """Of TCP or QUIC, as the version has it; None for what they take by themselves."""
-    body_file: Path | None = None
-    call: Call | None = None
-    """What a workload of kind `call` asks of the arm's server."""
-    server_pids: Sequence[int] = ()
-    """Processes of the server."""
-    place: Place = HERE
-    """Where the engine runs."""
-    interface: Interface = LOOPBACK
-    """The network interface there."""
+    setting: Setting
 
     @property
     def requests(self) -> int | None:
@@ -73,22 +62,26 @@ class EnginePlan:
 
     def command(self, file: Path, body: Path | None, requests: int | None = None) -> list[str]:
         """Argument vector; `requests` in place of the workload's own number."""
-        arm, workload = self.arm, self.workload
+        arm, workload, setting = self.arm, self.workload, self.setting
         connections, streams = shape(arm)
-        count = requests or self.requests
+        count, control = requests or self.requests, setting.congestion_control
         ends = (
             ["-n", str(count), "--warmup", "0s"]
             if count is not None
             else ["-d", f"{workload.duration_s:g}s", "--warmup", f"{workload.warmup_s:g}s"]
         )
-        fields = [f"{name}: {value}" for name, value in self._fields()]
+        own = setting.call.headers if setting.call else ()
+        fields = [f"{name}: {value}" for name, value in header_fields(arm, workload, own)]
         coded = any(field.lower().startswith("accept-encoding:") for field in fields)
         if not coded and not self._is_grpc and arm.gzip is not None:
             # As the contenders say it, so that all ask for the same.
             fields.append(f"accept-encoding: {'gzip' if arm.gzip else 'identity'}")
         return [
             *PROGRAM,
-            *(self.origin.rstrip("/") + path for path in ([""] if self._is_grpc else self.paths)),
+            *(
+                setting.origin.rstrip("/") + path
+                for path in ([""] if self._is_grpc else self.paths)
+            ),
             f"--{arm.version}",
             *workload.flags,
             *arm.flags,
@@ -99,25 +92,20 @@ class EnginePlan:
             *("--timeout", f"{workload.timeout_s:g}s"),
             *self._asked(body),
             *(word for field in fields for word in ("-H", field)),
-            *(("--cacert", self.cacert) if self.cacert else ()),
-            *(("--cpu", ",".join(map(str, self.cpus))) if self.cpus else ()),
-            *server_flags(self.server_pids),
-            *(("--congestion-control", self.congestion_control) if self.congestion_control else ()),
+            *(("--cacert", setting.cacert) if setting.cacert else ()),
+            *(("--cpu", ",".join(map(str, setting.cpus))) if setting.cpus else ()),
+            *server_flags(setting.server_pids),
+            *(("--congestion-control", control) if control else ()),
             *("--format", "json", "-o", str(file)),
         ]
 
     @property
     def _is_grpc(self) -> bool:
-        return self.call is not None and self.call.message is not None
-
-    def _fields(self) -> list[tuple[str, str]]:
-        """Header fields: those of the arm, then those of the call that it does not say itself."""
-        own = self.call.headers if self.call else ()
-        return [(name, value) for name, value in header_fields(self.arm, self.workload, own)]
+        return self.setting.call is not None and self.setting.call.message is not None
 
     def _asked(self, body: Path | None) -> list[str]:
         """Method and content, or the method of the service and its message."""
-        call = self.call
+        call = self.setting.call
         if call is None or call.message is None:
             method = self.workload.method if call is None else call.method
             if call is None and method == "GET" and not body:
@@ -160,13 +148,13 @@ def shape(arm: ArmSpec) -> tuple[int, int]:
 def prepared(plan: EnginePlan, requests: int | None = None) -> Iterator[tuple[list[str], Path]]:
     """Argument vector of a run and the file of its result, for as long as the context."""
     with tempfile.TemporaryDirectory(prefix="trilane-") as folder:
-        body = plan.body_file
-        content = plan.workload.body if plan.call is None else plan.call.body
+        body, call = plan.setting.body_file, plan.setting.call
+        content = plan.workload.body if call is None else call.body
         if content is not None:
             body = Path(folder) / "body"
             body.write_bytes(content)
         file = Path(folder) / "run.json"
-        yield plan.place.command(plan.command(file, body, requests)), file
+        yield plan.setting.place.command(plan.command(file, body, requests)), file
 
 
 def run(plan: EnginePlan, *, log: Path, limit_s: float) -> Run:
@@ -176,12 +164,12 @@ def run(plan: EnginePlan, *, log: Path, limit_s: float) -> Run:
 
 
 def _run(plan: EnginePlan, command: list[str], file: Path, log: Path, limit_s: float) -> Run:
-    started = time.monotonic()
-    wire = plan.interface.carried_bytes()
+    started, interface = time.monotonic(), plan.setting.interface
+    wire = interface.carried_bytes()
     try:
         with (
             supervisor.started(command, log=log) as child,
-            Watch(child, plan.interface, begun=started) as watch,
+            Watch(child, interface, begun=started) as watch,
         ):
             ending, peak = watch.until_end(limit_s)
             if ending.code not in _WITH_RESULT:
@@ -190,7 +178,7 @@ def _run(plan: EnginePlan, command: list[str], file: Path, log: Path, limit_s: f
                 raise refused(words or f"the run ended with {how_ended(ending.code)}")
     except ProcessFailed as error:
         raise RunFailed(f"the run {error}") from error
-    after = plan.interface.carried_bytes()
+    after = interface.carried_bytes()
     try:
         run = msgspec.json.decode(file.read_bytes(), type=Run)
     except (OSError, ValueError) as error:
@@ -201,11 +189,11 @@ def _run(plan: EnginePlan, command: list[str], file: Path, log: Path, limit_s: f
         crossed = Wire(
             bytes=after - wire,
             requests=requests.ok + requests.failed + requests.warmup.started,
-            interface=plan.interface.name,
+            interface=interface.name,
         )
     return replace(
         run,
-        process=ending.process(Instant.zero(started), peak, started),
+        process=ending.process(peak),
         wire=crossed,
         elapsed_s=run.rate.window_s + _setup_s(run.phases),
         client=Client(

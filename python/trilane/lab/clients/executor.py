@@ -13,7 +13,7 @@ from trilane.lab.clients.contender_run import RunFailed
 from trilane.lab.clients.engine_run import EnginePlan, Misused
 from trilane.lab.clients.go_bench import Module
 from trilane.lab.clients.plan import contender_plan
-from trilane.lab.clients.reference import Reference
+from trilane.lab.clients.reference import UNREAD, Reference
 from trilane.lab.experiment.form import Form
 from trilane.lab.experiment.vocabulary import GO_BENCH
 from trilane.lab.experiment.workload import ArmSpec, Workload
@@ -48,15 +48,16 @@ class Setting:
     """Where an arm runs: its server as the client sees it."""
 
     origin: str
-    cacert: str | None
-    meter: Meter | None
-    reference: Reference
-    cpus: Sequence[int] | None
+    cacert: str | None = None
+    meter: Meter | None = None
+    reference: Reference = UNREAD
+    cpus: Sequence[int] | None = None
     place: Place = HERE
     """Where the client runs."""
     interface: Interface = LOOPBACK
     """The network interface there."""
     congestion_control: str | None = None
+    """Of TCP or QUIC, as the version has it; None for what they take by themselves."""
     body_file: Path | None = None
     """What a workload whose body is a file sends."""
     call: Call | None = None
@@ -103,7 +104,7 @@ class Executor:
         arm = replace(self.arm.with_in_flight(min(self.arm.in_flight, least)), rate=None)
         short = replace(self, form=replace(form, workload=workload), arm=arm)
         # Two requests read other bodies than the whole workload does.
-        setting = replace(self.setting, meter=None, reference=Reference((), complete=False))
+        setting = replace(self.setting, meter=None, reference=UNREAD)
         try:
             run, _ = replace(short, setting=setting).run(f"probe-{self.arm.name}")
         except Misused:
@@ -157,7 +158,7 @@ class Executor:
         return run, cost and structs.replace(cost, cpu_us_per_request=None, busy=None)
 
     def _contender(self, name: str, command: Sequence[str]) -> tuple[Run, ServerCost | None]:
-        arm, workload, setting = self.arm, self.form.workload, self.setting
+        workload, setting = self.form.workload, self.setting
         meter = setting.meter
         started_at = store.now()
         delivered = contender_run.run(
@@ -167,34 +168,16 @@ class Executor:
             limit_s=self._limit_s,
             cpus=setting.cpus,
             interface=setting.interface,
-            stopwatch=None if meter is None else contender_run.Stopwatch(meter.start, meter.end),
+            meter=meter,
         )
-        asked = as_run.Asked(
-            contender=arm.client,
-            arm=arm,
-            workload=workload,
-            url=setting.origin + (setting.call.path if setting.call else first_path(self.form)),
-            started_at=started_at,
-            cpus=setting.cpus,
-            expected_digest=setting.reference.digest(workload),
-            expected_bytes=setting.reference.size(workload),
-            interface=setting.interface,
-        )
-        run = as_run.run_of(asked, delivered)
+        url = setting.origin + (setting.call.path if setting.call else first_path(self.form))
+        run = as_run.run_of(as_run.Asked(self.arm, workload, setting, url, started_at), delivered)
         return run, meter.stop(run, delivered.cpu_s) if meter else None
 
     def contender_plan(self, workload: Workload) -> Json:
         """What the arm's contender is told to do, in place of the form's workload this one."""
-        setting = self.setting
-        return contender_plan(
-            self.arm,
-            workload,
-            setting.origin,
-            setting.cacert,
-            setting.body_file,
-            setting.call,
-            latency=not LATENCIES.isdisjoint(self.form.measures),
-        )
+        latency = not LATENCIES.isdisjoint(self.form.measures)
+        return contender_plan(self.arm, workload, self.setting, latency=latency)
 
     def _engine(self, name: str) -> tuple[Run, ServerCost | None]:
         setting, meter = self.setting, self.setting.meter
@@ -217,20 +200,7 @@ class Executor:
         paths = setting.reference.paths if workload.kind != "urls" else workload.paths
         if setting.call is not None:
             paths = [setting.call.path]
-        return EnginePlan(
-            arm=self.arm,
-            workload=workload,
-            origin=setting.origin,
-            paths=paths or [first_path(self.form)],
-            cacert=setting.cacert,
-            cpus=setting.cpus,
-            congestion_control=setting.congestion_control,
-            body_file=setting.body_file,
-            call=setting.call,
-            server_pids=setting.server_pids,
-            place=setting.place,
-            interface=setting.interface,
-        )
+        return EnginePlan(self.arm, workload, paths or [first_path(self.form)], setting)
 
     def _syscalls(self) -> Syscalls | None:
         """System calls per request, counted in two runs of their own."""

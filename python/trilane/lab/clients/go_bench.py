@@ -17,7 +17,7 @@ from pathlib import Path
 
 from trilane.lab.clients import as_run
 from trilane.lab.clients.contender_run import RunFailed
-from trilane.lab.clients.observe import Ending, Instant, Watch
+from trilane.lab.clients.observe import Ending, Watch
 from trilane.lab.experiment.vocabulary import GO_BENCH
 from trilane.lab.experiment.workload import ArmSpec, Workload
 from trilane.lab.model.contender import Benchmark, Client
@@ -180,7 +180,7 @@ def run(
     except ProcessFailed as error:
         raise RunFailed(f"{benchmark} {error}") from error
     row = parse(said, benchmark)
-    return _run_of(module, arm, workload, row, ending, peak, started, started_at)
+    return _run_of(module, arm, workload, row, ending, peak, started_at)
 
 
 def _why(benchmark: str, code: int, said: str, errors: bytes) -> str:
@@ -198,12 +198,11 @@ def _run_of(
     row: Row,
     ending: Ending,
     peak: int | None,
-    started: float,
     started_at: str,
 ) -> Run:
     ns = row.values["ns/op"]
     window_s = row.iterations * ns / _NS
-    process = ending.process(Instant.zero(started), peak, started)
+    process = ending.process(peak)
     cpu_s = process.user_s + process.system_s
     return Run(
         schema=SCHEMA,

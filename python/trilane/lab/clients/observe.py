@@ -50,11 +50,6 @@ class Instant:
     involuntary: int
     wire: int | None
 
-    @classmethod
-    def zero(cls, at: float) -> Instant:
-        """The counters of a process that has not begun."""
-        return cls(at, 0.0, 0.0, 0.0, 0, 0, None)
-
 
 @dataclass(slots=True)
 class Watch:
@@ -135,6 +130,7 @@ class Watch:
         exit_ = self.child.reap()
         return Ending(
             code=exit_.code,
+            begun=self.begun,
             wall_s=at - self.begun,
             own_s=own_s,
             usage=exit_.usage,
@@ -146,6 +142,8 @@ class Ending:
     """What is known of a process that has ended."""
 
     code: int
+    begun: float
+    """When it was started, by the clock of `Instant.at`."""
     wall_s: float
     own_s: float
     """CPU of the process without its children."""
@@ -156,18 +154,18 @@ class Ending:
         """CPU of the children that it waited for."""
         return max(0.0, self.usage.ru_utime + self.usage.ru_stime - self.own_s)
 
-    def process(self, ready: Instant, peak_rss: int | None, started: float) -> Process:
-        """What a run tells of its process."""
+    def process(self, peak_rss: int | None, ready: Instant | None = None) -> Process:
+        """What a run tells of its process; `ready` is when the workload began, if it is known."""
         user, system = self.usage.ru_utime, self.usage.ru_stime
         return Process(
             wall_s=self.wall_s,
-            startup_s=max(0.0, ready.at - started),
+            startup_s=0.0 if ready is None else max(0.0, ready.at - self.begun),
             user_s=user,
             system_s=system,
             cpu_percent=100 * (user + system) / self.wall_s if self.wall_s else None,
             context_switches=ContextSwitches(
-                voluntary=max(0, self.usage.ru_nvcsw - ready.voluntary),
-                involuntary=max(0, self.usage.ru_nivcsw - ready.involuntary),
+                voluntary=max(0, self.usage.ru_nvcsw - (ready.voluntary if ready else 0)),
+                involuntary=max(0, self.usage.ru_nivcsw - (ready.involuntary if ready else 0)),
             ),
             peak_rss_bytes=peak_rss,
         )

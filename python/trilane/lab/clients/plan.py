@@ -3,39 +3,32 @@
 from __future__ import annotations
 
 import base64
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from trilane.lab.experiment import places
 from trilane.lab.experiment.workload import ArmSpec, Headers, Workload
 from trilane.lab.model.documents import Json
-from trilane.lab.targets.calls import DEFINITION, Call
+from trilane.lab.targets.calls import DEFINITION
+
+if TYPE_CHECKING:
+    from trilane.lab.clients.executor import Setting
 
 SCHEMA = "trilane.contender/1"
 
 
 def contender_plan(
-    arm: ArmSpec,
-    workload: Workload,
-    origin: str,
-    cacert: str | None,
-    body_file: Path | None = None,
-    call: Call | None = None,
-    *,
-    latency: bool = True,
+    arm: ArmSpec, workload: Workload, setting: Setting, *, latency: bool = True
 ) -> Json:
-    """The plan of one run, as JSON.
-
-    `body_file` is what a workload with one sends, `call` what one of kind `call` asks for, and
-    `latency` whether a latency is among the measures.
-    """
+    """The plan of one run, as JSON; `latency` says whether a latency is among the measures."""
     paths, method, body = workload.paths, workload.method, workload.body
     fields: Headers = ()
+    call, definitions = setting.call, places.shipped("proto")
     if call is not None:
         paths, method = (call.path,), call.method
         fields, body = call.encoded
     return {
         "schema": SCHEMA,
-        "origin": origin,
+        "origin": setting.origin,
         "version": arm.version,
         "strategy": arm.strategy,
         "session": arm.session,
@@ -45,7 +38,7 @@ def contender_plan(
         "chunk": arm.chunk,
         "threads": arm.threads,
         "timeout_s": workload.timeout_s,
-        "cacert": cacert,
+        "cacert": setting.cacert,
         "workload": {
             "kind": workload.kind,
             "paths": list(paths),
@@ -58,24 +51,21 @@ def contender_plan(
         "method": method,
         "headers": header_fields(arm, workload, fields),
         "body": None if body is None else base64.b64encode(body).decode(),
-        "body_file": None if body_file is None else str(body_file),
+        "body_file": None if setting.body_file is None else str(setting.body_file),
         "discard": workload.discard,
         "gzip": arm.gzip,
         "warmup": workload.warmup_requests,
         "warmup_s": workload.warmup_s,
         "repeat": workload.repeat,
         "repeat_processes": workload.repeat_processes,
-        "call": None if call is None else _call(call),
+        "call": None
+        if call is None
+        else {
+            "message": call.message,
+            "definition": str(definitions / DEFINITION),
+            "definitions": str(definitions),
+        },
         "latency": latency,
-    }
-
-
-def _call(call: Call) -> Json:
-    definitions = places.shipped("proto")
-    return {
-        "message": call.message,
-        "definition": str(definitions / DEFINITION),
-        "definitions": str(definitions),
     }
 
 

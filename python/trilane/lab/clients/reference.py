@@ -66,6 +66,10 @@ class Reference:
         return [path for path, _ in self.digests]
 
 
+UNREAD = Reference((), complete=False)
+"""What is read is not known, and nothing is held against it."""
+
+
 def read(
     workload: Workload,
     origin: str,
