@@ -114,14 +114,13 @@ def _runs(state: Path, say: Callable[[str], None]) -> Sequence[RunSummary] | Non
 
 def _trilane() -> Iterator[Check]:
     group = "Trilane"
-    native = f"{__version__}, {build_profile}" + (f", {revision[:7]}" if revision else "")
-    yield Check(
+    yield Check.judged(
         group,
         "native module",
-        "ok" if build_profile == "release" else "warning",
-        native,
+        build_profile == "release",
+        f"{__version__}, {build_profile}" + (f", {revision[:7]}" if revision else ""),
         "the load engine; any other build measures itself",
-        None if build_profile == "release" else "make build",
+        "make build",
     )
     version = platform.python_version()
     yield Check(group, "Python", "ok", version, "runs the lab; 3.11 or later")

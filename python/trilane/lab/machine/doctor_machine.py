@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import resource
 from collections.abc import Iterator
+from functools import partial
 
 from trilane.lab.machine import facts as machine
 from trilane.lab.machine.host import Check, Host
 
-_MACHINE, _LIMITS, _NETWORK = "Machine", "Limits", "Network"
+_NETWORK = "Network"
 _MIB = 1 << 20
 # What the embedded server asks for on each UDP socket; the load engine asks for half of it.
 _UDP_BUFFER = 8 * _MIB
@@ -39,148 +40,126 @@ def checks(host: Host) -> Iterator[Check]:
 
 
 def _cpus(host: Host) -> Iterator[Check]:
+    check = partial(Check.judged, "Machine")
     usable, here = machine.usable_cpus(), os.cpu_count() or 1
     cores = {host.machine.core(cpu) for cpu in usable}
-    value = f"{len(usable)} of {here} CPUs usable, {len(cores)} cores"
-    enough = len(cores) >= 4
-    yield Check(
-        _MACHINE,
+    yield check(
         "CPUs",
-        "ok" if enough else "warning",
-        value,
+        len(cores) >= 4,
+        f"{len(usable)} of {here} CPUs usable, {len(cores)} cores",
         "client and server need their own, and the rest of the system some",
-        None if enough else "use a machine, or give this container, 4 cores or more",
+        "use a machine, or give this container, 4 cores or more",
     )
     quota = host.machine.cpu_quota()
     if quota is not None:
-        yield Check(
-            _MACHINE,
+        yield check(
             "CPU quota",
-            "warning" if quota < len(usable) else "ok",
+            quota >= len(usable),
             f"{quota:g} CPUs",
             "a throttled container stops for up to 100 ms at a time",
-            "run without --cpus; use --cpuset-cpus" if quota < len(usable) else None,
+            "run without --cpus; use --cpuset-cpus",
         )
-    may = _may_pin(usable)
-    yield Check(
-        _MACHINE,
-        "pinning",
-        "ok" if may and len(cores) >= 2 else "warning",
-        "possible"
-        if may and len(cores) >= 2
-        else f"{len(cores)} core"
-        if may
-        else "the system refuses it",
-        "keeps client and server off each other's CPU",
-        None if may and len(cores) >= 2 else "2 cores or more, and sched_setaffinity allowed",
-    )
-
-
-def _may_pin(usable: list[int]) -> bool:
+    value = "possible" if len(cores) >= 2 else f"{len(cores)} core"
     try:
         os.sched_setaffinity(0, usable)
-    except (OSError, AttributeError):
-        return False
-    return True
+    except OSError:
+        value = "the system refuses it"
+    yield check(
+        "pinning",
+        value == "possible",
+        value,
+        "keeps client and server off each other's CPU",
+        "2 cores or more, and sched_setaffinity allowed",
+    )
 
 
 def _steadiness(host: Host) -> Iterator[Check]:
+    check = partial(Check.judged, "Machine")
     governor = host.machine.governor()
-    slow = governor not in (None, "performance")
-    yield Check(
-        _MACHINE,
+    yield check(
         "CPU governor",
-        "warning" if slow else "ok",
+        governor in (None, "performance"),
         governor or _HIDDEN,
         "any other than `performance` changes the clock during a run",
-        "sudo cpupower frequency-set -g performance" if slow else None,
+        "sudo cpupower frequency-set -g performance",
     )
     turbo, switch = host.machine.turbo() or (None, None)
-    yield Check(
-        _MACHINE,
+    yield check(
         "turbo",
-        "warning" if turbo else "ok",
+        not turbo,
         _HIDDEN if turbo is None else "on" if turbo else "off",
         "the first seconds run faster than the rest",
-        switch if turbo else None,
+        switch,
     )
     wakeful = os.access(host.root / "dev/cpu_dma_latency", os.W_OK)
-    yield Check(
-        _MACHINE,
+    yield check(
         "CPU wake-up",
-        "ok" if wakeful else "warning",
+        wakeful,
         "idle states can be held off" if wakeful else "/dev/cpu_dma_latency is not writable",
         "waking a halted CPU is charged to the faster client",
-        None if wakeful else "run as root, or: sudo setfacl -m u:$USER:w /dev/cpu_dma_latency",
+        "run as root, or: sudo setfacl -m u:$USER:w /dev/cpu_dma_latency",
     )
     clock, setting = host.machine.clock_source()
-    slow_clock = clock is not None and not clock.startswith(_GOOD_CLOCKS)
-    yield Check(
-        _MACHINE,
+    yield check(
         "clock source",
-        "warning" if slow_clock else "ok",
+        clock is None or clock.startswith(_GOOD_CLOCKS),
         clock or _HIDDEN,
         "any slower one makes each reading of the clock a system call",
-        f"sudo sh -c 'echo tsc > {setting}'" if slow_clock else None,
+        f"sudo sh -c 'echo tsc > {setting}'",
     )
 
 
 def _load(host: Host) -> Iterator[Check]:
+    check = partial(Check.judged, "Machine")
     steal = host.machine.steal()
     if steal is not None:
-        yield Check(
-            _MACHINE,
+        yield check(
             "steal",
-            "warning" if steal > _STEAL else "ok",
+            steal <= _STEAL,
             f"{100 * steal:.1f} % since it was started",
             "CPU that the hypervisor gave to others; above 2 % a run is suspect",
-            "use a machine of your own, or dedicated CPUs" if steal > _STEAL else None,
+            "use a machine of your own, or dedicated CPUs",
         )
     load = host.machine.load_average()
     if load is not None:
-        busy = load > _LOADED * (os.cpu_count() or 1)
-        yield Check(
-            _MACHINE,
+        yield check(
             "load",
-            "warning" if busy else "ok",
+            load <= _LOADED * (os.cpu_count() or 1),
             f"{load:.2f} runnable threads over the last minute",
             "other programs take CPU from client and server",
-            "end other programs; see: top" if busy else None,
+            "end other programs; see: top",
         )
     available = host.machine.available_memory()
     if available is not None:
-        yield Check(
-            _MACHINE,
+        yield check(
             "memory",
-            "warning" if available < _LOW_MEMORY else "ok",
+            available >= _LOW_MEMORY,
             f"{available / 2**30:.1f} GiB available",
             "swapping would be measured too",
-            "end other programs" if available < _LOW_MEMORY else None,
+            "end other programs",
         )
 
 
 def _limits(host: Host) -> Iterator[Check]:
+    check = partial(Check.judged, "Limits")
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    few = hard != resource.RLIM_INFINITY and hard < _DESCRIPTORS
-    yield Check(
-        _LIMITS,
+    yield check(
         "open files",
-        "warning" if few else "ok",
+        hard == resource.RLIM_INFINITY or hard >= _DESCRIPTORS,
         f"{_count(soft)} now, {_count(hard)} at most",
         "one for each connection, in client and server",
-        f"as root: ulimit -n {_DESCRIPTORS}; for good: /etc/security/limits.conf" if few else None,
+        f"as root: ulimit -n {_DESCRIPTORS}; for good: /etc/security/limits.conf",
     )
     given = host.machine.local_ports()
     if given is not None:
         first, last = given
         ports = last - first + 1
-        yield Check(
-            _LIMITS,
+        yield check(
             "client ports",
-            "warning" if ports < _PORTS else "ok",
+            ports >= _PORTS,
             f"{ports:,} ({first}–{last})",
             "one for each connection to one address, and a minute after it closed",
-            "sudo sysctl net.ipv4.ip_local_port_range='1024 65535'" if ports < _PORTS else None,
+            "sudo sysctl net.ipv4.ip_local_port_range='1024 65535'",
         )
 
 
@@ -189,20 +168,17 @@ def _count(limit: int) -> str:
 
 
 def _tcp(host: Host) -> Iterator[Check]:
+    check = partial(Check.judged, _NETWORK)
     control = host.machine.congestion_control()
     allowed = host.machine.congestion_controls(privileged=False)
     choice = host.machine.congestion_controls(privileged=True) if os.geteuid() == 0 else allowed
-    cubic = control == "cubic" or "cubic" in choice
     if control is not None:
-        yield Check(
-            _NETWORK,
+        yield check(
             "TCP congestion control",
-            "ok" if cubic else "warning",
+            control == "cubic" or "cubic" in choice,
             f"{control}; this user may choose {', '.join(choice) or 'none'}",
             "QUIC stacks use CUBIC: TCP must too, or a race compares two controllers",
-            None
-            if cubic
-            else "sudo modprobe tcp_cubic; sudo sysctl net.ipv4.tcp_allowed_congestion_control="
+            "sudo modprobe tcp_cubic; sudo sysctl net.ipv4.tcp_allowed_congestion_control="
             f"'{' '.join(dict.fromkeys([*allowed, 'cubic']))}'",
         )
     mtu = host.machine.mtu("lo")
@@ -217,28 +193,25 @@ def _tcp(host: Host) -> Iterator[Check]:
 
 
 def _udp(host: Host) -> Iterator[Check]:
+    check = partial(Check.judged, _NETWORK)
     for name, what in (("rmem", "receive"), ("wmem", "send")):
         size = host.machine.udp_buffer(name)
-        if size is None:
-            continue
-        small = size < _UDP_BUFFER
-        yield Check(
-            _NETWORK,
-            f"UDP {what} buffer",
-            "warning" if small else "ok",
-            f"{size / _MIB:.3g} MiB at most",
-            f"HTTP/3 loses datagrams when it is full; {_UDP_BUFFER // _MIB} MiB are asked for",
-            f"sudo sysctl net.core.{name}_max={_UDP_BUFFER}" if small else None,
-        )
+        if size is not None:
+            yield check(
+                f"UDP {what} buffer",
+                size >= _UDP_BUFFER,
+                f"{size / _MIB:.3g} MiB at most",
+                f"HTTP/3 loses datagrams when it is full; {_UDP_BUFFER // _MIB} MiB are asked for",
+                f"sudo sysctl net.core.{name}_max={_UDP_BUFFER}",
+            )
     for name, option, value in (("GSO", _UDP_SEGMENT, 1200), ("GRO", _UDP_GRO, 1)):
         there = host.udp_option(option, value)
-        yield Check(
-            _NETWORK,
+        yield check(
             f"UDP {name}",
-            "ok" if there else "warning",
+            there,
             "there" if there else "not in this kernel",
             "HTTP/3 moves many datagrams in one system call",
-            None if there else "Linux 5.0 or later",
+            "Linux 5.0 or later",
         )
 
 

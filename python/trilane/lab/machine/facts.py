@@ -30,9 +30,7 @@ def tcp_congestion_control() -> str | None:
 
 def usable_cpus() -> list[int]:
     """CPUs that this process may run on."""
-    if hasattr(os, "sched_getaffinity"):
-        return sorted(os.sched_getaffinity(0))
-    return list(range(os.cpu_count() or 1))
+    return sorted(os.sched_getaffinity(0))
 
 
 def _one_cpu_per_core(cpus: list[int]) -> list[int]:

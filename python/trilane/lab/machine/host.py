@@ -36,6 +36,13 @@ class Check:
     needed: bool = False
     """Whether the main job, `trilane race`, cannot run without it."""
 
+    @classmethod
+    def judged(
+        cls, group: str, name: str, good: object, value: str, why: str, fix: str | None = None
+    ) -> Check:
+        """A check that is `good`, or else a warning, and then has a `fix`."""
+        return cls(group, name, "ok" if good else "warning", value, why, None if good else fix)
+
 
 @dataclass(frozen=True, slots=True)
 class Host:
@@ -60,8 +67,7 @@ class Host:
             done = supervisor.finished([program, *arguments], limit_s=_PATIENCE_S)
         except ProcessFailed:
             return None
-        said = (done.output + b"\n" + done.errors).decode(errors="replace")
-        found = _VERSION.search(said)
+        found = _VERSION.search(done.said)
         return found[0] if found else None
 
     def emulated_network(self) -> tuple[int, str] | None:
@@ -74,7 +80,7 @@ class Host:
             done = supervisor.finished(command, limit_s=_PATIENCE_S)
         except ProcessFailed:
             return None
-        return done.code, (done.output + b"\n" + done.errors).decode(errors="replace").strip()
+        return done.code, done.said.strip()
 
     def udp_option(self, option: int, value: int) -> bool:
         """Whether the kernel takes this option at level SOL_UDP."""

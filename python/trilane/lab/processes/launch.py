@@ -12,12 +12,10 @@ import contextlib
 import json
 import os
 import shutil
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import trilane
 from trilane.lab.processes import proc, supervisor
 from trilane.lab.processes.supervisor import READY_S, Child, Late, ProcessFailed
 
@@ -27,15 +25,6 @@ _MORE_PLACES = ("/usr/sbin", "/usr/local/sbin", "/usr/local/go/bin")
 _CLEAR_S = 10.0
 _TAIL_BYTES = 8192
 _LINE_SHOWN = 300
-# Isolated and without site-packages: the guard starts at once, and in the server's environment.
-_GUARD = (
-    *(sys.executable, "-I", "-S", "-c"),
-    (
-        "import sys; sys.path.append(sys.argv.pop(1)); from trilane.lab.processes import guard; "
-        "sys.exit(guard.main(sys.argv[1:]))"
-    ),
-    str(Path(trilane.__file__).parents[1]),
-)
 
 
 class LaunchFailed(RuntimeError):
@@ -130,8 +119,9 @@ def launched(
     Raises:
         LaunchFailed: the program cannot be started, or `cpus` are not ours to use.
     """
+    numbers = ",".join(map(str, cpu_numbers(cpus or "")))
     guardian_command = [
-        *(*_GUARD, stop_signal, str(grace_s), ",".join(map(str, cpu_numbers(cpus or "")))),
+        *(*supervisor.isolated("guard"), stop_signal, str(grace_s), numbers),
         *command,
     ]
     with contextlib.ExitStack() as stack:

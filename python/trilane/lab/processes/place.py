@@ -13,10 +13,8 @@ import pickle
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import ParamSpec, TypeVar, cast
 
-import trilane
 from trilane.lab.processes import supervisor
 from trilane.lab.processes.supervisor import Child
 
@@ -24,15 +22,6 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 # This only ends a hang: what is done there has limits of its own.
 _ANSWER_S = 3600.0
-# Isolated and without site-packages, because it starts before every program that is measured.
-_ENTER = (
-    *(sys.executable, "-I", "-S", "-c"),
-    (
-        "import sys; sys.path.append(sys.argv.pop(1)); from trilane.lab.processes import enter; "
-        "enter.main(sys.argv[1:])"
-    ),
-    str(Path(trilane.__file__).parents[1]),
-)
 WORKER = (sys.executable, "-m", "trilane.lab.processes.worker")
 
 
@@ -50,7 +39,9 @@ class Place:
 
     def command(self, words: Sequence[str]) -> list[str]:
         """What to start so that the program of `words` (its absolute path first) runs there."""
-        return [*_ENTER, self.user, self.network, *words] if self.network else list(words)
+        if not self.network:
+            return list(words)
+        return [*supervisor.isolated("enter"), self.user, self.network, *words]
 
     @contextlib.contextmanager
     def working(self) -> Iterator[None]:

@@ -16,6 +16,7 @@ import resource
 import select
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+import trilane
 from trilane.lab.processes import proc
 from trilane.lab.processes.words import how_ended, told
 
@@ -71,6 +73,11 @@ class Done:
     """Exit code; negative: the number of a signal."""
     output: bytes
     errors: bytes
+
+    @property
+    def said(self) -> str:
+        """What it wrote to its stdout, then what it wrote to its stderr."""
+        return (self.output + b"\n" + self.errors).decode(errors="replace")
 
     def why(self) -> str:
         """The line that says what went wrong, or how it ended; for a code that is a failure."""
@@ -256,6 +263,18 @@ def started(
             yield child
         finally:
             child.stop(GRACE_S if grace_s is None else grace_s, ends_with_stdin=ends_with_stdin)
+
+
+def isolated(module: str) -> tuple[str, ...]:
+    """The command that runs `main` of a module beside this one with the arguments that follow.
+
+    Isolated and without site-packages: it starts at once, and in any environment.
+    """
+    code = (
+        f"import sys; sys.path.append(sys.argv.pop(1)); from {__package__} import {module}; "
+        f"sys.exit({module}.main(sys.argv[1:]))"
+    )
+    return sys.executable, "-I", "-S", "-c", code, str(Path(trilane.__file__).parents[1])
 
 
 def finished(

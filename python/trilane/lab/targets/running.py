@@ -353,8 +353,7 @@ def _software(
         )
     except ProcessFailed:
         return None
-    lines = (done.output + b"\n" + done.errors).decode(errors="replace").split("\n")
-    return next((line.strip() for line in lines if line.strip()), None)
+    return next((line.strip() for line in done.said.split("\n") if line.strip()), None)
 
 
 def _free_port() -> int:
