@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 
 import numpy as np
@@ -82,11 +81,11 @@ def test_the_simulation_judges_as_a_comparison_does(
     monkeypatch: pytest.MonkeyPatch, alpha: float
 ) -> None:
     monkeypatch.setattr(simulation, "RESAMPLES", stats.RESAMPLES)
-    shuffle, chance = random.Random(1), np.random.default_rng(1)
+    races = simulation._races(MODEL, 3, 10, 1, {})
     pairs = [(0, 1), (0, 2), (1, 2)]
     seen = set()
     for _ in range(3):
-        first, second = simulation._table(MODEL, chance, shuffle, 3, 10, {})
+        first, second = next(races)
         first[1, :, :2] += 0.06
         second[1, :, :2] += 0.06
         values = np.where(np.isnan(second), first, (first + second) / 2)

@@ -122,13 +122,11 @@ def simulate(
     `effects` are shares by the number of the measure: 0.1 is 10 %. In no other measure do any arms
     differ.
     """
-    chance = np.random.default_rng(seed)
-    shuffle = random.Random(seed)  # noqa: S311 - reproducible, not secret
     pairs = list(combinations(range(arms), 2))
     counts = np.zeros(8)
     differs = _differing(noise.measures, pairs, effects or {})
-    for number in range(tables):
-        first, second = _table(noise, chance, shuffle, arms, blocks, effects or {})
+    races = _races(noise, arms, blocks, seed, effects or {})
+    for number, (first, second) in zip(range(tables), races, strict=False):
         said = judged(first, second, pairs, number)
         false, equal = said.different & ~differs, said.equal & differs
         there = differs[:, 0]
@@ -156,14 +154,12 @@ def simulate_until_decided(
     effects: Mapping[int, float] | None = None,
 ) -> Ended:
     """The same of races that look at their results, as `looks` plans it for `most` blocks."""
-    chance = np.random.default_rng(seed)
-    shuffle = random.Random(seed)  # noqa: S311 - reproducible, not secret
     pairs = list(combinations(range(arms), 2))
     planned = looks.planned(most)
     differs = _differing(noise.measures, pairs, effects or {})
     counts, taken = np.zeros(5), []
-    for number in range(tables):
-        first, second = _table(noise, chance, shuffle, arms, most, effects or {})
+    races = _races(noise, arms, most, seed, effects or {})
+    for number, (first, second) in zip(range(tables), races, strict=False):
         blocks, said = _until_decided(first, second, pairs, number, planned)
         taken.append(blocks)
         fixed = judged(first, second, pairs, number)
@@ -214,15 +210,14 @@ def simulate_compared(
     Each is false, as an arm is the same in both races. `early` says of each race of a pair whether
     it ends once it is decided; else it makes `most` blocks.
     """
-    chance = np.random.default_rng(seed)
-    shuffle = random.Random(seed)  # noqa: S311 - reproducible, not secret
     pairs = list(combinations(range(arms), 2))
     planned = looks.planned(most)
     claimed = 0
+    races = _races(noise, arms, most, seed, effects or {})
     for number in range(tables):
         sides = []
         for ends in early:
-            first, second = _table(noise, chance, shuffle, arms, most, effects or {})
+            first, second = next(races)
             blocks = _until_decided(first, second, pairs, number, planned)[0] if ends else most
             values = np.where(np.isnan(second), first, (first + second) / 2)
             sides.append(values[:, :blocks, DECIDING])
@@ -247,26 +242,27 @@ def _differing(
     return differs
 
 
-def _table(
-    noise: Noise,
-    chance: np.random.Generator,
-    shuffle: random.Random,
-    arms: int,
-    blocks: int,
-    effects: Mapping[int, float],
-) -> tuple[Floats, Floats]:
-    """Logarithms of the first and of the second runs, by arm, block and measure; NaN: none."""
+def _races(
+    noise: Noise, arms: int, blocks: int, seed: int, effects: Mapping[int, float]
+) -> Iterator[tuple[Floats, Floats]]:
+    """Races without end, of each the logarithms of its first and of its second runs.
+
+    By arm, block and measure; NaN: none.
+    """
+    chance = np.random.default_rng(seed)
+    shuffle = random.Random(seed)  # noqa: S311 - reproducible, not secret
     names = [str(arm) for arm in range(arms)]
-    deviations = noise.draw(chance, blocks * (arms + 1))
-    slots = np.full((2, arms, blocks, deviations.shape[1]), np.nan)
-    runs = iter(deviations)
-    for block in range(blocks):
-        drift = chance.normal(0, _DRIFT)
-        for position, (arm, slot) in enumerate(order.shuffled(names, block, shuffle, aa=True)):
-            slots[slot, int(arm), block] = next(runs) + drift + noise.trend * position
-    for measure, effect in effects.items():
-        slots[:, 1, :, measure] += math.log1p(effect)
-    return slots[0], slots[1]
+    while True:
+        deviations = noise.draw(chance, blocks * (arms + 1))
+        slots = np.full((2, arms, blocks, deviations.shape[1]), np.nan)
+        runs = iter(deviations)
+        for block in range(blocks):
+            drift = chance.normal(0, _DRIFT)
+            for position, (arm, slot) in enumerate(order.shuffled(names, block, shuffle, aa=True)):
+                slots[slot, int(arm), block] = next(runs) + drift + noise.trend * position
+        for measure, effect in effects.items():
+            slots[:, 1, :, measure] += math.log1p(effect)
+        yield slots[0], slots[1]
 
 
 def judged(
