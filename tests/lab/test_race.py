@@ -352,7 +352,7 @@ def test_a_server_that_does_not_come_up_says_why(
 
 
 def test_the_meter_counts_the_cpu_of_a_process() -> None:
-    meter = Meter(os.getpid(), 1)
+    meter = Meter([os.getpid()], 1)
     run = altered(
         records.run(),
         {
@@ -379,7 +379,7 @@ def test_the_meter_counts_the_cpu_of_a_process() -> None:
 
 
 def test_the_meter_of_a_process_that_is_gone_knows_nothing() -> None:
-    meter = Meter(2**22 + 1, 1)
+    meter = Meter([2**22 + 1], 1)
     meter.start()
     assert meter.stop(records.run()) is None
 

@@ -18,14 +18,9 @@ def facts() -> Json:
         "cpus_usable": len(usable_cpus()),
         "governor": _HERE.governor(),
         "kernel": f"{platform.system()} {platform.release()}",
-        "tcp_congestion_control": tcp_congestion_control(),
+        "tcp_congestion_control": _HERE.congestion_control(),
         "python": platform.python_version(),
     }
-
-
-def tcp_congestion_control() -> str | None:
-    """What the kernel gives to TCP sockets that ask for nothing; None where it does not say."""
-    return _HERE.congestion_control()
 
 
 def usable_cpus() -> list[int]:

@@ -42,11 +42,11 @@ class _Reading:
 
 
 class Meter:
-    """CPU of a server and of the machine between two instants (`runner.ServerMeter`)."""
+    """CPU of a server and of the machine between two instants."""
 
-    def __init__(self, pid: int | Sequence[int], cpus: int, ours: Sequence[int] = ()) -> None:
-        """Watch the processes `pid` on `cpus` CPUs; those in `ours` are never called others."""
-        self._pids = [pid] if isinstance(pid, int) else list(pid)
+    def __init__(self, pids: Sequence[int], cpus: int, ours: Sequence[int] = ()) -> None:
+        """Watch the processes `pids` on `cpus` CPUs; those in `ours` are never called others."""
+        self._pids = list(pids)
         self._cpus = cpus
         self._ours = list(ours)
         self._before: _Reading | None = None

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import trilane
-from trilane.lab.machine import facts as machine
 from trilane.lab.model.documents import Json
 from trilane.lab.processes import supervisor
 from trilane.lab.processes.place import HERE, Place
+from trilane.lab.processes.proc import Machine
 from trilane.lab.processes.supervisor import READY_S, Child, Late, ProcessFailed
 
 PROGRAM = (sys.executable, "-m", "trilane", "serve")
@@ -91,7 +91,7 @@ def embedded(
                 "flags": list(flags),
                 # Its sockets ask for none.
                 "tcp_congestion_control": place.congestion_control
-                or machine.tcp_congestion_control(),
+                or Machine().congestion_control(),
             },
         )
 
