@@ -221,7 +221,7 @@ def _elsewhere(config: ServerConfig, wanted: Sequence[str], place: Place) -> Tar
         )
     origins = {version: config.origins[version] for version in wanted}
     if config.ready_path is not None or config.ready_grpc is not None:
-        target_ready.wait_for_url(config, origins, config.cacert)
+        target_ready.wait_for(config, origins, config.cacert)
     return Target(
         name=config.name,
         origins=origins,
@@ -252,7 +252,8 @@ def _started(config: ServerConfig, wanted: Sequence[str], machine: _Machine) -> 
             grace_s=config.stop_timeout_s,
         ) as server:
             try:
-                target_ready.wait_for(config, server, origins, values.get("cacert"), machine.place)
+                cacert, place = values.get("cacert"), machine.place
+                target_ready.wait_for(config, origins, cacert, place, server)
             except target_ready.Died as error:
                 # Between our choice of a port and its use another program may have taken it.
                 taken = machine.place.call(_somebody_has, values, config)
@@ -270,8 +271,7 @@ def _started(config: ServerConfig, wanted: Sequence[str], machine: _Machine) -> 
                     for key, fact in config.facts.items()
                 },
             }
-            cacert = values.get("cacert")
-            pids, place = server.pids(), machine.place
+            pids = server.pids()
             yield Target(config.name, origins, cacert, server.pid, pids, facts, log, place)
             return
 

@@ -6,7 +6,7 @@ import contextlib
 import http.client
 import ssl
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from trilane.client import Client, Error
@@ -27,58 +27,42 @@ class Died(ServerFailed):
 
 def wait_for(
     config: ServerConfig,
-    server: Launched,
     origins: Mapping[str, str],
     cacert: str | None,
     place: Place = HERE,
+    server: Launched | None = None,
 ) -> None:
-    """Return once a server of ours answers over the versions of `origins`.
+    """Return once a server answers over the versions of `origins`; `server` is it where it is ours.
 
     Raises:
         Died: it ended before.
         ServerFailed: it did not answer in time; the message ends with its last words.
     """
-
-    def check() -> None:
-        if server.ended():
-            raise Died(
-                f"{config.name} ended with {how_ended(server.exit_code or 0)} before it was ready"
-                f"{_last_words(server)}"
-            )
-
-    _wait(config, origins, cacert, place, check, lambda: _last_words(server))
-
-
-def wait_for_url(config: ServerConfig, origins: Mapping[str, str], cacert: str | None) -> None:
-    """Return once a server that is not ours answers; raises ServerFailed."""
-    _wait(config, origins, cacert, HERE, lambda: None, lambda: "")
-
-
-def _wait(
-    config: ServerConfig,
-    origins: Mapping[str, str],
-    cacert: str | None,
-    place: Place,
-    check: Callable[[], None],
-    last_words: Callable[[], str],
-) -> None:
     deadline = time.monotonic() + config.ready_timeout_s
     for version, origin in origins.items():
         url = f"{origin}{config.ready_path or grpc_health.PATH}"
         while True:
-            check()
+            _check(config, server)
             timeout_s = min(_ANSWER_S, max(0.1, deadline - time.monotonic()))
             problem = place.call(_ask, url, version, config.ready_grpc, cacert, timeout_s)
+            # What answered may be another program, where ours has ended.
+            _check(config, server)
             if problem is None:
                 break
-            check()
             if time.monotonic() > deadline:
                 raise ServerFailed(
                     f"{config.name} was not ready within {config.ready_timeout_s:g} s: "
-                    f"{url} over {version}: {problem}{last_words()}"
+                    f"{url} over {version}: {problem}{_last_words(server)}"
                 )
             time.sleep(_POLL_S)
-    check()
+
+
+def _check(config: ServerConfig, server: Launched | None) -> None:
+    if server is not None and server.ended():
+        raise Died(
+            f"{config.name} ended with {how_ended(server.exit_code or 0)} before it was ready"
+            f"{_last_words(server)}"
+        )
 
 
 def _ask(
@@ -128,6 +112,8 @@ def caller(version: str, cacert: str | None, timeout_s: float) -> Client:
     )
 
 
-def _last_words(server: Launched) -> str:
+def _last_words(server: Launched | None) -> str:
+    if server is None:
+        return ""
     tail = server.tail()
     return f"; its log {server.log} ends:\n{tail}" if tail else f"; its log {server.log} is empty"
