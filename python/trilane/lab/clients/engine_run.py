@@ -159,30 +159,27 @@ def prepared(plan: EnginePlan, requests: int | None = None) -> Iterator[tuple[li
 
 def run(plan: EnginePlan, *, log: Path, limit_s: float) -> Run:
     """Run the engine once; raises `RunFailed` when it leaves no result."""
+    interface = plan.setting.interface
     with prepared(plan) as (command, file):
-        return _run(plan, command, file, log, limit_s)
-
-
-def _run(plan: EnginePlan, command: list[str], file: Path, log: Path, limit_s: float) -> Run:
-    started, interface = time.monotonic(), plan.setting.interface
-    wire = interface.carried_bytes()
-    try:
-        with (
-            supervisor.started(command, log=log) as child,
-            Watch(child, interface, begun=started) as watch,
-        ):
-            ending, peak = watch.until_end(limit_s)
-            if ending.code not in _WITH_RESULT:
-                words = told(child.errors())
-                refused = Misused if ending.code == _WRONG_USAGE else RunFailed
-                raise refused(words or f"the run ended with {how_ended(ending.code)}")
-    except ProcessFailed as error:
-        raise RunFailed(f"the run {error}") from error
-    after = interface.carried_bytes()
-    try:
-        run = msgspec.json.decode(file.read_bytes(), type=Run)
-    except (OSError, ValueError) as error:
-        raise RunFailed(f"the run left no readable result: {error}") from error
+        started = time.monotonic()
+        wire = interface.carried_bytes()
+        try:
+            with (
+                supervisor.started(command, log=log) as child,
+                Watch(child, interface, begun=started) as watch,
+            ):
+                ending, peak = watch.until_end(limit_s)
+                if ending.code not in _WITH_RESULT:
+                    words = told(child.errors())
+                    refused = Misused if ending.code == _WRONG_USAGE else RunFailed
+                    raise refused(words or f"the run ended with {how_ended(ending.code)}")
+        except ProcessFailed as error:
+            raise RunFailed(f"the run {error}") from error
+        after = interface.carried_bytes()
+        try:
+            run = msgspec.json.decode(file.read_bytes(), type=Run)
+        except (OSError, ValueError) as error:
+            raise RunFailed(f"the run left no readable result: {error}") from error
     requests, program = run.requests, run.trilane
     crossed = None
     if wire is not None and after is not None:
