@@ -45,6 +45,19 @@ class Unavailable(CannotRun):
     """An arm cannot run here; the message says why."""
 
 
+@contextlib.contextmanager
+def _available(*lacking: type[Exception]) -> Iterator[None]:
+    """Make what an arm needs; these errors say why it cannot be had here.
+
+    Raises:
+        Unavailable: one of them came.
+    """
+    try:
+        yield
+    except lacking as error:
+        raise Unavailable(str(error)) from error
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class _Wanted:
     """A server that arms share."""
@@ -118,10 +131,8 @@ class Testbed:
         spoken = {arm.version for arm in form.arms}
         # As in a race: QUIC brings CUBIC, and another controller under TCP is another experiment.
         cubic = "h3" in spoken and machine.may_use_congestion_control("cubic")
-        try:
+        with _available(BadContender):
             clients = _contenders(form)
-        except BadContender as error:
-            raise Unavailable(str(error)) from error
         with contextlib.ExitStack() as stack:
             testbed = cls(
                 form=form,
@@ -144,10 +155,8 @@ class Testbed:
         client = self._clients[arm.client]
 
         def command() -> Sequence[str]:
-            try:
+            with _available(ContenderFailed):
                 return client.command()
-            except ContenderFailed as error:
-                raise Unavailable(str(error)) from error
 
         return command
 
@@ -180,10 +189,8 @@ class Testbed:
     def _in_process(self, arm: ArmSpec) -> Setting:
         """A benchmark has no server but its own."""
         module = self._module(arm.server)
-        try:
+        with _available(go_bench.NotReady):
             binary = go_bench.binary(module, arm.benchmark or "")
-        except go_bench.NotReady as error:
-            raise Unavailable(str(error)) from error
         return Setting(
             origin="",
             cacert=None,
@@ -281,10 +288,8 @@ class Testbed:
     def _module(self, name: str) -> Module:
         if name not in self._modules:
             folders = (place / name for place in places.servers())
-            try:
+            with _available(go_bench.NotReady):
                 self._modules[name] = go_bench.ready(name, next(filter(Path.is_dir, folders)))
-            except go_bench.NotReady as error:
-                raise Unavailable(str(error)) from error
         return self._modules[name]
 
     def _body_file(self, workload: Workload) -> Path | None:
@@ -302,7 +307,7 @@ class Testbed:
         key, name = self._wanted(arm), arm.server
         if key not in self._targets:
             place = self._network(arm).server if arm.network else HERE
-            try:
+            with _available(TargetFailed):
                 config = running.find(name)
                 # HTTP/1.1 as well, over which an independent client reads what is served.
                 there = set(config.origins)
@@ -323,17 +328,13 @@ class Testbed:
                         flags=key.flags,
                     )
                 )
-            except TargetFailed as error:
-                raise Unavailable(str(error)) from error
         return self._targets[key]
 
     def _network(self, arm: ArmSpec) -> Emulated:
         control = arm.congestion_control or self.form.congestion_control or emulated.CUBIC
         if control not in self._networks:
-            try:
+            with _available(NetworkFailed):
                 made = self._stack.enter_context(emulated.opened(control))
-            except NetworkFailed as error:
-                raise Unavailable(str(error)) from error
             self._networks[control] = made
         return self._networks[control]
 
@@ -358,12 +359,10 @@ class Testbed:
             raise Unavailable(f"{arm.server} has no calls in {MESSAGES[message]}")
         key = (arm.server, origin, arm.version, message)
         if key not in self._calls:
-            try:
+            with _available(NoReference, ProcessFailed):
                 self._calls[key] = target.place.call(
                     call_reference.read, call, message, arm.version, origin, target.cacert
                 )
-            except (NoReference, ProcessFailed) as error:
-                raise Unavailable(str(error)) from error
         return self._calls[key]
 
     def _origin(self, arm: ArmSpec, version: str) -> str:
@@ -384,7 +383,7 @@ class Testbed:
         fields = tuple((name, value) for name, value in header_fields(arm, workload))
         key = (origin, workload, fields)
         if key not in self._references:
-            try:
+            with _available(NoReference, ProcessFailed):
                 self._references[key] = target.place.call(
                     reference.read,
                     workload,
@@ -393,8 +392,6 @@ class Testbed:
                     dict(fields),
                     self._body_file(workload),
                 )
-            except (NoReference, ProcessFailed) as error:
-                raise Unavailable(str(error)) from error
         return self._references[key]
 
 
