@@ -8,17 +8,18 @@ experiments that are built in code.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any, TypeAlias
 
 from msgspec import Meta, Struct, field
 
 from trilane.lab.experiment.check import NAME, NAME_TOLD
 from trilane.lab.experiment.check_arm import BENCHMARK, FOLDER, URL
-from trilane.lab.experiment.check_workload import BROUGHT, METHOD, OF_KIND, TIMED
+from trilane.lab.experiment.check_workload import METHOD
 from trilane.lab.experiment.experiment import SCHEMA
 from trilane.lab.experiment.factors import COMPARISON
 from trilane.lab.experiment.form import Stats
+from trilane.lab.experiment.schema_conditions import ARM, FORM, SWEEP, WORKLOAD
 from trilane.lab.experiment.toml_document import Text
 from trilane.lab.experiment.vocabulary import (
     ENGINE_FLAGS,
@@ -26,7 +27,6 @@ from trilane.lab.experiment.vocabulary import (
     KINDS,
     MEASURES,
     MESSAGES,
-    MULTIPLEXED,
     SERVER_FLAGS,
     STRATEGIES,
     SWEEPS,
@@ -190,46 +190,6 @@ class WorkloadTable(_Table, frozen=True, kw_only=True):
     ] = field(default=None, name="timeout")
 
 
-def _without(parts: Collection[str]) -> dict[str, Any]:
-    return {"properties": dict.fromkeys(parts, False)}
-
-
-def _of_kind(kind: str) -> dict[str, Any]:
-    """What goes with a kind of workload, as JSON Schema."""
-    others = [part for each, parts in OF_KIND.items() if each != kind for part in parts]
-    if kind in BROUGHT:
-        others += [*BROUGHT[kind], "body_bytes"]
-    if kind not in TIMED:
-        others.append("duration")
-    # The kind of a workload that does not say it is the default, which brings its path along.
-    default = kind == _WORK.kind
-    needed = {} if default else {"required": list(OF_KIND.get(kind, ()))}
-    given = {} if default else {"required": ["kind"]}
-    return {
-        "if": {"properties": {"kind": {"const": kind}}, **given},
-        "then": {**needed, **_without(others)},
-    }
-
-
-_WORKLOAD = {
-    "allOf": [
-        *map(_of_kind, KINDS),
-        {
-            "if": {"required": ["duration"]},
-            "then": {
-                "properties": {
-                    "count": False,
-                    "warmup": {"type": "string"},
-                    "repeat": {"maximum": 1},
-                }
-            },
-            "else": {"properties": {"warmup": {"type": "integer"}}},
-        },
-        {"not": {"required": ["body", "body_bytes"]}},
-    ]
-}
-
-
 class _ArmsTable(_Table, frozen=True, kw_only=True):
     """What an arm may set, and a matrix for all its arms."""
 
@@ -324,29 +284,6 @@ class ArmTable(_ArmsTable, frozen=True, kw_only=True):
     ] = None
 
 
-_ARM = {
-    "allOf": [
-        {
-            "if": {
-                "properties": {"strategy": {"enum": list(MULTIPLEXED)}},
-                "required": ["strategy"],
-            },
-            "then": {
-                "properties": {
-                    "version": {"not": {"const": "h1"}},
-                    "session": {"const": True},
-                    "connections": {"const": 1},
-                }
-            },
-        },
-        {
-            "if": {"properties": {"strategy": {"const": "load"}}, "required": ["strategy"]},
-            "then": {"properties": {"session": {"const": True}}},
-        },
-    ]
-}
-
-
 class ExcludedTable(_Table, frozen=True, kw_only=True):
     """The arms that have, for every key, its value or one of its values."""
 
@@ -390,13 +327,6 @@ class SweepTable(_Table, frozen=True, kw_only=True):
         tuple[Annotated[Pair, _like(uniqueItems=True)], ...],
         _note("pairs of arms of which one may overtake the other, on the measure that ranks"),
     ] = ()
-
-
-_SWEEP = {
-    "if": {"properties": {"key": {"enum": ["rtt", "network"]}}},
-    "then": {"properties": {"values": {"items": {"type": "string"}}}},
-    "else": {"properties": {"values": {"items": {"type": "integer"}}}},
-}
 
 
 class PublishedTable(_Table, frozen=True, kw_only=True):
@@ -474,9 +404,9 @@ class FormTable(_Table, frozen=True, kw_only=True):
         bool, _note("processors are kept from halting between requests, where that is allowed")
     ] = False
     stats: StatsTable = field(default_factory=StatsTable)
-    workload: Annotated[WorkloadTable, _like(**_WORKLOAD)]
-    sweep: Annotated[SweepTable | None, _like(**_SWEEP)] = None
-    arms: Annotated[tuple[Annotated[ArmTable, _like(**_ARM)], ...], _note("arms one by one")] = ()
+    workload: Annotated[WorkloadTable, _like(**WORKLOAD)]
+    sweep: Annotated[SweepTable | None, _like(**SWEEP)] = None
+    arms: Annotated[tuple[Annotated[ArmTable, _like(**ARM)], ...], _note("arms one by one")] = ()
     matrix: Annotated[
         MatrixTable | tuple[MatrixTable, ...] | None,
         _note("one matrix or several, beside or instead of arms", minItems=1),
@@ -499,9 +429,6 @@ class FormTable(_Table, frozen=True, kw_only=True):
     quick: QuickTable | None = None
 
 
-_FORM = {"anyOf": [{"required": ["arms"]}, {"required": ["matrix"]}]}
-
-
 class ExperimentTable(_Table, frozen=True, kw_only=True):
     """An experiment: a question, and the forms in which it is put to clients and servers."""
 
@@ -515,7 +442,7 @@ class ExperimentTable(_Table, frozen=True, kw_only=True):
     ] = ()
     source: SourceTable | None = None
     forms: Annotated[
-        dict[Name, Annotated[FormTable, _like(**_FORM)]],
+        dict[Name, Annotated[FormTable, _like(**FORM)]],
         _note(
             "the forms by name: published as in the post, fair without its confounders",
             minProperties=1,
