@@ -50,7 +50,6 @@ class Row:
     """A measure over all arms."""
 
     measure: Shown
-    label: str
     unit: str
     """In which the values are; empty where the label says it."""
     floor: str
@@ -69,7 +68,6 @@ def rows(comparison: Comparison, arms: Sequence[JudgedArm] | None = None) -> lis
         made.append(
             Row(
                 measure,
-                measure.label,
                 "" if measure.unit == "1/s" else unit,
                 f"{formatting.times(floor.low)}–{formatting.times(floor.high)}"
                 if floor

@@ -61,7 +61,7 @@ def grids(comparison: Comparison) -> list[Grid]:
     ]
     return [
         Grid(
-            row.label,
+            row.measure.label,
             row.unit,
             columns,
             [

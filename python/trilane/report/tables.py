@@ -133,7 +133,7 @@ def point_table(
     head = ["arm"]
     columns: list[list[str]] = []
     for row in rows:
-        head.append(formatting.headed(row.label, row.unit))
+        head.append(formatting.headed(row.measure.label, row.unit))
         columns.append(
             [
                 each.value if each.interval is None else f"{each.value} ({each.interval})"

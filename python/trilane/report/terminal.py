@@ -268,7 +268,7 @@ def _measures_down(comparison: Comparison) -> Table:
             Text(each.value if each.value == formatting.NONE else f"{each.value}{unit}")
             for each in row.cells
         ]
-        label = _LABELS.get(row.measure.name, row.label)
+        label = _LABELS.get(row.measure.name, row.measure.label)
         if not compared:
             table.add_row(label, *values)
             continue
@@ -322,7 +322,7 @@ def _columns(comparison: Comparison, arms: list[JudgedArm]) -> Iterator[_Column]
     first = comparison.ranking.measure
     for row in cells.rows(comparison, arms):
         unit = f" ({row.unit})" if row.unit else ""
-        head = f"{_LABELS.get(row.measure.name, row.label)}{unit}"
+        head = f"{_LABELS.get(row.measure.name, row.measure.label)}{unit}"
         if row.measure.name == first:
             yield _Column(head, [*(Text(each.value) for each in row.cells), Text("")])
             ratios = [*map(_ratio, row.cells), Text(row.floor, "dim")]

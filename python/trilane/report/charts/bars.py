@@ -153,14 +153,13 @@ def _group(point: Point, group: _Group, measures: Sequence[Shown]) -> Chart:
     base = data(rows).encode(y=look.rows())
     if several:
         base = base.encode(yOffset=alt.YOffset("part:N", sort=parts))
-    title = formatting.headed(
-        group.axis if several or not unit else _axis(group, measures[0]), unit
-    )
+    alone = not several and unit and len(group.measures) > 1
+    title = formatting.headed(measures[0].label if alone else group.axis, unit)
     bars = (base.mark_bar() if several else base.mark_bar(height=_BAR)).encode(
         alt.X(
             "median:Q",
             title=titled(title),
-            axis=_number_axis(unit),
+            axis=alt.Axis(format="~s", tickCount=6) if unit == "/s" else alt.Axis(tickCount=6),
             # Room for the number at the end of the longest bar.
             scale=alt.Scale(domainMax=1.25 * max(row["end"] for row in rows) or 1.0, nice=False),
         ),
@@ -197,11 +196,3 @@ def _group(point: Point, group: _Group, measures: Sequence[Shown]) -> Chart:
         note,
         spec(alt.layer(*layers), height),
     )
-
-
-def _number_axis(unit: str) -> alt.Axis:
-    return alt.Axis(format="~s", tickCount=6) if unit == "/s" else alt.Axis(tickCount=6)
-
-
-def _axis(group: _Group, measure: Shown) -> str:
-    return group.axis if len(group.measures) == 1 else measure.label

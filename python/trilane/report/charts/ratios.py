@@ -31,12 +31,9 @@ _TOOLTIP = (("title:N", "arm"), ("measure:N", "measure"), ("finding:N", "finding
 
 def forests(point: Point) -> list[Chart]:
     """Few arms: one chart of all measures. Many: one chart per measure, the deciding one first."""
-    comparison = point.comparison
-    measures = view.measures(comparison)
-    if len(comparison.arms) <= view.FEW:
-        made = [_by_measure(point, measures)]
-    else:
-        made = [_by_arm(point, measure) for measure in measures]
+    measures = view.measures(point.comparison)
+    few = len(point.comparison.arms) <= view.FEW
+    made = [_forest(point, part, few) for part in ([measures] if few else [[m] for m in measures])]
     return [chart for chart in made if chart is not None]
 
 
@@ -59,92 +56,59 @@ def _rows(comparison: Comparison, measures: Sequence[Shown], look: Look) -> list
 def _floors(comparison: Comparison, measures: Sequence[Shown]) -> list[Json]:
     floors = comparison.noise_floor
     return [
-        {
-            "measure": wrapped(measure.label),
-            "low": floor.low,
-            "high": floor.high,
-        }
+        {"measure": wrapped(measure.label), "low": floor.low, "high": floor.high}
         for measure in measures
         if (floor := floors.get(measure.name))
     ]
 
 
-def _axis(rows: Sequence[Json], baseline: str) -> alt.X:
-    ends = (row[end] for row in rows for end in ("low", "high"))
-    return ratio_axis("low:Q", titled(f"ratio to {baseline} (×)"), ends)
-
-
-def _note(comparison: Comparison) -> str:
-    return (
-        f"Point: centre over blocks; line: {looks.percent(comparison.plan.level)} interval; grey: "
-        "noise floor, a second run of an arm against its first in the same block. Log scale."
-    )
-
-
-def _points(base: alt.Chart, look: Look, *, legend: bool) -> alt.Chart:
-    points: alt.Chart = base.mark_point(filled=True, size=70, opacity=1).encode(
-        alt.X("ratio:Q"),
-        shape=look.shape(legend=legend),
-        tooltip=[
-            *(alt.Tooltip(field, title=title) for field, title in _TOOLTIP),
-            *ratio_tips(),
-        ],
-    )
-    return points
-
-
-def _by_measure(point: Point, measures: Sequence[Shown]) -> Chart | None:
-    comparison = point.comparison
-    arms = [arm for arm in comparison.arms if arm.name != comparison.baseline]
+def _forest(point: Point, measures: Sequence[Shown], few: bool) -> Chart | None:
+    """Rows of measures with few arms in each, or rows of arms for one measure."""
+    comparison, key = point.comparison, point.key
+    arms = [arm for arm in view.listed(comparison) if arm.name != comparison.baseline]
     look = Look(arms, among=point.everyone)
     rows = _rows(comparison, measures, look)
     if not rows:
         return None
     seen = {row["measure"] for row in rows}
-    labels = [label for label in (wrapped(m.label) for m in measures) if label in seen]
     floors = [floor for floor in _floors(comparison, measures) if floor["measure"] in seen]
     baseline = view.titles(comparison)[comparison.baseline]
-    axis = _axis([*rows, *floors], baseline)
-    measure = alt.Y("measure:N", title="measure", sort=labels, axis=row_axis())
-    band = alt.RelativeBandSize(0.9)
-    floor = data(floors).mark_bar(color=GREY, opacity=0.3, height=band)
-    floor = floor.encode(axis, alt.X2("high:Q"), measure)
-    base = data(rows).encode(
-        y=measure,
-        yOffset=alt.YOffset("arm:N", sort=[look.labels[arm.name] for arm in arms]),
-        color=look.colour(),
+    note = (
+        f"Point: centre over blocks; line: {looks.percent(comparison.plan.level)} interval; grey: "
+        "noise floor, a second run of an arm against its first in the same block. Log scale."
     )
-    whisker = base.mark_rule(strokeWidth=3).encode(axis, alt.X2("high:Q"))
-    step = max(44, 18 * len(arms) + 8)
-    return Chart(
-        f"{point.key}ratios",
-        f"Ratio to {baseline}",
-        _note(comparison),
-        spec(alt.layer(floor, one(), whisker, _points(base, look, legend=True)), step * len(seen)),
+    base, floor = data(rows), data(floors)
+    if few:
+        name, title = f"{key}ratios", f"Ratio to {baseline}"
+        labels = [label for label in (wrapped(m.label) for m in measures) if label in seen]
+        measure = alt.Y("measure:N", title="measure", sort=labels, axis=row_axis())
+        within = alt.YOffset("arm:N", sort=[look.labels[arm.name] for arm in arms])
+        base = base.encode(y=measure, yOffset=within)
+        band = alt.RelativeBandSize(0.9)
+        floor = floor.mark_bar(color=GREY, opacity=0.3, height=band).encode(y=measure)
+        height = max(44, 18 * len(arms) + 8) * len(seen)
+    else:
+        (only,) = measures
+        name = f"{key}ratios"
+        if only.name != comparison.ranking.measure:
+            name += f"-{only.name}"
+        title = formatting.capital(f"{only.label}, ratio to {baseline}")
+        note += f" {only.better.capitalize()} is better."
+        base = base.encode(y=look.rows())
+        floor = floor.mark_rect(color=GREY, opacity=0.3)
+        height = row_height(look.lines) * len(arms)
+    ends = (row[end] for row in [*rows, *floors] for end in ("low", "high"))
+    interval = (
+        ratio_axis("low:Q", titled(f"ratio to {baseline} (×)"), ends),
+        alt.X2("high:Q"),
     )
-
-
-def _by_arm(point: Point, measure: Shown) -> Chart | None:
-    comparison, key = point.comparison, point.key
-    arms = [arm for arm in view.listed(comparison) if arm.name != comparison.baseline]
-    look = Look(arms, among=point.everyone)
-    rows = _rows(comparison, [measure], look)
-    if not rows:
-        return None
-    floors = _floors(comparison, [measure])
-    baseline = view.titles(comparison)[comparison.baseline]
-    axis = _axis([*rows, *floors], baseline)
-    floor = data(floors).mark_rect(color=GREY, opacity=0.3).encode(axis, alt.X2("high:Q"))
-    legend = look.legend_of_versions()
-    base = data(rows).encode(y=look.rows(), color=look.colour(legend=legend))
-    whisker = base.mark_rule(strokeWidth=3).encode(axis, alt.X2("high:Q"))
-    first = measure.name == comparison.ranking.measure
-    return Chart(
-        f"{key}ratios" if first else f"{key}ratios-{measure.name}",
-        formatting.capital(f"{measure.label}, ratio to {baseline}"),
-        f"{_note(comparison)} {measure.better.capitalize()} is better.",
-        spec(
-            alt.layer(floor, one(), whisker, _points(base, look, legend=legend)),
-            row_height(look.lines) * len(arms),
-        ),
+    legend = few or look.legend_of_versions()
+    base = base.encode(color=look.colour(legend=legend))
+    points = base.mark_point(filled=True, size=70, opacity=1).encode(
+        alt.X("ratio:Q"),
+        shape=look.shape(legend=legend),
+        tooltip=[*(alt.Tooltip(field, title=called) for field, called in _TOOLTIP), *ratio_tips()],
     )
+    whisker = base.mark_rule(strokeWidth=3).encode(*interval)
+    layers = alt.layer(floor.encode(*interval), one(), whisker, points)
+    return Chart(name, title, note, spec(layers, height))
