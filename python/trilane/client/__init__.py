@@ -13,92 +13,45 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any, Final
 
+from . import errors
+from .errors import *  # noqa: F403 - `__all__` of `errors` says which
+
 if TYPE_CHECKING:
     from ._aio import AsyncClient, AsyncResponse
     from ._flow.timeouts import Timeouts
     from ._pool import Client, Response
-    from .errors import (
-        ClientClosed,
-        ConnectFailed,
-        ConnectionClosed,
-        ConnectionRefused,
-        ConnectTimeout,
-        DecodingError,
-        Error,
-        Full,
-        GoAway,
-        IncompleteBody,
-        InvalidRequest,
-        LimitExceeded,
-        LocalError,
-        PoolTimeout,
-        ProxyError,
-        ReadTimeout,
-        RemoteError,
-        RemoteProtocolError,
-        ResolveError,
-        StreamReset,
-        Timeout,
-        TLSError,
-        VersionUnavailable,
-        WriteTimeout,
-    )
     from .http import HTTPConnection, HTTPResponse, HTTPSConnection
 
 __all__ = [
     "AsyncClient",
     "AsyncResponse",
     "Client",
-    "ClientClosed",
-    "ConnectFailed",
-    "ConnectTimeout",
-    "ConnectionClosed",
-    "ConnectionRefused",
-    "DecodingError",
-    "Error",
-    "Full",
-    "GoAway",
     "HTTPConnection",
     "HTTPResponse",
     "HTTPSConnection",
-    "IncompleteBody",
-    "InvalidRequest",
-    "LimitExceeded",
-    "LocalError",
-    "PoolTimeout",
-    "ProxyError",
-    "ReadTimeout",
-    "RemoteError",
-    "RemoteProtocolError",
-    "ResolveError",
     "Response",
-    "StreamReset",
-    "TLSError",
-    "Timeout",
     "Timeouts",
-    "VersionUnavailable",
-    "WriteTimeout",
 ]
+__all__ += errors.__all__
 
 
 # Imported when they are asked for: a program that uses one of them does not pay for the others.
 _HOMES: Final = {
-    "AsyncClient": "_aio",
-    "AsyncResponse": "_aio",
-    "Client": "_pool",
-    "HTTPConnection": "http",
-    "HTTPResponse": "http",
-    "HTTPSConnection": "http",
-    "Response": "_pool",
-    "Timeouts": "_flow.timeouts",
+    "AsyncClient": "._aio",
+    "AsyncResponse": "._aio",
+    "Client": "._pool",
+    "HTTPConnection": ".http",
+    "HTTPResponse": ".http",
+    "HTTPSConnection": ".http",
+    "Response": "._pool",
+    "Timeouts": "._flow.timeouts",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
+    if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home = importlib.import_module(f".{_HOMES.get(name, 'errors')}", __name__)
-    value = globals()[name] = getattr(home, name)
+    value = globals()[name] = getattr(importlib.import_module(_HOMES[name], __name__), name)
     return value
 
 

@@ -37,7 +37,6 @@ __all__ = [
     "Timeout",
     "VersionUnavailable",
     "WriteTimeout",
-    "of",
 ]
 
 
