@@ -7,7 +7,6 @@ between the blocks of the upload, and given first when the response is read.
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
 from trilane.client._flow.content import BLOCK
@@ -18,7 +17,8 @@ if TYPE_CHECKING:
     from trilane.client._flow.content import Block
 
 _MUCH: Final = 1024 * 1024
-"""Bytes that are left where they are: answers that come early are mostly short."""
+"""Bytes that are left where they are: answers that come early are mostly short. Also what a read
+of any amount is given at once."""
 
 
 class Early:
@@ -32,10 +32,7 @@ class Early:
         self._exchange: Exchange = exchange
         self._url = url
         self._most = most
-        self._pieces: deque[bytes] = deque()
-        # What was read of the first of them.
-        self._at = 0
-        self._kept = 0
+        self._kept = bytearray()
         self.is_over = False
         """Whether more has come than is kept."""
 
@@ -45,12 +42,12 @@ class Early:
     @property
     def settled(self) -> Any:
         """The exchange itself, where it still has everything that has come."""
-        return self if self._pieces else self._exchange
+        return self if self._kept else self._exchange
 
     @property
     def unread(self) -> int:
         """Bytes of content that have arrived and were not read."""
-        return self._kept + self._exchange.unread
+        return len(self._kept) + self._exchange.unread
 
     def write(self, block: Block, timeout: float | None) -> None:
         """Send content, and take what has come meanwhile.
@@ -67,10 +64,8 @@ class Early:
 
     def _take(self) -> None:
         exchange = self._exchange
-        piece = exchange.read1(-1, 0)
-        self._pieces.append(piece)
-        self._kept += len(piece)
-        if self._most is not None and self._kept > self._most:
+        self._kept += exchange.read1(-1, 0)
+        if self._most is not None and len(self._kept) > self._most:
             self.is_over = True
             raise LimitExceeded(
                 f"{self._url} has answered with more than max_content={self._most} bytes before all"
@@ -81,31 +76,28 @@ class Early:
 
     def read(self, amount: int, timeout: float | None) -> bytes:
         """Wait for `amount` bytes, fewer only at the end; -1: all. An error takes nothing."""
-        left = amount - self._kept
-        rest = b"" if 0 <= amount <= self._kept else self._exchange.read(max(left, -1), timeout)
-        parts: list[bytes] = []
-        while self._pieces and amount:
-            parts.append(self.read1(amount, 0))
-            amount -= len(parts[-1]) if amount > 0 else 0
-        return b"".join([*parts, rest])
+        kept = len(self._kept)
+        if 0 <= amount <= kept:
+            return self._first(amount)
+        rest = self._exchange.read(max(amount - kept, -1), timeout)
+        return self._first(kept) + rest if kept else rest
 
     def read1(self, amount: int, timeout: float | None) -> bytes:
-        """What is there, up to `amount` bytes, -1: all of a piece; b"" at the end."""
-        if not self._pieces:
+        """What is there, up to `amount` bytes, -1: much of it; b"" at the end."""
+        if not self._kept:
             return self._exchange.read1(amount, timeout)
-        first, at = self._pieces[0], self._at
-        data = first[at:] if amount < 0 else first[at : at + amount]
-        self._kept -= len(data)
-        self._at += len(data)
-        if self._at == len(first):
-            self._pieces.popleft()
-            self._at = 0
-        return data
+        return self._first(_MUCH if amount < 0 else amount)
 
     def readinto(self, view: memoryview, timeout: float | None) -> int:
         """Copy what is there, and give how much it is: 0 at the end."""
-        if not self._pieces:
+        if not self._kept:
             return self._exchange.readinto(view, timeout)
-        data = self.read1(view.nbytes, 0)
+        data = self._first(view.nbytes)
         view[: len(data)] = data
         return len(data)
+
+    def _first(self, amount: int) -> bytes:
+        """Take up to so many bytes of what is kept."""
+        data = bytes(self._kept[:amount])
+        del self._kept[:amount]
+        return data
