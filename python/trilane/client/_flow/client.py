@@ -157,7 +157,7 @@ class BaseClient(ABC, Generic[Answer, Context, ContentGiven]):
             TypeError: there is no such keyword; the message says what to write.
         """
         options = timeout, trailers, expect_continue, on_informational, decode
-        given = headers, self._sendable(content), json, options
+        given = headers, content, json, options
         return self._whole(self._prepare("request", method, url, *given, unknown))
 
     def stream(  # noqa: PLR0913 - as `request`
@@ -184,7 +184,7 @@ class BaseClient(ABC, Generic[Answer, Context, ContentGiven]):
             Error, TypeError: as `request`.
         """
         options = timeout, trailers, expect_continue, on_informational, decode
-        given = headers, self._sendable(content), json, options
+        given = headers, content, json, options
         return self._context(self._prepare("stream", method, url, *given, unknown))
 
     def send(  # noqa: PLR0913 - as `request`
@@ -229,7 +229,8 @@ class BaseClient(ABC, Generic[Answer, Context, ContentGiven]):
     ) -> Answer:
         """`request("GET", url)`."""
         options = timeout, (), False, on_informational, decode
-        return self._named("get", url, None, None, headers, options, unknown)
+        given = headers, None, None, options
+        return self._whole(self._prepare("get", "GET", url, *given, unknown))
 
     def head(
         self,
@@ -243,7 +244,8 @@ class BaseClient(ABC, Generic[Answer, Context, ContentGiven]):
     ) -> Answer:
         """`request("HEAD", url)`."""
         options = timeout, (), False, on_informational, decode
-        return self._named("head", url, None, None, headers, options, unknown)
+        given = headers, None, None, options
+        return self._whole(self._prepare("head", "HEAD", url, *given, unknown))
 
     def options(
         self,
@@ -257,7 +259,8 @@ class BaseClient(ABC, Generic[Answer, Context, ContentGiven]):
     ) -> Answer:
         """`request("OPTIONS", url)`."""
         options = timeout, (), False, on_informational, decode
-        return self._named("options", url, None, None, headers, options, unknown)
+        given = headers, None, None, options
+        return self._whole(self._prepare("options", "OPTIONS", url, *given, unknown))
 
     def delete(
         self,
@@ -271,7 +274,8 @@ class BaseClient(ABC, Generic[Answer, Context, ContentGiven]):
     ) -> Answer:
         """`request("DELETE", url)`."""
         options = timeout, (), False, on_informational, decode
-        return self._named("delete", url, None, None, headers, options, unknown)
+        given = headers, None, None, options
+        return self._whole(self._prepare("delete", "DELETE", url, *given, unknown))
 
     def post(  # noqa: PLR0913 - as `request`
         self,
@@ -289,7 +293,8 @@ class BaseClient(ABC, Generic[Answer, Context, ContentGiven]):
     ) -> Answer:
         """`request("POST", url)`."""
         options = timeout, trailers, expect_continue, on_informational, decode
-        return self._named("post", url, content, json, headers, options, unknown)
+        given = headers, content, json, options
+        return self._whole(self._prepare("post", "POST", url, *given, unknown))
 
     def put(  # noqa: PLR0913 - as `request`
         self,
@@ -307,7 +312,8 @@ class BaseClient(ABC, Generic[Answer, Context, ContentGiven]):
     ) -> Answer:
         """`request("PUT", url)`."""
         options = timeout, trailers, expect_continue, on_informational, decode
-        return self._named("put", url, content, json, headers, options, unknown)
+        given = headers, content, json, options
+        return self._whole(self._prepare("put", "PUT", url, *given, unknown))
 
     def patch(  # noqa: PLR0913 - as `request`
         self,
@@ -325,21 +331,8 @@ class BaseClient(ABC, Generic[Answer, Context, ContentGiven]):
     ) -> Answer:
         """`request("PATCH", url)`."""
         options = timeout, trailers, expect_continue, on_informational, decode
-        return self._named("patch", url, content, json, headers, options, unknown)
-
-    def _named(
-        self,
-        name: str,
-        url: str,
-        content: ContentGiven | None,
-        json: Any,
-        headers: Fields | None,
-        options: Options,
-        unknown: Mapping[str, Never],
-    ) -> Answer:
-        """A request by the method of that name."""
-        given = headers, self._sendable(content), json, options
-        return self._whole(self._prepare(name, name.upper(), url, *given, unknown))
+        given = headers, content, json, options
+        return self._whole(self._prepare("patch", "PATCH", url, *given, unknown))
 
     def _prepare(
         self,
@@ -347,7 +340,7 @@ class BaseClient(ABC, Generic[Answer, Context, ContentGiven]):
         method: str,
         url: str,
         headers: Fields | None,
-        content: Content | Upload,
+        content: ContentGiven | None,
         json: Any,
         options: Options,
         unknown: Mapping[str, Never],
@@ -355,4 +348,5 @@ class BaseClient(ABC, Generic[Answer, Context, ContentGiven]):
         """What makes the request that the method of that name was asked for."""
         if unknown:
             refuse(type(self), name, unknown)
-        return partial(self._settings.prepare, method, url, headers, content, json, options)
+        given = headers, self._sendable(content), json, options
+        return partial(self._settings.prepare, method, url, *given)
