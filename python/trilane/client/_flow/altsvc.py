@@ -102,27 +102,19 @@ def _alternative(entry: re.Match[str], origin: Origin) -> Alternative | None:
     return Alternative(urllib.parse.unquote(entry["protocol"]), host, port, max_age, persist)
 
 
-def announcement(fields: Sequence[tuple[str, str]]) -> tuple[str, float] | None:
-    """What the fields of a response announce, for `Memory.learn`: the value, and its age in s."""
-    values = [value for name, value in fields if len(name) == 7 and name.lower() == "alt-svc"]
-    if not values:
-        return None
-    ages = [value for name, value in fields if name.lower() == "age" and value.isdecimal()]
-    return ", ".join(values), float(ages[0][:10]) if ages else 0.0
-
-
 class Learns(Protocol):
     """What has a `Memory`; the pools of both clients are such."""
 
     def learn(self, origin: Origin, value: str, age_s: float) -> None:
-        """Take in the field `alt-svc`."""
+        """Take in the field `alt-svc` of a response whose `age` is so many seconds."""
 
 
 def learn(pool: Learns, origin: Origin, fields: Sequence[tuple[str, str]]) -> None:
     """Take in what the fields of a response announce."""
-    announced = announcement(fields)
-    if announced is not None:
-        pool.learn(origin, *announced)
+    values = [value for name, value in fields if len(name) == 7 and name.lower() == "alt-svc"]
+    if values:
+        ages = [value for name, value in fields if name.lower() == "age" and value.isdecimal()]
+        pool.learn(origin, ", ".join(values), float(ages[0][:10]) if ages else 0.0)
 
 
 @dataclass(slots=True)
