@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import dataclass
 from typing import Final
 
 from trilane._core import Connection, Exchange
@@ -24,29 +25,20 @@ _GRANT_S: Final = 0.005
 """How often a connection is looked at whose peer grants no stream."""
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Sent:
     """A request on its way."""
 
-    __slots__ = ("attempts", "complete", "entry", "exchange", "pool", "prepared", "stalled")
-
-    def __init__(
-        self,
-        pool: Pool,
-        prepared: Prepared,
-        entry: Entry[Connection],
-        exchange: Exchange,
-        attempts: int,
-    ) -> None:
-        self.pool = pool
-        self.prepared = prepared
-        self.entry = entry
-        self.exchange: Exchange | Early = exchange
-        self.attempts = attempts
-        """How often it was tried, this time counted."""
-        self.complete = not prepared.request.is_streaming
-        """Whether all of its content was sent."""
-        self.stalled: WriteTimeout | None = None
-        """Why the rest of its content was not sent though the response had begun."""
+    pool: Pool
+    prepared: Prepared
+    entry: Entry[Connection]
+    exchange: Exchange | Early
+    attempts: int
+    """How often it was tried, this time counted."""
+    complete: bool
+    """Whether all of its content was sent."""
+    stalled: WriteTimeout | None = None
+    """Why the rest of its content was not sent though the response had begun."""
 
     def end(self) -> None:
         """Give the connection back: the request is over, in whatever way. To be called once."""
@@ -84,8 +76,9 @@ def begin(pool: Pool, prepared: Prepared, *, wait: bool, attempts: int = 0) -> S
         sent = None
         try:
             exchange = request.submit(entry.connection, entry.alt_used)
-            sent = Sent(pool, prepared, entry, exchange, attempts + 1)
-            if not sent.complete:
+            complete = not request.is_streaming
+            sent = Sent(pool, prepared, entry, exchange, attempts + 1, complete)
+            if not complete:
                 _send_content(sent, exchange)
         except BaseException as error:
             if sent is None and isinstance(error, Full):
