@@ -20,22 +20,25 @@ from trilane.lab.storage import benchmarks
 def test_a_row_is_read_as_go_prints_it() -> None:
     row = go_bench.parse(f"{HEAD}{ROW}\nPASS\nok", "BenchmarkGRPC/GRPC_GetBook")
     assert (row.iterations, row.gomaxprocs) == (32599, 8)
-    assert row.values == {"ns/op": 36980, "B/op": 9495, "allocs/op": 178}
-    assert row.lines == (*HEAD.splitlines(), ROW)
+    assert (row.ns_per_op, row.alloc_bytes_per_op, row.allocs_per_op) == (36980, 9495, 178)
+    assert row.lines == [*HEAD.splitlines(), ROW]
 
 
 @pytest.mark.parametrize(
-    ("line", "iterations", "gomaxprocs", "values"),
+    ("line", "iterations", "gomaxprocs", "ns_per_op"),
     [
-        ("BenchmarkA 1 0.5 ns/op", 1, 1, {"ns/op": 0.5}),
-        ("BenchmarkA-2  100  1e3 ns/op  12.5 MB/s", 100, 2, {"ns/op": 1e3, "MB/s": 12.5}),
+        ("BenchmarkA 1 0.5 ns/op", 1, 1, 0.5),
+        ("BenchmarkA-2  100  1e3 ns/op  12.5 MB/s", 100, 2, 1e3),
     ],
 )
 def test_columns_may_be_missing_or_more(
-    line: str, iterations: int, gomaxprocs: int, values: dict[str, float]
+    line: str, iterations: int, gomaxprocs: int, ns_per_op: float
 ) -> None:
     row = go_bench.parse(f"some words\n{line}\nPASS\n", "BenchmarkA")
-    assert (row.iterations, row.gomaxprocs, row.values) == (iterations, gomaxprocs, values)
+    assert (row.iterations, row.gomaxprocs, row.ns_per_op) == (iterations, gomaxprocs, ns_per_op)
+    assert (row.alloc_bytes_per_op, row.allocs_per_op) == (None, None)
+    # What is of no measure is kept as it was printed.
+    assert row.lines == [line]
 
 
 @pytest.mark.parametrize(

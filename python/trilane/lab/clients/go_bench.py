@@ -15,6 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from trilane.lab.clients import as_run
 from trilane.lab.clients.contender_run import RunFailed
 from trilane.lab.clients.observe import Ending, Watch
@@ -62,19 +64,6 @@ class Module:
     """Version of Go, such as `go1.26.8`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One result line, and the lines about the machine before it."""
-
-    name: str
-    iterations: int
-    gomaxprocs: int
-    values: dict[str, float]
-    """By unit: `ns/op`, `B/op`, `allocs/op`."""
-    lines: tuple[str, ...]
-    """As `go test` printed them: the settings, then the result."""
-
-
 def ready(name: str, folder: Path) -> Module:
     """The module in `folder`, built; raises `NotReady`."""
     go = launch.find_program("go")
@@ -120,8 +109,12 @@ def benchtime(workload: Workload) -> str:
     return f"{workload.count}x"
 
 
-def parse(output: str, benchmark: str) -> Row:
-    """The row of `benchmark` in the output of a run; raises `RunFailed`."""
+def parse(output: str, benchmark: str) -> Benchmark:
+    """The result of `benchmark` in the output of a run, which does not tell its CPU.
+
+    Raises:
+        RunFailed: there is none.
+    """
     settings: list[str] = []
     found: list[tuple[str, re.Match[str]]] = []
     other: list[tuple[str, re.Match[str]]] = []
@@ -141,12 +134,15 @@ def parse(output: str, benchmark: str) -> Row:
         raise RunFailed(f"this is not a result of a benchmark: {line[:200]!r}") from None
     if not values.get("ns/op"):
         raise RunFailed(f"the result of {benchmark} has no ns/op: {line[:200]!r}")
-    return Row(
+    return Benchmark(
         name=match[1],
         iterations=int(match[3]),
         gomaxprocs=int(match[2] or 1),
-        values=values,
-        lines=(*settings, line),
+        ns_per_op=values["ns/op"],
+        alloc_bytes_per_op=values.get("B/op"),
+        allocs_per_op=values.get("allocs/op"),
+        cpu_us_per_op=0.0,
+        lines=[*settings, line][-_KEPT_LINES:],
     )
 
 
@@ -195,13 +191,12 @@ def _run_of(
     module: Module,
     arm: ArmSpec,
     workload: Workload,
-    row: Row,
+    row: Benchmark,
     ending: Ending,
     peak: int | None,
     started_at: str,
 ) -> Run:
-    ns = row.values["ns/op"]
-    window_s = row.iterations * ns / _NS
+    window_s = row.iterations * row.ns_per_op / _NS
     process = ending.process(peak)
     cpu_s = process.user_s + process.system_s
     return Run(
@@ -236,7 +231,7 @@ def _run_of(
         ),
         requests=Requests.of_client(row.iterations, row.iterations, 0, {}),
         status={},
-        rate=Rate(requests_per_s=_NS / ns, goodput_bytes_per_s=0.0, window_s=window_s),
+        rate=Rate(requests_per_s=_NS / row.ns_per_op, goodput_bytes_per_s=0.0, window_s=window_s),
         latency=Latency.of_client(None),
         connections=None,
         phases=None,
@@ -253,18 +248,9 @@ def _run_of(
         ),
         elapsed_s=window_s,
         process=process,
-        benchmark=Benchmark(
-            name=row.name,
-            iterations=row.iterations,
-            gomaxprocs=row.gomaxprocs,
-            ns_per_op=ns,
-            alloc_bytes_per_op=row.values.get("B/op"),
-            allocs_per_op=row.values.get("allocs/op"),
-            # Go tries smaller numbers of iterations first and does not say how many: so it is the
-            # share of the process's life that was computed, times what an operation took.
-            cpu_us_per_op=cpu_s / process.wall_s * ns / 1e3,
-            lines=list(row.lines[-_KEPT_LINES:]),
-        ),
+        # Go tries smaller numbers of iterations first and does not say how many: so it is the share
+        # of the process's life that was computed, times what an operation took.
+        benchmark=replace(row, cpu_us_per_op=cpu_s / process.wall_s * row.ns_per_op / 1e3),
         windows=[],
         validity=RunValidity.of([]),
     )

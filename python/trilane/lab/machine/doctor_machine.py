@@ -11,6 +11,9 @@ from trilane.lab.machine import facts as machine
 from trilane.lab.machine.host import Check, Host
 
 _NETWORK = "Network"
+_of_machine = partial(Check.judged, "Machine")
+_of_limits = partial(Check.judged, "Limits")
+_of_network = partial(Check.judged, _NETWORK)
 _MIB = 1 << 20
 # What the embedded server asks for on each UDP socket; the load engine asks for half of it.
 _UDP_BUFFER = 8 * _MIB
@@ -40,10 +43,9 @@ def checks(host: Host) -> Iterator[Check]:
 
 
 def _cpus(host: Host) -> Iterator[Check]:
-    check = partial(Check.judged, "Machine")
     usable, here = machine.usable_cpus(), os.cpu_count() or 1
     cores = {host.machine.core(cpu) for cpu in usable}
-    yield check(
+    yield _of_machine(
         "CPUs",
         len(cores) >= 4,
         f"{len(usable)} of {here} CPUs usable, {len(cores)} cores",
@@ -52,7 +54,7 @@ def _cpus(host: Host) -> Iterator[Check]:
     )
     quota = host.machine.cpu_quota()
     if quota is not None:
-        yield check(
+        yield _of_machine(
             "CPU quota",
             quota >= len(usable),
             f"{quota:g} CPUs",
@@ -64,7 +66,7 @@ def _cpus(host: Host) -> Iterator[Check]:
         os.sched_setaffinity(0, usable)
     except OSError:
         value = "the system refuses it"
-    yield check(
+    yield _of_machine(
         "pinning",
         value == "possible",
         value,
@@ -74,9 +76,8 @@ def _cpus(host: Host) -> Iterator[Check]:
 
 
 def _steadiness(host: Host) -> Iterator[Check]:
-    check = partial(Check.judged, "Machine")
     governor = host.machine.governor()
-    yield check(
+    yield _of_machine(
         "CPU governor",
         governor in (None, "performance"),
         governor or _HIDDEN,
@@ -84,7 +85,7 @@ def _steadiness(host: Host) -> Iterator[Check]:
         "sudo cpupower frequency-set -g performance",
     )
     turbo, switch = host.machine.turbo() or (None, None)
-    yield check(
+    yield _of_machine(
         "turbo",
         not turbo,
         _HIDDEN if turbo is None else "on" if turbo else "off",
@@ -92,7 +93,7 @@ def _steadiness(host: Host) -> Iterator[Check]:
         switch,
     )
     wakeful = os.access(host.root / "dev/cpu_dma_latency", os.W_OK)
-    yield check(
+    yield _of_machine(
         "CPU wake-up",
         wakeful,
         "idle states can be held off" if wakeful else "/dev/cpu_dma_latency is not writable",
@@ -100,7 +101,7 @@ def _steadiness(host: Host) -> Iterator[Check]:
         "run as root, or: sudo setfacl -m u:$USER:w /dev/cpu_dma_latency",
     )
     clock, setting = host.machine.clock_source()
-    yield check(
+    yield _of_machine(
         "clock source",
         clock is None or clock.startswith(_GOOD_CLOCKS),
         clock or _HIDDEN,
@@ -110,10 +111,9 @@ def _steadiness(host: Host) -> Iterator[Check]:
 
 
 def _load(host: Host) -> Iterator[Check]:
-    check = partial(Check.judged, "Machine")
     steal = host.machine.steal()
     if steal is not None:
-        yield check(
+        yield _of_machine(
             "steal",
             steal <= _STEAL,
             f"{100 * steal:.1f} % since it was started",
@@ -122,7 +122,7 @@ def _load(host: Host) -> Iterator[Check]:
         )
     load = host.machine.load_average()
     if load is not None:
-        yield check(
+        yield _of_machine(
             "load",
             load <= _LOADED * (os.cpu_count() or 1),
             f"{load:.2f} runnable threads over the last minute",
@@ -131,7 +131,7 @@ def _load(host: Host) -> Iterator[Check]:
         )
     available = host.machine.available_memory()
     if available is not None:
-        yield check(
+        yield _of_machine(
             "memory",
             available >= _LOW_MEMORY,
             f"{available / 2**30:.1f} GiB available",
@@ -141,9 +141,8 @@ def _load(host: Host) -> Iterator[Check]:
 
 
 def _limits(host: Host) -> Iterator[Check]:
-    check = partial(Check.judged, "Limits")
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    yield check(
+    yield _of_limits(
         "open files",
         hard == resource.RLIM_INFINITY or hard >= _DESCRIPTORS,
         f"{_count(soft)} now, {_count(hard)} at most",
@@ -154,7 +153,7 @@ def _limits(host: Host) -> Iterator[Check]:
     if given is not None:
         first, last = given
         ports = last - first + 1
-        yield check(
+        yield _of_limits(
             "client ports",
             ports >= _PORTS,
             f"{ports:,} ({first}–{last})",
@@ -168,12 +167,11 @@ def _count(limit: int) -> str:
 
 
 def _tcp(host: Host) -> Iterator[Check]:
-    check = partial(Check.judged, _NETWORK)
     control = host.machine.congestion_control()
     allowed = host.machine.congestion_controls(privileged=False)
     choice = host.machine.congestion_controls(privileged=True) if os.geteuid() == 0 else allowed
     if control is not None:
-        yield check(
+        yield _of_network(
             "TCP congestion control",
             control == "cubic" or "cubic" in choice,
             f"{control}; this user may choose {', '.join(choice) or 'none'}",
@@ -193,11 +191,10 @@ def _tcp(host: Host) -> Iterator[Check]:
 
 
 def _udp(host: Host) -> Iterator[Check]:
-    check = partial(Check.judged, _NETWORK)
     for name, what in (("rmem", "receive"), ("wmem", "send")):
         size = host.machine.udp_buffer(name)
         if size is not None:
-            yield check(
+            yield _of_network(
                 f"UDP {what} buffer",
                 size >= _UDP_BUFFER,
                 f"{size / _MIB:.3g} MiB at most",
@@ -206,7 +203,7 @@ def _udp(host: Host) -> Iterator[Check]:
             )
     for name, option, value in (("GSO", _UDP_SEGMENT, 1200), ("GRO", _UDP_GRO, 1)):
         there = host.udp_option(option, value)
-        yield check(
+        yield _of_network(
             f"UDP {name}",
             there,
             "there" if there else "not in this kernel",

@@ -38,7 +38,7 @@ class Check:
 
     @classmethod
     def judged(
-        cls, group: str, name: str, good: object, value: str, why: str, fix: str | None = None
+        cls, group: str, name: str, good: bool, value: str, why: str, fix: str | None = None
     ) -> Check:
         """A check that is `good`, or else a warning, and then has a `fix`."""
         return cls(group, name, "ok" if good else "warning", value, why, None if good else fix)
