@@ -11,6 +11,7 @@ import numpy as np
 from msgspec import structs
 
 from trilane.lab.analysis import bodies, family, ledger, looks, stats, verdict
+from trilane.lab.analysis.family import Case
 from trilane.lab.analysis.stats import Floats
 from trilane.lab.model.arm import Arm
 from trilane.lab.model.comparison import (
@@ -232,39 +233,29 @@ class Table:
         """
         observed = self._observed
         measures = list(dict.fromkeys([*observed.measures, observed.rank]))
-        families = [
-            [measure for measure in measures if measure.shared is shared]
-            for shared in (False, True)
-        ]
-        rows = {
-            (row.measure, row.arm, row.to): row
-            for together in families
-            for row in self._family(together, pairs)
-        }
-        return [rows[measure.name, arm, to] for measure in measures for arm, to in pairs]
-
-    def _family(self, measures: Sequence[Measure], pairs: Sequence[tuple[str, str]]) -> list[Ratio]:
-        observed = self._observed
         keys = [(measure, arm, to) for measure in measures for arm, to in pairs]
-        rows = family.judge(
-            [
-                family.Case(
-                    Ratio(measure=measure.name, arm=arm, to=to),
-                    stats.log_ratios(self.values(arm, measure), self.values(to, measure)),
-                    repeated=self.repeated((arm, to), measure),
-                    valid=self.comparable(arm, to),
-                    decides=measure is observed.rank,
-                )
-                for measure, arm, to in keys
-            ],
-            margin=observed.margin,
-            seed=observed.seed,
-            alpha=self.alpha,
-        )
+        rows: dict[tuple[Measure, str, str], Ratio] = {}
+        for shared in (False, True):
+            together = [key for key in keys if key[0].shared is shared]
+            judged = family.judge(
+                [self._case(*key) for key in together],
+                margin=observed.margin,
+                seed=observed.seed,
+                alpha=self.alpha,
+            )
+            rows.update(zip(together, judged, strict=True))
         return [
-            structs.replace(row, finding=measure.ranked(row.finding))
-            for row, (measure, _, _) in zip(rows, keys, strict=True)
+            structs.replace(rows[key], finding=key[0].ranked(rows[key].finding)) for key in keys
         ]
+
+    def _case(self, measure: Measure, arm: str, to: str) -> Case:
+        return Case(
+            Ratio(measure=measure.name, arm=arm, to=to),
+            stats.log_ratios(self.values(arm, measure), self.values(to, measure)),
+            repeated=self.repeated((arm, to), measure),
+            valid=self.comparable(arm, to),
+            decides=measure is self._observed.rank,
+        )
 
     def _planned(self, arm: str, block: int) -> int:
         """How many runs of the arm the block was to have."""

@@ -6,6 +6,7 @@ import json
 import os
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -83,7 +84,7 @@ def run(
             supervisor.started(
                 command, pipes=True, log=log, environment=environment(), cpus=cpus
             ) as child,
-            Watch(child, interface, begun=started) as watch,
+            closing(Watch(child, interface, begun=started)) as watch,
         ):
             return _converse(child, watch, plan, limit_s, meter)
     except ProcessFailed as error:

@@ -6,7 +6,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -166,7 +166,7 @@ def run(plan: EnginePlan, *, log: Path, limit_s: float) -> Run:
         try:
             with (
                 supervisor.started(command, log=log) as child,
-                Watch(child, interface, begun=started) as watch,
+                closing(Watch(child, interface, begun=started)) as watch,
             ):
                 ending, peak = watch.until_end(limit_s)
                 if ending.code not in _WITH_RESULT:

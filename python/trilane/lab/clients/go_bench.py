@@ -12,6 +12,7 @@ import functools
 import re
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -167,7 +168,7 @@ def run(
     try:
         with (
             supervisor.started(command, log=log, cwd=module.folder) as child,
-            Watch(child, begun=started) as watch,
+            closing(Watch(child, begun=started)) as watch,
         ):
             ending, peak = watch.until_end(limit_s)
             said = child.output().decode(errors="replace")

@@ -22,8 +22,6 @@ import resource
 import threading
 import time
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Self
 
 from trilane.lab.model.contender import ContextSwitches, Process
 from trilane.lab.processes import proc
@@ -53,7 +51,7 @@ class Instant:
 
 @dataclass(slots=True)
 class Watch:
-    """Watches a process from outside, for as long as the context."""
+    """Watches a process from outside, until it is closed."""
 
     child: Child
     interface: Interface = LOOPBACK
@@ -62,15 +60,8 @@ class Watch:
     _stop: threading.Event = field(default_factory=threading.Event)
     _poller: threading.Thread | None = None
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Watch no longer."""
         self._stop.set()
         if self._poller:
             self._poller.join()
