@@ -200,7 +200,7 @@ class Lives(RuleBasedStateMachine):
     def limits_are_kept(self) -> None:
         router = self.pool._router
         assert len(router._attempts) == len(self.openings)
-        assert len(router) + len(self.openings) <= router.policy.max_connections
+        assert len(router.entries) + len(self.openings) <= router.policy.max_connections
         for group in router._groups.values():
             assert group.count <= router.policy.max_per_origin
         assert sum(entry.leases for entry in router.entries) == len(self.held)

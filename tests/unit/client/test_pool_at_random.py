@@ -209,7 +209,7 @@ class Lives(RuleBasedStateMachine):
 
     def limits_are_kept(self) -> None:
         router = self.pool.router
-        assert len(router) + len(self.attempts) <= router.policy.max_connections
+        assert len(router.entries) + len(self.attempts) <= router.policy.max_connections
         assert len(router._attempts) == len(self.attempts)
         for group in router._groups.values():
             assert group.count <= router.policy.max_per_origin

@@ -27,7 +27,7 @@ def test_fifty_callers_open_one_connection_when_it_speaks_http_2() -> None:
     assert bench.woken == tickets
     assert all(ticket.outcome is entry for ticket in tickets)
     assert entry.leases == 50
-    assert len(bench.router) == 1
+    assert len(bench.router.entries) == 1
 
 
 def test_callers_open_their_own_once_it_is_known_to_speak_http_1() -> None:
@@ -69,7 +69,7 @@ def test_a_connection_that_cannot_be_used_again_is_discarded() -> None:
     entry = bench.connected(HTTP)
     bench.done(entry, reusable=False)
     assert bench.discarded() == [entry.connection]
-    assert len(bench.router) == 0
+    assert len(bench.router.entries) == 0
     assert bench.router._groups == {}
 
 
@@ -373,5 +373,5 @@ def test_many_origins_leave_nothing_behind() -> None:
         assert not isinstance(entry, Entry)
         assert isinstance(entry, Attempt)
         bench.done(bench.opened(entry))
-    assert len(bench.router._groups) == len(bench.router) == 10
+    assert len(bench.router._groups) == len(bench.router.entries) == 10
     assert len(bench.discarded()) == 990

@@ -172,7 +172,7 @@ class Lives(RuleBasedStateMachine):
         router = self.bench.router
         assert router._attempts == set(self.attempts)
         assert router._waiting == len(self.waiting)
-        assert len(router) + len(router._attempts) <= router.policy.max_connections
+        assert len(router.entries) + len(router._attempts) <= router.policy.max_connections
         assert sum(entry.leases for entry in router.entries) == len(self.sent)
         for route, group in router._groups.items():
             entries = [entry for entry in router.entries if entry.route == route]
@@ -203,7 +203,7 @@ class Lives(RuleBasedStateMachine):
         if roomy:
             return all(entry.exhausted for entry in roomy)
         idle = any(not entry.leases for entry in router.entries)
-        open_or_opening = len(router) + len(router._attempts)
+        open_or_opening = len(router.entries) + len(router._attempts)
         return (
             group.opening > 0
             or group.count >= router.policy.max_per_origin

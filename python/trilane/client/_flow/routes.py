@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Generic, NamedTuple, Protocol, TypedDict, TypeVar
 
 from trilane.client._flow import altsvc
@@ -126,9 +126,12 @@ class Attempt:
     """The attempt may take no longer, though the caller's connect timeout may be longer."""
     alternative: altsvc.Alternative | None
     """What is tried, where it is an alternative; `failed` and `opened` keep the books."""
-    alone: bool
-    """Whether only the alternative is tried: when it fails, the caller begins again."""
     began: float
+
+    @property
+    def alone(self) -> bool:
+        """Whether only the alternative is tried: when it fails, the caller begins again."""
+        return self.limit_s is not None
 
     def timeout(self, limits: Timeouts) -> float | None:
         """Seconds that it may take, by the caller's limits and its own."""
@@ -161,21 +164,6 @@ class Attempt:
 class Entry(Generic[Connection]):
     """An open connection in a pool. Read it; the router writes it."""
 
-    __slots__ = (
-        "alt_used",
-        "alternative",
-        "connection",
-        "exhausted",
-        "idle",
-        "idle_since",
-        "inherited",
-        "leases",
-        "retired",
-        "route",
-        "shared",
-        "version",
-    )
-
     def __init__(self, connection: Connection, attempt: Attempt, now: float) -> None:
         self.connection = connection
         self.version = connection.version
@@ -199,21 +187,14 @@ class Entry(Generic[Connection]):
         return (complete or self.shared) and not self.connection.is_closing
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Ticket(Generic[Connection]):
     """A place in the queue."""
 
-    __slots__ = ("group", "outcome", "wake")
-
-    def __init__(self, group: Group[Connection], wake: Callable[[], object]) -> None:
-        self.group = group
-        self.wake = wake
-        self.outcome: Entry[Connection] | Attempt | Error | None = None
-        """Set before `wake` is called."""
-
-    @property
-    def route(self) -> Route:
-        """Where the request goes."""
-        return self.group.route
+    group: Group[Connection]
+    wake: Callable[[], object]
+    outcome: Entry[Connection] | Attempt | Error | None = None
+    """Set before `wake` is called."""
 
     @property
     def connecting(self) -> bool:
@@ -230,41 +211,29 @@ class Ticket(Generic[Connection]):
     def late(self, limits: Timeouts) -> Error:
         """The error where that has passed."""
         late = connect_timeout if self.connecting else pool_timeout
-        return late(str(self.route.origin), self.limit(limits))
+        return late(str(self.group.route.origin), self.limit(limits))
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Group(Generic[Connection]):
     """The connections of one route, and the calls that wait for one."""
 
-    __slots__ = (
-        "connect_s",
-        "count",
-        "draining",
-        "free",
-        "opening",
-        "probing",
-        "route",
-        "shared",
-        "waiting",
-    )
-
-    def __init__(self, route: Route) -> None:
-        self.route = route
-        self.free: list[Entry[Connection]] = []
-        """Idle HTTP/1.1 connections; the one used last is taken first, so that others expire."""
-        self.shared: list[Entry[Connection]] = []
-        """HTTP/3 first, then HTTP/2."""
-        self.count = 0
-        """Connections that take requests now or later, and attempts."""
-        self.draining = 0
-        """Connections that only finish what they have."""
-        self.opening = 0
-        """Attempts over TCP, or over all versions, in flight."""
-        self.probing = False
-        """Whether an attempt for an alternative alone is in flight."""
-        self.waiting: deque[Ticket[Connection]] = deque()
-        self.connect_s: float | None = None
-        """How long the last TCP and TLS handshake took."""
+    route: Route
+    free: list[Entry[Connection]] = field(default_factory=list)
+    """Idle HTTP/1.1 connections; the one used last is taken first, so that others expire."""
+    shared: list[Entry[Connection]] = field(default_factory=list)
+    """HTTP/3 first, then HTTP/2."""
+    count: int = 0
+    """Connections that take requests now or later, and attempts."""
+    draining: int = 0
+    """Connections that only finish what they have."""
+    opening: int = 0
+    """Attempts over TCP, or over all versions, in flight."""
+    probing: bool = False
+    """Whether an attempt for an alternative alone is in flight."""
+    waiting: deque[Ticket[Connection]] = field(default_factory=deque)
+    connect_s: float | None = None
+    """How long the last TCP and TLS handshake took."""
 
     @property
     def is_opening_first(self) -> bool:

@@ -76,13 +76,8 @@ class Router(Generic[Connection]):
         self._attempts: set[Attempt] = set()
         self._waiting = 0
         self._next_expiry = 0.0
-        tcp = tuple(version for version in policy.versions if version != "h3")
-        self._tcp = tcp
+        self._tcp = tuple(version for version in policy.versions if version != "h3")
         self._h3 = "h3" in policy.versions
-
-    def __len__(self) -> int:
-        """Open connections."""
-        return len(self._entries)
 
     @property
     def entries(self) -> list[Entry[Connection]]:
@@ -308,25 +303,8 @@ class Router(Generic[Connection]):
         known = group.connect_s
         patience = PATIENCE_S if known is None else max(LEAST_PATIENCE_S, 2 * known)
         group.probing = True
-        group.count += 1
-        origin = group.route.origin
-        attempt = Attempt(
-            route=group.route,
-            host=alternative.host,
-            port=alternative.port,
-            scheme=origin.scheme,
-            versions=("h3",),
-            server_name=None if alternative.host == origin.host else origin.host,
-            tunnel=None,
-            unix=None,
-            race_s=self.policy.race_s,
-            limit_s=patience,
-            alternative=alternative,
-            alone=True,
-            began=now,
-        )
-        self._attempts.add(attempt)
-        return attempt
+        place = Origin("https", alternative.host, alternative.port)
+        return self._attempt(group, place, ("h3",), alternative, now, patience)
 
     def _begin(self, group: Group[Connection], now: float) -> Attempt:
         """An attempt where no connection has room."""
@@ -347,39 +325,50 @@ class Router(Generic[Connection]):
         if alternative is not None and not self._tcp:
             place = Origin(origin.scheme, alternative.host, alternative.port)
         group.opening += 1
-        group.count += 1
+        return self._attempt(group, place, versions, alternative, now)
+
+    def _attempt(
+        self,
+        group: Group[Connection],
+        place: Origin,
+        versions: tuple[str, ...],
+        alternative: altsvc.Alternative | None,
+        now: float,
+        patience: float | None = None,
+    ) -> Attempt:
+        """An attempt at a place; one with `patience` is for an alternative alone."""
+        route = group.route
+        elsewhere = place.host != route.origin.host and not route.forwards
         attempt = Attempt(
             route=route,
             host=place.host,
             port=place.port,
             scheme=place.scheme,
             versions=versions,
-            server_name=None if place.host == origin.host or route.forwards else origin.host,
+            server_name=route.origin.host if elsewhere else None,
             tunnel=None if route.forwards else route.proxy,
             unix=self.policy.unix,
             race_s=self.policy.race_s,
-            limit_s=None,
+            limit_s=patience,
             alternative=alternative if "h3" in versions else None,
-            alone=False,
             began=now,
         )
+        group.count += 1
         self._attempts.add(attempt)
         return attempt
 
     def _alternative(self, route: Route, now: float) -> altsvc.Alternative | None:
-        if not self._h3 or not self._direct(route):
-            return None
         origin = route.origin
+        # HTTP/3 goes neither through a tunnel nor a Unix socket.
+        direct = route.proxy is None and self.policy.unix is None and origin.scheme == "https"
+        if not self._h3 or not direct:
+            return None
         found = self.alternatives.best(origin, now)
         if found is None and self.policy.race_unannounced:
             itself = altsvc.Alternative("h3", origin.host, origin.port)
             if not self.alternatives.is_broken(origin, itself, now):
                 return itself
         return found
-
-    def _direct(self, route: Route) -> bool:
-        """Whether UDP can be used: HTTP/3 goes neither through a tunnel nor a Unix socket."""
-        return route.proxy is None and self.policy.unix is None and route.origin.scheme == "https"
 
     def _single(self, group: Group[Connection]) -> bool:
         """Whether connections of the route are known to take one request at a time."""
