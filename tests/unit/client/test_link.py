@@ -13,6 +13,7 @@ from client.waits import eventually, turns
 from trilane._core import DATA, HEAD, INFORMATIONAL, WRITABLE, Connection, Exchange
 from trilane.client._aio.deadlines import Deadlines
 from trilane.client._aio.link import Link
+from trilane.client._flow.request import Request
 
 from .fake import FakeConnection, FakeExchange
 
@@ -32,7 +33,7 @@ class Bench:
         )
 
     def submit(self) -> tuple[Exchange, FakeExchange]:
-        exchange = self.link.submit("GET", "/", (), None)
+        exchange = self.link.submit(Request("GET", "/", "a"))
         return exchange, cast("FakeExchange", exchange)
 
     def _changed(self, _: Link) -> None:

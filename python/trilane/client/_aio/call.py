@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from trilane._core import HEAD, INFORMATIONAL, Exchange
@@ -21,72 +22,41 @@ if TYPE_CHECKING:
     from .pool import Pool
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Call:
     """What is known of a request until its connection is given back. Its `pool` moves it."""
 
-    __slots__ = (
-        "began",
-        "entry",
-        "error",
-        "exchange",
-        "fields",
-        "future",
-        "known",
-        "limit",
-        "link",
-        "pool",
-        "request",
-        "route",
-        "sending",
-        "sent",
-        "stalled",
-        "ticket",
-        "timeouts",
-        "told",
-        "whole",
-    )
-
-    def __init__(
-        self,
-        pool: Pool,
-        route: Route,
-        request: Request,
-        timeouts: Timeouts,
-        told: OnInformational | None = None,
-        *,
-        whole: bool,
-    ) -> None:
-        self.pool = pool
-        self.route = route
-        self.request = request
-        self.timeouts = timeouts
-        self.told = told
-        """Called for each 1xx response."""
-        self.known = 0
-        """How many of them it was called for."""
-        self.whole = whole
-        """Whether its task wants all of the response at once."""
-        self.began = 0.0
-        """When it began to wait for a connection."""
-        self.ticket: Ticket[Link] | None = None
-        """Its place in the queue."""
-        self.entry: Entry[Link] | None = None
-        """The lease of its connection, until it is given back."""
-        self.link: Link | None = None
-        self.exchange: Exchange | None = None
-        self.fields: list[tuple[str, str]] | None = None
-        """The fields of the response, where they were needed on the way."""
-        self.sending: asyncio.Task[None] | None = None
-        """What writes its content, where that follows the head."""
-        self.sent = True
-        """Whether its content has been written to the end."""
-        self.stalled: WriteTimeout | None = None
-        """Why the rest of its content was not sent though the response had begun."""
-        self.error: BaseException | None = None
-        """What ends it."""
-        self.future: asyncio.Future[bool] | None = None
-        """What its task waits for; False: for too long."""
-        self.limit: Limit | None = None
+    pool: Pool
+    route: Route
+    request: Request
+    timeouts: Timeouts
+    told: OnInformational | None = None
+    """Called for each 1xx response."""
+    known: int = 0
+    """How many of them it was called for."""
+    whole: bool = field(kw_only=True)
+    """Whether its task wants all of the response at once."""
+    began: float = 0.0
+    """When it began to wait for a connection."""
+    ticket: Ticket[Link] | None = None
+    """Its place in the queue."""
+    entry: Entry[Link] | None = None
+    """The lease of its connection, until it is given back."""
+    link: Link | None = None
+    exchange: Exchange | None = None
+    fields: list[tuple[str, str]] | None = None
+    """The fields of the response, where they were needed on the way."""
+    sending: asyncio.Task[None] | None = None
+    """What writes its content, where that follows the head."""
+    sent: bool = True
+    """Whether its content has been written to the end."""
+    stalled: WriteTimeout | None = None
+    """Why the rest of its content was not sent though the response had begun."""
+    error: BaseException | None = None
+    """What ends it."""
+    future: asyncio.Future[bool] | None = None
+    """What its task waits for; False: for too long."""
+    limit: Limit | None = None
 
     @property
     def is_sending(self) -> bool:
@@ -98,7 +68,7 @@ class Call:
         self.link = link
         request = self.request
         try:
-            exchange = request.submit(link, link.alt_used)
+            exchange = link.submit(request)
         except Full:
             return False
         except Error as error:

@@ -12,11 +12,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from trilane._core import END, HEAD, INFORMATIONAL, WRITABLE, Connection, Exchange
-from trilane.client._flow.request import Field
+from trilane.client._flow.request import Request
 from trilane.client._flow.routes import Entry
 
 if TYPE_CHECKING:
@@ -36,27 +36,6 @@ class Link:
     more requests, or take none any more. `ended` is called once, when it is closed. To a `Router`
     it is what is pooled.
     """
-
-    __slots__ = (
-        "_changed",
-        "_deadline",
-        "_descriptor",
-        "_duplex",
-        "_ended",
-        "_flush_due",
-        "_loop",
-        "_readers",
-        "_reading",
-        "_timer",
-        "_whole",
-        "_writers",
-        "_writing",
-        "alt_used",
-        "connection",
-        "entry",
-        "parked",
-        "version",
-    )
 
     def __init__(
         self,
@@ -109,28 +88,9 @@ class Link:
         """Whether it takes no more requests, now or later."""
         return self._descriptor < 0 or self.connection.is_closing
 
-    def submit(
-        self,
-        method: str,
-        target: str,
-        fields: Sequence[Field],
-        body: bytes | None,
-        *,
-        authority: str | None = None,
-        streaming: bool = False,
-        length: int | None = None,
-    ) -> Exchange:
+    def submit(self, request: Request) -> Exchange:
         """Send a request at the end of this turn; raises `errors.Full` when there is no room."""
-        exchange = self.connection.submit(
-            method,
-            target,
-            fields,
-            body,
-            authority=authority,
-            streaming=streaming,
-            length=length,
-            flush=False,
-        )
+        exchange = request.submit(self.connection, self.alt_used, flush=False)
         if not self._flush_due:
             self.touch()
         return exchange

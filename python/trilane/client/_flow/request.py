@@ -3,37 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from trilane.client._flow.content import Block, Content, Upload, upload
 from trilane.client._flow.uploading import Outgoing
 from trilane.client.errors import InvalidRequest
 
+if TYPE_CHECKING:
+    from trilane._core import Connection, Exchange
+
 Field: TypeAlias = tuple[str | bytes, str | bytes]
 Fields: TypeAlias = Mapping[str, str] | Iterable[Field]
+
+Pair = TypeVar("Pair")
 
 OF_SENDING: Final = frozenset({"content-length", "expect", "transfer-encoding"})
 """Fields that say how to send."""
 _CONTINUE: Final = "100-continue"
-ExchangeT = TypeVar("ExchangeT")
-ExchangeT_co = TypeVar("ExchangeT_co", covariant=True)
-
-
-class Submits(Protocol[ExchangeT_co]):
-    """A connection to send requests on; `_core.Connection` is one."""
-
-    def submit(
-        self,
-        method: str,
-        target: str,
-        fields: Sequence[Field],
-        body: bytes | None,
-        *,
-        authority: str | None,
-        streaming: bool,
-        length: int | None,
-    ) -> ExchangeT_co:
-        """Send a request."""
 
 
 class Request(Outgoing):
@@ -88,11 +74,13 @@ class Request(Outgoing):
     def _content(self) -> Iterator[Block]:
         return iter(()) if self.upload is None else self.upload.blocks()
 
-    def submit(self, connection: Submits[ExchangeT], alt_used: str | None) -> ExchangeT:
+    def submit(
+        self, connection: Connection, alt_used: str | None, *, flush: bool | None = None
+    ) -> Exchange:
         """Send the head, and the content that goes along with it.
 
         `alt_used` is where the connection goes, if that is not the origin's own address (RFC 7838
-        §5).
+        §5); `flush` is for `connection.submit`.
 
         Raises:
             Full: the connection takes no request now.
@@ -107,6 +95,7 @@ class Request(Outgoing):
             authority=self.authority,
             streaming=streaming,
             length=self.length,
+            flush=flush,
         )
 
     def believe(self) -> None:
@@ -122,7 +111,11 @@ class Request(Outgoing):
         for field in self.fields:
             name = lower(field[0])
             if name == "transfer-encoding":
-                self._believe_coding(_text(field[1]))
+                coding = _text(field[1])
+                if coding.strip().lower() != "chunked":
+                    raise InvalidRequest(f"transfer-encoding: {coding!r}: only chunked can be sent")
+                self.stream()
+                self.length = None
                 continue
             if name == "content-length":
                 self.length = None
@@ -160,14 +153,8 @@ class Request(Outgoing):
             self.length = len(self.body)
             self.body = None
 
-    def _believe_coding(self, value: str) -> None:
-        if value.strip().lower() != "chunked":
-            raise InvalidRequest(f"transfer-encoding: {value!r}: only chunked can be sent")
-        self.stream()
-        self.length = None
 
-
-def pairs(fields: Fields | None) -> list[Field]:
+def pairs(fields: Mapping[Any, Any] | Iterable[Pair] | None) -> list[Pair]:
     """Fields as a list, from a mapping or from pairs."""
     if not fields:
         return []
