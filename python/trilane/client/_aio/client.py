@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from types import TracebackType
 from typing import Any, Self
 
 from trilane.client._flow.client import BaseClient, Prepare
 from trilane.client._flow.content import Content, Upload
-from trilane.client._flow.preparing import Prepared
 from trilane.client.errors import ClientClosed, LocalError
 
 from .pool import Pool
@@ -43,16 +41,16 @@ class AsyncClient(
         self._closed = False
 
     async def _whole(self, prepare: Prepare) -> AsyncResponse:
-        response = await self._send(prepare(), whole=True)
+        response = await send(self._pool_here(), prepare(), whole=True)
         await response.load_at_once()
         return response
 
     async def _opened(self, prepare: Prepare) -> AsyncResponse:
-        return await self._send(prepare(), whole=False)
+        return await send(self._pool_here(), prepare(), whole=False)
 
     @asynccontextmanager
     async def _context(self, prepare: Prepare) -> AsyncIterator[AsyncResponse]:
-        async with await self._send(prepare(), whole=False) as response:
+        async with await send(self._pool_here(), prepare(), whole=False) as response:
             yield response
 
     def _sendable(self, content: AsyncContent) -> Content | Upload:
@@ -88,17 +86,8 @@ class AsyncClient(
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()
-
-    async def _send(self, prepared: Prepared, *, whole: bool) -> AsyncResponse:
-        call, status = await send(self._pool_here(), prepared, whole=whole)
-        return AsyncResponse(call, status, prepared)
 
     def _pool_here(self) -> Pool:
         """The connections, which live on one loop."""

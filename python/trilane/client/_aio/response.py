@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from trilane._core import DATA
 from trilane.client._flow.preparing import Prepared
-from trilane.client._flow.response import PIECE, BaseResponse, Reading
+from trilane.client._flow.response import PIECE, BaseResponse
 from trilane.client._flow.whole import pieces
 from trilane.client.errors import ClientClosed, Error, LocalError, ReadTimeout
 from trilane.client.fields import Headers
 
 from .call import Call
-
-if TYPE_CHECKING:
-    from types import TracebackType
 
 
 class AsyncResponse(BaseResponse):
@@ -108,7 +105,7 @@ class AsyncResponse(BaseResponse):
             Error: as `read`.
         """
         if not self.load():
-            self._content = await self._drive(self._together(-1))
+            self._content = await self._together(-1)
         return self.content
 
     async def load_at_once(self) -> None:
@@ -157,11 +154,11 @@ class AsyncResponse(BaseResponse):
         if self._content is not None:
             return self._again(amount)
         if amount < 0:
-            return await self._drive(self._together(-1))
+            return await self._together(-1)
         first = await self.read1(amount)
         if not first or len(first) == amount:
             return first
-        return await self._drive(self._together(amount, first))
+        return await self._together(amount, first)
 
     async def read1(self, amount: int = -1) -> bytes:
         """What is there, up to `amount` bytes; waits for the first byte only. b"" at the end.
@@ -172,8 +169,8 @@ class AsyncResponse(BaseResponse):
         if self._content is not None:
             return self._again(amount)
         if self._decodes and self._begin_decoding() is not None:
-            return await self._drive(self._decoded(amount))
-        return self._counted(await self._raw(amount))
+            return await self._decoded(amount)
+        return self._counted(await self._piece(amount))
 
     async def aiter_bytes(self, size: int | None = None) -> AsyncIterator[bytes]:
         """The content in pieces as they come, or of `size` bytes each but for the last.
@@ -203,7 +200,7 @@ class AsyncResponse(BaseResponse):
             for piece in pieces(kept, size):
                 yield piece
             return
-        while piece := await self._raw(size):
+        while piece := await self._piece(size):
             yield piece
 
     async def aiter_lines(self) -> AsyncIterator[str]:
@@ -238,33 +235,13 @@ class AsyncResponse(BaseResponse):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
     def _peek(self) -> list[tuple[str, str]]:
         return self._exchange.fields()
 
-    async def _drive(self, reading: Reading) -> bytes:
-        """Read what is wanted, until there is a result."""
-        try:
-            wanted = next(reading)
-            while True:
-                try:
-                    piece = await self._raw(wanted)
-                except BaseException as error:  # noqa: BLE001 - it is raised there
-                    wanted = reading.throw(error)
-                else:
-                    wanted = reading.send(piece)
-        except StopIteration as end:
-            result: bytes = end.value
-            return result
-
-    async def _raw(self, amount: int) -> bytes:
+    async def _piece(self, amount: int) -> bytes:
         if self._ended or not amount:
             self._expect_no_error()
             return b""

@@ -11,10 +11,11 @@ from trilane.client.errors import Error
 
 from .call import Call
 from .pool import Pool
+from .response import AsyncResponse
 
 
-async def send(pool: Pool, prepared: Prepared, *, whole: bool) -> tuple[Call, int]:
-    """Send the request, again where its server provably did not process it; gives the status.
+async def send(pool: Pool, prepared: Prepared, *, whole: bool) -> AsyncResponse:
+    """Send the request, again where its server provably did not process it: its response, unread.
 
     `whole`: whether all of the response is wanted, at once.
 
@@ -44,6 +45,6 @@ async def send(pool: Pool, prepared: Prepared, *, whole: bool) -> tuple[Call, in
             learn(pool, how.route.origin, call.fields)
         entry = call.entry
         if entry is None or not passes_over(pool, entry, status, request, attempts):
-            return call, status
+            return AsyncResponse(call, status, prepared)
         pool.finish(call)
         await call.stopped()

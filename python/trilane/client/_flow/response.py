@@ -1,8 +1,7 @@
 """A response, but for waiting: what `Response` and `AsyncResponse` decide alike.
 
-What has to wait for content is a generator: it yields how many bytes it wants as they were sent, is
-sent what came of them, b"" at the end, and returns its result. The client's own response drives it,
-in a thread or on a loop, and throws into it what reading raised.
+What has to wait for content awaits `_piece`, which the client's own response has. In a thread that
+is a coroutine which waits inside of itself, so that all of it runs to its end by `result_of`.
 """
 
 from __future__ import annotations
@@ -10,8 +9,8 @@ from __future__ import annotations
 import copy
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Generator
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any, Final
 
 from trilane.client._flow.timeouts import content_timeout
 from trilane.client._flow.whole import Bounds, Whole, not_read
@@ -33,14 +32,22 @@ _CODED_LENGTH: Final = len(_CODED)
 PIECE: Final = 64 * 1024
 """Bytes that iteration hands out at most, unless it is told otherwise."""
 
-Reading: TypeAlias = Generator[int, bytes, bytes]
-"""Reads that are wanted, each in bytes, -1 for what is there; what they gave; and the result."""
+
+def result_of(coroutine: Coroutine[Any, Any, bytes]) -> bytes:
+    """The result of a coroutine that leaves nothing to a loop."""
+    try:
+        coroutine.send(None)
+    except StopIteration as end:
+        result: bytes = end.value
+        return result
+    raise AssertionError("it awaits what only a loop has")
 
 
 class BaseResponse(ABC):
     """Head, limits and decoding of the answer to one request, and the content that is kept of it.
 
-    A subclass has the exchange: `_peek` gives its fields, and `close` gives its connection back.
+    A subclass has the exchange: `_peek` gives its fields, `_piece` its content, and `close` gives
+    its connection back.
     """
 
     __slots__ = (
@@ -156,6 +163,10 @@ class BaseResponse(ABC):
     def _peek(self) -> list[tuple[str, str]]:
         """The fields of the head."""
 
+    @abstractmethod
+    async def _piece(self, amount: int) -> bytes:
+        """What is there of the content as it was sent, up to `amount` bytes; b"" at the end."""
+
     def __repr__(self) -> str:
         name = type(self).__name__
         return f"<{name} {self.status} {self.version} {self.method} {self.url}>"
@@ -166,7 +177,7 @@ class BaseResponse(ABC):
         self._at = len(content) if amount < 0 else min(at + amount, len(content))
         return content[at : self._at]
 
-    def _decoded(self, amount: int) -> Reading:
+    async def _decoded(self, amount: int) -> bytes:
         """Read what is there of coded content, up to `amount` bytes; -1: up to a piece."""
         self._expect_no_error()
         decoder = self._decoder
@@ -176,7 +187,7 @@ class BaseResponse(ABC):
         try:
             piece = decoder.decode(b"", most)
             while not piece:
-                coded = yield PIECE
+                coded = await self._piece(PIECE)
                 piece = decoder.decode(coded, most) if coded else decoder.finish()
                 if not coded:
                     break
@@ -185,7 +196,7 @@ class BaseResponse(ABC):
             raise
         return piece
 
-    def _together(self, amount: int, first: bytes = b"") -> Reading:
+    async def _together(self, amount: int, first: bytes = b"") -> bytes:
         """Read until there are `amount` bytes, decoded, fewer only at the end; -1: all.
 
         `first` is what was read of them. All is no more than `max_content`.
@@ -202,7 +213,7 @@ class BaseResponse(ABC):
             while left:
                 # Not one read of everything: its timeout would be for the whole content.
                 wanted = whole.wanted if left < 0 else left
-                piece = (yield from self._decoded(wanted)) if coded else (yield wanted)
+                piece = await (self._decoded(wanted) if coded else self._piece(wanted))
                 if not piece:
                     break
                 if counts:

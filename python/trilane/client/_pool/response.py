@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from sys import is_finalizing
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from trilane.client._flow.response import PIECE, BaseResponse, Reading
+from trilane.client._flow.response import PIECE, BaseResponse, result_of
 from trilane.client._flow.whole import not_read, pieces
 from trilane.client.fields import Headers
 
@@ -135,7 +134,7 @@ class Response(BaseResponse):
         first = self.read1(amount)
         if not first or len(first) == amount:
             return first
-        return self._drive(self._together(amount, first))
+        return result_of(self._together(amount, first))
 
     def read1(self, amount: int = -1) -> bytes:
         """What is there, up to `amount` bytes; waits for the first byte only. b"" at the end.
@@ -146,7 +145,7 @@ class Response(BaseResponse):
         if self._content is not None:
             return self._again(amount)
         if self._decodes and self._begin_decoding() is not None:
-            return self._drive(self._decoded(amount))
+            return result_of(self._decoded(amount))
         return self._counted(self._raw(amount))
 
     def readinto(self, buffer: bytearray | memoryview) -> int:
@@ -241,12 +240,7 @@ class Response(BaseResponse):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __del__(self, is_finalizing: Callable[[], bool] = is_finalizing) -> None:
@@ -267,26 +261,14 @@ class Response(BaseResponse):
         exchange = self._exchange
         complete = exchange is not None and exchange.complete
         if exchange is None or not complete or (self._decodes and self._begin_decoding()):
-            return self._drive(self._together(-1))
+            return result_of(self._together(-1))
         try:
             return self._at_once(exchange.read(-1, 0))
         finally:
             self.close()
 
-    def _drive(self, reading: Reading) -> bytes:
-        """Read what is wanted, until there is a result."""
-        try:
-            wanted = next(reading)
-            while True:
-                try:
-                    piece = self._raw(wanted)
-                except BaseException as error:  # noqa: BLE001 - it is raised there
-                    wanted = reading.throw(error)
-                else:
-                    wanted = reading.send(piece)
-        except StopIteration as end:
-            result: bytes = end.value
-            return result
+    async def _piece(self, amount: int) -> bytes:
+        return self._raw(amount)
 
     def _raw(self, amount: int) -> bytes:
         exchange = self._exchange
