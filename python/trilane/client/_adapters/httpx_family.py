@@ -8,18 +8,19 @@ transport sends one request, and hands its response over as it comes.
 from __future__ import annotations
 
 import base64
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from types import ModuleType
-from typing import Any, Final, Protocol, TypedDict
+from typing import Any, Final, Protocol
 
 from trilane.client import errors
-from trilane.client._aio import AsyncClient
+from trilane.client._aio import AsyncClient, AsyncResponse
 from trilane.client._flow.altsvc import Scope
 from trilane.client._flow.origins import DEFAULT_PORTS, Origin
 from trilane.client._flow.routes import VERSIONS, Proxy
 from trilane.client._flow.timeouts import Timeouts
-from trilane.client._pool import Client
+from trilane.client._pool import Client, Response
 from trilane.client.tls import Certificate, Verify
 
 _NAMES: Final = {"h1": b"HTTP/1.1", "h1.0": b"HTTP/1.0", "h2": b"HTTP/2", "h3": b"HTTP/3"}
@@ -49,22 +50,10 @@ class Limits(Protocol):
     keepalive_expiry: float | None
 
 
-class Settings(TypedDict):
-    """Arguments of `Client` and of `AsyncClient`."""
-
-    versions: Sequence[str]
-    verify: Verify
-    cert: Certificate
-    proxies: Proxy | None
-    max_connections: int
-    idle_timeout: float
-    alternatives: Scope
-    source: tuple[str, int] | None
-    unix: str | None
-
-
 class Family:
     """What a transport of either kind, blocking or not, is made of."""
+
+    client_class: type[Client | AsyncClient]
 
     library: ModuleType
     """`httpx` or `httpx2`."""
@@ -102,22 +91,17 @@ class Family:
             limits = self.library.Limits(max_connections=100, keepalive_expiry=5.0)
         most, expiry = limits.max_connections, limits.keepalive_expiry
         self.retries = retries
-        settings: Settings = {
-            "versions": versions,
-            "verify": verify,
-            "cert": cert,
-            "proxies": None if proxy is None else self._proxy(proxy),
-            "max_connections": _MANY if most is None else most,
-            "idle_timeout": _LONG_S if expiry is None else expiry,
-            "alternatives": alternatives,
-            "source": None if local_address is None else (local_address, 0),
-            "unix": uds,
-        }
-        self.begin(settings)
-
-    def begin(self, settings: Settings) -> None:
-        """Make the client below."""
-        raise NotImplementedError
+        self._client: Any = self.client_class(
+            versions=versions,
+            verify=verify,
+            cert=cert,
+            proxies=None if proxy is None else self._proxy(proxy),
+            max_connections=_MANY if most is None else most,
+            idle_timeout=_LONG_S if expiry is None else expiry,
+            alternatives=alternatives,
+            source=None if local_address is None else (local_address, 0),
+            unix=uds,
+        )
 
     def _proxy(self, given: Any) -> Proxy:
         """A proxy from what HTTPX takes: a URL, a string, or its own `Proxy`."""
@@ -136,8 +120,8 @@ class Family:
         origin = Origin("http", url.raw_host.decode("ascii"), url.port or DEFAULT_PORTS["http"])
         return Proxy(origin, tuple(fields))
 
-    def prepared(self, request: Any) -> tuple[str, str | None, Pairs, Timeouts]:
-        """URL, target where it is not that of the URL, fields and limits of a request.
+    def prepared(self, request: Any) -> Callable[[], Any]:
+        """What sends a request, any number of times.
 
         Raises:
             UnsupportedProtocol, LocalProtocolError: the library's, for what cannot be sent.
@@ -162,14 +146,17 @@ class Family:
         limits = Timeouts(
             given.get("connect"), given.get("read"), given.get("write"), given.get("pool")
         )
-        return (
+        return partial(
+            self._client.send,
+            request.method,
             place,
-            None if target is None else target.decode("ascii"),
             request.headers.raw,
-            limits,
+            self.content(request),
+            target=None if target is None else target.decode("ascii"),
+            timeout=limits,
         )
 
-    def response(self, answer: Answer) -> Any:
+    def response(self, answer: Response | AsyncResponse) -> Any:
         """The library's response, its content unread."""
         trailers: Pairs = []
         extensions: dict[str, Any] = {
@@ -209,6 +196,16 @@ class Family:
         except errors.Error as error:
             raise self.translation(error) from error
 
+    def left(self, error: errors.Error, left: int) -> int:
+        """How often the request may still be tried after one of our errors, of `left` times.
+
+        Raises:
+            TransportError: the library's, where there is no other try.
+        """
+        if left and isinstance(error, errors.ConnectFailed):
+            return left - 1
+        raise self.translation(error) from error
+
     def translation(self, error: errors.Error) -> Exception:
         """The library's exception for one of ours."""
         if isinstance(error, errors.StreamReset) and error.error_code is None:
@@ -223,9 +220,8 @@ class Family:
 class BlockingTransport(Family):
     """For the library's `Client`; threads share connections."""
 
-    def begin(self, settings: Settings) -> None:
-        """Make the client below."""
-        self._client = Client(**settings)
+    client_class = Client
+    _client: Client
 
     def handle_request(self, request: Any) -> Any:
         """Send one request.
@@ -234,21 +230,12 @@ class BlockingTransport(Family):
             TransportError: the library's, with ours as its cause; what the content raises passes
                 through.
         """
-        url, target, fields, limits = self.prepared(request)
-        content = self.content(request)
-        left = self.retries
+        send, left = self.prepared(request), self.retries
         while True:
             try:
-                answer = self._client.send(
-                    request.method, url, fields, content, target=target, timeout=limits
-                )
-                return self.response(answer)
-            except errors.ConnectFailed as error:
-                if not left:
-                    raise self.translation(error) from error
-                left -= 1
+                return self.response(send())
             except errors.Error as error:
-                raise self.translation(error) from error
+                left = self.left(error, left)
 
     def close(self) -> None:
         """Close the connections. Idempotent."""
@@ -261,9 +248,8 @@ class AsyncioTransport(Family):
     It belongs to the event loop of its first request.
     """
 
-    def begin(self, settings: Settings) -> None:
-        """Make the client below."""
-        self._client = AsyncClient(**settings)
+    client_class = AsyncClient
+    _client: AsyncClient
 
     async def handle_async_request(self, request: Any) -> Any:
         """Send one request.
@@ -272,53 +258,22 @@ class AsyncioTransport(Family):
             TransportError: the library's, with ours as its cause; what the content raises passes
                 through.
         """
-        url, target, fields, limits = self.prepared(request)
-        content = self.content(request)
-        left = self.retries
+        send, left = self.prepared(request), self.retries
         while True:
             try:
-                answer = await self._client.send(
-                    request.method, url, fields, content, target=target, timeout=limits
-                )
-                return self.response(answer)
-            except errors.ConnectFailed as error:
-                if not left:
-                    raise self.translation(error) from error
-                left -= 1
+                return self.response(await send())
             except errors.Error as error:
-                raise self.translation(error) from error
+                left = self.left(error, left)
 
     async def aclose(self) -> None:
         """Close the connections. Idempotent."""
         await self._client.aclose()
 
 
-class Answer(Protocol):
-    """What `Response` and `AsyncResponse` have."""
-
-    status: int
-
-    @property
-    def version(self) -> str:
-        """Version of HTTP."""
-
-    @property
-    def stream_id(self) -> int:
-        """Id on the wire."""
-
-    @property
-    def reason(self) -> str:
-        """Reason phrase."""
-
-    @property
-    def fields(self) -> list[tuple[str, str]]:
-        """Fields of the head."""
-
-
 class NetworkStream:
     """What HTTPX calls `network_stream`: facts of the connection. It neither reads nor writes."""
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: Response | AsyncResponse) -> None:
         self._answer = answer
 
     def get_extra_info(self, info: str) -> Any:
