@@ -31,20 +31,16 @@ class Content:
 
     def __init__(self, response: Response, headers: HTTPHeaderDict, version: int) -> None:
         self._response = response
-        self._closed = False
+        self.closed = False
+        """Whether there is nothing more to read: the end was reached, or `close` was called."""
         self.msg = self.headers = headers
         self.status = response.status
         self.reason = response.reason
         self.version = version
 
-    @property
-    def closed(self) -> bool:
-        """Whether there is nothing more to read: the end was reached, or `close` was called."""
-        return self._closed
-
     def isclosed(self) -> bool:
         """`closed`, as http.client spells it."""
-        return self._closed
+        return self.closed
 
     def read(self, amount: int | None = None) -> bytes:
         """Up to `amount` bytes, fewer only at the end; None: all that follows."""
@@ -55,7 +51,7 @@ class Content:
         return self._taken(self._response.read1, amount)
 
     def _taken(self, read: Callable[[int], bytes], amount: int | None) -> bytes:
-        if self._closed:
+        if self.closed:
             return b""
         data = read(-1 if amount is None else amount)
         if self._response.is_closed:
@@ -64,7 +60,7 @@ class Content:
 
     def close(self) -> None:
         """Cancel what did not arrive yet. Idempotent."""
-        self._closed = True
+        self.closed = True
         self._response.close()
 
 
