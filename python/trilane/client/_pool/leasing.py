@@ -153,8 +153,16 @@ class Pool:
         self, ticket: Ticket[Connection], event: threading.Event, limits: Timeouts, began: float
     ) -> Entry[Connection] | Attempt:
         try:
-            while not self._served(ticket, event, limits, began):
-                pass
+            while True:
+                connecting, limit = ticket.connecting, ticket.limit(limits)
+                left = None if limit is None else max(0.0, began + limit - monotonic())
+                if event.wait(left):
+                    break
+                with self._lock:
+                    if ticket.outcome is not None:
+                        break
+                    if ticket.connecting is connecting:
+                        raise ticket.late(limits)  # noqa: TRY301 - the place is given up below
         except BaseException:
             self._settle(lambda: self._router.cancel(ticket, monotonic()))
             raise
@@ -163,21 +171,6 @@ class Pool:
             raise outcome
         assert outcome is not None  # noqa: S101 - it is set before the event
         return outcome
-
-    def _served(
-        self, ticket: Ticket[Connection], event: threading.Event, limits: Timeouts, began: float
-    ) -> bool:
-        connecting, limit = ticket.connecting, ticket.limit(limits)
-        left = None if limit is None else max(0.0, began + limit - monotonic())
-        if event.wait(left):
-            return True
-        with self._lock:
-            if ticket.outcome is not None:
-                return True
-            if ticket.connecting is not connecting:
-                return False
-            late = ticket.late(limits)
-        raise late
 
     def _open(self, attempt: Attempt, limits: Timeouts) -> Entry[Connection] | None:
         """Do what the attempt says. None: begin again."""
