@@ -109,7 +109,10 @@ def parse(url: str) -> Address:
 
 
 def authority(host: str, port: int, default_port: int) -> str:
-    """`host`, `host:port` or `[v6]:port` for a host without brackets."""
+    """`host`, `host:port` or `[v6]:port` for a host without brackets.
+
+    The zone of an address is a matter of this machine, and left out (RFC 6874).
+    """
     name = f"[{host.partition('%')[0]}]" if ":" in host else host
     return name if port == default_port else f"{name}:{port}"
 

@@ -16,9 +16,9 @@ import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from http.client import InvalidURL
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
+from trilane.client._flow.origins import authority
 from trilane.client.http import _dial as dial
 from trilane.client.http._request_builder import RequestBuilder
 from trilane.client.http._response import HTTPResponse as HTTPResponse
@@ -116,12 +116,7 @@ class HTTPConnection(RequestBuilder):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     # The connection
@@ -210,10 +205,7 @@ class HTTPConnection(RequestBuilder):
             host, port = self._tunnel_host, self._tunnel_port
         if not host.isascii():
             host = host.encode("idna").decode("ascii")
-        if ":" in host:
-            # The zone of an address is a matter of this machine (RFC 6874).
-            host = f"[{host.partition('%')[0]}]"
-        return host if port == self.default_port else f"{host}:{port}"
+        return authority(host, port, self.default_port)
 
     @property
     def sock(self) -> Any:

@@ -11,7 +11,7 @@ from trilane import _core
 from trilane.client.errors import ConnectTimeout, VersionUnavailable
 
 if TYPE_CHECKING:
-    from trilane.client.http._outgoing import Field
+    from trilane.client._flow.request import Field
     from trilane.client.http._sockets import SocketConnection
 
 Verify = bool | str | ssl.SSLContext | None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from trilane.client._flow.content import ANNOUNCING
@@ -13,9 +13,9 @@ from trilane.client._flow.uploading import Outgoing
 if TYPE_CHECKING:
     from trilane._core import Exchange
     from trilane.client._early import Early
+    from trilane.client._flow.request import Field
     from trilane.client.http._sockets import SocketExchange
 
-Field: TypeAlias = tuple[str | bytes, str | bytes]
 Content: TypeAlias = Any
 """`bytes`, `str` (sent as Latin-1), anything with the buffer protocol, a file, an iterable."""
 
@@ -71,10 +71,6 @@ class Request(Outgoing):
         if content is None or isinstance(content, bytes):
             return iter((content,) if content else ())
         return content
-
-    def may_repeat(self) -> bool:
-        """Whether all of it is at hand to be sent once more, and it has not been yet."""
-        return not self.streaming and not self.repeated
 
 
 def field(name: str | bytes, values: Iterable[str | bytes | int]) -> tuple[bytes, bytes]:
@@ -180,10 +176,3 @@ def in_chunks(blocks: Iterable[bytes]) -> Iterator[bytes]:
     for block in blocks:
         yield b"%X\r\n%b\r\n" % (len(block), block)
     yield b"0\r\n\r\n"
-
-
-def pairs(fields: Mapping[str, str] | Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Trailers as a list, from a mapping or from pairs."""
-    if isinstance(fields, Mapping):
-        return list(fields.items())
-    return list(fields)

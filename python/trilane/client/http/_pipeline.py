@@ -6,6 +6,7 @@ HTTP/1.1 there is one at a time, and the next one is sent when the response befo
 
 from __future__ import annotations
 
+import contextlib
 import select
 import threading
 import time
@@ -16,16 +17,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trilane.client._early import Early
 from trilane.client._flow.repeating import IDEMPOTENT, permits
+from trilane.client._flow.uploading import is_answered
 from trilane.client._flow.whole import MOST_CONTENT
+from trilane.client._uploading import upload
 from trilane.client.errors import (
     ConnectionClosed,
     Error,
     Full,
     InvalidRequest,
     ReadTimeout,
+    RemoteError,
     Timeout,
 )
-from trilane.client.http import _uploading as uploading
 from trilane.client.http._content import Wait
 from trilane.client.http._outgoing import Request, field
 from trilane.client.http._response import HTTPResponse
@@ -103,7 +106,7 @@ class Pipeline:
             self._outstanding[ident] = request
         if request.exchange is not None and request.streaming:
             try:
-                uploading.upload(request, self._wait)
+                self._send_content(request)
             except BaseException:
                 # Half a request: it was cancelled, and nothing will answer it.
                 self._outstanding.pop(ident, None)
@@ -180,6 +183,35 @@ class Pipeline:
             raw=request.raw,
         )
 
+    def _send_content(self, request: Request) -> None:
+        """Sends the content that the request brings with it, as far as the server wants it.
+
+        A server that answers before it has all of it, or goes away, ends this without an error: the
+        answer, or the error, is that of `get_response`.
+        """
+        exchange: Any = request.exchange
+        if request.content is None:
+            return
+        try:
+            upload(exchange, request, self._wait.seconds, self._wait.seconds)
+        except BaseException as error:
+            own = error is request.raised or exchange.is_over
+            if not own and (
+                isinstance(error, RemoteError) or is_answered(error, request, exchange)
+            ):
+                return
+            # An error of the caller's iterable, or Ctrl-C: what was sent is half a message.
+            exchange.cancel()
+            raise
+
+    def _conclude(self, request: Request) -> None:
+        """Ends content that was sent by `HTTPConnection.send` and whose end was not announced."""
+        if request.streaming and request.content is None and request.exchange is not None:
+            request.streaming = False
+            if request.exchange.upload_open:
+                with contextlib.suppress(RemoteError):
+                    request.exchange.finish(request.trailers, self._wait.seconds)
+
     def advance(self) -> None:
         """Starts what waits, as far as it may: a response has been read to its end."""
         if not self._waiting:
@@ -217,7 +249,7 @@ class Pipeline:
                 self._make_room(connection, request)
             elif head.streaming and head.exchange is not None:
                 try:
-                    uploading.upload(head, self._wait)
+                    self._send_content(head)
                 except Exception as error:  # noqa: BLE001 - raised where its response is got
                     head.failed = error
         if request.failed is not None:
@@ -303,7 +335,7 @@ class Pipeline:
                 if request.exchange is None or request.failed is not None:
                     self._turn(request)
                 if request.streaming:
-                    uploading.conclude(request, self._wait)
+                    self._conclude(request)
                 exchange: Any = request.exchange
                 status: int = exchange.head(self._wait.seconds)
             except Exception as error:
@@ -315,7 +347,9 @@ class Pipeline:
                         connection.is_closing or not isinstance(error, Error)
                     ):
                         self._release(connection)
-                    if self._repeats(request, error):
+                    # All of it is at hand to be sent once more, where it has not been yet.
+                    again = self.auto_open and not request.streaming and not request.repeated
+                    if again and permits(error, request.method):
                         request.repeated = True
                         request.exchange = None
                         with self._lock:
@@ -325,10 +359,6 @@ class Pipeline:
                 raise
             self._outstanding.pop(stream_id, None)
             return status
-
-    def _repeats(self, request: Request, error: Exception) -> bool:
-        """Whether the request may be sent once more."""
-        return bool(self.auto_open) and request.may_repeat() and permits(error, request.method)
 
     def _release(self, connection: Connection | SocketConnection) -> None:
         """Lets a connection go that takes no more requests; its last response keeps it open."""

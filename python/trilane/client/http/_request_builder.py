@@ -9,22 +9,20 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 from urllib.parse import urlsplit
 
-from trilane.client._flow.request import lower
-from trilane.client.http import _uploading as uploading
+from trilane.client._flow.request import lower, pairs
 from trilane.client.http._outgoing import (
     Content,
     Request,
     field,
     in_chunks,
     length_of,
-    pairs,
     prepared,
 )
 from trilane.client.http._pipeline import Pipeline
 from trilane.client.http._response import HTTPResponse
 
 if TYPE_CHECKING:
-    from trilane.client.http._outgoing import Field
+    from trilane.client._flow.request import Field
     from trilane.client.http._sockets import SocketLike
 
 _NONE: Final[Mapping[str, Any]] = MappingProxyType({})
@@ -309,7 +307,7 @@ class RequestBuilder(Pipeline):
         if final or request.left == 0:
             self._upload = None
             if request.exchange is not None:
-                uploading.conclude(request, self._wait)
+                self._conclude(request)
 
     def _send_block(self, request: Request, block: bytes) -> None:
         if request.left is not None:

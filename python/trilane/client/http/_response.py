@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from trilane._core import Exchange as NativeExchange
 from trilane.client._flow.whole import WITHOUT_CONTENT
 from trilane.client.http._content import ContentFile, Wait
-from trilane.client.http._message import message
 
 if TYPE_CHECKING:
     from trilane._core import Connection, Exchange
@@ -21,6 +20,17 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 VERSIONS: Final = {"h1.0": 10, "h1": 11, "h2": 20, "h3": 30}
+
+
+def message(fields: list[tuple[str, str]]) -> HTTPMessage:
+    """A case-insensitive, multi-valued view of `fields`, which it takes as its own.
+
+    The parser of `email` is left out: the fields have been parsed and checked, and it costs more
+    than the rest of a response.
+    """
+    made = HTTPMessage()
+    made._headers = fields  # type: ignore[attr-defined] # noqa: SLF001 - as email.message.Message does
+    return made
 
 
 class HTTPResponse(ContentFile):

@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from trilane import _core
+from trilane.client._flow.request import Field
 from trilane.client.errors import IncompleteBody, ProxyError
-from trilane.client.http._outgoing import Field
 
 _LINE = 1 << 16
 _BLOCK = 1 << 16
@@ -222,15 +222,13 @@ class SocketExchange:
         if self._content is None:
             if not self.native.watch(_core.HEAD):
                 return None
-            self._content = self._counted()
+            # Whether it is bytes as they are, and not in chunks.
+            names = (name.lower() for name, _ in self.native.fields())
+            self._content = "transfer-encoding" not in names
         if not self._content:
             return None
         length = self.native.content_length
         return _BLOCK if length is None else length - self.fed
-
-    def _counted(self) -> bool:
-        """Whether the content is bytes as they are, and not in chunks."""
-        return not any(name.lower() == "transfer-encoding" for name, _ in self.native.fields())
 
     def head(self, timeout: float | None = None) -> int:  # noqa: ARG002 - the socket's holds
         """Waits for the final response head and gives the status."""
