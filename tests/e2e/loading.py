@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jsonschema
 
 from repository import DOCS, native
+from waiting import Chosen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -131,6 +132,8 @@ class Running:
     ) -> None:
         self._json = json_report
         argv = [native(), "load", *arguments]
+        if "--io" not in arguments:
+            argv += ["--io", Chosen.way]
         if json_report:
             argv += ["--format", "json"]
         self._argv = argv

@@ -332,22 +332,35 @@ OnDatagram: TypeAlias = Callable[[socket.socket, bytes, Address], None]
 
 
 class Datagrams:
-    """A thread that does with each datagram what it is told, until the context ends."""
+    """A thread that does with each datagram what it is told, until the context ends.
 
-    def __init__(self, on_datagram: OnDatagram) -> None:
+    So it does when none has come for a moment, which `silence_s` says in seconds.
+    """
+
+    def __init__(
+        self,
+        on_datagram: OnDatagram,
+        on_silence: Callable[[socket.socket], None] = lambda _: None,
+        silence_s: float = 0.1,
+    ) -> None:
         self._on_datagram = on_datagram
+        self._on_silence = on_silence
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.socket.bind((HOST, 0))
-        self.socket.settimeout(0.1)
+        self.socket.settimeout(silence_s)
         self.port = int(self.socket.getsockname()[1])
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._run)
 
     def _run(self) -> None:
         while not self._done.is_set():
-            with contextlib.suppress(TimeoutError, ConnectionError):
-                datagram, sender = self.socket.recvfrom(65_536)
-                self._on_datagram(self.socket, datagram, sender)
+            with contextlib.suppress(ConnectionError):
+                try:
+                    datagram, sender = self.socket.recvfrom(65_536)
+                except TimeoutError:
+                    self._on_silence(self.socket)
+                else:
+                    self._on_datagram(self.socket, datagram, sender)
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -398,12 +411,20 @@ def damaged(datagram: bytes, number: int) -> Iterator[bytes]:
 
 
 def test_datagrams_that_are_damaged_doubled_and_late(peers: Peers) -> None:
-    """And every third overtakes the one before. Nothing of it is the application's business."""
+    """And every third is overtaken by the next, where one follows soon.
+
+    Nothing of it is the application's business.
+    """
     peer = peers["embedded"]
     server = (HOST, int(peer.bases["h3"].rpartition(":")[2].rstrip("/")))
     count = 0
     client: Address | None = None
     held: list[tuple[bytes, Address]] = []
+
+    def release(own: socket.socket) -> None:
+        for late in reversed(held):
+            own.sendto(*late)
+        held.clear()
 
     def on_datagram(own: socket.socket, datagram: bytes, sender: Address) -> None:
         nonlocal count, client
@@ -414,11 +435,9 @@ def test_datagrams_that_are_damaged_doubled_and_late(peers: Peers) -> None:
         to = client if sender == server else server
         held.extend((each, to) for each in damaged(datagram, count))
         if count % 3:
-            for late in reversed(held):
-                own.sendto(*late)
-            held.clear()
+            release(own)
 
-    with Datagrams(on_datagram) as relay:
+    with Datagrams(on_datagram, release, silence_s=0.01) as relay:
         url = f"https://localhost:{relay.port}/hello"
         relayed = ["--connect-to", f"{HOST}:{relay.port}", "--timeout", "60s", "-k"]
         shape = ["-c", "1", "-m", "8", "-n", "400", "--check-body"]

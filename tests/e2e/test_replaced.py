@@ -56,7 +56,7 @@ def test_connections_are_replaced_while_streams_are_in_flight(
 
 def test_the_open_model_replaces_connections_too(peers: Peers) -> None:
     url = peers["nginx"].url("h1")
-    report = load("-R", "200", "-c", "20", "-n", "50", "--new-connections", url).good
+    report = load("-R", "200", "-c", "20", "-n", "50", "--new-connections", url).checked
     assert report["requests"]["ok"] == 50
     assert report["connections"]["spent"] == 50
 

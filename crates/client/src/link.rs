@@ -9,7 +9,7 @@ use rustix::net::{Shutdown, shutdown};
 use trilane_connection::{HEADROOM, Over, Quic, Stream};
 use trilane_socket::stream::Flushed;
 use trilane_socket::{Moved, stream, udp};
-use trilane_transport::quic::{self, ReceiveBuffer};
+use trilane_transport::quic;
 use trilane_wire::{ConnectionError, FieldList, Refused, Request, StreamId, Unprocessed, Upload};
 
 use crate::slots::{self, Sink, Slots};
@@ -24,7 +24,7 @@ thread_local! {
     /// Where a thread receives bytes, for all of its connections.
     static BYTES: RefCell<Box<[u8]>> = RefCell::new(vec![0; HEADROOM + BUFFER].into_boxed_slice());
     /// Where a thread receives datagrams, for all of its connections.
-    static DATAGRAMS: RefCell<ReceiveBuffer> = RefCell::new(ReceiveBuffer::new());
+    static DATAGRAMS: RefCell<udp::Inbox> = RefCell::new(udp::Inbox::default());
     /// Where a thread puts datagrams together.
     static SENT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
@@ -305,12 +305,14 @@ fn last_words(link: &mut Stream, fd: &OwnedFd) {
 fn read_datagrams(
     link: &mut Quic,
     socket: &udp::Socket,
-    buffer: &mut ReceiveBuffer,
+    inbox: &mut udp::Inbox,
     slots: &mut Slots,
 ) -> Turn {
-    match socket.receive(buffer, &mut Moved::default()) {
-        udp::Received::Batch(batch) => {
-            link.receive(Instant::now(), batch, &mut Sink(slots));
+    match socket.receive(inbox, &mut Moved::default()) {
+        udp::Received::Datagrams { .. } => {
+            for batch in inbox.take() {
+                link.receive(Instant::now(), batch, &mut Sink(slots));
+            }
             unless_lost(link, slots, Turn::More)
         }
         udp::Received::Nothing => unless_lost(link, slots, Turn::Drained),

@@ -282,6 +282,7 @@ impl PlanOut {
             warmup_s: plan.warmup.as_secs_f64(),
             timeout_s: plan.timeout.as_secs_f64(),
             cpus: (!plan.cpus.is_empty()).then(|| plan.cpus.clone()),
+            io: plan.io.name(),
             request: json!({
                 "method": plan.method,
                 "urls": plan.prepared.len(),

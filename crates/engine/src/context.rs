@@ -12,10 +12,10 @@ use trilane_wire::{Refused, StreamId, h2, h3};
 use crate::concurrency::InFlight;
 use crate::exchanges::Exchanges;
 use crate::failure::FailureKind;
+use crate::io::System;
 use crate::plan::{Plan, Version};
 use crate::record::{Instants, Wait};
 use crate::schedule::Schedule;
-use crate::system::System;
 use crate::tally::{Pending, Tally};
 
 /// Nanoseconds since the run began.

@@ -23,11 +23,11 @@ mod context;
 mod control;
 mod cost;
 mod deadlines;
-mod epoll;
 mod exchanges;
 mod failure;
 mod gate;
 mod grpc;
+mod io;
 mod latency;
 mod link;
 mod options;
@@ -47,7 +47,6 @@ mod simulation;
 mod stage;
 mod standstill;
 mod sys;
-mod system;
 mod tally;
 mod tcp;
 mod udp;
@@ -62,7 +61,7 @@ pub use failure::{FailureKind, Failures};
 pub use gate::{Gate, GateError};
 pub use grpc::{Call, CallMode};
 pub use latency::Summary;
-pub use options::{Options, PemFile, Version};
+pub use options::{Io, Options, PemFile, Version};
 pub use outcome::{
     Bytes, Code, Cost, Distribution, EarlyDataOut, Grpc, HandshakesOut, Latency, MeasuredOut,
     Outcome, PhasesOut, PlanOut, Rate, Reason, Requests, Target, Validity, Verdict, WindowOut,

@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 use crate::context::{Clock, Context, Gone};
 use crate::exchanges::Exchanges;
 use crate::failure::FailureKind;
+use crate::io::Completion;
 use crate::plan::{Plan, Transport};
 use crate::route::Address;
-use crate::system::Completion;
 use crate::tcp::Tcp;
 use crate::udp::Udp;
 

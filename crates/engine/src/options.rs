@@ -108,6 +108,8 @@ pub struct Options {
     pub proxy: Option<String>,
     /// Congestion control of our side: of TCP what the kernel has, of QUIC `cubic`, `reno` or `bbr`.
     pub congestion_control: Option<String>,
+    /// How the workers ask the kernel for their sockets.
+    pub io: Io,
     /// Processors for the workers, in turn.
     pub cpus: Vec<usize>,
     /// Processes of the server, on this machine, whose processor time is told.
@@ -116,6 +118,26 @@ pub struct Options {
     pub stream_window: u32,
     /// What each connection may receive before we grant more, in bytes.
     pub connection_window: u32,
+}
+
+/// How a worker waits for its sockets, and reads and writes them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Io {
+    /// It waits by epoll; each read and each write is a system call.
+    #[default]
+    Epoll,
+    /// It puts reads and writes on a ring of the kernel's, and waits for what comes of them (io_uring).
+    Uring,
+}
+
+impl Io {
+    /// Its name on the command line and in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Epoll => "epoll",
+            Self::Uring => "uring",
+        }
+    }
 }
 
 impl Default for Options {
@@ -152,6 +174,7 @@ impl Default for Options {
             bind: None,
             proxy: None,
             congestion_control: None,
+            io: Io::default(),
             cpus: Vec::new(),
             server_pids: Vec::new(),
             stream_window: 16 << 20,

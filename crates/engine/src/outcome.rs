@@ -104,6 +104,8 @@ pub struct PlanOut {
     pub timeout_s: f64,
     /// Processors of the workers.
     pub cpus: Option<Vec<usize>>,
+    /// How they ask the kernel for their sockets: `epoll` or `uring`.
+    pub io: &'static str,
     /// The request: method, fields, bytes.
     pub request: Value,
     /// What else it takes to repeat the run.

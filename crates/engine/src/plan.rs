@@ -14,7 +14,7 @@ use crate::checks::{
 };
 use crate::cost::ServerClocks;
 use crate::grpc::CallPlan;
-pub(crate) use crate::options::{Options, Version};
+pub(crate) use crate::options::{Io, Options, Version};
 use crate::prepare;
 use crate::route::Route;
 
@@ -93,6 +93,7 @@ pub struct Plan {
     pub(crate) resumption: bool,
     pub(crate) transport: Transport,
     pub(crate) congestion_control: Option<String>,
+    pub(crate) io: Io,
     pub(crate) cpus: Vec<usize>,
     pub(crate) server: ServerClocks,
     pub(crate) stream_window: u32,
@@ -192,6 +193,7 @@ impl Plan {
             early_data: options.early_data,
             resumption: options.resumption,
             transport,
+            io: options.io,
             congestion_control: match version {
                 Some(Version::H3) => Some(congestion.name().to_owned()),
                 _ => options.congestion_control.clone(),

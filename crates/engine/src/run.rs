@@ -11,8 +11,8 @@ use crate::assemble::Machine;
 use crate::context::Clock;
 use crate::control::Control;
 use crate::cost::MachineTime;
-use crate::epoll::Epoll;
 use crate::failure::FailureKind;
+use crate::io;
 use crate::outcome::{Outcome, WindowOut};
 use crate::plan::Plan;
 use crate::record::Window;
@@ -72,13 +72,9 @@ pub fn run(plan: &Plan, control: &Control) -> Result<Outcome, RunError> {
                     .name(format!("worker-{index}"))
                     .spawn_scoped(scope, move || {
                         let system = pin(plan, index).and_then(|()| {
-                            let epoll = Epoll::new(places(plan, index));
-                            epoll.map_err(|error| {
-                                RunError::new(format!("epoll is not available: {error}"))
-                            })
+                            io::open(plan.io, places(plan, index)).map_err(RunError::new)
                         });
                         let report = system.and_then(|system| {
-                            let system = Box::new(system);
                             Worker::new(index, plan, control, addresses, clock, system, sender)
                                 .run()
                         });

@@ -16,11 +16,11 @@ use trilane_wire::{ConnectionError, End, Refused, StreamId};
 use crate::context::{Context, Gone, misfit, unmade};
 use crate::exchanges::{Exchanges, with_sink};
 use crate::failure::FailureKind;
+use crate::io::{Completion, System};
 use crate::plan::{Plan, Version};
 use crate::refill::{Channel, refill};
 use crate::route::Address;
 use crate::sys::TcpInfo;
-use crate::system::{Completion, System};
 
 /// One TCP connection.
 #[derive(Debug)]
@@ -126,9 +126,7 @@ impl Tcp {
             }
             Completion::End => Err(self.eof(None, exchanges, context)),
             Completion::Failed(error) => Err(self.eof(Some(error), exchanges, context)),
-            Completion::Datagrams(_) | Completion::Unreachable | Completion::NoDatagrams(_) => {
-                Ok(())
-            }
+            Completion::Datagrams | Completion::Unreachable | Completion::NoDatagrams(_) => Ok(()),
         }
     }
 

@@ -11,10 +11,10 @@ use trilane_wire::{Refused, StreamId};
 use crate::context::{Context, Gone, misfit, unmade};
 use crate::exchanges::{Exchanges, with_sink};
 use crate::failure::FailureKind;
+use crate::io::{Completion, System};
 use crate::plan::{Plan, Version};
 use crate::refill::{Channel, refill};
 use crate::route::Address;
-use crate::system::{Completion, System};
 
 /// One QUIC connection.
 #[derive(Debug)]
@@ -98,7 +98,8 @@ impl Udp {
         !self.quic.is_blocked() && self.quic.capacity() > 0
     }
 
-    /// Something has happened on the socket.
+    /// Something has happened on the socket. Datagrams are taken, and answered by [`Self::pump`] when the
+    /// socket has no more of them.
     pub(crate) fn on_completion(
         &mut self,
         completion: Completion,
@@ -109,9 +110,14 @@ impl Udp {
         let now = context.clock.at(instant);
         let quic = &mut self.quic;
         match completion {
-            Completion::Datagrams(batch) => with_sink!(context, exchanges, now, None, sink => {
-                quic.receive(instant, batch, sink);
-            }),
+            Completion::Datagrams => {
+                while let Some(batch) = context.system.datagrams() {
+                    with_sink!(context, exchanges, now, None, sink => {
+                        quic.receive(instant, batch, sink);
+                    });
+                }
+                return Ok(());
+            }
             Completion::Unreachable => with_sink!(context, exchanges, now, None, sink => {
                 quic.unreachable(instant, sink);
             }),

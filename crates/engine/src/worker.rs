@@ -16,6 +16,7 @@ use crate::control::Control;
 use crate::cost::Spent;
 use crate::deadlines::Deadlines;
 use crate::failure::FailureKind;
+use crate::io::{Completion, System};
 use crate::link::Link;
 use crate::plan::{Model, Plan};
 use crate::pool::Pool;
@@ -26,7 +27,6 @@ use crate::run::RunError;
 use crate::schedule::Schedule;
 use crate::stage::{Change, Stage};
 use crate::standstill::Standstill;
-use crate::system::{Completion, System};
 use crate::tally::Tally;
 
 pub(crate) use report::Report;
@@ -52,6 +52,8 @@ pub(crate) struct Worker<'p> {
     /// When a handshake or a request has taken too long.
     limits: Deadlines,
     stage: Stage,
+    /// The place whose datagrams have been taken and not yet been answered.
+    unanswered: Option<u32>,
     used_before: Spent,
     /// As the present window began.
     used_in_window: Spent,
@@ -98,6 +100,7 @@ impl<'p> Worker<'p> {
             timers: Deadlines::new(connections),
             limits: Deadlines::new(connections),
             stage: Stage::new(plan),
+            unanswered: None,
             used_before: Spent::default(),
             used_in_window: Spent::default(),
             traffic_before: Traffic::default(),
@@ -141,6 +144,7 @@ impl<'p> Worker<'p> {
             while let Some((place, completion)) = self.next() {
                 self.turn(place, completion)?;
             }
+            self.answer()?;
             now = self.context.now();
             self.fire_timers(now)?;
             self.send_due(now)?;
@@ -253,8 +257,25 @@ impl<'p> Worker<'p> {
 
     /// Lets the link in a place take what has happened on its socket.
     fn turn(&mut self, place: u32, completion: Completion) -> Result<(), RunError> {
+        if self.unanswered.is_some_and(|other| other != place) {
+            self.answer()?;
+        }
+        if let Completion::Datagrams = completion {
+            self.unanswered = Some(place);
+        }
         let link = &mut self.links[place as usize];
         let outcome = link.on_completion(completion, &mut self.context);
+        self.after(place, outcome)
+    }
+
+    /// Answers the datagrams that were read from one socket, all at once: each answer would have an
+    /// acknowledgement of its own.
+    fn answer(&mut self) -> Result<(), RunError> {
+        let Some(place) = self.unanswered.take() else {
+            return Ok(());
+        };
+        let now = self.context.now();
+        let outcome = self.links[place as usize].pump(now, &mut self.context);
         self.after(place, outcome)
     }
 

@@ -26,11 +26,31 @@ pub struct Socket {
     peer: SocketAddr,
 }
 
+/// Batches of datagrams that one read takes. A server sends a large body in many of them.
+const BATCHES: usize = 4;
+
+/// Where datagrams are received.
+#[derive(Debug, Default)]
+pub struct Inbox {
+    buffers: [ReceiveBuffer; BATCHES],
+    batches: [Option<Batch>; BATCHES],
+}
+
+impl Inbox {
+    /// Takes the batches of the last read, in their order.
+    pub fn take(&mut self) -> impl Iterator<Item = Batch> {
+        self.batches.iter_mut().filter_map(Option::take)
+    }
+}
+
 /// How a read ended.
 #[derive(Debug)]
 pub enum Received {
-    /// These datagrams are there.
-    Batch(Batch),
+    /// Datagrams are there: [`Inbox::take`].
+    Datagrams {
+        /// Whether the socket may have more: what came after this read wakes who waits for it.
+        more: bool,
+    },
     /// The socket has no more now.
     Nothing,
     /// Nobody listens at the other end.
@@ -110,25 +130,33 @@ impl Socket {
         }
     }
 
-    /// Reads once.
-    pub fn receive(&self, buffer: &mut ReceiveBuffer, moved: &mut Moved) -> Received {
+    /// Reads once: up to [`BATCHES`] batches. The inbox must have been emptied.
+    pub fn receive(&self, inbox: &mut Inbox, moved: &mut Moved) -> Received {
+        let mut meta = [RecvMeta::default(); BATCHES];
         loop {
-            let mut meta = [RecvMeta::default()];
-            let received = {
-                let mut space = [IoSliceMut::new(buffer.space())];
-                moved.calls += 1;
-                self.state
-                    .recv((&self.socket).into(), &mut space, &mut meta)
-            };
-            let [meta] = meta;
+            let mut spaces = inbox
+                .buffers
+                .each_mut()
+                .map(|buffer| IoSliceMut::new(buffer.space()));
+            moved.calls += 1;
+            let received = self
+                .state
+                .recv((&self.socket).into(), &mut spaces, &mut meta);
             return match received {
-                Ok(_) => {
-                    moved.bytes += meta.len as u64;
-                    Received::Batch(Batch {
-                        bytes: buffer.take(meta.len),
-                        segment_size: meta.stride,
-                        ecn: meta.ecn.map_or(0, |ecn| ecn as u8),
-                    })
+                Ok(count) => {
+                    let batches = inbox.batches.iter_mut().zip(&mut inbox.buffers);
+                    for ((batch, buffer), meta) in batches.zip(&meta[..count]) {
+                        moved.bytes += meta.len as u64;
+                        *batch = Some(Batch {
+                            bytes: buffer.take(meta.len),
+                            segment_size: meta.stride,
+                            ecn: meta.ecn.map_or(0, |ecn| ecn as u8),
+                        });
+                    }
+                    // One that was not filled has emptied the socket. Where an error ended it instead, the
+                    // next send or read tells of it.
+                    let more = count == BATCHES;
+                    Received::Datagrams { more }
                 }
                 Err(error) => match error.kind() {
                     ErrorKind::WouldBlock => Received::Nothing,

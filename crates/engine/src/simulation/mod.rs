@@ -18,9 +18,9 @@ use trilane_connection::{Batch, HEADROOM, Over, Quic, Stream, Taken};
 use trilane_socket::stream::{Flushed, Options};
 use trilane_socket::{Moved, Unmade};
 
+use crate::io::{Completion, System};
 use crate::route::Address;
 use crate::sys::TcpInfo;
-use crate::system::{Completion, System};
 
 use quic::{QuicServer, Reply};
 pub(crate) use script::{Early, Ending, Seen, Serve, Story};
@@ -92,6 +92,7 @@ pub(crate) struct Simulation {
     agenda: BTreeMap<(Instant, u64), (u32, u64, Happening)>,
     order: u64,
     received: Vec<u8>,
+    datagram: Option<Batch>,
     scratch: Vec<u8>,
     seen: Rc<RefCell<Seen>>,
 }
@@ -117,6 +118,7 @@ impl Simulation {
             agenda: BTreeMap::new(),
             order: 0,
             received: Vec::new(),
+            datagram: None,
             scratch: Vec::new(),
             seen,
         }
@@ -350,11 +352,12 @@ impl System for Simulation {
                 Happening::Reset => Completion::Failed(Errno::CONNRESET),
                 Happening::Datagram(bytes) => {
                     moved.bytes += bytes.len() as u64;
-                    Completion::Datagrams(Batch {
+                    self.datagram = Some(Batch {
                         segment_size: bytes.len(),
                         bytes: BytesMut::from(&bytes[..]),
                         ecn: 0,
-                    })
+                    });
+                    Completion::Datagrams
                 }
                 Happening::Reply(reply) => {
                     self.at_server(place, |server, now, seen| server.reply(now, reply, seen));
@@ -367,6 +370,10 @@ impl System for Simulation {
             };
             return Some((place, completion));
         }
+    }
+
+    fn datagrams(&mut self) -> Option<Batch> {
+        self.datagram.take()
     }
 
     fn received(&mut self) -> &mut [u8] {

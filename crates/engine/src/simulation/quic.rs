@@ -76,6 +76,7 @@ impl QuicServer {
     /// Takes a datagram of the client's, and plans what becomes of requests that have come whole.
     pub(super) fn receive(&mut self, now: Instant, datagram: &[u8], seen: &mut Seen) -> Planned {
         self.peer.receive(now, datagram);
+        seen.datagrams += 1;
         let early = self.peer.is_handshaking();
         let mut planned = Vec::new();
         for id in self.peer.read() {
@@ -95,7 +96,10 @@ impl QuicServer {
     /// A request has taken its time.
     pub(super) fn reply(&mut self, now: Instant, reply: Reply, seen: &mut Seen) -> Planned {
         match reply {
-            Reply::Answer(id) => seen.answered += u64::from(self.peer.answer(id, ANSWER)),
+            Reply::Answer(id) => {
+                let answer = answer(self.serve.content);
+                seen.answered += u64::from(self.peer.answer(id, &answer));
+            }
             Reply::TooEarly(id) => {
                 self.peer.answer(id, TOO_EARLY);
             }
@@ -161,6 +165,19 @@ impl QuicServer {
         }
         planned
     }
+}
+
+/// A response with so many bytes of content, or the least one.
+fn answer(content: Option<u32>) -> Vec<u8> {
+    let Some(length) = content else {
+        return ANSWER.to_vec();
+    };
+    // HEADERS as in `ANSWER`, and a length of four bytes for DATA.
+    let mut answer = ANSWER[..5].to_vec();
+    answer.push(0);
+    answer.extend_from_slice(&(length | 0b10 << 30).to_be_bytes());
+    answer.resize(answer.len() + length as usize, b'x');
+    answer
 }
 
 /// The control stream's type, and SETTINGS.

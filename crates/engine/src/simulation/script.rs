@@ -51,6 +51,8 @@ pub(crate) struct Serve {
     pub(crate) refuses: Option<usize>,
     /// What it does about early data; over QUIC.
     pub(crate) early: Early,
+    /// Bytes of content of each answer, over QUIC; none: two of its own.
+    pub(crate) content: Option<u32>,
 }
 
 /// What a server does about early data.
@@ -77,6 +79,7 @@ impl Serve {
             section: None,
             refuses: None,
             early: Early::Takes,
+            content: None,
         }
     }
 
@@ -95,6 +98,8 @@ pub(crate) struct Seen {
     pub(crate) most_on_one: usize,
     /// Requests that came and were not refused by a proof that nothing was done for them.
     pub(crate) taken: u64,
+    /// Datagrams of the client's.
+    pub(crate) datagrams: u64,
     /// Requests that came in early data.
     pub(crate) early: u64,
     /// Complete responses that the client has been handed; over QUIC, that were given to QUIC.

@@ -391,3 +391,19 @@ fn a_server_that_refuses_everything_is_not_asked_for_ever() {
     );
     assert_eq!(recorder.retried, 5 * 63);
 }
+
+#[test]
+fn datagrams_that_came_together_are_answered_together() {
+    let serve = Serve {
+        content: Some(100_000),
+        ..Serve::well()
+    };
+    let options = Options {
+        connections: 1,
+        ..counted(50, Version::H3)
+    };
+    let (report, seen) = run(&options, &addresses(1), vec![Story::Serve(serve)]);
+    assert_eq!(report.unwrap().recorder.ok, 50);
+    // Each answer takes some 70 datagrams; an acknowledgement for every second of them would be 35.
+    assert!(seen.datagrams < 50 * 5, "{} datagrams", seen.datagrams);
+}

@@ -231,6 +231,8 @@ class Plan(Record, frozen=True):
     """Cores the workers are pinned to, by worker; null when not pinned."""
     request: Request
     """The prepared request."""
+    io: Literal["epoll", "uring"] | None = None
+    """How the workers ask the kernel for their sockets; absent in runs of other clients."""
     strategy: str | None = None
     """How a client under test keeps requests in flight; absent in runs of the engine alone."""
     session: bool | None = None

@@ -27,18 +27,22 @@ fn serve() -> impl Strategy<Value = Serve> {
         prop::option::weighted(0.1, 0..200_u32),
         prop::option::weighted(0.3, 1..9_usize),
         prop::sample::select(&[Early::Takes, Early::Answers425, Early::Rejects]),
+        prop::option::weighted(0.2, 0..60_000_u32),
     )
         .prop_map(
-            |(delay, answers, ending, pieces, room, streams, section, refuses, early)| Serve {
-                delay: Duration::from_millis(delay),
-                answers,
-                ending,
-                pieces,
-                room,
-                streams,
-                section,
-                refuses,
-                early,
+            |(delay, answers, ending, pieces, room, streams, section, refuses, early, content)| {
+                Serve {
+                    delay: Duration::from_millis(delay),
+                    answers,
+                    ending,
+                    pieces,
+                    room,
+                    streams,
+                    section,
+                    refuses,
+                    early,
+                    content,
+                }
             },
         )
 }

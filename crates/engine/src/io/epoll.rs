@@ -4,49 +4,39 @@ use std::collections::VecDeque;
 use std::io;
 use std::mem::MaybeUninit;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use rustix::event::epoll::{EventData, EventFlags as Flags};
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
-use rustix::net::sockopt;
-use trilane_connection::{HEADROOM, Over, Quic, Stream};
+use trilane_connection::{Batch, HEADROOM, Over, Quic, Stream};
 use trilane_socket::stream::{self, Flushed, Options};
 use trilane_socket::{Lingering, Moved, Unmade, udp};
-use trilane_transport::quic::ReceiveBuffer;
 
 use crate::route::Address;
-use crate::sys::{self, TcpInfo};
-use crate::system::{Completion, System};
+use crate::sys::TcpInfo;
+
+use super::socket::Socket;
+use super::{Completion, DATAGRAM_READS_PER_TURN, LAST_MOMENT, MOST_LINGERING, System};
 
 /// Most events taken in one turn.
 const EVENTS: usize = 256;
-/// Reads of one TCP connection before the others have their turn,
+/// Reads of one TCP connection before the others have their turn.
 const READS_PER_TURN: u32 = 4;
-/// and of one QUIC connection.
-const DATAGRAM_READS_PER_TURN: u32 = 8;
 /// What one read of TCP takes: what the socket has ready. Each read of a large body is answered with an
 /// acknowledgement, so fewer and larger ones cost less: a body of 128 KiB over HTTP/1.1 took 17 µs of
 /// CPU with a buffer of 200 kB, 18 to 21 with 81 KiB and 27 with 16 KiB (two runs each).
 const READ_BUFFER: usize = 256 * 1024;
-/// Failed connections that are kept, for a moment, so that their peers learn why.
-const MOST_LINGERING: usize = 64;
-/// How long the end of a run waits for them.
-const LAST_MOMENT: Duration = Duration::from_secs(1);
-
-#[derive(Debug)]
-enum Socket {
-    Stream { fd: OwnedFd, is_connected: bool },
-    Datagrams(udp::Socket),
-}
-
 /// What is known of the socket of a place.
 #[derive(Debug)]
 struct Open {
     socket: Socket,
     /// Whether it took less than it was given.
     full: bool,
+    /// Whether epoll tells when it has room. Each datagram that leaves a UDP socket would be told as room,
+    /// so that is asked for only while it is full.
+    watched_for_room: bool,
     /// Whether what the peer sends is left in it.
     held: bool,
     /// Whether no edge will come any more: it is read to its end, not to a short read.
@@ -91,7 +81,7 @@ pub(crate) struct Epoll {
     buffer: Box<[u8]>,
     /// Where the bytes of the last completion end.
     filled: usize,
-    datagrams: ReceiveBuffer,
+    inbox: udp::Inbox,
     /// Where datagrams are put together.
     scratch: Vec<u8>,
 }
@@ -108,7 +98,7 @@ impl Epoll {
             lingering: Vec::new(),
             buffer: vec![0; HEADROOM + READ_BUFFER].into_boxed_slice(),
             filled: HEADROOM,
-            datagrams: ReceiveBuffer::new(),
+            inbox: udp::Inbox::default(),
             scratch: Vec::new(),
         })
     }
@@ -117,35 +107,27 @@ impl Epoll {
         u64::from(self.places[place as usize].generation) << 32 | u64::from(place)
     }
 
-    fn open(&self, place: u32) -> Option<&Open> {
-        self.places[place as usize].open.as_ref()
+    /// The socket of a place that has one.
+    fn socket(&self, place: u32) -> Option<&Socket> {
+        let open = self.places[place as usize].open.as_ref();
+        open.map(|open| &open.socket)
     }
 
-    /// The socket of a place that has one for TCP.
-    fn stream(&self, place: u32) -> Option<&OwnedFd> {
-        match &self.open(place)?.socket {
-            Socket::Stream { fd, .. } => Some(fd),
-            Socket::Datagrams(_) => None,
-        }
-    }
-
-    /// Registers a socket once, edge-triggered in both directions. Closing it takes it out.
+    /// Registers a socket, edge-triggered. Closing it takes it out.
     fn keep(&mut self, place: u32, socket: Socket) -> Result<(), Unmade> {
         let generation = &mut self.places[place as usize].generation;
         *generation = generation.wrapping_add(1);
+        let watched_for_room = matches!(socket, Socket::Stream { .. });
         let data = EventData::new_u64(self.token(place));
-        let flags = Flags::IN | Flags::OUT | Flags::RDHUP | Flags::ET;
-        let added = match &socket {
-            Socket::Stream { fd, .. } => epoll::add(&self.epoll, fd, data, flags),
-            Socket::Datagrams(socket) => epoll::add(&self.epoll, socket, data, flags),
-        };
-        added.map_err(|error| Unmade {
+        let flags = edges(watched_for_room);
+        epoll::add(&self.epoll, &socket, data, flags).map_err(|error| Unmade {
             what: "a socket cannot be watched".to_owned(),
             error: error.into(),
         })?;
         self.places[place as usize].open = Some(Open {
             socket,
             full: false,
+            watched_for_room,
             held: false,
             ended: false,
         });
@@ -179,6 +161,13 @@ impl Epoll {
         }
         Ok(())
     }
+}
+
+/// The events of a socket.
+fn edges(of_room: bool) -> Flags {
+    let mut flags = Flags::IN | Flags::RDHUP | Flags::ET;
+    flags.set(Flags::OUT, of_room);
+    flags
 }
 
 /// Has a connection that is over read on.
@@ -255,9 +244,11 @@ impl System for Epoll {
         now: Instant,
         moved: &mut Moved,
     ) -> bool {
+        let token = self.token(place);
         let Some(Open {
             socket: Socket::Datagrams(socket),
             full,
+            watched_for_room,
             ..
         }) = &mut self.places[place as usize].open
         else {
@@ -265,6 +256,15 @@ impl System for Epoll {
         };
         let unreachable = socket.flush(connection, now, &mut self.scratch, moved);
         *full = connection.is_blocked();
+        if *full != *watched_for_room {
+            moved.calls += 1;
+            // Where there is room already, that is told at once.
+            let flags = edges(*full);
+            // Fails only where the kernel has no memory: the timer of QUIC sends again then.
+            if epoll::modify(&self.epoll, socket, EventData::new_u64(token), flags).is_ok() {
+                *watched_for_room = *full;
+            }
+        }
         unreachable
     }
 
@@ -329,7 +329,7 @@ impl System for Epoll {
                     self.again.push(task.token);
                 } else {
                     let buffer = &mut self.buffer[HEADROOM..];
-                    let completion = open.carry_out(task, buffer, &mut self.datagrams, moved);
+                    let completion = open.carry_out(task, buffer, &mut self.inbox, moved);
                     if let Some(completion) = completion {
                         if let Completion::Received(length) = completion {
                             self.filled = HEADROOM + length;
@@ -341,6 +341,10 @@ impl System for Epoll {
             self.tasks.pop_front();
         }
         None
+    }
+
+    fn datagrams(&mut self) -> Option<Batch> {
+        self.inbox.take().next()
     }
 
     #[inline]
@@ -360,18 +364,15 @@ impl System for Epoll {
     }
 
     fn tcp_info(&self, place: u32) -> Option<TcpInfo> {
-        sys::tcp_info(self.stream(place)?.as_fd())
+        self.socket(place)?.tcp_info()
     }
 
     fn congestion_control(&self, place: u32) -> Option<String> {
-        sockopt::tcp_congestion(self.stream(place)?).ok()
+        self.socket(place)?.congestion_control()
     }
 
     fn dropped_datagrams(&self, place: u32) -> Option<u32> {
-        match &self.open(place)?.socket {
-            Socket::Datagrams(socket) => sys::dropped_datagrams(socket.as_fd()),
-            Socket::Stream { .. } => None,
-        }
+        self.socket(place)?.dropped_datagrams()
     }
 }
 
@@ -388,7 +389,7 @@ impl Open {
         &mut self,
         task: &mut Task,
         buffer: &mut [u8],
-        datagrams: &mut ReceiveBuffer,
+        inbox: &mut udp::Inbox,
         moved: &mut Moved,
     ) -> Option<Completion> {
         if task.writable {
@@ -425,8 +426,11 @@ impl Open {
                 stream::Received::End => Some(Completion::End),
                 stream::Received::Failed(error) => Some(Completion::Failed(error)),
             },
-            Socket::Datagrams(socket) => match socket.receive(datagrams, moved) {
-                udp::Received::Batch(batch) => Some(Completion::Datagrams(batch)),
+            Socket::Datagrams(socket) => match socket.receive(inbox, moved) {
+                udp::Received::Datagrams { more } => {
+                    task.readable = more || self.ended;
+                    Some(Completion::Datagrams)
+                }
                 udp::Received::Nothing => None,
                 udp::Received::Unreachable => Some(Completion::Unreachable),
                 udp::Received::Failed(error) => Some(Completion::NoDatagrams(error)),

@@ -3,18 +3,46 @@
 //! when it is told. So the same worker runs on epoll, on a ring of the kernel's, or on peers that are
 //! scripted, in virtual time.
 
+mod epoll;
+mod socket;
+mod uring;
+
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use trilane_connection::{Batch, Over, Quic, Stream};
 use trilane_socket::stream::{Flushed, Options};
 use trilane_socket::{Moved, Unmade};
 
+use crate::options::Io;
 use crate::route::Address;
 use crate::sys::TcpInfo;
+
+/// Reads of one QUIC connection before the others have their turn.
+const DATAGRAM_READS_PER_TURN: u32 = 8;
+/// Failed connections that are kept, for a moment, so that their peers learn why.
+const MOST_LINGERING: usize = 64;
+/// How long the end of a run waits for them.
+const LAST_MOMENT: Duration = Duration::from_secs(1);
+
+/// The system for so many places.
+pub(crate) fn open(io: Io, places: usize) -> Result<Box<dyn System>, String> {
+    match io {
+        Io::Epoll => match epoll::Epoll::new(places) {
+            Ok(epoll) => Ok(Box::new(epoll)),
+            Err(error) => Err(format!("epoll is not available: {error}")),
+        },
+        Io::Uring => match uring::Uring::new(places) {
+            Ok(uring) => Ok(Box::new(uring)),
+            Err(error) => Err(format!(
+                "io_uring is not available: {error}; type --io epoll"
+            )),
+        },
+    }
+}
 
 /// What has happened on a socket.
 #[derive(Debug)]
@@ -29,8 +57,8 @@ pub(crate) enum Completion {
     End,
     /// TCP: the socket has failed.
     Failed(Errno),
-    /// UDP: these datagrams have come.
-    Datagrams(Batch),
+    /// UDP: datagrams have come; see [`System::datagrams`].
+    Datagrams,
     /// UDP: nobody listens at the other end.
     Unreachable,
     /// UDP: the socket has failed.
@@ -89,6 +117,9 @@ pub(crate) trait System: fmt::Debug {
 
     /// The next of what has happened, until there is no more: then it is time to poll.
     fn next(&mut self, moved: &mut Moved) -> Option<(u32, Completion)>;
+
+    /// The next of the datagrams that the last completion told of, until there are no more.
+    fn datagrams(&mut self) -> Option<Batch>;
 
     /// The bytes that the last completion told of, behind [`trilane_connection::HEADROOM`] bytes. They are there until
     /// the next.
