@@ -14,6 +14,7 @@ import pytest
 from synthetic import folders
 from trilane.lab.machine import doctor_tools
 from trilane.lab.machine.host import Host
+from trilane.lab.processes import launch
 from trilane.lab.storage.summaries import summaries
 
 FACTORS = {"h1": 1.0, "h2": 1.5}
@@ -90,6 +91,7 @@ def test_programs_are_found_and_asked_for_their_version(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path / "path"))
+    monkeypatch.setattr(launch, "_MORE_PLACES", ())
     script(tmp_path / "bin", "uv", "echo uv 9.8.7")
     script(tmp_path / "path", "wrk", "echo wrk 4.1.0 [epoll] >&2; exit 1")
     script(tmp_path / "path", "go", "exit 1")

@@ -158,6 +158,27 @@ impl Stream {
         }
     }
 
+    /// Bytes that the byte stream may throw away instead of handing them to [`Self::receive`]: of a body
+    /// over HTTP/1.1 without TLS.
+    pub fn discardable(&self) -> u64 {
+        match &self.codec {
+            Some(Codec::H1(codec)) if self.tls.is_none() => codec.discardable(),
+            _ => 0,
+        }
+    }
+
+    /// The byte stream has thrown away the next `count` bytes, no more than [`Self::discardable`].
+    pub fn discard<E: Events>(&mut self, count: u64, events: &mut E) {
+        if let Some(Codec::H1(codec)) = &mut self.codec {
+            let events = &mut Unsent {
+                events,
+                plain: self.plain.content(),
+                queue: self.queue.content(),
+            };
+            codec.discard(count, events);
+        }
+    }
+
     fn unseal<E: Events>(
         &mut self,
         now: Instant,

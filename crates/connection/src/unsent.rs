@@ -35,6 +35,11 @@ impl<E: Events> Events for Unsent<'_, E> {
     }
 
     #[inline]
+    fn discarded(&mut self, stream: StreamId, bytes: u64) {
+        self.events.discarded(stream, bytes);
+    }
+
+    #[inline]
     fn unsent(&mut self, stream: StreamId, bytes: u64) {
         self.events.unsent(stream, bytes);
     }

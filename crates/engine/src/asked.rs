@@ -25,6 +25,8 @@ pub struct Asked {
     pub expect_status: Vec<(u16, u16)>,
     /// Whether each body had to equal the first.
     pub check_body: bool,
+    /// Whether the kernel threw bodies away unread, once the first of each URL was known.
+    pub discard_bodies: bool,
     /// CRC-32 of the request body, where there is one.
     pub body_crc32: Option<String>,
     /// Most seconds for TCP, TLS and QUIC to be ready.
@@ -67,6 +69,7 @@ impl From<&Options> for Asked {
             header: options.fields.iter().map(|field| shown(field)).collect(),
             expect_status: options.statuses.clone(),
             check_body: options.check_body,
+            discard_bodies: options.discard_bodies,
             body_crc32: (!options.body.is_empty())
                 .then(|| format!("{:08x}", crc32fast::hash(&options.body))),
             connect_timeout_s: options.connect_timeout.as_secs_f64(),

@@ -10,7 +10,7 @@ use trilane_wire::{h2, h3};
 use url::Url;
 
 use crate::cost::ServerClocks;
-use crate::options::{Options, Version};
+use crate::options::{Io, Options, Version};
 use crate::plan::{Origin, PlanError, Transport, usage};
 use crate::route::Route;
 
@@ -192,6 +192,28 @@ pub(crate) fn check_early_data(
         )),
         Some(_) => Ok(()),
     }
+}
+
+/// Only where a length says how much is thrown away, and nothing has to be decrypted for it.
+pub(crate) fn check_discarding(
+    options: &Options,
+    version: Option<Version>,
+    tls: bool,
+) -> Result<(), PlanError> {
+    if !options.discard_bodies {
+        return Ok(());
+    }
+    if version != Some(Version::H1) || tls {
+        return usage(
+            "--discard-bodies works over HTTP/1.1 without TLS, where a body is all that comes: type a URL with http:// and --h1",
+        );
+    }
+    if options.io == Io::Uring {
+        return usage(
+            "--discard-bodies works with --io epoll: a ring receives before anybody knows the length",
+        );
+    }
+    Ok(())
 }
 
 /// The clocks of the server's processes.

@@ -287,6 +287,10 @@ impl<const FULL: bool> Events for Sink<'_, '_, FULL> {
         }
     }
 
+    fn discarded(&mut self, id: StreamId, bytes: u64) {
+        self.exchanges.data(id, bytes as usize, self.tally);
+    }
+
     fn unsent(&mut self, id: StreamId, bytes: u64) {
         self.exchanges.unsent(id, bytes);
     }

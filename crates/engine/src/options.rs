@@ -74,6 +74,8 @@ pub struct Options {
     pub statuses: Vec<(u16, u16)>,
     /// Whether each body must equal the first.
     pub check_body: bool,
+    /// Whether the kernel throws away the bodies of responses, once that of each URL is known.
+    pub discard_bodies: bool,
     /// Most time from sending a request to the end of its response.
     pub timeout: Duration,
     /// Most time for TCP, TLS and QUIC to be ready.
@@ -158,6 +160,7 @@ impl Default for Options {
             call: None,
             statuses: Vec::new(),
             check_body: false,
+            discard_bodies: false,
             timeout: Duration::from_secs(30),
             connect_timeout: Duration::from_secs(5),
             connect_parallel: None,

@@ -9,8 +9,8 @@ use trilane_wire::{Refused, Request};
 
 use crate::asked::Asked;
 use crate::checks::{
-    check_call_version, check_early_data, check_fields, check_numbers, check_version, congestion,
-    parse_url, server_clocks, transport,
+    check_call_version, check_discarding, check_early_data, check_fields, check_numbers,
+    check_version, congestion, parse_url, server_clocks, transport,
 };
 use crate::cost::ServerClocks;
 use crate::grpc::CallPlan;
@@ -84,6 +84,7 @@ pub struct Plan {
     pub(crate) call: Option<CallPlan>,
     pub(crate) statuses: Vec<(u16, u16)>,
     pub(crate) check_body: bool,
+    pub(crate) discard_bodies: bool,
     pub(crate) timeout: Duration,
     pub(crate) connect_timeout: Duration,
     pub(crate) connect_parallel: Option<usize>,
@@ -154,6 +155,7 @@ impl Plan {
             None => prepare::requests(options, &urls)?,
         };
         check_early_data(options, version, &method)?;
+        check_discarding(options, version, origin.tls)?;
         let congestion = congestion(options, version)?;
         let transport = transport(options, &origin, &route, version, congestion)?;
         Ok(Self {
@@ -185,6 +187,7 @@ impl Plan {
                 ranges => ranges.to_vec(),
             },
             check_body: options.check_body,
+            discard_bodies: options.discard_bodies,
             timeout: options.timeout,
             connect_timeout: options.connect_timeout,
             connect_parallel: options.connect_parallel,

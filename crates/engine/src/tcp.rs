@@ -115,6 +115,7 @@ impl Tcp {
     ) -> Result<(), Gone> {
         match completion {
             Completion::Received(_) => self.receive(exchanges, context),
+            Completion::Discarded(count) => self.discarded(count, exchanges, context),
             Completion::Connected(outcome) => {
                 outcome.map_err(|error| connect_failure(&self.peer, &error.into()))?;
                 self.connected(exchanges, context)
@@ -199,9 +200,36 @@ impl Tcp {
             Ok(opened) => self.settle(opened, context.clock.at(since), now, exchanges, context),
             Err(over) => return Err(self.over(over, None, exchanges, context)),
         }
+        self.read_on(now, exchanges, context)
+    }
+
+    /// Bytes of a body have come and were thrown away.
+    fn discarded(
+        &mut self,
+        count: usize,
+        exchanges: &mut Exchanges,
+        context: &mut Context<'_>,
+    ) -> Result<(), Gone> {
+        let (now, stream) = (context.now(), &mut self.stream);
+        with_sink!(context, exchanges, now, None, sink => stream.discard(count as u64, sink));
+        self.read_on(now, exchanges, context)
+    }
+
+    /// What has come has been taken.
+    fn read_on(
+        &mut self,
+        now: u64,
+        exchanges: &mut Exchanges,
+        context: &mut Context<'_>,
+    ) -> Result<(), Gone> {
         self.pump(now, exchanges, context)?;
         if self.stream.is_finished() {
             return Err(self.finished(exchanges, context));
+        }
+        // The first body of each URL is read, and known by its sum.
+        if context.plan.discard_bodies && !context.tally.sums_bodies() {
+            let bytes = self.stream.discardable();
+            context.system.discard(self.place, bytes);
         }
         Ok(())
     }

@@ -128,6 +128,7 @@ impl Udp {
             Completion::Room
             | Completion::Connected(_)
             | Completion::Received(_)
+            | Completion::Discarded(_)
             | Completion::End
             | Completion::Failed(_) => (),
         }

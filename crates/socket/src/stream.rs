@@ -154,9 +154,19 @@ pub fn flush(socket: impl AsFd, stream: &mut Stream, moved: &mut Moved) -> Resul
 
 /// Reads once into `buffer`.
 pub fn receive(socket: impl AsFd, buffer: &mut [u8], moved: &mut Moved) -> Received {
+    read(socket, buffer, RecvFlags::empty(), moved)
+}
+
+/// Has the kernel throw away what has come, as much as `buffer` has room for and without filling it
+/// (tcp(7): MSG_TRUNC).
+pub fn discard(socket: impl AsFd, buffer: &mut [u8], moved: &mut Moved) -> Received {
+    read(socket, buffer, RecvFlags::TRUNC, moved)
+}
+
+fn read(socket: impl AsFd, buffer: &mut [u8], flags: RecvFlags, moved: &mut Moved) -> Received {
     loop {
         moved.calls += 1;
-        return match net::recv(&socket, &mut *buffer, RecvFlags::empty()) {
+        return match net::recv(&socket, &mut *buffer, flags) {
             Ok((_, 0)) => Received::End,
             Ok((_, length)) => {
                 moved.bytes += length as u64;

@@ -58,6 +58,10 @@ pub trait Events {
     /// A piece of the body, borrowed from the receive buffer. Never empty.
     fn data(&mut self, stream: StreamId, bytes: &[u8]);
 
+    /// So many bytes of the body have come and were thrown away unread, as only
+    /// [`crate::h1::Connection::discard`] says.
+    fn discarded(&mut self, _stream: StreamId, _bytes: u64) {}
+
     /// The response is complete, and `bytes` more of the request's content have not left: of a body,
     /// or of what `write` took. May come several times for one stream, always right before `end`.
     fn unsent(&mut self, _stream: StreamId, _bytes: u64) {}

@@ -103,7 +103,7 @@ def _cell(arm: str, summary: Summary, factor: float, ratio: Ratio | None, better
         formatting.ratio(ratio.ratio, ratio.low, ratio.high),
         ratio.finding,
         tone(ratio.finding, better),
-        None if ratio.p_holm is None else f"p {ratio.p_holm:.3f}",
+        None if ratio.p_holm is None else f"p {formatting.p_value(ratio.p_holm)}",
     )
 
 

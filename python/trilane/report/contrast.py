@@ -112,7 +112,7 @@ def _floor(row: Shift) -> str:
 
 
 def _p(row: Shift) -> str:
-    return formatting.NONE if row.p_holm is None else f"{row.p_holm:.3f}"
+    return formatting.NONE if row.p_holm is None else formatting.p_value(row.p_holm)
 
 
 def _notes(contrast: Contrast) -> Text:

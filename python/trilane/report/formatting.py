@@ -50,7 +50,10 @@ def number(value: float | None) -> str:
     if value is None:
         return NONE
     size = abs(value)
-    decimals = 0 if size >= 100 or not size else 1 if size >= 10 else 2 if size >= 1 else 3
+    # By what it is rounded to: 9.996 is 10.0, not 10.00.
+    decimals = (
+        0 if size >= 99.95 or not size else 1 if size >= 9.995 else 2 if size >= 0.9995 else 3
+    )
     return f"{value:,.{decimals}f}"
 
 
@@ -79,6 +82,11 @@ def ratio(centre: float | None, low: float | None, high: float | None) -> str:
     if low is None or high is None:
         return f"{times(centre)}×"
     return f"{times(centre)}× ({times(low)}–{times(high)})"
+
+
+def p_value(value: float) -> str:
+    """A p value with three decimals; none is zero."""
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"
 
 
 def times(value: float) -> str:

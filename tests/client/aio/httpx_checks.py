@@ -158,6 +158,8 @@ def failures(library: Any, ours: Any, base: str, ca: str) -> None:
             client.get(url)
     with raises(ValueError):
         ours.Transport(proxy="socks5://localhost")
+    with raises(ValueError):
+        ours.Transport(retries=-1)
     for script, wanted in (
         (chaos.close_at_accept, library.RemoteProtocolError),
         (chaos.answer(b"garbage\r\n\r\n"), library.RemoteProtocolError),

@@ -151,6 +151,8 @@ def test_a_client_that_reports_quantiles_only_gives_these() -> None:
         (14_320, "B", "14.3 kB"),
         (71.6, "%", "71.6 %"),
         (3.5, "1", "3.50"),
+        (9.996, "1", "10.0"),
+        (99.96, "%", "100 %"),
         (0, "s", "0 s"),
         (None, "s", "–"),
     ],
@@ -171,6 +173,13 @@ def test_a_column_has_one_scale_and_no_five_digits() -> None:
 )
 def test_no_ratio_reads_as_zero(value: float, shown: str) -> None:
     assert formatting.times(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(0.0421, "0.042"), (0.0004, "< 0.001"), (1.0, "1.000")]
+)
+def test_no_p_value_reads_as_zero(value: float, shown: str) -> None:
+    assert formatting.p_value(value) == shown
 
 
 @pytest.mark.parametrize(

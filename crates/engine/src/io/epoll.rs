@@ -39,6 +39,8 @@ struct Open {
     watched_for_room: bool,
     /// Whether what the peer sends is left in it.
     held: bool,
+    /// How much of what the peer sends next is thrown away, in bytes.
+    discard: u64,
     /// Whether no edge will come any more: it is read to its end, not to a short read.
     ended: bool,
 }
@@ -129,6 +131,7 @@ impl Epoll {
             full: false,
             watched_for_room,
             held: false,
+            discard: 0,
             ended: false,
         });
         Ok(())
@@ -279,6 +282,12 @@ impl System for Epoll {
         }
     }
 
+    fn discard(&mut self, place: u32, bytes: u64) {
+        if let Some(open) = &mut self.places[place as usize].open {
+            open.discard = bytes;
+        }
+    }
+
     fn close(&mut self, place: u32, last_words: Option<Vec<u8>>) {
         let token = self.token(place);
         let open = self.places[place as usize].open.take();
@@ -416,16 +425,30 @@ impl Open {
                 is_connected: false,
                 ..
             } => None,
-            Socket::Stream { fd, .. } => match stream::receive(fd, buffer, moved) {
-                stream::Received::Bytes(length) => {
-                    // A short read has emptied the socket, but not told of the end behind it.
-                    task.readable = length == buffer.len() || self.ended;
-                    Some(Completion::Received(length))
+            Socket::Stream { fd, .. } => {
+                let discards = self.discard > 0;
+                let (asked, received) = if discards {
+                    let most = usize::try_from(self.discard).unwrap_or(usize::MAX);
+                    let room = most.min(buffer.len());
+                    (room, stream::discard(fd, &mut buffer[..room], moved))
+                } else {
+                    (buffer.len(), stream::receive(fd, buffer, moved))
+                };
+                match received {
+                    stream::Received::Bytes(length) => {
+                        // A short read has emptied the socket, but not told of the end behind it.
+                        task.readable = length == asked || self.ended;
+                        if !discards {
+                            return Some(Completion::Received(length));
+                        }
+                        self.discard -= length as u64;
+                        Some(Completion::Discarded(length))
+                    }
+                    stream::Received::Nothing => None,
+                    stream::Received::End => Some(Completion::End),
+                    stream::Received::Failed(error) => Some(Completion::Failed(error)),
                 }
-                stream::Received::Nothing => None,
-                stream::Received::End => Some(Completion::End),
-                stream::Received::Failed(error) => Some(Completion::Failed(error)),
-            },
+            }
             Socket::Datagrams(socket) => match socket.receive(inbox, moved) {
                 udp::Received::Datagrams { more } => {
                     task.readable = more || self.ended;

@@ -53,6 +53,8 @@ pub(crate) enum Completion {
     Room,
     /// TCP: so many bytes have come; see [`System::received`].
     Received(usize),
+    /// TCP: so many bytes have come and were thrown away; see [`System::discard`].
+    Discarded(usize),
     /// TCP: the peer has ended its direction.
     End,
     /// TCP: the socket has failed.
@@ -107,6 +109,9 @@ pub(crate) trait System: fmt::Debug {
 
     /// Whether what the peer sends is left in the socket.
     fn hold(&mut self, place: u32, held: bool);
+
+    /// Has the next `bytes` that come from the peer thrown away, where the system can.
+    fn discard(&mut self, place: u32, bytes: u64);
 
     /// Closes the socket of a place, if it has one. With last words, of which these have not gone yet,
     /// it stays for a moment, so that the peer can read them.

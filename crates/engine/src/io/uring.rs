@@ -612,6 +612,9 @@ impl System for Uring {
         }
     }
 
+    /// The kernel receives before it is told of a length: nothing is thrown away.
+    fn discard(&mut self, _place: u32, _bytes: u64) {}
+
     fn close(&mut self, place: u32, last_words: Option<Vec<u8>>) {
         let stuck = !self.settle(place);
         let token = self.token(place, Purpose::Lingering);

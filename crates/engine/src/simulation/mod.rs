@@ -93,6 +93,8 @@ pub(crate) struct Simulation {
     order: u64,
     received: Vec<u8>,
     datagram: Option<Batch>,
+    /// What is to be thrown away, by place.
+    discards: BTreeMap<u32, u64>,
     scratch: Vec<u8>,
     seen: Rc<RefCell<Seen>>,
 }
@@ -119,6 +121,7 @@ impl Simulation {
             order: 0,
             received: Vec::new(),
             datagram: None,
+            discards: BTreeMap::new(),
             scratch: Vec::new(),
             seen,
         }
@@ -307,7 +310,12 @@ impl System for Simulation {
         }
     }
 
+    fn discard(&mut self, place: u32, bytes: u64) {
+        self.discards.insert(place, bytes);
+    }
+
     fn close(&mut self, place: u32, _last_words: Option<Vec<u8>>) {
+        self.discards.remove(&place);
         if let Some(socket) = self.sockets.remove(&place) {
             self.agenda
                 .retain(|_, (_, connection, _)| *connection != socket.number);
@@ -335,12 +343,30 @@ impl System for Simulation {
     fn next(&mut self, moved: &mut Moved) -> Option<(u32, Completion)> {
         loop {
             let key = self.next_due().filter(|(at, _)| *at <= self.now.get())?;
-            let (place, _, happening) = self.agenda.remove(&key)?;
+            let (place, number, happening) = self.agenda.remove(&key)?;
             self.idle = (self.now.get(), 0);
             moved.calls += 1;
             let completion = match happening {
                 Happening::Connected(outcome) => Completion::Connected(outcome),
                 Happening::Room => Completion::Room,
+                Happening::Bytes(mut bytes, responses)
+                    if self.discards.get(&place).is_some_and(|left| *left > 0) =>
+                {
+                    let left = self.discards.entry(place).or_default();
+                    let count = bytes.len().min(*left as usize);
+                    *left -= count as u64;
+                    bytes.drain(..count);
+                    if bytes.is_empty() {
+                        self.seen.borrow_mut().answered += responses;
+                    } else {
+                        // Read next.
+                        let rest = Happening::Bytes(bytes, responses);
+                        self.agenda.insert(key, (place, number, rest));
+                    }
+                    moved.bytes += count as u64;
+                    self.seen.borrow_mut().discarded += count as u64;
+                    Completion::Discarded(count)
+                }
                 Happening::Bytes(bytes, responses) => {
                     self.seen.borrow_mut().answered += responses;
                     moved.bytes += bytes.len() as u64;

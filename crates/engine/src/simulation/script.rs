@@ -51,7 +51,7 @@ pub(crate) struct Serve {
     pub(crate) refuses: Option<usize>,
     /// What it does about early data; over QUIC.
     pub(crate) early: Early,
-    /// Bytes of content of each answer, over QUIC; none: two of its own.
+    /// Bytes of content of each answer, not over HTTP/2; none: two of its own.
     pub(crate) content: Option<u32>,
 }
 
@@ -100,6 +100,8 @@ pub(crate) struct Seen {
     pub(crate) taken: u64,
     /// Datagrams of the client's.
     pub(crate) datagrams: u64,
+    /// Bytes that were thrown away.
+    pub(crate) discarded: u64,
     /// Requests that came in early data.
     pub(crate) early: u64,
     /// Complete responses that the client has been handed; over QUIC, that were given to QUIC.

@@ -125,7 +125,12 @@ impl StreamServer {
                 // `:status: 200` is entry 8 of the static table (RFC 7541, Appendix A).
                 frame(1, 0x5, id, &[0x88])
             } else {
-                b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok".to_vec()
+                let content = match self.serve.content {
+                    Some(length) => "x".repeat(length as usize),
+                    None => "ok".to_owned(),
+                };
+                let length = content.len();
+                format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n{content}").into_bytes()
             };
             return self.say(delay, &response, 1, planned);
         }

@@ -407,3 +407,45 @@ fn datagrams_that_came_together_are_answered_together() {
     // Each answer takes some 70 datagrams; an acknowledgement for every second of them would be 35.
     assert!(seen.datagrams < 50 * 5, "{} datagrams", seen.datagrams);
 }
+
+#[test]
+fn bodies_are_thrown_away_once_the_first_is_known() {
+    let serve = Serve {
+        content: Some(1000),
+        pieces: 64,
+        ..Serve::well()
+    };
+    let options = Options {
+        discard_bodies: true,
+        connections: 2,
+        ..counted(20, Version::H1)
+    };
+    let (report, seen) = run(&options, &addresses(1), vec![Story::Serve(serve)]);
+    let recorder = report.unwrap().recorder;
+    assert_eq!((recorder.ok, recorder.traffic.body_received), (20, 20_000));
+    // Both connections may have begun to read before one body was known; with a head comes a little.
+    let discarded = seen.discarded;
+    assert!((16_000..19_000).contains(&discarded), "{discarded} bytes");
+}
+
+#[test]
+fn a_body_that_is_thrown_away_and_cut_is_a_failure() {
+    let serve = Serve {
+        content: Some(1000),
+        pieces: 64,
+        answers: 5,
+        ending: Ending::Nonsense,
+        ..Serve::well()
+    };
+    let options = Options {
+        discard_bodies: true,
+        connections: 1,
+        ..counted(12, Version::H1)
+    };
+    let (report, seen) = run(&options, &addresses(1), vec![Story::Serve(serve)]);
+    let recorder = report.unwrap().recorder;
+    assert!(seen.discarded > 0);
+    // What is not a response is read, and judged.
+    assert_eq!(recorder.ok + recorder.failures.total(), 12);
+    assert!(recorder.ok < 12);
+}

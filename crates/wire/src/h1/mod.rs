@@ -190,6 +190,30 @@ impl Connection {
         Ok(())
     }
 
+    /// Bytes of the body under way that the transport may throw away: see [`Self::discard`]. None where
+    /// its end is not known.
+    pub fn discardable(&self) -> u64 {
+        match self.phase {
+            Phase::Length(left) => left,
+            _ => 0,
+        }
+    }
+
+    /// The next `count` bytes of the body have come and been thrown away, no more than
+    /// [`Self::discardable`].
+    pub fn discard<E: Events>(&mut self, count: u64, events: &mut E) {
+        let Phase::Length(left) = &mut self.phase else {
+            return;
+        };
+        let count = count.min(*left);
+        *left -= count;
+        let complete = *left == 0;
+        events.discarded(self.stream, count);
+        if complete {
+            self.complete(None, events);
+        }
+    }
+
     /// The transport has ended: ends or fails what is outstanding.
     pub fn eof<E: Events>(&mut self, end: End, events: &mut E) {
         let clean = end == End::Clean;

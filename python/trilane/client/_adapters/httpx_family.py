@@ -85,8 +85,10 @@ class Family:
         alternatives: on which hosts HTTP/3 is used; see `trilane.client.Client`.
 
         Raises:
-            ValueError: a proxy is not http://, or a version does not exist.
+            ValueError: a proxy is not http://, a version does not exist, or `retries` is negative.
         """
+        if retries < 0:
+            raise ValueError(f"retries is {retries}: give 0 or more")
         if limits is None:
             limits = self.library.Limits(max_connections=100, keepalive_expiry=5.0)
         most, expiry = limits.max_connections, limits.keepalive_expiry

@@ -57,6 +57,7 @@ _ROWS: tuple[tuple[str, Callable[[Run], _Told]], ...] = (
     ("requests per connection", _per_connection),
     ("client threads", lambda run: run.plan.threads),
     ("client CPUs", lambda run: run.plan.cpus),
+    ("client waits by", lambda run: run.plan.io),
     ("model", lambda run: run.plan.model),
     ("rate asked for (1/s)", lambda run: run.plan.rate_per_s),
     ("client library", lambda run: run.client.library if run.client else None),

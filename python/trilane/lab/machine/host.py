@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from trilane.lab.processes import supervisor
+from trilane.lab.processes.launch import find_program
 from trilane.lab.processes.proc import Machine
 from trilane.lab.processes.supervisor import ProcessFailed
 
@@ -58,8 +59,8 @@ class Host:
         return Machine(self.root)
 
     def program(self, name: str) -> str | None:
-        """Path of a program, of this environment first."""
-        return shutil.which(name, path=str(self.beside)) or shutil.which(name)
+        """Path of a program, of this environment first, and where servers are started from."""
+        return shutil.which(name, path=str(self.beside)) or find_program(name)
 
     def version(self, program: str, *arguments: str) -> str | None:
         """The first version number that a program says; None when it does not answer."""

@@ -204,6 +204,8 @@ class Asked(Record, frozen=True):
     """Bytes."""
     connection_window: Count
     """Bytes."""
+    discard_bodies: bool = False
+    """Whether the kernel threw bodies away unread, once the first of each URL was known."""
 
 
 class Plan(Record, frozen=True):

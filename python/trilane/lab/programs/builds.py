@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import shutil
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from trilane.lab.processes import supervisor
+from trilane.lab.processes.launch import find_program
 from trilane.lab.processes.supervisor import Late, NotStarted
 from trilane.lab.storage.store import cache_folder, locked
 
@@ -47,10 +47,11 @@ def _build(name: str, folder: Path, steps: Sequence[Sequence[str]], target: Path
 
 def _do(name: str, folder: Path, words: Sequence[str]) -> None:
     command = " ".join(words)
-    if shutil.which(words[0]) is None:
+    program = find_program(words[0])
+    if program is None:
         raise BuildFailed(f"{name} cannot be built: {words[0]} is not installed")
     try:
-        done = supervisor.finished(words, limit_s=_BUILD_S, cwd=folder)
+        done = supervisor.finished([program, *words[1:]], limit_s=_BUILD_S, cwd=folder)
     except Late:
         raise BuildFailed(f"{name} was not built within {_BUILD_S:g} s: {command}") from None
     except NotStarted as error:
@@ -63,7 +64,7 @@ def _fingerprint(folder: Path, steps: Sequence[Sequence[str]]) -> str:
     """Of the sources and of the programs that build them."""
     digest = hashlib.sha256(repr([list(step) for step in steps]).encode())
     for step in steps:
-        if program := shutil.which(step[0]):
+        if program := find_program(step[0]):
             about = Path(program).resolve().stat()
             digest.update(repr((program, about.st_size, about.st_mtime_ns)).encode())
     for path in sorted(folder.rglob("*")):

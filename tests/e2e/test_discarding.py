@@ -1,0 +1,73 @@
+"""Bodies that the kernel throws away: `--discard-bodies`."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from peers import chaos
+from peers.running import Peers
+
+from .loading import load
+
+_BYTES = 131_072
+
+
+@pytest.mark.parametrize("name", ["embedded", "nginx"])
+def test_lengths_are_checked_and_counted(peers: Peers, name: str) -> None:
+    url = peers[name].url("h1").replace("/hello", f"/bytes/{_BYTES}")
+    shape = ["-c", "4", "-n", "200", "--io", "epoll", "--discard-bodies"]
+    report = load("--h1", *shape, url).good
+    assert report["requests"]["ok"] == 200
+    assert report["bytes"]["body_received"] == 200 * _BYTES
+    assert report["bytes"]["received"] > 200 * _BYTES
+    # Those of the first responses were read, and are known.
+    assert report["target"]["body"]["bytes"] == _BYTES
+    assert report["plan"]["asked"]["discard_bodies"] is True
+
+
+def test_a_body_cut_short_is_a_failure() -> None:
+    """As where it is read: the length says that some is missing."""
+
+    async def every_third_is_cut(
+        reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        served = 0
+        while await reader.readuntil(b"\r\n\r\n"):
+            served += 1
+            writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 100000\r\n\r\n")
+            writer.write(bytes(100_000 if served % 3 else 60_000))
+            await writer.drain()
+            if served % 3 == 0:
+                writer.close()
+                return
+
+    with chaos.serve(every_third_is_cut) as server:
+        shape = ["-c", "1", "-n", "9", "--io", "epoll", "--discard-bodies"]
+        report = load("--h1", *shape, server.base + "/").checked
+    requests = report["requests"]
+    assert (requests["ok"], requests["failed"]) == (6, 3)
+    assert set(requests["failures"]) == {"body"}
+    assert report["bytes"]["body_received"] == 6 * 100_000 + 3 * 60_000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wanted"),
+    [
+        (["--h2c"], "HTTP/1.1 without TLS"),
+        (["--io", "uring"], "--io epoll"),
+        (["--check-body"], "--check-body"),
+    ],
+)
+def test_where_it_cannot_work_it_is_refused(arguments: list[str], wanted: str) -> None:
+    way = [] if "--io" in arguments else ["--io", "epoll"]
+    run = load("--discard-bodies", *way, *arguments, "http://127.0.0.1:1/")
+    assert run.code == 2
+    assert wanted in run.err
+
+
+def test_over_tls_it_is_refused() -> None:
+    run = load("--discard-bodies", "--io", "epoll", "--h1", "https://127.0.0.1:1/")
+    assert run.code == 2
+    assert "HTTP/1.1 without TLS" in run.err
