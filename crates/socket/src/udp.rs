@@ -130,7 +130,7 @@ impl Socket {
         }
     }
 
-    /// Reads once: up to [`BATCHES`] batches. The inbox must have been emptied.
+    /// Reads once: up to four batches. The inbox must have been emptied.
     pub fn receive(&self, inbox: &mut Inbox, moved: &mut Moved) -> Received {
         let mut meta = [RecvMeta::default(); BATCHES];
         loop {
