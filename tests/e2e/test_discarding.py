@@ -11,6 +11,8 @@ from peers.running import Peers
 
 from .loading import load
 
+# A ring cannot throw away what it receives.
+ONE_WAY = True
 _BYTES = 131_072
 
 

@@ -221,10 +221,15 @@ impl Ring {
         }
         self.sending[slot as usize] = token;
         let data = SEND << Token::BITS | u64::from(slot);
-        while !self.sends.push(&mut self.ring.submission(), fd, slot, data) {
-            self.submit()?;
+        if self.sends.push(&mut self.ring.submission(), fd, slot, data) {
+            return Ok(());
         }
-        Ok(())
+        self.submit()?;
+        let pushed = self.sends.push(&mut self.ring.submission(), fd, slot, data);
+        if !pushed {
+            self.sends.end(slot);
+        }
+        taken(pushed)
     }
 
     /// Hands the operations to the kernel without waiting. Done by itself where the queue is full.
@@ -349,10 +354,16 @@ impl Ring {
     fn ask(&mut self, fd: impl AsFd, asked: &Asked, kind: u64, token: Token) -> io::Result<()> {
         let fd = fd.as_fd().as_raw_fd();
         let data = kind << Token::BITS | token.0;
-        while !crate::sys::ask(&mut self.ring.submission(), fd, asked, data) {
-            self.submit()?;
+        if crate::sys::ask(&mut self.ring.submission(), fd, asked, data) {
+            return Ok(());
         }
-        Ok(())
+        self.submit()?;
+        taken(crate::sys::ask(
+            &mut self.ring.submission(),
+            fd,
+            asked,
+            data,
+        ))
     }
 }
 
@@ -366,6 +377,12 @@ impl fmt::Debug for Ring {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Ring").finish_non_exhaustive()
     }
+}
+
+/// Whether an operation has found room in the queue that was just handed over: the kernel takes what it can,
+/// and where it can take nothing, it has no memory.
+fn taken(pushed: bool) -> io::Result<()> {
+    pushed.then_some(()).ok_or_else(|| Errno::AGAIN.into())
 }
 
 fn now() -> Duration {

@@ -17,7 +17,7 @@ use trilane_socket::{Lingering, Moved, Unmade, udp};
 use crate::route::Address;
 use crate::sys::TcpInfo;
 
-use super::socket::Socket;
+use super::socket::{Socket, read_datagrams};
 use super::{Completion, DATAGRAM_READS_PER_TURN, LAST_MOMENT, MOST_LINGERING, System};
 
 /// Most events taken in one turn.
@@ -205,12 +205,7 @@ impl System for Epoll {
         peer: &Address,
         options: Options<'_>,
     ) -> Result<(), Unmade> {
-        let fd = match peer {
-            Address::Ip(peer) => stream::connect(*peer, options),
-            Address::Unix(path) => stream::connect_unix(path),
-        }?;
-        let is_connected = false;
-        self.keep(place, Socket::Stream { fd, is_connected })
+        self.keep(place, Socket::connecting(peer, options)?)
     }
 
     fn open_datagrams(
@@ -219,8 +214,7 @@ impl System for Epoll {
         peer: SocketAddr,
         source: Option<SocketAddr>,
     ) -> Result<(), Unmade> {
-        let socket = udp::Socket::connect(peer, source)?;
-        self.keep(place, Socket::Datagrams(socket))
+        self.keep(place, Socket::datagrams(peer, source)?)
     }
 
     fn send(
@@ -455,15 +449,11 @@ impl Open {
                     stream::Received::Failed(error) => Some(Completion::Failed(error)),
                 }
             }
-            Socket::Datagrams(socket) => match socket.receive(inbox, moved) {
-                udp::Received::Datagrams { more } => {
-                    task.readable = more || self.ended;
-                    Some(Completion::Datagrams)
-                }
-                udp::Received::Nothing => None,
-                udp::Received::Unreachable => Some(Completion::Unreachable),
-                udp::Received::Failed(error) => Some(Completion::NoDatagrams(error)),
-            },
+            Socket::Datagrams(socket) => {
+                let (completion, more) = read_datagrams(socket, inbox, moved)?;
+                task.readable = more || self.ended;
+                Some(completion)
+            }
         }
     }
 }

@@ -6,6 +6,8 @@
 //! from where it lies, by a system call of its own. Datagrams are told of by the ring and read and sent by
 //! system calls, which take many at once.
 
+mod events;
+
 use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
@@ -13,7 +15,7 @@ use std::time::Instant;
 
 use rustix::io::Errno;
 use trilane_connection::{Batch, HEADROOM, Over, Quic, Stream};
-use trilane_ring::{Event, Filled, Interest, Received, Ring, Token};
+use trilane_ring::{Event, Filled, Interest, Ring, Token};
 use trilane_socket::stream::{self, Flushed, Options};
 use trilane_socket::{Lingering, Moved, Unmade, udp};
 
@@ -124,6 +126,8 @@ pub(super) struct Uring {
     lingering: Vec<(Token, Lingering)>,
     last: Last,
     kept: Vec<u8>,
+    /// Why the ring did not take an operation: the next turn fails by it, and the run.
+    lost: Option<io::Error>,
     /// Memory of what has been sent.
     spare: Vec<Vec<u8>>,
     inbox: udp::Inbox,
@@ -146,6 +150,7 @@ impl Uring {
             lingering: Vec::new(),
             last: Last::Nowhere,
             kept: Vec::new(),
+            lost: None,
             spare: Vec::new(),
             inbox: udp::Inbox::default(),
             scratch: Vec::new(),
@@ -215,236 +220,6 @@ impl Uring {
             self.ring.give_back(filled);
         }
     }
-
-    /// What an event comes to; `None` where it comes to nothing yet.
-    #[inline]
-    fn take(&mut self, event: Event, moved: &mut Moved) -> Option<(u32, Completion)> {
-        match event {
-            Event::Received {
-                token,
-                received,
-                armed,
-            } => {
-                let (_, place, generation) = parts(token);
-                self.received_for(place, generation, received, armed, moved)
-            }
-            Event::Sent { bytes, sent, token } => {
-                let (_, place, generation) = parts(token);
-                self.sent_for(place, generation, bytes, sent)
-            }
-            Event::Ready { token, armed } => self.ready(token, armed, moved),
-        }
-    }
-
-    #[inline]
-    fn received_for(
-        &mut self,
-        place: u32,
-        generation: u32,
-        received: Received,
-        armed: bool,
-        moved: &mut Moved,
-    ) -> Option<(u32, Completion)> {
-        let Some(open) = known(&mut self.places, place, generation) else {
-            if let Received::Bytes(filled) = received {
-                self.ring.give_back(filled);
-            }
-            return None;
-        };
-        open.receiving = armed;
-        let in_order = !open.held && open.kept.is_empty();
-        let kept = match received {
-            Received::Bytes(filled) => {
-                moved.bytes += filled.len() as u64;
-                if in_order {
-                    let length = filled.len();
-                    self.last = Last::Filled(filled);
-                    if !armed {
-                        self.receive_later(place);
-                    }
-                    return Some((place, Completion::Received(length)));
-                }
-                let bytes = self.ring.bytes(&filled)[HEADROOM..].to_vec();
-                self.ring.give_back(filled);
-                Kept::Bytes(bytes)
-            }
-            Received::Failed(Errno::NOBUFS | Errno::CANCELED) => {
-                self.receive_later(place);
-                return None;
-            }
-            Received::End if in_order => return Some((place, Completion::End)),
-            Received::Failed(error) if in_order => return Some((place, Completion::Failed(error))),
-            Received::End => Kept::End,
-            Received::Failed(error) => Kept::Failed(error),
-        };
-        if let Some(open) = known(&mut self.places, place, generation) {
-            open.kept.push_back(kept);
-        }
-        None
-    }
-
-    fn sent_for(
-        &mut self,
-        place: u32,
-        generation: u32,
-        mut bytes: Vec<u8>,
-        sent: Result<usize, Errno>,
-    ) -> Option<(u32, Completion)> {
-        let token = self.token(place, Purpose::Stream);
-        let Some(open) = known(&mut self.places, place, generation) else {
-            recycle(&mut self.spare, bytes);
-            return None;
-        };
-        open.sending = false;
-        match sent {
-            Ok(count) => {
-                bytes.drain(..count);
-                bytes.append(&mut open.waiting);
-            }
-            Err(_) => {
-                open.broken = true;
-                open.waiting.clear();
-                bytes.clear();
-            }
-        }
-        if bytes.is_empty() {
-            recycle(&mut self.spare, bytes);
-        } else {
-            open.sending = true;
-            // Where the ring takes nothing the next turn fails, and the run with it.
-            if self.ring.send(&open.socket, bytes, token).is_err() {
-                open.broken = true;
-            }
-        }
-        let room = std::mem::replace(&mut open.refused, false);
-        room.then_some((place, Completion::Room))
-    }
-
-    fn ready(&mut self, token: Token, armed: bool, moved: &mut Moved) -> Option<(u32, Completion)> {
-        let (purpose, place, generation) = parts(token);
-        if purpose == Purpose::Lingering {
-            self.linger(token);
-            return None;
-        }
-        let open = known(&mut self.places, place, generation)?;
-        match purpose {
-            Purpose::Connect => {
-                let Socket::Stream { fd, is_connected } = &mut open.socket else {
-                    return None;
-                };
-                *is_connected = true;
-                moved.calls += 1;
-                let outcome = stream::connect_error(fd);
-                if outcome.is_ok() {
-                    self.receive_later(place);
-                }
-                Some((place, Completion::Connected(outcome)))
-            }
-            Purpose::Room => {
-                open.refused = false;
-                Some((place, Completion::Room))
-            }
-            Purpose::Datagrams => {
-                if !armed {
-                    let token = self.token(place, Purpose::Datagrams);
-                    let open = known(&mut self.places, place, generation)?;
-                    // Fails as the next turn does.
-                    let _ = self.ring.poll_each_time(&open.socket, token);
-                }
-                self.tasks.push_back(Task {
-                    place,
-                    generation,
-                    reads: 0,
-                    done: false,
-                });
-                None
-            }
-            Purpose::Stream | Purpose::Lingering => None,
-        }
-    }
-
-    /// Has a connection that is over read on.
-    fn linger(&mut self, token: Token) {
-        let index = self.lingering.iter().position(|(other, _)| *other == token);
-        if let Some(index) = index
-            && !(self.lingering[index].1.advance(Instant::now()) && self.watch(index))
-        {
-            self.lingering.swap_remove(index);
-        }
-    }
-
-    /// Waits for what a connection that is over can go on with.
-    fn watch(&mut self, index: usize) -> bool {
-        let (token, lingering) = &self.lingering[index];
-        let interest = if lingering.wants_room() {
-            Interest::Both
-        } else {
-            Interest::Read
-        };
-        self.ring.poll(lingering, interest, *token).is_ok()
-    }
-
-    /// Reads datagrams of a socket, or tells of bytes that were kept.
-    fn carry_out(&mut self, task: &mut Task, moved: &mut Moved) -> Option<Completion> {
-        let place = &mut self.places[task.place as usize];
-        let open = place.open.as_mut()?;
-        task.reads += 1;
-        if let Socket::Datagrams(socket) = &open.socket {
-            return match socket.receive(&mut self.inbox, moved) {
-                udp::Received::Datagrams { more } => {
-                    task.done = !more;
-                    Some(Completion::Datagrams)
-                }
-                udp::Received::Nothing => None,
-                udp::Received::Unreachable => Some(Completion::Unreachable),
-                udp::Received::Failed(error) => Some(Completion::NoDatagrams(error)),
-            };
-        }
-        if open.held {
-            return None;
-        }
-        match open.kept.pop_front() {
-            Some(Kept::Bytes(bytes)) => {
-                self.kept.resize(HEADROOM, 0);
-                self.kept.extend_from_slice(&bytes);
-                self.last = Last::Kept;
-                Some(Completion::Received(bytes.len()))
-            }
-            Some(Kept::End) => Some(Completion::End),
-            Some(Kept::Failed(error)) => Some(Completion::Failed(error)),
-            None => {
-                self.receive_later(task.place);
-                None
-            }
-        }
-    }
-
-    /// Hands over what a place has to send. False where it has not all gone.
-    fn settle(&mut self, place: u32) -> bool {
-        let generation = self.places[place as usize].generation;
-        let mine = (Purpose::Stream, place, generation);
-        loop {
-            let open = known(&mut self.places, place, generation);
-            if !open.is_some_and(|open| open.sending) {
-                return true;
-            }
-            // What the socket takes is sent at once.
-            if self.ring.submit().is_err() {
-                return false;
-            }
-            loop {
-                match self.ring.next() {
-                    Some(Event::Sent { bytes, sent, token }) if parts(token) == mine => {
-                        // Room is nobody's concern on a connection that ends.
-                        let _ = self.sent_for(place, generation, bytes, sent);
-                        break;
-                    }
-                    Some(event) => self.early.push_back(event),
-                    None => return false,
-                }
-            }
-        }
-    }
 }
 
 /// The socket of a place, if it is still this one.
@@ -453,6 +228,13 @@ fn known(places: &mut [Place], place: u32, generation: u32) -> Option<&mut Open>
     let place = &mut places[place as usize];
     let mine = place.generation == generation;
     place.open.as_mut().filter(|_| mine)
+}
+
+/// Remembers that an operation was not taken.
+fn note(lost: &mut Option<io::Error>, asked: io::Result<()>) {
+    if let Err(error) = asked {
+        lost.get_or_insert(error);
+    }
 }
 
 /// Keeps memory for the next send.
@@ -483,13 +265,7 @@ impl System for Uring {
         peer: &Address,
         options: Options<'_>,
     ) -> Result<(), Unmade> {
-        let fd = match peer {
-            Address::Ip(peer) => stream::connect(*peer, options),
-            Address::Unix(path) => stream::connect_unix(path),
-        }?;
-        let is_connected = false;
-        let socket = Socket::Stream { fd, is_connected };
-        self.keep(place, socket, Purpose::Connect)
+        self.keep(place, Socket::connecting(peer, options)?, Purpose::Connect)
     }
 
     fn open_datagrams(
@@ -498,8 +274,7 @@ impl System for Uring {
         peer: SocketAddr,
         source: Option<SocketAddr>,
     ) -> Result<(), Unmade> {
-        let socket = udp::Socket::connect(peer, source)?;
-        self.keep(place, Socket::Datagrams(socket), Purpose::Datagrams)
+        self.keep(place, Socket::datagrams(peer, source)?, Purpose::Datagrams)
     }
 
     fn send(
@@ -541,8 +316,7 @@ impl System for Uring {
                 let flushed = stream::flush(fd, connection, moved)?;
                 if flushed == Flushed::Full {
                     open.refused = true;
-                    // Fails as the next turn does.
-                    let _ = self.ring.poll(fd, Interest::Write, room);
+                    note(&mut self.lost, self.ring.poll(fd, Interest::Write, room));
                 }
                 return Ok(flushed);
             }
@@ -559,8 +333,7 @@ impl System for Uring {
         }
         if !bytes.is_empty() {
             open.sending = true;
-            // Fails as the next turn does.
-            let _ = self.ring.send(fd, bytes, token);
+            note(&mut self.lost, self.ring.send(fd, bytes, token));
         }
         Ok(if open.refused {
             Flushed::Full
@@ -586,8 +359,10 @@ impl System for Uring {
         let unreachable = socket.flush(connection, now, &mut self.scratch, moved);
         if connection.is_blocked() && !open.refused {
             open.refused = true;
-            // Fails as the next turn does.
-            let _ = self.ring.poll(socket, Interest::Write, room);
+            note(
+                &mut self.lost,
+                self.ring.poll(socket, Interest::Write, room),
+            );
         }
         unreachable
     }
@@ -607,8 +382,10 @@ impl System for Uring {
                 done: false,
             });
         } else if open.receiving {
-            // Fails as the next turn does.
-            let _ = self.ring.stop_receiving(&open.socket, token);
+            note(
+                &mut self.lost,
+                self.ring.stop_receiving(&open.socket, token),
+            );
         }
     }
 
@@ -621,8 +398,7 @@ impl System for Uring {
         let Some(open) = self.places[place as usize].open.take() else {
             return;
         };
-        // Fails as the next turn does.
-        let _ = self.ring.cancel(&open.socket);
+        note(&mut self.lost, self.ring.cancel(&open.socket));
         match (open.socket, last_words) {
             (Socket::Stream { fd, .. }, Some(unsent))
                 if !stuck && self.lingering.len() < MOST_LINGERING =>
@@ -654,6 +430,9 @@ impl System for Uring {
         self.unarmed = unarmed;
         let idle = self.again.is_empty() && self.early.is_empty() && self.tasks.is_empty();
         self.ring.enter(idle.then_some(until))?;
+        if let Some(error) = self.lost.take() {
+            return Err(error);
+        }
         self.leaving.clear();
         self.tasks.extend(self.again.drain(..));
         if !self.lingering.is_empty() {
