@@ -1,4 +1,4 @@
-//! How often a request over HTTP/3 asks for memory, quinn-proto's own part included.
+//! How often a request asks for memory: over HTTP/3, quinn-proto's own part included, and over TLS.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 #![allow(
     unsafe_code,
@@ -6,12 +6,18 @@
 )]
 
 mod lockstep;
+#[allow(dead_code, reason = "what is not needed here is shared with other tests")]
+#[path = "transport/tls_common/mod.rs"]
+mod tls_common;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::io::Write;
 use std::sync::Arc;
 
 use lockstep::Lockstep;
+use rustls::version::TLS13;
+use tls_common::{Authority, Pair, server_config};
 use trilane_transport::quic::Options;
 use trilane_wire::{Events, Fields, Head, Request, RequestParts, StreamError, StreamId};
 
@@ -115,5 +121,46 @@ fn a_request_takes_few_allocations() {
             allocations <= most,
             "{at_once} at once: {allocations:.3} allocations per request"
         );
+    }
+}
+
+#[test]
+fn a_request_over_tls_takes_none() {
+    let authority = Authority::new();
+    let server = server_config(&authority.issue(&["localhost"]), &TLS13);
+    let mut pair = Pair::new(&authority.options(), server);
+    pair.handshake().unwrap();
+    let body = vec![7; 40_000];
+    // What is used over and over has its size after the first round.
+    for round in 0..100 {
+        let (begin, mut came) = (ALLOCATIONS.get(), 0);
+        let mut out = std::mem::take(&mut pair.out);
+        WATCHED.set(true);
+        pair.client.send(b"GET / HTTP/1.1\r\n\r\n", &mut out).unwrap();
+        WATCHED.set(false);
+        pair.server.read_tls(&mut &out[..]).unwrap();
+        pair.server.process_new_packets().unwrap();
+        pair.server.writer().write_all(&body).unwrap();
+        let mut sealed = Vec::new();
+        while pair.server.wants_write() {
+            pair.server.write_tls(&mut sealed).unwrap();
+        }
+        out.clear();
+        // In reads that end inside of records.
+        let mut buffer = vec![0; 64 * 1024];
+        for piece in sealed.chunks(10_000) {
+            let half = buffer.len() / 2;
+            buffer[half..half + piece.len()].copy_from_slice(piece);
+            WATCHED.set(true);
+            let start = pair.client.restore(&mut buffer, half);
+            let bytes = &mut buffer[start..half + piece.len()];
+            let taken = pair.client.receive(bytes, |plaintext| came += plaintext.len(), &mut out);
+            WATCHED.set(false);
+            taken.unwrap();
+        }
+        pair.out = out;
+        assert_eq!(came, body.len());
+        let allocations = ALLOCATIONS.get() - begin;
+        assert!(round == 0 || allocations == 0, "{allocations} in round {round}");
     }
 }

@@ -60,6 +60,8 @@ impl Config {
         };
         config.alpn_protocols = options.alpn.clone();
         config.enable_early_data = options.early_data;
+        // For the records behind a handshake over TCP, which are not read by rustls.
+        config.enable_secret_extraction = true;
         config.resumption = if options.resumption {
             Resumption::store(Arc::new(Tickets::new()))
         } else {

@@ -1,6 +1,8 @@
 //! TLS 1.2 and 1.3 (RFC 8446) by rustls, bytes in and bytes out.
 
 mod config;
+mod handshake;
+mod records;
 mod session;
 mod tickets;
 mod words;
@@ -10,7 +12,8 @@ use std::fmt;
 use trilane_wire::End;
 
 pub use config::Config;
-pub use session::{RECORD_PLAINTEXT, Session};
+pub use records::RECORD_PLAINTEXT;
+pub use session::Session;
 pub(crate) use words::describe;
 
 /// A file that has been read: its name, for messages, and its contents.

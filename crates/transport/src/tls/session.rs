@@ -1,33 +1,20 @@
-//! One connection's records, by rustls' unbuffered API.
+//! One connection: its handshake by rustls' unbuffered API, and the records behind it.
 
 use std::{fmt, mem};
 
-use rustls::client::{ClientConnectionData, UnbufferedClientConnection};
-use rustls::unbuffered::{
-    ConnectionState, EncodeError, EncodeTlsData, EncryptError, UnbufferedStatus, WriteTraffic,
-};
-use rustls::{HandshakeKind, ProtocolVersion};
 use rustls_pki_types::ServerName;
 
+use super::handshake::{Handshake, Unsent};
+use super::records::{Opened, Records};
 use super::{Config, Error, Info, words};
-
-/// The most plaintext in one record (RFC 8446 §5.1), in bytes.
-pub const RECORD_PLAINTEXT: usize = 16 * 1024;
-
-/// What a record adds to its plaintext, rounded up: header 5, explicit nonce or content type 8, tag
-/// 16 bytes.
-const RECORD_OVERHEAD: usize = 32;
 
 /// The most bytes of incomplete records and handshake messages that are kept. rustls grants 64 KiB
 /// to a handshake message, which a peer may cut into many small records.
 const MAX_HELD: usize = 256 * 1024;
 
-/// A record of TLS 1.3 without its content (RFC 8446 §5.2): header 5, content type 1, tag 16 bytes.
-const EMPTY_RECORD: usize = 22;
-
 /// The client's end of one TLS connection.
 pub struct Session {
-    rustls: UnbufferedClientConnection,
+    layer: Layer,
     config: Config,
     /// The server's name, for messages.
     server: String,
@@ -39,9 +26,25 @@ pub struct Session {
     /// Whether anything has arrived.
     began: bool,
     peer_closed: bool,
-    /// Whether the server has taken early data, where it was offered; `Some(false)` before it is known.
-    early_data: Option<bool>,
     failed: Option<Error>,
+}
+
+/// Who reads and writes records.
+enum Layer {
+    /// rustls: the handshake, and all of TLS 1.2.
+    Handshake(Box<Handshake>),
+    /// TLS 1.3 behind its handshake.
+    Established(Box<Established>),
+    /// Nobody: the records could not be taken over.
+    Nobody,
+}
+
+/// A connection by TLS 1.3 that has shaken hands.
+struct Established {
+    records: Records,
+    info: Info,
+    /// The server's, in DER.
+    certificates: Vec<Vec<u8>>,
 }
 
 impl Session {
@@ -54,17 +57,16 @@ impl Session {
                 "{server_name:?} is not a name that a certificate can have: give one with --sni NAME"
             )));
         };
-        let rustls = UnbufferedClientConnection::new(config.rustls().clone(), parsed)
+        let handshake = Handshake::new(config, parsed)
             .map_err(|error| words::describe(&error, name, &[]))?;
         Ok(Self {
-            rustls,
+            layer: Layer::Handshake(Box::new(handshake)),
             config: config.clone(),
             server: name.to_owned(),
             held: Vec::new(),
             restored: false,
             began: false,
             peer_closed: false,
-            early_data: None,
             failed: None,
         })
     }
@@ -118,27 +120,49 @@ impl Session {
 
     /// Seals `plaintext` into records of up to 16 KiB, appended to `out`. Only after the handshake.
     pub fn send(&mut self, plaintext: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
-        let records = plaintext.len().div_ceil(RECORD_PLAINTEXT);
-        let room = plaintext.len() + records * RECORD_OVERHEAD;
-        self.write(room, out, |traffic, room| traffic.encrypt(plaintext, room))
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        let sent = match &mut self.layer {
+            Layer::Handshake(handshake) => handshake.send(plaintext, &mut self.held, out),
+            Layer::Established(established) => established
+                .records
+                .seal(plaintext, out)
+                .map_err(Unsent::Failed),
+            Layer::Nobody => Err(Unsent::NotOpen),
+        };
+        sent.map_err(|unsent| match unsent {
+            Unsent::KeysUsedUp => Error(format!(
+                "the keys of the TLS connection with {} are used up",
+                self.server
+            )),
+            Unsent::NotOpen => Error("the TLS connection is not open for writing".into()),
+            Unsent::Failed(error) => self.describe(&error),
+        })
     }
 
     /// Whether [`Self::send_early`] may take something: early data has been offered, and the handshake
     /// is under way.
     pub fn offers_early_data(&self) -> bool {
-        self.early_data.is_some() && self.is_handshaking() && self.failed.is_none()
+        let Layer::Handshake(handshake) = &self.layer else {
+            return false;
+        };
+        handshake.offered_early_data() && handshake.is_under_way() && self.failed.is_none()
     }
 
     /// Whether the server has taken early data.
     pub fn took_early_data(&self) -> bool {
-        self.early_data == Some(true)
+        self.info().and_then(|info| info.early_data) == Some(true)
     }
 
     /// Whether the server may be about to send the first ticket for later connections: it does when it
     /// has our Finished (RFC 8446 §4.6.1), so that what answers early data comes before.
     pub fn awaits_ticket(&self) -> bool {
-        self.rustls.protocol_version() == Some(ProtocolVersion::TLSv1_3)
-            && self.rustls.tls13_tickets_received() == 0
+        match &self.layer {
+            Layer::Handshake(handshake) => handshake.tickets() == Some(0),
+            Layer::Established(established) => established.records.tickets() == 0,
+            Layer::Nobody => false,
+        }
     }
 
     /// Seals the beginning of `plaintext` into a record of early data, appended to `out`, and says how
@@ -149,31 +173,22 @@ impl Session {
         if !self.offers_early_data() {
             return 0;
         }
-        let plaintext = &plaintext[..plaintext.len().min(RECORD_PLAINTEXT)];
-        // rustls has seen `held` before and found nothing complete in it: nothing to discard.
-        let Ok(ConnectionState::TransmitTlsData(mut transmit)) =
-            self.rustls.process_tls_records(&mut self.held).state
-        else {
-            return 0;
-        };
-        let Some(mut early) = transmit.may_encrypt_early_data() else {
-            return 0;
-        };
-        let start = out.len();
-        out.resize(start + plaintext.len() + EMPTY_RECORD, 0);
-        let written = early.encrypt(plaintext, &mut out[start..]).unwrap_or(0);
-        out.truncate(start + written);
-        // rustls tells how long the record is, not how much of the plaintext it has room for.
-        written.saturating_sub(EMPTY_RECORD)
+        match &mut self.layer {
+            Layer::Handshake(handshake) => handshake.send_early(plaintext, &mut self.held, out),
+            Layer::Established(_) | Layer::Nobody => 0,
+        }
     }
 
     /// Appends close_notify to `out`. Before the end of the handshake there is nothing to close.
     pub fn close(&mut self, out: &mut Vec<u8>) {
-        if self.failed.is_none() && !self.is_handshaking() {
+        if self.failed.is_some() || self.is_handshaking() {
+            return;
+        }
+        match &mut self.layer {
             // Only a session that cannot write any more fails here, and then nobody waits for it.
-            let _ = self.write(RECORD_OVERHEAD, out, |traffic, room| {
-                traffic.queue_close_notify(room)
-            });
+            Layer::Handshake(handshake) => drop(handshake.close(&mut self.held, out)),
+            Layer::Established(established) => established.records.close(out),
+            Layer::Nobody => (),
         }
     }
 
@@ -191,7 +206,10 @@ impl Session {
 
     /// Whether application data cannot be sent yet.
     pub fn is_handshaking(&self) -> bool {
-        self.rustls.is_handshaking()
+        match &self.layer {
+            Layer::Handshake(handshake) => handshake.is_under_way(),
+            Layer::Established(_) | Layer::Nobody => false,
+        }
     }
 
     /// Whether the peer has sent close_notify.
@@ -201,29 +219,20 @@ impl Session {
 
     /// What was agreed; `None` while handshaking.
     pub fn info(&self) -> Option<Info> {
-        if self.is_handshaking() {
-            return None;
+        match &self.layer {
+            Layer::Handshake(handshake) => handshake.info(),
+            Layer::Established(established) => Some(established.info.clone()),
+            Layer::Nobody => None,
         }
-        let suite = self.rustls.negotiated_cipher_suite()?.suite();
-        let group = self.rustls.negotiated_key_exchange_group();
-        Some(Info {
-            version: match self.rustls.protocol_version()? {
-                ProtocolVersion::TLSv1_2 => "TLSv1.2".into(),
-                ProtocolVersion::TLSv1_3 => "TLSv1.3".into(),
-                other => format!("{other:?}"),
-            },
-            cipher: format!("{suite:?}"),
-            group: group.map_or_else(String::new, |group| format!("{:?}", group.name())),
-            resumed: self.rustls.handshake_kind() == Some(HandshakeKind::Resumed),
-            alpn: self.rustls.alpn_protocol().unwrap_or_default().to_vec(),
-            early_data: self.early_data,
-        })
     }
 
     /// The server's certificates in DER, its own first; empty while handshaking.
     pub fn certificates(&self) -> Vec<Vec<u8>> {
-        let certificates = self.rustls.peer_certificates().unwrap_or_default();
-        certificates.iter().map(|der| der.to_vec()).collect()
+        match &self.layer {
+            Layer::Handshake(handshake) => handshake.certificates(),
+            Layer::Established(established) => established.certificates.clone(),
+            Layer::Nobody => Vec::new(),
+        }
     }
 
     /// Puts `bytes` behind what is held, unless they begin with it, and keeps what stays incomplete.
@@ -256,7 +265,7 @@ impl Session {
                 self.server
             )));
         }
-        Ok(())
+        self.take_over().map_err(|error| self.describe(&error))
     }
 
     /// Takes complete records and messages from the front of `bytes` and says how many bytes they had.
@@ -266,91 +275,37 @@ impl Session {
         plaintext: &mut impl FnMut(&[u8]),
         out: &mut Vec<u8>,
     ) -> Result<usize, Error> {
-        let mut done = 0;
-        loop {
-            let UnbufferedStatus { discard, state } =
-                self.rustls.process_tls_records(&mut bytes[done..]);
-            done += discard;
-            match state {
-                Ok(ConnectionState::ReadTraffic(mut traffic)) => {
-                    while let Some(Ok(record)) = traffic.next_record() {
-                        done += record.discard;
-                        if !record.payload.is_empty() {
-                            plaintext(record.payload);
-                        }
-                    }
-                }
-                Ok(ConnectionState::EncodeTlsData(mut data)) => {
-                    let start = out.len();
-                    encode(&mut data, out);
-                    if let Some(taken) = &mut self.early_data {
-                        *taken |= ends_early_data(&out[start..]);
-                    }
-                }
-                Ok(ConnectionState::TransmitTlsData(mut data)) => {
-                    if data.may_encrypt_early_data().is_some() {
-                        // Only in this state rustls takes early data: it is left at the end of that.
-                        self.early_data.get_or_insert(false);
-                        return Ok(done);
-                    }
-                    data.done();
-                }
-                Ok(ConnectionState::PeerClosed) => self.peer_closed = true,
-                Ok(_) if self.peer_closed => return Ok(bytes.len()),
-                Ok(_) => return Ok(done),
-                Err(error) => {
-                    self.flush_alert(out);
-                    return Err(self.describe(&error));
-                }
-            }
-        }
+        let opened = match &mut self.layer {
+            Layer::Handshake(handshake) => handshake.receive(bytes, plaintext, out),
+            Layer::Established(established) => established.records.open(bytes, plaintext, out),
+            Layer::Nobody => Ok(Opened::default()),
+        };
+        let opened = opened.map_err(|error| self.describe(&error))?;
+        self.peer_closed |= opened.closed;
+        Ok(if self.peer_closed {
+            bytes.len()
+        } else {
+            opened.bytes
+        })
     }
 
-    /// Calls `write` with `room` bytes behind the end of `out`, or with as many as it needs. It says
-    /// how many it has written.
-    fn write(
-        &mut self,
-        mut room: usize,
-        out: &mut Vec<u8>,
-        mut write: impl FnMut(
-            &mut WriteTraffic<'_, ClientConnectionData>,
-            &mut [u8],
-        ) -> Result<usize, EncryptError>,
-    ) -> Result<(), Error> {
-        if let Some(error) = &self.failed {
-            return Err(error.clone());
+    /// Takes the records over from rustls, as soon as that is possible.
+    fn take_over(&mut self) -> Result<(), rustls::Error> {
+        let Layer::Handshake(handshake) = &self.layer else {
+            return Ok(());
+        };
+        if self.peer_closed || !handshake.may_be_left(&self.held) {
+            return Ok(());
         }
-        loop {
-            // rustls has seen `held` before and found nothing complete in it: nothing to discard.
-            match self.rustls.process_tls_records(&mut self.held).state {
-                Ok(ConnectionState::WriteTraffic(mut traffic)) => {
-                    let start = out.len();
-                    out.resize(start + room, 0);
-                    match write(&mut traffic, &mut out[start..]) {
-                        Ok(written) => {
-                            out.truncate(start + written);
-                            return Ok(());
-                        }
-                        Err(EncryptError::InsufficientSize(size)) => {
-                            out.truncate(start);
-                            room = size.required_size;
-                        }
-                        Err(EncryptError::EncryptExhausted) => {
-                            out.truncate(start);
-                            return Err(Error(format!(
-                                "the keys of the TLS connection with {} are used up",
-                                self.server
-                            )));
-                        }
-                    }
-                }
-                Ok(ConnectionState::EncodeTlsData(mut data)) => encode(&mut data, out),
-                Ok(ConnectionState::TransmitTlsData(data)) => data.done(),
-                Ok(ConnectionState::PeerClosed) => self.peer_closed = true,
-                Ok(_) => return Err(Error("the TLS connection is not open for writing".into())),
-                Err(error) => return Err(self.describe(&error)),
-            }
+        let (info, certificates) = (handshake.info(), handshake.certificates());
+        if let Layer::Handshake(handshake) = mem::replace(&mut self.layer, Layer::Nobody) {
+            self.layer = Layer::Established(Box::new(Established {
+                records: handshake.leave()?,
+                info: info.unwrap_or_default(),
+                certificates,
+            }));
         }
+        Ok(())
     }
 
     /// The first byte of a server that speaks TLS begins a handshake record or an alert.
@@ -367,19 +322,6 @@ impl Session {
         }
     }
 
-    /// Moves the alert that rustls left behind an error to `out`. Shows it no input, so that it does
-    /// not read on.
-    fn flush_alert(&mut self, out: &mut Vec<u8>) {
-        while self.rustls.wants_write() {
-            let Ok(ConnectionState::EncodeTlsData(mut data)) =
-                self.rustls.process_tls_records(&mut []).state
-            else {
-                return;
-            };
-            encode(&mut data, out);
-        }
-    }
-
     fn describe(&self, error: &rustls::Error) -> Error {
         words::describe(error, &self.server, &self.config.rustls().alpn_protocols)
     }
@@ -390,30 +332,5 @@ impl fmt::Debug for Session {
         f.debug_struct("Session")
             .field("server", &self.server)
             .finish_non_exhaustive()
-    }
-}
-
-/// Whether there is an EndOfEarlyData message among these records, which a client sends where the
-/// server has taken early data (RFC 8446 §4.5). rustls' unbuffered API does not tell, and the message
-/// is sealed; but no other record of a client's handshake is as short: its message is a header of four
-/// bytes alone, and it has a record of its own, as the keys change behind it.
-fn ends_early_data(mut records: &[u8]) -> bool {
-    const APPLICATION_DATA: u8 = 23;
-    const MESSAGE_HEADER: usize = 4;
-    while let [kind, _, _, high, low, rest @ ..] = records {
-        let length = usize::from(u16::from_be_bytes([*high, *low]));
-        if *kind == APPLICATION_DATA && 5 + length == EMPTY_RECORD + MESSAGE_HEADER {
-            return true;
-        }
-        records = rest.get(length..).unwrap_or_default();
-    }
-    false
-}
-
-/// Appends a handshake record to `out`.
-fn encode(data: &mut EncodeTlsData<'_, ClientConnectionData>, out: &mut Vec<u8>) {
-    let start = out.len();
-    while let Err(EncodeError::InsufficientSize(size)) = data.encode(&mut out[start..]) {
-        out.resize(start + size.required_size, 0);
     }
 }
