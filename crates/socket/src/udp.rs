@@ -110,9 +110,9 @@ impl Socket {
         })
     }
 
-    /// A batch that the socket refuses for another reason than a full buffer is as good as lost on
-    /// the way: QUIC sends its content again.
-    fn send(&self, bytes: &[u8], shape: Transmit) -> Taken {
+    /// Sends datagrams. A batch that the socket refuses for another reason than a full buffer is as good
+    /// as lost on the way: QUIC sends its content again.
+    pub fn send(&self, bytes: &[u8], shape: Transmit) -> Taken {
         let sent = self.state.try_send(
             (&self.socket).into(),
             &quinn_udp::Transmit {
