@@ -269,6 +269,7 @@ def bookstore(arms: int = 30, seed: int = 1, blocks: int = 7) -> LabResult:
                 low=0.1,
                 high=0.5,
                 ratio=0.9,
+                interval=(0.85, 0.95),
                 met=False,
             )
         ],

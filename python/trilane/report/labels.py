@@ -33,6 +33,7 @@ class Gate:
     label: str
     range: str
     here: str
+    """With its interval."""
     word: str
     tone: str
     """good, bad or empty."""
@@ -62,13 +63,18 @@ def gates(lab: LabResult) -> list[Gate]:
     return [
         Gate(
             ratio_label(lab, row),
-            f"{formatting.times(row.low)}–{formatting.times(row.high)}×",
-            formatting.ratio(row.ratio, None, None),
+            _promised(row),
+            formatting.ratio(row.ratio, *(row.interval or (None, None))),
             gate_word(row),
             "bad" if row.breached else "good" if row.met else "",
         )
         for row in lab.expect
     ]
+
+
+def _promised(row: ExpectedRatio) -> str:
+    high = f"{formatting.times(row.high)}×"
+    return f"{formatting.times(row.low)}–{high}" if row.low else f"≤ {high}"
 
 
 def ratio_label(lab: LabResult, row: PublishedRatio | ExpectedRatio) -> str:

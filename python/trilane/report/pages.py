@@ -43,13 +43,22 @@ def updated(page: str, result: LabResult) -> str:
     """`page` with the numbers of `result` in their place."""
     experiment = result.experiment
     begin = marker(experiment.name, str(experiment.form))
+    return filled(page, begin, measured(result))
+
+
+def filled(page: str, begin: str, made: str) -> str:
+    """`page` with `made` between the line `begin` and the next end.
+
+    Raises:
+        BadPage: it has not these lines.
+    """
     head, found, rest = page.partition(begin)
     if not found:
         raise BadPage(f"it holds no line {begin}")
     _, ended, tail = rest.partition(_END)
     if not ended or "<!-- generated:" in rest[: len(rest) - len(tail) - len(_END)]:
         raise BadPage(f"after {begin} it holds no line {_END}")
-    return f"{head}{begin}\n\n{measured(result)}\n\n{_END}{tail}"
+    return f"{head}{begin}\n\n{made}\n\n{_END}{tail}"
 
 
 def measured(result: LabResult) -> str:

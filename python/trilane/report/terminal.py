@@ -376,7 +376,7 @@ def _gates(result: LabResult) -> list[RenderableType]:
     tones = {"bad": "bold red", "good": "green", "": "yellow"}
     rows = [
         Text.assemble(
-            f"{row.label} within {row.range}: ",
+            f"{row.label}, promised {row.range}: ",
             (row.word + ("" if row.here == formatting.NONE else f", {row.here}"), tones[row.tone]),
         )
         for row in labels.gates(result)

@@ -1,4 +1,4 @@
-"""The loop that parses nothing, as a contender."""
+"""The loops that do nothing with what they get, as a contender."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lab.contenders.loads import CONNECTIONS, Load, added_up, refused
+from lab.contenders.loads import CONNECTIONS, STREAMS, Load, added_up, refused
 from trilane.lab.targets.servers import Server
 
 
@@ -17,6 +17,17 @@ def test_a_second_of_load(load: Load, server: Server, path: str, length: int) ->
     assert result["abandoned"] == CONNECTIONS
     assert result["body_bytes"] == result["ok"] * length
     assert result["latency"] is None
+    assert result["program"]["system_s"] > 0
+
+
+@pytest.mark.parametrize(("path", "length"), [("/hello", 11), ("/bytes/20000", 20_000)])
+def test_a_second_of_load_over_http_3(load: Load, path: str, length: int) -> None:
+    """Long enough for the server to change its keys, and to leave out packet numbers."""
+    result = added_up(load("floor", "h3", [path]))
+    assert result["ok"] > 100
+    assert result["abandoned"] == CONNECTIONS * STREAMS["h3"]
+    assert result["body_bytes"] == result["ok"] * length
+    assert result["versions"] == {"h3": result["ok"]}
     assert result["program"]["system_s"] > 0
 
 
@@ -34,7 +45,7 @@ def test_fields_are_sent(load: Load, server: Server) -> None:
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({}, "knows no TLS"),
+        ({}, "over HTTP/1.1 knows no TLS"),
         ({"workload": {"count": 5, "duration_s": None}}, "works for a duration"),
         ({"workload": {"paths": ["/hello", "/echo"]}}, "one request over and over"),
         ({"method": "PUT"}, "sends GET without a body, not PUT"),

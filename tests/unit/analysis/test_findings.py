@@ -146,6 +146,9 @@ def test_noise_breaks_no_gate() -> None:
 def test_a_gate_that_was_not_measured_says_so() -> None:
     [row] = result(THREE, expect=(Expect("requests_per_s", "h2", "h1", 0.5, 2.0),)).expect
     assert labels.gate_word(row) == "met"
+    assert row.interval is not None
+    assert row.ratio is not None
+    assert row.interval[0] < row.ratio < row.interval[1]
     assert labels.gate_word(structs.replace(row, ratio=None, met=None)) == "not measured"
 
 

@@ -89,7 +89,7 @@ def test_a_ratio_that_a_post_gives_twice_says_where() -> None:
 
 def test_gates_and_skipped_arms_are_told() -> None:
     shown = printed(bookstore(), 200)
-    assert "within 0.10–0.50×: breached, 0.90×" in shown
+    assert "promised 0.10–0.50×: breached, 0.90× (0.85–0.95)" in shown
     assert "undici-h2-chunks: node is not installed" in shown
     assert "breached" in page()
     assert "node is not installed" in page()

@@ -17,7 +17,7 @@ from synthetic.records import altered
 from trilane.lab import asked
 from trilane.lab.experiment.experiment import Experiment
 from trilane.lab.model.lab import ExpectedRatio, LabResult, Skipped
-from trilane.report import pages
+from trilane.report import goals, pages
 
 DOCS = ROOT / "docs" / "experiments"
 EXPERIMENTS = sorted(path.stem for path in (ROOT / "experiments").glob("*.toml"))
@@ -116,6 +116,7 @@ def test_a_page_says_which_gates_hold() -> None:
             low=0.0,
             high=high,
             ratio=ratio,
+            interval=ratio and (0.44, 0.5),
             met=met,
         )
         for high, ratio, met in (
@@ -128,11 +129,11 @@ def test_a_page_says_which_gates_hold() -> None:
     shown = pages.measured(altered(bookstore(), {"expect": gates}))
     rows = [line for line in shown.splitlines() if line.endswith(("| met |", "| breached |"))]
     assert [row.split(" | ")[1:3] for row in rows] == [
-        ["0.00–0.50×", "0.47×"],
-        ["0.00–0.25×", "0.47×"],
+        ["≤ 0.50×", "0.47× (0.44–0.50)"],
+        ["≤ 0.25×", "0.47× (0.44–0.50)"],
     ]
     # The interval reaches into the gate, its centre does not.
-    assert "| 0.00–0.45× | 0.47× | undecided |" in shown
+    assert "| ≤ 0.45× | 0.47× (0.44–0.50) | undecided |" in shown
     assert "| not measured |" in shown
 
 
@@ -165,6 +166,32 @@ def test_the_command_writes_the_pages_of_its_runs(
     assert "Measured 2026-11-20" in (docs / "bookstore.md").read_text()
     assert pages.main(arguments) == 0
     assert capsys.readouterr().out == ""
+
+
+def test_the_gates_of_several_runs_stand_in_one_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    state, readme = tmp_path / "state", tmp_path / "README.md"
+    for hour, form in enumerate(("fair", "published")):
+        result = altered(bookstore(), {"experiment": {"form": form}})
+        keep(state, f"20261120-1{hour}0000-bookstore-{form}", result)
+    before = "# A page\n\n<!-- generated: goals -->\n\nold\n\n<!-- end -->\n\nMore.\n"
+    readme.write_text(before)
+    runs = ["20261120-100000-bookstore-fair", "20261120-110000-bookstore-published"]
+    told = ["--state", str(state), "--page", str(readme)]
+    assert goals.main([*runs, *told]) == 0
+    shown = capsys.readouterr().out
+    rows = [line for line in shown.splitlines() if line.endswith("| breached |")]
+    assert [row.split(" | ")[0] for row in rows] == ["| fair", "| published"]
+    assert all("| 0.10–0.50× | 0.90× (0.85–0.95) |" in row for row in rows)
+    assert "Test CPU @ 3 GHz" in shown
+    assert "fair 2026-11-20, 7 blocks, valid" in shown
+    page = readme.read_text()
+    assert page == before.replace("old", shown.strip())
+
+    readme.write_text("# A page\n")
+    assert goals.main([*runs, *told]) == 1
+    assert "it holds no line <!-- generated: goals -->" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

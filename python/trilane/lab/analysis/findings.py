@@ -200,6 +200,7 @@ def _expected(row: Expect, at: SweepValue | None, ours: OurRatio | None) -> Expe
         low=row.low,
         high=row.high,
         ratio=None if ours is None else ours.ratio,
+        interval=None if ours is None else (ours.low, ours.high),
         met=met,
     )
 

@@ -68,6 +68,7 @@ SWEEPS = {
 
 ENGINE_FLAGS = {
     "--early-data": False,
+    "--io": True,
     "--new-connections": False,
     "--requests-per-connection": True,
     "--resume": True,
