@@ -46,6 +46,71 @@ def test_a_rate_is_kept(peers: Peers, listener: str) -> None:
     assert report["latency"]["response"]["max"] >= report["latency"]["service"]["min"]
 
 
+@pytest.mark.parametrize("listener", ["h1", "h2c", "h3"])
+def test_a_rate_in_stages_sends_what_lies_under_it(peers: Peers, listener: str) -> None:
+    """Half a second up to 400/s, half a second of it, and none from there on."""
+    stages = ["--stages", "500ms:400, 500ms:400, 500ms:0, 200ms:0"]
+    arguments = [flag(listener), "-c", "4", *streams(listener), "-t", "2", *stages, "-k"]
+    report = load(*arguments, peers["embedded"].url(listener)).checked
+    plan, requests = report["plan"], report["requests"]
+    assert plan["model"] == "open"
+    assert plan["arrivals"] == "constant"
+    assert [stage["rate_per_s"] for stage in plan["stages"]] == [400, 400, 0, 0]
+    assert plan["duration_s"] == pytest.approx(1.7)
+    assert plan["rate_per_s"] == pytest.approx(400 / 1.7)
+    assert plan["warmup_s"] == 0
+    # 100, 200 and 100; what the last stage is too short for is told.
+    assert requests["started"] + requests["unsent"] == 400
+
+
+def test_arrivals_at_random_are_as_many_as_asked_for(peers: Peers) -> None:
+    arguments = ["--h1", "-c", "4", "-R", "2k", "--arrivals", "poisson", "-n", "500"]
+    report = load(*arguments, peers["embedded"].url("h1")).checked
+    assert report["plan"]["arrivals"] == "poisson"
+    assert report["requests"]["ok"] == 500
+    # The five hundredth is due after 250 ms, with a deviation of 11.
+    assert report["rate"]["window_s"] >= 0.19
+    shown = load_text(*arguments, peers["embedded"].url("h1"))
+    assert "open model, 2000 requests/s at random (Poisson)" in shown.stdout
+
+
+def test_what_is_too_late_is_shed_and_accounted_for(peers: Peers) -> None:
+    """One request at a time takes 50 ms, and one is due each 5 ms: nine of ten are too late."""
+    url = peers["embedded"].bases["h1"] + "/delay/50ms"
+    arguments = ["--h1", "-c", "1", "-R", "200", "-n", "100", "--shed-after", "20ms"]
+    report = load(*arguments, url).checked
+    requests = report["requests"]
+    assert requests["started"] == requests["ok"]
+    assert requests["started"] + requests["shed"] == 100
+    assert requests["shed"] >= requests["ok"] > 0
+    # From when it was due: it left at most so late.
+    assert report["latency"]["late"]["max"] <= report["latency"]["response"]["max"]
+    assert report["latency"]["queued"]["max"] <= 0.021
+    shown = load_text(*arguments, "--fail-if", "shed>0", url)
+    assert shown.code == 3
+    assert "more than 0.02 s late and were shed" in shown.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--arrivals", "poisson"], "type it with -R 1k"),
+        (["--shed-after", "1s"], "type it with -R 1k"),
+        (["--stages", "10s:1k", "-R", "5"], "-R and --stages do not go together"),
+        (["--stages", "10s:1k", "-n", "5"], "-n and --stages do not go together"),
+        (["--stages", "0s:1k"], "takes no time"),
+        (["--stages", "1s:0,2s:0"], "send nothing at all"),
+        (["--stages", "10s"], "'10s' has not the form TIME:PER_SECOND"),
+        (["--stages", "10s:1k,fast:2"], "'fast' is not a time"),
+        (["--stages", "10s:many"], "'many' is not a rate"),
+    ],
+)
+def test_a_schedule_that_is_none_is_told(arguments: list[str], said: str) -> None:
+    shown = load_text(*arguments, "http://127.0.0.1:9/")
+    assert shown.code == 2
+    assert said in shown.stderr.replace('"', "'")
+
+
 def test_the_warm_up_takes_none_of_the_requests(peers: Peers) -> None:
     arguments = ["--h1", "-c", "2", "-n", "1000", "--warmup", "2s", peers["gonet"].url("h1")]
     requests = load(*arguments).good["requests"]

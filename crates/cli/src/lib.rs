@@ -1,9 +1,11 @@
 //! The trilane command as a library: `load`, `serve` and `network`, for the native binary and for the Python
 //! module alike.
 
+mod compat;
 mod grpc;
 mod load;
 mod network;
+mod output;
 mod progress;
 mod report;
 mod schema;
@@ -58,7 +60,8 @@ enum Command {
 /// Runs the command that `arguments` (the program's name first) name and gives its exit code.
 pub fn main_from(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     occupy_standard_streams();
-    match Cli::try_parse_from(arguments) {
+    let arguments = compat::expanded(arguments.into_iter().collect());
+    match arguments.and_then(Cli::try_parse_from) {
         Ok(cli) => match cli.command {
             Command::Load(arguments) => load::run(&arguments),
             Command::Serve(arguments) => serve::run(arguments),

@@ -1,28 +1,31 @@
 //! `trilane load`.
 
 use std::fs;
-use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use trilane_engine::{
-    Control, Gate, Io, Options, Outcome, PemFile, Plan, PlanError, Verdict, Version,
+    Arrivals, Control, Gate, Io, Options, Outcome, PemFile, Plan, PlanError, RateStage, Verdict,
+    Version,
 };
 use trilane_serve::Signals;
 use trilane_units as units;
 
+use crate::compat::{self, Tool};
 use crate::grpc::GrpcArgs;
+use crate::output::{Lines, STDOUT_CLOSED, write_percentiles, write_result};
 use crate::progress::Display;
 use crate::standard::is_stdout_closed;
 use crate::{BREACHED, FAILED, INTERRUPTED, INVALID, OK, USAGE, complain, report};
 
-const STDOUT_CLOSED: &str = "stdout is closed";
-
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct LoadArgs {
+    /// Take the command line of another load generator, behind --: of wrk, wrk2, h2load, oha, hey or ab
+    #[arg(long, value_enum, hide_possible_values = true, value_name = "TOOL")]
+    compat: Option<Tool>,
     /// What to request; several of one origin take turns
     #[arg(value_name = "URL")]
     urls: Vec<String>,
@@ -45,6 +48,19 @@ pub(crate) struct LoadArgs {
     /// Open model: requests per second, sent on time whatever the responses do
     #[arg(short = 'R', long, short_alias = 'q', value_name = "PER_SECOND", value_parser = units::rate, help_heading = LOAD)]
     rate: Option<f64>,
+    /// Open model: how requests fall on the rate: evenly, or at random and independently of each other
+    /// (a Poisson process), as those of many users
+    #[arg(long, value_enum, default_value = "constant", hide_possible_values = true, value_name = "constant|poisson", help_heading = LOAD)]
+    arrivals: Spread,
+    /// Open model: a rate that changes, instead of -R, -d and --warmup: stages with commas between
+    /// them, each its length and the rate that it leads to evenly, from that of the one before or from
+    /// none, such as 10s:1k,30s:1k,10s:0
+    #[arg(long, value_name = "TIME:PER_SECOND,…", value_parser = stages, help_heading = LOAD)]
+    stages: Option<Stages>,
+    /// Open model: do not send a request that could only leave so much after it was due: it is counted
+    /// as shed
+    #[arg(long, value_name = "TIME", value_parser = units::time, help_heading = LOAD)]
+    shed_after: Option<Duration>,
     /// How long to send before measuring [default: 1s, or 0s with -n]
     #[arg(long, value_name = "TIME", value_parser = units::time, help_heading = LOAD)]
     warmup: Option<Duration>,
@@ -167,6 +183,12 @@ pub(crate) struct LoadArgs {
     /// Write the result to a file instead of stdout
     #[arg(short, long, value_name = "FILE", help_heading = RESULT)]
     output: Option<PathBuf>,
+    /// Write a line of JSON for each second of the measurement, while it runs
+    #[arg(long, value_name = "FILE", help_heading = RESULT)]
+    ndjson: Option<PathBuf>,
+    /// Write the percentiles of the latency, for HdrHistogram's plotters; in milliseconds
+    #[arg(long, value_name = "FILE", help_heading = RESULT)]
+    hgrm: Option<PathBuf>,
     /// How the result is written
     #[arg(long, value_enum, default_value_t = Format::Text, help_heading = RESULT)]
     format: Format,
@@ -183,11 +205,14 @@ const AFTER_HELP: &str = "\
 Counts take k and m (10k), times us, ms, s, m and h (500ms), sizes k and m (16k).
 Exit codes: 0 ok, 1 could not run, 2 wrong usage, 3 a --fail-if gate was breached,
 4 the measurement is invalid, 130 interrupted (the partial report is printed).
+SSLKEYLOGFILE=FILE in the environment: secrets of connections are appended to it, for Wireshark.
 
 Examples:
   trilane load http://127.0.0.1:8080/hello
   trilane load --h2 -c 8 -m 100 -d 30s --cacert ca.pem https://localhost:8443/
   trilane load -R 5k -d 60s --fail-if 'p99>10ms' https://api.example/
+  trilane load --stages 10s:1k,30s:5k,10s:0 --arrivals poisson https://api.example/
+  trilane load --compat wrk -- -t2 -c100 -d30s http://127.0.0.1:8080/hello
   trilane load --grpc trilane.library.v1.Library/GetBook -b '{\"name\": \"shelves/1/books/1\"}' \\
     -c 1 -m 64 http://127.0.0.1:8080";
 
@@ -210,6 +235,37 @@ enum Waiting {
     Auto,
     Epoll,
     Uring,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Spread {
+    Constant,
+    Poisson,
+}
+
+#[derive(Clone, Debug)]
+struct Stages(Vec<RateStage>);
+
+/// Parses stages: `10s:1k,30s:1k`.
+fn stages(text: &str) -> Result<Stages, String> {
+    let stage = |part: &str| {
+        let wrong = || {
+            format!(
+                "the stage {:?} has not the form TIME:PER_SECOND: write for example 10s:1k",
+                part.trim()
+            )
+        };
+        let (length, rate) = part.split_once(':').ok_or_else(wrong)?;
+        Ok(RateStage {
+            length: units::time(length)?,
+            // Nothing at all is a rate to lead to.
+            rate: match rate.trim() {
+                "0" => 0.0,
+                rate => units::rate(rate)?,
+            },
+        })
+    };
+    text.split(',').map(stage).collect::<Result<_, _>>().map(Stages)
 }
 
 #[derive(Clone, Debug)]
@@ -291,6 +347,12 @@ impl LoadArgs {
             duration: self.duration,
             warmup: self.warmup,
             rate: self.rate,
+            shed_after: self.shed_after,
+            arrivals: match self.arrivals {
+                Spread::Constant => Arrivals::Constant,
+                Spread::Poisson => Arrivals::Poisson,
+            },
+            stages: self.stages.clone().map_or_else(Vec::new, |stages| stages.0),
             method: self.method.clone(),
             fields: self.headers.clone(),
             body,
@@ -347,6 +409,10 @@ fn read(file: &Path, flag: &str) -> Result<PemFile, PlanError> {
 
 /// Runs the command and gives its exit code.
 pub(crate) fn run(arguments: &LoadArgs) -> u8 {
+    if let Some(tool) = arguments.compat {
+        complain(compat::how(tool));
+        return USAGE;
+    }
     let plan = match arguments.options().and_then(|options| Plan::new(&options)) {
         Ok(plan) => plan,
         Err(error) => {
@@ -365,6 +431,13 @@ pub(crate) fn run(arguments: &LoadArgs) -> u8 {
         ));
         return FAILED;
     }
+    let mut lines = match arguments.ndjson.as_deref().map(Lines::create).transpose() {
+        Ok(lines) => lines,
+        Err(error) => {
+            complain(error);
+            return FAILED;
+        }
+    };
     let control = Arc::new(Control::new());
     let handler = Arc::clone(&control);
     let ended = Arc::clone(&control);
@@ -382,7 +455,11 @@ pub(crate) fn run(arguments: &LoadArgs) -> u8 {
         ));
     }
     let display = Display::start(&control, &plan);
-    let outcome = trilane_engine::run(&plan, &control);
+    let outcome = trilane_engine::run_watched(&plan, &control, &mut |second| {
+        if let Some(lines) = &mut lines {
+            lines.write(second);
+        }
+    });
     display.finish();
     let outcome = match outcome {
         Ok(outcome) => outcome,
@@ -391,65 +468,27 @@ pub(crate) fn run(arguments: &LoadArgs) -> u8 {
             return FAILED;
         }
     };
-    if let Err(error) = print(arguments, &outcome) {
-        complain(error);
+    let percentiles = arguments.hgrm.as_deref();
+    let written = [
+        print(arguments, &outcome),
+        percentiles.map_or(Ok(()), |file| write_percentiles(&outcome, file)),
+        lines.map_or(Ok(()), Lines::finish),
+    ];
+    let errors: Vec<_> = written.into_iter().filter_map(Result::err).collect();
+    if !errors.is_empty() {
+        errors.iter().for_each(complain);
         return FAILED;
     }
     conclude(arguments, &outcome)
 }
 
 fn print(arguments: &LoadArgs, outcome: &Outcome) -> Result<(), String> {
-    let mut text = match arguments.format {
+    let text = match arguments.format {
         Format::Text => report::text(outcome),
         Format::Json => serde_json::to_string(outcome)
             .map_err(|error| format!("the result cannot be written as JSON: {error}"))?,
     };
-    if !text.ends_with('\n') {
-        text.push('\n');
-    }
-    let Some(file) = &arguments.output else {
-        return write_to_stdout(&text);
-    };
-    write_atomically(file, text.as_bytes()).map_err(|error| {
-        // The run may have taken hours: what it found is not thrown away.
-        let instead = match write_to_stdout(&text) {
-            Ok(()) => "the result is on stdout instead".to_owned(),
-            Err(error) => error,
-        };
-        format!("-o: cannot write {}: {error}: {instead}", file.display())
-    })
-}
-
-fn write_to_stdout(text: &str) -> Result<(), String> {
-    if is_stdout_closed() {
-        return Err(STDOUT_CLOSED.to_owned());
-    }
-    match io::stdout().lock().write_all(text.as_bytes()) {
-        // The reader had enough, as `head` has.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        result => result.map_err(|error| format!("cannot write the result: {error}")),
-    }
-}
-
-/// Writes a file so that it is there whole or not at all. Devices and pipes are written as they are.
-fn write_atomically(file: &Path, bytes: &[u8]) -> io::Result<()> {
-    if fs::metadata(file).is_ok_and(|metadata| !metadata.is_file()) {
-        return fs::write(file, bytes);
-    }
-    let mut name = file
-        .file_name()
-        .ok_or(io::ErrorKind::InvalidInput)?
-        .to_owned();
-    name.push(format!(".{}.tmp", std::process::id()));
-    let temporary = file.with_file_name(name);
-    let written = fs::File::create(&temporary)
-        .and_then(|mut handle| handle.write_all(bytes).and_then(|()| handle.sync_all()))
-        .and_then(|()| fs::rename(&temporary, file));
-    if written.is_err() {
-        // The first error is the one to tell.
-        let _ = fs::remove_file(&temporary);
-    }
-    written
+    write_result(text, arguments.output.as_deref())
 }
 
 fn conclude(arguments: &LoadArgs, outcome: &Outcome) -> u8 {

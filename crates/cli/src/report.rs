@@ -53,7 +53,22 @@ fn target(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
 fn shape(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     let plan = &outcome.plan;
     let load = match plan.rate_per_s {
-        Some(rate) => format!("open model, {rate} requests/s on time"),
+        Some(rate) => {
+            let spread = match plan.arrivals {
+                Some("poisson") => "at random (Poisson)",
+                _ => "on time",
+            };
+            match plan.stages.as_slice() {
+                [] => format!("open model, {rate} requests/s {spread}"),
+                stages => {
+                    let steps: Vec<_> = stages
+                        .iter()
+                        .map(|stage| format!("{} s to {}", stage.length_s, stage.rate_per_s))
+                        .collect();
+                    format!("open model, {} requests/s {spread}", steps.join(", "))
+                }
+            }
+        }
         None => {
             let asked = plan.connections * plan.streams;
             match outcome.connections.in_flight_at_most {
@@ -121,6 +136,14 @@ fn rate(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
             out,
             "  {} more were due and found no free stream",
             requests.unsent
+        )?;
+    }
+    if requests.shed > 0 {
+        writeln!(
+            out,
+            "  {} more could only have left more than {} s late and were shed: no latency has them",
+            requests.shed,
+            outcome.plan.asked.shed_after_s.unwrap_or_default()
         )?;
     }
     let latency = &outcome.latency;

@@ -27,6 +27,8 @@ pub struct Asked {
     pub check_body: bool,
     /// Whether the kernel threw bodies away unread, once the first of each URL was known.
     pub discard_bodies: bool,
+    /// Open model: how late a request might leave, in seconds.
+    pub shed_after_s: Option<f64>,
     /// CRC-32 of the request body, where there is one.
     pub body_crc32: Option<String>,
     /// Most seconds for TCP, TLS and QUIC to be ready.
@@ -70,6 +72,7 @@ impl From<&Options> for Asked {
             expect_status: options.statuses.clone(),
             check_body: options.check_body,
             discard_bodies: options.discard_bodies,
+            shed_after_s: options.shed_after.map(|latest| latest.as_secs_f64()),
             body_crc32: (!options.body.is_empty())
                 .then(|| format!("{:08x}", crc32fast::hash(&options.body))),
             connect_timeout_s: options.connect_timeout.as_secs_f64(),

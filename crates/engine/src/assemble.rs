@@ -15,10 +15,11 @@ use crate::grpc::CallPlan;
 use crate::latency::Durations;
 use crate::outcome::{
     Bytes, Cost, Distribution, EarlyResponses, Grpc, Latency, Outcome, PhasesOut, PlanOut, Rate,
-    Requests, Target, WindowOut,
+    Requests, SecondOut, StageOut, Target, WindowOut,
 };
 use crate::plan::{Model, Plan, Version};
 use crate::record::{Recorder, Window};
+use crate::schedule::Unsent;
 use crate::stage::WINDOW;
 use crate::tally::FirstResponse;
 use crate::validity::{Circumstances, Validity, Verdict, judge};
@@ -38,6 +39,38 @@ impl WindowOut {
             cpu_s: window.cpu_s,
             server_cpu_s: window.server_cpu_s,
         }
+    }
+}
+
+impl SecondOut {
+    /// Windows in a second.
+    pub(crate) const WINDOWS: u64 = 1_000_000_000 / WINDOW;
+
+    pub(crate) fn new(window: &Window) -> Self {
+        let (length_s, latency) = (window.length_ns as f64 / 1e9, window.service.summary());
+        Self {
+            schema: "trilane.second/1",
+            start_s: window.index as f64 / Self::WINDOWS as f64,
+            length_s,
+            ok: window.ok,
+            failed: window.failed,
+            requests_per_s: ratio(window.ok as f64, length_s).unwrap_or(0.0),
+            p50: latency.p50,
+            p90: latency.p90,
+            p99: latency.p99,
+            max: latency.max,
+            open: window.open,
+            cpu_s: window.cpu_s,
+        }
+    }
+}
+
+impl Distribution {
+    /// The percentiles in HdrHistogram's own text format (`.hgrm`), in milliseconds.
+    pub fn hgrm(&self) -> String {
+        Durations::from_blob(&self.hdr)
+            .map(|durations| durations.percentiles())
+            .unwrap_or_default()
     }
 }
 
@@ -67,7 +100,7 @@ impl Outcome {
         let mut first = FirstResponse::default();
         let mut used = Spent::default();
         let mut busy = Vec::with_capacity(reports.len());
-        let (mut measured, mut unsent, mut cut_short) = (0u64, 0, None);
+        let (mut measured, mut unsent, mut cut_short) = (0u64, Unsent::default(), None);
         for report in reports {
             let cpu_s = report.used.worker.cpu_s() + report.used.worker.run_delay_s;
             busy.push(
@@ -76,7 +109,8 @@ impl Outcome {
                     .min(1.0),
             );
             measured = measured.max(report.measured);
-            unsent += report.unsent;
+            unsent.shed += report.unsent.shed;
+            unsent.waiting += report.unsent.waiting;
             used.add(report.used);
             connections.merge(&report.connections);
             concurrency.merge(report.concurrency);
@@ -111,7 +145,8 @@ impl Outcome {
                 failed,
                 abandoned: recorder.started.saturating_sub(recorder.ok + failed),
                 retried: recorder.retried,
-                unsent,
+                unsent: unsent.waiting,
+                shed: unsent.shed,
                 censored: recorder.censored,
                 early_responses: EarlyResponses {
                     count: recorder.early.count,
@@ -182,7 +217,7 @@ impl Outcome {
             &Circumstances {
                 rate_asked,
                 concurrency,
-                unsent,
+                unsent: unsent.waiting,
                 steal: machine.steal,
                 udp_drops: recorder.traffic.datagrams_dropped,
                 cut_short: cut_short.as_deref(),
@@ -277,6 +312,8 @@ impl PlanOut {
                 "closed"
             },
             rate_per_s,
+            arrivals: rate_per_s.map(|_| plan.arrivals.name()),
+            stages: plan.stages.iter().map(StageOut::from).collect(),
             requests: plan.requests,
             duration_s: plan.duration.map(|duration| duration.as_secs_f64()),
             warmup_s: plan.warmup.as_secs_f64(),
@@ -428,7 +465,7 @@ mod tests {
             first: FirstResponse::default(),
             used: Spent::default(),
             measured: 1_000_000_000,
-            unsent: 0,
+            unsent: Unsent::default(),
             cut_short: None,
         };
         let machine = Machine {

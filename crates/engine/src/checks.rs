@@ -10,7 +10,7 @@ use trilane_wire::{h2, h3};
 use url::Url;
 
 use crate::cost::ServerClocks;
-use crate::options::{Io, Options, Version};
+use crate::options::{Arrivals, Io, Options, Version};
 use crate::plan::{Origin, PlanError, Transport, usage};
 use crate::route::Route;
 
@@ -114,6 +114,7 @@ pub(crate) fn check_numbers(options: &Options, version: Option<Version>) -> Resu
     if options.duration == Some(Duration::ZERO) {
         return usage("-d 0 measures nothing: type -d 10s");
     }
+    check_arrivals(options)?;
     for (flag, value) in [
         ("--stream-window", options.stream_window),
         ("--connection-window", options.connection_window),
@@ -123,6 +124,42 @@ pub(crate) fn check_numbers(options: &Options, version: Option<Version>) -> Resu
                 "{flag} {value} is not between 65535 and 2147483647 bytes: type {flag} 16m"
             ));
         }
+    }
+    Ok(())
+}
+
+/// Stages say how long a run takes and how much it sends, and only a rate has arrivals.
+fn check_arrivals(options: &Options) -> Result<(), PlanError> {
+    if options.shed_after.is_some() && options.rate.is_none() && options.stages.is_empty() {
+        return usage(
+            "--shed-after is about requests that are due at a time, and without a rate none is: type it with -R 1k",
+        );
+    }
+    if options.stages.is_empty() {
+        if options.arrivals == Arrivals::Poisson && options.rate.is_none() {
+            return usage(
+                "--arrivals poisson spreads requests over a rate, and there is none: type it with -R 1k",
+            );
+        }
+        return Ok(());
+    }
+    for (flag, given) in [
+        ("-R", options.rate.is_some()),
+        ("-n", options.requests.is_some()),
+        ("-d", options.duration.is_some()),
+        ("--warmup", options.warmup.is_some()),
+    ] {
+        if given {
+            return usage(format!(
+                "{flag} and --stages do not go together: stages say themselves how long they take and how many requests they send"
+            ));
+        }
+    }
+    if options.stages.iter().any(|stage| stage.length.is_zero()) {
+        return usage("a stage of --stages takes no time: type for example --stages '10s:1k,30s:1k'");
+    }
+    if options.stages.iter().all(|stage| stage.rate == 0.0) {
+        return usage("--stages send nothing at all: type for example --stages '10s:1k,30s:1k'");
     }
     Ok(())
 }

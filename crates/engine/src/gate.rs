@@ -34,11 +34,12 @@ enum Measure {
     Max,
     Rate,
     Failed,
+    Shed,
     ErrorRate,
     CpuPerRequest,
 }
 
-const MEASURES: [(&str, Measure); 14] = [
+const MEASURES: [(&str, Measure); 15] = [
     ("min", Measure::Min),
     ("mean", Measure::Mean),
     ("p50", Measure::P50),
@@ -51,6 +52,7 @@ const MEASURES: [(&str, Measure); 14] = [
     ("max", Measure::Max),
     ("rate", Measure::Rate),
     ("failed", Measure::Failed),
+    ("shed", Measure::Shed),
     ("error_rate", Measure::ErrorRate),
     ("cpu", Measure::CpuPerRequest),
 ];
@@ -76,7 +78,7 @@ impl Gate {
         };
         let limit = match measure {
             Measure::Rate => units::rate(value),
-            Measure::Failed => units::count(value).map(|count| count as f64),
+            Measure::Failed | Measure::Shed => units::count(value).map(|count| count as f64),
             Measure::ErrorRate => share(value),
             _ => units::time(value).map(|time| time.as_secs_f64()),
         };
@@ -106,7 +108,7 @@ impl Gate {
         };
         let shown = match self.measure {
             Measure::Rate => format!("{value:.1} requests/s"),
-            Measure::Failed => format!("{value:.0} requests"),
+            Measure::Failed | Measure::Shed => format!("{value:.0} requests"),
             Measure::ErrorRate => format!("{:.3} %", value * 100.0),
             _ => format!("{:.3} ms", value * 1e3),
         };
@@ -134,6 +136,7 @@ impl Gate {
             Measure::Max => latency.max,
             Measure::Rate => Some(outcome.rate.requests_per_s),
             Measure::Failed => Some(outcome.requests.failed as f64),
+            Measure::Shed => Some(outcome.requests.shed as f64),
             Measure::ErrorRate => {
                 let ended = outcome.requests.ok + outcome.requests.failed;
                 (ended > 0).then(|| outcome.requests.failed as f64 / ended as f64)

@@ -14,6 +14,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod arrivals;
 mod asked;
 mod assemble;
 mod checks;
@@ -61,11 +62,12 @@ pub use failure::{FailureKind, Failures};
 pub use gate::{Gate, GateError};
 pub use grpc::{Call, CallMode};
 pub use latency::Summary;
-pub use options::{Io, Options, PemFile, Version};
+pub use options::{Arrivals, Io, Options, PemFile, RateStage, Version};
 pub use outcome::{
     Bytes, Code, Cost, Distribution, EarlyDataOut, Grpc, HandshakesOut, Latency, MeasuredOut,
-    Outcome, PhasesOut, PlanOut, Rate, Reason, Requests, Target, Validity, Verdict, WindowOut,
+    Outcome, PhasesOut, PlanOut, Rate, Reason, Requests, SecondOut, StageOut, Target, Validity, Verdict,
+    WindowOut,
 };
 pub use plan::{Plan, PlanError};
 pub use route::{Proxy, Route};
-pub use run::{RunError, run};
+pub use run::{RunError, run, run_watched};

@@ -62,6 +62,12 @@ pub struct Options {
     pub warmup: Option<Duration>,
     /// Open model: requests per second over all threads.
     pub rate: Option<f64>,
+    /// Open model: how requests fall on the rate.
+    pub arrivals: Arrivals,
+    /// Open model: a rate that changes, instead of `rate`; the run ends with the last of them.
+    pub stages: Vec<RateStage>,
+    /// Open model: how late a request may leave; one that could only leave later is not sent.
+    pub shed_after: Option<Duration>,
     /// The method.
     pub method: Option<String>,
     /// Fields as `Name: value`.
@@ -122,6 +128,35 @@ pub struct Options {
     pub connection_window: u32,
 }
 
+/// How the requests of the open model fall on its rate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Arrivals {
+    /// At an even spacing.
+    #[default]
+    Constant,
+    /// At random and independently of each other, as those of many users: a Poisson process.
+    Poisson,
+}
+
+impl Arrivals {
+    /// Its name on the command line and in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Constant => "constant",
+            Self::Poisson => "poisson",
+        }
+    }
+}
+
+/// A part of a run in which the rate changes evenly, from that of the stage before or from none.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RateStage {
+    /// How long it takes.
+    pub length: Duration,
+    /// Requests per second at its end, over all threads.
+    pub rate: f64,
+}
+
 /// How a worker waits for its sockets, and reads and writes them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Io {
@@ -154,6 +189,9 @@ impl Default for Options {
             duration: None,
             warmup: None,
             rate: None,
+            arrivals: Arrivals::default(),
+            stages: Vec::new(),
+            shed_after: None,
             method: None,
             fields: Vec::new(),
             body: Vec::new(),

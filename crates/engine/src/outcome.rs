@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::asked::Asked;
 use crate::connections::ConnectionsOut;
 use crate::latency::Summary;
+use crate::options::RateStage;
 pub use crate::validity::{Code, Reason, Validity, Verdict};
 
 /// The result of one run. Serialises to `trilane.run/1`, documented in docs/run.schema.json.
@@ -92,8 +93,12 @@ pub struct PlanOut {
     pub threads: usize,
     /// `closed` or `open`.
     pub model: &'static str,
-    /// Requests per second, open model.
+    /// Requests per second, open model; in stages on average.
     pub rate_per_s: Option<f64>,
+    /// Open model: `constant` or `poisson`.
+    pub arrivals: Option<&'static str>,
+    /// The stages of a rate that changes; empty where it does not.
+    pub stages: Vec<StageOut>,
     /// Requests, where their number ends the run.
     pub requests: Option<u64>,
     /// Measured time in seconds, where it ends the run.
@@ -112,6 +117,53 @@ pub struct PlanOut {
     pub asked: Asked,
 }
 
+/// A part of the run in which the rate changes evenly, from that of the stage before or from none.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct StageOut {
+    /// Seconds that it takes.
+    pub length_s: f64,
+    /// Requests per second at its end.
+    pub rate_per_s: f64,
+}
+
+impl From<&RateStage> for StageOut {
+    fn from(stage: &RateStage) -> Self {
+        Self {
+            length_s: stage.length.as_secs_f64(),
+            rate_per_s: stage.rate,
+        }
+    }
+}
+
+/// A second of the measured part, as soon as it is over. Serialises to `trilane.second/1`.
+#[derive(Clone, Debug, Serialize)]
+pub struct SecondOut {
+    /// `trilane.second/1`.
+    pub schema: &'static str,
+    /// When it began, in seconds since the measured part did.
+    pub start_s: f64,
+    /// Seconds: one, but for the last.
+    pub length_s: f64,
+    /// Requests that ended as expected.
+    pub ok: u64,
+    /// And otherwise.
+    pub failed: u64,
+    /// `ok` in a second.
+    pub requests_per_s: f64,
+    /// From the first byte sent to the end of the response, in seconds: the median …
+    pub p50: Option<f64>,
+    /// … the 90th percentile …
+    pub p90: Option<f64>,
+    /// … the 99th percentile …
+    pub p99: Option<f64>,
+    /// … and the largest.
+    pub max: Option<f64>,
+    /// Connections open at its end.
+    pub open: u64,
+    /// Processor time of the workers in it, in seconds.
+    pub cpu_s: f64,
+}
+
 /// The account of every request: `started = ok + failed + abandoned`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Requests {
@@ -127,6 +179,8 @@ pub struct Requests {
     pub retried: u64,
     /// Open model: due and never sent. Not in `started`.
     pub unsent: u64,
+    /// Open model: due, and too late to be sent. Not in `started`, nor in any latency.
+    pub shed: u64,
     /// Among those that failed: their response time is only known to exceed what was recorded.
     pub censored: u64,
     /// Complete responses that came before the request's content had left.

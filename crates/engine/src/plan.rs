@@ -7,6 +7,7 @@ use std::time::Duration;
 use trilane_connection::{QuicConfig, StreamConfig};
 use trilane_wire::{Refused, Request};
 
+use crate::arrivals::Arriving;
 use crate::asked::Asked;
 use crate::checks::{
     check_call_version, check_discarding, check_early_data, check_fields, check_numbers,
@@ -14,7 +15,7 @@ use crate::checks::{
 };
 use crate::cost::ServerClocks;
 use crate::grpc::CallPlan;
-pub(crate) use crate::options::{Io, Options, Version};
+pub(crate) use crate::options::{Arrivals, Io, Options, RateStage, Version};
 use crate::prepare;
 use crate::route::Route;
 
@@ -49,7 +50,7 @@ pub(crate) struct Origin {
 pub(crate) enum Model {
     /// As soon as a stream is free.
     Closed,
-    /// At a constant spacing, whatever the responses do; requests per second over all workers.
+    /// When it is due, whatever the responses do; requests per second over all workers, on average.
     Open(f64),
 }
 
@@ -76,6 +77,9 @@ pub struct Plan {
     pub(crate) duration: Option<Duration>,
     pub(crate) warmup: Duration,
     pub(crate) model: Model,
+    pub(crate) arrivals: Arrivals,
+    pub(crate) stages: Vec<RateStage>,
+    pub(crate) shed_after: Option<Duration>,
     pub(crate) method: String,
     pub(crate) prepared: Vec<Request>,
     /// [`Request::section_size`] of the smallest of them.
@@ -143,7 +147,8 @@ impl Plan {
             .requests
             .is_none()
             .then_some(Duration::from_secs(10));
-        let default_warmup = if options.requests.is_some() {
+        // A run in stages has its own way up.
+        let default_warmup = if options.requests.is_some() || !options.stages.is_empty() {
             Duration::ZERO
         } else {
             Duration::from_secs(1)
@@ -171,9 +176,17 @@ impl Plan {
             },
             threads: options.threads.min(options.connections),
             requests: options.requests,
-            duration: options.duration.or(ten_seconds),
+            duration: stages_length(&options.stages)
+                .or(options.duration)
+                .or(ten_seconds),
             warmup: options.warmup.unwrap_or(default_warmup),
-            model: options.rate.map_or(Model::Closed, Model::Open),
+            model: match options.rate.or(mean_rate(&options.stages)) {
+                Some(rate) => Model::Open(rate),
+                None => Model::Closed,
+            },
+            arrivals: options.arrivals,
+            stages: options.stages.clone(),
+            shed_after: options.shed_after,
             method,
             smallest_section: prepared
                 .iter()
@@ -206,6 +219,18 @@ impl Plan {
             stream_window: options.stream_window,
             connection_window: options.connection_window,
         })
+    }
+
+    /// The arrivals of worker `index` in the open model.
+    pub(crate) fn arriving(&self, index: usize) -> Option<Arriving> {
+        let (kind, workers) = (self.arrivals, self.threads);
+        match self.model {
+            Model::Closed => None,
+            Model::Open(rate) if self.stages.is_empty() => {
+                Some(Arriving::constant(rate, kind, index, workers))
+            }
+            Model::Open(_) => Some(Arriving::stages(&self.stages, kind, index, workers)),
+        }
     }
 
     /// Why a peer that accepts field sections up to `limit` bytes can never be sent any of the
@@ -251,6 +276,22 @@ impl Plan {
             .iter()
             .any(|&(low, high)| (low..=high).contains(&status))
     }
+}
+
+/// How long all stages take.
+fn stages_length(stages: &[RateStage]) -> Option<Duration> {
+    (!stages.is_empty()).then(|| stages.iter().map(|stage| stage.length).sum())
+}
+
+/// Requests per second, on average over all stages.
+fn mean_rate(stages: &[RateStage]) -> Option<f64> {
+    let length = stages_length(stages)?.as_secs_f64();
+    let mut from = 0.0;
+    let areas = stages.iter().map(|stage| {
+        let before = std::mem::replace(&mut from, stage.rate);
+        stage.length.as_secs_f64() * (before + stage.rate) / 2.0
+    });
+    Some(areas.sum::<f64>() / length)
 }
 
 #[cfg(test)]

@@ -149,6 +149,19 @@ impl Window {
     }
 }
 
+impl Window {
+    /// Adds what another worker did in the same window.
+    pub(crate) fn add(&mut self, other: &Window) {
+        self.ok += other.ok;
+        self.failed += other.failed;
+        self.length_ns = self.length_ns.max(other.length_ns);
+        self.service.merge(&other.service);
+        self.open += other.open;
+        self.cpu_s += other.cpu_s;
+        self.server_cpu_s = self.server_cpu_s.or(other.server_cpu_s);
+    }
+}
+
 /// The instants of one request, in nanoseconds since the run began.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Instants {

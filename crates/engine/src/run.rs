@@ -13,7 +13,7 @@ use crate::control::Control;
 use crate::cost::MachineTime;
 use crate::failure::FailureKind;
 use crate::io;
-use crate::outcome::{Outcome, WindowOut};
+use crate::outcome::{Outcome, SecondOut, WindowOut};
 use crate::plan::Plan;
 use crate::record::Window;
 use crate::worker::{Report, Worker, places};
@@ -53,6 +53,15 @@ impl std::error::Error for RunError {}
 /// Carries out `plan` on as many threads as it names. Blocks until it has ended, by itself or by
 /// [`Control::interrupt`].
 pub fn run(plan: &Plan, control: &Control) -> Result<Outcome, RunError> {
+    run_watched(plan, control, &mut |_| ())
+}
+
+/// As [`run`], and hands each second of the measurement to `watch` when it is over.
+pub fn run_watched(
+    plan: &Plan,
+    control: &Control,
+    watch: &mut dyn FnMut(&SecondOut),
+) -> Result<Outcome, RunError> {
     raise_file_limit(plan.connections)?;
     let began = Instant::now();
     let addresses = plan
@@ -83,7 +92,7 @@ pub fn run(plan: &Plan, control: &Control) -> Result<Outcome, RunError> {
             })
             .collect();
         drop(sender);
-        let windows = gather_windows(&receiver, plan.threads);
+        let windows = gather_windows(&receiver, plan.threads, watch);
         let reports: Vec<Result<Report, RunError>> = workers
             .into_iter()
             .map(|worker| match worker.map(thread::ScopedJoinHandle::join) {
@@ -117,19 +126,18 @@ pub fn run(plan: &Plan, control: &Control) -> Result<Outcome, RunError> {
 
 /// Adds up the workers' windows as they are handed over, so that memory does not grow with the
 /// length of the run: a window is reduced to a row when the last worker has delivered it.
-fn gather_windows(receiver: &mpsc::Receiver<Window>, workers: usize) -> Vec<WindowOut> {
+fn gather_windows(
+    receiver: &mpsc::Receiver<Window>,
+    workers: usize,
+    watch: &mut dyn FnMut(&SecondOut),
+) -> Vec<WindowOut> {
     let mut rows = Vec::new();
     let mut open: Vec<(Window, usize)> = Vec::new();
+    let mut second = Second::default();
     for window in receiver {
         match open.iter_mut().find(|(sum, _)| sum.index == window.index) {
             Some((sum, count)) => {
-                sum.ok += window.ok;
-                sum.failed += window.failed;
-                sum.length_ns = sum.length_ns.max(window.length_ns);
-                sum.service.merge(&window.service);
-                sum.open += window.open;
-                sum.cpu_s += window.cpu_s;
-                sum.server_cpu_s = sum.server_cpu_s.or(window.server_cpu_s);
+                sum.add(&window);
                 *count += 1;
             }
             None => open.push((window, 1)),
@@ -138,15 +146,47 @@ fn gather_windows(receiver: &mpsc::Receiver<Window>, workers: usize) -> Vec<Wind
             let complete = *count == workers;
             if complete {
                 rows.push(WindowOut::new(sum));
+                second.add(sum, watch);
             }
             !complete
         });
     }
     // Workers of a counted run end at different times.
-    rows.extend(open.iter().map(|(sum, _)| WindowOut::new(sum)));
+    open.sort_by_key(|(sum, _)| sum.index);
+    for (sum, _) in &open {
+        rows.push(WindowOut::new(sum));
+        second.add(sum, watch);
+    }
+    second.end(watch);
     rows.retain(|row| row.length_s >= 0.01 || row.ok + row.failed > 0);
     rows.sort_by(|a, b| a.start_s.total_cmp(&b.start_s));
     rows
+}
+
+/// The windows of the present second, added up.
+#[derive(Default)]
+struct Second(Option<Window>);
+
+impl Second {
+    /// Adds a window; the first of the next second ends this one.
+    fn add(&mut self, window: &Window, watch: &mut dyn FnMut(&SecondOut)) {
+        let place = |window: &Window| window.index as u64 / SecondOut::WINDOWS;
+        if self.0.as_ref().is_some_and(|sum| place(sum) != place(window)) {
+            self.end(watch);
+        }
+        let sum = self.0.get_or_insert_with(|| Window::new(window.index));
+        let length = sum.length_ns + window.length_ns;
+        sum.add(window);
+        sum.length_ns = length;
+        // Not a sum over time: what it is at the end.
+        sum.open = window.open;
+    }
+
+    fn end(&mut self, watch: &mut dyn FnMut(&SecondOut)) {
+        if let Some(sum) = self.0.take() {
+            watch(&SecondOut::new(&sum));
+        }
+    }
 }
 
 fn pin(plan: &Plan, index: usize) -> Result<(), RunError> {

@@ -1,6 +1,7 @@
 //! When the next request leaves.
 
-use crate::plan::{Model, Plan};
+use crate::arrivals::Arriving;
+use crate::plan::Plan;
 use crate::tally::Pending;
 
 /// The schedule of one worker.
@@ -10,15 +11,24 @@ pub(crate) struct Schedule {
     asked: Option<u64>,
     /// How many of them are still to be sent; None in the warm-up too, which takes as many as it can.
     left: Option<u64>,
-    /// Nanoseconds between two intended starts; `None` in the closed model.
-    interval: Option<f64>,
-    /// Where this worker's first request stands between those of the others.
-    offset: f64,
+    /// When requests are due; `None` in the closed model.
+    arriving: Option<Arriving>,
+    /// How late a request may leave, in nanoseconds, and how many were not sent as they were later.
+    latest: Option<u64>,
+    shed: u64,
     begun: Option<u64>,
-    sent: u64,
     /// How many requests take turns, and whose turn it is.
     requests: u32,
     turn: u32,
+}
+
+/// Requests of the open model that were never sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Unsent {
+    /// They could only have left too late.
+    pub(crate) shed: u64,
+    /// They were due as the run ended.
+    pub(crate) waiting: u64,
 }
 
 impl Schedule {
@@ -26,20 +36,16 @@ impl Schedule {
     pub(crate) fn new(plan: &Plan, index: usize) -> Self {
         let threads = plan.threads as u64;
         let worker = index as u64;
-        let interval = match plan.model {
-            Model::Closed => None,
-            Model::Open(rate) => Some(1e9 * plan.threads as f64 / rate),
-        };
         let asked = plan
             .requests
             .map(|n| n / threads + u64::from(worker < n % threads));
         Self {
             asked,
             left: asked.filter(|_| plan.warmup.is_zero()),
-            offset: interval.unwrap_or(0.0) * worker as f64 / threads as f64,
-            interval,
+            arriving: plan.arriving(index),
+            latest: plan.shed_after.map(|latest| latest.as_nanos() as u64),
+            shed: 0,
             begun: None,
-            sent: 0,
             requests: plan.prepared.len() as u32,
             turn: 0,
         }
@@ -66,17 +72,32 @@ impl Schedule {
     /// counted, and what was sent before is not.
     pub(crate) fn finish_warmup(&mut self, in_flight: u64) {
         self.left = self.asked.map(|asked| asked.saturating_sub(in_flight));
+        self.shed = 0;
     }
 
     /// The next request that may be sent now.
+    /// One that could only leave too late is counted as shed.
     #[inline]
     pub(crate) fn take(&mut self, now: u64) -> Option<Pending> {
         if self.left == Some(0) {
             return None;
         }
-        let intended = match self.interval {
+        let intended = match &mut self.arriving {
             None => now,
-            Some(_) => self.next_due().filter(|&due| due <= now)?,
+            Some(arriving) => loop {
+                let due = self.begun? + arriving.due()?;
+                if due > now || self.left == Some(0) {
+                    return None;
+                }
+                arriving.advance();
+                if self.latest.is_none_or(|latest| now - due <= latest) {
+                    break due;
+                }
+                self.shed += 1;
+                if let Some(left) = &mut self.left {
+                    *left -= 1;
+                }
+            },
         };
         if let Some(left) = &mut self.left {
             *left -= 1;
@@ -88,7 +109,6 @@ impl Schedule {
         } else {
             0
         };
-        self.sent += 1;
         Some(Pending {
             request,
             attempts: 0,
@@ -102,20 +122,31 @@ impl Schedule {
         if self.left == Some(0) {
             return None;
         }
-        Some(self.begun? + (self.offset + self.interval? * self.sent as f64) as u64)
+        Some(self.begun? + self.arriving.as_ref()?.due()?)
     }
 
-    /// Requests that were due at `now` and have not been sent.
-    pub(crate) fn overdue(&self, now: u64) -> u64 {
-        match (self.interval, self.next_due()) {
-            (Some(interval), Some(due)) if due <= now => ((now - due) as f64 / interval) as u64 + 1,
-            _ => 0,
+    /// Requests that were due at `now` and have not been sent: those that are too late to be, with those
+    /// that were before, and the others.
+    pub(crate) fn unsent(&self, now: u64) -> Unsent {
+        let (Some(begun), Some(arriving)) = (self.begun, &self.arriving) else {
+            return Unsent::default();
+        };
+        let limit = self.left.unwrap_or(u64::MAX);
+        let elapsed = now.saturating_sub(begun);
+        let due = arriving.due_by(elapsed).min(limit);
+        let too_late = self
+            .latest
+            .and_then(|latest| elapsed.checked_sub(latest + 1))
+            .map_or(0, |until| arriving.due_by(until).min(due));
+        Unsent {
+            shed: self.shed + too_late,
+            waiting: due - too_late,
         }
     }
 
     /// Whether there is a request that should have been sent.
     pub(crate) fn is_due(&self, now: u64) -> bool {
-        match self.interval {
+        match self.arriving {
             None => self.left != Some(0),
             Some(_) => self.next_due().is_some_and(|due| due <= now),
         }
@@ -154,11 +185,35 @@ mod tests {
         schedule.begin(5_000_000);
         assert_eq!(schedule.take(5_000_000).unwrap().intended, 5_000_000);
         assert!(schedule.take(5_999_999).is_none());
-        assert_eq!(schedule.overdue(8_000_000), 3);
+        assert_eq!(schedule.unsent(8_000_000).waiting, 3);
         let intended: Vec<u64> = std::iter::from_fn(|| schedule.take(8_000_000))
             .map(|p| p.intended)
             .collect();
         assert_eq!(intended, [6_000_000, 7_000_000, 8_000_000]);
+    }
+
+    #[test]
+    fn what_could_only_leave_too_late_is_shed() {
+        let options = Options {
+            urls: vec!["http://a/".into()],
+            rate: Some(1000.0),
+            requests: Some(10),
+            shed_after: Some(std::time::Duration::from_millis(2)),
+            ..Options::default()
+        };
+        let mut schedule = Schedule::new(&Plan::new(&options).unwrap(), 0);
+        schedule.begin(0);
+        assert_eq!(schedule.take(2_000_000).unwrap().intended, 0);
+        // Those of 1 and 2 ms are 3 and 2 ms late: the first of them is too much.
+        assert_eq!(schedule.take(4_000_000).unwrap().intended, 2_000_000);
+        // Those of 3 to 5 ms would be, and those of 6 to 8 are not.
+        let unsent = |schedule: &Schedule| schedule.unsent(8_000_000);
+        let (shed, waiting) = (1 + 3, 3);
+        assert_eq!(unsent(&schedule), Unsent { shed, waiting });
+        // None of the ten is left in the end, sent or shed.
+        assert!(schedule.take(1_000_000_000).is_none());
+        assert!(schedule.is_exhausted());
+        assert_eq!(schedule.unsent(1_000_000_000), Unsent { shed: 8, waiting: 0 });
     }
 
     #[test]

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::concurrency::Concurrency;
 use crate::failure::FailureKind;
+use crate::options::Arrivals;
 use crate::outcome::{Distribution, Outcome};
 use crate::windows::{cold_start, outages, trend};
 
@@ -208,15 +209,21 @@ pub(crate) fn judge(outcome: &Outcome, around: &Circumstances<'_>) -> Validity {
         let late = high(outcome.latency.late.as_ref());
         let queued = high(outcome.latency.queued.as_ref());
         let reached = outcome.rate.requests_per_s;
+        // Random arrivals are fewer than on average as often as more: three deviations of their number.
+        let spread = match plan.arrivals {
+            Arrivals::Constant => 0.0,
+            Arrivals::Poisson => 3.0 * (asked / outcome.rate.window_s.max(1e-9)).sqrt(),
+        };
+        let is_short = reached < 0.99 * asked - spread;
         // An invalid verdict is for what we did: a server that cannot follow is a result.
-        if reached < 0.99 * asked && late.is_none_or(|late| late > 0.001) {
+        if is_short && late.is_none_or(|late| late > 0.001) {
             let ms = late.unwrap_or(0.0) * 1e3;
             reasons.push(Reason::new(Verdict::Invalid, Code::Late, [("reached_per_s", reached), ("asked_per_s", asked), ("late_p99_ms", ms)],
                 format!(
                     "{reached:.1} requests/s of the {asked} asked were reached, and requests left late (p99 {ms:.1} ms)"
                 ),
             ));
-        } else if reached < 0.99 * asked {
+        } else if is_short {
             let ms = queued.unwrap_or(0.0) * 1e3;
             let cause = match shortage {
                 Some(allowed) => format!("the server allows {}", streams_per_connection(allowed)),

@@ -5,6 +5,7 @@ use crate::connections::Connections;
 use crate::context::Learned;
 use crate::cost::Spent;
 use crate::record::Recorder;
+use crate::schedule::Unsent;
 use crate::tally::FirstResponse;
 
 use super::Worker;
@@ -21,7 +22,7 @@ pub(crate) struct Report {
     /// Length of the measured window, in nanoseconds.
     pub(crate) measured: u64,
     /// Requests that were due in the open model and never sent.
-    pub(crate) unsent: u64,
+    pub(crate) unsent: Unsent,
     /// Why the run ended before its time.
     pub(crate) cut_short: Option<String>,
 }
@@ -88,7 +89,7 @@ impl Worker<'_> {
             recorder.ok + recorder.failures.total() + in_flight,
             "every request started is ok, failed or in flight"
         );
-        let unsent = self.context.schedule.overdue(now);
+        let unsent = self.context.schedule.unsent(now);
         self.hand_over_window(window);
         let shares = self.links.iter().map(|link| link.exchanges.share);
         let in_flight = self.context.in_flight;

@@ -14,6 +14,7 @@ use super::*;
 use crate::connections::ConnectionsOut;
 use crate::latency::Durations;
 use crate::options::{Options, Version};
+use crate::schedule::Unsent;
 use crate::simulation::{Early, Ending, Seen, Serve, Simulation, Slow, Story};
 
 fn addresses(count: u16) -> Vec<Address> {

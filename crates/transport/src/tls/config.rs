@@ -1,5 +1,9 @@
 //! Roots, client certificate and key, loaded once.
 
+use std::env;
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
 use std::sync::Arc;
 
 use rustls::client::Resumption;
@@ -7,7 +11,8 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature};
 use rustls::server::ParsedCertificate;
 use rustls::{
-    CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
+    CertificateError, ClientConfig, DigitallySignedStruct, KeyLog, KeyLogFile, RootCertStore,
+    SignatureScheme,
 };
 use rustls_pki_types::pem::{self, PemObject};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
@@ -67,6 +72,9 @@ impl Config {
         } else {
             Resumption::disabled()
         };
+        if let Some(file) = env::var_os(KEY_LOG).filter(|file| !file.is_empty()) {
+            config.key_log = key_log(Path::new(&file))?;
+        }
         Ok(Self {
             rustls: Arc::new(config),
         })
@@ -86,6 +94,26 @@ impl Config {
     pub fn rustls(&self) -> &Arc<ClientConfig> {
         &self.rustls
     }
+}
+
+/// Names the file that gets the secrets of all connections, for programs that look into what was
+/// captured on the way (NSS Key Log Format).
+const KEY_LOG: &str = "SSLKEYLOGFILE";
+
+/// What appends to the file that [`KEY_LOG`] names, which nobody else may read.
+fn key_log(file: &Path) -> Result<Arc<dyn KeyLog>, Error> {
+    let opened = OpenOptions::new()
+        .append(true)
+        .create(true)
+        .mode(0o600)
+        .open(file);
+    opened.map_err(|error| {
+        Error(format!(
+            "the file that {KEY_LOG} names for the secrets of connections cannot be written: {}: {error}",
+            file.display()
+        ))
+    })?;
+    Ok(Arc::new(KeyLogFile::new()))
 }
 
 fn roots(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from trilane.lab.model.comparison import Fact, Ledger, LedgerRow
-from trilane.lab.model.run import Run, Settings
+from trilane.lab.model.run import RateStage, Run, Settings
 
 if TYPE_CHECKING:
     from trilane.lab.analysis.paired import Observed
@@ -27,6 +27,10 @@ def _sessions(run: Run) -> str | None:
     handshakes = run.phases.handshakes
     early = ", early data accepted" if handshakes.early_data else ""
     return f"resumed {'yes' if handshakes.resumed else 'no'}{early}"
+
+
+def _stage(stage: RateStage) -> str:
+    return f"{stage.length_s:g} s to {stage.rate_per_s:g}"
 
 
 def _per_connection(run: Run) -> int | None:
@@ -60,6 +64,8 @@ _ROWS: tuple[tuple[str, Callable[[Run], _Told]], ...] = (
     ("client waits by", lambda run: run.plan.io),
     ("model", lambda run: run.plan.model),
     ("rate asked for (1/s)", lambda run: run.plan.rate_per_s),
+    ("arrivals", lambda run: run.plan.arrivals),
+    ("stages of the rate", lambda run: ", ".join(map(_stage, run.plan.stages)) or None),
     ("client library", lambda run: run.client.library if run.client else None),
     ("client library version", lambda run: run.client.library_version if run.client else None),
     ("client runtime", lambda run: run.client.runtime if run.client else None),

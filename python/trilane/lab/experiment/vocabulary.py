@@ -67,6 +67,7 @@ SWEEPS = {
 }
 
 ENGINE_FLAGS = {
+    "--arrivals": True,
     "--early-data": False,
     "--io": True,
     "--new-connections": False,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, TypeAlias
 
-from msgspec import Meta
+from msgspec import Meta, field
 from msgspec.structs import replace
 
 from trilane.lab.model.contender import (
@@ -204,8 +204,19 @@ class Asked(Record, frozen=True):
     """Bytes."""
     connection_window: Count
     """Bytes."""
+    shed_after_s: Amount | None = None
+    """Open model: how late a request might leave, seconds."""
     discard_bodies: bool = False
     """Whether the kernel threw bodies away unread, once the first of each URL was known."""
+
+
+class RateStage(Record, frozen=True):
+    """A part of a run in which the rate changes evenly, from that of the stage before or from none."""
+
+    length_s: Amount
+    """Seconds that it takes."""
+    rate_per_s: Amount
+    """Arrivals per second at its end."""
 
 
 class Plan(Record, frozen=True):
@@ -220,7 +231,9 @@ class Plan(Record, frozen=True):
     model: Literal["closed", "open"]
     """`closed`: the next request follows a completion; `open`: requests arrive at a rate."""
     rate_per_s: Amount | None
-    """Arrivals per second, all connections together; null in the closed model."""
+    """Arrivals per second, all connections together, in stages on average; null in the closed
+    model.
+    """
     requests: Count | None
     """Requests to send; null when time ends the run."""
     duration_s: Amount | None
@@ -235,6 +248,12 @@ class Plan(Record, frozen=True):
     """The prepared request."""
     io: Literal["epoll", "uring"] | None = None
     """How the workers ask the kernel for their sockets; absent in runs of other clients."""
+    arrivals: Literal["constant", "poisson"] | None = None
+    """Open model: `constant`: requests are due at an even spacing; `poisson`: at random and
+    independently of each other.
+    """
+    stages: list[RateStage] = field(default_factory=list)
+    """Open model: the stages of a rate that changes; empty where it does not."""
     strategy: str | None = None
     """How a client under test keeps requests in flight; absent in runs of the engine alone."""
     session: bool | None = None
@@ -309,6 +328,8 @@ class Requests(Record, frozen=True):
     """Failed requests by kind; kinds that did not occur are left out."""
     warmup: Warmup
     """Requests before the window."""
+    shed: Count = 0
+    """Open model: due, and too late to be sent; not in `started`, nor in any latency."""
 
     @classmethod
     def of_client(

@@ -1,0 +1,255 @@
+//! When requests of the open model are due: the rate over time, and how requests fall on it.
+//!
+//! Arrivals are counted in an operational time, in which one is expected per unit: the integral of the
+//! rate (Çınlar, *Introduction to Stochastic Processes*, 1975, §4.7). There they stand a unit apart, or
+//! exponentially distributed ones, and the integral's inverse says when each is due.
+
+use rand::RngExt as _;
+use rand_pcg::Pcg64Mcg;
+
+use crate::options::{Arrivals, RateStage};
+
+/// A part of the run in which the rate changes from one value to another, in requests per nanosecond.
+#[derive(Clone, Copy, Debug)]
+struct Ramp {
+    length: f64,
+    from: f64,
+    to: f64,
+}
+
+impl Ramp {
+    /// Arrivals that are expected in all of it.
+    fn expected(&self) -> f64 {
+        self.length * (self.from + self.to) / 2.0
+    }
+
+    /// How long after its begin so many arrivals are expected, in nanoseconds.
+    fn inverse(&self, count: f64) -> f64 {
+        // The root of `from x + slope x² / 2 = count`, in the form that loses no digits where the
+        // slope is small.
+        if count <= 0.0 {
+            return 0.0;
+        }
+        let slope = (self.to - self.from) / self.length;
+        let root = (self.from * self.from + 2.0 * slope * count).max(0.0).sqrt();
+        2.0 * count / (self.from + root)
+    }
+}
+
+/// The arrivals of one worker, one after the other.
+#[derive(Clone, Debug)]
+pub(crate) struct Arriving {
+    ramps: Vec<Ramp>,
+    /// The ramp in which the next arrival lies.
+    at: usize,
+    /// Nanoseconds, and arrivals expected, before that ramp.
+    before: (f64, f64),
+    /// The next arrival, in operational time.
+    next: f64,
+    /// What lies between two arrivals that are a unit apart.
+    step: f64,
+    random: Option<Pcg64Mcg>,
+    /// When the next arrival is due, in nanoseconds since the first ramp began.
+    due: Option<u64>,
+}
+
+impl Arriving {
+    /// The share of worker `index` of `workers` in a rate of so many requests a second, for ever.
+    pub(crate) fn constant(rate: f64, kind: Arrivals, index: usize, workers: usize) -> Self {
+        let rate = rate / 1e9;
+        // As long as the numbers go; the rate does not change in it.
+        let ramp = Ramp {
+            length: f64::MAX,
+            from: rate,
+            to: rate,
+        };
+        Self::new(vec![ramp], kind, index, workers)
+    }
+
+    /// The share of worker `index` of `workers` in stages, of which each leads from the rate before it
+    /// to its own; the first from none.
+    pub(crate) fn stages(
+        stages: &[RateStage],
+        kind: Arrivals,
+        index: usize,
+        workers: usize,
+    ) -> Self {
+        let mut from = 0.0;
+        let ramps = stages.iter().map(|stage| {
+            let (before, to) = (from, stage.rate / 1e9);
+            from = to;
+            Ramp {
+                length: stage.length.as_nanos() as f64,
+                from: before,
+                to,
+            }
+        });
+        Self::new(ramps.collect(), kind, index, workers)
+    }
+
+    fn new(ramps: Vec<Ramp>, kind: Arrivals, index: usize, workers: usize) -> Self {
+        let (next, step, random) = match kind {
+            // The workers take turns.
+            Arrivals::Constant => (index as f64, workers as f64, None),
+            // Poisson processes of a part of the rate each make one of all of it. The first arrival is
+            // random, too.
+            Arrivals::Poisson => (0.0, workers as f64, Some(Pcg64Mcg::new(SEED + index as u128))),
+        };
+        let mut arriving = Self {
+            ramps,
+            at: 0,
+            before: (0.0, 0.0),
+            next,
+            step,
+            random,
+            due: None,
+        };
+        if arriving.random.is_some() {
+            arriving.advance();
+        } else {
+            arriving.settle();
+        }
+        arriving
+    }
+
+    /// When the next request is due, in nanoseconds since the begin; `None` behind the last stage.
+    #[inline]
+    pub(crate) fn due(&self) -> Option<u64> {
+        self.due
+    }
+
+    /// Goes on to the next arrival.
+    pub(crate) fn advance(&mut self) {
+        let units = self.random.as_mut().map_or(1.0, |random| {
+            // In (0, 1]: its logarithm is finite.
+            let uniform = 1.0 - random.random::<f64>();
+            -uniform.ln()
+        });
+        self.next += units * self.step;
+        self.settle();
+    }
+
+    /// Finds when the next arrival is due.
+    fn settle(&mut self) {
+        while let Some(ramp) = self.ramps.get(self.at) {
+            let (begin, counted) = self.before;
+            let count = self.next - counted;
+            let expected = ramp.expected();
+            // What is due as the last stage ends would be sent behind it.
+            if count < expected {
+                self.due = Some((begin + ramp.inverse(count)) as u64);
+                return;
+            }
+            self.before = (begin + ramp.length, counted + expected);
+            self.at += 1;
+        }
+        self.due = None;
+    }
+
+    /// How many are due by `until`, from the next one on.
+    pub(crate) fn due_by(&self, until: u64) -> u64 {
+        let mut rest = self.clone();
+        let mut count = 0;
+        while rest.due.is_some_and(|due| due <= until) {
+            count += 1;
+            rest.advance();
+        }
+        count
+    }
+}
+
+/// Arrivals are the same in each run of a plan, so that runs differ in what they measure alone.
+const SEED: u128 = 0x7472_696c_616e_65;
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn times(arriving: Arriving) -> Vec<f64> {
+        let mut arriving = arriving;
+        std::iter::from_fn(|| {
+            let due = arriving.due()?;
+            arriving.advance();
+            Some(due as f64 / 1e9)
+        })
+        .take(1_000_000)
+        .collect()
+    }
+
+    fn stage(seconds: u64, rate: f64) -> RateStage {
+        RateStage {
+            length: Duration::from_secs(seconds),
+            rate,
+        }
+    }
+
+    #[test]
+    fn a_constant_rate_is_a_ruler_that_workers_share() {
+        let of = |index| Arriving::constant(1000.0, Arrivals::Constant, index, 2);
+        let (first, second) = (times(of(0)), times(of(1)));
+        for (place, (one, other)) in first.iter().zip(&second).enumerate().take(1000) {
+            assert!((one - place as f64 * 0.002).abs() < 1e-8, "{one}");
+            assert!((other - one - 0.001).abs() < 1e-8);
+        }
+        // A million later it stands where it should, to the microsecond.
+        assert!((first[999_999] - 1999.998).abs() < 1e-6);
+        assert_eq!(of(0).due_by(10_000_000), 6);
+    }
+
+    #[test]
+    fn stages_lead_from_one_rate_to_the_next() {
+        let stages = [stage(10, 1000.0), stage(20, 1000.0), stage(10, 0.0)];
+        let due = times(Arriving::stages(&stages, Arrivals::Constant, 0, 1));
+        // The area: 5,000, then 20,000, then 5,000.
+        assert_eq!(due.len(), 30_000);
+        assert!(due.is_sorted());
+        let by = |until: f64| due.iter().filter(|&&at| at < until).count() as f64;
+        for (until, area) in [
+            (5.0, 1250.0),
+            (10.0, 5000.0),
+            (20.0, 15_000.0),
+            (30.0, 25_000.0),
+            (35.0, 28_750.0),
+            (40.0, 30_000.0),
+        ] {
+            assert!((by(until) - area).abs() <= 1.0, "{until}: {}", by(until));
+        }
+    }
+
+    #[test]
+    fn a_stage_without_requests_is_a_pause() {
+        let stages = [stage(1, 100.0), stage(1, 0.0), stage(5, 0.0), stage(1, 100.0)];
+        let due = times(Arriving::stages(&stages, Arrivals::Constant, 0, 1));
+        assert_eq!(due.len(), 150);
+        assert!(!due.iter().any(|at| (2.0..7.0).contains(at)));
+    }
+
+    #[test]
+    fn poisson_arrivals_have_the_spread_that_they_should() {
+        let due = times(Arriving::constant(1000.0, Arrivals::Poisson, 0, 1));
+        let gaps: Vec<f64> = due.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
+        let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / gaps.len() as f64;
+        // Of an exponential distribution deviation and mean are one; of a million samples each is
+        // known to a thousandth or so.
+        assert!((mean / 1e-3 - 1.0).abs() < 0.005, "{mean}");
+        assert!((variance.sqrt() / mean - 1.0).abs() < 0.01);
+        // e^-1 of the gaps are longer than the mean.
+        let longer = gaps.iter().filter(|&&gap| gap > mean).count() as f64 / gaps.len() as f64;
+        assert!((longer - (-1.0_f64).exp()).abs() < 0.003, "{longer}");
+        let other = times(Arriving::constant(1000.0, Arrivals::Poisson, 1, 1));
+        assert_ne!(due[..100], other[..100]);
+    }
+
+    #[test]
+    fn poisson_arrivals_follow_stages() {
+        let stages = [stage(100, 1000.0), stage(100, 0.0)];
+        let due = times(Arriving::stages(&stages, Arrivals::Poisson, 0, 2));
+        // Half of 100,000, with a deviation of 224.
+        assert!((due.len() as f64 - 50_000.0).abs() < 1000.0, "{}", due.len());
+        let middle = due.iter().filter(|&&at| (50.0..150.0).contains(&at)).count() as f64;
+        assert!((middle / due.len() as f64 - 0.75).abs() < 0.01);
+    }
+}

@@ -1,0 +1,55 @@
+"""Command lines of other load generators, typed as theirs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from .loading import load_text
+
+if TYPE_CHECKING:
+    from peers.running import Peers
+
+# Behind -- stands the other tool's line alone: no way to wait is added to it.
+ONE_WAY = True
+LINES = {
+    "wrk": ("h1", "-t1 -c4 -d1s --latency", "--h1 --warmup 0s -c 4 -t 1 -d 1s --timeout 2s"),
+    "wrk2": ("h1", "-t1 -c4 -d1s -R200", "--timeout 2s -R 200"),
+    "h2load": ("h2c", "-n200 -c2 -m 10", "--h2c -c 2 -m 10 -t 1 -n 200"),
+    "oha": ("h3", "-n 100 -c 2 -p 4 --http-version 3 --no-tui", "--h3 -c 2 -m 4 -n 100"),
+    "hey": ("h2", "-n 100 -c 5 -h2", "--h2 -c 5 -n 100 --timeout 20s"),
+    "ab": ("h1", "-n 50 -c 5", "--h1 -c 5 -n 50 --timeout 30s --new-connections"),
+}
+
+
+@pytest.mark.parametrize("tool", LINES)
+def test_a_line_of_another_tool_is_told_as_ours_and_done(peers: Peers, tool: str) -> None:
+    listener, theirs, ours = LINES[tool]
+    url = peers["embedded"].url(listener)
+    shown = load_text("--io", "epoll", "-k", "--compat", tool, "--", *theirs.split(), url)
+    assert shown.code == 0, shown.stderr
+    assert ours in shown.stderr
+    assert shown.stderr.splitlines()[0].startswith("trilane load --io epoll -k")
+    assert "0 failed" in shown.stdout
+
+
+def test_certificates_are_verified_whatever_the_tool_does(peers: Peers) -> None:
+    shown = load_text("--io", "epoll", "--compat", "wrk", "--", "-d1s", peers["embedded"].url("h1s"))
+    assert shown.code == 1
+    assert "not trusted here" in shown.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--compat", "wrk"], "type trilane load --compat wrk -- -t2 -c100 -d30s http"),
+        (["--compat", "wrk", "--", "-s", "a.lua", "http://a/"], "-s is not among what is"),
+        (["--compat", "siege", "--", "http://a/"], "invalid value 'siege'"),
+        (["--compat", "oha", "--"], "<URL>"),
+    ],
+)
+def test_what_is_not_understood_is_told(arguments: list[str], said: str) -> None:
+    shown = load_text("--io", "epoll", *arguments)
+    assert shown.code == 2
+    assert said in shown.stderr

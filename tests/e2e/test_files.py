@@ -1,0 +1,59 @@
+"""Files beside the result: a line of JSON a second, and percentiles for plotters."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hdrh.histogram import HdrHistogram
+
+from .loading import load, load_text
+
+if TYPE_CHECKING:
+    from peers.running import Peers
+
+
+@pytest.mark.parametrize("threads", ["1", "2"])
+def test_every_second_has_a_line_and_their_sum_is_the_run(
+    peers: Peers, threads: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "seconds.ndjson"
+    timing = ["-d", "2500ms", "--warmup", "100ms", "-t", threads, "-c", "4"]
+    report = load("--h1", *timing, "--ndjson", str(file), peers["embedded"].url("h1")).checked
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    assert {row["schema"] for row in rows} == {"trilane.second/1"}
+    assert [row["start_s"] for row in rows] == [0.0, 1.0, 2.0]
+    assert sum(row["ok"] for row in rows) == report["requests"]["ok"]
+    assert sum(row["length_s"] for row in rows) == pytest.approx(2.5, abs=0.3)
+    assert all(row["open"] == 4 for row in rows[:2])
+    full = rows[0]
+    assert full["requests_per_s"] == pytest.approx(full["ok"] / full["length_s"])
+    assert full["p50"] <= full["p99"] <= full["max"] <= report["latency"]["service"]["max"]
+
+
+def test_percentiles_are_those_of_the_result(peers: Peers, tmp_path: Path) -> None:
+    file = tmp_path / "latency.hgrm"
+    arguments = ["--h1", "-c", "2", "-n", "3000", "--hgrm", str(file)]
+    latency = load(*arguments, peers["embedded"].url("h1")).checked["latency"]["service"]
+    head, *rows = [line.split() for line in file.read_text().splitlines() if line]
+    assert head == ["Value", "Percentile", "TotalCount", "1/(1-Percentile)"]
+    steps = [[float(word) for word in row] for row in rows if not row[0].startswith("#")]
+    assert steps[-1][1:] == [1.0, 3000.0]
+    ours = HdrHistogram.decode(latency["hdr"])
+    for value_ms, quantile, count, *odds in steps:
+        # To the histogram's three digits.
+        theirs_ms = ours.get_value_at_percentile(quantile * 100) / 1e6
+        assert value_ms == pytest.approx(theirs_ms, rel=2e-3, abs=2e-3)
+        assert count <= 3000
+        assert odds == ([] if quantile == 1 else [pytest.approx(1 / (1 - quantile), rel=0.01)])
+    assert "Total count" in file.read_text()
+
+
+@pytest.mark.parametrize("flag", ["--ndjson", "--hgrm"])
+def test_a_file_that_cannot_be_written_is_told(peers: Peers, flag: str, tmp_path: Path) -> None:
+    file = str(tmp_path / "missing" / "file")
+    shown = load_text("--h1", "-n", "5", flag, file, peers["embedded"].url("h1"))
+    assert shown.code == 1
+    assert f"{flag}: cannot write {file}" in shown.stderr
