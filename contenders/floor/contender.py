@@ -9,7 +9,7 @@
 # [tool.trilane]
 # name = "floor"
 # title = "a loop that parses nothing"
-# note = "what a client costs that only sends, receives and deciphers; built from a checkout of Trilane"
+# note = "what sending, receiving and ciphers cost alone; built from a checkout of Trilane"
 # versions = ["h1", "h3"]
 # strategies = ["load"]
 # requires = ["cargo"]
@@ -23,9 +23,9 @@
 # ///
 """The floor under load: loops that do nothing with what they get.
 
-Over HTTP/1.1 the loop learns the length of a response from a first one, and takes that many bytes for
-the next. Over HTTP/3 it opens each datagram and counts the streams that end in it. So neither is a
-client, but the price of the system calls and of the cryptography that every client pays.
+Over HTTP/1.1 the loop learns the length of a response from a first one, and takes that many bytes
+for the next. Over HTTP/3 it opens each datagram and counts the streams that end in it. So neither
+is a client, but the price of the system calls and of the cryptography that every client pays.
 """
 
 import sys

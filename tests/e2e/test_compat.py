@@ -28,16 +28,18 @@ def test_a_line_of_another_tool_is_told_as_ours_and_done(peers: Peers, tool: str
     listener, theirs, ours = LINES[tool]
     url = peers["embedded"].url(listener)
     shown = load_text("--io", "epoll", "-k", "--compat", tool, "--", *theirs.split(), url)
-    assert shown.code == 0, shown.stderr
-    assert ours in shown.stderr
-    assert shown.stderr.splitlines()[0].startswith("trilane load --io epoll -k")
-    assert "0 failed" in shown.stdout
+    assert shown.code == 0, shown.err
+    assert ours in shown.err
+    assert shown.err.splitlines()[0].startswith("trilane load --io epoll -k")
+    assert "0 failed" in shown.out
 
 
 def test_certificates_are_verified_whatever_the_tool_does(peers: Peers) -> None:
-    shown = load_text("--io", "epoll", "--compat", "wrk", "--", "-d1s", peers["embedded"].url("h1s"))
+    shown = load_text(
+        "--io", "epoll", "--compat", "wrk", "--", "-d1s", peers["embedded"].url("h1s")
+    )
     assert shown.code == 1
-    assert "not trusted here" in shown.stderr
+    assert "not trusted here" in shown.err
 
 
 @pytest.mark.parametrize(
@@ -52,4 +54,4 @@ def test_certificates_are_verified_whatever_the_tool_does(peers: Peers) -> None:
 def test_what_is_not_understood_is_told(arguments: list[str], said: str) -> None:
     shown = load_text("--io", "epoll", *arguments)
     assert shown.code == 2
-    assert said in shown.stderr
+    assert said in shown.err

@@ -71,7 +71,7 @@ def test_arrivals_at_random_are_as_many_as_asked_for(peers: Peers) -> None:
     # The five hundredth is due after 250 ms, with a deviation of 11.
     assert report["rate"]["window_s"] >= 0.19
     shown = load_text(*arguments, peers["embedded"].url("h1"))
-    assert "open model, 2000 requests/s at random (Poisson)" in shown.stdout
+    assert "open model, 2000 requests/s at random (Poisson)" in shown.out
 
 
 def test_what_is_too_late_is_shed_and_accounted_for(peers: Peers) -> None:
@@ -88,7 +88,7 @@ def test_what_is_too_late_is_shed_and_accounted_for(peers: Peers) -> None:
     assert report["latency"]["queued"]["max"] <= 0.021
     shown = load_text(*arguments, "--fail-if", "shed>0", url)
     assert shown.code == 3
-    assert "more than 0.02 s late and were shed" in shown.stdout
+    assert "more than 0.02 s late and were shed" in shown.out
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_what_is_too_late_is_shed_and_accounted_for(peers: Peers) -> None:
 def test_a_schedule_that_is_none_is_told(arguments: list[str], said: str) -> None:
     shown = load_text(*arguments, "http://127.0.0.1:9/")
     assert shown.code == 2
-    assert said in shown.stderr.replace('"', "'")
+    assert said in shown.err.replace('"', "'")
 
 
 def test_the_warm_up_takes_none_of_the_requests(peers: Peers) -> None:

@@ -9,7 +9,7 @@ mod tools;
 use std::ffi::{OsStr, OsString};
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{CommandFactory, Parser, ValueEnum};
+use clap::{Parser, ValueEnum};
 
 use self::tools::{Ab, H2load, Hey, Oha, Wrk};
 use crate::tell;
@@ -95,7 +95,8 @@ pub(crate) fn expanded(arguments: Vec<OsString>) -> Result<Vec<OsString>, clap::
         .iter()
         .map(|word| word.to_str().map(str::to_owned))
         .collect();
-    let words = words.ok_or_else(|| raw("--compat: a word of the command line is not UTF-8".into()))?;
+    let words =
+        words.ok_or_else(|| raw("--compat: a word of the command line is not UTF-8".into()))?;
     let meant = tool.translate(&words)?;
     let own = [&arguments[..at], &arguments[at + 2..end]].concat();
     let told: Vec<_> = own[2..]
@@ -105,7 +106,10 @@ pub(crate) fn expanded(arguments: Vec<OsString>) -> Result<Vec<OsString>, clap::
         .map(|word| quoted(&word.to_string_lossy()))
         .collect();
     tell(format_args!("trilane load {}", told.join(" ")));
-    Ok(own.into_iter().chain(meant.into_iter().map(OsString::from)).collect())
+    Ok(own
+        .into_iter()
+        .chain(meant.into_iter().map(OsString::from))
+        .collect())
 }
 
 /// What to type where the flag stands without the line that it is about.
@@ -171,12 +175,18 @@ mod tests {
                 "oha -- -z 10s -c 20 -p 5 -q 100 --http2 -m PUT -d hi -T text/plain https://a/",
                 "--h2 --warmup 0s -c 20 -m 5 -d 10s -R 100 -X PUT -b hi -H content-type:text/plain https://a/",
             ),
-            ("oha -- --http-version 3 https://a/", "--h3 -c 50 -m 1 -n 200 https://a/"),
+            (
+                "oha -- --http-version 3 https://a/",
+                "--h3 -c 50 -m 1 -n 200 https://a/",
+            ),
             (
                 "hey -- -n 500 -c 10 -q 5 -disable-keepalive -t 3 http://a/",
                 "--h1 -c 10 -n 500 -R 50 --timeout 3s --new-connections http://a/",
             ),
-            ("hey -- -h2 -z 5s -c 4 https://a/", "--h2 --warmup 0s -c 4 -d 5s --timeout 20s https://a/"),
+            (
+                "hey -- -h2 -z 5s -c 4 https://a/",
+                "--h2 --warmup 0s -c 4 -d 5s --timeout 20s https://a/",
+            ),
             (
                 "ab -- -n 100 -c 10 -k -A user:pass http://a/",
                 "--h1 -c 10 -n 100 --timeout 30s -H authorization:Basic dXNlcjpwYXNz http://a/",
@@ -197,7 +207,10 @@ mod tests {
     fn what_is_not_understood_is_named() {
         let refused = |line: &str| meant(&format!("trilane load --compat {line}")).unwrap_err();
         let script = refused("wrk -- -s post.lua http://a/");
-        assert!(script.contains("--compat wrk: -s is not among what is understood of wrk"), "{script}");
+        assert!(
+            script.contains("--compat wrk: -s is not among what is understood of wrk"),
+            "{script}"
+        );
         assert!(script.contains("-c -d -t -H"), "{script}");
         assert!(refused("wrk -- -R 5 http://a/").contains("--compat wrk2"));
         assert!(refused("wrk2 -- http://a/").contains("-R"));

@@ -265,7 +265,10 @@ fn stages(text: &str) -> Result<Stages, String> {
             },
         })
     };
-    text.split(',').map(stage).collect::<Result<_, _>>().map(Stages)
+    text.split(',')
+        .map(stage)
+        .collect::<Result<_, _>>()
+        .map(Stages)
 }
 
 #[derive(Clone, Debug)]

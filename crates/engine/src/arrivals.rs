@@ -31,7 +31,9 @@ impl Ramp {
             return 0.0;
         }
         let slope = (self.to - self.from) / self.length;
-        let root = (self.from * self.from + 2.0 * slope * count).max(0.0).sqrt();
+        let root = (self.from * self.from + 2.0 * slope * count)
+            .max(0.0)
+            .sqrt();
         2.0 * count / (self.from + root)
     }
 }
@@ -93,7 +95,11 @@ impl Arriving {
             Arrivals::Constant => (index as f64, workers as f64, None),
             // Poisson processes of a part of the rate each make one of all of it. The first arrival is
             // random, too.
-            Arrivals::Poisson => (0.0, workers as f64, Some(Pcg64Mcg::new(SEED + index as u128))),
+            Arrivals::Poisson => (
+                0.0,
+                workers as f64,
+                Some(Pcg64Mcg::new(SEED + index as u128)),
+            ),
         };
         let mut arriving = Self {
             ramps,
@@ -159,7 +165,7 @@ impl Arriving {
 }
 
 /// Arrivals are the same in each run of a plan, so that runs differ in what they measure alone.
-const SEED: u128 = 0x7472_696c_616e_65;
+const SEED: u128 = 0x0074_7269_6c61_6e65;
 
 #[cfg(test)]
 mod tests {
@@ -220,7 +226,12 @@ mod tests {
 
     #[test]
     fn a_stage_without_requests_is_a_pause() {
-        let stages = [stage(1, 100.0), stage(1, 0.0), stage(5, 0.0), stage(1, 100.0)];
+        let stages = [
+            stage(1, 100.0),
+            stage(1, 0.0),
+            stage(5, 0.0),
+            stage(1, 100.0),
+        ];
         let due = times(Arriving::stages(&stages, Arrivals::Constant, 0, 1));
         assert_eq!(due.len(), 150);
         assert!(!due.iter().any(|at| (2.0..7.0).contains(at)));
@@ -248,8 +259,15 @@ mod tests {
         let stages = [stage(100, 1000.0), stage(100, 0.0)];
         let due = times(Arriving::stages(&stages, Arrivals::Poisson, 0, 2));
         // Half of 100,000, with a deviation of 224.
-        assert!((due.len() as f64 - 50_000.0).abs() < 1000.0, "{}", due.len());
-        let middle = due.iter().filter(|&&at| (50.0..150.0).contains(&at)).count() as f64;
+        assert!(
+            (due.len() as f64 - 50_000.0).abs() < 1000.0,
+            "{}",
+            due.len()
+        );
+        let middle = due
+            .iter()
+            .filter(|&&at| (50.0..150.0).contains(&at))
+            .count() as f64;
         assert!((middle / due.len() as f64 - 0.75).abs() < 0.01);
     }
 }

@@ -156,7 +156,9 @@ fn check_arrivals(options: &Options) -> Result<(), PlanError> {
         }
     }
     if options.stages.iter().any(|stage| stage.length.is_zero()) {
-        return usage("a stage of --stages takes no time: type for example --stages '10s:1k,30s:1k'");
+        return usage(
+            "a stage of --stages takes no time: type for example --stages '10s:1k,30s:1k'",
+        );
     }
     if options.stages.iter().all(|stage| stage.rate == 0.0) {
         return usage("--stages send nothing at all: type for example --stages '10s:1k,30s:1k'");

@@ -129,7 +129,10 @@ impl Durations {
         let mut counted = 0;
         for step in self.histogram.iter_quantiles(5) {
             counted += step.count_since_last_iteration();
-            let (value, quantile) = (ms(step.value_iterated_to() as f64), step.quantile_iterated_to());
+            let (value, quantile) = (
+                ms(step.value_iterated_to() as f64),
+                step.quantile_iterated_to(),
+            );
             out += &format!("{value:12.3} {quantile:14.12} {counted:10}");
             if quantile < 1.0 {
                 out += &format!(" {:14.2}", 1.0 / (1.0 - quantile));

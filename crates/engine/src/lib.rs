@@ -65,8 +65,8 @@ pub use latency::Summary;
 pub use options::{Arrivals, Io, Options, PemFile, RateStage, Version};
 pub use outcome::{
     Bytes, Code, Cost, Distribution, EarlyDataOut, Grpc, HandshakesOut, Latency, MeasuredOut,
-    Outcome, PhasesOut, PlanOut, Rate, Reason, Requests, SecondOut, StageOut, Target, Validity, Verdict,
-    WindowOut,
+    Outcome, PhasesOut, PlanOut, Rate, Reason, Requests, SecondOut, StageOut, Target, Validity,
+    Verdict, WindowOut,
 };
 pub use plan::{Plan, PlanError};
 pub use route::{Proxy, Route};

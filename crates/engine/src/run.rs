@@ -171,7 +171,11 @@ impl Second {
     /// Adds a window; the first of the next second ends this one.
     fn add(&mut self, window: &Window, watch: &mut dyn FnMut(&SecondOut)) {
         let place = |window: &Window| window.index as u64 / SecondOut::WINDOWS;
-        if self.0.as_ref().is_some_and(|sum| place(sum) != place(window)) {
+        if self
+            .0
+            .as_ref()
+            .is_some_and(|sum| place(sum) != place(window))
+        {
             self.end(watch);
         }
         let sum = self.0.get_or_insert_with(|| Window::new(window.index));

@@ -213,7 +213,13 @@ mod tests {
         // None of the ten is left in the end, sent or shed.
         assert!(schedule.take(1_000_000_000).is_none());
         assert!(schedule.is_exhausted());
-        assert_eq!(schedule.unsent(1_000_000_000), Unsent { shed: 8, waiting: 0 });
+        assert_eq!(
+            schedule.unsent(1_000_000_000),
+            Unsent {
+                shed: 8,
+                waiting: 0
+            }
+        );
     }
 
     #[test]

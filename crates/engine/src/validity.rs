@@ -7,7 +7,6 @@ use serde::Serialize;
 
 use crate::concurrency::Concurrency;
 use crate::failure::FailureKind;
-use crate::options::Arrivals;
 use crate::outcome::{Distribution, Outcome};
 use crate::windows::{cold_start, outages, trend};
 
@@ -211,8 +210,8 @@ pub(crate) fn judge(outcome: &Outcome, around: &Circumstances<'_>) -> Validity {
         let reached = outcome.rate.requests_per_s;
         // Random arrivals are fewer than on average as often as more: three deviations of their number.
         let spread = match plan.arrivals {
-            Arrivals::Constant => 0.0,
-            Arrivals::Poisson => 3.0 * (asked / outcome.rate.window_s.max(1e-9)).sqrt(),
+            Some("poisson") => 3.0 * (asked / outcome.rate.window_s.max(1e-9)).sqrt(),
+            _ => 0.0,
         };
         let is_short = reached < 0.99 * asked - spread;
         // An invalid verdict is for what we did: a server that cannot follow is a result.

@@ -6,7 +6,10 @@
 )]
 
 mod lockstep;
-#[allow(dead_code, reason = "what is not needed here is shared with other tests")]
+#[allow(
+    dead_code,
+    reason = "what is not needed here is shared with other tests"
+)]
 #[path = "transport/tls_common/mod.rs"]
 mod tls_common;
 
@@ -136,7 +139,9 @@ fn a_request_over_tls_takes_none() {
         let (begin, mut came) = (ALLOCATIONS.get(), 0);
         let mut out = std::mem::take(&mut pair.out);
         WATCHED.set(true);
-        pair.client.send(b"GET / HTTP/1.1\r\n\r\n", &mut out).unwrap();
+        pair.client
+            .send(b"GET / HTTP/1.1\r\n\r\n", &mut out)
+            .unwrap();
         WATCHED.set(false);
         pair.server.read_tls(&mut &out[..]).unwrap();
         pair.server.process_new_packets().unwrap();
@@ -154,13 +159,18 @@ fn a_request_over_tls_takes_none() {
             WATCHED.set(true);
             let start = pair.client.restore(&mut buffer, half);
             let bytes = &mut buffer[start..half + piece.len()];
-            let taken = pair.client.receive(bytes, |plaintext| came += plaintext.len(), &mut out);
+            let taken = pair
+                .client
+                .receive(bytes, |plaintext| came += plaintext.len(), &mut out);
             WATCHED.set(false);
             taken.unwrap();
         }
         pair.out = out;
         assert_eq!(came, body.len());
         let allocations = ALLOCATIONS.get() - begin;
-        assert!(round == 0 || allocations == 0, "{allocations} in round {round}");
+        assert!(
+            round == 0 || allocations == 0,
+            "{allocations} in round {round}"
+        );
     }
 }

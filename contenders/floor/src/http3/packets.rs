@@ -195,8 +195,10 @@ impl Packets {
             let kind = decode(all)?;
             self.owing |= !matches!(kind, 0x00 | 0x02 | 0x03 | 0x1c | 0x1d);
             match kind {
-                // PADDING, PING, HANDSHAKE_DONE
-                0x00 | 0x01 | 0x1e => (),
+                // PADDING, PING, HANDSHAKE_DONE, IMMEDIATE_ACK
+                0x00 | 0x01 | 0x1e | 0x1f => (),
+                // ACK_FREQUENCY (draft-ietf-quic-ack-frequency): everything is acknowledged at once.
+                0xaf => numbers(all, 4)?,
                 // ACK
                 0x02 | 0x03 => {
                     numbers(all, 2)?;

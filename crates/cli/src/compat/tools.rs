@@ -63,12 +63,16 @@ impl Line {
 
 /// Whether the first URL is one of TLS.
 fn is_https(url: &str) -> bool {
-    url.get(..6).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https:"))
+    url.get(..6)
+        .is_some_and(|scheme| scheme.eq_ignore_ascii_case("https:"))
 }
 
 /// The value of Authorization for a name and a password with a colon between them (RFC 7617).
 fn basic(credentials: &String) -> String {
-    format!("Basic {}", base64::engine::general_purpose::STANDARD.encode(credentials))
+    format!(
+        "Basic {}",
+        base64::engine::general_purpose::STANDARD.encode(credentials)
+    )
 }
 
 /// wrk and wrk2.
@@ -177,7 +181,10 @@ impl H2load {
             .flag_if("--warmup", timed.then_some(warm_up))
             .flag_if("--connect-rate", self.rate)
             .flag_if("--stream-window", self.window_bits.map(window))
-            .flag_if("--connection-window", self.connection_window_bits.map(window))
+            .flag_if(
+                "--connection-window",
+                self.connection_window_bits.map(window),
+            )
             .flag_if("-b", self.data.map(|file| format!("@{file}")))
             .fields(&self.header)
             .urls(self.urls))

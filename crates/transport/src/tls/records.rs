@@ -12,9 +12,7 @@ use aws_lc_rs::aead::{
     AES_128_GCM, AES_256_GCM, Aad, CHACHA20_POLY1305, LessSafeKey, Nonce as AeadNonce, UnboundKey,
 };
 use rustls::client::{ClientConnectionData, UnbufferedClientConnection};
-use rustls::crypto::cipher::{
-    InboundOpaqueMessage, Iv, MessageDecrypter, Nonce, make_tls13_aad,
-};
+use rustls::crypto::cipher::{InboundOpaqueMessage, Iv, MessageDecrypter, Nonce, make_tls13_aad};
 use rustls::kernel::KernelConnection;
 use rustls::{
     AlertDescription, ConnectionTrafficSecrets, ContentType, Error, HandshakeType, InvalidMessage,

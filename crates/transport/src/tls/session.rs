@@ -57,8 +57,8 @@ impl Session {
                 "{server_name:?} is not a name that a certificate can have: give one with --sni NAME"
             )));
         };
-        let handshake = Handshake::new(config, parsed)
-            .map_err(|error| words::describe(&error, name, &[]))?;
+        let handshake =
+            Handshake::new(config, parsed).map_err(|error| words::describe(&error, name, &[]))?;
         Ok(Self {
             layer: Layer::Handshake(Box::new(handshake)),
             config: config.clone(),

@@ -167,13 +167,13 @@ class ExpectedRatio(Pair, frozen=True):
     """Largest."""
     ratio: float | None
     """Ours."""
-    interval: tuple[float, float] | None = None
-    """Its lower and upper end; its level is that of the plan of its point. Null where nothing was
-    measured.
-    """
     met: bool | None
     """True where the whole interval lies within, false where it lies outside; null where it does
     neither, or nothing was measured.
+    """
+    interval: tuple[float, float] | None = None
+    """The lower and the upper end of our ratio's interval, whose level is that of the plan of its
+    point; null where nothing was measured.
     """
 
     @property

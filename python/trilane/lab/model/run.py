@@ -211,7 +211,7 @@ class Asked(Record, frozen=True):
 
 
 class RateStage(Record, frozen=True):
-    """A part of a run in which the rate changes evenly, from that of the stage before or from none."""
+    """A part of a run in which the rate changes evenly, from that of the one before or none."""
 
     length_s: Amount
     """Seconds that it takes."""

@@ -100,7 +100,10 @@ fn the_open_model_keeps_its_schedule_over_connections_that_are_replaced() {
         let (report, seen) = run(&options, &addresses(1), vec![Story::Serve(after(10))]);
         let report = report.unwrap();
         let recorder = &report.recorder;
-        assert_eq!((recorder.failures.total(), report.unsent), (0, Unsent::default()));
+        assert_eq!(
+            (recorder.failures.total(), report.unsent),
+            (0, Unsent::default())
+        );
         assert!((195..=201).contains(&recorder.started));
         assert_eq!(seen.most_on_one, 1);
         assert_eq!(most(&recorder.late), 0.0, "{version:?}");

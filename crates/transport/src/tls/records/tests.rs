@@ -168,7 +168,11 @@ fn alerts_end_the_connection_and_only_an_error_is_one() {
     assert_eq!(closed.plaintext, b"last");
 
     let (mut records, mut sealing) = forged();
-    let failed = taken(&mut records, &mut sealing, &[(ContentType::Alert, &[2, 80])]);
+    let failed = taken(
+        &mut records,
+        &mut sealing,
+        &[(ContentType::Alert, &[2, 80])],
+    );
     let error = Error::AlertReceived(AlertDescription::InternalError);
     assert_eq!(failed.result, Err(error));
     assert!(failed.answer.is_empty(), "nobody is there to be told");
@@ -242,7 +246,11 @@ fn a_key_seals_no_more_records_than_it_may() {
     let mut answer = Vec::new();
     server.write_tls(&mut answer).unwrap();
     let mut got = Vec::new();
-    let opened = records.open(&mut answer, &mut |content| got.extend_from_slice(content), &mut bytes);
+    let opened = records.open(
+        &mut answer,
+        &mut |content| got.extend_from_slice(content),
+        &mut bytes,
+    );
     assert!(opened.is_ok());
     assert_eq!(got, b"answer");
 }
