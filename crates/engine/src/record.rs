@@ -213,9 +213,6 @@ pub(crate) struct Recorder {
     pub(crate) late: Durations,
     pub(crate) queued: Durations,
     pub(crate) ttfb: Durations,
-    /// Of responses whose head and end came in one read, in the present window: both `ttfb` and
-    /// `service` of it, as most small responses are. Recorded once and added to both at its end.
-    at_once: Durations,
     /// From the first byte sent to the end of requests that failed otherwise than by time.
     pub(crate) failed: Durations,
     pub(crate) window: Window,
@@ -253,7 +250,6 @@ impl Recorder {
             late: Durations::new(),
             queued: Durations::new(),
             ttfb: Durations::new(),
-            at_once: Durations::new(),
             failed: Durations::new(),
             window: Window::new(0),
             traffic: Traffic::default(),
@@ -318,14 +314,9 @@ impl Recorder {
     #[inline]
     fn durations(&mut self, now: u64, at: Instants) {
         // The total is the sum of the windows: see `finish_window`.
-        let service = now.saturating_sub(at.start);
-        if at.head == now {
-            self.at_once.record(service);
-        } else {
-            self.window.service.record(service);
-            if at.head != 0 {
-                self.ttfb.record(at.head.saturating_sub(at.start));
-            }
+        self.window.service.record(now.saturating_sub(at.start));
+        if at.head != 0 {
+            self.ttfb.record(at.head.saturating_sub(at.start));
         }
         if self.waits {
             self.response.record(now.saturating_sub(at.intended));
@@ -375,7 +366,6 @@ impl Recorder {
             &mut self.late,
             &mut self.queued,
             &mut self.ttfb,
-            &mut self.at_once,
             &mut self.failed,
         ] {
             durations.clear();
@@ -389,9 +379,6 @@ impl Recorder {
 
     /// Adds the window to the total, begins the next and returns the finished one.
     pub(crate) fn finish_window(&mut self, length_ns: u64) -> Window {
-        self.window.service.merge(&self.at_once);
-        self.ttfb.merge(&self.at_once);
-        self.at_once.clear();
         self.service.merge(&self.window.service);
         self.window.length_ns = length_ns;
         let next = Window::new(self.window.index + 1);
