@@ -59,6 +59,9 @@ def test_a_rate_in_stages_sends_what_lies_under_it(peers: Peers, listener: str) 
     assert plan["duration_s"] == pytest.approx(1.7)
     assert plan["rate_per_s"] == pytest.approx(400 / 1.7)
     assert plan["warmup_s"] == 0
+    # The rate changes on purpose: that is neither a cold start nor a drift.
+    codes = {reason["code"] for reason in report["validity"]["reasons"]}
+    assert codes.isdisjoint({"cold_start", "drift"})
     # 100, 200 and 100; what the last stage is too short for is told.
     assert requests["started"] + requests["unsent"] == 400
 
@@ -109,6 +112,24 @@ def test_a_schedule_that_is_none_is_told(arguments: list[str], said: str) -> Non
     shown = load_text(*arguments, "http://127.0.0.1:9/")
     assert shown.code == 2
     assert said in shown.err.replace('"', "'")
+
+
+@pytest.mark.parametrize("listener", ["h2c", "h2"])
+def test_larger_frames_are_taken_where_they_are_announced(peers: Peers, listener: str) -> None:
+    """Servers fill what is announced: without the announcement such a frame ends the connection."""
+    url = peers["embedded"].bases[listener] + "/bytes/1m"
+    size = ["--max-frame-size", "256k"]
+    report = load(flag(listener), "-c", "2", "-m", "4", "-n", "40", "-k", *size, url).good
+    assert report["target"]["client_settings"]["max_frame_size"] == 262_144
+    assert report["bytes"]["body_received"] == 40 << 20
+    usual = load(flag(listener), "-n", "4", "-k", url).good
+    assert usual["target"]["client_settings"]["max_frame_size"] == 16_384
+
+
+def test_a_frame_size_that_http_2_does_not_have_is_told() -> None:
+    shown = load_text("--h2c", "--max-frame-size", "8k", "http://127.0.0.1:9/")
+    assert shown.code == 2
+    assert "--max-frame-size 8192 is not between 16384 and 16777215 bytes" in shown.err
 
 
 def test_the_warm_up_takes_none_of_the_requests(peers: Peers) -> None:

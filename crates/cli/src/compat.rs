@@ -61,11 +61,13 @@ impl Tool {
                 Some(ContextValue::String(word)) => word.clone(),
                 _ => "that".to_owned(),
             };
+            // hey has one before its long flags, too.
+            let dashes = if self == Self::Hey { "-" } else { "--" };
             let known: Vec<_> = T::command()
                 .get_arguments()
                 .filter_map(|argument| {
                     let short = argument.get_short().map(|short| format!("-{short}"));
-                    short.or_else(|| argument.get_long().map(|long| format!("--{long}")))
+                    short.or_else(|| Some(format!("{dashes}{}", argument.get_long()?)))
                 })
                 .collect();
             raw(format!(

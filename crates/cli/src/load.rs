@@ -170,6 +170,10 @@ pub(crate) struct LoadArgs {
     /// What each connection may receive before we grant more, in bytes
     #[arg(long, value_name = "SIZE", default_value = "64m", value_parser = window, help_heading = CONNECTION)]
     connection_window: u32,
+    /// The largest frame that we take over HTTP/2 (SETTINGS_MAX_FRAME_SIZE): larger ones cost both ends
+    /// less, and keep other streams waiting for longer; browsers take 16k
+    #[arg(long, value_name = "SIZE", default_value = "16k", value_parser = window, help_heading = CONNECTION)]
+    max_frame_size: u32,
     /// Processors for the worker threads, such as 0 or 0,2-3
     #[arg(long = "cpu", value_name = "LIST", value_parser = cpus, help_heading = CONNECTION)]
     cpus: Option<Cpus>,
@@ -284,7 +288,7 @@ fn number(text: &str) -> Result<usize, String> {
 fn window(text: &str) -> Result<u32, String> {
     units::size(text)?
         .try_into()
-        .map_err(|_| format!("{text:?} is more than a window may be: 2147483647 bytes"))
+        .map_err(|_| format!("{text:?} is more than HTTP has room for: 2147483647 bytes"))
 }
 
 fn statuses(text: &str) -> Result<Statuses, String> {
@@ -393,6 +397,7 @@ impl LoadArgs {
             server_pids: self.server_pids.clone(),
             stream_window: self.stream_window,
             connection_window: self.connection_window,
+            max_frame_size: self.max_frame_size,
             ..Options::default()
         };
         options.call = self.grpc.call(&options)?;

@@ -61,6 +61,8 @@ pub struct Asked {
     pub stream_window: u32,
     /// Bytes that each connection may receive before more is granted.
     pub connection_window: u32,
+    /// The largest frame of HTTP/2 that was taken, in bytes.
+    pub max_frame_size: u32,
 }
 
 impl From<&Options> for Asked {
@@ -90,6 +92,7 @@ impl From<&Options> for Asked {
             congestion_control: options.congestion_control.clone(),
             stream_window: options.stream_window,
             connection_window: options.connection_window,
+            max_frame_size: options.max_frame_size,
         }
     }
 }

@@ -265,7 +265,12 @@ impl Target {
             server_settings: server_settings(learned),
             client_settings: match version {
                 Some(Version::H1) | None => json!({}),
-                _ => windows(),
+                Some(Version::H3) => windows(),
+                Some(Version::H2 | Version::H2c) => {
+                    let mut settings = windows();
+                    settings["max_frame_size"] = plan.max_frame_size.into();
+                    settings
+                }
             },
             body: body
                 .map(|sum| json!({"bytes": sum.bytes, "crc32": format!("{:08x}", sum.crc32)})),

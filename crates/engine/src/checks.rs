@@ -115,6 +115,14 @@ pub(crate) fn check_numbers(options: &Options, version: Option<Version>) -> Resu
         return usage("-d 0 measures nothing: type -d 10s");
     }
     check_arrivals(options)?;
+    // RFC 9113 §6.5.2.
+    let (least, most) = (16_384, 16_777_215);
+    if !(least..=most).contains(&options.max_frame_size) {
+        return usage(format!(
+            "--max-frame-size {} is not between {least} and {most} bytes: type --max-frame-size 128k",
+            options.max_frame_size
+        ));
+    }
     for (flag, value) in [
         ("--stream-window", options.stream_window),
         ("--connection-window", options.connection_window),
@@ -329,6 +337,7 @@ pub(crate) fn transport(
                 stream_window: options.stream_window,
                 connection_window: options.connection_window,
                 max_streams: options.streams as u32,
+                max_frame: options.max_frame_size,
                 ..h2::Config::default()
             },
             phase_timeout: Some(options.connect_timeout),

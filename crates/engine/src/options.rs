@@ -126,6 +126,8 @@ pub struct Options {
     pub stream_window: u32,
     /// What each connection may receive before we grant more, in bytes.
     pub connection_window: u32,
+    /// SETTINGS_MAX_FRAME_SIZE of HTTP/2: the largest frame that we take, in bytes.
+    pub max_frame_size: u32,
 }
 
 /// How the requests of the open model fall on its rate.
@@ -220,6 +222,7 @@ impl Default for Options {
             server_pids: Vec::new(),
             stream_window: 16 << 20,
             connection_window: 64 << 20,
+            max_frame_size: 16_384,
         }
     }
 }

@@ -103,6 +103,7 @@ pub struct Plan {
     pub(crate) server: ServerClocks,
     pub(crate) stream_window: u32,
     pub(crate) connection_window: u32,
+    pub(crate) max_frame_size: u32,
 }
 
 pub(crate) fn usage<T>(text: impl Into<String>) -> Result<T, PlanError> {
@@ -218,6 +219,7 @@ impl Plan {
             server: server_clocks(&options.server_pids)?,
             stream_window: options.stream_window,
             connection_window: options.connection_window,
+            max_frame_size: options.max_frame_size,
         })
     }
 

@@ -338,13 +338,18 @@ pub(crate) fn judge(outcome: &Outcome, around: &Circumstances<'_>) -> Validity {
             ),
         ));
     }
-    if let Some((first, usual)) = cold_start(&outcome.windows) {
+    // In stages the rate changes on purpose.
+    let steady = match plan.stages.is_empty() {
+        true => outcome.windows.as_slice(),
+        false => &[],
+    };
+    if let Some((first, usual)) = cold_start(steady) {
         reasons.push(Reason::new(Verdict::Suspect, Code::ColdStart, [("first_per_s", first), ("usual_per_s", usual)],
             format!(
                 "the run began with {first:.0} requests/s and went on with {usual:.0}: a longer --warmup leaves its beginning out"
             ),
         ));
-    } else if let Some(change) = trend(&outcome.windows) {
+    } else if let Some(change) = trend(steady) {
         reasons.push(Reason::new(
             Verdict::Suspect,
             Code::Drift,

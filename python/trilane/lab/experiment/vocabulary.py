@@ -70,6 +70,7 @@ ENGINE_FLAGS = {
     "--arrivals": True,
     "--early-data": False,
     "--io": True,
+    "--max-frame-size": True,
     "--new-connections": False,
     "--requests-per-connection": True,
     "--resume": True,

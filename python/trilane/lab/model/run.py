@@ -204,6 +204,8 @@ class Asked(Record, frozen=True):
     """Bytes."""
     connection_window: Count
     """Bytes."""
+    max_frame_size: Count = 16_384
+    """The largest frame of HTTP/2 that was taken, bytes."""
     shed_after_s: Amount | None = None
     """Open model: how late a request might leave, seconds."""
     discard_bodies: bool = False
