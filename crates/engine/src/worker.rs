@@ -230,7 +230,7 @@ impl<'p> Worker<'p> {
             .context
             .schedule
             .next_due()
-            .filter(|_| !self.waiting.is_empty())
+            .filter(|_| !self.waiting.is_empty() && !self.context.holding)
         {
             wake = wake.min(due);
         }
@@ -446,6 +446,10 @@ impl<'p> Worker<'p> {
 
     /// Open model: sends what is due on the links that have room, one after another.
     fn send_due(&mut self, now: u64) -> Result<(), RunError> {
+        // Nothing leaves, though another worker may have begun the run, and requests be due.
+        if self.context.holding {
+            return Ok(());
+        }
         while self
             .context
             .schedule

@@ -45,6 +45,10 @@ fn watched(
     let is_h2 = options.version == Some(Version::H2c);
     let simulation = Simulation::new(begun, is_h2, stories, Rc::clone(&seen));
     let (control, (sender, windows)) = (Control::new(), mpsc::channel());
+    if options.threads > 1 {
+        // Another worker was quicker.
+        control.begun(Some(0));
+    }
     let system = Box::new(simulation.slow(slow));
     let worker = Worker::new(0, &plan, &control, addresses, Clock(begun), system, sender);
     let report = worker.run();
@@ -93,6 +97,25 @@ fn after(millis: u64) -> Serve {
     Serve {
         delay: Duration::from_millis(millis),
         ..Serve::well()
+    }
+}
+
+#[test]
+fn what_is_due_waits_for_a_worker_that_still_makes_its_connections() {
+    // The run has begun, by another worker's connections, and one of this worker's has room.
+    for version in [Version::H1, Version::H2c, Version::H3] {
+        let options = Options {
+            rate: Some(1000.0),
+            threads: 2,
+            ..timed(0, 300, version)
+        };
+        let stories = vec![Story::Serve(after(5)), Story::Deaf];
+        let (report, _) = run(&options, &addresses(1), stories);
+        let report = report.unwrap();
+        let recorder = report.recorder;
+        // Every other millisecond, and no more than its share.
+        assert!((1..=150).contains(&recorder.started), "{version:?}");
+        assert_eq!(recorder.failures.total(), 0);
     }
 }
 

@@ -45,6 +45,9 @@ pub(super) struct Records {
     message: Vec<u8>,
     tickets: u32,
     updates: u32,
+    /// Whether our close_notify, or another alert that ends the connection, has been sealed: nothing
+    /// follows it.
+    closed: bool,
 }
 
 /// What was found in bytes of the peer's.
@@ -88,7 +91,13 @@ impl Records {
             message: Vec::new(),
             tickets,
             updates: 0,
+            closed: false,
         })
+    }
+
+    /// Whether nothing can be sealed any more, as our direction has been closed.
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed
     }
 
     /// Tickets that have come, in all.
@@ -248,7 +257,7 @@ impl Records {
         let failed = |error| Fault(error, Some(AlertDescription::InternalError));
         let secrets = self.kernel.update_rx_secret().map_err(failed)?;
         self.opening = Opening::new(self.suite, secrets).map_err(failed)?;
-        if asks {
+        if asks && !self.closed {
             self.renew(out).map_err(failed)?;
         }
         Ok(())
@@ -284,7 +293,10 @@ impl Records {
     /// Appends an alert, unless nothing can be sealed any more: then nobody waits for it.
     fn alert(&mut self, level: u8, description: AlertDescription, out: &mut Vec<u8>) {
         let content = [level, u8::from(description)];
-        let _ = self.sealing.seal(ContentType::Alert, &content, out);
+        if !self.closed {
+            self.closed = true;
+            let _ = self.sealing.seal(ContentType::Alert, &content, out);
+        }
     }
 }
 

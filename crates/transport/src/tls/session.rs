@@ -125,6 +125,9 @@ impl Session {
         }
         let sent = match &mut self.layer {
             Layer::Handshake(handshake) => handshake.send(plaintext, &mut self.held, out),
+            Layer::Established(established) if established.records.is_closed() => {
+                Err(Unsent::NotOpen)
+            }
             Layer::Established(established) => established
                 .records
                 .seal(plaintext, out)

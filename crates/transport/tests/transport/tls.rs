@@ -176,6 +176,21 @@ fn a_closure_is_told_and_ends_the_data() {
 }
 
 #[test]
+fn nothing_follows_a_closure() {
+    let authority = Authority::new();
+    let server = server_config(&authority.issue(&["localhost"]), &TLS13);
+    let mut pair = Pair::new(&authority.options(), server);
+    pair.handshake().unwrap();
+    let mut out = Vec::new();
+    pair.client.close(&mut out);
+    let length = out.len();
+    assert!(length > 0);
+    pair.client.close(&mut out);
+    assert!(pair.client.send(b"late", &mut out).is_err());
+    assert_eq!(out.len(), length);
+}
+
+#[test]
 fn nothing_is_closed_before_it_is_open() {
     let mut pair = Pair::new(
         &options(),
