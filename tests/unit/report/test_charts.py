@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import importlib
 import itertools
 from collections.abc import Callable
 from typing import Any
@@ -226,6 +227,22 @@ def test_clients_without_histograms_are_points() -> None:
     made = drawn("bookstore")
     assert "percentiles only" in made["latency-pycurl-1"].note
     assert not any(row["exact"] for row in rows(made["latency-pycurl-1"]))
+
+
+def test_an_arm_that_tells_no_latency_is_left_out_among_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As h2load, which keeps no log in `load-generators`: the report ended in a stack trace."""
+    # The package's name for it is that of the function.
+    latency = importlib.import_module("trilane.report.charts.latency")
+    made, bands_of = bookstore(), latency.bands_of
+    arms = made.points[0].comparison.arms
+    assert len(arms) > palette.MANY
+    silent = view.runs(arms[0])
+    monkeypatch.setattr(latency, "bands_of", lambda runs: [] if runs == silent else bands_of(runs))
+    named = {chart.name: chart for chart in charts.charts(made)}
+    shown = {row["title"] for row in rows(named["latency"])}
+    assert shown == {arm.title for arm in arms[1:]}
 
 
 def test_labels_are_wrapped_for_phones() -> None:

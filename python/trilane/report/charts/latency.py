@@ -126,7 +126,8 @@ def _tooltip() -> list[alt.Tooltip]:
 
 
 def _rows(look: Look, bands: dict[str, list[Band]], key: str) -> Chart:
-    rows = _data(look, {name: _nearest(found) for name, found in bands.items()})
+    # Arms that tell no latency are not among those that are looked at.
+    rows = _data(look, {arm.name: _nearest(bands[arm.name]) for arm in look.arms})
     scale, ticks = log_axis(
         min(row["median"] for row in rows) / 1.1, max(row["median"] for row in rows) * 1.1
     )
