@@ -11,10 +11,9 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use rustix::event::epoll;
 use serde_json::Value;
 
-use crate::{Job, PATIENCE};
+use crate::{Job, Watched};
 
 /// One keep-alive connection and the bytes of its response that are still to come.
 struct Connection {
@@ -33,14 +32,12 @@ pub(crate) fn run(job: &Job) -> Result<Value, Box<dyn Error>> {
     let request = format!("GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\n{fields}\r\n");
     let request = request.as_bytes();
     let response = learn(server, request)?;
-    let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    let mut watched = Watched::new()?;
     let mut connections = Vec::new();
     for index in 0..job.connections {
         let mut socket = connect(server)?;
         socket.set_nonblocking(true)?;
-        let interest = epoll::EventFlags::IN | epoll::EventFlags::ET;
-        let data = epoll::EventData::new_u64(index);
-        epoll::add(&epoll, &socket, data, interest)?;
+        watched.add(&socket, index)?;
         socket.write_all(request)?;
         connections.push(Connection {
             socket,
@@ -48,14 +45,10 @@ pub(crate) fn run(job: &Job) -> Result<Value, Box<dyn Error>> {
         });
     }
     let mut buffer = vec![0; 64 * 1024];
-    let mut events = Vec::with_capacity(256);
     job.measure(|| {
-        events.clear();
-        let room = rustix::buffer::spare_capacity(&mut events);
-        epoll::wait(&epoll, room, Some(&PATIENCE))?;
         let mut ended = 0;
-        for event in &events {
-            let connection = &mut connections[event.data.u64() as usize];
+        for place in watched.wait()? {
+            let connection = &mut connections[place];
             ended += connection.turn(&mut buffer, response, request)?;
         }
         Ok(ended)

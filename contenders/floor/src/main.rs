@@ -9,6 +9,7 @@ mod http3;
 
 use std::error::Error;
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -16,6 +17,7 @@ use std::time::{Duration, Instant};
 use clap::Parser;
 use nix::sys::resource::{Usage, UsageWho, getrusage};
 use nix::sys::time::TimeVal;
+use rustix::event::epoll;
 use rustix::time::Timespec;
 use serde_json::{Value, json};
 
@@ -108,6 +110,40 @@ impl Job {
             "voluntary": switches(Usage::voluntary_context_switches),
             "involuntary": switches(Usage::involuntary_context_switches),
         }))
+    }
+}
+
+/// Edge-triggered epoll over sockets, each registered once, under its place.
+struct Watched {
+    epoll: OwnedFd,
+    events: Vec<epoll::Event>,
+}
+
+impl Watched {
+    fn new() -> Result<Self, Box<dyn Error>> {
+        Ok(Self {
+            epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
+            events: Vec::with_capacity(256),
+        })
+    }
+
+    fn add(&self, socket: impl AsFd, place: u64) -> Result<(), Box<dyn Error>> {
+        let interest = epoll::EventFlags::IN | epoll::EventFlags::ET;
+        epoll::add(
+            &self.epoll,
+            socket,
+            epoll::EventData::new_u64(place),
+            interest,
+        )?;
+        Ok(())
+    }
+
+    /// Waits for something to read, and says where there is.
+    fn wait(&mut self) -> Result<impl Iterator<Item = usize>, Box<dyn Error>> {
+        self.events.clear();
+        let room = rustix::buffer::spare_capacity(&mut self.events);
+        epoll::wait(&self.epoll, room, Some(&PATIENCE))?;
+        Ok(self.events.iter().map(|event| event.data.u64() as usize))
     }
 }
 

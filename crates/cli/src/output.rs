@@ -34,7 +34,10 @@ pub(crate) fn write_result(mut text: String, file: Option<&Path>) -> Result<(), 
 pub(crate) fn write_percentiles(outcome: &Outcome, file: &Path) -> Result<(), String> {
     let latency = &outcome.latency;
     let waited = latency.response.as_ref().unwrap_or(&latency.service);
-    write_atomically(file, waited.hgrm().as_bytes())
+    let text = waited
+        .hgrm()
+        .ok_or("--hgrm: the distribution of the latency cannot be read")?;
+    write_atomically(file, text.as_bytes())
         .map_err(|error| format!("--hgrm: cannot write {}: {error}", file.display()))
 }
 

@@ -12,7 +12,7 @@ use crate::connections::{Connections, ConnectionsOut};
 use crate::context::Learned;
 use crate::cost::{self, Spent};
 use crate::grpc::CallPlan;
-use crate::latency::Durations;
+use crate::latency::{Durations, percentiles};
 use crate::outcome::{
     Bytes, Cost, Distribution, EarlyResponses, Grpc, Latency, Outcome, PhasesOut, PlanOut, Rate,
     Requests, SecondOut, StageOut, Target, WindowOut,
@@ -66,11 +66,10 @@ impl SecondOut {
 }
 
 impl Distribution {
-    /// The percentiles in HdrHistogram's own text format (`.hgrm`), in milliseconds.
-    pub fn hgrm(&self) -> String {
-        Durations::from_blob(&self.hdr)
-            .map(|durations| durations.percentiles())
-            .unwrap_or_default()
+    /// The percentiles in HdrHistogram's own text format (`.hgrm`), in milliseconds; `None` where `hdr`
+    /// is not what it says.
+    pub fn hgrm(&self) -> Option<String> {
+        percentiles(&self.hdr)
     }
 }
 

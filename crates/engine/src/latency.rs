@@ -104,55 +104,6 @@ impl Durations {
         base64::engine::general_purpose::STANDARD.encode(bytes)
     }
 
-    /// What [`Self::blob`] wrote; `None` for anything else.
-    pub(crate) fn from_blob(blob: &str) -> Option<Self> {
-        let bytes = base64::engine::general_purpose::STANDARD
-            .decode(blob)
-            .ok()?;
-        let histogram: Histogram<u64> = Deserializer::new().deserialize(&mut &bytes[..]).ok()?;
-        let mut durations = Self::new();
-        durations.min = histogram.min();
-        durations.max = histogram.max();
-        durations.sum = histogram.mean() * histogram.len() as f64;
-        durations.histogram = histogram;
-        Some(durations)
-    }
-
-    /// Value, quantile and count of samples up to it, and the odds of more, in the text format that
-    /// HdrHistogram's plotters read (`outputPercentileDistribution`); values in milliseconds.
-    pub(crate) fn percentiles(&self) -> String {
-        let ms = |ns: f64| ns / 1e6;
-        let mut out = format!(
-            "{:>12} {:>14} {:>10} {:>14}\n\n",
-            "Value", "Percentile", "TotalCount", "1/(1-Percentile)"
-        );
-        let mut counted = 0;
-        for step in self.histogram.iter_quantiles(5) {
-            counted += step.count_since_last_iteration();
-            let (value, quantile) = (
-                ms(step.value_iterated_to() as f64),
-                step.quantile_iterated_to(),
-            );
-            out += &format!("{value:12.3} {quantile:14.12} {counted:10}");
-            if quantile < 1.0 {
-                out += &format!(" {:14.2}", 1.0 / (1.0 - quantile));
-            }
-            out.push('\n');
-        }
-        let histogram = &self.histogram;
-        out + &format!(
-            "#[Mean    = {:12.3}, StdDeviation   = {:12.3}]\n\
-             #[Max     = {:12.3}, Total count    = {:12}]\n\
-             #[Buckets = {:12}, SubBuckets     = {:12}]\n",
-            ms(histogram.mean()),
-            ms(histogram.stdev()),
-            ms(histogram.max() as f64),
-            histogram.len(),
-            histogram.buckets(),
-            2048,
-        )
-    }
-
     /// Lower bound in seconds and count of each of the buckets that `per_decade` logarithmic steps
     /// make, for a drawing in text.
     pub(crate) fn buckets(&self, rows: usize) -> Vec<(f64, u64)> {
@@ -174,6 +125,47 @@ impl Durations {
         }
         buckets
     }
+}
+
+/// Value, quantile and count of samples up to it, and the odds of more, of what [`Durations::blob`]
+/// wrote, in the text format that HdrHistogram's plotters read (`outputPercentileDistribution`); values in
+/// milliseconds. `None` where it is no such thing.
+pub(crate) fn percentiles(blob: &str) -> Option<String> {
+    let bytes = base64::engine::general_purpose::STANDARD
+        .decode(blob)
+        .ok()?;
+    let histogram: Histogram<u64> = Deserializer::new().deserialize(&mut &bytes[..]).ok()?;
+    let ms = |ns: f64| ns / 1e6;
+    let mut out = format!(
+        "{:>12} {:>14} {:>10} {:>14}\n\n",
+        "Value", "Percentile", "TotalCount", "1/(1-Percentile)"
+    );
+    let mut counted = 0;
+    for step in histogram.iter_quantiles(5) {
+        counted += step.count_since_last_iteration();
+        let value = ms(step.value_iterated_to() as f64);
+        let quantile = step.quantile_iterated_to();
+        out += &format!("{value:12.3} {quantile:14.12} {counted:10}");
+        if quantile < 1.0 {
+            out += &format!(" {:14.2}", 1.0 / (1.0 - quantile));
+        }
+        out.push('\n');
+    }
+    // Twice what the digits can tell apart, as a power of two.
+    let sub_buckets = (2 * 10_u64.pow(histogram.sigfig().into())).next_power_of_two();
+    Some(
+        out + &format!(
+            "#[Mean    = {:12.3}, StdDeviation   = {:12.3}]\n\
+             #[Max     = {:12.3}, Total count    = {:12}]\n\
+             #[Buckets = {:12}, SubBuckets     = {:12}]\n",
+            ms(histogram.mean()),
+            ms(histogram.stdev()),
+            ms(histogram.max() as f64),
+            histogram.len(),
+            histogram.buckets(),
+            sub_buckets,
+        ),
+    )
 }
 
 fn seconds(ns: u64) -> f64 {

@@ -13,7 +13,6 @@ use std::time::{Duration, Instant};
 
 use quinn_proto::VarInt;
 use quinn_proto::coding::Codec;
-use rustix::event::epoll;
 use serde_json::Value;
 use trilane_connection::Taken;
 use trilane_socket::Moved;
@@ -21,7 +20,7 @@ use trilane_socket::udp::{Inbox, Received, Socket};
 use trilane_transport::quic::Transmit;
 
 use self::packets::{Packets, SEGMENT};
-use crate::{Job, PATIENCE};
+use crate::{Job, Watched};
 
 /// Without loss detection, a lost datagram ends the loop: how long nothing came by then.
 const SILENCE: Duration = Duration::from_secs(5);
@@ -45,25 +44,20 @@ struct Connection {
 /// The loop's measurement.
 pub(crate) fn run(job: &Job) -> Result<Value, Box<dyn Error>> {
     let request = request(job)?;
-    let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    let mut watched = Watched::new()?;
     let (mut connections, mut out) = (Vec::new(), Vec::new());
     let setup = handshake::Setup::new(job)?;
     for index in 0..job.connections {
         let mut connection = setup.connect()?;
-        let interest = epoll::EventFlags::IN | epoll::EventFlags::ET;
-        let data = epoll::EventData::new_u64(index);
-        epoll::add(&epoll, &connection.socket, data, interest)?;
+        watched.add(&connection.socket, index)?;
         connection.answer(job.streams, &request, &mut out)?;
         connections.push(connection);
     }
-    let (mut inbox, mut events) = (Inbox::default(), Vec::with_capacity(256));
+    let mut inbox = Inbox::default();
     let report = job.measure(|| {
-        events.clear();
-        let room = rustix::buffer::spare_capacity(&mut events);
-        epoll::wait(&epoll, room, Some(&PATIENCE))?;
         let mut ended = 0;
-        for event in &events {
-            let connection = &mut connections[event.data.u64() as usize];
+        for place in watched.wait()? {
+            let connection = &mut connections[place];
             let before = connection.ended;
             connection.receive(&mut inbox)?;
             connection.answer(job.streams, &request, &mut out)?;

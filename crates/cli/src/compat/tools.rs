@@ -1,7 +1,7 @@
 //! What is understood of each tool's command line, and what it means.
 
 use base64::Engine as _;
-use clap::Parser;
+use clap::{Args, Parser};
 
 /// A line of ours.
 type Words = Result<Vec<String>, String>;
@@ -45,6 +45,18 @@ impl Line {
     /// A field of which the tool is told the value alone.
     fn field_if(self, name: &str, value: Option<&String>) -> Self {
         self.flag_if("-H", value.map(|value| format!("{name}:{value}")))
+    }
+
+    /// The method, the content and what describes it; the fields come last, with [`Self::fields`].
+    fn asked(self, asked: &Asked) -> Self {
+        self.flag_if("-X", asked.method.as_ref())
+            .flag_if("-b", asked.body.as_ref())
+            .flag_if(
+                "-b",
+                asked.body_file.as_ref().map(|file| format!("@{file}")),
+            )
+            .field_if("content-type", asked.content_type.as_ref())
+            .field_if("accept", asked.accept.as_ref())
     }
 
     /// A duration, without a warm-up as none of these tools has one, or a number of requests.
@@ -191,6 +203,23 @@ impl H2load {
     }
 }
 
+/// What oha and hey send.
+#[derive(Args)]
+struct Asked {
+    #[arg(short)]
+    method: Option<String>,
+    #[arg(short = 'H')]
+    header: Vec<String>,
+    #[arg(short = 'd')]
+    body: Option<String>,
+    #[arg(short = 'D', conflicts_with = "body")]
+    body_file: Option<String>,
+    #[arg(short = 'T')]
+    content_type: Option<String>,
+    #[arg(short = 'A')]
+    accept: Option<String>,
+}
+
 /// oha.
 #[derive(Parser)]
 #[command(name = "oha", disable_version_flag = true)]
@@ -207,18 +236,8 @@ pub(super) struct Oha {
     rate: Option<String>,
     #[arg(short, long)]
     timeout: Option<String>,
-    #[arg(short, long)]
-    method: Option<String>,
-    #[arg(short = 'H')]
-    header: Vec<String>,
-    #[arg(short = 'd')]
-    body: Option<String>,
-    #[arg(short = 'D', conflicts_with = "body")]
-    body_file: Option<String>,
-    #[arg(short = 'T')]
-    content_type: Option<String>,
-    #[arg(short = 'A')]
-    accept: Option<String>,
+    #[command(flatten)]
+    request: Asked,
     #[arg(long, conflicts_with = "http_version")]
     http2: bool,
     #[arg(long, value_parser = ["1.1", "2", "3"])]
@@ -259,15 +278,11 @@ impl Oha {
             .length(self.duration.as_ref(), self.requests)
             .flag_if("-R", self.rate)
             .flag_if("--timeout", self.timeout)
-            .flag_if("-X", self.method)
-            .flag_if("-b", self.body)
-            .flag_if("-b", self.body_file.map(|file| format!("@{file}")))
-            .field_if("content-type", self.content_type.as_ref())
-            .field_if("accept", self.accept.as_ref())
+            .asked(&self.request)
             .word_if(self.insecure, "--insecure")
             .flag_if("--cacert", self.cacert)
             .word_if(self.disable_keepalive, "--new-connections")
-            .fields(&self.header)
+            .fields(&self.request.header)
             .urls(vec![self.url]))
     }
 }
@@ -288,18 +303,8 @@ pub(super) struct Hey {
     /// Seconds.
     #[arg(short, default_value_t = 20)]
     timeout: u64,
-    #[arg(short)]
-    method: Option<String>,
-    #[arg(short = 'H')]
-    header: Vec<String>,
-    #[arg(short = 'd')]
-    body: Option<String>,
-    #[arg(short = 'D', conflicts_with = "body")]
-    body_file: Option<String>,
-    #[arg(short = 'T')]
-    content_type: Option<String>,
-    #[arg(short = 'A')]
-    accept: Option<String>,
+    #[command(flatten)]
+    request: Asked,
     #[arg(short = 'a')]
     auth: Option<String>,
     #[arg(long)]
@@ -349,15 +354,11 @@ impl Hey {
             .length(self.duration.as_ref(), self.requests)
             .flag_if("-R", self.rate.map(|rate| rate * self.connections as f64))
             .flag("--timeout", format!("{}s", self.timeout))
-            .flag_if("-X", self.method)
-            .flag_if("-b", self.body)
-            .flag_if("-b", self.body_file.map(|file| format!("@{file}")))
-            .field_if("content-type", self.content_type.as_ref())
-            .field_if("accept", self.accept.as_ref())
+            .asked(&self.request)
             .field_if("authorization", self.auth.as_ref().map(basic).as_ref())
             .flag_if("-t", self.cpus)
             .word_if(self.disable_keepalive, "--new-connections")
-            .fields(&self.header)
+            .fields(&self.request.header)
             .urls(vec![self.url]))
     }
 }
