@@ -194,6 +194,9 @@ def test_a_notebook_shows_verdict_and_numbers_without_scripts() -> None:
     assert "<script" not in fragment
     assert bookstore().verdict in fragment
     assert "elapsed time" in fragment
+    # A notebook has none of the report's styles: what stands on a line of its own is a block.
+    assert not re.search(r"\S<span class=\"(soft|ratio)", fragment)
+    assert "</span><span" not in fragment
 
 
 def test_a_frame_has_a_row_for_each_point_arm_and_measure() -> None:
