@@ -8,6 +8,7 @@ mod network;
 mod output;
 mod progress;
 mod report;
+mod requests;
 mod schema;
 mod serve;
 mod standard;

@@ -1,13 +1,14 @@
 //! `trilane load`.
 
 use std::fs;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use trilane_engine::{
-    Arrivals, Control, Gate, Io, Options, Outcome, PemFile, Plan, PlanError, RateStage, Verdict,
+    Arrivals, Control, Gate, Io, Listed, Options, Outcome, PemFile, Plan, PlanError, RateStage, Verdict,
     Version,
 };
 use trilane_serve::Signals;
@@ -18,7 +19,7 @@ use crate::grpc::GrpcArgs;
 use crate::output::{Lines, STDOUT_CLOSED, write_percentiles, write_result};
 use crate::progress::Display;
 use crate::standard::is_stdout_closed;
-use crate::{BREACHED, FAILED, INTERRUPTED, INVALID, OK, USAGE, complain, report};
+use crate::{BREACHED, FAILED, INTERRUPTED, INVALID, OK, USAGE, complain, report, requests};
 
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
@@ -26,7 +27,8 @@ pub(crate) struct LoadArgs {
     /// Take the command line of another load generator, behind --: of wrk, wrk2, h2load, oha, hey or ab
     #[arg(long, value_enum, hide_possible_values = true, value_name = "TOOL")]
     compat: Option<Tool>,
-    /// What to request; several of one origin take turns
+    /// What to request; several of one origin take turns. {seq}, {rand:1-1000}, {uuid} and
+    /// {csv:FILE:COLUMN} in path, query, fields or body are another text in each request
     #[arg(value_name = "URL")]
     urls: Vec<String>,
 
@@ -41,7 +43,7 @@ pub(crate) struct LoadArgs {
     threads: usize,
     /// Requests to send in all, instead of a duration
     #[arg(short = 'n', long, value_name = "N", value_parser = units::count, help_heading = LOAD)]
-    requests: Option<u64>,
+    count: Option<u64>,
     /// How long to measure [default: 10s, unless -n is given]
     #[arg(short, long, short_aliases = ['z', 'D'], value_name = "TIME", value_parser = units::time, help_heading = LOAD)]
     duration: Option<Duration>,
@@ -91,9 +93,22 @@ pub(crate) struct LoadArgs {
     /// Header field, repeatable
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", help_heading = REQUEST)]
     headers: Vec<String>,
-    /// Request body: text, or @FILE
+    /// Request body: text, @FILE, or @- for what comes from stdin
     #[arg(short, long, value_name = "TEXT|@FILE", help_heading = REQUEST)]
     body: Option<String>,
+    /// How often each URL is requested, in proportion to the others, such as 3,1 [default: all as often]
+    #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..), help_heading = REQUEST)]
+    weights: Vec<u32>,
+    /// Requests that take turns, from a file: JSON Lines with url, method, headers, body, weight and
+    /// expect, or a .http file; a URL is then what theirs are relative to
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["grpc", "weights"], help_heading = REQUEST)]
+    requests: Option<PathBuf>,
+    /// Requests that take turns, from an HTTP Archive, as the developer tools of browsers save it
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["grpc", "weights", "requests", "urls"], help_heading = REQUEST)]
+    har: Option<PathBuf>,
+    /// Of the archive only the requests to this host, or with *. before it to all below it
+    #[arg(long, value_name = "HOST", requires = "har", help_heading = REQUEST)]
+    har_host: Option<String>,
     /// Status codes that count as ok, such as 200 or 200-299,404
     #[arg(long, value_name = "CODES", default_value = "200-399", value_parser = statuses, conflicts_with = "grpc", help_heading = REQUEST)]
     expect_status: Statuses,
@@ -216,6 +231,8 @@ Examples:
   trilane load --h2 -c 8 -m 100 -d 30s --cacert ca.pem https://localhost:8443/
   trilane load -R 5k -d 60s --fail-if 'p99>10ms' https://api.example/
   trilane load --stages 10s:1k,30s:5k,10s:0 --arrivals poisson https://api.example/
+  trilane load --weights 9,1 'http://127.0.0.1:8080/hello?n={seq}' http://127.0.0.1:8080/null
+  trilane load --requests calls.jsonl -R 1k https://staging.example
   trilane load --compat wrk -- -t2 -c100 -d30s http://127.0.0.1:8080/hello
   trilane load --grpc trilane.library.v1.Library/GetBook -b '{\"name\": \"shelves/1/books/1\"}' \\
     -c 1 -m 64 http://127.0.0.1:8080";
@@ -291,7 +308,8 @@ fn window(text: &str) -> Result<u32, String> {
         .map_err(|_| format!("{text:?} is more than HTTP has room for: 2147483647 bytes"))
 }
 
-fn statuses(text: &str) -> Result<Statuses, String> {
+/// Parses ranges of status codes: `200-299,404`.
+pub(crate) fn status_ranges(text: &str) -> Result<Vec<(u16, u16)>, String> {
     let wrong = || format!("{text:?} is not a list of status codes: write 200 or 200-299,404");
     let code = |text: &str| {
         let code = text
@@ -310,10 +328,11 @@ fn statuses(text: &str) -> Result<Statuses, String> {
             Err(wrong())
         }
     };
-    text.split(',')
-        .map(range)
-        .collect::<Result<_, _>>()
-        .map(Statuses)
+    text.split(',').map(range).collect()
+}
+
+fn statuses(text: &str) -> Result<Statuses, String> {
+    status_ranges(text).map(Statuses)
 }
 
 fn cpus(text: &str) -> Result<Cpus, String> {
@@ -334,6 +353,7 @@ impl LoadArgs {
             .map(|body| (body, body.strip_prefix('@')))
         {
             None => Vec::new(),
+            Some((_, Some("-"))) => from_stdin()?,
             Some((_, Some(file))) => read(Path::new(file), "--body")?.1,
             Some((text, None)) => text.as_bytes().to_vec(),
         };
@@ -342,7 +362,9 @@ impl LoadArgs {
             _ => None,
         };
         let mut options = Options {
+            listed: self.listed()?,
             urls: self.urls.clone(),
+            weights: self.weights.clone(),
             version: flags
                 .iter()
                 .find(|(set, _)| *set)
@@ -350,7 +372,7 @@ impl LoadArgs {
             connections: self.connections,
             streams: self.streams,
             threads: self.threads,
-            requests: self.requests,
+            requests: self.count,
             duration: self.duration,
             warmup: self.warmup,
             rate: self.rate,
@@ -402,6 +424,28 @@ impl LoadArgs {
         };
         options.call = self.grpc.call(&options)?;
         Ok(options)
+    }
+
+    /// The requests of a file, where one was given.
+    fn listed(&self) -> Result<Vec<Listed>, PlanError> {
+        match (&self.requests, &self.har, self.urls.as_slice()) {
+            (Some(_), _, [_, other, ..]) => Err(PlanError::Usage(format!(
+                "{other}: with --requests one URL is enough: those of the file are relative to it"
+            ))),
+            (Some(file), ..) => requests::read(file, self.urls.first().map(String::as_str)),
+            (None, Some(file), _) => requests::read_har(file, self.har_host.as_deref()),
+            (None, None, _) => Ok(Vec::new()),
+        }
+    }
+}
+
+fn from_stdin() -> Result<Vec<u8>, PlanError> {
+    let mut body = Vec::new();
+    match std::io::stdin().lock().read_to_end(&mut body) {
+        Ok(_) => Ok(body),
+        Err(error) => Err(PlanError::Environment(format!(
+            "--body: cannot read stdin: {error}"
+        ))),
     }
 }
 

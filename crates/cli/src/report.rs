@@ -32,7 +32,12 @@ fn write_all(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
 
 fn target(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     let target = &outcome.target;
-    writeln!(out, "Target       {}", printable(&target.url))?;
+    write!(out, "Target       {}", printable(&target.url))?;
+    match outcome.plan.request["urls"].as_u64() {
+        Some(2) => writeln!(out, " and another request, in turn")?,
+        Some(count @ 3..) => writeln!(out, " and {} other requests, in turn", count - 1)?,
+        _ => writeln!(out)?,
+    }
     let mut facts = vec![target.version.unwrap_or("no version obtained").to_owned()];
     if let Some(tls) = &target.tls {
         let part = |name: &str| tls[name].as_str().unwrap_or_default().to_owned();

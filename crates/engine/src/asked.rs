@@ -17,6 +17,8 @@ const HIDDEN: &str = "…";
 pub struct Asked {
     /// The first of the URLs.
     pub urls: Vec<String>,
+    /// How often each of them was requested, in proportion to the others.
+    pub weights: Vec<u32>,
     /// The version; none lets scheme and ALPN decide.
     pub version: Option<&'static str>,
     /// `Name: value`, in order; values of credentials and cookies are hidden.
@@ -67,8 +69,11 @@ pub struct Asked {
 
 impl From<&Options> for Asked {
     fn from(options: &Options) -> Self {
+        let listed = options.all_listed();
+        let listed = listed.iter().take(URLS);
         Self {
-            urls: options.urls.iter().take(URLS).cloned().collect(),
+            urls: listed.clone().map(|each| each.url.clone()).collect(),
+            weights: listed.map(|each| each.weight).collect(),
             version: options.version.map(Version::name),
             header: options.fields.iter().map(|field| shown(field)).collect(),
             expect_status: options.statuses.clone(),

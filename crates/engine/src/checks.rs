@@ -10,6 +10,7 @@ use trilane_wire::{h2, h3};
 use url::Url;
 
 use crate::cost::ServerClocks;
+use crate::listed::Listed;
 use crate::options::{Arrivals, Io, Options, Version};
 use crate::plan::{Origin, PlanError, Transport, usage};
 use crate::route::Route;
@@ -191,19 +192,44 @@ pub(crate) fn check_call_version(
 }
 
 /// Refuses fields that would be sent in one version and vanish in the others.
-pub(crate) fn check_fields(options: &Options, version: Option<Version>) -> Result<(), PlanError> {
+pub(crate) fn check_fields(
+    options: &Options,
+    listed: &[Listed],
+    version: Option<Version>,
+) -> Result<(), PlanError> {
     if matches!(version, None | Some(Version::H1)) {
         return Ok(());
     }
-    let names = options
-        .fields
-        .iter()
-        .filter_map(|text| text.split_once(':'));
-    let mut lower = names.map(|(name, _)| name.trim().to_ascii_lowercase());
-    match lower.find(|name| is_connection_specific(name.as_bytes())) {
-        Some(name) => usage(format!(
+    let refused = |names: &mut dyn Iterator<Item = &str>| {
+        let mut lower = names.map(|name| name.trim().to_ascii_lowercase());
+        let name = lower.find(|name| is_connection_specific(name.as_bytes()))?;
+        Some(PlanError::Usage(format!(
             "-H {name:?}: HTTP/2 and HTTP/3 have no such field (RFC 9113 §8.2.2): leave it out, or type --h1"
-        )),
+        )))
+    };
+    let all = options.fields.iter().filter_map(|text| text.split_once(':'));
+    let of_all = refused(&mut all.map(|(name, _)| name));
+    let of_one = || {
+        listed.iter().find_map(|each| {
+            let names = each.fields.iter().map(|(name, _)| name.as_str());
+            refused(&mut { names }).map(|error| each.place(error))
+        })
+    };
+    of_all.or_else(of_one).map_or(Ok(()), Err)
+}
+
+/// Refuses lists that say less, or other things, than they seem to.
+pub(crate) fn check_listed(options: &Options, listed: &[Listed]) -> Result<(), PlanError> {
+    let (weights, urls) = (options.weights.len(), options.urls.len());
+    if weights > 0 && weights != urls {
+        return usage(format!(
+            "--weights has {weights} numbers for {urls} URLs: give one for each"
+        ));
+    }
+    match listed.iter().find(|each| each.weight == 0) {
+        Some(each) => Err(each.place(PlanError::Usage(
+            "the weight 0 is a request that is never sent: leave it out, or give it 1".into(),
+        ))),
         None => Ok(()),
     }
 }
@@ -212,13 +238,14 @@ pub(crate) fn check_fields(options: &Options, version: Option<Version>) -> Resul
 pub(crate) fn check_early_data(
     options: &Options,
     version: Option<Version>,
-    method: &str,
+    url: &str,
+    methods: &[String],
 ) -> Result<(), PlanError> {
     const SAFE: [&str; 4] = ["GET", "HEAD", "OPTIONS", "TRACE"];
     if !options.early_data {
         return Ok(());
     }
-    if !SAFE.contains(&method) {
+    if let Some(method) = methods.iter().find(|method| !SAFE.contains(&method.as_str())) {
         return usage(format!(
             "--early-data with {method}: whoever is on the way can replay early data, so only safe methods go there (RFC 8470): leave --early-data out, or request by GET, HEAD, OPTIONS or TRACE"
         ));
@@ -228,7 +255,6 @@ pub(crate) fn check_early_data(
             "--early-data with --resume off: early data needs the ticket of an earlier connection: type --resume on, or leave --early-data out",
         );
     }
-    let url = options.urls.first().map_or("", String::as_str);
     match version {
         None => usage(
             "--early-data leaves before ALPN has chosen a version: type --h1, --h2 or --h3 with it",

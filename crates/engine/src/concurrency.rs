@@ -104,13 +104,7 @@ mod tests {
                 number: 1,
                 slot: exchanges.next_slot().unwrap(),
             };
-            let pending = Pending {
-                request: 0,
-                attempts: 0,
-                intended: 0,
-                start: 0,
-            };
-            exchanges.open(id, pending, 1, false);
+            exchanges.open(id, Pending::default(), 0, 1, false);
         }
     }
 

@@ -110,6 +110,8 @@ pub(crate) struct Context<'p> {
     pub(crate) system: Box<dyn System + 'p>,
     pub(crate) tally: Tally<'p>,
     pub(crate) schedule: Schedule,
+    /// For each request of the plan what changes in it; empty where nothing does in any.
+    pub(crate) changing: Vec<Option<Changing>>,
     pub(crate) learned: Learned,
     pub(crate) in_flight: InFlight,
     /// Since when some connection has had room for a request; open model. None: none has, or the
@@ -135,6 +137,7 @@ impl<'p> Context<'p> {
             system,
             tally,
             schedule,
+            changing: plan.changing.clone(),
             learned: Learned::default(),
             in_flight: InFlight::default(),
             room_since: None,

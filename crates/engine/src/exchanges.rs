@@ -25,9 +25,12 @@ struct Stream {
     number: u64,
     at: Instants,
     body_bytes: u64,
-    /// Content of the request that had not left when the response ended.
+    /// Content of the request, and what of it had not left when the response ended.
+    content: u64,
     unsent: u64,
     request: u32,
+    /// [`Pending::number`].
+    of_run: u64,
     crc: u32,
     status: u16,
     attempts: u8,
@@ -42,6 +45,7 @@ impl Stream {
         tally.recorder.retried += 1;
         tally.retries.push(Pending {
             request: self.request,
+            number: self.of_run,
             attempts: self.attempts,
             intended: self.at.intended,
             start: self.at.start,
@@ -82,8 +86,10 @@ impl Exchanges {
             number: 0,
             at: Instants::default(),
             body_bytes: 0,
+            content: 0,
             unsent: 0,
             request: 0,
+            of_run: 0,
             crc: 0,
             status: 0,
             attempts: 0,
@@ -113,8 +119,16 @@ impl Exchanges {
         self.free.last().copied().filter(|_| self.left > 0)
     }
 
-    /// Puts a request that has been sent into the slot that `next_slot` named.
-    pub(crate) fn open(&mut self, id: StreamId, pending: Pending, now: u64, early: bool) {
+    /// Puts a request that has been sent, with `content` bytes of content, into the slot that
+    /// `next_slot` named.
+    pub(crate) fn open(
+        &mut self,
+        id: StreamId,
+        pending: Pending,
+        content: u64,
+        now: u64,
+        early: bool,
+    ) {
         self.free.pop();
         self.left -= 1;
         self.sent_early += u64::from(early);
@@ -131,8 +145,10 @@ impl Exchanges {
                 head: 0,
             },
             body_bytes: 0,
+            content,
             unsent: 0,
             request: pending.request,
+            of_run: pending.number,
             crc: 0,
             status: 0,
             attempts: pending.attempts + 1,
@@ -300,11 +316,10 @@ impl<const FULL: bool> Events for Sink<'_, '_, FULL> {
         let stream = self.exchanges.slots[id.slot as usize];
         let (_, unsent) = self.exchanges.complete(id);
         if unsent > 0 {
-            let body = self.tally.plan.prepared[stream.request as usize].body();
-            self.tally.recorder.early.add(body.len() as u64, unsent);
+            self.tally.recorder.early.add(stream.content, unsent);
         }
         let status = stream.status;
-        if !self.tally.plan.accepts(status) {
+        if !self.tally.plan.accepts(stream.request, status) {
             if stream.early && status == TOO_EARLY {
                 let recorder = &mut self.tally.recorder;
                 recorder.of_connection(self.exchanges.began, |phases| phases.early.too_early += 1);
@@ -411,11 +426,9 @@ mod tests {
                 };
                 let pending = Pending {
                     request,
-                    attempts: 0,
-                    intended: 0,
-                    start: 0,
+                    ..Pending::default()
                 };
-                exchanges.open(id, pending, 1, false);
+                exchanges.open(id, pending, 0, 1, false);
                 exchanges.slots[id.slot as usize].status = status;
                 let mut sink = Sink::<true> {
                     now: 2,

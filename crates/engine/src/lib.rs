@@ -17,6 +17,7 @@
 mod arrivals;
 mod asked;
 mod assemble;
+mod changing;
 mod checks;
 mod concurrency;
 mod connections;
@@ -31,6 +32,7 @@ mod grpc;
 mod io;
 mod latency;
 mod link;
+mod listed;
 mod options;
 mod outcome;
 mod phases;
@@ -50,6 +52,7 @@ mod standstill;
 mod sys;
 mod tally;
 mod tcp;
+mod template;
 mod udp;
 mod validity;
 mod windows;
@@ -62,6 +65,7 @@ pub use failure::{FailureKind, Failures};
 pub use gate::{Gate, GateError};
 pub use grpc::{Call, CallMode};
 pub use latency::Summary;
+pub use listed::Listed;
 pub use options::{Arrivals, Io, Options, PemFile, RateStage, Version};
 pub use outcome::{
     Bytes, Code, Cost, Distribution, EarlyDataOut, Grpc, HandshakesOut, Latency, MeasuredOut,

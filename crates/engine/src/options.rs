@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::grpc::Call;
+use crate::listed::Listed;
 
 pub use trilane_transport::tls::File as PemFile;
 
@@ -46,6 +47,10 @@ impl Version {
 pub struct Options {
     /// One or more URLs of one origin, requested in turn.
     pub urls: Vec<String>,
+    /// How often each URL is requested, in proportion to the others; empty: all as often.
+    pub weights: Vec<u32>,
+    /// Requests that take turns, instead of `urls`.
+    pub listed: Vec<Listed>,
     /// The version asked for; `None` lets scheme and ALPN decide.
     pub version: Option<Version>,
     /// Connections, over all threads.
@@ -183,6 +188,8 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             urls: Vec::new(),
+            weights: Vec::new(),
+            listed: Vec::new(),
             version: None,
             connections: 64,
             streams: 1,

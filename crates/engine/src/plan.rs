@@ -9,15 +9,18 @@ use trilane_wire::{Refused, Request};
 
 use crate::arrivals::Arriving;
 use crate::asked::Asked;
+use crate::changing::Changing;
 use crate::checks::{
     check_call_version, check_discarding, check_early_data, check_fields, check_numbers,
-    check_version, congestion, parse_url, server_clocks, transport,
+    check_listed, check_version, congestion, server_clocks, transport,
 };
 use crate::cost::ServerClocks;
 use crate::grpc::CallPlan;
+use crate::listed::turns;
 pub(crate) use crate::options::{Arrivals, Io, Options, RateStage, Version};
-use crate::prepare;
+use crate::prepare::{self, Prepared};
 use crate::route::Route;
+use crate::template::Templates;
 
 /// Why there is no plan. `Usage` is the user's to mend on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,11 +85,16 @@ pub struct Plan {
     pub(crate) shed_after: Option<Duration>,
     pub(crate) method: String,
     pub(crate) prepared: Vec<Request>,
+    /// For each of them what changes each time it is sent; empty where nothing does in any.
+    pub(crate) changing: Vec<Option<Changing>>,
+    /// The order in which they take turns.
+    pub(crate) turns: Arc<[u32]>,
     /// [`Request::section_size`] of the smallest of them.
     smallest_section: u64,
     /// Where the requests are gRPC calls.
     pub(crate) call: Option<CallPlan>,
-    pub(crate) statuses: Vec<(u16, u16)>,
+    /// Status codes that count as ok, for each of the requests.
+    statuses: Vec<Vec<(u16, u16)>>,
     pub(crate) check_body: bool,
     pub(crate) discard_bodies: bool,
     pub(crate) timeout: Duration,
@@ -113,25 +121,28 @@ pub(crate) fn usage<T>(text: impl Into<String>) -> Result<T, PlanError> {
 impl Plan {
     /// Checks `options` and prepares requests and TLS.
     pub fn new(options: &Options) -> Result<Self, PlanError> {
-        let urls = options
-            .urls
+        let listed = options.all_listed();
+        let mut templates = Templates::default();
+        let targets = listed
             .iter()
-            .map(|text| parse_url(text))
+            .map(|each| templates.parse_url(&each.url).map_err(|error| each.place(error)))
             .collect::<Result<Vec<_>, _>>()?;
-        let Some(first) = urls.first() else {
+        let Some((first, _)) = targets.first() else {
             return usage("no URL: type for example trilane load http://127.0.0.1:8080/hello");
         };
-        if let Some(other) = urls.iter().find(|url| url.origin() != first.origin()) {
-            return usage(format!(
-                "{other} has another origin than {first}: one run loads one origin; run load once for each"
-            ));
+        let mut others = targets.iter().zip(&listed);
+        if let Some(((url, _), each)) = others.find(|((url, _), _)| url.origin() != first.origin()) {
+            return Err(each.place(PlanError::Usage(format!(
+                "{url} has another origin than {first}: one run loads one origin; run load once for each"
+            ))));
         }
+        check_listed(options, &listed)?;
         let version = match &options.call {
             Some(_) => check_call_version(options, first)?,
             None => check_version(options.version, first)?,
         };
         check_numbers(options, version)?;
-        check_fields(options, version)?;
+        check_fields(options, &listed, version)?;
 
         let host = first
             .host_str()
@@ -156,16 +167,21 @@ impl Plan {
         };
 
         let call = options.call.as_ref().map(CallPlan::new).transpose()?;
-        let (method, prepared) = match &call {
-            Some(call) => ("POST".to_owned(), prepare::calls(options, call, &urls)?),
-            None => prepare::requests(options, &urls)?,
+        let Prepared {
+            methods,
+            requests: prepared,
+            changing,
+        } = match &call {
+            Some(call) => prepare::calls(options, call, &targets)?,
+            None => prepare::requests(options, &listed, targets, &mut templates)?,
         };
-        check_early_data(options, version, &method)?;
+        let weights: Vec<_> = listed.iter().map(|each| each.weight).collect();
+        check_early_data(options, version, &listed[0].url, &methods)?;
         check_discarding(options, version, origin.tls)?;
         let congestion = congestion(options, version)?;
         let transport = transport(options, &origin, &route, version, congestion)?;
         Ok(Self {
-            url: options.urls[0].clone(),
+            url: listed[0].url.clone(),
             asked: Asked::from(options),
             route,
             version,
@@ -188,18 +204,20 @@ impl Plan {
             arrivals: options.arrivals,
             stages: options.stages.clone(),
             shed_after: options.shed_after,
-            method,
+            method: methods[0].clone(),
             smallest_section: prepared
                 .iter()
                 .map(Request::section_size)
                 .min()
                 .unwrap_or(0),
             prepared,
+            changing,
+            turns: turns(&weights)?,
             call,
-            statuses: match options.statuses.as_slice() {
-                [] => vec![(200, 399)],
-                ranges => ranges.to_vec(),
-            },
+            statuses: listed
+                .iter()
+                .map(|each| accepted(&each.statuses, &options.statuses))
+                .collect(),
             check_body: options.check_body,
             discard_bodies: options.discard_bodies,
             timeout: options.timeout,
@@ -273,10 +291,19 @@ impl Plan {
         self.deadline().unwrap_or(self.timeout)
     }
 
-    pub(crate) fn accepts(&self, status: u16) -> bool {
-        self.statuses
+    /// Whether a response to this of the requests counts as ok by its status.
+    pub(crate) fn accepts(&self, request: u32, status: u16) -> bool {
+        self.statuses[request as usize]
             .iter()
             .any(|&(low, high)| (low..=high).contains(&status))
+    }
+}
+
+/// The status codes that count as ok for a request that has `own` ones, in a run with those of all.
+fn accepted(own: &[(u16, u16)], all: &[(u16, u16)]) -> Vec<(u16, u16)> {
+    match (own, all) {
+        ([], []) => vec![(200, 399)],
+        ([], ranges) | (ranges, _) => ranges.to_vec(),
     }
 }
 

@@ -6,23 +6,41 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use trilane_wire::request::REPEATED;
 use trilane_wire::{Request, RequestParts};
-use url::Url;
+use url::{Position, Url};
 
+use crate::changing::Changing;
 use crate::grpc::CallPlan;
+use crate::listed::Listed;
 use crate::options::Options;
 use crate::plan::{PlanError, usage};
+use crate::template::{Template, Templates};
 
-/// The user's fields, and `defaults` where the user gave none of the name.
+/// The requests of a plan.
+pub(crate) struct Prepared {
+    /// The method of each.
+    pub(crate) methods: Vec<String>,
+    /// Each as it is sent, or as it is sent first.
+    pub(crate) requests: Vec<Request>,
+    /// What changes in each; empty where nothing does in any.
+    pub(crate) changing: Vec<Option<Changing>>,
+}
+
+/// The user's fields, those of the request itself before those of all, and `defaults` where there is
+/// none of the name.
 fn fields(
     options: &Options,
+    own: &[(String, String)],
     defaults: impl IntoIterator<Item = (String, String)>,
 ) -> Result<Vec<(String, String)>, PlanError> {
-    let mut fields = Vec::with_capacity(options.fields.len() + 2);
+    let mut fields = own.to_vec();
+    let is_own = |name: &str| own.iter().any(|(n, _)| n.eq_ignore_ascii_case(name));
     for text in &options.fields {
         let Some((name, value)) = text.split_once(':') else {
             return usage(format!("{text:?} is not a header: type -H 'Name: value'"));
         };
-        fields.push((name.trim_end().to_owned(), value.trim().to_owned()));
+        if !is_own(name.trim_end()) {
+            fields.push((name.trim_end().to_owned(), value.trim().to_owned()));
+        }
     }
     let agent = concat!("trilane/", env!("CARGO_PKG_VERSION"));
     let agent = ("User-Agent".to_owned(), agent.to_owned());
@@ -42,49 +60,131 @@ fn authority(url: &Url) -> String {
     }
 }
 
-/// The requests for `urls`, and their method.
+/// The requests of a list, each with its URL and the template of that.
 pub(crate) fn requests(
     options: &Options,
-    urls: &[Url],
-) -> Result<(String, Vec<Request>), PlanError> {
-    let fields = fields(options, [("Accept".to_owned(), "*/*".to_owned())])?;
-    let body: Arc<[u8]> = options.body.as_slice().into();
-    let default_method = if body.is_empty() { "GET" } else { "POST" };
-    let method = options.method.as_deref().unwrap_or(default_method);
-    let prepared = urls.iter().map(|url| {
-        Request::new(&RequestParts {
+    listed: &[Listed],
+    targets: Vec<(Url, Option<Template>)>,
+    templates: &mut Templates,
+) -> Result<Prepared, PlanError> {
+    let run_body: Arc<[u8]> = options.body.as_slice().into();
+    let repeated = listed.len() <= REPEATED;
+    let mut prepared = Prepared {
+        methods: Vec::with_capacity(listed.len()),
+        requests: Vec::with_capacity(listed.len()),
+        changing: Vec::with_capacity(listed.len()),
+    };
+    for (each, (url, path)) in listed.iter().zip(targets) {
+        let body = match &each.body {
+            Some(own) => own.as_slice().into(),
+            None => Arc::clone(&run_body),
+        };
+        let default_method = if body.is_empty() { "GET" } else { "POST" };
+        let method = [&each.method, &options.method];
+        let method = method.into_iter().find_map(Option::as_deref);
+        let method = method.unwrap_or(default_method);
+        let fields = fields(
+            options,
+            &each.fields,
+            [("Accept".to_owned(), "*/*".to_owned())],
+        )?;
+        let parts = RequestParts {
             method,
             scheme: url.scheme(),
-            authority: &authority(url),
-            path: &url[url::Position::BeforePath..url::Position::AfterQuery],
+            authority: &authority(&url),
+            path: &url[Position::BeforePath..Position::AfterQuery],
             fields: &fields,
-            body: Arc::clone(&body),
-            repeated: urls.len() <= REPEATED,
-        })
-    });
-    let mut prepared = prepared
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(|error| PlanError::Usage(error.to_string()))?;
-    Request::share_fields(&mut prepared);
-    Ok((method.to_owned(), prepared))
+            body,
+            repeated,
+        };
+        let (request, changing) =
+            with_templates(&parts, path, templates).map_err(|error| each.place(error))?;
+        if options.check_body && changing.is_some() {
+            return Err(each.place(PlanError::Usage(
+                "--check-body compares each response with the first of its request, and this request is another one each time: leave --check-body out".into(),
+            )));
+        }
+        prepared.methods.push(method.to_owned());
+        prepared.requests.push(request);
+        prepared.changing.push(changing);
+    }
+    if prepared.changing.iter().all(Option::is_none) {
+        prepared.changing.clear();
+    }
+    Request::share_fields(&mut prepared.requests);
+    Ok(prepared)
+}
+
+/// The request of `parts`, and what changes in it by the templates in its fields and its content, and by
+/// that of its path.
+fn with_templates(
+    parts: &RequestParts<'_>,
+    path: Option<Template>,
+    templates: &mut Templates,
+) -> Result<(Request, Option<Changing>), PlanError> {
+    let wrong = |error: trilane_wire::RequestError| PlanError::Usage(error.to_string());
+    let (mut staying, mut varying) = (Vec::new(), Vec::new());
+    let mut first = Vec::with_capacity(parts.fields.len());
+    for (name, value) in parts.fields {
+        match templates.parse(value)? {
+            Some(template) => {
+                first.push((name.clone(), template.first()));
+                varying.push((name.clone(), template));
+            }
+            None => {
+                first.push((name.clone(), value.clone()));
+                staying.push((name.clone(), value.clone()));
+            }
+        }
+    }
+    let body = templates.parse_body(&parts.body)?;
+    let whole = RequestParts {
+        fields: &first,
+        body: match &body {
+            Some(template) => template.first().into_bytes().into(),
+            None => Arc::clone(&parts.body),
+        },
+        ..parts.clone()
+    };
+    let request = Request::new(&whole).map_err(wrong)?;
+    if path.is_none() && varying.is_empty() && body.is_none() {
+        return Ok((request, None));
+    }
+    let path = path.unwrap_or_else(|| Template::fixed(parts.path));
+    let parts = RequestParts {
+        fields: &staying,
+        ..whole
+    };
+    let changing = Changing::new(&parts, path, varying, body)?;
+    Ok((request, Some(changing)))
 }
 
 /// The calls' heads, with the content where it is not written message by message.
 pub(crate) fn calls(
     options: &Options,
     call: &CallPlan,
-    urls: &[Url],
-) -> Result<Vec<Request>, PlanError> {
+    targets: &[(Url, Option<Template>)],
+) -> Result<Prepared, PlanError> {
     for text in &options.fields {
         check_metadata(text)?;
     }
-    let fields = fields(options, call.fields())?;
+    if Templates::default().parse_body(&options.body)?.is_some() {
+        return usage(
+            "-b: the message of a gRPC call is encoded once for all calls, so nothing can change in it: leave {seq}, {rand:…}, {uuid} and {csv:…} out",
+        );
+    }
+    let fields = fields(options, &[], call.fields())?;
     let body: Arc<[u8]> = if call.is_streamed() {
         Arc::default()
     } else {
         call.content().into()
     };
-    let prepared = urls.iter().map(|url| {
+    let prepared = targets.iter().map(|(url, template)| {
+        if template.is_some() {
+            return usage(format!(
+                "{url}: the path of a gRPC call is its method's: leave {{…}} out"
+            ));
+        }
         if let Some(query) = url.query() {
             return usage(format!(
                 "{url}: a gRPC call has no query: leave ?{query} out"
@@ -102,7 +202,7 @@ pub(crate) fn calls(
             path: &path,
             fields: &fields,
             body: Arc::clone(&body),
-            repeated: urls.len() <= REPEATED,
+            repeated: targets.len() <= REPEATED,
         };
         let request = if call.is_streamed() {
             Request::streamed(&parts)
@@ -113,7 +213,11 @@ pub(crate) fn calls(
     });
     let mut prepared = prepared.collect::<Result<Vec<_>, _>>()?;
     Request::share_fields(&mut prepared);
-    Ok(prepared)
+    Ok(Prepared {
+        methods: vec!["POST".to_owned(); prepared.len()],
+        requests: prepared,
+        changing: Vec::new(),
+    })
 }
 
 /// Refuses fields that a call has by itself, and binary metadata that is not base64.
@@ -142,12 +246,15 @@ fn check_metadata(text: &str) -> Result<(), PlanError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::Plan;
 
     fn prepared(count: usize) -> Vec<Request> {
-        let urls: Vec<_> = (0..count)
-            .map(|number| Url::parse(&format!("http://a.example/{number}")).unwrap())
-            .collect();
-        requests(&Options::default(), &urls).unwrap().1
+        let urls = (0..count).map(|number| format!("http://a.example/{number}"));
+        let options = Options {
+            urls: urls.collect(),
+            ..Options::default()
+        };
+        Plan::new(&options).unwrap().prepared
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Sending requests on a connection while the schedule, a slot and the connection allow.
 
 use trilane_connection::{Quic, Stream, Version};
-use trilane_wire::{Refused, Request, StreamId};
+use trilane_wire::{Encoding, Refused, Request, StreamId};
 
 use crate::context::Context;
 use crate::exchanges::Exchanges;
@@ -22,6 +22,8 @@ pub(crate) struct Encoded {
 pub(crate) trait Channel: Writer {
     /// How many more requests it takes now.
     fn capacity(&self) -> usize;
+    /// What requests are encoded for.
+    fn encoding(&self) -> Encoding;
     /// Whether what is sent now goes in early data.
     fn is_early(&self) -> bool;
     /// Bytes that wait to be sent.
@@ -36,6 +38,14 @@ impl Channel for Stream {
     #[inline]
     fn capacity(&self) -> usize {
         Stream::capacity(self)
+    }
+
+    #[inline]
+    fn encoding(&self) -> Encoding {
+        match self.version() {
+            Some(Version::H1) => Encoding::H1,
+            _ => Encoding::H2,
+        }
     }
 
     #[inline]
@@ -58,7 +68,7 @@ impl Channel for Stream {
 
     #[inline]
     fn send(&mut self, request: &Request, slot: u32) -> Result<(StreamId, Encoded), Refused> {
-        if self.version() == Some(Version::H1) {
+        if self.encoding() == Encoding::H1 {
             let bytes = request.h1_head().len() as u64;
             let encoded = Encoded {
                 encoded: bytes,
@@ -80,6 +90,10 @@ impl Channel for Stream {
 impl Channel for Quic {
     fn capacity(&self) -> usize {
         Quic::capacity(self)
+    }
+
+    fn encoding(&self) -> Encoding {
+        Encoding::H3
     }
 
     fn is_early(&self) -> bool {
@@ -142,11 +156,16 @@ fn send_requests(
             return false;
         };
         pending.intended = exchanges.intended(pending);
-        let request = &context.plan.prepared[pending.request as usize];
+        let request = context.changing.get_mut(pending.request as usize);
+        let request = match request.and_then(Option::as_mut) {
+            Some(changing) => changing.write(channel.encoding(), pending.number),
+            None => &context.plan.prepared[pending.request as usize],
+        };
+        let content = request.body().len() as u64;
         match channel.send(request, slot) {
             Ok((id, Encoded { encoded, decoded })) => {
                 context.count_start(pending, now);
-                exchanges.open(id, pending, now, early);
+                exchanges.open(id, pending, content, now, early);
                 context.open_call(id, exchanges, now);
                 let traffic = &mut context.tally.recorder.traffic;
                 traffic.fields_sent_encoded += encoded;

@@ -1,5 +1,7 @@
 //! When the next request leaves.
 
+use std::sync::Arc;
+
 use crate::arrivals::Arriving;
 use crate::plan::Plan;
 use crate::tally::Pending;
@@ -17,9 +19,12 @@ pub(crate) struct Schedule {
     latest: Option<u64>,
     shed: u64,
     begun: Option<u64>,
-    /// How many requests take turns, and whose turn it is.
-    requests: u32,
-    turn: u32,
+    /// The order in which requests take turns, and whose turn it is.
+    turns: Arc<[u32]>,
+    turn: usize,
+    /// The number of the next request among all of the run, and how far that of the one behind it is.
+    number: u64,
+    workers: u64,
 }
 
 /// Requests of the open model that were never sent.
@@ -46,8 +51,10 @@ impl Schedule {
             latest: plan.shed_after.map(|latest| latest.as_nanos() as u64),
             shed: 0,
             begun: None,
-            requests: plan.prepared.len() as u32,
+            turns: Arc::clone(&plan.turns),
             turn: 0,
+            number: worker,
+            workers: threads,
         }
     }
 
@@ -102,15 +109,18 @@ impl Schedule {
         if let Some(left) = &mut self.left {
             *left -= 1;
         }
-        let request = self.turn;
+        let request = self.turns[self.turn];
         // A division takes longer than all the rest.
-        self.turn = if request + 1 < self.requests {
-            request + 1
+        self.turn = if self.turn + 1 < self.turns.len() {
+            self.turn + 1
         } else {
             0
         };
+        let number = self.number;
+        self.number += self.workers;
         Some(Pending {
             request,
+            number,
             attempts: 0,
             intended,
             start: 0,
@@ -258,5 +268,15 @@ mod tests {
             .map(|p| p.request)
             .collect();
         assert_eq!(order, [0, 1, 0]);
+    }
+
+    #[test]
+    fn requests_of_all_workers_have_numbers_of_their_own() {
+        let numbers = [0, 1, 2].map(|index| {
+            let mut schedule = schedule(None, Some(8), 3, index);
+            let taken = std::iter::from_fn(|| schedule.take(7));
+            taken.map(|pending| pending.number).collect::<Vec<_>>()
+        });
+        assert_eq!(numbers, [vec![0, 3, 6], vec![1, 4, 7], vec![2, 5]]);
     }
 }

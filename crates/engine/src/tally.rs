@@ -8,9 +8,12 @@ use crate::plan::Plan;
 use crate::record::Recorder;
 
 /// A request that is to be sent: a new one, or one more time. The oldest is the greatest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Pending {
+    /// Which of the plan's.
     pub(crate) request: u32,
+    /// Its number among all of the run, from 0: what changes in it follows from this.
+    pub(crate) number: u64,
     pub(crate) attempts: u8,
     pub(crate) intended: u64,
     /// When it was first sent; 0 for a new one.
@@ -117,10 +120,10 @@ mod tests {
     #[test]
     fn the_oldest_request_is_sent_again_first() {
         let pending = |intended, attempts| Pending {
-            request: 0,
             attempts,
             intended,
             start: intended,
+            ..Pending::default()
         };
         let mut retries = BinaryHeap::from([pending(30, 1), pending(10, 2), pending(20, 9)]);
         retries.push(pending(10, 3));

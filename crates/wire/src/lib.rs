@@ -35,5 +35,5 @@ pub use error::{ConnectionError, End, ErrorKind, Refused, StreamError, Unprocess
 pub use events::{Events, Head, StreamId};
 pub use field::{FieldList, Fields};
 pub use output::Output;
-pub use request::{Content, Encoding, OneOff, Request, RequestError, RequestParts};
+pub use request::{Content, Encoding, OneOff, Request, RequestError, RequestParts, Varying};
 pub use upload::{Unfinished, Upload, check_trailers};

@@ -5,10 +5,13 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::io::Write as _;
 use std::sync::Arc;
 
 use trilane_wire::h2::{Config, Connection};
-use trilane_wire::{Events, Fields, Head, Request, RequestParts, StreamError, StreamId};
+use trilane_wire::{
+    Encoding, Events, Fields, Head, Request, RequestParts, StreamError, StreamId, Varying,
+};
 
 struct Counting;
 
@@ -64,8 +67,9 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8], out: &mut Vec<u8>) {
     out.extend(payload);
 }
 
-fn run<const FIELDS: bool>(body: &[u8]) {
-    let request = Request::new(&RequestParts {
+fn run<const FIELDS: bool>(body: &[u8], varies: bool) {
+    let names: &[&str] = if varies { &["x-number"] } else { &[] };
+    let parts = RequestParts {
         method: "POST",
         scheme: "http",
         authority: "a.example",
@@ -76,8 +80,10 @@ fn run<const FIELDS: bool>(body: &[u8]) {
         ],
         body: Arc::from(body),
         repeated: true,
-    })
-    .unwrap();
+    };
+    let request = Request::new(&parts).unwrap();
+    let mut varying = Varying::new(&parts, names, true).unwrap();
+    let (mut path, mut digits, mut content) = (Vec::new(), Vec::new(), Vec::new());
     let mut out = Vec::with_capacity(1 << 20);
     let mut bytes = Vec::with_capacity(1 << 20);
     let mut connection = Connection::new(Config::default(), &mut out);
@@ -90,14 +96,28 @@ fn run<const FIELDS: bool>(body: &[u8]) {
         bytes.clear();
         let before = ALLOCATIONS.with(Cell::get);
         for _ in 0..50 {
-            connection.send(&request, 0, &mut out).unwrap();
+            let request = if varies {
+                // As many lengths as a number of four digits has.
+                [&mut path, &mut digits, &mut content]
+                    .into_iter()
+                    .for_each(Vec::clear);
+                write!(path, "/{next}").unwrap();
+                write!(digits, "{next}").unwrap();
+                content.extend_from_slice(body);
+                content.extend_from_slice(&digits);
+                let pieces = [&*path, &*digits].into_iter();
+                varying.write(Encoding::H2, pieces, &content)
+            } else {
+                &request
+            };
+            connection.send(request, 0, &mut out).unwrap();
         }
         let mut used = ALLOCATIONS.with(Cell::get) - before;
         frame(
             8,
             0,
             0,
-            &(50 * body.len() as u32).max(1).to_be_bytes(),
+            &(50 * (body.len() as u32 + 8)).to_be_bytes(),
             &mut bytes,
         );
         for index in 0..50u8 {
@@ -126,10 +146,15 @@ fn run<const FIELDS: bool>(body: &[u8]) {
 
 #[test]
 fn load_path_without_fields() {
-    run::<false>(b"");
+    run::<false>(b"", false);
 }
 
 #[test]
 fn load_path_with_fields_and_a_body() {
-    run::<true>(b"hello");
+    run::<true>(b"hello", false);
+}
+
+#[test]
+fn load_path_of_requests_that_change() {
+    run::<false>(b"hello", true);
 }

@@ -66,7 +66,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per flag
         typer.Option("-t", "--arm", metavar="ARM", help="Only this arm, repeatable."),
     ] = None,
     count: Annotated[
-        str | None, typer.Option("-n", "--requests", metavar="N", help="Requests per run.")
+        str | None, typer.Option("-n", "--count", metavar="N", help="Requests per run.")
     ] = None,
     network: Annotated[
         str,

@@ -155,12 +155,10 @@ impl<'p> Flight<'p> {
     fn new(plan: &'p Plan) -> Self {
         let mut exchanges = Exchanges::new(plan);
         let pending = Pending {
-            request: 0,
-            attempts: 0,
             intended: 1,
-            start: 0,
+            ..Pending::default()
         };
-        exchanges.open(ID, pending, 1, false);
+        exchanges.open(ID, pending, 0, 1, false);
         exchanges.calls.open(plan.call.as_ref().unwrap(), ID, 1);
         Self {
             plan,

@@ -23,7 +23,7 @@ use crate::route::Address;
 use crate::sys::TcpInfo;
 
 use quic::{QuicServer, Reply};
-pub(crate) use script::{Early, Ending, Seen, Serve, Story};
+pub(crate) use script::{Early, Ending, Latency, Seen, Serve, Story};
 use stream::StreamServer;
 
 /// Looks at the clock between two polls: a worker that takes more goes round in a circle.
@@ -235,7 +235,7 @@ impl System for Simulation {
             Story::Deaf => Server::Deaf,
             Story::Listen(port, _) if port != peer.port() => Server::Nobody,
             Story::Serve(serve) | Story::Listen(_, serve) => {
-                Server::Quic(Box::new(QuicServer::new(serve)))
+                Server::Quic(Box::new(QuicServer::new(serve, self.begun)))
             }
         };
         self.open(place, server);
@@ -266,7 +266,8 @@ impl System for Simulation {
         }
         let socket = self.sockets.get_mut(&place);
         if let Some(Server::Stream(server)) = socket.map(|socket| &mut socket.server) {
-            let planned = server.read(&mut self.seen.borrow_mut());
+            let at = self.now.get() - self.begun;
+            let planned = server.read(at, &mut self.seen.borrow_mut());
             self.plan(place, planned);
         }
         Ok(flushed)

@@ -39,6 +39,7 @@ pub(super) enum Reply {
 #[derive(Debug)]
 pub(super) struct QuicServer {
     serve: Serve,
+    begun: Instant,
     peer: QuicPeer,
     requests: usize,
     answered: usize,
@@ -50,7 +51,8 @@ pub(super) struct QuicServer {
 }
 
 impl QuicServer {
-    pub(super) fn new(serve: Serve) -> Self {
+    /// Since `begun` there are servers.
+    pub(super) fn new(serve: Serve, begun: Instant) -> Self {
         // A certificate that nobody has to believe; making one takes longer than most runs.
         static KNOWING: OnceLock<Identity> = OnceLock::new();
         static FORGETFUL: OnceLock<Identity> = OnceLock::new();
@@ -65,6 +67,7 @@ impl QuicServer {
         Self {
             peer: QuicPeer::new(identity, transport, settings(&serve)),
             serve,
+            begun,
             requests: 0,
             answered: 0,
             next_request: 0,
@@ -81,12 +84,13 @@ impl QuicServer {
         let mut planned = Vec::new();
         for id in self.peer.read() {
             seen.early += u64::from(early);
+            let delay = self.serve.takes(seen.taken, now - self.begun);
             if early && self.serve.early == Early::Answers425 {
-                planned.push((self.serve.delay, Happening::Reply(Reply::TooEarly(id))));
+                planned.push((delay, Happening::Reply(Reply::TooEarly(id))));
             } else if !self.over
                 && let Some(reply) = self.respond(id, seen)
             {
-                planned.push((self.serve.delay, Happening::Reply(reply)));
+                planned.push((delay, Happening::Reply(reply)));
             }
         }
         planned.extend(self.transmit(now));

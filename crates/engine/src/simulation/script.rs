@@ -31,11 +31,46 @@ pub(crate) enum Story {
     Listen(u16, Serve),
 }
 
+/// How long the answers of a server take, where that is not the same for all.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Latency {
+    /// The second time for one of ten, the first for the others.
+    Bimodal(Duration, Duration),
+    /// Exponentially distributed, with this mean.
+    Exponential(Duration),
+    /// What comes in the last `length` of each `period` waits for its end.
+    Stalls { length: Duration, period: Duration },
+}
+
+impl Latency {
+    /// What the answer takes to request `number` of all, which came `at` so long after the begin. The
+    /// numbers are spread evenly, by van der Corput's sequence, so that few of them have the
+    /// quantiles of the distribution.
+    fn of(self, number: u64, at: Duration) -> Duration {
+        let share = number.reverse_bits() as f64 / 2f64.powi(64);
+        match self {
+            Self::Bimodal(most, _) if share < 0.9 => most,
+            Self::Bimodal(_, few) => few,
+            Self::Exponential(mean) => mean.mul_f64(-(1.0 - share).ln()),
+            Self::Stalls { length, period } => {
+                let within = Duration::from_nanos((at.as_nanos() % period.as_nanos()) as u64);
+                if within < period - length {
+                    Duration::ZERO
+                } else {
+                    period - within
+                }
+            }
+        }
+    }
+}
+
 /// How a server answers.
 #[derive(Clone, Debug)]
 pub(crate) struct Serve {
     /// How long each answer takes.
     pub(crate) delay: Duration,
+    /// What comes on top of that.
+    pub(crate) latency: Option<Latency>,
     /// How many requests it answers before the ending.
     pub(crate) answers: usize,
     pub(crate) ending: Ending,
@@ -71,6 +106,7 @@ impl Serve {
     pub(crate) fn well() -> Self {
         Self {
             delay: Duration::from_millis(1),
+            latency: None,
             answers: usize::MAX,
             ending: Ending::Close,
             pieces: usize::MAX,
@@ -81,6 +117,13 @@ impl Serve {
             early: Early::Takes,
             content: None,
         }
+    }
+
+    /// How long the answer takes to request `number` of all servers', which came so long `at` after
+    /// the begin.
+    pub(super) fn takes(&self, number: u64, at: Duration) -> Duration {
+        let more = self.latency.map(|latency| latency.of(number, at));
+        self.delay + more.unwrap_or_default()
     }
 
     /// Whether the last of so many requests is refused.

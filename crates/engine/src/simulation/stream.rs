@@ -77,8 +77,8 @@ impl StreamServer {
         full
     }
 
-    /// Reads what the client has sent.
-    pub(super) fn read(&mut self, seen: &mut Seen) -> Planned {
+    /// Reads what the client has sent, so long `at` after the begin.
+    pub(super) fn read(&mut self, at: Duration, seen: &mut Seen) -> Planned {
         let mut planned = Vec::new();
         while !self.over {
             let asked = if self.is_h2 {
@@ -94,7 +94,7 @@ impl StreamServer {
                     self.say(Duration::ZERO, &settings, 0, &mut planned);
                 }
                 Some(Asked::Answer(frame)) => self.say(Duration::ZERO, &frame, 0, &mut planned),
-                Some(Asked::Request(id)) => self.respond(id, seen, &mut planned),
+                Some(Asked::Request(id)) => self.respond(id, at, seen, &mut planned),
             }
         }
         planned
@@ -110,10 +110,10 @@ impl StreamServer {
         }
     }
 
-    fn respond(&mut self, id: u32, seen: &mut Seen, planned: &mut Planned) {
+    fn respond(&mut self, id: u32, at: Duration, seen: &mut Seen, planned: &mut Planned) {
         self.requests += 1;
         seen.most_on_one = seen.most_on_one.max(self.requests);
-        let delay = self.serve.delay;
+        let delay = self.serve.takes(seen.taken, at);
         if self.is_h2 && self.serve.refuses(self.requests) {
             return self.say(delay, &frame(3, 0, id, &7u32.to_be_bytes()), 0, planned);
         }

@@ -3,6 +3,7 @@
 mod early_data;
 mod random;
 mod replaced;
+mod truth;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -15,7 +16,7 @@ use crate::connections::ConnectionsOut;
 use crate::latency::Durations;
 use crate::options::{Options, Version};
 use crate::schedule::Unsent;
-use crate::simulation::{Early, Ending, Seen, Serve, Simulation, Slow, Story};
+use crate::simulation::{Early, Ending, Latency, Seen, Serve, Simulation, Slow, Story};
 
 fn addresses(count: u16) -> Vec<Address> {
     let address = |port| Address::Ip(([192, 0, 2, 1], port).into());

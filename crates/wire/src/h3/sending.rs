@@ -16,7 +16,7 @@ const INLINE: usize = 1024;
 /// same on every connection.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Opening {
-    pub(super) bytes: Box<[u8]>,
+    pub(super) bytes: Vec<u8>,
     section: Range<usize>,
     /// Whether content follows that is not in `bytes`: the payload of the DATA frame, or all that
     /// the caller writes.
@@ -26,24 +26,40 @@ pub(crate) struct Opening {
 impl Opening {
     /// Of a request with the encoded field section `section` and, where it is not streamed, `body`.
     pub(crate) fn new(section: &[u8], body: &[u8], is_streamed: bool) -> Self {
-        let body_follows = body.len() > INLINE || is_streamed;
-        let mut bytes = Vec::with_capacity(section.len() + 16 + body.len().min(INLINE));
-        frame::put_varint(frame::HEADERS, &mut bytes);
-        frame::put_varint(section.len() as u64, &mut bytes);
-        let start = bytes.len();
-        bytes.extend_from_slice(section);
-        let section = start..bytes.len();
-        if !body.is_empty() {
-            frame::put_varint(frame::DATA, &mut bytes);
-            frame::put_varint(body.len() as u64, &mut bytes);
-        }
-        if !body_follows {
-            bytes.extend_from_slice(body);
-        }
-        Self {
-            bytes: bytes.into(),
-            section,
+        let mut opening = Self::default();
+        opening.write([section], body, is_streamed);
+        opening
+    }
+
+    /// Makes it that of another request, whose field section is `section`, in pieces.
+    pub(crate) fn write<const N: usize>(
+        &mut self,
+        section: [&[u8]; N],
+        body: &[u8],
+        is_streamed: bool,
+    ) {
+        let Self {
+            bytes,
+            section: within,
             body_follows,
+        } = self;
+        let length: usize = section.iter().map(|piece| piece.len()).sum();
+        *body_follows = body.len() > INLINE || is_streamed;
+        bytes.clear();
+        bytes.reserve(length + 16 + body.len().min(INLINE));
+        frame::put_varint(frame::HEADERS, bytes);
+        frame::put_varint(length as u64, bytes);
+        let start = bytes.len();
+        section
+            .iter()
+            .for_each(|piece| bytes.extend_from_slice(piece));
+        *within = start..bytes.len();
+        if !body.is_empty() {
+            frame::put_varint(frame::DATA, bytes);
+            frame::put_varint(body.len() as u64, bytes);
+        }
+        if !*body_follows {
+            bytes.extend_from_slice(body);
         }
     }
 

@@ -82,7 +82,7 @@ impl Encoder {
         let insert = indexing == Indexing::Incremental && size <= self.table.max_size() / 4 * 3;
         let (prefix, pattern) = match indexing {
             _ if insert => (6, 0x40),
-            Indexing::Never => (4, 0x10),
+            Indexing::Never => NEVER_INDEXED,
             Indexing::Incremental | Indexing::Without => WITHOUT_INDEXING,
         };
         literal(named, name, value, prefix, pattern, out);
@@ -112,16 +112,24 @@ impl Encoder {
 
 /// Bits of the index and pattern of a literal without indexing (RFC 7541 §6.2.2).
 const WITHOUT_INDEXING: (u32, u8) = (4, 0x00);
+/// The same of a literal that is never indexed (§6.2.3).
+const NEVER_INDEXED: (u32, u8) = (4, 0x10);
 
 /// Appends a field that neither enters the dynamic table nor is looked for in it: its bytes are right
-/// in any block of any connection.
-pub(crate) fn encode_without_table(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
+/// in any block of any connection. [`Indexing::Incremental`] is as good as without.
+pub(crate) fn encode_without_table(
+    name: &[u8],
+    value: &[u8],
+    indexing: Indexing,
+    out: &mut Vec<u8>,
+) {
+    let never = indexing == Indexing::Never;
     let named = match static_table::find(name, value) {
-        Found::Both(index) => return integer::encode(index, 7, 0x80, out),
-        Found::Name(index) => Some(index),
+        Found::Both(index) if !never => return integer::encode(index, 7, 0x80, out),
+        Found::Both(index) | Found::Name(index) => Some(index),
         Found::Nothing => None,
     };
-    let (prefix, pattern) = WITHOUT_INDEXING;
+    let (prefix, pattern) = if never { NEVER_INDEXED } else { WITHOUT_INDEXING };
     literal(named, name, value, prefix, pattern, out);
 }
 

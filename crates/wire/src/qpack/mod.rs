@@ -23,6 +23,14 @@ use table::Match;
 pub fn encode<'a>(fields: impl Iterator<Item = (&'a [u8], &'a [u8], Indexing)>, out: &mut Vec<u8>) {
     // RFC 9204 §4.5.1: Required Insert Count 0, Base 0.
     out.extend_from_slice(&[0, 0]);
+    encode_lines(fields, out);
+}
+
+/// Appends field lines of a section whose prefix stands in `out`, or comes before them.
+pub(crate) fn encode_lines<'a>(
+    fields: impl Iterator<Item = (&'a [u8], &'a [u8], Indexing)>,
+    out: &mut Vec<u8>,
+) {
     for (name, value, indexing) in fields {
         let never = indexing == Indexing::Never;
         match table::find(name, value) {

@@ -2,6 +2,7 @@
 
 mod one_off;
 mod refusal;
+mod varying;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,6 +15,7 @@ pub use one_off::{Content, Encoding, OneOff};
 pub(crate) use one_off::{Framing, Streamed};
 pub use refusal::RequestError;
 use refusal::check;
+pub use varying::Varying;
 
 /// So many requests may be `repeated` on a connection: as many it keeps encoded, and their paths find
 /// room in an HPACK table of 4096 bytes.
@@ -80,12 +82,15 @@ pub struct Request {
     id: u64,
     template: u64,
     repeated: bool,
-    h1: Box<[u8]>,
+    h1: Vec<u8>,
+    /// Of one that is [`Varying`] those that stay, and `:path` as it was first.
     fields: FieldList,
     indexing: Box<[Indexing]>,
-    hpack_path: Box<[u8]>,
+    /// `:path` for HTTP/2, and behind it the other fields that change.
+    hpack_path: Vec<u8>,
     h3: Opening,
     decoded_bytes: usize,
+    section_size: u64,
     body: Arc<[u8]>,
     streamed: Option<Streamed>,
     has_content: bool,
@@ -97,7 +102,7 @@ pub struct Request {
 impl Request {
     /// Prepares a request, checking every part against RFC 9110 so that no input can split it.
     pub fn new(parts: &RequestParts<'_>) -> Result<Self, RequestError> {
-        Self::prepare(parts, None)
+        Self::prepare(parts, None, true)
     }
 
     /// Prepares a request whose content follows by `write`, of a length that is not known: HTTP/1.1
@@ -111,10 +116,15 @@ impl Request {
             length: None,
             framing: Framing::Chunked,
         };
-        Self::prepare(&parts, Some(streamed))
+        Self::prepare(&parts, Some(streamed), false)
     }
 
-    fn prepare(parts: &RequestParts<'_>, streamed: Option<Streamed>) -> Result<Self, RequestError> {
+    /// `tells_length`: whether `content-length` is added where it belongs.
+    fn prepare(
+        parts: &RequestParts<'_>,
+        streamed: Option<Streamed>,
+        tells_length: bool,
+    ) -> Result<Self, RequestError> {
         static NEXT_ID: AtomicU64 = AtomicU64::new(1);
         check(parts)?;
 
@@ -124,7 +134,7 @@ impl Request {
             .find(|(name, _)| name.eq_ignore_ascii_case("host"));
         let authority = host.map_or(parts.authority, |(_, value)| value.as_str());
         let length = parts.body.len().to_string();
-        let announces_length = streamed.is_none()
+        let announces_length = tells_length
             && (!parts.body.is_empty() || matches!(parts.method, "POST" | "PUT" | "PATCH"))
             && !parts
                 .fields
@@ -159,11 +169,7 @@ impl Request {
             if field::is_connection_specific(lower.as_bytes()) {
                 continue;
             }
-            let how = match lower.as_str() {
-                "authorization" | "proxy-authorization" | "cookie" => Indexing::Never,
-                _ => Indexing::Incremental,
-            };
-            add(lower.as_bytes(), value.as_bytes(), how);
+            add(lower.as_bytes(), value.as_bytes(), indexing_of(lower.as_bytes()));
         }
         if announces_length {
             h1.extend(["Content-Length: ", &length, "\r\n"]);
@@ -181,18 +187,24 @@ impl Request {
         );
         let mut hpack_path = Vec::new();
         if !parts.repeated {
-            hpack::encode_without_table(b":path", parts.path.as_bytes(), &mut hpack_path);
+            hpack::encode_without_table(
+                b":path",
+                parts.path.as_bytes(),
+                path_indexing,
+                &mut hpack_path,
+            );
         }
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
         Ok(Self {
             id,
             template: id,
             repeated: parts.repeated,
-            h1: h1.into_bytes().into(),
+            h1: h1.into_bytes(),
+            section_size: fields.section_size(),
             decoded_bytes: fields.iter().map(|(n, v)| n.len() + v.len() + 4).sum(),
             fields,
             indexing: indexing.into(),
-            hpack_path: hpack_path.into(),
+            hpack_path,
             h3: Opening::new(&section, &parts.body, streamed.is_some()),
             body: Arc::clone(&parts.body),
             streamed,
@@ -237,7 +249,8 @@ impl Request {
         self.template
     }
 
-    /// `:path` as it may stand in any block of HTTP/2; empty where it is to enter the table.
+    /// `:path`, and what else changes, as it may stand in any block of HTTP/2; empty where it is to
+    /// enter the table.
     #[inline]
     pub(crate) fn hpack_path(&self) -> &[u8] {
         &self.hpack_path
@@ -260,7 +273,8 @@ impl Request {
         &self.h1
     }
 
-    /// The fields for HTTP/2, pseudo-fields first, each with the way it may be indexed.
+    /// The fields for HTTP/2, pseudo-fields first, each with the way it may be indexed. Of a
+    /// [`Varying`] request those that stay, and `:path` as it was first.
     pub fn fields(&self) -> impl Iterator<Item = (&[u8], &[u8], Indexing)> {
         self.fields
             .iter()
@@ -281,7 +295,7 @@ impl Request {
     /// Size of the field section as the peer's limit counts it; see [`FieldList::section_size`].
     #[inline]
     pub fn section_size(&self) -> u64 {
-        self.fields.section_size()
+        self.section_size
     }
 
     /// The content, possibly empty; empty where it is streamed.
@@ -325,6 +339,14 @@ impl Request {
     /// connection (RFC 9112 §9.6).
     pub fn closes(&self) -> bool {
         self.closes
+    }
+}
+
+/// How a field of a request that is sent again and again may be indexed. `name` is in lower case.
+fn indexing_of(name: &[u8]) -> Indexing {
+    match name {
+        b"authorization" | b"proxy-authorization" | b"cookie" => Indexing::Never,
+        _ => Indexing::Incremental,
     }
 }
 

@@ -104,12 +104,13 @@ impl Request {
             id: 0,
             template: 0,
             repeated: false,
-            h1: Box::default(),
+            h1: Vec::new(),
             fields: FieldList::new(),
             indexing: Box::default(),
-            hpack_path: Box::default(),
+            hpack_path: Vec::new(),
             h3: Opening::default(),
             decoded_bytes: 0,
+            section_size: 0,
             has_content: message.streamed.is_some() || !message.body.is_empty(),
             body: Arc::clone(&message.body),
             streamed: message.streamed,
@@ -118,7 +119,7 @@ impl Request {
             closes: message.closes,
         };
         if version == Encoding::H1 {
-            request.h1 = message.text(parts).into();
+            request.h1 = message.text(parts);
             return Ok(request);
         }
         let (fields, indexing) = message.section(parts, authority);
@@ -129,6 +130,7 @@ impl Request {
             qpack::encode(marked.map(|((n, v), i)| (n, v, *i)), &mut section);
             request.h3 = Opening::new(&section, &message.body, message.streamed.is_some());
         }
+        request.section_size = fields.section_size();
         request.fields = fields;
         request.indexing = indexing.into();
         Ok(request)
@@ -327,7 +329,6 @@ fn check_start(version: Encoding, parts: &OneOff<'_>) -> Result<(), RequestError
 /// Fields whose values are never the same twice, or secret, stay out of the table.
 fn indexing_of(name: &[u8]) -> Indexing {
     match name {
-        b"authorization" | b"proxy-authorization" | b"cookie" => Indexing::Never,
         b"content-length"
         | b"if-match"
         | b"if-none-match"
@@ -336,7 +337,7 @@ fn indexing_of(name: &[u8]) -> Indexing {
         | b"if-range"
         | b"range"
         | b"date" => Indexing::Without,
-        _ => Indexing::Incremental,
+        _ => super::indexing_of(name),
     }
 }
 

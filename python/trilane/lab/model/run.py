@@ -210,6 +210,8 @@ class Asked(Record, frozen=True):
     """Open model: how late a request might leave, seconds."""
     discard_bodies: bool = False
     """Whether the kernel threw bodies away unread, once the first of each URL was known."""
+    weights: list[Positive] = msgspec.field(default_factory=list)
+    """How often each URL was requested, in proportion to the others."""
 
 
 class RateStage(Record, frozen=True):

@@ -33,6 +33,7 @@ fn serve() -> impl Strategy<Value = Serve> {
             |(delay, answers, ending, pieces, room, streams, section, refuses, early, content)| {
                 Serve {
                     delay: Duration::from_millis(delay),
+                    latency: None,
                     answers,
                     ending,
                     pieces,

@@ -1,0 +1,120 @@
+//! Files with the requests of a run: JSON Lines, HTTP Archives (HAR) and `.http` files.
+
+mod har;
+mod http;
+mod lines;
+
+use std::fs;
+use std::path::Path;
+
+use trilane_engine::{Listed, PlanError};
+use url::Url;
+
+use crate::complain;
+
+/// Fields that say where a message goes or ends: each version has its own, and the request gets them
+/// anew.
+const OF_THE_CONNECTION: [&str; 9] = [
+    "host",
+    "content-length",
+    "connection",
+    "keep-alive",
+    "proxy-connection",
+    "transfer-encoding",
+    "upgrade",
+    "te",
+    "expect",
+];
+
+/// What is wrong in a file: where, as line and column, and what.
+#[derive(Debug, PartialEq, Eq)]
+struct Wrong {
+    line: usize,
+    column: usize,
+    text: String,
+}
+
+impl Wrong {
+    fn new(line: usize, column: usize, text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self { line, column, text }
+    }
+}
+
+/// Reads `--requests FILE`; `base` is the URL of the command line, which those of the file may be
+/// relative to.
+pub(crate) fn read(file: &Path, base: Option<&str>) -> Result<Vec<Listed>, PlanError> {
+    let name = file.display().to_string();
+    let text = text(file, "--requests")?;
+    let is_http = file
+        .extension()
+        .is_some_and(|kind| kind.eq_ignore_ascii_case("http") || kind.eq_ignore_ascii_case("rest"));
+    let folder = file.parent().unwrap_or(Path::new(""));
+    let parsed = if is_http {
+        http::parse(&text, folder)
+    } else {
+        lines::parse(&text)
+    };
+    let mut listed = parsed.map_err(|wrong| at(&name, &wrong))?;
+    if listed.is_empty() {
+        return Err(PlanError::Usage(format!(
+            "--requests: {name} has no request: write one a line, such as {{\"url\": \"/hello\"}}"
+        )));
+    }
+    let base = base.map(|text| Url::parse(text).map_err(|_| not_a_url(text))).transpose()?;
+    for (line, each) in &mut listed {
+        each.place = format!("{name}:{line}");
+        let Some(base) = &base else { continue };
+        // Not by the parser of URLs: it would change the braces of templates.
+        if each.url.starts_with('/') {
+            let origin = &base[..url::Position::BeforePath];
+            each.url.insert_str(0, origin);
+        }
+    }
+    Ok(listed.into_iter().map(|(_, each)| each).collect())
+}
+
+/// Reads `--har FILE`; of the requests in it those to `host`, where one is given.
+pub(crate) fn read_har(file: &Path, host: Option<&str>) -> Result<Vec<Listed>, PlanError> {
+    let name = file.display().to_string();
+    let text = text(file, "--har")?;
+    let archive = har::parse(&text).map_err(|wrong| at(&name, &wrong))?;
+    let (listed, notes) = har::choose(archive, host)
+        .map_err(|text| PlanError::Usage(format!("--har: {name} {text}")))?;
+    for note in notes {
+        complain(format!("--har: {name}: {note}"));
+    }
+    Ok(listed)
+}
+
+fn text(file: &Path, flag: &str) -> Result<String, PlanError> {
+    let bytes = fs::read(file).map_err(|error| {
+        PlanError::Environment(format!("{flag}: cannot read {}: {error}", file.display()))
+    })?;
+    String::from_utf8(bytes).map_err(|error| {
+        let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = valid.iter().filter(|&&byte| byte == b'\n').count() + 1;
+        PlanError::Usage(format!(
+            "{}:{line}: this line is not UTF-8 text",
+            file.display()
+        ))
+    })
+}
+
+fn at(name: &str, wrong: &Wrong) -> PlanError {
+    let Wrong { line, column, text } = wrong;
+    PlanError::Usage(format!("{name}:{line}:{column}: {text}"))
+}
+
+fn not_a_url(text: &str) -> PlanError {
+    PlanError::Usage(format!(
+        "{text:?} is not a URL: type http://{text} or https://{text}"
+    ))
+}
+
+fn is_of_the_connection(name: &str) -> bool {
+    name.starts_with(':')
+        || OF_THE_CONNECTION
+            .iter()
+            .any(|known| name.eq_ignore_ascii_case(known))
+}

@@ -1,0 +1,212 @@
+//! HTTP Archives (HAR 1.2), as browsers and proxies export them: the requests of a visit, in order.
+//!
+//! <http://www.softwareishard.com/blog/har-12-spec/>
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::Deserialize;
+use trilane_engine::Listed;
+use url::Url;
+
+use super::{Wrong, is_of_the_connection};
+
+#[derive(Deserialize)]
+pub(super) struct Archive {
+    log: Log,
+}
+
+#[derive(Deserialize)]
+struct Log {
+    entries: Vec<Entry>,
+}
+
+#[derive(Deserialize)]
+struct Entry {
+    request: Request,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Request {
+    method: String,
+    url: String,
+    #[serde(default)]
+    headers: Vec<Field>,
+    post_data: Option<PostData>,
+}
+
+#[derive(Deserialize)]
+struct Field {
+    name: String,
+    value: String,
+}
+
+#[derive(Deserialize)]
+struct PostData {
+    #[serde(default)]
+    text: String,
+    /// `base64` where the text is not the content itself.
+    encoding: Option<String>,
+}
+
+pub(super) fn parse(text: &str) -> Result<Archive, Wrong> {
+    // A byte order mark is no JSON, and some exporters write one.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    serde_json::from_str(text).map_err(|error| {
+        let told = error.to_string();
+        let told = told.split(" at line ").next().unwrap_or_default();
+        let told = format!("this is no HTTP Archive (HAR 1.2): {told}");
+        Wrong::new(error.line(), error.column(), told)
+    })
+}
+
+/// The requests to `host`, or all where one origin is all that there is, and notes about what was left
+/// out. The error names the hosts.
+pub(super) fn choose(
+    archive: Archive,
+    host: Option<&str>,
+) -> Result<(Vec<Listed>, Vec<String>), String> {
+    let mut origins: BTreeMap<String, usize> = BTreeMap::new();
+    let (mut listed, mut others) = (Vec::new(), 0);
+    for (number, Entry { request }) in (1..).zip(archive.log.entries) {
+        let url = Url::parse(&request.url).ok();
+        let url = url.filter(|url| matches!(url.scheme(), "http" | "https"));
+        let Some(url) = url else {
+            // `data:`, `blob:`, `ws:` and what extensions load.
+            others += 1;
+            continue;
+        };
+        let of = url.host_str().unwrap_or_default();
+        if host.is_some_and(|asked| !is_meant(asked, of)) {
+            let count = origins.entry(of.to_owned()).or_default();
+            *count += 1;
+            continue;
+        }
+        if host.is_none() {
+            let origin = url.origin().ascii_serialization();
+            *origins.entry(origin).or_default() += 1;
+        }
+        listed.push(take(number, request)?);
+    }
+    let named = || {
+        let named = origins.iter().map(|(name, count)| format!("{name} ({count})"));
+        named.collect::<Vec<_>>().join(", ")
+    };
+    if host.is_none() && origins.len() > 1 {
+        let hosts: Vec<_> = origins.keys().filter_map(|origin| Url::parse(origin).ok()).collect();
+        let first = hosts.first().and_then(Url::host_str).unwrap_or_default();
+        return Err(format!(
+            "has requests to several origins: {}; a run loads one: type --har-host {first}",
+            named()
+        ));
+    }
+    if listed.is_empty() {
+        return Err(match host {
+            Some(host) if !origins.is_empty() => {
+                format!("has no request to {host}, but to {}", named())
+            }
+            _ => "has no request by http or https".to_owned(),
+        });
+    }
+    let mut notes = Vec::new();
+    if host.is_some() && !origins.is_empty() {
+        notes.push(format!("left out what goes to other hosts: {}", named()));
+    }
+    if others > 0 {
+        notes.push(format!("left out {others} that are neither http nor https"));
+    }
+    Ok((listed, notes))
+}
+
+/// Whether `host` is the one that was asked for, or below it where that begins with `*.`.
+fn is_meant(asked: &str, host: &str) -> bool {
+    match asked.strip_prefix("*.") {
+        Some(domain) => host
+            .strip_suffix(domain)
+            .is_some_and(|below| below.is_empty() || below.ends_with('.')),
+        None => host.eq_ignore_ascii_case(asked),
+    }
+}
+
+fn take(number: usize, request: Request) -> Result<Listed, String> {
+    let mut listed = Listed::new(format!("request {number} of the archive"), request.url);
+    listed.method = Some(request.method);
+    let fields = request.headers.into_iter();
+    let fields = fields.filter(|field| !is_of_the_connection(&field.name));
+    listed.fields = fields
+        .map(|Field { name, value }| (name, value.trim().to_owned()))
+        .collect();
+    // An archive without content is a request without it, and not one with the run's.
+    listed.body = Some(match request.post_data {
+        None => Vec::new(),
+        Some(PostData { text, encoding }) if encoding.as_deref() == Some("base64") => {
+            STANDARD.decode(text).map_err(|error| {
+                format!("has content in request {number} that is not base64: {error}")
+            })?
+        }
+        Some(PostData { text, .. }) => text.into_bytes(),
+    });
+    Ok(listed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn archive(urls: &[&str]) -> Archive {
+        let entries: Vec<_> = urls
+            .iter()
+            .map(|url| {
+                serde_json::json!({"startedDateTime": "…", "request": {
+                    "method": "POST", "url": url, "httpVersion": "h3",
+                    "headers": [{"name": ":authority", "value": "a"}, {"name": "Content-Length", "value": "9"},
+                                {"name": "accept", "value": " */* "}],
+                    "postData": {"mimeType": "text/plain", "text": "AP8=", "encoding": "base64"}}})
+            })
+            .collect();
+        let text = serde_json::json!({"log": {"version": "1.2", "entries": entries}});
+        parse(&format!("\u{feff}{text}")).unwrap()
+    }
+
+    #[test]
+    fn a_request_is_what_the_browser_sent_without_what_the_version_adds() {
+        let (listed, notes) = choose(archive(&["https://a/x?y=1"]), None).unwrap();
+        assert!(notes.is_empty());
+        assert_eq!(listed[0].url, "https://a/x?y=1");
+        assert_eq!(listed[0].fields, [("accept".to_owned(), "*/*".to_owned())]);
+        assert_eq!(listed[0].body.as_deref(), Some(&b"\0\xff"[..]));
+        assert_eq!(listed[0].method.as_deref(), Some("POST"));
+    }
+
+    #[test]
+    fn one_host_is_chosen_and_what_is_left_out_is_told() {
+        let urls = ["https://a/", "https://cdn.a/x", "data:text/plain,x", "https://b/"];
+        let told = choose(archive(&urls), None).err().unwrap();
+        assert!(told.contains("https://a (1), https://b (1), https://cdn.a (1)"), "{told}");
+        assert!(told.ends_with("--har-host a"), "{told}");
+        let (listed, notes) = choose(archive(&urls), Some("A")).unwrap();
+        assert_eq!(listed.len(), 1);
+        assert_eq!(
+            notes,
+            [
+                "left out what goes to other hosts: b (1), cdn.a (1)",
+                "left out 1 that are neither http nor https"
+            ]
+        );
+        let (listed, _) = choose(archive(&urls), Some("*.a")).unwrap();
+        assert_eq!(listed.len(), 2);
+        let told = choose(archive(&urls), Some("c")).err().unwrap();
+        assert!(told.starts_with("has no request to c, but to a (1)"), "{told}");
+        let told = choose(archive(&["data:,"]), None).err().unwrap();
+        assert!(told.contains("no request by http"), "{told}");
+    }
+
+    #[test]
+    fn what_is_no_archive_is_named_by_line_and_column() {
+        let wrong = parse("{\"log\":\n {\"entries\": 1}}").err().unwrap();
+        assert_eq!((wrong.line, wrong.column), (2, 14));
+        assert!(wrong.text.contains("no HTTP Archive"), "{}", wrong.text);
+    }
+}

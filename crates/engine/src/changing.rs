@@ -1,0 +1,87 @@
+//! A request of which a part changes each time it is sent.
+
+use trilane_wire::{Encoding, Request, RequestParts, Varying};
+
+use crate::plan::PlanError;
+use crate::template::Template;
+
+/// A request with the templates of what changes in it. Each worker has its own.
+#[derive(Clone, Debug)]
+pub(crate) struct Changing {
+    request: Varying,
+    /// Of the path and of each field that changes, in order.
+    pieces: Vec<Template>,
+    body: Option<Template>,
+    written: Written,
+}
+
+/// What was written last: the pieces one behind the other, where each ends, and the body.
+#[derive(Clone, Debug, Default)]
+struct Written {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+    body: Vec<u8>,
+}
+
+impl Written {
+    fn pieces(&self) -> impl Iterator<Item = &[u8]> {
+        let mut start = 0;
+        self.ends.iter().map(move |&end| {
+            let piece = &self.bytes[start..end];
+            start = end;
+            piece
+        })
+    }
+}
+
+impl Changing {
+    /// `parts` has what stays, `fields` are the names and templates of those that do not.
+    pub(crate) fn new(
+        parts: &RequestParts<'_>,
+        path: Template,
+        fields: Vec<(String, Template)>,
+        body: Option<Template>,
+    ) -> Result<Self, PlanError> {
+        let wrong = |error: trilane_wire::RequestError| PlanError::Usage(error.to_string());
+        let names: Vec<_> = fields.iter().map(|(name, _)| name.as_str()).collect();
+        let request = Varying::new(parts, &names, body.is_some()).map_err(wrong)?;
+        let pieces = std::iter::once(path);
+        let pieces: Vec<_> = pieces.chain(fields.into_iter().map(|(_, value)| value)).collect();
+        let mut changing = Self {
+            request,
+            pieces,
+            body,
+            written: Written::default(),
+        };
+        // Numbers and UUIDs are fit for every place; values of a file are as they are.
+        let period = changing.pieces.iter().map(Template::period).max().unwrap_or(1);
+        for number in 0..period {
+            changing.fill(number);
+            let checked = changing.request.check(changing.written.pieces());
+            checked.map_err(wrong)?;
+        }
+        Ok(changing)
+    }
+
+    fn fill(&mut self, number: u64) {
+        let Written { bytes, ends, body } = &mut self.written;
+        bytes.clear();
+        ends.clear();
+        body.clear();
+        for piece in &self.pieces {
+            piece.write(number, bytes);
+            ends.push(bytes.len());
+        }
+        if let Some(template) = &self.body {
+            template.write(number, body);
+        }
+    }
+
+    /// The request of this number, for a connection of this version.
+    #[inline]
+    pub(crate) fn write(&mut self, version: Encoding, number: u64) -> &Request {
+        self.fill(number);
+        let written = &self.written;
+        self.request.write(version, written.pieces(), &written.body)
+    }
+}

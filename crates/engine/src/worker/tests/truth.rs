@@ -1,0 +1,126 @@
+//! Servers whose latencies are known: what is reported is what they did, to 2 % or 100 µs.
+
+use super::*;
+
+const MS: Duration = Duration::from_millis(1);
+const VERSIONS: [Version; 3] = [Version::H1, Version::H2c, Version::H3];
+
+/// Runs against servers that take a millisecond and `latency` on top of it.
+fn measured(options: &Options, latency: Latency) -> Recorder {
+    let serve = Serve {
+        latency: Some(latency),
+        ..Serve::well()
+    };
+    let (report, _) = run(options, &addresses(1), vec![Story::Serve(serve)]);
+    report.unwrap().recorder
+}
+
+fn check(what: &str, durations: &Durations, known: &[(f64, f64)]) {
+    for &(quantile, seconds) in known {
+        let reported = durations.quantile(quantile).unwrap();
+        let off = (reported - seconds).abs();
+        assert!(
+            off <= f64::max(seconds * 0.02, 100e-6),
+            "{what}: the quantile {quantile} is {seconds} s, and {reported} s were reported"
+        );
+    }
+}
+
+/// What is asked: closed, and open at a rate that keeps some tens in flight.
+fn models(version: Version) -> [Options; 2] {
+    let closed = counted(20_000, version);
+    let open = Options {
+        rate: Some(1000.0),
+        connections: if version == Version::H1 { 400 } else { 8 },
+        streams: if version == Version::H1 { 1 } else { 50 },
+        ..closed.clone()
+    };
+    [closed, open]
+}
+
+#[test]
+fn two_latencies_are_told_apart() {
+    let latency = Latency::Bimodal(4 * MS, 99 * MS);
+    for version in VERSIONS {
+        for options in models(version) {
+            let recorder = measured(&options, latency);
+            let known = [(0.5, 0.005), (0.75, 0.005), (0.95, 0.1), (0.999, 0.1)];
+            let what = format!("{version:?} {:?}", options.rate);
+            check(&what, &recorder.service, &known);
+            if options.rate.is_some() {
+                check(&what, &recorder.response, &known);
+            }
+        }
+    }
+}
+
+#[test]
+fn exponential_latencies_have_their_quantiles() {
+    let latency = Latency::Exponential(20 * MS);
+    for version in VERSIONS {
+        for options in models(version) {
+            let recorder = measured(&options, latency);
+            let known = [0.5, 0.75, 0.9, 0.95, 0.99, 0.999]
+                .map(|quantile: f64| (quantile, 0.001 - 0.02 * (1.0 - quantile).ln()));
+            let what = format!("{version:?} {:?}", options.rate);
+            check(&what, &recorder.service, &known);
+            if options.rate.is_some() {
+                check(&what, &recorder.response, &known);
+            }
+        }
+    }
+}
+
+/// A server that answers nothing for a second of every ten: a client that waits for it meets that
+/// second once, and those who come meanwhile meet it all (coordinated omission).
+#[test]
+fn a_stall_is_in_the_response_time_of_all_who_came_in_it() {
+    let latency = Latency::Stalls {
+        length: 1000 * MS,
+        period: 10_000 * MS,
+    };
+    for version in VERSIONS {
+        let open = Options {
+            rate: Some(1000.0),
+            connections: if version == Version::H1 { 1100 } else { 22 },
+            streams: if version == Version::H1 { 1 } else { 50 },
+            ..timed(0, 20_000, version)
+        };
+        let recorder = measured(&open, latency);
+        // One of ten waits, as long as what is left of the second.
+        let known = [(0.5, 0.001), (0.95, 0.501), (0.99, 0.901), (0.999, 0.991)];
+        check(&format!("{version:?}"), &recorder.response, &known);
+
+        let closed = Options {
+            connections: 1,
+            streams: 1,
+            ..timed(0, 20_000, version)
+        };
+        let recorder = measured(&closed, latency);
+        check(&format!("{version:?}"), &recorder.service, &[(0.999, 0.001)]);
+        assert!(most(&recorder.service) > 0.99, "{version:?}");
+    }
+}
+
+#[test]
+fn what_took_too_long_is_known_to_have_taken_as_long() {
+    let latency = Latency::Exponential(50 * MS);
+    for version in VERSIONS {
+        for options in models(version) {
+            let options = Options {
+                timeout: 101 * MS,
+                ..options
+            };
+            let recorder = measured(&options, latency);
+            // e⁻² of them take more than a tenth of a second.
+            let share = recorder.censored as f64 / 20_000.0;
+            assert!((share - (-2f64).exp()).abs() < 0.005, "{version:?}: {share}");
+            assert_eq!(recorder.ok + recorder.censored, recorder.service.count());
+            let known = [(0.5, 0.001 + 0.05 * 2f64.ln())];
+            check(&format!("{version:?}"), &recorder.service, &known);
+            for quantile in [0.9, 0.99] {
+                assert!(recorder.service.quantile(quantile).unwrap() >= 0.101);
+            }
+        }
+    }
+}
