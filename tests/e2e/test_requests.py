@@ -172,3 +172,38 @@ def test_wrong_use_says_what_to_type(arguments: list[str], told: str) -> None:
 
 def test_help_tells_of_templates() -> None:
     assert "{csv:FILE:COLUMN}" in load_text("--help").out
+
+
+@pytest.mark.parametrize("listener", ["h1", "h2", "h3"])
+def test_the_slowest_are_told_one_by_one(
+    peers: Peers, tmp_path: Path, listener: str
+) -> None:
+    """One of ten waits for a tenth of a second: these are the slowest, by their number."""
+    table = tmp_path / "times.csv"
+    table.write_text("time\n" + "0ms\n" * 9 + "100ms\n", encoding="utf-8")
+    url = peers["embedded"].url(listener, f"/delay/{{csv:{table}:time}}")
+    arguments = [flag(listener), "-c", "2", "-t", "2", "-n", "40", "-k", "--slowest", "4"]
+    report = load(*arguments, url).checked
+    slowest = report["slowest"]
+    assert sorted(each["number"] for each in slowest) == [9, 19, 29, 39]
+    for each in slowest:
+        assert each["latency_s"] >= 0.1
+        assert each["first_byte_s"] >= 0.1
+        parts = each["waited_s"] + each["first_byte_s"] + each["body_s"]
+        assert parts == pytest.approx(each["latency_s"], abs=1e-8)
+        assert (each["worker"], each["connection"]) in {(0, 0), (1, 0)}
+        assert not each["timed_out"]
+    latencies = [each["latency_s"] for each in slowest]
+    assert latencies == sorted(latencies, reverse=True)
+    assert latencies[0] == pytest.approx(report["latency"]["service"]["max"], rel=0.001)
+    shown = load_text(*arguments, url).out
+    assert "worker:connection:stream" in shown
+
+
+def test_a_timeout_is_among_the_slowest(peers: Peers) -> None:
+    url = peers["embedded"].url("h1", "/delay/10s")
+    report = load("-c", "1", "-n", "1", "--timeout", "50ms", url).checked
+    [slow] = report["slowest"]
+    assert slow["timed_out"]
+    assert slow["first_byte_s"] is None
+    assert slow["latency_s"] >= 0.05

@@ -202,6 +202,9 @@ pub(crate) struct LoadArgs {
     /// Write the result to a file instead of stdout
     #[arg(short, long, value_name = "FILE", help_heading = RESULT)]
     output: Option<PathBuf>,
+    /// Tell so many of the slowest requests one by one: what they waited for, and where they went
+    #[arg(long, value_name = "N", default_value = "5", value_parser = slowest, help_heading = RESULT)]
+    slowest: usize,
     /// Write a line of JSON for each second of the measurement, while it runs
     #[arg(long, value_name = "FILE", help_heading = RESULT)]
     ndjson: Option<PathBuf>,
@@ -300,6 +303,15 @@ struct Cpus(Vec<usize>);
 
 fn number(text: &str) -> Result<usize, String> {
     units::count(text).map(|count| count as usize)
+}
+
+fn slowest(text: &str) -> Result<usize, String> {
+    const MOST: usize = 10_000;
+    let count = number(text)?;
+    if count > MOST {
+        return Err(format!("{count} are too many to be looked at: type at most {MOST}"));
+    }
+    Ok(count)
 }
 
 fn window(text: &str) -> Result<u32, String> {
@@ -417,6 +429,7 @@ impl LoadArgs {
             },
             cpus: self.cpus.clone().map_or_else(Vec::new, |cpus| cpus.0),
             server_pids: self.server_pids.clone(),
+            slowest: self.slowest,
             stream_window: self.stream_window,
             connection_window: self.connection_window,
             max_frame_size: self.max_frame_size,

@@ -20,6 +20,7 @@ fn write_all(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     rate(out, outcome)?;
     latency(out, outcome)?;
     drawing(out, outcome)?;
+    slowest(out, outcome)?;
     connections::counts(out, outcome)?;
     connections::phases(out, outcome)?;
     status(out, outcome)?;
@@ -234,6 +235,34 @@ fn drawing(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     for &(bound, count) in &outcome.drawing {
         let bar = "█".repeat((count * 40 / most) as usize);
         writeln!(out, "{:>12} {count:>10} {bar}", seconds(bound))?;
+    }
+    Ok(())
+}
+
+fn slowest(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
+    if outcome.slowest.is_empty() {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "\nSlowest            at     waited first byte       body  request    worker:connection:stream"
+    )?;
+    for slow in &outcome.slowest {
+        let cell = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), seconds);
+        writeln!(
+            out,
+            "{:>12} {:>8.3} s {:>10} {:>10} {:>10}  {:<10} {}:{}:{}{}",
+            seconds(slow.latency_s),
+            slow.at_s,
+            seconds(slow.waited_s),
+            cell(slow.first_byte_s),
+            cell(slow.body_s),
+            slow.number,
+            slow.worker,
+            slow.connection,
+            slow.stream,
+            if slow.timed_out { "  timed out" } else { "" }
+        )?;
     }
     Ok(())
 }

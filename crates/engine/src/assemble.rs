@@ -100,7 +100,10 @@ impl Outcome {
         let mut used = Spent::default();
         let mut busy = Vec::with_capacity(reports.len());
         let (mut measured, mut unsent, mut cut_short) = (0u64, Unsent::default(), None);
-        for report in reports {
+        let mut measured_since = u64::MAX;
+        for (worker, mut report) in reports.into_iter().enumerate() {
+            report.recorder.slowest.of_worker(worker);
+            measured_since = measured_since.min(report.recorder.measured_since());
             let cpu_s = report.used.worker.cpu_s() + report.used.worker.run_delay_s;
             busy.push(
                 ratio(cpu_s, report.measured as f64 / 1e9)
@@ -204,6 +207,7 @@ impl Outcome {
                 busy,
             },
             windows,
+            slowest: recorder.slowest.told(measured_since),
             validity: Validity {
                 verdict: Verdict::Valid,
                 reasons: Vec::new(),

@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn what_meets_is_counted_and_what_does_not_is_not() {
         let plan = plan();
-        let mut all = [Exchanges::new(&plan), Exchanges::new(&plan)];
+        let mut all = [Exchanges::new(&plan, 0), Exchanges::new(&plan, 0)];
         let mut in_flight = InFlight::default();
         send(&mut all[0], 7);
         in_flight.count(&mut all[0], None);
@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn what_is_sent_before_the_limit_is_told_was_not_in_flight_beyond_it() {
         let plan = plan();
-        let mut all = [Exchanges::new(&plan), Exchanges::new(&plan)];
+        let mut all = [Exchanges::new(&plan, 0), Exchanges::new(&plan, 0)];
         let mut in_flight = InFlight::default();
         for exchanges in &mut all {
             send(exchanges, 100);
@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn a_limit_that_shrinks_is_what_it_was_and_one_that_is_wide_is_none() {
         let plan = plan();
-        let mut all = [Exchanges::new(&plan), Exchanges::new(&plan)];
+        let mut all = [Exchanges::new(&plan, 0), Exchanges::new(&plan, 0)];
         let mut in_flight = InFlight::default();
         in_flight.count(&mut all[0], Some(128));
         in_flight.count(&mut all[0], Some(0));

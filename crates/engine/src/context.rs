@@ -16,6 +16,7 @@ use crate::io::System;
 use crate::plan::{Plan, Version};
 use crate::record::{Instants, Wait};
 use crate::schedule::Schedule;
+use crate::slowest::Of;
 use crate::tally::{Pending, Tally};
 
 /// Nanoseconds since the run began.
@@ -218,6 +219,11 @@ impl<'p> Context<'p> {
                 intended: pending.intended,
                 start: pending.start,
                 head: 0,
+                of: Of {
+                    request: pending.request,
+                    number: pending.number,
+                    ..Of::default()
+                },
             });
             self.tally
                 .recorder

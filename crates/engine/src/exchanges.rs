@@ -9,6 +9,7 @@ use crate::failure::FailureKind;
 use crate::grpc::Calls;
 use crate::plan::Plan;
 use crate::record::Instants;
+use crate::slowest::Of;
 use crate::tally::{BodySum, Pending, Tally};
 
 /// Attempts that a request gets in all, when the peer proved that it did not process the former ones.
@@ -22,15 +23,11 @@ const TOO_EARLY: u16 = 425;
 /// One request in flight.
 #[derive(Clone, Copy, Debug)]
 struct Stream {
-    number: u64,
     at: Instants,
     body_bytes: u64,
     /// Content of the request, and what of it had not left when the response ended.
     content: u64,
     unsent: u64,
-    request: u32,
-    /// [`Pending::number`].
-    of_run: u64,
     crc: u32,
     status: u16,
     attempts: u8,
@@ -44,8 +41,8 @@ impl Stream {
     fn repeat(&self, tally: &mut Tally<'_>) {
         tally.recorder.retried += 1;
         tally.retries.push(Pending {
-            request: self.request,
-            number: self.of_run,
+            request: self.at.of.request,
+            number: self.at.of.number,
             attempts: self.attempts,
             intended: self.at.intended,
             start: self.at.start,
@@ -75,21 +72,20 @@ pub(crate) struct Exchanges {
     /// present one does; 0 where it does not.
     stays: bool,
     staying_until: u64,
+    /// Where their connection stands among those of the worker.
+    place: u32,
     pub(crate) share: Share,
     pub(crate) calls: Calls,
 }
 
 impl Exchanges {
-    pub(crate) fn new(plan: &Plan) -> Self {
+    pub(crate) fn new(plan: &Plan, place: u32) -> Self {
         let count = plan.streams;
         let empty = Stream {
-            number: 0,
             at: Instants::default(),
             body_bytes: 0,
             content: 0,
             unsent: 0,
-            request: 0,
-            of_run: 0,
             crc: 0,
             status: 0,
             attempts: 0,
@@ -108,6 +104,7 @@ impl Exchanges {
             sent_early: 0,
             stays: plan.resumption,
             staying_until: 0,
+            place,
             share: Share::default(),
             calls: Calls::new(plan.call.as_ref(), count),
         }
@@ -138,17 +135,20 @@ impl Exchanges {
             pending.start
         };
         self.slots[id.slot as usize] = Stream {
-            number: id.number,
             at: Instants {
                 intended: pending.intended,
                 start,
                 head: 0,
+                of: Of {
+                    request: pending.request,
+                    place: self.place,
+                    number: pending.number,
+                    stream: id.number,
+                },
             },
             body_bytes: 0,
             content,
             unsent: 0,
-            request: pending.request,
-            of_run: pending.number,
             crc: 0,
             status: 0,
             attempts: pending.attempts + 1,
@@ -179,7 +179,7 @@ impl Exchanges {
             .enumerate()
             .filter_map(move |(slot, stream)| {
                 (stream.live && stream.at.start <= deadline).then_some(StreamId {
-                    number: stream.number,
+                    number: stream.at.of.stream,
                     slot: slot as u32,
                 })
             })
@@ -255,7 +255,7 @@ impl Exchanges {
             return;
         }
         if tally.plan.call.is_none() {
-            tally.no_body(stream.request);
+            tally.no_body(stream.at.of.request);
         }
         tally
             .recorder
@@ -314,12 +314,13 @@ impl<const FULL: bool> Events for Sink<'_, '_, FULL> {
     #[inline]
     fn end(&mut self, id: StreamId, _trailers: Option<Fields<'_>>) {
         let stream = self.exchanges.slots[id.slot as usize];
-        let (_, unsent) = self.exchanges.complete(id);
+        let (at, unsent) = self.exchanges.complete(id);
+        let request = at.of.request;
         if unsent > 0 {
             self.tally.recorder.early.add(stream.content, unsent);
         }
         let status = stream.status;
-        if !self.tally.plan.accepts(stream.request, status) {
+        if !self.tally.plan.accepts(request, status) {
             if stream.early && status == TOO_EARLY {
                 let recorder = &mut self.tally.recorder;
                 recorder.of_connection(self.exchanges.began, |phases| phases.early.too_early += 1);
@@ -328,7 +329,7 @@ impl<const FULL: bool> Events for Sink<'_, '_, FULL> {
                 stream.repeat(self.tally);
                 return;
             }
-            self.tally.no_body(stream.request);
+            self.tally.no_body(request);
             self.tally
                 .recorder
                 .failed(FailureKind::Status, self.now, Some(stream.at), || {
@@ -341,8 +342,8 @@ impl<const FULL: bool> Events for Sink<'_, '_, FULL> {
                 bytes: stream.body_bytes,
                 crc32: stream.crc,
             };
-            match self.tally.first.bodies[stream.request as usize] {
-                None => self.tally.know_body(stream.request, sum),
+            match self.tally.first.bodies[request as usize] {
+                None => self.tally.know_body(request, sum),
                 Some(expected) if self.tally.plan.check_body && expected != sum => {
                     self.tally.recorder.failed(FailureKind::Body, self.now, Some(stream.at), || {
                         format!(
@@ -415,7 +416,7 @@ mod tests {
             ..Options::default()
         })
         .unwrap();
-        let mut exchanges = Exchanges::new(&plan);
+        let mut exchanges = Exchanges::new(&plan, 0);
         let mut tally = Tally::new(&plan, Recorder::new(false));
         for turn in 0..u64::from(FRUITLESS) {
             assert!(tally.sums_bodies(), "after {turn}");

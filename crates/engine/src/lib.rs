@@ -47,6 +47,7 @@ mod run;
 mod schedule;
 #[cfg(test)]
 mod simulation;
+mod slowest;
 mod stage;
 mod standstill;
 mod sys;
@@ -75,3 +76,4 @@ pub use outcome::{
 pub use plan::{Plan, PlanError};
 pub use route::{Proxy, Route};
 pub use run::{RunError, run, run_watched};
+pub use slowest::Slow;

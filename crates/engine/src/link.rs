@@ -45,7 +45,7 @@ impl Link {
         Self {
             place,
             io: Io::None,
-            exchanges: Exchanges::new(plan),
+            exchanges: Exchanges::new(plan, place),
             waiting: false,
             established: false,
             limits_requests: false,

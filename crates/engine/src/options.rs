@@ -127,6 +127,8 @@ pub struct Options {
     pub cpus: Vec<usize>,
     /// Processes of the server, on this machine, whose processor time is told.
     pub server_pids: Vec<u32>,
+    /// How many of the slowest requests are told one by one.
+    pub slowest: usize,
     /// What each stream may receive before we grant more, in bytes.
     pub stream_window: u32,
     /// What each connection may receive before we grant more, in bytes.
@@ -227,6 +229,7 @@ impl Default for Options {
             io: Io::default(),
             cpus: Vec::new(),
             server_pids: Vec::new(),
+            slowest: 5,
             stream_window: 16 << 20,
             connection_window: 64 << 20,
             max_frame_size: 16_384,

@@ -9,6 +9,7 @@ use crate::asked::Asked;
 use crate::connections::ConnectionsOut;
 use crate::latency::Summary;
 use crate::options::RateStage;
+use crate::slowest::Slow;
 pub use crate::validity::{Code, Reason, Validity, Verdict};
 
 /// The result of one run. Serialises to `trilane.run/1`, documented in docs/run.schema.json.
@@ -46,6 +47,8 @@ pub struct Outcome {
     pub cost: Cost,
     /// One row a second.
     pub windows: Vec<WindowOut>,
+    /// The slowest of the requests that are in the latency, the slowest first.
+    pub slowest: Vec<Slow>,
     /// Whether the run may be believed.
     pub validity: Validity,
     /// A drawing of the latency distribution for the text report: lower bound (s) and count.

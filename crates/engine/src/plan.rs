@@ -109,6 +109,8 @@ pub struct Plan {
     pub(crate) io: Io,
     pub(crate) cpus: Vec<usize>,
     pub(crate) server: ServerClocks,
+    /// Requests that are told one by one, the slowest.
+    pub(crate) slowest: usize,
     pub(crate) stream_window: u32,
     pub(crate) connection_window: u32,
     pub(crate) max_frame_size: u32,
@@ -235,6 +237,7 @@ impl Plan {
             },
             cpus: options.cpus.clone(),
             server: server_clocks(&options.server_pids)?,
+            slowest: options.slowest,
             stream_window: options.stream_window,
             connection_window: options.connection_window,
             max_frame_size: options.max_frame_size,

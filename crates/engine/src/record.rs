@@ -9,6 +9,7 @@ use crate::failure::{FailureKind, Failures};
 use crate::grpc::Counts;
 use crate::latency::Durations;
 use crate::phases::Phases;
+use crate::slowest::{Of, Slowest};
 
 /// Bytes and packets, since the run began.
 #[derive(Clone, Copy, Debug, Default)]
@@ -162,7 +163,7 @@ impl Window {
     }
 }
 
-/// The instants of one request, in nanoseconds since the run began.
+/// The instants of one request and which it is; the times in nanoseconds since the run began.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Instants {
     /// When it should have been sent.
@@ -171,6 +172,8 @@ pub(crate) struct Instants {
     pub(crate) start: u64,
     /// When the head of its response arrived; 0 before.
     pub(crate) head: u64,
+    /// Which request it is.
+    pub(crate) of: Of,
 }
 
 /// What lies between the intended start of a request and its first byte, in nanoseconds.
@@ -215,6 +218,8 @@ pub(crate) struct Recorder {
     pub(crate) ttfb: Durations,
     /// From the first byte sent to the end of requests that failed otherwise than by time.
     pub(crate) failed: Durations,
+    /// The slowest of all that have a latency.
+    pub(crate) slowest: Slowest,
     pub(crate) window: Window,
     pub(crate) traffic: Traffic,
     /// Of all connections of the run.
@@ -251,6 +256,7 @@ impl Recorder {
             queued: Durations::new(),
             ttfb: Durations::new(),
             failed: Durations::new(),
+            slowest: Slowest::new(0),
             window: Window::new(0),
             traffic: Traffic::default(),
             phases: Phases::new(),
@@ -275,7 +281,7 @@ impl Recorder {
     pub(crate) fn ok(&mut self, now: u64, at: Instants) {
         self.ok += 1;
         self.window.ok += 1;
-        self.durations(now, at);
+        self.durations(now, at, false);
     }
 
     /// A request that did not; `at` where it had been sent.
@@ -308,19 +314,27 @@ impl Recorder {
 
     fn censored(&mut self, now: u64, at: Instants) {
         self.censored += 1;
-        self.durations(now, at);
+        self.durations(now, at, true);
     }
 
     #[inline]
-    fn durations(&mut self, now: u64, at: Instants) {
+    fn durations(&mut self, now: u64, at: Instants, timed_out: bool) {
         // The total is the sum of the windows: see `finish_window`.
         self.window.service.record(now.saturating_sub(at.start));
         if at.head != 0 {
             self.ttfb.record(at.head.saturating_sub(at.start));
         }
+        let mut took = now.saturating_sub(at.start);
         if self.waits {
-            self.response.record(now.saturating_sub(at.intended));
+            took = now.saturating_sub(at.intended);
+            self.response.record(took);
         }
+        self.slowest.consider(took, at, timed_out);
+    }
+
+    /// When the measured part began; `u64::MAX` where it has not.
+    pub(crate) fn measured_since(&self) -> u64 {
+        self.measured_since
     }
 
     /// The measured part begins.
@@ -371,6 +385,7 @@ impl Recorder {
             durations.clear();
         }
         self.window.service.clear();
+        self.slowest.clear();
         if let Some(calls) = &mut self.calls {
             calls.clear();
         }
@@ -405,6 +420,7 @@ impl Recorder {
         self.queued.merge(&other.queued);
         self.ttfb.merge(&other.ttfb);
         self.failed.merge(&other.failed);
+        self.slowest.merge(other.slowest);
         self.traffic.add(&other.traffic);
         self.phases.merge(&other.phases);
         if let Some(made) = &other.made {
@@ -429,6 +445,7 @@ mod tests {
             intended: start,
             start,
             head: start + 1,
+            of: Of::default(),
         };
         for _ in 0..95 {
             recorder.ok(10_000_000, at(0));

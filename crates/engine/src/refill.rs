@@ -264,7 +264,7 @@ mod tests {
     fn a_peer_that_accepts_none_of_the_requests_is_sent_none() {
         let plan = plan(&["/", "/longer"]);
         let smallest = plan.prepared[0].section_size();
-        let (mut exchanges, mut context) = (Exchanges::new(&plan), context(&plan));
+        let (mut exchanges, mut context) = (Exchanges::new(&plan, 0), context(&plan));
         let limit = smallest as u32 - 1;
         let mut stream = connection(&settings(limit), &mut exchanges, &mut context);
         let more = refill(&mut stream, NOW, &mut exchanges, &mut context);
@@ -284,7 +284,7 @@ mod tests {
         let [smaller, larger] = &plan.prepared[..] else {
             panic!("two requests")
         };
-        let (mut exchanges, mut context) = (Exchanges::new(&plan), context(&plan));
+        let (mut exchanges, mut context) = (Exchanges::new(&plan, 0), context(&plan));
         let limit = smaller.section_size() as u32;
         let mut stream = connection(&settings(limit), &mut exchanges, &mut context);
         assert_eq!(plan.misfit(stream.largest_section()), None);
@@ -304,7 +304,7 @@ mod tests {
     #[test]
     fn a_peer_that_changes_its_limit_is_believed() {
         let plan = plan(&["/"]);
-        let (mut exchanges, mut context) = (Exchanges::new(&plan), context(&plan));
+        let (mut exchanges, mut context) = (Exchanges::new(&plan, 0), context(&plan));
         let mut stream = connection(&settings(10), &mut exchanges, &mut context);
         assert!(plan.misfit(stream.largest_section()).is_some());
         give(&mut stream, &settings(1000), &mut exchanges, &mut context);

@@ -25,6 +25,7 @@ use crate::record::{Recorder, Traffic, Window};
 use crate::route::Address;
 use crate::run::RunError;
 use crate::schedule::Schedule;
+use crate::slowest::Slowest;
 use crate::stage::{Change, Stage};
 use crate::standstill::Standstill;
 use crate::tally::Tally;
@@ -82,7 +83,8 @@ impl<'p> Worker<'p> {
             .map_or(0.0, |rate| plan.threads as f64 / rate * 1e9);
         let connections = places(plan, index);
         let ramp = Ramp::new(parallel, interval as u64);
-        let recorder = Recorder::new(plan.has_waiting_requests());
+        let mut recorder = Recorder::new(plan.has_waiting_requests());
+        recorder.slowest = Slowest::new(plan.slowest);
         let tally = Tally::new(plan, recorder);
         let context = Context::new(plan, clock, system, tally, Schedule::new(plan, index));
         let now = context.now();

@@ -153,7 +153,7 @@ struct Flight<'p> {
 
 impl<'p> Flight<'p> {
     fn new(plan: &'p Plan) -> Self {
-        let mut exchanges = Exchanges::new(plan);
+        let mut exchanges = Exchanges::new(plan, 0);
         let pending = Pending {
             intended: 1,
             ..Pending::default()

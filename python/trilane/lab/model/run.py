@@ -402,6 +402,33 @@ class Grpc(Record, frozen=True):
     """Mode `codec`: microseconds of wall clock for a message."""
 
 
+class Slow(Record, frozen=True):
+    """One of the slowest requests."""
+
+    latency_s: Amount
+    """From when it was due, or from its first byte where nothing is due, to the end, seconds."""
+    at_s: float
+    """When that began, seconds since the measured part did; below 0 for one of the warm-up."""
+    waited_s: Amount
+    """Of that until its first byte was handed to the kernel, seconds."""
+    first_byte_s: Amount | None
+    """From there to the head of the response, seconds; null where none came."""
+    body_s: Amount | None
+    """From there to the end, seconds."""
+    timed_out: bool
+    """Whether it was given up then: it would have taken longer."""
+    request: Count
+    """Which of the URLs or listed requests it was for, from 0."""
+    number: Count
+    """Its number among all requests of the run, from 0: what `{seq}` says."""
+    worker: Count
+    """Which worker thread sent it, from 0."""
+    connection: Count
+    """On which of that worker's connections, from 0."""
+    stream: Count
+    """On which stream; over HTTP/1.1 how many requests the connection had carried before."""
+
+
 class Run(Record, frozen=True):
     """The result of one run: one process that executed one plan.
 
@@ -466,6 +493,10 @@ class Run(Record, frozen=True):
     """What the client under test read, and what it should have read."""
     elapsed_s: Amount | None = None
     """From the first connect to the last response; in runs of an experiment only."""
+    slowest: list[Slow] = msgspec.field(default_factory=list)
+    """The slowest of the requests that are in the latency, the slowest first, as many as were asked
+    for; absent in runs of other clients.
+    """
 
     def doubted(self, *reasons: Reason) -> Run:
         """The run with further reasons not to believe it."""
