@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use trilane_engine::{
-    Arrivals, Control, Gate, Io, Listed, Options, Outcome, PemFile, Plan, PlanError, RateStage, Verdict,
+    Arrivals, Control, EventFormat, EventsAsked, Gate, Io, Listed, Options, Outcome, PemFile, Plan, PlanError, RateStage, Verdict,
     Version,
 };
 use trilane_serve::Signals;
@@ -119,6 +119,16 @@ pub(crate) struct LoadArgs {
     /// over HTTP/1.1 without TLS; lengths are still checked
     #[arg(long, conflicts_with_all = ["grpc", "check_body"], help_heading = REQUEST)]
     discard_bodies: bool,
+
+    /// Responses are streams of events, and these are measured: server-sent events, or lines of JSON
+    #[arg(long, value_enum, hide_possible_values = true, value_name = "sse|ndjson", conflicts_with_all = ["grpc", "check_body", "discard_bodies"], help_heading = REQUEST)]
+    events: Option<Framed>,
+    /// The first event is the first one whose text this regular expression matches
+    #[arg(long, value_name = "REGEX", requires = "events", help_heading = REQUEST)]
+    first_event: Option<String>,
+    /// A longer gap between two events of a response is a stall
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = units::time, help_heading = REQUEST)]
+    stall: Duration,
 
     #[command(flatten)]
     grpc: GrpcArgs,
@@ -267,6 +277,12 @@ enum Spread {
     Poisson,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Framed {
+    Sse,
+    Ndjson,
+}
+
 #[derive(Clone, Debug)]
 struct Stages(Vec<RateStage>);
 
@@ -397,6 +413,14 @@ impl LoadArgs {
             method: self.method.clone(),
             fields: self.headers.clone(),
             body,
+            events: self.events.map(|framed| EventsAsked {
+                format: match framed {
+                    Framed::Sse => EventFormat::Sse,
+                    Framed::Ndjson => EventFormat::Ndjson,
+                },
+                first: self.first_event.clone(),
+                stall: self.stall,
+            }),
             statuses: self.expect_status.0.clone(),
             check_body: self.check_body,
             discard_bodies: self.discard_bodies,

@@ -24,6 +24,7 @@ fn write_all(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     connections::counts(out, outcome)?;
     connections::phases(out, outcome)?;
     status(out, outcome)?;
+    events(out, outcome)?;
     calls(out, outcome)?;
     failures(out, outcome)?;
     cost(out, outcome)?;
@@ -276,6 +277,45 @@ fn status(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
         writeln!(out, "  {code} {count:>10}")?;
     }
     Ok(())
+}
+
+fn events(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
+    let Some(events) = &outcome.events else {
+        return Ok(());
+    };
+    writeln!(
+        out,
+        "\nEvents       {} received ({}), {:.2} events/s",
+        events.received, events.format, events.events_per_s
+    )?;
+    let first = match &events.first_event {
+        Some(expression) => format!("first that matches {}", printable(expression)),
+        None => "first event".to_owned(),
+    };
+    let cell = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), seconds);
+    let rows = [
+        (first.as_str(), &events.first.summary),
+        ("gap", &events.gap.summary),
+    ];
+    for (name, summary) in rows {
+        writeln!(
+            out,
+            "  {name}: {} times, p50 {}, p90 {}, p99 {}, max {}",
+            summary.count,
+            cell(summary.p50),
+            cell(summary.p90),
+            cell(summary.p99),
+            cell(summary.max)
+        )?;
+    }
+    writeln!(
+        out,
+        "  {} gaps were stalls of more than {}, {} together; {} responses ended without the first event",
+        events.stalls,
+        seconds(events.stall_s),
+        seconds(events.stalled_s),
+        events.without_first
+    )
 }
 
 fn calls(out: &mut String, outcome: &Outcome) -> std::fmt::Result {

@@ -11,10 +11,11 @@ use crate::concurrency::Concurrency;
 use crate::connections::{Connections, ConnectionsOut};
 use crate::context::Learned;
 use crate::cost::{self, Spent};
+use crate::events::{EventCounts, EventsPlan};
 use crate::grpc::CallPlan;
 use crate::latency::{Durations, percentiles};
 use crate::outcome::{
-    Bytes, Cost, Distribution, EarlyResponses, Grpc, Latency, Outcome, PhasesOut, PlanOut, Rate,
+    Bytes, Cost, Distribution, EarlyResponses, EventsOut, Grpc, Latency, Outcome, PhasesOut, PlanOut, Rate,
     Requests, SecondOut, StageOut, Target, WindowOut,
 };
 use crate::plan::{Model, Plan, Version};
@@ -173,6 +174,10 @@ impl Outcome {
                 .call
                 .as_ref()
                 .map(|call| Grpc::new(call, &mut recorder)),
+            events: plan
+                .events
+                .as_ref()
+                .map(|events| EventsOut::new(events, recorder.events(), window_s)),
             rate: Rate {
                 requests_per_s: ratio(recorder.ok as f64, window_s).unwrap_or(0.0),
                 goodput_bytes_per_s: ratio(recorder.traffic.body_received as f64, window_s)
@@ -303,6 +308,23 @@ impl Grpc {
                     "decode_us": counts.decoding.mean_us(),
                 })
             }),
+        }
+    }
+}
+
+impl EventsOut {
+    fn new(plan: &EventsPlan, counts: &EventCounts, window_s: f64) -> Self {
+        Self {
+            format: plan.asked.format.name(),
+            first_event: plan.asked.first.clone(),
+            received: counts.received,
+            events_per_s: ratio(counts.received as f64, window_s).unwrap_or(0.0),
+            first: distribution(&counts.first),
+            without_first: counts.without_first,
+            gap: distribution(&counts.gap),
+            stall_s: plan.asked.stall.as_secs_f64(),
+            stalls: counts.stalls,
+            stalled_s: counts.stalled as f64 / 1e9,
         }
     }
 }

@@ -5,6 +5,7 @@ mod carried;
 use trilane_wire::{Events, Fields, Head, StreamError, StreamId, Unprocessed};
 
 use crate::concurrency::Share;
+use crate::events::{EventStreams, EventsPlan};
 use crate::failure::FailureKind;
 use crate::grpc::Calls;
 use crate::plan::Plan;
@@ -76,6 +77,7 @@ pub(crate) struct Exchanges {
     place: u32,
     pub(crate) share: Share,
     pub(crate) calls: Calls,
+    pub(crate) events: EventStreams,
 }
 
 impl Exchanges {
@@ -107,6 +109,7 @@ impl Exchanges {
             place,
             share: Share::default(),
             calls: Calls::new(plan.call.as_ref(), count),
+            events: EventStreams::new(plan.events.as_ref(), count),
         }
     }
 
@@ -128,6 +131,7 @@ impl Exchanges {
     ) {
         self.free.pop();
         self.left -= 1;
+        self.events.open(id.slot);
         self.sent_early += u64::from(early);
         let start = if pending.start == 0 {
             now
@@ -233,6 +237,20 @@ impl Exchanges {
         tally.recorder.traffic.body_received += length as u64;
     }
 
+    /// Of the content that has come the events are counted.
+    fn take_events(
+        &mut self,
+        plan: &EventsPlan,
+        id: StreamId,
+        bytes: &[u8],
+        now: u64,
+        tally: &mut Tally<'_>,
+    ) {
+        let start = self.slots[id.slot as usize].at.start;
+        let counts = tally.recorder.events();
+        self.events.data(plan, id, bytes, (start, now), counts);
+    }
+
     /// The response ends, and so much of the request's content has not left.
     pub(crate) fn unsent(&mut self, id: StreamId, bytes: u64) {
         self.slots[id.slot as usize].unsent += bytes;
@@ -289,12 +307,16 @@ impl<const FULL: bool> Events for Sink<'_, '_, FULL> {
         self.exchanges.head(id, self.now, &head, self.tally);
         if FULL && self.tally.first.server.is_none() {
             self.tally.first.server = Some(server_name(head.fields));
+            self.tally.know_server();
         }
     }
 
     #[inline]
     fn data(&mut self, id: StreamId, bytes: &[u8]) {
         self.exchanges.data(id, bytes.len(), self.tally);
+        if let Some(plan) = &self.tally.plan.events {
+            self.exchanges.take_events(plan, id, bytes, self.now, self.tally);
+        }
         if FULL {
             let stream = &mut self.exchanges.slots[id.slot as usize];
             let mut crc = crc32fast::Hasher::new_with_initial(stream.crc);
@@ -316,6 +338,10 @@ impl<const FULL: bool> Events for Sink<'_, '_, FULL> {
         let stream = self.exchanges.slots[id.slot as usize];
         let (at, unsent) = self.exchanges.complete(id);
         let request = at.of.request;
+        if let Some(plan) = &self.tally.plan.events {
+            let counts = self.tally.recorder.events();
+            self.exchanges.events.end(plan, id, (at.start, self.now), counts);
+        }
         if unsent > 0 {
             self.tally.recorder.early.add(stream.content, unsent);
         }

@@ -25,6 +25,7 @@ mod context;
 mod control;
 mod cost;
 mod deadlines;
+mod events;
 mod exchanges;
 mod failure;
 mod gate;
@@ -62,6 +63,7 @@ mod worker;
 pub use asked::Asked;
 pub use connections::ConnectionsOut;
 pub use control::{Control, Progress};
+pub use events::{EventFormat, EventsAsked};
 pub use failure::{FailureKind, Failures};
 pub use gate::{Gate, GateError};
 pub use grpc::{Call, CallMode};
@@ -69,7 +71,7 @@ pub use latency::Summary;
 pub use listed::Listed;
 pub use options::{Arrivals, Io, Options, PemFile, RateStage, Version};
 pub use outcome::{
-    Bytes, Code, Cost, Distribution, EarlyDataOut, Grpc, HandshakesOut, Latency, MeasuredOut,
+    Bytes, Code, Cost, Distribution, EarlyDataOut, EventsOut, Grpc, HandshakesOut, Latency, MeasuredOut,
     Outcome, PhasesOut, PlanOut, Rate, Reason, Requests, SecondOut, StageOut, Target, Validity,
     Verdict, WindowOut,
 };

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::events::EventsAsked;
 use crate::grpc::Call;
 use crate::listed::Listed;
 
@@ -81,6 +82,8 @@ pub struct Options {
     pub body: Vec<u8>,
     /// A gRPC call instead of a request with `method` and `body`; URLs are then prefixes of its path.
     pub call: Option<Call>,
+    /// What is asked about events in the content of responses.
+    pub events: Option<EventsAsked>,
     /// Status codes that count as ok; empty: 200…399.
     pub statuses: Vec<(u16, u16)>,
     /// Whether each body must equal the first.
@@ -207,6 +210,7 @@ impl Default for Options {
             fields: Vec::new(),
             body: Vec::new(),
             call: None,
+            events: None,
             statuses: Vec::new(),
             check_body: false,
             discard_bodies: false,

@@ -33,6 +33,8 @@ pub struct Outcome {
     pub status: BTreeMap<String, u64>,
     /// What is known of gRPC calls, where the requests were such.
     pub grpc: Option<Grpc>,
+    /// What is known of events in the content of responses, where they were asked about.
+    pub events: Option<EventsOut>,
     /// Ok requests and their bodies per second of the measured window.
     pub rate: Rate,
     /// Distributions of durations.
@@ -229,6 +231,32 @@ pub struct Grpc {
     pub message_latency: Option<Distribution>,
     /// Microseconds for the encoding and the decoding of a message; mode `codec`.
     pub codec: Option<Value>,
+}
+
+/// Events in the content of responses.
+#[derive(Clone, Debug, Serialize)]
+pub struct EventsOut {
+    /// `sse` or `ndjson`.
+    pub format: &'static str,
+    /// What was looked for in the text of the first event.
+    pub first_event: Option<String>,
+    /// Events that came in the measured window.
+    pub received: u64,
+    /// The same per second of it.
+    pub events_per_s: f64,
+    /// From the first byte of a request to the first event of its response, or the one that was looked
+    /// for.
+    pub first: Distribution,
+    /// Responses that were complete without that event.
+    pub without_first: u64,
+    /// From an event to the next one of its response.
+    pub gap: Distribution,
+    /// Longer gaps are stalls, in seconds.
+    pub stall_s: f64,
+    /// How many there were.
+    pub stalls: u64,
+    /// How long they were together, in seconds.
+    pub stalled_s: f64,
 }
 
 /// Per second of the measured window.

@@ -15,6 +15,7 @@ use crate::checks::{
     check_listed, check_version, congestion, server_clocks, transport,
 };
 use crate::cost::ServerClocks;
+use crate::events::EventsPlan;
 use crate::grpc::CallPlan;
 use crate::listed::turns;
 pub(crate) use crate::options::{Arrivals, Io, Options, RateStage, Version};
@@ -93,6 +94,8 @@ pub struct Plan {
     smallest_section: u64,
     /// Where the requests are gRPC calls.
     pub(crate) call: Option<CallPlan>,
+    /// What is asked about events in the content of responses.
+    pub(crate) events: Option<EventsPlan>,
     /// Status codes that count as ok, for each of the requests.
     statuses: Vec<Vec<(u16, u16)>>,
     pub(crate) check_body: bool,
@@ -216,6 +219,7 @@ impl Plan {
             changing,
             turns: turns(&weights)?,
             call,
+            events: options.events.as_ref().map(EventsPlan::new).transpose()?,
             statuses: listed
                 .iter()
                 .map(|each| accepted(&each.statuses, &options.statuses))

@@ -5,6 +5,7 @@ use std::time::Duration;
 use trilane_grpc::status::Code;
 use trilane_socket::Moved;
 
+use crate::events::EventCounts;
 use crate::failure::{FailureKind, Failures};
 use crate::grpc::Counts;
 use crate::latency::Durations;
@@ -230,6 +231,8 @@ pub(crate) struct Recorder {
     measured_since: u64,
     /// Made by the first call.
     calls: Option<Box<Counts>>,
+    /// Made by the first event.
+    events: Option<Box<EventCounts>>,
 }
 
 impl Recorder {
@@ -237,6 +240,12 @@ impl Recorder {
     #[inline]
     pub(crate) fn calls(&mut self) -> &mut Counts {
         self.calls.get_or_insert_with(|| Box::new(Counts::new()))
+    }
+
+    /// The counts of events in responses.
+    #[inline]
+    pub(crate) fn events(&mut self) -> &mut EventCounts {
+        self.events.get_or_insert_with(|| Box::new(EventCounts::new()))
     }
 
     pub(crate) fn new(waits: bool) -> Self {
@@ -263,6 +272,7 @@ impl Recorder {
             made: None,
             measured_since: u64::MAX,
             calls: None,
+            events: None,
         }
     }
 
@@ -389,6 +399,9 @@ impl Recorder {
         if let Some(calls) = &mut self.calls {
             calls.clear();
         }
+        if let Some(events) = &mut self.events {
+            events.clear();
+        }
         (self.window.index, self.window.ok, self.window.failed) = (0, 0, 0);
     }
 
@@ -430,6 +443,9 @@ impl Recorder {
         }
         if let Some(calls) = &other.calls {
             self.calls().merge(calls);
+        }
+        if let Some(events) = &other.events {
+            self.events().merge(events);
         }
     }
 }

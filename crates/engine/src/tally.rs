@@ -80,8 +80,13 @@ impl<'p> Tally<'p> {
                 server: None,
                 bodies: vec![None; requests],
             },
-            // Calls are judged by their status and messages.
-            unknown_bodies: if plan.call.is_some() { 0 } else { requests },
+            unknown_bodies: match (&plan.call, &plan.events) {
+                // Calls are judged by their status and messages.
+                (Some(_), _) => 0,
+                // Streams may have no end: the first of them tells the server's name.
+                (None, Some(_)) => 1,
+                (None, None) => requests,
+            },
             fruitless: vec![0; requests],
         }
     }
@@ -95,6 +100,13 @@ impl<'p> Tally<'p> {
             if *fruitless == FRUITLESS {
                 self.unknown_bodies = self.unknown_bodies.saturating_sub(1);
             }
+        }
+    }
+
+    /// The name of the server is known.
+    pub(crate) fn know_server(&mut self) {
+        if self.plan.events.is_some() {
+            self.unknown_bodies = 0;
         }
     }
 

@@ -86,6 +86,9 @@ pub(crate) struct Serve {
     pub(crate) refuses: Option<usize>,
     /// What it does about early data; over QUIC.
     pub(crate) early: Early,
+    /// How many events are the content of each answer, and how long after the one before each comes;
+    /// not over QUIC.
+    pub(crate) events: Option<(u32, Duration)>,
     /// Bytes of content of each answer, not over HTTP/2; none: two of its own.
     pub(crate) content: Option<u32>,
 }
@@ -115,6 +118,7 @@ impl Serve {
             section: None,
             refuses: None,
             early: Early::Takes,
+            events: None,
             content: None,
         }
     }

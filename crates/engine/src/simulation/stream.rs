@@ -121,6 +121,9 @@ impl StreamServer {
             self.answered += 1;
             self.last_answered = id;
             seen.taken += 1;
+            if let Some((count, every)) = self.serve.events {
+                return self.stream_events(id, delay, count, every, planned);
+            }
             let response = if self.is_h2 {
                 // `:status: 200` is entry 8 of the static table (RFC 7541, Appendix A).
                 frame(1, 0x5, id, &[0x88])
@@ -151,6 +154,36 @@ impl StreamServer {
                 }
                 planned.push((delay, Happening::End));
             }
+        }
+    }
+
+    /// Answers with events, each a while after the one before, the first with the head.
+    fn stream_events(
+        &self,
+        id: u32,
+        delay: Duration,
+        count: u32,
+        every: Duration,
+        planned: &mut Planned,
+    ) {
+        const EVENT: &[u8] = b"data: x\n\n";
+        for number in 0..count {
+            let is_last = number + 1 == count;
+            let mut bytes = match (number, self.is_h2) {
+                (0, true) => frame(1, 0x4, id, &[0x88]),
+                (0, false) => {
+                    let length = EVENT.len() * count as usize;
+                    format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n").into_bytes()
+                }
+                _ => Vec::new(),
+            };
+            if self.is_h2 {
+                bytes.extend(frame(0, u8::from(is_last), id, EVENT));
+            } else {
+                bytes.extend(EVENT);
+            }
+            let complete = u64::from(is_last);
+            self.say(delay + every * number, &bytes, complete, planned);
         }
     }
 

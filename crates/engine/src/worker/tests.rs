@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use super::*;
 use crate::connections::ConnectionsOut;
+use crate::events::{EventFormat, EventsAsked};
 use crate::latency::Durations;
 use crate::options::{Options, Version};
 use crate::schedule::Unsent;

@@ -402,6 +402,33 @@ class Grpc(Record, frozen=True):
     """Mode `codec`: microseconds of wall clock for a message."""
 
 
+class Events(Record, frozen=True):
+    """Events in the content of responses."""
+
+    format: Literal["sse", "ndjson"]
+    """How they were told apart: server-sent events, or lines."""
+    first_event: str | None
+    """The regular expression that was looked for in the text of the first one."""
+    received: Count
+    """Events that came in the measured window."""
+    events_per_s: Amount
+    """The same per second of it."""
+    first: Distribution
+    """From the first byte of a request to the first event of its response, or the one that was looked
+    for.
+    """
+    without_first: Count
+    """Responses that were complete without that event."""
+    gap: Distribution
+    """From an event to the next one of its response."""
+    stall_s: Amount
+    """Longer gaps are stalls, seconds."""
+    stalls: Count
+    """How many there were."""
+    stalled_s: Amount
+    """How long they were together, seconds."""
+
+
 class Slow(Record, frozen=True):
     """One of the slowest requests."""
 
@@ -493,6 +520,8 @@ class Run(Record, frozen=True):
     """What the client under test read, and what it should have read."""
     elapsed_s: Amount | None = None
     """From the first connect to the last response; in runs of an experiment only."""
+    events: Events | None = None
+    """What is known of events in the content of responses; null or absent where nothing was asked."""
     slowest: list[Slow] = msgspec.field(default_factory=list)
     """The slowest of the requests that are in the latency, the slowest first, as many as were asked
     for; absent in runs of other clients.

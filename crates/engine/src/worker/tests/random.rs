@@ -34,6 +34,7 @@ fn serve() -> impl Strategy<Value = Serve> {
                 Serve {
                     delay: Duration::from_millis(delay),
                     latency: None,
+                    events: None,
                     answers,
                     ending,
                     pieces,

@@ -124,3 +124,34 @@ fn what_took_too_long_is_known_to_have_taken_as_long() {
         }
     }
 }
+
+#[test]
+fn events_come_when_the_server_sends_them() {
+    for version in [Version::H1, Version::H2c] {
+        let serve = Serve {
+            latency: Some(Latency::Exponential(20 * MS)),
+            events: Some((20, 7 * MS)),
+            ..Serve::well()
+        };
+        let options = Options {
+            events: Some(EventsAsked {
+                format: EventFormat::Sse,
+                first: None,
+                stall: 10 * MS,
+            }),
+            connections: if version == Version::H1 { 1000 } else { 20 },
+            streams: if version == Version::H1 { 1 } else { 50 },
+            ..counted(2000, version)
+        };
+        let (report, _) = run(&options, &addresses(1), vec![Story::Serve(serve)]);
+        let mut recorder = report.unwrap().recorder;
+        assert_eq!(recorder.ok, 2000);
+        let events = recorder.events();
+        assert_eq!((events.received, events.stalls), (40_000, 0));
+        assert_eq!((events.first.count(), events.gap.count()), (2000, 38_000));
+        let what = format!("{version:?}");
+        check(&what, &events.gap, &[(0.5, 0.007), (0.99, 0.007), (0.999, 0.007)]);
+        let known = [0.5, 0.9, 0.99].map(|q: f64| (q, 0.001 - 0.02 * (1.0 - q).ln()));
+        check(&what, &events.first, &known);
+    }
+}

@@ -1,0 +1,73 @@
+"""Streams of events in responses: how many, the first, and the gaps between them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from .loading import flag, load, load_text
+
+if TYPE_CHECKING:
+    from peers.running import Peers
+
+WATCH = "/v1/shelves/1/books:watch?count=5&interval=0.05s"
+KINDS = {"sse": "text/event-stream", "ndjson": "application/x-ndjson"}
+
+
+@pytest.mark.parametrize("listener", ["h1", "h2c", "h2", "h3"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_events_are_counted_and_timed(peers: Peers, listener: str, kind: str) -> None:
+    """The server waits for at least the interval; how much longer depends on the machine."""
+    arguments = [flag(listener), "-c", "2", "-n", "6", "-k", "-H", f"Accept: {KINDS[kind]}"]
+    if not listener.startswith("h1"):
+        arguments += ["-m", "3"]
+    url = peers["embedded"].url(listener, WATCH)
+    report = load(*arguments, "--events", kind, "--stall", "10ms", url).good
+    events = report["events"]
+    assert events["format"] == kind
+    assert events["received"] == 30
+    assert (events["first"]["count"], events["gap"]["count"]) == (6, 24)
+    assert events["without_first"] == 0
+    # Each gap is a stall, and all of them are together as long as the responses at most.
+    assert events["stalls"] == 24
+    assert events["gap"]["mean"] * 24 == pytest.approx(events["stalled_s"], rel=0.01)
+    assert events["gap"]["mean"] >= 0.049
+    service = report["latency"]["service"]
+    assert events["first"]["max"] < service["max"]
+    shown = load_text(*arguments, "--events", kind, url).out
+    assert "Events       30 received" in shown
+
+
+def test_the_first_event_may_be_one_that_is_looked_for(peers: Peers) -> None:
+    """Each event tells its book: the third is there after two gaps."""
+    url = peers["embedded"].url("h1", WATCH)
+    arguments = ["-c", "1", "-n", "2", "-H", "Accept: text/event-stream", "--events", "sse"]
+    third = load(*arguments, "--first-event", r"books/3\b", url).good["events"]
+    assert third["first"]["count"] == 2
+    assert third["first"]["min"] >= 0.098
+    none = load(*arguments, "--first-event", "no such thing", url).good["events"]
+    assert (none["first"]["count"], none["without_first"]) == (0, 2)
+
+
+def test_streams_without_an_end_are_abandoned_and_counted(peers: Peers) -> None:
+    url = peers["embedded"].url("h2c", "/v1/shelves/1/books:watch?interval=0.02s&count=100000")
+    arguments = ["--h2c", "-c", "1", "-m", "4", "-d", "1s", "--warmup", "0s", "--events", "ndjson"]
+    report = load(*arguments, "-H", "Accept: application/x-ndjson", url).checked
+    assert report["requests"]["abandoned"] == 4
+    assert report["events"]["received"] > 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--events", "xml"], "sse"),
+        (["--first-event", "x"], "--events"),
+        (["--events", "sse", "--first-event", "("], "--first-event: regex parse error"),
+        (["--events", "sse", "--check-body"], "--check-body"),
+    ],
+)
+def test_wrong_use_says_what_to_type(arguments: list[str], told: str) -> None:
+    run = load("-n", "1", *arguments, "http://127.0.0.1:1/")
+    assert run.code == 2
+    assert told in run.message
