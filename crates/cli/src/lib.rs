@@ -3,6 +3,7 @@
 
 mod compat;
 mod grpc;
+mod interrupt;
 mod load;
 mod network;
 mod output;
@@ -10,6 +11,7 @@ mod progress;
 mod report;
 mod requests;
 mod schema;
+mod search;
 mod serve;
 mod standard;
 

@@ -3,23 +3,22 @@
 use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use trilane_engine::{
-    Arrivals, Control, EventFormat, EventsAsked, Gate, Io, Listed, Options, Outcome, PemFile, Plan, PlanError, RateStage, Verdict,
+    Arrivals, EventFormat, EventsAsked, Gate, Io, Listed, Options, Outcome, PemFile, Plan, PlanError, RateStage, Verdict,
     Version,
 };
-use trilane_serve::Signals;
 use trilane_units as units;
 
 use crate::compat::{self, Tool};
 use crate::grpc::GrpcArgs;
+use crate::interrupt::Interrupt;
 use crate::output::{Lines, STDOUT_CLOSED, write_percentiles, write_result};
 use crate::progress::Display;
 use crate::standard::is_stdout_closed;
-use crate::{BREACHED, FAILED, INTERRUPTED, INVALID, OK, USAGE, complain, report, requests};
+use crate::{BREACHED, FAILED, INTERRUPTED, INVALID, OK, USAGE, complain, report, requests, search, tell};
 
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
@@ -209,6 +208,10 @@ pub(crate) struct LoadArgs {
     /// Exit with 3 when the condition holds: 'p99>10ms', 'rate<1000', 'failed>0', 'error_rate>1%'
     #[arg(long, value_name = "EXPR", value_parser = Gate::parse, help_heading = RESULT)]
     fail_if: Vec<Gate>,
+    /// Find the highest rate at which all of it holds, by runs of -d (5s) each, and its interval: such as
+    /// 'p99<10ms, error_rate<0.1%'; -R is where the search begins
+    #[arg(long, value_name = "EXPR,…", value_delimiter = ',', value_parser = Gate::parse_goal, conflicts_with_all = ["count", "stages", "fail_if", "ndjson", "hgrm"], help_heading = RESULT)]
+    search: Vec<Gate>,
     /// Write the result to a file instead of stdout
     #[arg(short, long, value_name = "FILE", help_heading = RESULT)]
     output: Option<PathBuf>,
@@ -225,6 +228,9 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_enum, default_value_t = Format::Text, help_heading = RESULT)]
     format: Format,
 }
+
+/// How long a run of a search is, where nothing else was asked for.
+const SEARCH_RUN: Duration = Duration::from_secs(5);
 
 const LOAD: &str = "Load";
 const REQUEST: &str = "Request";
@@ -246,6 +252,7 @@ Examples:
   trilane load --stages 10s:1k,30s:5k,10s:0 --arrivals poisson https://api.example/
   trilane load --weights 9,1 'http://127.0.0.1:8080/hello?n={seq}' http://127.0.0.1:8080/null
   trilane load --requests calls.jsonl -R 1k https://staging.example
+  trilane load --search 'p99<10ms, error_rate<0.1%' -c 64 https://api.example/
   trilane load --compat wrk -- -t2 -c100 -d30s http://127.0.0.1:8080/hello
   trilane load --grpc trilane.library.v1.Library/GetBook -b '{\"name\": \"shelves/1/books/1\"}' \\
     -c 1 -m 64 http://127.0.0.1:8080";
@@ -502,8 +509,10 @@ pub(crate) fn run(arguments: &LoadArgs) -> u8 {
         complain(compat::how(tool));
         return USAGE;
     }
-    let plan = match arguments.options().and_then(|options| Plan::new(&options)) {
-        Ok(plan) => plan,
+    let options = arguments.options();
+    let planned = options.and_then(|options| Ok((Plan::new(&options)?, options)));
+    let (plan, options) = match planned {
+        Ok(planned) => planned,
         Err(error) => {
             complain(&error);
             return if matches!(error, PlanError::Usage(_)) {
@@ -520,6 +529,9 @@ pub(crate) fn run(arguments: &LoadArgs) -> u8 {
         ));
         return FAILED;
     }
+    if !arguments.search.is_empty() {
+        return search(arguments, &options);
+    }
     let mut lines = match arguments.ndjson.as_deref().map(Lines::create).transpose() {
         Ok(lines) => lines,
         Err(error) => {
@@ -527,22 +539,7 @@ pub(crate) fn run(arguments: &LoadArgs) -> u8 {
             return FAILED;
         }
     };
-    let control = Arc::new(Control::new());
-    let handler = Arc::clone(&control);
-    let ended = Arc::clone(&control);
-    if let Err(error) = Signals::catch_but_interrupt()
-        .and_then(|signals| signals.tell_each(move || ended.interrupt()))
-    {
-        complain(format!(
-            "SIGTERM and SIGHUP will end the command without a report: {error}"
-        ));
-    }
-    // A second handler in one process cannot be set: then the first one's owner is interrupted.
-    if let Err(error) = ctrlc::set_handler(move || handler.interrupt()) {
-        complain(format!(
-            "Ctrl-C will end the command without a report: {error}"
-        ));
-    }
+    let control = Interrupt::catch().next();
     let display = Display::start(&control, &plan);
     let outcome = trilane_engine::run_watched(&plan, &control, &mut |second| {
         if let Some(lines) = &mut lines {
@@ -569,6 +566,50 @@ pub(crate) fn run(arguments: &LoadArgs) -> u8 {
         return FAILED;
     }
     conclude(arguments, &outcome)
+}
+
+/// Runs until the highest rate is known at which everything holds, and gives the exit code.
+fn search(arguments: &LoadArgs, options: &Options) -> u8 {
+    let goals = &arguments.search;
+    let duration = options.duration.unwrap_or(SEARCH_RUN);
+    let samples = goals.iter().map(Gate::samples).max().unwrap_or(1);
+    // A fifth more than it takes, as arrivals may be at random.
+    let lowest = 1.2 * samples as f64 / duration.as_secs_f64();
+    let interrupt = Interrupt::catch();
+    let run = |rate: Option<f64>| {
+        let plan = Plan::new(&Options {
+            rate,
+            duration: Some(duration),
+            arrivals: if rate.is_some() { options.arrivals } else { Arrivals::Constant },
+            shed_after: options.shed_after.filter(|_| rate.is_some()),
+            ..options.clone()
+        });
+        let plan = plan.map_err(|error| error.to_string())?;
+        let control = interrupt.next();
+        let display = Display::start(&control, &plan);
+        let outcome = trilane_engine::run(&plan, &control);
+        display.finish();
+        outcome.map_err(|error| error.to_string())
+    };
+    let searched = search::search(goals, lowest, options.rate, run, |line| tell(line));
+    let searched = match searched {
+        Ok(searched) => searched,
+        Err(error) => {
+            complain(error);
+            return FAILED;
+        }
+    };
+    let text = match arguments.format {
+        Format::Text => Ok(searched.text()),
+        Format::Json => serde_json::to_string(&searched)
+            .map_err(|error| format!("the result cannot be written as JSON: {error}")),
+    };
+    let written = text.and_then(|text| write_result(text, arguments.output.as_deref()));
+    if let Err(error) = written {
+        complain(error);
+        return FAILED;
+    }
+    searched.code()
 }
 
 fn print(arguments: &LoadArgs, outcome: &Outcome) -> Result<(), String> {

@@ -1,4 +1,5 @@
-//! `--fail-if`: a condition on the outcome that makes the command fail.
+//! Conditions on an outcome: `--fail-if` has the command fail by one, and `--search` looks for the highest
+//! rate at which one holds.
 
 use std::fmt;
 
@@ -39,7 +40,7 @@ enum Measure {
     CpuPerRequest,
 }
 
-const MEASURES: [(&str, Measure); 15] = [
+const MEASURES: [(&str, Measure); 16] = [
     ("min", Measure::Min),
     ("mean", Measure::Mean),
     ("p50", Measure::P50),
@@ -54,17 +55,28 @@ const MEASURES: [(&str, Measure); 15] = [
     ("failed", Measure::Failed),
     ("shed", Measure::Shed),
     ("error_rate", Measure::ErrorRate),
+    ("errors", Measure::ErrorRate),
     ("cpu", Measure::CpuPerRequest),
 ];
 
 impl Gate {
     /// Parses `MEASURE>LIMIT` (also `<`, `>=`, `<=`).
     pub fn parse(text: &str) -> Result<Self, GateError> {
+        Self::parse_as(
+            text,
+            "--fail-if 'p99>10ms', 'rate<1000', 'failed>0' or 'error_rate>1%'",
+        )
+    }
+
+    /// The same of what is to hold.
+    pub fn parse_goal(text: &str) -> Result<Self, GateError> {
+        Self::parse_as(text, "--search 'p99<10ms, error_rate<0.1%'")
+    }
+
+    fn parse_as(text: &str, example: &str) -> Result<Self, GateError> {
         let compact: String = text.chars().filter(|c| !c.is_whitespace()).collect();
         let form = |what: String| {
-            GateError(format!(
-                "{text:?}: {what}: type for example --fail-if 'p99>10ms', 'rate<1000', 'failed>0' or 'error_rate>1%'"
-            ))
+            GateError(format!("{text:?}: {what}: type for example {example}"))
         };
         let Some(at) = compact.find(['<', '>']) else {
             return Err(form("there is no < or >".into()));
@@ -95,24 +107,56 @@ impl Gate {
     /// enough cannot pass.
     pub fn breach(&self, outcome: &Outcome) -> Option<String> {
         let Some(value) = self.value(outcome) else {
-            return Some(format!(
-                "{}: there are not enough samples to tell",
-                self.text
-            ));
+            return Some(self.unknown());
         };
-        let breached = match (self.above, self.or_equal) {
+        let shown = self.shown(value);
+        self.is_true(value)
+            .then(|| format!("{} is true: it is {shown}", self.text))
+    }
+
+    /// Says how `outcome` misses what was to hold; `None` where it does. A quantile without samples
+    /// enough holds not.
+    pub fn miss(&self, outcome: &Outcome) -> Option<String> {
+        match self.value(outcome) {
+            None => Some(self.unknown()),
+            Some(value) if self.is_true(value) => None,
+            Some(value) => Some(format!("{} is not true: it is {}", self.text, self.shown(value))),
+        }
+    }
+
+    /// Responses that it takes to tell.
+    pub fn samples(&self) -> u64 {
+        match self.measure {
+            Measure::P75 => 40,
+            Measure::P90 => 100,
+            Measure::P95 => 200,
+            Measure::P99 => 1_000,
+            Measure::P99_9 => 10_000,
+            Measure::P99_99 => 100_000,
+            _ => 1,
+        }
+    }
+
+    fn unknown(&self) -> String {
+        format!("{}: there are not enough samples to tell", self.text)
+    }
+
+    fn is_true(&self, value: f64) -> bool {
+        match (self.above, self.or_equal) {
             (true, false) => value > self.limit,
             (true, true) => value >= self.limit,
             (false, false) => value < self.limit,
             (false, true) => value <= self.limit,
-        };
-        let shown = match self.measure {
+        }
+    }
+
+    fn shown(&self, value: f64) -> String {
+        match self.measure {
             Measure::Rate => format!("{value:.1} requests/s"),
             Measure::Failed | Measure::Shed => format!("{value:.0} requests"),
             Measure::ErrorRate => format!("{:.3} %", value * 100.0),
             _ => format!("{:.3} ms", value * 1e3),
-        };
-        breached.then(|| format!("{} is true: it is {shown}", self.text))
+        }
     }
 
     fn value(&self, outcome: &Outcome) -> Option<f64> {
@@ -156,6 +200,12 @@ fn share(text: &str) -> Result<f64, String> {
         .map(|number| number / scale)
         .filter(|share| (0.0..=1.0).contains(share))
         .ok_or_else(|| format!("{text:?} is not a share such as 1% or 0.01"))
+}
+
+impl fmt::Display for Gate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
 }
 
 impl fmt::Display for GateError {
