@@ -1,0 +1,73 @@
+"""`--search`: the highest rate that holds, with its interval."""
+
+from __future__ import annotations
+
+import json
+import signal
+from typing import TYPE_CHECKING
+
+import pytest
+
+from .loading import Watched, load, load_text
+
+if TYPE_CHECKING:
+    from peers.running import Peers
+
+GOAL = ["--search", "errors<1%"]
+SHORT = ["-c", "1", "-d", "500ms", "--warmup", "0s"]
+
+
+def test_a_server_that_waits_cannot_do_more_than_its_waits_allow(peers: Peers) -> None:
+    """One connection, and 20 ms for each answer: no machine does more than 50 in a second."""
+    url = peers["embedded"].url("h1", "/delay/20ms")
+    run = load(*SHORT, *GOAL, "-R", "20", url)
+    # 4 where the client was late on a busy machine.
+    assert run.code in {0, 4}, run
+    assert run.report is not None
+    found = run.report
+    assert found["schema"] == "trilane.search/1"
+    assert found["goals"] == ["errors<1%"]
+    low, high = found["low_per_s"], found["high_per_s"]
+    assert low < high
+    assert low <= 51
+    held = {rate: [] for rate in (low, high)}
+    for trial in found["trials"]:
+        held.setdefault(trial["rate_per_s"], []).append(trial["held"])
+        assert trial["run"]["plan"]["rate_per_s"] == trial["rate_per_s"]
+        assert trial["held"] == (trial["why"] == [])
+    assert held[low] == [True] * 6
+    assert held[high] == [False] * 6
+
+
+def test_what_holds_at_no_rate_breaches(peers: Peers) -> None:
+    url = peers["embedded"].url("h1", "/delay/20ms")
+    run = load_text(*SHORT, "--search", "p50<5ms", "-R", "8", url)
+    assert run.code == 3, run
+    assert "It holds at no rate that was tried" in run.out
+    assert "does not hold: p50<5ms is not true: it is 2" in run.err
+
+
+def test_a_search_that_is_interrupted_tells_its_runs(peers: Peers) -> None:
+    arguments = ["-c", "1", "-d", "600s", "--warmup", "0s", *GOAL, "-R", "20"]
+    running = Watched(*arguments, peers["embedded"].url("h1"))
+    running.until(lambda counts: counts.ok > 0)
+    running.interrupt(signal.SIGINT)
+    run = running.wait()
+    assert run.code == 130
+    assert run.report is not None
+    assert run.report["interrupted"]
+    assert json.dumps(run.report["trials"]) == "[]"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--search", "p99"], "--search 'p99<10ms, error_rate<0.1%'"),
+        (["--search", "p99<1s", "-n", "5"], "--count"),
+        (["--search", "p99<1s", "--stages", "1s:5"], "--stages"),
+    ],
+)
+def test_wrong_use_says_what_to_type(arguments: list[str], told: str) -> None:
+    run = load(*arguments, "http://127.0.0.1:1/")
+    assert run.code == 2
+    assert told in run.message
