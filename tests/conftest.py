@@ -64,6 +64,11 @@ def lab_schema() -> Draft202012Validator:
     return _validator("lab.schema.json")
 
 
+@pytest.fixture(scope="session")
+def search_schema() -> Draft202012Validator:
+    return _validator("search.schema.json")
+
+
 def _validator(name: str) -> Draft202012Validator:
     schemas = {
         path.name: json.loads(path.read_text(encoding="utf-8"))

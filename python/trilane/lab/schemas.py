@@ -22,12 +22,13 @@ from msgspec import inspect
 
 from trilane.lab.experiment.experiment import SCHEMA
 from trilane.lab.experiment.experiment_tables import ExperimentFile
-from trilane.lab.model import comparison, contrast, lab, run
+from trilane.lab.model import comparison, contrast, lab, run, search
 from trilane.lab.model.comparison import Comparison
 from trilane.lab.model.contrast import Contrast
 from trilane.lab.model.lab import LabResult
 from trilane.lab.model.record import Record
 from trilane.lab.model.run import Run
+from trilane.lab.model.search import Search
 
 _Schema = dict[str, Any]
 
@@ -35,6 +36,7 @@ _Schema = dict[str, Any]
 SCHEMAS: Mapping[str, tuple[Any, str]] = {
     "experiment.schema.json": (ExperimentFile, SCHEMA),
     "run.schema.json": (Run, run.SCHEMA),
+    "search.schema.json": (Search, search.SCHEMA),
     "comparison.schema.json": (Comparison, comparison.SCHEMA),
     "lab.schema.json": (LabResult, lab.SCHEMA),
     "contrast.schema.json": (Contrast, contrast.SCHEMA),
