@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use trilane_engine::{
-    Arrivals, EventFormat, EventsAsked, Gate, Io, Listed, Options, Outcome, PemFile, Plan, PlanError, RateStage, Verdict,
-    Version,
+    Arrivals, EventFormat, EventsAsked, Gate, Io, Listed, Options, Outcome, PemFile, Plan, PlanError, RateStage, TlsVersion,
+    Verdict, Version,
 };
 use trilane_units as units;
 
@@ -157,6 +157,12 @@ pub(crate) struct LoadArgs {
     /// Key of the client certificate, PEM
     #[arg(long, value_name = "FILE", requires = "cert", help_heading = CONNECTION)]
     key: Option<PathBuf>,
+    /// The only version of TLS to offer, instead of 1.3 and 1.2
+    #[arg(long, value_enum, hide_possible_values = true, value_name = "1.2|1.3", help_heading = CONNECTION)]
+    tls: Option<Tls>,
+    /// The only cipher suites to offer, by their registered names, such as TLS_AES_128_GCM_SHA256
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',', help_heading = CONNECTION)]
+    ciphers: Vec<String>,
     /// Server name in the TLS handshake, instead of the URL's host
     #[arg(long, value_name = "NAME", help_heading = CONNECTION)]
     sni: Option<String>,
@@ -282,6 +288,14 @@ enum Waiting {
 enum Spread {
     Constant,
     Poisson,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Tls {
+    #[value(name = "1.2")]
+    V1_2,
+    #[value(name = "1.3")]
+    V1_3,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -447,6 +461,11 @@ impl LoadArgs {
             client,
             resumption: self.resume == Switch::On,
             early_data: self.early_data,
+            tls_version: self.tls.map(|version| match version {
+                Tls::V1_2 => TlsVersion::V1_2,
+                Tls::V1_3 => TlsVersion::V1_3,
+            }),
+            ciphers: self.ciphers.clone(),
             sni: self.sni.clone(),
             connect_to: self.connect_to.clone(),
             resolve: self.resolve.clone(),

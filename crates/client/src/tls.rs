@@ -63,6 +63,8 @@ impl Tls {
             alpn: Vec::new(),
             resumption: true,
             early_data: false,
+            version: None,
+            ciphers: Vec::new(),
         })
         .map_err(|error| failure(&error.0))?;
         Ok(Self(Arc::new(Shared {

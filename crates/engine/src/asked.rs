@@ -3,7 +3,7 @@
 use serde::Serialize;
 use url::Url;
 
-use crate::options::{Options, Version};
+use crate::options::{Options, TlsVersion, Version};
 
 /// URLs that are listed; the number of all is in the plan.
 const URLS: usize = 100;
@@ -51,6 +51,10 @@ pub struct Asked {
     pub proxy: Option<String>,
     /// The name in the TLS handshake.
     pub sni: Option<String>,
+    /// The only version of TLS that was offered.
+    pub tls_version: Option<&'static str>,
+    /// The only cipher suites that were.
+    pub ciphers: Vec<String>,
     /// Whether any certificate was accepted.
     pub insecure: bool,
     /// Whether TLS sessions were resumed.
@@ -91,6 +95,11 @@ impl From<&Options> for Asked {
             bind: options.bind.clone(),
             proxy: options.proxy.as_deref().map(without_user),
             sni: options.sni.clone(),
+            tls_version: options.tls_version.map(|version| match version {
+                TlsVersion::V1_2 => "1.2",
+                TlsVersion::V1_3 => "1.3",
+            }),
+            ciphers: options.ciphers.clone(),
             insecure: options.insecure,
             resumption: options.resumption,
             early_data: options.early_data,

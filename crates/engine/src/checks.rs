@@ -11,7 +11,7 @@ use url::Url;
 
 use crate::cost::ServerClocks;
 use crate::listed::Listed;
-use crate::options::{Arrivals, Io, Options, Version};
+use crate::options::{Arrivals, Io, Options, TlsVersion, Version};
 use crate::plan::{Origin, PlanError, Transport, usage};
 use crate::route::Route;
 
@@ -267,6 +267,31 @@ pub(crate) fn check_early_data(
     }
 }
 
+/// QUIC is TLS 1.3 (RFC 9001 §4.2), and without TLS there is neither version nor cipher.
+pub(crate) fn check_tls(
+    options: &Options,
+    version: Option<Version>,
+    url: &Url,
+) -> Result<(), PlanError> {
+    let flag = match (options.tls_version, options.ciphers.as_slice()) {
+        (Some(TlsVersion::V1_2), _) if version == Some(Version::H3) => {
+            return usage("--tls 1.2 with --h3: QUIC is TLS 1.3: leave --tls out, or type --h2");
+        }
+        (Some(TlsVersion::V1_2), _) if options.early_data => {
+            return usage("--tls 1.2 with --early-data: early data came with TLS 1.3: type --tls 1.3");
+        }
+        (Some(_), _) => "--tls",
+        (None, [_, ..]) => "--ciphers",
+        (None, []) => return Ok(()),
+    };
+    if url.scheme() == "https" {
+        return Ok(());
+    }
+    usage(format!(
+        "{flag} is about TLS, and {url} has none: type https:// instead of http://"
+    ))
+}
+
 /// Only where a length says how much is thrown away, and nothing has to be decrypted for it.
 pub(crate) fn check_discarding(
     options: &Options,
@@ -346,6 +371,8 @@ pub(crate) fn transport(
             alpn: versions.iter().map(alpn).collect(),
             resumption: options.resumption,
             early_data: options.early_data,
+            version: options.tls_version,
+            ciphers: options.ciphers.clone(),
         })
         .map_err(|error| PlanError::Environment(error.to_string()))
     };

@@ -69,7 +69,7 @@ pub use gate::{Gate, GateError};
 pub use grpc::{Call, CallMode};
 pub use latency::Summary;
 pub use listed::Listed;
-pub use options::{Arrivals, Io, Options, PemFile, RateStage, Version};
+pub use options::{Arrivals, Io, Options, PemFile, RateStage, TlsVersion, Version};
 pub use outcome::{
     Bytes, Code, Cost, Distribution, EarlyDataOut, EventsOut, Grpc, HandshakesOut, Latency, MeasuredOut,
     Outcome, PhasesOut, PlanOut, Rate, Reason, Requests, SecondOut, StageOut, Target, Validity,

@@ -6,7 +6,7 @@ use crate::events::EventsAsked;
 use crate::grpc::Call;
 use crate::listed::Listed;
 
-pub use trilane_transport::tls::File as PemFile;
+pub use trilane_transport::tls::{File as PemFile, TlsVersion};
 
 /// A version of HTTP with the way it is carried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -112,6 +112,10 @@ pub struct Options {
     pub resumption: bool,
     /// Whether requests go in early data (0-RTT) where a ticket allows it.
     pub early_data: bool,
+    /// The only version of TLS that is offered.
+    pub tls_version: Option<TlsVersion>,
+    /// Names of the only cipher suites that are offered; empty: all that are safe.
+    pub ciphers: Vec<String>,
     /// The name in the TLS handshake, instead of the URL's host.
     pub sni: Option<String>,
     /// Where to connect, `HOST:PORT` or `unix:PATH`, instead of the URL's authority.
@@ -224,6 +228,8 @@ impl Default for Options {
             client: None,
             resumption: true,
             early_data: false,
+            tls_version: None,
+            ciphers: Vec::new(),
             sni: None,
             connect_to: None,
             resolve: Vec::new(),

@@ -12,7 +12,7 @@ use crate::asked::Asked;
 use crate::changing::Changing;
 use crate::checks::{
     check_call_version, check_discarding, check_early_data, check_fields, check_numbers,
-    check_listed, check_version, congestion, server_clocks, transport,
+    check_listed, check_tls, check_version, congestion, server_clocks, transport,
 };
 use crate::cost::ServerClocks;
 use crate::events::EventsPlan;
@@ -148,6 +148,7 @@ impl Plan {
         };
         check_numbers(options, version)?;
         check_fields(options, &listed, version)?;
+        check_tls(options, version, first)?;
 
         let host = first
             .host_str()

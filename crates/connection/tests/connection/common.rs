@@ -91,6 +91,8 @@ fn with_tls(versions: &[Version], early_data: bool) -> StreamConfig {
         alpn: versions.iter().map(alpn).collect(),
         resumption: early_data,
         early_data,
+        version: None,
+        ciphers: Vec::new(),
     });
     StreamConfig {
         tls: Some(TlsConfig {

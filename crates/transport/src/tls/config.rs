@@ -10,15 +10,16 @@ use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature};
 use rustls::server::ParsedCertificate;
+use rustls::version::{TLS12, TLS13};
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, KeyLog, KeyLogFile, RootCertStore,
-    SignatureScheme,
+    SignatureScheme, SupportedCipherSuite,
 };
 use rustls_pki_types::pem::{self, PemObject};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 
 use super::tickets::Tickets;
-use super::{Error, Options, words};
+use super::{Error, Options, TlsVersion, words};
 
 /// A configuration shared by every connection of a worker. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -29,10 +30,27 @@ pub struct Config {
 impl Config {
     /// Loads roots, client certificate and key.
     pub fn new(options: &Options) -> Result<Self, Error> {
-        let provider = Arc::new(aws_lc_rs::default_provider());
+        let mut provider = aws_lc_rs::default_provider();
+        if !options.ciphers.is_empty() {
+            provider.cipher_suites = suites(&options.ciphers, &provider.cipher_suites)?;
+        }
+        let provider = Arc::new(provider);
+        let versions = match options.version {
+            None => vec![&TLS13, &TLS12],
+            Some(TlsVersion::V1_2) => vec![&TLS12],
+            Some(TlsVersion::V1_3) => vec![&TLS13],
+        };
+        // Where no suite is of one of the versions, that is not offered.
+        let offered: Vec<_> = versions
+            .into_iter()
+            .filter(|offered| {
+                let mut suites = provider.cipher_suites.iter();
+                suites.any(|suite| suite.version() == *offered)
+            })
+            .collect();
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
-            .with_safe_default_protocol_versions()
-            .map_err(|error| Error(format!("no version of TLS can be offered: {error}")))?;
+            .with_protocol_versions(&offered)
+            .map_err(|error| Error(format!("these versions and cipher suites of TLS do not go together: {error}")))?;
 
         // Files are read even where nothing is checked: a wrong name is a mistake all the same.
         let authorities = authorities(options, &provider)?;
@@ -94,6 +112,32 @@ impl Config {
     pub fn rustls(&self) -> &Arc<ClientConfig> {
         &self.rustls
     }
+}
+
+/// The suites of these names among `known` ones, in the order of the names.
+fn suites(
+    names: &[String],
+    known: &[SupportedCipherSuite],
+) -> Result<Vec<SupportedCipherSuite>, Error> {
+    // RFC 8446 has no "13" in its names.
+    let name = |suite: &SupportedCipherSuite| {
+        format!("{:?}", suite.suite()).replacen("TLS13_", "TLS_", 1)
+    };
+    let find = |asked: &String| {
+        let canonical = asked.trim().replacen("TLS13_", "TLS_", 1);
+        let mut known = known.iter();
+        known
+            .find(|suite| name(suite).eq_ignore_ascii_case(&canonical))
+            .copied()
+            .ok_or(asked)
+    };
+    names.iter().map(find).collect::<Result<_, _>>().map_err(|asked| {
+        let known: Vec<_> = known.iter().map(name).collect();
+        Error(format!(
+            "{asked:?} is not among the cipher suites that are offered: {}",
+            known.join(", ")
+        ))
+    })
 }
 
 /// Names the file that gets the secrets of all connections, for programs that look into what was

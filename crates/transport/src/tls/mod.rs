@@ -37,6 +37,20 @@ pub struct Options {
     /// Whether early data is offered where a ticket allows it (RFC 8446 §4.2.10). Whoever sends it has
     /// to bear that it may be replayed (RFC 8446 §8).
     pub early_data: bool,
+    /// The only version that is offered; without it TLS 1.3 and 1.2.
+    pub version: Option<TlsVersion>,
+    /// Names of the cipher suites that are offered, in order of preference, as RFC 8446 §B.4 and the
+    /// registry of IANA write them; empty: all that are safe.
+    pub ciphers: Vec<String>,
+}
+
+/// A version of TLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TlsVersion {
+    /// RFC 5246.
+    V1_2,
+    /// RFC 8446.
+    V1_3,
 }
 
 /// What the handshake agreed on.

@@ -333,6 +333,8 @@ fn the_tls_configuration_of_tcp_serves_quic() {
         alpn: vec![b"h3".to_vec()],
         resumption: false,
         early_data: false,
+        version: None,
+        ciphers: Vec::new(),
     };
     let config = Config::new(&tls::Config::new(&options).unwrap(), &Options::default()).unwrap();
     let mut client = Client::connect(&config, server.address, "anything.example");

@@ -210,6 +210,10 @@ class Asked(Record, frozen=True):
     """Open model: how late a request might leave, seconds."""
     discard_bodies: bool = False
     """Whether the kernel threw bodies away unread, once the first of each URL was known."""
+    tls_version: str | None = None
+    """The only version of TLS that was offered, such as 1.2."""
+    ciphers: list[str] = msgspec.field(default_factory=list)
+    """The only cipher suites that were offered."""
     weights: list[Positive] = msgspec.field(default_factory=list)
     """How often each URL was requested, in proportion to the others."""
 
