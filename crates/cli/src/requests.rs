@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 
 use trilane_engine::{Listed, PlanError};
-use url::Url;
+use url::{Position, Url};
 
 use crate::complain;
 
@@ -64,11 +64,16 @@ pub(crate) fn read(file: &Path, base: Option<&str>) -> Result<Vec<Listed>, PlanE
     let base = base.map(|text| Url::parse(text).map_err(|_| not_a_url(text))).transpose()?;
     for (line, each) in &mut listed {
         each.place = format!("{name}:{line}");
-        let Some(base) = &base else { continue };
         // Not by the parser of URLs: it would change the braces of templates.
-        if each.url.starts_with('/') {
-            let origin = &base[..url::Position::BeforePath];
-            each.url.insert_str(0, origin);
+        match &base {
+            _ if !each.url.starts_with('/') => (),
+            Some(base) => each.url.insert_str(0, &base[..Position::BeforePath]),
+            None => {
+                return Err(PlanError::Usage(format!(
+                    "{}: {:?} is a path without a server: type a URL as well, such as http://127.0.0.1:8080",
+                    each.place, each.url
+                )));
+            }
         }
     }
     Ok(listed.into_iter().map(|(_, each)| each).collect())
