@@ -172,6 +172,9 @@ pub(crate) struct LoadArgs {
     /// Take these addresses for a host, instead of the resolver's; repeatable
     #[arg(long, value_name = "HOST:PORT:ADDRESS,…", help_heading = CONNECTION)]
     resolve: Vec<String>,
+    /// Connect to all addresses of the host in turn, instead of to the first that answers
+    #[arg(long, help_heading = CONNECTION)]
+    spread: bool,
     /// Connect from these local addresses, in turn
     #[arg(long, value_name = "ADDRESS,…", help_heading = CONNECTION)]
     bind: Option<String>,
@@ -469,6 +472,7 @@ impl LoadArgs {
             sni: self.sni.clone(),
             connect_to: self.connect_to.clone(),
             resolve: self.resolve.clone(),
+            spread: self.spread,
             bind: self.bind.clone(),
             proxy: self.proxy.clone(),
             congestion_control: self.congestion_control.clone(),

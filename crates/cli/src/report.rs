@@ -50,7 +50,13 @@ fn target(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
             part("group")
         ));
     }
-    facts.extend(target.peer.clone());
+    match target.peers.len() {
+        0 | 1 => facts.extend(target.peer.clone()),
+        _ => {
+            let peers = target.peers.iter();
+            facts.extend(peers.map(|(peer, count)| format!("{peer} × {count}")));
+        }
+    }
     facts.extend(target.congestion_control.clone());
     facts.extend(target.mtu.map(|mtu| format!("MTU {mtu} bytes")));
     facts.extend(target.server.as_deref().map(printable));

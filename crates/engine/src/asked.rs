@@ -45,6 +45,8 @@ pub struct Asked {
     pub connect_to: Option<String>,
     /// Addresses of hosts.
     pub resolve: Vec<String>,
+    /// Whether connections went to all addresses of the host in turn.
+    pub spread: bool,
     /// Local addresses.
     pub bind: Option<String>,
     /// The proxy, without its user and password.
@@ -92,6 +94,7 @@ impl From<&Options> for Asked {
             requests_per_connection: options.requests_per_connection,
             connect_to: options.connect_to.clone(),
             resolve: options.resolve.clone(),
+            spread: options.spread,
             bind: options.bind.clone(),
             proxy: options.proxy.as_deref().map(without_user),
             sni: options.sni.clone(),

@@ -97,6 +97,7 @@ impl Outcome {
         let mut connections = Connections::default();
         let mut concurrency = Concurrency::default();
         let mut learned = Learned::default();
+        let mut peers = BTreeMap::new();
         let mut first = FirstResponse::default();
         let mut used = Spent::default();
         let mut busy = Vec::with_capacity(reports.len());
@@ -116,6 +117,9 @@ impl Outcome {
             unsent.waiting += report.unsent.waiting;
             used.add(report.used);
             connections.merge(&report.connections);
+            for (peer, count) in report.peers {
+                *peers.entry(peer).or_default() += count;
+            }
             concurrency.merge(report.concurrency);
             learned.merge(report.learned);
             if first.server.is_none() {
@@ -140,7 +144,7 @@ impl Outcome {
             trilane: build(),
             started_at: rfc3339(machine.started_at),
             interrupted: machine.interrupted,
-            target: Target::new(plan, version, &learned, &first),
+            target: Target::new(plan, version, &learned, peers, &first),
             plan: PlanOut::new(plan, rate_asked),
             requests: Requests {
                 started: recorder.started,
@@ -240,6 +244,7 @@ impl Target {
         plan: &Plan,
         version: Option<Version>,
         learned: &Learned,
+        peers: BTreeMap<String, u64>,
         first: &FirstResponse,
     ) -> Self {
         let windows = || {
@@ -267,6 +272,7 @@ impl Target {
                 |info| json!({"version": info.version, "cipher": info.cipher, "group": info.group}),
             ),
             peer: learned.peer.clone(),
+            peers,
             congestion_control: learned.congestion_control.clone(),
             mtu: learned.mtu,
             server: first.server.clone().filter(|server| !server.is_empty()),
@@ -490,6 +496,7 @@ mod tests {
         let report = Report {
             recorder,
             connections: Connections::default(),
+            peers: BTreeMap::new(),
             concurrency: Concurrency::default(),
             learned: Learned::default(),
             first: FirstResponse::default(),

@@ -122,6 +122,8 @@ pub struct Options {
     pub connect_to: Option<String>,
     /// Addresses of hosts, `HOST:PORT:ADDRESS,…`, instead of the resolver's.
     pub resolve: Vec<String>,
+    /// Whether connections go to all addresses of the host in turn, and not to the first that works.
+    pub spread: bool,
     /// Local addresses to connect from, in turn, with commas between them.
     pub bind: Option<String>,
     /// The URL of a proxy to go through by CONNECT.
@@ -233,6 +235,7 @@ impl Default for Options {
             sni: None,
             connect_to: None,
             resolve: Vec::new(),
+            spread: false,
             bind: None,
             proxy: None,
             congestion_control: None,

@@ -71,8 +71,10 @@ pub struct Target {
     pub alpn: Option<String>,
     /// Version, cipher suite and key exchange group.
     pub tls: Option<Value>,
-    /// Address and port.
+    /// Address and port of a connection.
     pub peer: Option<String>,
+    /// Connections on which requests could be sent, by address and port.
+    pub peers: BTreeMap<String, u64>,
     /// Of our side: the kernel's for TCP, ours for QUIC.
     pub congestion_control: Option<String>,
     /// Path MTU in bytes: of IP for TCP, of UDP payload for QUIC.

@@ -1,6 +1,6 @@
 //! Which places of a worker connect, when, where to, and how many at a time. No sockets here.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use crate::connections::Connections;
 use crate::deadlines::Deadlines;
@@ -40,6 +40,11 @@ pub(crate) struct Pool<'p> {
     addresses: &'p [Address],
     /// The address to try: the first that has not failed every time.
     address: usize,
+    /// Where places go to all addresses in turn, over all workers: which worker this is, and of how
+    /// many.
+    spread: Option<(usize, usize)>,
+    /// Connections on which requests could be sent, by address.
+    established: Vec<u64>,
     places: Vec<Place>,
     /// Places that may connect, in order.
     queue: VecDeque<u32>,
@@ -67,6 +72,8 @@ impl<'p> Pool<'p> {
         Self {
             addresses,
             address: 0,
+            spread: None,
+            established: vec![0; addresses.len()],
             places: vec![place; places],
             queue: (0..places as u32).collect(),
             later: Deadlines::new(places),
@@ -76,6 +83,15 @@ impl<'p> Pool<'p> {
             untried: places,
             progressed: 0,
             counts: Connections::default(),
+        }
+    }
+
+    /// Has the places of worker `index` of `workers` connect to all addresses in turn, and to the next
+    /// where one fails.
+    pub(crate) fn spread(self, index: usize, workers: usize) -> Self {
+        Self {
+            spread: Some((index, workers)),
+            ..self
         }
     }
 
@@ -93,8 +109,14 @@ impl<'p> Pool<'p> {
         self.counts.attempt();
         let place = &mut self.places[index as usize];
         place.state = State::Connecting(now);
-        place.address = self.address;
-        Some((index, &self.addresses[self.address]))
+        place.address = match self.spread {
+            Some((worker, workers)) => {
+                let of_all = index as usize * workers + worker;
+                (of_all + place.failures as usize) % self.addresses.len()
+            }
+            None => self.address,
+        };
+        Some((index, &self.addresses[place.address]))
     }
 
     /// When [`Self::connect`] has to be called at the latest, though nothing happens on a connection.
@@ -113,6 +135,7 @@ impl<'p> Pool<'p> {
             return;
         };
         place.state = State::Open;
+        self.established[place.address] += 1;
         self.connecting -= 1;
         self.open += 1;
         self.ramp.done(now.saturating_sub(since));
@@ -178,7 +201,15 @@ impl<'p> Pool<'p> {
     /// While no connection of the run has been ready: whether the place, whose attempt has failed,
     /// goes on with another address of the host, at once.
     pub(crate) fn tries_another_address(&mut self, index: u32) -> bool {
-        let tried = self.places[index as usize].address;
+        let place = &mut self.places[index as usize];
+        if self.spread.is_some() {
+            let has_another = (place.failures as usize) < self.addresses.len();
+            if has_another {
+                self.hasten(index);
+            }
+            return has_another;
+        }
+        let tried = place.address;
         if tried == self.address && tried + 1 < self.addresses.len() {
             self.address += 1;
         }
@@ -187,12 +218,26 @@ impl<'p> Pool<'p> {
             return false;
         }
         self.places[index as usize].failures = 0;
+        self.hasten(index);
+        true
+    }
+
+    /// A place that waits for its next attempt waits no longer.
+    fn hasten(&mut self, index: u32) {
         // One that served is queued already.
         if self.later.is_armed(index) {
             self.later.disarm(index);
             self.queue.push_back(index);
         }
-        true
+    }
+
+    /// Connections on which requests could be sent, by where they went.
+    pub(crate) fn peers(&self) -> BTreeMap<String, u64> {
+        let counts = self.addresses.iter().zip(&self.established);
+        counts
+            .filter(|(_, count)| **count > 0)
+            .map(|(address, count)| (address.to_string(), *count))
+            .collect()
     }
 
     /// Whether as many places have failed as may try at a time, or all of them.
@@ -286,6 +331,36 @@ mod tests {
         assert!(!pool.is_hopeless());
         pool.ended(0, FailureKind::Refused, false, 3);
         assert!(pool.tries_another_address(0), "it had gone to the second");
+    }
+
+    #[test]
+    fn places_are_spread_over_the_addresses_of_all_workers() {
+        let addresses = addresses(3);
+        let mut to = Vec::new();
+        for worker in 0..2 {
+            let pool = Pool::new(&addresses, 3, Ramp::new(None, 0));
+            let mut pool = pool.spread(worker, 2);
+            while let Some((index, address)) = pool.connect(0) {
+                to.push(address.clone());
+                pool.opened(index, 1);
+            }
+            assert_eq!(pool.peers().values().sum::<u64>(), 3);
+        }
+        for address in &addresses {
+            assert_eq!(to.iter().filter(|other| *other == address).count(), 2);
+        }
+    }
+
+    #[test]
+    fn a_spread_place_whose_address_fails_goes_to_the_next() {
+        let addresses = addresses(3);
+        let mut pool = Pool::new(&addresses, 1, Ramp::new(None, 0)).spread(0, 1);
+        for address in &addresses {
+            assert_eq!(pool.connect(0), Some((0, address)));
+            pool.ended(0, FailureKind::Refused, false, 0);
+            let has_another = address != &addresses[2];
+            assert_eq!(pool.tries_another_address(0), has_another);
+        }
     }
 
     #[test]

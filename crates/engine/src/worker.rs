@@ -83,6 +83,10 @@ impl<'p> Worker<'p> {
             .map_or(0.0, |rate| plan.threads as f64 / rate * 1e9);
         let connections = places(plan, index);
         let ramp = Ramp::new(parallel, interval as u64);
+        let mut pool = Pool::new(addresses, connections, ramp);
+        if plan.spread {
+            pool = pool.spread(index, plan.threads);
+        }
         let mut recorder = Recorder::new(plan.has_waiting_requests());
         recorder.slowest = Slowest::new(plan.slowest);
         let tally = Tally::new(plan, recorder);
@@ -93,7 +97,7 @@ impl<'p> Worker<'p> {
             plan,
             control,
             windows,
-            pool: Pool::new(addresses, connections, ramp),
+            pool,
             context,
             links: (0..connections as u32)
                 .map(|place| Link::new(plan, place))

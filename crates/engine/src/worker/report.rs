@@ -1,5 +1,7 @@
 //! What a worker counts and reads for its report: windows, resources, the sum at the end.
 
+use std::collections::BTreeMap;
+
 use crate::concurrency::Concurrency;
 use crate::connections::Connections;
 use crate::context::Learned;
@@ -15,6 +17,8 @@ use super::Worker;
 pub(crate) struct Report {
     pub(crate) recorder: Recorder,
     pub(crate) connections: Connections,
+    /// Connections on which requests could be sent, by where they went.
+    pub(crate) peers: BTreeMap<String, u64>,
     pub(crate) concurrency: Concurrency,
     pub(crate) learned: Learned,
     pub(crate) first: FirstResponse,
@@ -99,6 +103,7 @@ impl Worker<'_> {
         recorder.traffic.subtract(&self.traffic_before);
         Report {
             recorder,
+            peers: self.pool.peers(),
             connections: self.pool.counts,
             concurrency,
             learned: self.context.learned,

@@ -114,6 +114,10 @@ class Target(Record, frozen=True):
     """The response body that later ones are compared with; null without a response."""
     connections: Count | None = None
     """Connections opened, where a client under test tells."""
+    peers: dict[str, Positive] = msgspec.field(default_factory=dict)
+    """Connections on which requests could be sent, by address and port; absent in runs of other
+    clients.
+    """
 
     @classmethod
     def of_client(
@@ -210,6 +214,8 @@ class Asked(Record, frozen=True):
     """Open model: how late a request might leave, seconds."""
     discard_bodies: bool = False
     """Whether the kernel threw bodies away unread, once the first of each URL was known."""
+    spread: bool = False
+    """Whether connections went to all addresses of the host in turn."""
     tls_version: str | None = None
     """The only version of TLS that was offered, such as 1.2."""
     ciphers: list[str] = msgspec.field(default_factory=list)
