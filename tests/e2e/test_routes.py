@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from aioquic.quic.connection import NetworkAddress
@@ -174,3 +175,49 @@ def test_addresses_that_are_given_are_not_asked_for(peers: Peers, leaf: Leaf) ->
     report = load("--resolve", given, "-c", "2", "-n", "20", url).good
     assert report["requests"]["ok"] == 20
     assert report["target"]["peer"] == f"127.0.0.1:{port}"
+
+
+class _Told(http.server.BaseHTTPRequestHandler):
+    """Answers, and keeps which of its addresses each connection came to."""
+
+    protocol_version = "HTTP/1.1"
+    connected: ClassVar[list[str]] = []
+
+    def setup(self) -> None:
+        super().setup()
+        self.connected.append(self.connection.getsockname()[0])
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", "2")
+        self.end_headers()
+        self.wfile.write(b"ok")
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+def test_connections_are_spread_over_all_addresses() -> None:
+    server = http.server.ThreadingHTTPServer(("0.0.0.0", 0), _Told)  # noqa: S104 - all of this machine's
+    _Told.connected.clear()
+    with server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        port = server.server_port
+        given = f"api.example:{port}:127.0.0.1,127.0.0.2,127.0.0.3"
+        arguments = ["--resolve", given, "--spread", "-c", "6", "-t", "2", "-n", "60"]
+        report = load(*arguments, f"http://api.example:{port}/").good
+        server.shutdown()
+    expected = {f"127.0.0.{number}": 2 for number in (1, 2, 3)}
+    assert Counter(_Told.connected) == expected
+    assert report["target"]["peers"] == {f"{host}:{port}": n for host, n in expected.items()}
+
+
+def test_a_spread_connection_passes_by_an_address_where_nobody_listens(peers: Peers) -> None:
+    peer = peers["gonet"]
+    port = peer.url("h1").split(":")[2].split("/")[0]
+    given = f"api.example:{port}:127.0.0.9,127.0.0.1"
+    arguments = ["--resolve", given, "--spread", "-c", "4", "-n", "40"]
+    report = load(*arguments, f"http://api.example:{port}/hello").checked
+    assert report["requests"]["started"] == 40
+    # Those that nobody answered may still wait for their next attempt as the others have sent all.
+    assert set(report["target"]["peers"]) == {f"127.0.0.1:{port}"}
