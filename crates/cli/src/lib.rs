@@ -8,6 +8,7 @@ mod load;
 mod network;
 mod output;
 mod progress;
+mod prometheus;
 mod report;
 mod requests;
 mod schema;

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Read as _;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -17,6 +18,7 @@ use crate::grpc::GrpcArgs;
 use crate::interrupt::Interrupt;
 use crate::output::{Lines, STDOUT_CLOSED, write_percentiles, write_result};
 use crate::progress::Display;
+use crate::prometheus::{self, Metrics};
 use crate::standard::is_stdout_closed;
 use crate::{BREACHED, FAILED, INTERRUPTED, INVALID, OK, USAGE, complain, report, requests, search, tell};
 
@@ -230,6 +232,9 @@ pub(crate) struct LoadArgs {
     /// Write a line of JSON for each second of the measurement, while it runs
     #[arg(long, value_name = "FILE", help_heading = RESULT)]
     ndjson: Option<PathBuf>,
+    /// Serve what has been measured so far at /metrics of this address, for Prometheus, while it runs
+    #[arg(long, value_name = "[ADDRESS]:PORT", value_parser = prometheus::address, conflicts_with = "search", help_heading = RESULT)]
+    prometheus: Option<SocketAddr>,
     /// Write the percentiles of the latency, for HdrHistogram's plotters; in milliseconds
     #[arg(long, value_name = "FILE", help_heading = RESULT)]
     hgrm: Option<PathBuf>,
@@ -562,11 +567,21 @@ pub(crate) fn run(arguments: &LoadArgs) -> u8 {
             return FAILED;
         }
     };
+    let metrics = match arguments.prometheus.map(Metrics::serve).transpose() {
+        Ok(metrics) => metrics,
+        Err(error) => {
+            complain(error);
+            return FAILED;
+        }
+    };
     let control = Interrupt::catch().next();
     let display = Display::start(&control, &plan);
     let outcome = trilane_engine::run_watched(&plan, &control, &mut |second| {
         if let Some(lines) = &mut lines {
             lines.write(second);
+        }
+        if let Some(metrics) = &metrics {
+            metrics.update(second);
         }
     });
     display.finish();
