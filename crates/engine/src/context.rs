@@ -9,6 +9,7 @@ use trilane_socket::Unmade;
 use trilane_transport::tls;
 use trilane_wire::{Refused, StreamId, h2, h3};
 
+use crate::changing::Changing;
 use crate::concurrency::InFlight;
 use crate::exchanges::Exchanges;
 use crate::failure::FailureKind;

@@ -425,6 +425,8 @@ fn client(setup: Setup) -> Arc<StreamConfig> {
             alpn: Vec::new(),
             resumption: false,
             early_data: false,
+            version: None,
+            ciphers: Vec::new(),
         })
         .expect("nothing in it can be wrong")
     });

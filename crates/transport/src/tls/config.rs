@@ -125,19 +125,18 @@ fn suites(
     };
     let find = |asked: &String| {
         let canonical = asked.trim().replacen("TLS13_", "TLS_", 1);
-        let mut known = known.iter();
-        known
-            .find(|suite| name(suite).eq_ignore_ascii_case(&canonical))
-            .copied()
-            .ok_or(asked)
+        let found = known
+            .iter()
+            .find(|suite| name(suite).eq_ignore_ascii_case(&canonical));
+        found.copied().ok_or_else(|| {
+            let known: Vec<_> = known.iter().map(name).collect();
+            Error(format!(
+                "{asked:?} is not among the cipher suites that are offered: {}",
+                known.join(", ")
+            ))
+        })
     };
-    names.iter().map(find).collect::<Result<_, _>>().map_err(|asked| {
-        let known: Vec<_> = known.iter().map(name).collect();
-        Error(format!(
-            "{asked:?} is not among the cipher suites that are offered: {}",
-            known.join(", ")
-        ))
-    })
+    names.iter().map(find).collect()
 }
 
 /// Names the file that gets the secrets of all connections, for programs that look into what was

@@ -16,7 +16,7 @@ const INLINE: usize = 1024;
 /// same on every connection.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Opening {
-    pub(super) bytes: Vec<u8>,
+    pub(crate) bytes: Vec<u8>,
     section: Range<usize>,
     /// Whether content follows that is not in `bytes`: the payload of the DATA frame, or all that
     /// the caller writes.

@@ -40,6 +40,8 @@ fn connected() -> (Records, ServerConnection) {
         alpn: Vec::new(),
         resumption: true,
         early_data: false,
+        version: None,
+        ciphers: Vec::new(),
     };
     let name = ServerName::try_from("localhost").unwrap();
     let mut client = Handshake::new(&Config::new(&options).unwrap(), name).unwrap();

@@ -108,6 +108,8 @@ pub(crate) fn options() -> Options {
         alpn: Vec::new(),
         resumption: true,
         early_data: false,
+        version: None,
+        ciphers: Vec::new(),
     }
 }
 
