@@ -140,7 +140,7 @@ def test_a_body_comes_from_stdin(peers: Peers) -> None:
         ("a.jsonl", '{"url": "/", "weight": 0}\n', "a.jsonl:1: the weight 0"),
         ("a.jsonl", '{"url": "/", "headers": {"a b": "c"}}\n', 'a.jsonl:1: header name "a b"'),
         ("a.http", "GET {{host}}/\n", 'a.http:1:7: the variable "host" is not known'),
-        ("a.har", "[]", "a.har:1:0: this is no HTTP Archive"),
+        ("a.har", "[]", "a.har:1:2: this is no HTTP Archive"),
     ],
 )
 def test_what_is_wrong_in_a_file_is_named(tmp_path: Path, file: str, text: str, told: str) -> None:
@@ -178,9 +178,7 @@ def test_help_tells_of_templates() -> None:
 
 
 @pytest.mark.parametrize("listener", ["h1", "h2", "h3"])
-def test_the_slowest_are_told_one_by_one(
-    peers: Peers, tmp_path: Path, listener: str
-) -> None:
+def test_the_slowest_are_told_one_by_one(peers: Peers, tmp_path: Path, listener: str) -> None:
     """One of ten waits for a tenth of a second: these are the slowest, by their number."""
     table = tmp_path / "times.csv"
     table.write_text("time\n" + "0ms\n" * 9 + "100ms\n", encoding="utf-8")

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use trilane_engine::{
-    Arrivals, EventFormat, EventsAsked, Gate, Io, Listed, Options, Outcome, PemFile, Plan, PlanError, RateStage, TlsVersion,
-    Verdict, Version,
+    Arrivals, EventFormat, EventsAsked, Gate, Io, Listed, Options, Outcome, PemFile, Plan,
+    PlanError, RateStage, TlsVersion, Verdict, Version,
 };
 use trilane_units as units;
 
@@ -20,7 +20,9 @@ use crate::output::{Lines, STDOUT_CLOSED, write_percentiles, write_result};
 use crate::progress::Display;
 use crate::prometheus::{self, Metrics};
 use crate::standard::is_stdout_closed;
-use crate::{BREACHED, FAILED, INTERRUPTED, INVALID, OK, USAGE, complain, report, requests, search, tell};
+use crate::{
+    BREACHED, FAILED, INTERRUPTED, INVALID, OK, USAGE, complain, report, requests, search, tell,
+};
 
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
@@ -354,7 +356,9 @@ fn slowest(text: &str) -> Result<usize, String> {
     const MOST: usize = 10_000;
     let count = number(text)?;
     if count > MOST {
-        return Err(format!("{count} are too many to be looked at: type at most {MOST}"));
+        return Err(format!(
+            "{count} are too many to be looked at: type at most {MOST}"
+        ));
     }
     Ok(count)
 }
@@ -618,7 +622,11 @@ fn search(arguments: &LoadArgs, options: &Options) -> u8 {
         let plan = Plan::new(&Options {
             rate,
             duration: Some(duration),
-            arrivals: if rate.is_some() { options.arrivals } else { Arrivals::Constant },
+            arrivals: if rate.is_some() {
+                options.arrivals
+            } else {
+                Arrivals::Constant
+            },
             shed_after: options.shed_after.filter(|_| rate.is_some()),
             ..options.clone()
         });

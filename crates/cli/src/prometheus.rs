@@ -53,7 +53,8 @@ pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
 impl Metrics {
     /// Serves them at `address` until the process ends.
     pub(crate) fn serve(address: SocketAddr) -> Result<Self, String> {
-        let cannot = |error: std::io::Error| format!("--prometheus: cannot serve at {address}: {error}");
+        let cannot =
+            |error: std::io::Error| format!("--prometheus: cannot serve at {address}: {error}");
         let (metrics, registry) = Self::new();
         let listener = TcpListener::bind(address).map_err(cannot)?;
         listener.set_nonblocking(true).map_err(cannot)?;
@@ -132,7 +133,8 @@ impl Metrics {
             }
         }
         self.rate.set(second.requests_per_s);
-        self.connections.set(i64::try_from(second.open).unwrap_or(i64::MAX));
+        self.connections
+            .set(i64::try_from(second.open).unwrap_or(i64::MAX));
         self.cpu.inc_by(second.cpu_s);
     }
 }
@@ -183,7 +185,11 @@ fn response(request: &Request<Incoming>, registry: &Registry) -> Response<Full<B
     let mut metrics = String::new();
     match encode(&mut metrics, registry) {
         Ok(()) => plain(StatusCode::OK, metrics, (CONTENT_TYPE, TEXT)),
-        Err(error) => plain(StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n"), text),
+        Err(error) => plain(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            format!("{error}\n"),
+            text,
+        ),
     }
 }
 

@@ -61,7 +61,9 @@ pub(crate) fn read(file: &Path, base: Option<&str>) -> Result<Vec<Listed>, PlanE
             "--requests: {name} has no request: write one a line, such as {{\"url\": \"/hello\"}}"
         )));
     }
-    let base = base.map(|text| Url::parse(text).map_err(|_| not_a_url(text))).transpose()?;
+    let base = base
+        .map(|text| Url::parse(text).map_err(|_| not_a_url(text)))
+        .transpose()?;
     for (line, each) in &mut listed {
         each.place = format!("{name}:{line}");
         // Not by the parser of URLs: it would change the braces of templates.

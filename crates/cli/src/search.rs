@@ -161,7 +161,8 @@ impl Search {
                 _ => (),
             }
         }
-        let known = |end: Option<Result<&Rate, f64>>| end.and_then(Result::ok).map(|rate| rate.per_s);
+        let known =
+            |end: Option<Result<&Rate, f64>>| end.and_then(Result::ok).map(|rate| rate.per_s);
         Next::Found(Found {
             low_per_s: known(below),
             high_per_s: known(above),
@@ -195,7 +196,9 @@ pub(crate) fn search(
                     why.unwrap_or("none ended")
                 ));
             }
-            tell(&format!("{rate:.1} requests/s are reached in the closed model"));
+            tell(&format!(
+                "{rate:.1} requests/s are reached in the closed model"
+            ));
             rate / 2.0
         }
     };
@@ -222,11 +225,14 @@ impl Trial {
         let mut why: Vec<_> = goals.iter().filter_map(|goal| goal.miss(&run)).collect();
         let reached = run.rate.requests_per_s + share_of_failed(&run);
         if reached < 0.99 * rate_per_s && run.requests.unsent > 0 {
-            why.push(format!("{reached:.1} requests/s were all that could be sent"));
+            why.push(format!(
+                "{reached:.1} requests/s were all that could be sent"
+            ));
         }
         let reasons = &run.validity.reasons;
         let client_bound = reasons.iter().any(|reason| {
-            reason.verdict == Verdict::Invalid && matches!(reason.code, Code::Late | Code::WorkerBusy)
+            reason.verdict == Verdict::Invalid
+                && matches!(reason.code, Code::Late | Code::WorkerBusy)
         });
         if client_bound {
             why.push("the client could not send as many".to_owned());
@@ -300,7 +306,10 @@ impl Searched {
     /// Whether above the lower end it was the client that did not keep up.
     fn is_client_bound(&self) -> bool {
         let high = self.found.high_per_s;
-        let mut at_high = self.trials.iter().filter(|trial| Some(trial.rate_per_s) == high);
+        let mut at_high = self
+            .trials
+            .iter()
+            .filter(|trial| Some(trial.rate_per_s) == high);
         at_high.any(|trial| trial.client_bound)
     }
 
@@ -318,7 +327,11 @@ impl Searched {
         }
         writeln!(out, "Search       {}", self.goals.join(", "))?;
         writeln!(out, "\n{}", self.answer())?;
-        writeln!(out, "\n{:>14} {:>12} {:>11} {:>11} {:>9}  held", "requests/s", "reached", "p50", "p99", "errors")?;
+        writeln!(
+            out,
+            "\n{:>14} {:>12} {:>11} {:>11} {:>9}  held",
+            "requests/s", "reached", "p50", "p99", "errors"
+        )?;
         let mut rates: Vec<f64> = self.trials.iter().map(|trial| trial.rate_per_s).collect();
         rates.sort_by(f64::total_cmp);
         rates.dedup();
@@ -334,7 +347,8 @@ impl Searched {
             high_per_s,
         } = self.found;
         if self.interrupted {
-            return "Interrupted: the search did not come to an answer; the runs are below".to_owned();
+            return "Interrupted: the search did not come to an answer; the runs are below"
+                .to_owned();
         }
         match (low_per_s, high_per_s) {
             (Some(low), Some(_)) if self.is_client_bound() => format!(
@@ -343,18 +357,28 @@ impl Searched {
             (Some(low), Some(high)) => format!(
                 "The highest rate that holds lies between {low:.1} and {high:.1} requests/s (95 % interval: {REPEATS} of {REPEATS} runs held at the lower, none of {REPEATS} at the higher)"
             ),
-            (Some(low), None) => format!("It holds at every rate that was tried, up to {low:.1} requests/s"),
+            (Some(low), None) => {
+                format!("It holds at every rate that was tried, up to {low:.1} requests/s")
+            }
             (None, _) => "It holds at no rate that was tried".to_owned(),
         }
     }
 
     /// The medians of the runs at one rate.
     fn row(&self, out: &mut String, rate: f64) -> std::fmt::Result {
-        let trials: Vec<_> = self.trials.iter().filter(|trial| trial.rate_per_s == rate).collect();
+        let trials: Vec<_> = self
+            .trials
+            .iter()
+            .filter(|trial| trial.rate_per_s == rate)
+            .collect();
         let latency = |of: fn(&trilane_engine::Summary) -> Option<f64>| {
             let values = trials.iter().filter_map(|trial| {
                 let latency = &trial.run.latency;
-                of(&latency.response.as_ref().unwrap_or(&latency.service).summary)
+                of(&latency
+                    .response
+                    .as_ref()
+                    .unwrap_or(&latency.service)
+                    .summary)
             });
             median(values).map_or_else(|| "–".to_owned(), |value| format!("{:.3} ms", value * 1e3))
         };

@@ -15,8 +15,8 @@ use crate::events::{EventCounts, EventsPlan};
 use crate::grpc::CallPlan;
 use crate::latency::{Durations, percentiles};
 use crate::outcome::{
-    Bytes, Cost, Distribution, EarlyResponses, EventsOut, Grpc, Latency, Outcome, PhasesOut, PlanOut, Rate,
-    Requests, SecondOut, StageOut, Target, WindowOut,
+    Bytes, Cost, Distribution, EarlyResponses, EventsOut, Grpc, Latency, Outcome, PhasesOut,
+    PlanOut, Rate, Requests, SecondOut, StageOut, Target, WindowOut,
 };
 use crate::plan::{Model, Plan, Version};
 use crate::record::{Recorder, Window};

@@ -46,7 +46,9 @@ impl Changing {
         let names: Vec<_> = fields.iter().map(|(name, _)| name.as_str()).collect();
         let request = Varying::new(parts, &names, body.is_some()).map_err(wrong)?;
         let pieces = std::iter::once(path);
-        let pieces: Vec<_> = pieces.chain(fields.into_iter().map(|(_, value)| value)).collect();
+        let pieces: Vec<_> = pieces
+            .chain(fields.into_iter().map(|(_, value)| value))
+            .collect();
         let mut changing = Self {
             request,
             pieces,
@@ -54,7 +56,12 @@ impl Changing {
             written: Written::default(),
         };
         // Numbers and UUIDs are fit for every place; values of a file are as they are.
-        let period = changing.pieces.iter().map(Template::period).max().unwrap_or(1);
+        let period = changing
+            .pieces
+            .iter()
+            .map(Template::period)
+            .max()
+            .unwrap_or(1);
         for number in 0..period {
             changing.fill(number);
             let checked = changing.request.check(changing.written.pieces());

@@ -207,7 +207,10 @@ pub(crate) fn check_fields(
             "-H {name:?}: HTTP/2 and HTTP/3 have no such field (RFC 9113 §8.2.2): leave it out, or type --h1"
         )))
     };
-    let all = options.fields.iter().filter_map(|text| text.split_once(':'));
+    let all = options
+        .fields
+        .iter()
+        .filter_map(|text| text.split_once(':'));
     let of_all = refused(&mut all.map(|(name, _)| name));
     let of_one = || {
         listed.iter().find_map(|each| {
@@ -245,7 +248,10 @@ pub(crate) fn check_early_data(
     if !options.early_data {
         return Ok(());
     }
-    if let Some(method) = methods.iter().find(|method| !SAFE.contains(&method.as_str())) {
+    if let Some(method) = methods
+        .iter()
+        .find(|method| !SAFE.contains(&method.as_str()))
+    {
         return usage(format!(
             "--early-data with {method}: whoever is on the way can replay early data, so only safe methods go there (RFC 8470): leave --early-data out, or request by GET, HEAD, OPTIONS or TRACE"
         ));
@@ -278,7 +284,9 @@ pub(crate) fn check_tls(
             return usage("--tls 1.2 with --h3: QUIC is TLS 1.3: leave --tls out, or type --h2");
         }
         (Some(TlsVersion::V1_2), _) if options.early_data => {
-            return usage("--tls 1.2 with --early-data: early data came with TLS 1.3: type --tls 1.3");
+            return usage(
+                "--tls 1.2 with --early-data: early data came with TLS 1.3: type --tls 1.3",
+            );
         }
         (Some(_), _) => "--tls",
         (None, [_, ..]) => "--ciphers",

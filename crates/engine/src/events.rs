@@ -390,6 +390,9 @@ mod tests {
         })
         .unwrap_err()
         .to_string();
-        assert!(told.starts_with("--first-event: ") && !told.contains('\n'), "{told}");
+        assert!(
+            told.starts_with("--first-event: ") && !told.contains('\n'),
+            "{told}"
+        );
     }
 }

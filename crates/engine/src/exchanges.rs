@@ -315,7 +315,8 @@ impl<const FULL: bool> Events for Sink<'_, '_, FULL> {
     fn data(&mut self, id: StreamId, bytes: &[u8]) {
         self.exchanges.data(id, bytes.len(), self.tally);
         if let Some(plan) = &self.tally.plan.events {
-            self.exchanges.take_events(plan, id, bytes, self.now, self.tally);
+            self.exchanges
+                .take_events(plan, id, bytes, self.now, self.tally);
         }
         if FULL {
             let stream = &mut self.exchanges.slots[id.slot as usize];
@@ -340,7 +341,9 @@ impl<const FULL: bool> Events for Sink<'_, '_, FULL> {
         let request = at.of.request;
         if let Some(plan) = &self.tally.plan.events {
             let counts = self.tally.recorder.events();
-            self.exchanges.events.end(plan, id, (at.start, self.now), counts);
+            self.exchanges
+                .events
+                .end(plan, id, (at.start, self.now), counts);
         }
         if unsent > 0 {
             self.tally.recorder.early.add(stream.content, unsent);

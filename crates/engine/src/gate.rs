@@ -75,9 +75,8 @@ impl Gate {
 
     fn parse_as(text: &str, example: &str) -> Result<Self, GateError> {
         let compact: String = text.chars().filter(|c| !c.is_whitespace()).collect();
-        let form = |what: String| {
-            GateError(format!("{text:?}: {what}: type for example {example}"))
-        };
+        let form =
+            |what: String| GateError(format!("{text:?}: {what}: type for example {example}"));
         let Some(at) = compact.find(['<', '>']) else {
             return Err(form("there is no < or >".into()));
         };
@@ -120,7 +119,11 @@ impl Gate {
         match self.value(outcome) {
             None => Some(self.unknown()),
             Some(value) if self.is_true(value) => None,
-            Some(value) => Some(format!("{} is not true: it is {}", self.text, self.shown(value))),
+            Some(value) => Some(format!(
+                "{} is not true: it is {}",
+                self.text,
+                self.shown(value)
+            )),
         }
     }
 

@@ -71,9 +71,9 @@ pub use latency::Summary;
 pub use listed::Listed;
 pub use options::{Arrivals, Io, Options, PemFile, RateStage, TlsVersion, Version};
 pub use outcome::{
-    Bytes, Code, Cost, Distribution, EarlyDataOut, EventsOut, Grpc, HandshakesOut, Latency, MeasuredOut,
-    Outcome, PhasesOut, PlanOut, Rate, Reason, Requests, SecondOut, StageOut, Target, Validity,
-    Verdict, WindowOut,
+    Bytes, Code, Cost, Distribution, EarlyDataOut, EventsOut, Grpc, HandshakesOut, Latency,
+    MeasuredOut, Outcome, PhasesOut, PlanOut, Rate, Reason, Requests, SecondOut, StageOut, Target,
+    Validity, Verdict, WindowOut,
 };
 pub use plan::{Plan, PlanError};
 pub use route::{Proxy, Route};

@@ -73,7 +73,11 @@ impl Options {
 /// The order in which requests of these weights take turns, again and again: each as evenly over the
 /// round as its weight allows.
 pub(crate) fn turns(weights: &[u32]) -> Result<Arc<[u32]>, PlanError> {
-    let divisor = weights.iter().copied().fold(0, greatest_common_divisor).max(1);
+    let divisor = weights
+        .iter()
+        .copied()
+        .fold(0, greatest_common_divisor)
+        .max(1);
     let reduced = weights.iter().map(|weight| weight / divisor);
     let length: u64 = reduced.clone().map(u64::from).sum();
     if length > LONGEST_ROUND {
@@ -82,10 +86,12 @@ pub(crate) fn turns(weights: &[u32]) -> Result<Arc<[u32]>, PlanError> {
         ));
     }
     // The k-th turn of one with the weight w belongs at (k + ½) ÷ w of the round.
-    let mut order: Vec<(f64, u32)> = (0..).zip(reduced).flat_map(|(request, weight)| {
-        (0..weight).map(move |turn| ((f64::from(turn) + 0.5) / f64::from(weight), request))
-    })
-    .collect();
+    let mut order: Vec<(f64, u32)> = (0..)
+        .zip(reduced)
+        .flat_map(|(request, weight)| {
+            (0..weight).map(move |turn| ((f64::from(turn) + 0.5) / f64::from(weight), request))
+        })
+        .collect();
     order.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1)));
     Ok(order.into_iter().map(|(_, request)| request).collect())
 }
@@ -110,7 +116,10 @@ mod tests {
     #[test]
     fn weights_are_spread_over_the_round() {
         assert_eq!(*turns(&[3, 1]).unwrap(), [0, 0, 1, 0]);
-        assert_eq!(*turns(&[50, 30, 20]).unwrap(), [0, 1, 2, 0, 0, 1, 0, 2, 1, 0]);
+        assert_eq!(
+            *turns(&[50, 30, 20]).unwrap(),
+            [0, 1, 2, 0, 0, 1, 0, 2, 1, 0]
+        );
     }
 
     #[test]

@@ -11,8 +11,8 @@ use crate::arrivals::Arriving;
 use crate::asked::Asked;
 use crate::changing::Changing;
 use crate::checks::{
-    check_call_version, check_discarding, check_early_data, check_fields, check_numbers,
-    check_listed, check_tls, check_version, congestion, server_clocks, transport,
+    check_call_version, check_discarding, check_early_data, check_fields, check_listed,
+    check_numbers, check_tls, check_version, congestion, server_clocks, transport,
 };
 use crate::cost::ServerClocks;
 use crate::events::EventsPlan;
@@ -131,13 +131,18 @@ impl Plan {
         let mut templates = Templates::default();
         let targets = listed
             .iter()
-            .map(|each| templates.parse_url(&each.url).map_err(|error| each.place(error)))
+            .map(|each| {
+                templates
+                    .parse_url(&each.url)
+                    .map_err(|error| each.place(error))
+            })
             .collect::<Result<Vec<_>, _>>()?;
         let Some((first, _)) = targets.first() else {
             return usage("no URL: type for example trilane load http://127.0.0.1:8080/hello");
         };
         let mut others = targets.iter().zip(&listed);
-        if let Some(((url, _), each)) = others.find(|((url, _), _)| url.origin() != first.origin()) {
+        if let Some(((url, _), each)) = others.find(|((url, _), _)| url.origin() != first.origin())
+        {
             return Err(each.place(PlanError::Usage(format!(
                 "{url} has another origin than {first}: one run loads one origin; run load once for each"
             ))));

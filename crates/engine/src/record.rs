@@ -245,7 +245,8 @@ impl Recorder {
     /// The counts of events in responses.
     #[inline]
     pub(crate) fn events(&mut self) -> &mut EventCounts {
-        self.events.get_or_insert_with(|| Box::new(EventCounts::new()))
+        self.events
+            .get_or_insert_with(|| Box::new(EventCounts::new()))
     }
 
     pub(crate) fn new(waits: bool) -> Self {

@@ -215,7 +215,10 @@ mod tests {
             all.merge(slowest);
         }
         let told = all.told(1_000);
-        let latencies: Vec<_> = told.iter().map(|slow| (slow.latency_s * 1e9).round()).collect();
+        let latencies: Vec<_> = told
+            .iter()
+            .map(|slow| (slow.latency_s * 1e9).round())
+            .collect();
         assert_eq!(latencies, [119.0, 119.0, 118.0]);
         let slow = &told[0];
         let sum = slow.waited_s + slow.first_byte_s.unwrap() + slow.body_s.unwrap();

@@ -92,7 +92,10 @@ impl Templates {
     /// The template of `text`; `None` where nothing in it changes.
     pub(crate) fn parse(&mut self, text: &str) -> Result<Option<Template>, PlanError> {
         let parts = parts(text);
-        if !parts.iter().any(|part| matches!(part, Part::Placeholder(_))) {
+        if !parts
+            .iter()
+            .any(|part| matches!(part, Part::Placeholder(_)))
+        {
             return Ok(None);
         }
         let pieces = parts.into_iter().map(|part| match part {
@@ -135,7 +138,11 @@ impl Templates {
                 names[0]
             ));
         }
-        let mut pieces: Vec<_> = texts.next().map(|text| Piece::Text(text.into())).into_iter().collect();
+        let mut pieces: Vec<_> = texts
+            .next()
+            .map(|text| Piece::Text(text.into()))
+            .into_iter()
+            .collect();
         for (name, text) in names.iter().zip(texts) {
             pieces.push(self.piece(name, true)?);
             if !text.is_empty() {
@@ -299,12 +306,27 @@ mod tests {
 
     #[test]
     fn braces_around_anything_else_are_text() {
-        for text in ["", "{}", "{\"a\": {\"seq\": 1}}", "{seq", "{sequence}", "{{x}}"] {
-            assert!(Templates::default().parse(text).unwrap().is_none(), "{text}");
+        for text in [
+            "",
+            "{}",
+            "{\"a\": {\"seq\": 1}}",
+            "{seq",
+            "{sequence}",
+            "{{x}}",
+        ] {
+            assert!(
+                Templates::default().parse(text).unwrap().is_none(),
+                "{text}"
+            );
         }
         assert_eq!(written("{\"a\": {seq}}", 7), "{\"a\": 7}");
         assert_eq!(written("{{seq}", 7), "{7");
-        assert!(Templates::default().parse_body(b"\xff{seq}").unwrap().is_none());
+        assert!(
+            Templates::default()
+                .parse_body(b"\xff{seq}")
+                .unwrap()
+                .is_none()
+        );
     }
 
     #[test]
@@ -346,7 +368,9 @@ mod tests {
 
         let mut templates = Templates::default();
         let (url, template) = templates
-            .parse_url(&format!("http://a/x y/{{csv:{path}:name}}?id={{csv:{path}:id}}#f"))
+            .parse_url(&format!(
+                "http://a/x y/{{csv:{path}:name}}?id={{csv:{path}:id}}#f"
+            ))
             .unwrap();
         assert_eq!(url.as_str(), "http://a/x%20y/Ana?id=1#f");
         let template = template.unwrap();
@@ -367,10 +391,15 @@ mod tests {
         writeln!(file, "id,name").unwrap();
         let path = file.path().display();
         let told = message(&format!("{{csv:{path}:nam}}"));
-        assert!(told.contains("no column \"nam\"") && told.contains("id, name"), "{told}");
+        assert!(
+            told.contains("no column \"nam\"") && told.contains("id, name"),
+            "{told}"
+        );
         let told = message(&format!("{{csv:{path}:name}}"));
         assert!(told.contains("no line below"), "{told}");
-        let told = Templates::default().parse_url("http://{seq}.example/").unwrap_err();
+        let told = Templates::default()
+            .parse_url("http://{seq}.example/")
+            .unwrap_err();
         assert!(told.to_string().contains("outside of path and query"));
     }
 }

@@ -162,7 +162,12 @@ impl QuicPeer {
     pub fn answer(&mut self, id: StreamId, bytes: &[u8]) -> bool {
         self.connection.as_mut().is_some_and(|(_, connection)| {
             let mut stream = connection.send_stream(id);
-            stream.write(bytes) == Ok(bytes.len()) && stream.finish().is_ok()
+            let answered = stream.write(bytes) == Ok(bytes.len()) && stream.finish().is_ok();
+            if !answered {
+                // Or it would count among the open streams for ever (H3_REQUEST_CANCELLED).
+                let _ = stream.reset(0x010c_u32.into());
+            }
+            answered
         })
     }
 

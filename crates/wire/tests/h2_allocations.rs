@@ -101,8 +101,9 @@ fn run<const FIELDS: bool>(body: &[u8], varies: bool) {
                 [&mut path, &mut digits, &mut content]
                     .into_iter()
                     .for_each(Vec::clear);
-                write!(path, "/{next}").unwrap();
-                write!(digits, "{next}").unwrap();
+                let number = next % 10_000;
+                write!(path, "/{number}").unwrap();
+                write!(digits, "{number}").unwrap();
                 content.extend_from_slice(body);
                 content.extend_from_slice(&digits);
                 let pieces = [&*path, &*digits].into_iter();

@@ -91,11 +91,16 @@ pub(super) fn choose(
         listed.push(take(number, request)?);
     }
     let named = || {
-        let named = origins.iter().map(|(name, count)| format!("{name} ({count})"));
+        let named = origins
+            .iter()
+            .map(|(name, count)| format!("{name} ({count})"));
         named.collect::<Vec<_>>().join(", ")
     };
     if host.is_none() && origins.len() > 1 {
-        let hosts: Vec<_> = origins.keys().filter_map(|origin| Url::parse(origin).ok()).collect();
+        let hosts: Vec<_> = origins
+            .keys()
+            .filter_map(|origin| Url::parse(origin).ok())
+            .collect();
         let first = hosts.first().and_then(Url::host_str).unwrap_or_default();
         return Err(format!(
             "has requests to several origins: {}; a run loads one: type --har-host {first}",
@@ -182,9 +187,17 @@ mod tests {
 
     #[test]
     fn one_host_is_chosen_and_what_is_left_out_is_told() {
-        let urls = ["https://a/", "https://cdn.a/x", "data:text/plain,x", "https://b/"];
+        let urls = [
+            "https://a/",
+            "https://cdn.a/x",
+            "data:text/plain,x",
+            "https://b/",
+        ];
         let told = choose(archive(&urls), None).err().unwrap();
-        assert!(told.contains("https://a (1), https://b (1), https://cdn.a (1)"), "{told}");
+        assert!(
+            told.contains("https://a (1), https://b (1), https://cdn.a (1)"),
+            "{told}"
+        );
         assert!(told.ends_with("--har-host a"), "{told}");
         let (listed, notes) = choose(archive(&urls), Some("A")).unwrap();
         assert_eq!(listed.len(), 1);
@@ -198,7 +211,10 @@ mod tests {
         let (listed, _) = choose(archive(&urls), Some("*.a")).unwrap();
         assert_eq!(listed.len(), 2);
         let told = choose(archive(&urls), Some("c")).err().unwrap();
-        assert!(told.starts_with("has no request to c, but to a (1)"), "{told}");
+        assert!(
+            told.starts_with("has no request to c, but to a (1)"),
+            "{told}"
+        );
         let told = choose(archive(&["data:,"]), None).err().unwrap();
         assert!(told.contains("no request by http"), "{told}");
     }

@@ -61,8 +61,8 @@ fn request<'a>(
                     )
                 })?;
             } else if let Some(text) = comment.strip_prefix("@expect ") {
-                statuses = status_ranges(text.trim())
-                    .map_err(|text| Wrong::new(number, 1, text))?;
+                statuses =
+                    status_ranges(text.trim()).map_err(|text| Wrong::new(number, 1, text))?;
             }
         } else if !text.is_empty() {
             break (number, text);
@@ -94,7 +94,9 @@ fn request<'a>(
             return Err(Wrong::new(
                 line.0,
                 1,
-                format!("{text:?} is not a header: write Name: value, and an empty line before the body"),
+                format!(
+                    "{text:?} is not a header: write Name: value, and an empty line before the body"
+                ),
             ));
         };
         let (name, value) = (name.trim_end(), value.trim());
@@ -161,7 +163,11 @@ fn body<'a>(
             Some(file) => {
                 let file = folder.join(file.trim());
                 let contents = std::fs::read(&file).map_err(|error| {
-                    Wrong::new(number, 3, format!("cannot read {}: {error}", file.display()))
+                    Wrong::new(
+                        number,
+                        3,
+                        format!("cannot read {}: {error}", file.display()),
+                    )
                 })?;
                 body.extend(contents);
             }
@@ -219,14 +225,23 @@ mod tests {
         );
         assert_eq!(listed.len(), 2);
         let (line, first) = &listed[0];
-        assert_eq!((*line, first.url.as_str()), (6, "http://a:81/x/7?a=1&b={seq}"));
+        assert_eq!(
+            (*line, first.url.as_str()),
+            (6, "http://a:81/x/7?a=1&b={seq}")
+        );
         assert_eq!(first.method, None);
-        assert_eq!(first.fields, [("Accept".to_owned(), "text/plain".to_owned())]);
+        assert_eq!(
+            first.fields,
+            [("Accept".to_owned(), "text/plain".to_owned())]
+        );
         assert_eq!(first.body.as_deref(), Some(&b""[..]));
         let (line, second) = &listed[1];
         assert_eq!((*line, second.url.as_str()), (16, "http://a:81/y"));
         assert_eq!(second.method.as_deref(), Some("POST"));
-        assert_eq!(second.body.as_deref(), Some(&b"{\"id\": 7,\n \"n\": {}}"[..]));
+        assert_eq!(
+            second.body.as_deref(),
+            Some(&b"{\"id\": 7,\n \"n\": {}}"[..])
+        );
         assert_eq!((second.weight, &*second.statuses), (3, &[(201, 201)][..]));
     }
 
@@ -261,7 +276,11 @@ mod tests {
             ("# @expect 2xx\nGET http://a/\n", 1, 1, "2xx"),
         ] {
             let wrong = parse(text, Path::new("")).unwrap_err();
-            assert_eq!((wrong.line, wrong.column), (line, column), "{text}: {wrong:?}");
+            assert_eq!(
+                (wrong.line, wrong.column),
+                (line, column),
+                "{text}: {wrong:?}"
+            );
             assert!(wrong.text.contains(told), "{text}: {wrong:?}");
         }
     }

@@ -79,12 +79,16 @@ fn request(number: usize, text: &str) -> Result<Listed, Wrong> {
     }
     listed.body = match (line.body, line.body_base64) {
         (Some(_), Some(_)) => {
-            return Err(wrong("body and body_base64 are two contents: leave one out".into()));
+            return Err(wrong(
+                "body and body_base64 are two contents: leave one out".into(),
+            ));
         }
         (Some(body), None) => Some(content(&body, &mut listed.fields)),
-        (None, Some(encoded)) => Some(STANDARD.decode(&encoded).map_err(|error| {
-            wrong(format!("body_base64 is not base64: {error}"))
-        })?),
+        (None, Some(encoded)) => Some(
+            STANDARD
+                .decode(&encoded)
+                .map_err(|error| wrong(format!("body_base64 is not base64: {error}")))?,
+        ),
         (None, None) => None,
     };
     listed.weight = line.weight.unwrap_or(1);
@@ -127,11 +131,19 @@ mod tests {
         assert_eq!(listed[0].1, Listed::new("", "/a"));
         let second = &listed[1].1;
         assert_eq!(second.method.as_deref(), Some("PUT"));
-        let fields = [("X", "1"), ("y", "2"), ("y", "3"), ("content-type", "application/json")];
+        let fields = [
+            ("X", "1"),
+            ("y", "2"),
+            ("y", "3"),
+            ("content-type", "application/json"),
+        ];
         let fields = fields.map(|(name, value)| (name.to_owned(), value.to_owned()));
         assert_eq!(second.fields, fields);
         assert_eq!(second.body.as_deref(), Some(&br#"{"n": {"m": 1}}"#[..]));
-        assert_eq!((second.weight, &*second.statuses), (3, &[(200, 299), (404, 404)][..]));
+        assert_eq!(
+            (second.weight, &*second.statuses),
+            (3, &[(200, 299), (404, 404)][..])
+        );
         assert_eq!(listed[2].1.body.as_deref(), Some(&b"text\n"[..]));
         assert_eq!(listed[2].1.statuses, [(201, 201)]);
         assert_eq!(listed[3].1.body.as_deref(), Some(&b"\0\xff"[..]));
@@ -141,16 +153,40 @@ mod tests {
     fn a_wrong_line_is_named_by_line_and_column() {
         for (text, line, column, told) in [
             ("{\"url\": \"/\"}\n{\"url\": }", 2, 9, "expected value"),
-            ("{\"url\": \"/\", \"mehtod\": \"GET\"}", 1, 22, "unknown field `mehtod`"),
+            (
+                "{\"url\": \"/\", \"mehtod\": \"GET\"}",
+                1,
+                21,
+                "unknown field `mehtod`",
+            ),
             ("{\"method\": \"GET\"}", 1, 17, "missing field `url`"),
-            ("{\"url\": \"/\", \"body\": 1, \"body_base64\": \"\"}", 1, 1, "two contents"),
-            ("{\"url\": \"/\", \"body_base64\": \"?\"}", 1, 1, "not base64"),
-            ("{\"url\": \"/\", \"expect\": {\"status\": \"2xx\"}}", 1, 1, "2xx"),
+            (
+                "{\"url\": \"/\", \"body\": 1, \"body_base64\": \"\"}",
+                1,
+                1,
+                "two contents",
+            ),
+            (
+                "{\"url\": \"/\", \"body_base64\": \"?\"}",
+                1,
+                1,
+                "not base64",
+            ),
+            (
+                "{\"url\": \"/\", \"expect\": {\"status\": \"2xx\"}}",
+                1,
+                1,
+                "2xx",
+            ),
             ("{\"url\": \"/\", \"expect\": {\"status\": 99}}", 1, 1, "99"),
             ("[]", 1, 1, "invalid type"),
         ] {
             let wrong = parse(text).unwrap_err();
-            assert_eq!((wrong.line, wrong.column), (line, column), "{text}: {wrong:?}");
+            assert_eq!(
+                (wrong.line, wrong.column),
+                (line, column),
+                "{text}: {wrong:?}"
+            );
             assert!(wrong.text.contains(told), "{text}: {wrong:?}");
         }
     }

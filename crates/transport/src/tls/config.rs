@@ -50,7 +50,11 @@ impl Config {
             .collect();
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_protocol_versions(&offered)
-            .map_err(|error| Error(format!("these versions and cipher suites of TLS do not go together: {error}")))?;
+            .map_err(|error| {
+                Error(format!(
+                    "these versions and cipher suites of TLS do not go together: {error}"
+                ))
+            })?;
 
         // Files are read even where nothing is checked: a wrong name is a mistake all the same.
         let authorities = authorities(options, &provider)?;
@@ -120,14 +124,12 @@ fn suites(
     known: &[SupportedCipherSuite],
 ) -> Result<Vec<SupportedCipherSuite>, Error> {
     // RFC 8446 has no "13" in its names.
-    let name = |suite: &SupportedCipherSuite| {
-        format!("{:?}", suite.suite()).replacen("TLS13_", "TLS_", 1)
-    };
+    let name =
+        |suite: &SupportedCipherSuite| format!("{:?}", suite.suite()).replacen("TLS13_", "TLS_", 1);
     let find = |asked: &String| {
-        let canonical = asked.trim().replacen("TLS13_", "TLS_", 1);
-        let found = known
-            .iter()
-            .find(|suite| name(suite).eq_ignore_ascii_case(&canonical));
+        let canonical = asked.trim().to_ascii_uppercase();
+        let canonical = canonical.replacen("TLS13_", "TLS_", 1);
+        let found = known.iter().find(|suite| name(suite) == canonical);
         found.copied().ok_or_else(|| {
             let known: Vec<_> = known.iter().map(name).collect();
             Error(format!(

@@ -129,7 +129,11 @@ pub(crate) fn encode_without_table(
         Found::Both(index) | Found::Name(index) => Some(index),
         Found::Nothing => None,
     };
-    let (prefix, pattern) = if never { NEVER_INDEXED } else { WITHOUT_INDEXING };
+    let (prefix, pattern) = if never {
+        NEVER_INDEXED
+    } else {
+        WITHOUT_INDEXING
+    };
     literal(named, name, value, prefix, pattern, out);
 }
 

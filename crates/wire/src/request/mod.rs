@@ -169,7 +169,11 @@ impl Request {
             if field::is_connection_specific(lower.as_bytes()) {
                 continue;
             }
-            add(lower.as_bytes(), value.as_bytes(), indexing_of(lower.as_bytes()));
+            add(
+                lower.as_bytes(),
+                value.as_bytes(),
+                indexing_of(lower.as_bytes()),
+            );
         }
         if announces_length {
             h1.extend(["Content-Length: ", &length, "\r\n"]);

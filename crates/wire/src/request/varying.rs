@@ -104,7 +104,10 @@ impl Varying {
 
     /// Refuses a path, or a value for the field in its place, that [`Self::write`] must not be given:
     /// it would split the request, or not be the one that was meant.
-    pub fn check<'a>(&self, mut pieces: impl Iterator<Item = &'a [u8]>) -> Result<(), RequestError> {
+    pub fn check<'a>(
+        &self,
+        mut pieces: impl Iterator<Item = &'a [u8]>,
+    ) -> Result<(), RequestError> {
         let path = pieces.next().unwrap_or_default();
         if !is_path(path) {
             return Err(RequestError::Path(String::from_utf8_lossy(path).into()));
@@ -215,7 +218,10 @@ impl Varying {
         let request = &mut self.request;
         request.has_content = !body.is_empty();
         request.body = Arc::default();
-        let mut kept = self.bodies.iter_mut().filter(|kept| kept.len() == body.len());
+        let mut kept = self
+            .bodies
+            .iter_mut()
+            .filter(|kept| kept.len() == body.len());
         let room = kept.find_map(|kept| {
             Arc::get_mut(kept)?.copy_from_slice(body);
             Some(Arc::clone(kept))
@@ -264,7 +270,9 @@ mod tests {
 
     fn owned(fields: &[(&str, &str)]) -> Vec<(String, String)> {
         let fields = fields.iter();
-        fields.map(|(name, value)| ((*name).into(), (*value).into())).collect()
+        fields
+            .map(|(name, value)| ((*name).into(), (*value).into()))
+            .collect()
     }
 
     fn parts<'a>(path: &'a str, fields: &'a [(String, String)], body: &[u8]) -> RequestParts<'a> {
@@ -339,7 +347,9 @@ mod tests {
             let block = &out[9..9 + length];
             let mut fields = Vec::new();
             decoder
-                .decode(block, |name, value, _| fields.push((name.to_vec(), value.to_vec())))
+                .decode(block, |name, value, _| {
+                    fields.push((name.to_vec(), value.to_vec()))
+                })
                 .unwrap();
             // RFC 9113 §8.3: pseudo-fields come before the others.
             assert!(fields[..4].iter().all(|(name, _)| name[0] == b':'));
@@ -348,7 +358,10 @@ mod tests {
             let content = &out[9 + length..];
             assert_eq!(content.get(9..).unwrap_or_default(), &**request.body());
             // RFC 7541 §6.2.3, with the name `cookie` of the static table: never indexed.
-            assert!(block.windows(2).any(|pair| pair == [0x1f, 32 - 15]), "{block:02x?}");
+            assert!(
+                block.windows(2).any(|pair| pair == [0x1f, 32 - 15]),
+                "{block:02x?}"
+            );
         }
     }
 
@@ -359,10 +372,15 @@ mod tests {
             let (written, request) = both(&mut varying, Encoding::H3, number);
             assert_eq!(written.section_size(), request.section_size());
             let (mut fields, mut scratch) = (Vec::new(), Vec::new());
-            qpack::decode(written.qpack_section(), 4096, &mut scratch, |name, value| {
-                fields.push((name.to_vec(), value.to_vec()));
-                Ok::<(), Infallible>(())
-            })
+            qpack::decode(
+                written.qpack_section(),
+                4096,
+                &mut scratch,
+                |name, value| {
+                    fields.push((name.to_vec(), value.to_vec()));
+                    Ok::<(), Infallible>(())
+                },
+            )
             .unwrap();
             fields.sort();
             assert_eq!(fields, expected(&request));
@@ -397,7 +415,13 @@ mod tests {
     #[test]
     fn what_would_split_the_request_is_refused() {
         let of = |names: &[&str]| Varying::new(&parts("/", &[], b""), names, true).unwrap_err();
-        for name in ["Host", "content-length", "Transfer-Encoding", "connection", "upgrade"] {
+        for name in [
+            "Host",
+            "content-length",
+            "Transfer-Encoding",
+            "connection",
+            "upgrade",
+        ] {
             assert_eq!(of(&[name]), RequestError::Forbidden(name.into()));
         }
         assert_eq!(of(&["a b"]), RequestError::FieldName("a b".into()));
@@ -411,7 +435,10 @@ mod tests {
             assert_eq!(check([path, ""]), Err(RequestError::Path(path.into())));
         }
         for value in [" a", "a\r\nb: c", "a\0"] {
-            assert_eq!(check(["/", value]), Err(RequestError::FieldValue("X".into())));
+            assert_eq!(
+                check(["/", value]),
+                Err(RequestError::FieldValue("X".into()))
+            );
         }
     }
 }

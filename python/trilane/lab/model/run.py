@@ -114,7 +114,7 @@ class Target(Record, frozen=True):
     """The response body that later ones are compared with; null without a response."""
     connections: Count | None = None
     """Connections opened, where a client under test tells."""
-    peers: dict[str, Positive] = msgspec.field(default_factory=dict)
+    peers: dict[str, Positive] = field(default_factory=dict)
     """Connections on which requests could be sent, by address and port; absent in runs of other
     clients.
     """
@@ -218,9 +218,9 @@ class Asked(Record, frozen=True):
     """Whether connections went to all addresses of the host in turn."""
     tls_version: str | None = None
     """The only version of TLS that was offered, such as 1.2."""
-    ciphers: list[str] = msgspec.field(default_factory=list)
+    ciphers: list[str] = field(default_factory=list)
     """The only cipher suites that were offered."""
-    weights: list[Positive] = msgspec.field(default_factory=list)
+    weights: list[Positive] = field(default_factory=list)
     """How often each URL was requested, in proportion to the others."""
 
 
@@ -532,7 +532,7 @@ class Run(Record, frozen=True):
     """From the first connect to the last response; in runs of an experiment only."""
     events: Events | None = None
     """What is known of events in the content of responses; null or absent where nothing was asked."""
-    slowest: list[Slow] = msgspec.field(default_factory=list)
+    slowest: list[Slow] = field(default_factory=list)
     """The slowest of the requests that are in the latency, the slowest first, as many as were asked
     for; absent in runs of other clients.
     """
