@@ -27,7 +27,7 @@ def samples(port: int) -> dict[str, float]:
         text = response.read().decode()
     return {
         f"{sample.name}{''.join(sample.labels.values())}": sample.value
-        for family in text_string_to_metric_families(text)
+        for family in text_string_to_metric_families(text)  # type: ignore[no-untyped-call]
         for sample in family.samples
     }
 

@@ -424,8 +424,8 @@ class Events(Record, frozen=True):
     events_per_s: Amount
     """The same per second of it."""
     first: Distribution
-    """From the first byte of a request to the first event of its response, or the one that was looked
-    for.
+    """From the first byte of a request to the first event of its response, or to the one that was
+    looked for.
     """
     without_first: Count
     """Responses that were complete without that event."""
@@ -531,7 +531,9 @@ class Run(Record, frozen=True):
     elapsed_s: Amount | None = None
     """From the first connect to the last response; in runs of an experiment only."""
     events: Events | None = None
-    """What is known of events in the content of responses; null or absent where nothing was asked."""
+    """What is known of events in the content of responses; null or absent where they were not asked
+    about.
+    """
     slowest: list[Slow] = field(default_factory=list)
     """The slowest of the requests that are in the latency, the slowest first, as many as were asked
     for; absent in runs of other clients.

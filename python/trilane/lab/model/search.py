@@ -35,8 +35,8 @@ class Search(Record, frozen=True):
     low_per_s: Amount | None
     """The highest rate at which all runs held, requests per second; null where it did at none."""
     high_per_s: Amount | None
-    """The lowest rate above it at which none did; null where all that were tried held. The two are a
-    95 % interval for the rate at which half of the runs hold.
+    """The lowest rate above it at which none did; null where all that were tried held. The two are
+    a 95 % interval for the rate at which half of the runs hold.
     """
     repeats: Positive
     """Runs at each of the two rates."""
