@@ -9,7 +9,7 @@
 use std::fmt::Write as _;
 
 use serde::Serialize;
-use trilane_engine::{Code, Gate, Outcome, Verdict};
+use trilane_engine::{Code, Gate, Outcome};
 
 use crate::{BREACHED, INTERRUPTED, INVALID, OK};
 
@@ -185,7 +185,7 @@ pub(crate) fn search(
         None => {
             let closed = run(None)?;
             if closed.interrupted {
-                return Ok(Searched::new(goals, None, trials));
+                return Ok(Searched::new(goals, lowest, None, trials));
             }
             let rate = closed.rate.requests_per_s;
             if rate == 0.0 {
@@ -204,11 +204,13 @@ pub(crate) fn search(
     };
     loop {
         match search.next(start.max(lowest)) {
-            Next::Found(found) => return Ok(Searched::new(goals, Some(found), trials)),
+            Next::Found(found) => {
+                return Ok(Searched::new(goals, lowest, Some(found), trials));
+            }
             Next::Run(rate) => {
                 let outcome = run(Some(rate))?;
                 if outcome.interrupted {
-                    return Ok(Searched::new(goals, None, trials));
+                    return Ok(Searched::new(goals, lowest, None, trials));
                 }
                 let trial = Trial::new(rate, goals, outcome);
                 tell(&trial.line());
@@ -223,19 +225,17 @@ impl Trial {
     /// Judges a run at this rate.
     fn new(rate_per_s: f64, goals: &[Gate], run: Outcome) -> Self {
         let mut why: Vec<_> = goals.iter().filter_map(|goal| goal.miss(&run)).collect();
-        let reached = run.rate.requests_per_s + share_of_failed(&run);
-        if reached < 0.99 * rate_per_s && run.requests.unsent > 0 {
-            why.push(format!(
-                "{reached:.1} requests/s were all that could be sent"
-            ));
+        // Of a short run the last responses are missing: what was sent counts.
+        let sent = run.requests.started as f64 / run.rate.window_s.max(1e-9);
+        let is_short = sent < 0.99 * rate_per_s;
+        if is_short && run.requests.unsent > 0 {
+            why.push(format!("{sent:.1} requests/s were all that could be sent"));
         }
-        let reasons = &run.validity.reasons;
-        let client_bound = reasons.iter().any(|reason| {
-            reason.verdict == Verdict::Invalid
-                && matches!(reason.code, Code::Late | Code::WorkerBusy)
-        });
+        let mut reasons = run.validity.reasons.iter();
+        let was_late = reasons.any(|reason| reason.code == Code::Late);
+        let client_bound = is_short && was_late || run.validity.bound == "client";
         if client_bound {
-            why.push("the client could not send as many".to_owned());
+            why.push("the client itself was at its limit".to_owned());
         }
         Self {
             rate_per_s,
@@ -256,11 +256,6 @@ impl Trial {
     }
 }
 
-/// Failed requests per second: they were sent, too.
-fn share_of_failed(run: &Outcome) -> f64 {
-    run.requests.failed as f64 / run.rate.window_s.max(1e-9)
-}
-
 /// The result of a search. Serialises to `trilane.search/1`.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Searched {
@@ -271,6 +266,8 @@ pub(crate) struct Searched {
     found: Found,
     /// Runs at each end.
     repeats: usize,
+    /// Lower rates are not tried: a run of theirs has too few responses.
+    lowest_per_s: f64,
     /// Whether the user ended it early: the ends have not been repeated as often.
     interrupted: bool,
     /// Every run, in order.
@@ -278,7 +275,7 @@ pub(crate) struct Searched {
 }
 
 impl Searched {
-    fn new(goals: &[Gate], found: Option<Found>, trials: Vec<Trial>) -> Self {
+    fn new(goals: &[Gate], lowest_per_s: f64, found: Option<Found>, trials: Vec<Trial>) -> Self {
         Self {
             schema: "trilane.search/1",
             goals: goals.iter().map(Gate::to_string).collect(),
@@ -288,6 +285,7 @@ impl Searched {
                 high_per_s: None,
             }),
             repeats: REPEATS,
+            lowest_per_s,
             trials,
         }
     }
@@ -360,7 +358,11 @@ impl Searched {
             (Some(low), None) => {
                 format!("It holds at every rate that was tried, up to {low:.1} requests/s")
             }
-            (None, _) => "It holds at no rate that was tried".to_owned(),
+            (None, high) => format!(
+                "It holds at no rate that was tried, down to {:.1} requests/s; below {:.1} a run has too few responses to tell: give it more time (-d)",
+                high.unwrap_or(self.lowest_per_s),
+                self.lowest_per_s
+            ),
         }
     }
 

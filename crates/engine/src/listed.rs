@@ -1,5 +1,6 @@
 //! The requests of a run, where they are several: what each is, and in which order they take turns.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::options::Options;
@@ -57,9 +58,9 @@ impl Listed {
 
 impl Options {
     /// All requests that take turns: those that are listed, or one for each URL.
-    pub(crate) fn all_listed(&self) -> Vec<Listed> {
+    pub(crate) fn all_listed(&self) -> Cow<'_, [Listed]> {
         if !self.listed.is_empty() {
-            return self.listed.clone();
+            return Cow::Borrowed(&self.listed);
         }
         let urls = self.urls.iter().enumerate();
         urls.map(|(at, url)| Listed {

@@ -140,7 +140,7 @@ impl Plan {
         let Some((first, _)) = targets.first() else {
             return usage("no URL: type for example trilane load http://127.0.0.1:8080/hello");
         };
-        let mut others = targets.iter().zip(&listed);
+        let mut others = targets.iter().zip(&*listed);
         if let Some(((url, _), each)) = others.find(|((url, _), _)| url.origin() != first.origin())
         {
             return Err(each.place(PlanError::Usage(format!(

@@ -40,6 +40,8 @@ class Search(Record, frozen=True):
     """
     repeats: Positive
     """Runs at each of the two rates."""
+    lowest_per_s: Amount
+    """Lower rates were not tried: a run of theirs has too few responses, requests per second."""
     interrupted: bool
     """Whether the user ended it early; there is no answer then."""
     trials: list[Trial]
