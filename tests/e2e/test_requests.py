@@ -159,6 +159,7 @@ def test_what_is_wrong_in_a_file_is_named(tmp_path: Path, file: str, text: str, 
     [
         (["--weights", "1,2", "http://a/"], "--weights has 2 numbers for 1 URLs"),
         (["--weights", "0", "http://a/"], "--weights"),
+        (["--requests", "100", "http://a/"], "for a number of requests type -n 100"),
         (["--requests", "/no/such", "http://a/"], "--requests: cannot read /no/such"),
         (["--har-host", "a"], "--har"),
         (["http://{seq}/"], "outside of path and query"),

@@ -266,7 +266,7 @@ Examples:
   trilane load --h2 -c 8 -m 100 -d 30s --cacert ca.pem https://localhost:8443/
   trilane load -R 5k -d 60s --fail-if 'p99>10ms' https://api.example/
   trilane load --stages 10s:1k,30s:5k,10s:0 --arrivals poisson https://api.example/
-  trilane load --weights 9,1 'http://127.0.0.1:8080/hello?n={seq}' http://127.0.0.1:8080/null
+  trilane load --weights 9,1 'http://127.0.0.1:8080/hello?n={seq}' http://127.0.0.1:8080/books
   trilane load --requests calls.jsonl -R 1k https://staging.example
   trilane load --search 'p99<10ms, error_rate<0.1%' -c 64 https://api.example/
   trilane load --compat wrk -- -t2 -c100 -d30s http://127.0.0.1:8080/hello

@@ -8,6 +8,7 @@ use std::fs;
 use std::path::Path;
 
 use trilane_engine::{Listed, PlanError};
+use trilane_units as units;
 use url::{Position, Url};
 
 use crate::complain;
@@ -96,7 +97,14 @@ pub(crate) fn read_har(file: &Path, host: Option<&str>) -> Result<Vec<Listed>, P
 
 fn text(file: &Path, flag: &str) -> Result<String, PlanError> {
     let bytes = fs::read(file).map_err(|error| {
-        PlanError::Environment(format!("{flag}: cannot read {}: {error}", file.display()))
+        let name = file.display().to_string();
+        // Other tools have a number of requests there.
+        if flag == "--requests" && units::count(&name).is_ok() {
+            return PlanError::Usage(format!(
+                "{flag} {name}: there is no such file: for a number of requests type -n {name}"
+            ));
+        }
+        PlanError::Environment(format!("{flag}: cannot read {name}: {error}"))
     })?;
     String::from_utf8(bytes).map_err(|error| {
         let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
