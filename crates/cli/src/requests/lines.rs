@@ -60,6 +60,11 @@ pub(super) fn parse(text: &str) -> Result<Vec<(usize, Listed)>, Wrong> {
 }
 
 fn request(number: usize, text: &str) -> Result<Listed, Wrong> {
+    // Values alone, by their order, would be taken for a request.
+    if text.trim_start().starts_with('[') {
+        let told = "a request is an object: write for example {\"url\": \"/hello\"}";
+        return Err(Wrong::new(number, 1, told));
+    }
     let line: Line = serde_json::from_str(text).map_err(|error| {
         // The place stands before the text already.
         let told = error.to_string();
@@ -179,7 +184,8 @@ mod tests {
                 "2xx",
             ),
             ("{\"url\": \"/\", \"expect\": {\"status\": 99}}", 1, 1, "99"),
-            ("[]", 1, 1, "invalid type"),
+            ("[]", 1, 1, "a request is an object"),
+            ("7", 1, 1, "invalid type"),
         ] {
             let wrong = parse(text).unwrap_err();
             assert_eq!(
