@@ -139,11 +139,12 @@ fn send_requests(
     exchanges: &mut Exchanges,
     context: &mut Context<'_>,
 ) -> bool {
-    // One that fits ends each round of refusals below: they are no endless loop.
     if context.plan.misfit(channel.largest_section()).is_some() {
         return false;
     }
     let early = channel.is_early();
+    // One that fits ends each round of refusals below; but what changes may not fit any more.
+    let mut refusals = 0;
     while channel.gathered() < WRITE_BATCH {
         if early && context.holds_back_early() {
             return false;
@@ -164,6 +165,7 @@ fn send_requests(
         let content = request.body().len() as u64;
         match channel.send(request, slot) {
             Ok((id, Encoded { encoded, decoded })) => {
+                refusals = 0;
                 context.count_start(pending, now);
                 exchanges.open(id, pending, content, now, early);
                 context.open_call(id, exchanges, now);
@@ -171,8 +173,12 @@ fn send_requests(
                 traffic.fields_sent_encoded += encoded;
                 traffic.fields_sent_decoded += decoded;
             }
-            Err(refused) if context.refused(pending, refused, now) => (),
-            Err(_) => return false,
+            Err(refused) => {
+                refusals += 1;
+                if !context.refused(pending, refused, now) || refusals > context.plan.turns.len() {
+                    return false;
+                }
+            }
         }
     }
     true
@@ -188,6 +194,7 @@ mod tests {
     use crate::context::Clock;
     use crate::exchanges::Sink;
     use crate::failure::FailureKind;
+    use crate::listed::Listed;
     use crate::options::{Options, Version};
     use crate::plan::{Plan, Transport};
     use crate::record::Recorder;
@@ -206,15 +213,18 @@ mod tests {
 
     /// A plan of ten requests that take turns between `paths`, on four streams of one connection.
     fn plan(paths: &[&str]) -> Plan {
-        Plan::new(&Options {
+        Plan::new(&options(paths)).unwrap()
+    }
+
+    fn options(paths: &[&str]) -> Options {
+        Options {
             urls: paths.iter().map(|path| format!("http://a{path}")).collect(),
             version: Some(Version::H2c),
             connections: 1,
             streams: 4,
             requests: Some(10),
             ..Options::default()
-        })
-        .unwrap()
+        }
     }
 
     fn context(plan: &Plan) -> Context<'_> {
@@ -299,6 +309,30 @@ mod tests {
         );
         let failures: Vec<_> = recorder.failures.iter().collect();
         assert_eq!(failures, [(FailureKind::Limit, 3, message.as_str())]);
+    }
+
+    #[test]
+    fn requests_that_grow_too_large_are_refused_and_end_the_turn() {
+        let path = "/".to_owned() + &"x".repeat(50);
+        let plan = Plan::new(&Options {
+            requests: None,
+            streams: 64,
+            listed: vec![Listed::new("", format!("http://a{path}{{seq}}"))],
+            ..options(&[])
+        })
+        .unwrap();
+        let (mut exchanges, mut context) = (Exchanges::new(&plan, 0), context(&plan));
+        let limit = plan.prepared[0].section_size() as u32;
+        let mut stream = connection(&settings(limit), &mut exchanges, &mut context);
+        // The eleventh and those behind it have numbers of two digits.
+        for _ in 0..8 {
+            refill(&mut stream, NOW, &mut exchanges, &mut context);
+        }
+        assert_eq!(exchanges.in_flight(), 10);
+        let recorder = &context.tally.recorder;
+        assert!(recorder.started > 10);
+        let (kind, count, _) = recorder.failures.iter().next().unwrap();
+        assert_eq!((kind, count), (FailureKind::Limit, recorder.started - 10));
     }
 
     #[test]
