@@ -40,6 +40,13 @@ impl Wrong {
         let text = text.into();
         Self { line, column, text }
     }
+
+    /// What `error` says of JSON whose first line is `line` of the file, without the place.
+    fn json(line: usize, error: &serde_json::Error) -> Self {
+        let told = error.to_string();
+        let told = told.split(" at line ").next().unwrap_or_default();
+        Self::new(line + error.line().max(1) - 1, error.column().max(1), told)
+    }
 }
 
 /// Reads `--requests FILE`; `base` is the URL of the command line, which those of the file may be

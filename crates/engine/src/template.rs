@@ -126,7 +126,8 @@ impl Templates {
                 }
             }
         }
-        let mut url = parse_url(&marked)?;
+        // What is wrong is told of the URL as it was written.
+        let mut url = parse_url(&marked).or_else(|_| parse_url(text))?;
         if names.is_empty() {
             return Ok((url, None));
         }
@@ -401,5 +402,12 @@ mod tests {
             .parse_url("http://{seq}.example/")
             .unwrap_err();
         assert!(told.to_string().contains("outside of path and query"));
+        let told = Templates::default()
+            .parse_url("localhost/{seq}")
+            .unwrap_err();
+        assert!(
+            told.to_string().contains("type http://localhost/{seq}"),
+            "{told}"
+        );
     }
 }

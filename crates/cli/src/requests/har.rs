@@ -55,10 +55,9 @@ pub(super) fn parse(text: &str) -> Result<Archive, Wrong> {
     // A byte order mark is no JSON, and some exporters write one.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     serde_json::from_str(text).map_err(|error| {
-        let told = error.to_string();
-        let told = told.split(" at line ").next().unwrap_or_default();
-        let told = format!("this is no HTTP Archive (HAR 1.2): {told}");
-        Wrong::new(error.line(), error.column(), told)
+        let wrong = Wrong::json(1, &error);
+        let text = format!("this is no HTTP Archive (HAR 1.2): {}", wrong.text);
+        Wrong { text, ..wrong }
     })
 }
 

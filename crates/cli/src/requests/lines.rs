@@ -65,12 +65,7 @@ fn request(number: usize, text: &str) -> Result<Listed, Wrong> {
         let told = "a request is an object: write for example {\"url\": \"/hello\"}";
         return Err(Wrong::new(number, 1, told));
     }
-    let line: Line = serde_json::from_str(text).map_err(|error| {
-        // The place stands before the text already.
-        let told = error.to_string();
-        let told = told.split(" at line ").next().unwrap_or_default();
-        Wrong::new(number, error.column().max(1), told)
-    })?;
+    let line: Line = serde_json::from_str(text).map_err(|error| Wrong::json(number, &error))?;
     let wrong = |text: String| Wrong::new(number, 1, text);
     let mut listed = Listed::new("", line.url);
     listed.method = line.method;
