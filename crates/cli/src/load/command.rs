@@ -1,0 +1,174 @@
+//! The run that was asked for, what is written of it, and its exit code.
+
+use std::time::Duration;
+
+use trilane_engine::{Arrivals, Gate, Options, Outcome, Plan, PlanError, Verdict};
+
+use super::LoadArgs;
+use super::values::Format;
+use crate::interrupt::Interrupt;
+use crate::output::{Lines, STDOUT_CLOSED, write_percentiles, write_result};
+use crate::progress::Display;
+use crate::prometheus::Metrics;
+use crate::standard::is_stdout_closed;
+use crate::{
+    BREACHED, FAILED, INTERRUPTED, INVALID, OK, USAGE, compat, complain, report, search, tell,
+};
+
+/// How long a run of a search is, where nothing else was asked for.
+const SEARCH_RUN: Duration = Duration::from_secs(5);
+
+/// Runs the command and gives its exit code.
+pub(crate) fn run(arguments: &LoadArgs) -> u8 {
+    if let Some(tool) = arguments.compat {
+        complain(compat::how(tool));
+        return USAGE;
+    }
+    let options = arguments.options();
+    let planned = options.and_then(|options| Ok((Plan::new(&options)?, options)));
+    let (plan, options) = match planned {
+        Ok(planned) => planned,
+        Err(error) => {
+            complain(&error);
+            return if matches!(error, PlanError::Usage(_)) {
+                USAGE
+            } else {
+                FAILED
+            };
+        }
+    };
+    // Before anything is sent: the run may take hours.
+    if arguments.output.is_none() && is_stdout_closed() {
+        complain(format!(
+            "{STDOUT_CLOSED}: write the result to a file by -o, or to nobody by >/dev/null"
+        ));
+        return FAILED;
+    }
+    if !arguments.search.is_empty() {
+        return search(arguments, &options);
+    }
+    let mut lines = match arguments.ndjson.as_deref().map(Lines::create).transpose() {
+        Ok(lines) => lines,
+        Err(error) => {
+            complain(error);
+            return FAILED;
+        }
+    };
+    let metrics = match arguments.prometheus.map(Metrics::serve).transpose() {
+        Ok(metrics) => metrics,
+        Err(error) => {
+            complain(error);
+            return FAILED;
+        }
+    };
+    let control = Interrupt::catch().next();
+    let display = Display::start(&control, &plan);
+    let outcome = trilane_engine::run_watched(&plan, &control, &mut |second| {
+        if let Some(lines) = &mut lines {
+            lines.write(second);
+        }
+        if let Some(metrics) = &metrics {
+            metrics.update(second);
+        }
+    });
+    display.finish();
+    let outcome = match outcome {
+        Ok(outcome) => outcome,
+        Err(error) => {
+            complain(error);
+            return FAILED;
+        }
+    };
+    let percentiles = arguments.hgrm.as_deref();
+    let written = [
+        print(arguments, &outcome),
+        percentiles.map_or(Ok(()), |file| write_percentiles(&outcome, file)),
+        lines.map_or(Ok(()), Lines::finish),
+    ];
+    let errors: Vec<_> = written.into_iter().filter_map(Result::err).collect();
+    if !errors.is_empty() {
+        errors.iter().for_each(complain);
+        return FAILED;
+    }
+    conclude(arguments, &outcome)
+}
+
+/// Runs until the highest rate is known at which everything holds, and gives the exit code.
+fn search(arguments: &LoadArgs, options: &Options) -> u8 {
+    let goals = &arguments.search;
+    let duration = options.duration.unwrap_or(SEARCH_RUN);
+    let samples = goals.iter().map(Gate::samples).max().unwrap_or(1);
+    // A fifth more than it takes, as arrivals may be at random.
+    let lowest = 1.2 * samples as f64 / duration.as_secs_f64();
+    let interrupt = Interrupt::catch();
+    let run = |rate: Option<f64>| {
+        let plan = Plan::new(&Options {
+            rate,
+            duration: Some(duration),
+            arrivals: if rate.is_some() {
+                options.arrivals
+            } else {
+                Arrivals::Constant
+            },
+            shed_after: options.shed_after.filter(|_| rate.is_some()),
+            ..options.clone()
+        });
+        let plan = plan.map_err(|error| error.to_string())?;
+        let control = interrupt.next();
+        let display = Display::start(&control, &plan);
+        let outcome = trilane_engine::run(&plan, &control);
+        display.finish();
+        outcome.map_err(|error| error.to_string())
+    };
+    let searched = search::search(goals, lowest, options.rate, run, |line| tell(line));
+    let searched = match searched {
+        Ok(searched) => searched,
+        Err(error) => {
+            complain(error);
+            return FAILED;
+        }
+    };
+    let text = match arguments.format {
+        Format::Text => Ok(searched.text()),
+        Format::Json => serde_json::to_string(&searched)
+            .map_err(|error| format!("the result cannot be written as JSON: {error}")),
+    };
+    let written = text.and_then(|text| write_result(text, arguments.output.as_deref()));
+    if let Err(error) = written {
+        complain(error);
+        return FAILED;
+    }
+    searched.code()
+}
+
+fn print(arguments: &LoadArgs, outcome: &Outcome) -> Result<(), String> {
+    let text = match arguments.format {
+        Format::Text => report::text(outcome),
+        Format::Json => serde_json::to_string(outcome)
+            .map_err(|error| format!("the result cannot be written as JSON: {error}"))?,
+    };
+    write_result(text, arguments.output.as_deref())
+}
+
+fn conclude(arguments: &LoadArgs, outcome: &Outcome) -> u8 {
+    let breaches: Vec<_> = arguments
+        .fail_if
+        .iter()
+        .filter_map(|gate| gate.breach(outcome))
+        .collect();
+    for breach in &breaches {
+        complain(format!("--fail-if {breach}"));
+    }
+    if outcome.interrupted {
+        INTERRUPTED
+    } else if !breaches.is_empty() {
+        BREACHED
+    } else if outcome.validity.verdict == Verdict::Invalid {
+        if let Some(reason) = outcome.validity.reasons.first() {
+            complain(format!("the measurement is invalid: {}", reason.text));
+        }
+        INVALID
+    } else {
+        OK
+    }
+}

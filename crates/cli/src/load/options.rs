@@ -1,0 +1,149 @@
+//! What the flags ask of the engine.
+
+use std::fs;
+use std::io::Read as _;
+use std::path::Path;
+
+use trilane_engine::{
+    Arrivals, EventFormat, EventsAsked, Io, Listed, Options, PemFile, PlanError, TlsVersion,
+    Version,
+};
+
+use super::LoadArgs;
+use super::values::{Framed, Spread, Switch, Tls, Waiting};
+use crate::requests;
+
+impl LoadArgs {
+    pub(super) fn options(&self) -> Result<Options, PlanError> {
+        let flags = [
+            (self.h1, Version::H1),
+            (self.h2, Version::H2),
+            (self.h2c, Version::H2c),
+            (self.h3, Version::H3),
+        ];
+        let body = match self
+            .body
+            .as_deref()
+            .map(|body| (body, body.strip_prefix('@')))
+        {
+            None => Vec::new(),
+            Some((_, Some("-"))) => from_stdin()?,
+            Some((_, Some(file))) => read(Path::new(file), "--body")?.1,
+            Some((text, None)) => text.as_bytes().to_vec(),
+        };
+        let client = match (&self.cert, &self.key) {
+            (Some(cert), Some(key)) => Some((read(cert, "--cert")?, read(key, "--key")?)),
+            _ => None,
+        };
+        let mut options = Options {
+            listed: self.listed()?,
+            urls: self.urls.clone(),
+            weights: self.weights.clone(),
+            version: flags
+                .iter()
+                .find(|(set, _)| *set)
+                .map(|(_, version)| *version),
+            connections: self.connections,
+            streams: self.streams,
+            threads: self.threads,
+            requests: self.count,
+            duration: self.duration,
+            warmup: self.warmup,
+            rate: self.rate,
+            shed_after: self.shed_after,
+            arrivals: match self.arrivals {
+                Spread::Constant => Arrivals::Constant,
+                Spread::Poisson => Arrivals::Poisson,
+            },
+            stages: self.stages.clone().map_or_else(Vec::new, |stages| stages.0),
+            method: self.method.clone(),
+            fields: self.headers.clone(),
+            body,
+            events: self.events.map(|framed| EventsAsked {
+                format: match framed {
+                    Framed::Sse => EventFormat::Sse,
+                    Framed::Ndjson => EventFormat::Ndjson,
+                },
+                first: self.first_event.clone(),
+                stall: self.stall,
+            }),
+            statuses: self.expect_status.0.clone(),
+            check_body: self.check_body,
+            discard_bodies: self.discard_bodies,
+            timeout: self.timeout,
+            connect_timeout: self.connect_timeout,
+            connect_parallel: self.connect_parallel,
+            connect_rate: self.connect_rate,
+            requests_per_connection: self
+                .requests_per_connection
+                .or(self.new_connections.then_some(1)),
+            insecure: self.insecure,
+            authorities: self
+                .cacert
+                .iter()
+                .map(|file| read(file, "--cacert"))
+                .collect::<Result<_, _>>()?,
+            client,
+            resumption: self.resume == Switch::On,
+            early_data: self.early_data,
+            tls_version: self.tls.map(|version| match version {
+                Tls::V1_2 => TlsVersion::V1_2,
+                Tls::V1_3 => TlsVersion::V1_3,
+            }),
+            ciphers: self.ciphers.clone(),
+            sni: self.sni.clone(),
+            connect_to: self.connect_to.clone(),
+            resolve: self.resolve.clone(),
+            spread: self.spread,
+            bind: self.bind.clone(),
+            proxy: self.proxy.clone(),
+            congestion_control: self.congestion_control.clone(),
+            io: match self.io {
+                Waiting::Auto => Io::default(),
+                Waiting::Epoll => Io::Epoll,
+                Waiting::Uring => Io::Uring,
+            },
+            cpus: self.cpus.clone().map_or_else(Vec::new, |cpus| cpus.0),
+            server_pids: self.server_pids.clone(),
+            slowest: self.slowest,
+            stream_window: self.stream_window,
+            connection_window: self.connection_window,
+            max_frame_size: self.max_frame_size,
+            ..Options::default()
+        };
+        options.call = self.grpc.call(&options)?;
+        Ok(options)
+    }
+
+    /// The requests of a file, where one was given.
+    fn listed(&self) -> Result<Vec<Listed>, PlanError> {
+        match (&self.requests, &self.har, self.urls.as_slice()) {
+            (Some(_), _, [_, other, ..]) => Err(PlanError::Usage(format!(
+                "{other}: with --requests one URL is enough: those of the file are relative to it"
+            ))),
+            (Some(file), ..) => requests::read(file, self.urls.first().map(String::as_str)),
+            (None, Some(file), _) => requests::read_har(file, self.har_host.as_deref()),
+            (None, None, _) => Ok(Vec::new()),
+        }
+    }
+}
+
+fn from_stdin() -> Result<Vec<u8>, PlanError> {
+    let mut body = Vec::new();
+    match std::io::stdin().lock().read_to_end(&mut body) {
+        Ok(_) => Ok(body),
+        Err(error) => Err(PlanError::Environment(format!(
+            "--body: cannot read stdin: {error}"
+        ))),
+    }
+}
+
+fn read(file: &Path, flag: &str) -> Result<PemFile, PlanError> {
+    let name = file.display().to_string();
+    match fs::read(file) {
+        Ok(contents) => Ok((name, contents)),
+        Err(error) => Err(PlanError::Environment(format!(
+            "{flag}: cannot read {name}: {error}"
+        ))),
+    }
+}

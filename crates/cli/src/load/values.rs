@@ -1,0 +1,145 @@
+//! What stands behind the flags of `trilane load`, as types, and how it is read.
+
+use clap::ValueEnum;
+use trilane_engine::RateStage;
+use trilane_units as units;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Format {
+    /// For people
+    Text,
+    /// trilane.run/1, for programs
+    Json,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Switch {
+    On,
+    Off,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Waiting {
+    Auto,
+    Epoll,
+    Uring,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Spread {
+    Constant,
+    Poisson,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Tls {
+    #[value(name = "1.2")]
+    V1_2,
+    #[value(name = "1.3")]
+    V1_3,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Framed {
+    Sse,
+    Ndjson,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Stages(pub(super) Vec<RateStage>);
+
+/// Parses stages: `10s:1k,30s:1k`.
+pub(super) fn stages(text: &str) -> Result<Stages, String> {
+    let stage = |part: &str| {
+        let wrong = || {
+            format!(
+                "the stage {:?} has not the form TIME:PER_SECOND: write for example 10s:1k",
+                part.trim()
+            )
+        };
+        let (length, rate) = part.split_once(':').ok_or_else(wrong)?;
+        Ok(RateStage {
+            length: units::time(length)?,
+            // Nothing at all is a rate to lead to.
+            rate: match rate.trim() {
+                "0" => 0.0,
+                rate => units::rate(rate)?,
+            },
+        })
+    };
+    text.split(',')
+        .map(stage)
+        .collect::<Result<_, _>>()
+        .map(Stages)
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Statuses(pub(super) Vec<(u16, u16)>);
+
+#[derive(Clone, Debug)]
+pub(super) struct Cpus(pub(super) Vec<usize>);
+
+pub(super) fn number(text: &str) -> Result<usize, String> {
+    units::count(text).map(|count| count as usize)
+}
+
+pub(super) fn slowest(text: &str) -> Result<usize, String> {
+    const MOST: usize = 10_000;
+    let count = number(text)?;
+    if count > MOST {
+        return Err(format!(
+            "{count} are too many to be looked at: type at most {MOST}"
+        ));
+    }
+    Ok(count)
+}
+
+pub(super) fn window(text: &str) -> Result<u32, String> {
+    units::size(text)?
+        .try_into()
+        .map_err(|_| format!("{text:?} is more than HTTP has room for: 2147483647 bytes"))
+}
+
+/// Parses ranges of status codes: `200-299,404`.
+pub(crate) fn status_ranges(text: &str) -> Result<Vec<(u16, u16)>, String> {
+    let wrong = || format!("{text:?} is not a list of status codes: write 200 or 200-299,404");
+    let code = |text: &str| {
+        let code = text
+            .trim()
+            .parse::<u16>()
+            .ok()
+            .filter(|code| (100..=999).contains(code));
+        code.ok_or_else(wrong)
+    };
+    let range = |part: &str| {
+        let (low, high) = part.split_once('-').unwrap_or((part, part));
+        let (low, high) = (code(low)?, code(high)?);
+        if low <= high {
+            Ok((low, high))
+        } else {
+            Err(wrong())
+        }
+    };
+    text.split(',').map(range).collect()
+}
+
+pub(super) fn statuses(text: &str) -> Result<Statuses, String> {
+    status_ranges(text).map(Statuses)
+}
+
+pub(super) fn cpus(text: &str) -> Result<Cpus, String> {
+    units::cpus(text).map(Cpus)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn status_lists_are_ranges() {
+        assert_eq!(statuses("200-299,404").unwrap().0, [(200, 299), (404, 404)]);
+        for text in ["", "99", "299-200", "2xx", "200,"] {
+            assert!(statuses(text).unwrap_err().contains("write 200"), "{text}");
+        }
+    }
+}
