@@ -106,6 +106,13 @@ pub(crate) struct LoadArgs {
     /// expect, or a .http file; a URL is then what theirs are relative to
     #[arg(long, value_name = "FILE", conflicts_with_all = ["grpc", "weights"], help_heading = REQUEST)]
     requests: Option<PathBuf>,
+    /// What each of many virtual users does, step after step, from a file in TOML or JSON: requests,
+    /// pauses, what is taken from responses into later requests, checks; -n and -R count its iterations
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["grpc", "weights", "requests", "har", "method", "body", "expect_status"], help_heading = REQUEST)]
+    scenario: Option<PathBuf>,
+    /// Virtual users of the scenario, over all threads [default: as many as requests can be in flight]
+    #[arg(long, value_name = "N", value_parser = number, requires = "scenario", help_heading = REQUEST)]
+    users: Option<usize>,
     /// Requests that take turns, from an HTTP Archive, as the developer tools of browsers save it
     #[arg(long, value_name = "FILE", conflicts_with_all = ["grpc", "weights", "requests", "urls"], help_heading = REQUEST)]
     har: Option<PathBuf>,
@@ -265,6 +272,7 @@ Examples:
   trilane load --stages 10s:1k,30s:5k,10s:0 --arrivals poisson https://api.example/
   trilane load --weights 9,1 'http://127.0.0.1:8080/hello?n={seq}' http://127.0.0.1:8080/books
   trilane load --requests calls.jsonl -R 1k https://staging.example
+  trilane load --scenario shop.toml --users 200 -c 50 https://staging.example
   trilane load --search 'p99<10ms, error_rate<0.1%' -c 64 https://api.example/
   trilane load --compat wrk -- -t2 -c100 -d30s http://127.0.0.1:8080/hello
   trilane load --grpc trilane.library.v1.Library/GetBook -b '{\"name\": \"shelves/1/books/1\"}' \\

@@ -1,6 +1,7 @@
 //! The text report of one run, in the order that people expect.
 
 mod connections;
+mod scenario;
 
 use std::fmt::Write as _;
 
@@ -24,6 +25,7 @@ fn write_all(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     connections::counts(out, outcome)?;
     connections::phases(out, outcome)?;
     status(out, outcome)?;
+    scenario::scenario(out, outcome)?;
     events(out, outcome)?;
     calls(out, outcome)?;
     failures(out, outcome)?;
@@ -65,6 +67,10 @@ fn target(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
 
 fn shape(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     let plan = &outcome.plan;
+    let (unit, users) = match &outcome.scenario {
+        None => ("requests", String::new()),
+        Some(scenario) => ("iterations", format!("{}, ", plural(scenario.users, "user"))),
+    };
     let load = match plan.rate_per_s {
         Some(rate) => {
             let spread = match plan.arrivals {
@@ -72,13 +78,13 @@ fn shape(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
                 _ => "on time",
             };
             match plan.stages.as_slice() {
-                [] => format!("open model, {rate} requests/s {spread}"),
+                [] => format!("open model, {rate} {unit}/s {spread}"),
                 stages => {
                     let steps: Vec<_> = stages
                         .iter()
                         .map(|stage| format!("{} s to {}", stage.length_s, stage.rate_per_s))
                         .collect();
-                    format!("open model, {} requests/s {spread}", steps.join(", "))
+                    format!("open model, {} {unit}/s {spread}", steps.join(", "))
                 }
             }
         }
@@ -93,7 +99,7 @@ fn shape(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
         }
     };
     let end = match (plan.requests, plan.duration_s) {
-        (Some(requests), _) => format!("{requests} requests"),
+        (Some(requests), _) => format!("{requests} {unit}"),
         (None, seconds) => format!("{} s", seconds.unwrap_or_default()),
     };
     let over = match plan.io {
@@ -103,7 +109,7 @@ fn shape(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     };
     writeln!(
         out,
-        "Load         {load}: {} × {}, {}{over}; {end} after {} s of warm-up",
+        "Load         {load}: {users}{} × {}, {}{over}; {end} after {} s of warm-up",
         plural(plan.connections, "connection"),
         plural(plan.streams, "stream"),
         plural(plan.threads, "thread"),

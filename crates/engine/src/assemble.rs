@@ -20,6 +20,7 @@ use crate::outcome::{
 };
 use crate::plan::{Model, Plan, Version};
 use crate::record::{Recorder, Window};
+use crate::scenario::{Iterations, ScenarioOut};
 use crate::schedule::Unsent;
 use crate::stage::WINDOW;
 use crate::tally::FirstResponse;
@@ -91,7 +92,6 @@ impl Outcome {
         windows: Vec<WindowOut>,
         machine: &Machine,
     ) -> Self {
-        let open_model = plan.model != Model::Closed;
         let waits = plan.has_waiting_requests();
         let mut recorder = Recorder::new(waits);
         let mut connections = Connections::default();
@@ -101,6 +101,7 @@ impl Outcome {
         let mut first = FirstResponse::default();
         let mut used = Spent::default();
         let mut busy = Vec::with_capacity(reports.len());
+        let mut iterations: Option<Iterations> = None;
         let (mut measured, mut unsent, mut cut_short) = (0u64, Unsent::default(), None);
         let mut measured_since = u64::MAX;
         for (worker, mut report) in reports.into_iter().enumerate() {
@@ -124,6 +125,10 @@ impl Outcome {
             learned.merge(report.learned);
             if first.server.is_none() {
                 first = report.first;
+            }
+            match (&mut iterations, report.iterations) {
+                (Some(sum), Some(more)) => sum.merge(&more),
+                (sum, more) => *sum = sum.take().or(more),
             }
             cut_short = cut_short.or(report.cut_short);
             recorder.merge(report.recorder);
@@ -182,6 +187,11 @@ impl Outcome {
                 .events
                 .as_ref()
                 .map(|events| EventsOut::new(events, recorder.events(), window_s)),
+            scenario: plan
+                .scenario
+                .as_ref()
+                .zip(iterations.as_ref())
+                .map(|(scenario, counts)| ScenarioOut::new(scenario, counts, window_s)),
             rate: Rate {
                 requests_per_s: ratio(recorder.ok as f64, window_s).unwrap_or(0.0),
                 goodput_bytes_per_s: ratio(recorder.traffic.body_received as f64, window_s)
@@ -193,7 +203,7 @@ impl Outcome {
             latency: Latency {
                 service: distribution(&recorder.service),
                 response: waits.then(|| distribution(&recorder.response)),
-                late: open_model.then(|| distribution(&recorder.late)),
+                late: plan.sends_when_due().then(|| distribution(&recorder.late)),
                 queued: waits.then(|| distribution(&recorder.queued)),
                 ttfb: distribution(&recorder.ttfb),
                 failed: (recorder.failed.count() > 0).then(|| distribution(&recorder.failed)),
@@ -446,7 +456,7 @@ fn status_counts(recorder: &Recorder) -> BTreeMap<String, u64> {
         .collect()
 }
 
-fn distribution(durations: &Durations) -> Distribution {
+pub(crate) fn distribution(durations: &Durations) -> Distribution {
     Distribution {
         summary: durations.summary(),
         hdr: durations.blob(),
@@ -454,7 +464,7 @@ fn distribution(durations: &Durations) -> Distribution {
 }
 
 /// `a ÷ b`, where that is a number.
-fn ratio(a: f64, b: f64) -> Option<f64> {
+pub(crate) fn ratio(a: f64, b: f64) -> Option<f64> {
     (b > 0.0).then(|| a / b)
 }
 

@@ -237,6 +237,32 @@ pub(crate) fn check_listed(options: &Options, listed: &[Listed]) -> Result<(), P
     }
 }
 
+/// A scenario says what is sent when, and looks into every response.
+pub(crate) fn check_scenario(options: &Options) -> Result<(), PlanError> {
+    let Some(scenario) = &options.scenario else {
+        return Ok(());
+    };
+    if scenario.steps.len() != options.listed.len() {
+        return usage("a scenario has a step for each of its requests");
+    }
+    for (flag, given, why) in [
+        ("--grpc", options.call.is_some(), "sends requests, no calls"),
+        ("--events", options.events.is_some(), "awaits whole responses"),
+        ("--check-body", options.check_body, "has checks of its own"),
+        ("--discard-bodies", options.discard_bodies, "looks into responses"),
+        ("--early-data", options.early_data, "awaits each response"),
+    ] {
+        if given {
+            return usage(format!("{flag}: a scenario {why}: leave {flag} out"));
+        }
+    }
+    match scenario.users {
+        Some(0) => usage("--users 0: nobody sends anything: type --users 1"),
+        Some(users) if users > 1_000_000 => usage(format!("--users {users} is more than 1000000")),
+        _ => Ok(()),
+    }
+}
+
 /// Early data can be replayed, needs a ticket, and leaves before ALPN has chosen a version.
 pub(crate) fn check_early_data(
     options: &Options,

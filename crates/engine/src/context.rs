@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 use trilane_socket::Unmade;
 use trilane_transport::tls;
-use trilane_wire::{Refused, StreamId, h2, h3};
+use trilane_wire::{Encoding, Refused, Request, StreamId, h2, h3};
 
 use crate::changing::Changing;
 use crate::concurrency::InFlight;
@@ -16,6 +16,7 @@ use crate::failure::FailureKind;
 use crate::io::System;
 use crate::plan::{Plan, Version};
 use crate::record::{Instants, Wait};
+use crate::scenario::{Users, Values};
 use crate::schedule::Schedule;
 use crate::slowest::Of;
 use crate::tally::{Pending, Tally};
@@ -113,7 +114,9 @@ pub(crate) struct Context<'p> {
     pub(crate) tally: Tally<'p>,
     pub(crate) schedule: Schedule,
     /// For each request of the plan what changes in it; empty where nothing does in any.
-    pub(crate) changing: Vec<Option<Changing>>,
+    changing: Vec<Option<Changing>>,
+    /// The same with the cookies of a virtual user.
+    with_cookies: Vec<Option<Changing>>,
     pub(crate) learned: Learned,
     pub(crate) in_flight: InFlight,
     /// Since when some connection has had room for a request; open model. None: none has, or the
@@ -140,6 +143,10 @@ impl<'p> Context<'p> {
             tally,
             schedule,
             changing: plan.changing.clone(),
+            with_cookies: plan.scenario.as_ref().map_or_else(Vec::new, |scenario| {
+                let steps = scenario.steps.iter();
+                steps.map(|step| step.with_cookies.clone()).collect()
+            }),
             learned: Learned::default(),
             in_flight: InFlight::default(),
             room_since: None,
@@ -175,14 +182,72 @@ impl<'p> Context<'p> {
         if self.stopping || self.holding {
             return None;
         }
-        self.tally.retries.pop().or_else(|| self.schedule.take(now))
+        let (users, schedule) = (&mut self.tally.users, &mut self.schedule);
+        self.tally.retries.pop().or_else(|| match users {
+            None => schedule.take(now),
+            Some(users) => users.take(now, schedule),
+        })
+    }
+
+    /// A request as it is sent, for a connection of this version.
+    #[inline]
+    pub(crate) fn request(&mut self, pending: Pending, version: Encoding) -> &Request {
+        let (at, number) = (pending.request as usize, pending.number);
+        let changing = self.changing.get_mut(at).and_then(Option::as_mut);
+        let Some(users) = &mut self.tally.users else {
+            return match changing {
+                Some(changing) => changing.write(version, number, Values::NONE),
+                None => &self.plan.prepared[at],
+            };
+        };
+        let user = pending.user;
+        if let Some(request) = self.with_cookies.get_mut(at).and_then(Option::as_mut) {
+            let path = request.path(number, users.values(user));
+            if users.has_cookies(user, path.as_deref()) {
+                return request.write(version, number, users.values(user));
+            }
+        }
+        match changing {
+            Some(changing) => changing.write(version, number, users.values(user)),
+            None => &self.plan.prepared[at],
+        }
+    }
+
+    /// When the next request has to be sent though no event comes: in the open model, or by a virtual
+    /// user.
+    pub(crate) fn next_due(&self) -> Option<u64> {
+        match &self.tally.users {
+            None => self.schedule.next_due(),
+            Some(users) => users.next_due(&self.schedule),
+        }
+    }
+
+    /// Whether there is a request that should have been sent.
+    pub(crate) fn is_due(&self, now: u64) -> bool {
+        !self.tally.retries.is_empty()
+            || match &self.tally.users {
+                None => self.schedule.is_due(now),
+                Some(users) => users.next_due(&self.schedule).is_some_and(|due| due <= now),
+            }
+    }
+
+    /// Whether no request of a counted run is left to be sent.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        let is_idle = |users: &Users<'_>| users.under_way() == 0;
+        self.schedule.is_exhausted()
+            && self.tally.retries.is_empty()
+            && self.tally.users.as_deref().is_none_or(is_idle)
     }
 
     /// A request went out, or was given up before it could.
     #[inline]
     pub(crate) fn count_start(&mut self, pending: Pending, now: u64) {
         if pending.start == 0 {
-            let wait = Wait::between(pending.intended, self.room_since, now);
+            let room_since = match &self.tally.users {
+                None => self.room_since,
+                Some(users) => self.room_since.map(|room| room.max(users.could_begin(pending))),
+            };
+            let wait = Wait::between(pending.intended, room_since, now);
             self.tally.recorder.started(wait);
         }
     }
@@ -206,9 +271,9 @@ impl<'p> Context<'p> {
             return false;
         }
         self.count_start(pending, now);
+        let kind = FailureKind::Limit;
         self.tally
-            .recorder
-            .failed(FailureKind::Limit, now, None, || refused.to_string());
+            .failed(kind, now, None, pending.user, || refused.to_string());
         true
     }
 
@@ -227,8 +292,7 @@ impl<'p> Context<'p> {
                 },
             });
             self.tally
-                .recorder
-                .failed(kind, now, at, || message.to_owned());
+                .failed(kind, now, at, pending.user, || message.to_owned());
         }
     }
 }

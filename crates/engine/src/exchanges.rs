@@ -10,6 +10,7 @@ use crate::failure::FailureKind;
 use crate::grpc::Calls;
 use crate::plan::Plan;
 use crate::record::Instants;
+use crate::scenario::Visits;
 use crate::slowest::Of;
 use crate::tally::{BodySum, Pending, Tally};
 
@@ -39,7 +40,7 @@ struct Stream {
 
 impl Stream {
     /// Has the request sent once more.
-    fn repeat(&self, tally: &mut Tally<'_>) {
+    fn repeat(&self, user: u32, tally: &mut Tally<'_>) {
         tally.recorder.retried += 1;
         tally.retries.push(Pending {
             request: self.at.of.request,
@@ -47,6 +48,7 @@ impl Stream {
             attempts: self.attempts,
             intended: self.at.intended,
             start: self.at.start,
+            user,
         });
     }
 }
@@ -78,6 +80,7 @@ pub(crate) struct Exchanges {
     pub(crate) share: Share,
     pub(crate) calls: Calls,
     pub(crate) events: EventStreams,
+    pub(crate) visits: Visits,
 }
 
 impl Exchanges {
@@ -110,6 +113,7 @@ impl Exchanges {
             share: Share::default(),
             calls: Calls::new(plan.call.as_ref(), count),
             events: EventStreams::new(plan.events.as_ref(), count),
+            visits: Visits::new(if plan.scenario.is_some() { count } else { 0 }),
         }
     }
 
@@ -132,6 +136,7 @@ impl Exchanges {
         self.free.pop();
         self.left -= 1;
         self.events.open(id.slot);
+        self.visits.open(id.slot, pending.user);
         self.sent_early += u64::from(early);
         let start = if pending.start == 0 {
             now
@@ -203,6 +208,17 @@ impl Exchanges {
         self.slots[id.slot as usize].at.start
     }
 
+    /// Which of the plan's requests is in a slot.
+    pub(crate) fn request(&self, id: StreamId) -> u32 {
+        self.slots[id.slot as usize].at.of.request
+    }
+
+    /// The status of the response in a slot, and the bytes of content of its request.
+    pub(crate) fn answered(&self, id: StreamId) -> (u16, u64) {
+        let stream = &self.slots[id.slot as usize];
+        (stream.status, stream.content)
+    }
+
     /// The response is complete: frees the slot and says when its request was sent, and how much of
     /// the request's content had not left.
     #[inline]
@@ -267,20 +283,20 @@ impl Exchanges {
         tally: &mut Tally<'_>,
     ) {
         let stream = self.slots[id.slot as usize];
+        let user = self.visits.user(id.slot);
         self.close(id);
         if error.unprocessed == Unprocessed::Proved && stream.attempts < ATTEMPTS {
-            stream.repeat(tally);
+            stream.repeat(user, tally);
             return;
         }
         if tally.plan.call.is_none() {
             tally.no_body(stream.at.of.request);
         }
-        tally
-            .recorder
-            .failed(error.kind.into(), now, Some(stream.at), || match cause {
-                Some(cause) => format!("{error}: {cause}"),
-                None => error.to_string(),
-            });
+        let kind = error.kind.into();
+        tally.failed(kind, now, Some(stream.at), user, || match cause {
+            Some(cause) => format!("{error}: {cause}"),
+            None => error.to_string(),
+        });
     }
 }
 
@@ -355,7 +371,7 @@ impl<const FULL: bool> Events for Sink<'_, '_, FULL> {
                 recorder.of_connection(self.exchanges.began, |phases| phases.early.too_early += 1);
                 // The same connection may carry it: its handshake is done, or is about to be.
                 self.exchanges.left += 1;
-                stream.repeat(self.tally);
+                stream.repeat(0, self.tally);
                 return;
             }
             self.tally.no_body(request);
@@ -394,7 +410,7 @@ impl<const FULL: bool> Events for Sink<'_, '_, FULL> {
     }
 }
 
-/// Evaluates `$call` with the sink that fits the run: for calls, with bodies summed, or counting
+/// Evaluates `$call` with the sink that fits the run: for calls, for a scenario, with bodies summed, or counting
 /// alone. `$cause` is what the transport said when it failed, for messages.
 macro_rules! with_sink {
     ($context:expr, $exchanges:expr, $now:expr, $cause:expr, $sink:ident => $call:expr) => {{
@@ -402,6 +418,15 @@ macro_rules! with_sink {
         let tally = &mut $context.tally;
         if let Some(plan) = &tally.plan.call {
             let $sink = &mut $crate::grpc::CallSink {
+                now,
+                plan,
+                exchanges,
+                tally,
+                cause,
+            };
+            $call
+        } else if let Some(plan) = &tally.plan.scenario {
+            let $sink = &mut $crate::scenario::StepSink {
                 now,
                 plan,
                 exchanges,

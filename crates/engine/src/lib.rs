@@ -45,6 +45,7 @@ mod record;
 mod refill;
 mod route;
 mod run;
+mod scenario;
 mod schedule;
 #[cfg(test)]
 mod simulation;
@@ -78,4 +79,5 @@ pub use outcome::{
 pub use plan::{Plan, PlanError};
 pub use route::{Proxy, Route};
 pub use run::{RunError, run, run_watched};
+pub use scenario::{Check, Flow, Scenario, ScenarioOut, Source, Step, StepOut, Take, Test};
 pub use slowest::Slow;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::events::EventsAsked;
 use crate::grpc::Call;
 use crate::listed::Listed;
+use crate::scenario::Scenario;
 
 pub use trilane_transport::tls::{File as PemFile, TlsVersion};
 
@@ -84,6 +85,9 @@ pub struct Options {
     pub call: Option<Call>,
     /// What is asked about events in the content of responses.
     pub events: Option<EventsAsked>,
+    /// What virtual users do with the listed requests, instead of these taking turns; `requests` and
+    /// `rate` are then of its iterations.
+    pub scenario: Option<Scenario>,
     /// Status codes that count as ok; empty: 200…399.
     pub statuses: Vec<(u16, u16)>,
     /// Whether each body must equal the first.
@@ -217,6 +221,7 @@ impl Default for Options {
             body: Vec::new(),
             call: None,
             events: None,
+            scenario: None,
             statuses: Vec::new(),
             check_body: false,
             discard_bodies: false,

@@ -9,6 +9,7 @@ use crate::asked::Asked;
 use crate::connections::ConnectionsOut;
 use crate::latency::Summary;
 use crate::options::RateStage;
+use crate::scenario::ScenarioOut;
 use crate::slowest::Slow;
 pub use crate::validity::{Code, Reason, Validity, Verdict};
 
@@ -35,6 +36,8 @@ pub struct Outcome {
     pub grpc: Option<Grpc>,
     /// What is known of events in the content of responses, where they were asked about.
     pub events: Option<EventsOut>,
+    /// What virtual users did, where the requests were those of a scenario.
+    pub scenario: Option<ScenarioOut>,
     /// Ok requests and their bodies per second of the measured window.
     pub rate: Rate,
     /// Distributions of durations.
@@ -100,13 +103,13 @@ pub struct PlanOut {
     pub threads: usize,
     /// `closed` or `open`.
     pub model: &'static str,
-    /// Requests per second, open model; in stages on average.
+    /// Requests per second, or iterations of a scenario, open model; in stages on average.
     pub rate_per_s: Option<f64>,
     /// Open model: `constant` or `poisson`.
     pub arrivals: Option<&'static str>,
     /// The stages of a rate that changes; empty where it does not.
     pub stages: Vec<StageOut>,
-    /// Requests, where their number ends the run.
+    /// Requests, or iterations of a scenario, where their number ends the run.
     pub requests: Option<u64>,
     /// Measured time in seconds, where it ends the run.
     pub duration_s: Option<f64>,

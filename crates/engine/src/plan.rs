@@ -12,7 +12,7 @@ use crate::asked::Asked;
 use crate::changing::Changing;
 use crate::checks::{
     check_call_version, check_discarding, check_early_data, check_fields, check_listed,
-    check_numbers, check_tls, check_version, congestion, server_clocks, transport,
+    check_numbers, check_scenario, check_tls, check_version, congestion, server_clocks, transport,
 };
 use crate::cost::ServerClocks;
 use crate::events::EventsPlan;
@@ -21,6 +21,7 @@ use crate::listed::turns;
 pub(crate) use crate::options::{Arrivals, Io, Options, RateStage, Version};
 use crate::prepare::{self, Prepared};
 use crate::route::Route;
+use crate::scenario::{self, ScenarioPlan};
 use crate::template::Templates;
 
 /// Why there is no plan. `Usage` is the user's to mend on the command line.
@@ -96,6 +97,8 @@ pub struct Plan {
     pub(crate) call: Option<CallPlan>,
     /// What is asked about events in the content of responses.
     pub(crate) events: Option<EventsPlan>,
+    /// What virtual users do with the requests, where there are such.
+    pub(crate) scenario: Option<ScenarioPlan>,
     /// Status codes that count as ok, for each of the requests.
     statuses: Vec<Vec<(u16, u16)>>,
     pub(crate) check_body: bool,
@@ -128,7 +131,8 @@ impl Plan {
     /// Checks `options` and prepares requests and TLS.
     pub fn new(options: &Options) -> Result<Self, PlanError> {
         let listed = options.all_listed();
-        let mut templates = Templates::default();
+        let variables = options.scenario.as_ref().map(scenario::variables);
+        let mut templates = Templates::new(variables.unwrap_or_default());
         let targets = listed
             .iter()
             .map(|each| {
@@ -148,6 +152,7 @@ impl Plan {
             ))));
         }
         check_listed(options, &listed)?;
+        check_scenario(options)?;
         let version = match &options.call {
             Some(_) => check_call_version(options, first)?,
             None => check_version(options.version, first)?,
@@ -179,10 +184,12 @@ impl Plan {
         };
 
         let call = options.call.as_ref().map(CallPlan::new).transpose()?;
+        let step_urls = targets.iter().map(|(url, _)| url.clone()).collect();
         let Prepared {
             methods,
             requests: prepared,
             changing,
+            with_cookies,
         } = match &call {
             Some(call) => prepare::calls(options, call, &targets)?,
             None => prepare::requests(options, &listed, targets, &mut templates)?,
@@ -190,6 +197,16 @@ impl Plan {
         let weights: Vec<_> = listed.iter().map(|each| each.weight).collect();
         check_early_data(options, version, &listed[0].url, &methods)?;
         check_discarding(options, version, origin.tls)?;
+        let streams = if version == Some(Version::H1) {
+            1
+        } else {
+            options.streams
+        };
+        let threads = options.threads.min(options.connections);
+        let scenario = options.scenario.as_ref().map(|scenario| {
+            let in_flight = options.connections * streams;
+            ScenarioPlan::new(scenario, &listed, step_urls, with_cookies, in_flight, threads)
+        });
         let congestion = congestion(options, version)?;
         let transport = transport(options, &origin, &route, version, congestion)?;
         Ok(Self {
@@ -198,12 +215,8 @@ impl Plan {
             route,
             version,
             connections: options.connections,
-            streams: if version == Some(Version::H1) {
-                1
-            } else {
-                options.streams
-            },
-            threads: options.threads.min(options.connections),
+            streams,
+            threads,
             requests: options.requests,
             duration: stages_length(&options.stages)
                 .or(options.duration)
@@ -227,6 +240,7 @@ impl Plan {
             turns: turns(&weights)?,
             call,
             events: options.events.as_ref().map(EventsPlan::new).transpose()?,
+            scenario: scenario.transpose()?,
             statuses: listed
                 .iter()
                 .map(|each| accepted(&each.statuses, &options.statuses))
@@ -295,10 +309,15 @@ impl Plan {
             .filter(|deadline| *deadline <= self.timeout)
     }
 
-    /// Whether requests are there before they can leave: by a schedule, or because the connections
-    /// that carried those before them are replaced.
+    /// Whether requests are there before they can leave: by a schedule, by virtual users, or because the
+    /// connections that carried those before them are replaced.
     pub(crate) fn has_waiting_requests(&self) -> bool {
-        self.model != Model::Closed || self.requests_per_connection.is_some()
+        self.sends_when_due() || self.requests_per_connection.is_some()
+    }
+
+    /// Whether requests are due at a time, and not whenever a stream is free.
+    pub(crate) fn sends_when_due(&self) -> bool {
+        self.model != Model::Closed || self.scenario.is_some()
     }
 
     /// When a request is given up.

@@ -157,11 +157,7 @@ fn send_requests(
             return false;
         };
         pending.intended = exchanges.intended(pending);
-        let request = context.changing.get_mut(pending.request as usize);
-        let request = match request.and_then(Option::as_mut) {
-            Some(changing) => changing.write(channel.encoding(), pending.number),
-            None => &context.plan.prepared[pending.request as usize],
-        };
+        let request = context.request(pending, channel.encoding());
         let content = request.body().len() as u64;
         match channel.send(request, slot) {
             Ok((id, Encoded { encoded, decoded })) => {

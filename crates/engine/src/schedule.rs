@@ -124,7 +124,16 @@ impl Schedule {
             attempts: 0,
             intended,
             start: 0,
+            user: 0,
         })
+    }
+
+    /// When the next request may leave at the earliest: in the closed model any time.
+    pub(crate) fn next_start(&self) -> Option<u64> {
+        match self.arriving {
+            None => (self.left != Some(0)).then_some(0),
+            Some(_) => self.next_due(),
+        }
     }
 
     /// The intended start of the next request in the open model.
@@ -156,10 +165,7 @@ impl Schedule {
 
     /// Whether there is a request that should have been sent.
     pub(crate) fn is_due(&self, now: u64) -> bool {
-        match self.arriving {
-            None => self.left != Some(0),
-            Some(_) => self.next_due().is_some_and(|due| due <= now),
-        }
+        self.next_start().is_some_and(|start| start <= now)
     }
 
     /// Whether every request of a counted run has been sent.

@@ -4,8 +4,10 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
+use crate::failure::FailureKind;
 use crate::plan::Plan;
-use crate::record::Recorder;
+use crate::record::{Instants, Recorder};
+use crate::scenario::Users;
 
 /// A request that is to be sent: a new one, or one more time. The oldest is the greatest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,6 +20,8 @@ pub(crate) struct Pending {
     pub(crate) intended: u64,
     /// When it was first sent; 0 for a new one.
     pub(crate) start: u64,
+    /// Whose it is, in a scenario.
+    pub(crate) user: u32,
 }
 
 impl Ord for Pending {
@@ -59,6 +63,8 @@ pub(crate) struct Tally<'p> {
     /// before it.
     pub(crate) retries: BinaryHeap<Pending>,
     pub(crate) first: FirstResponse,
+    /// The virtual users, in a scenario.
+    pub(crate) users: Option<Box<Users<'p>>>,
     /// Prepared requests whose first body is not known yet, and may still come.
     unknown_bodies: usize,
     /// For each prepared request the attempts that ended without a body to know.
@@ -80,6 +86,7 @@ impl<'p> Tally<'p> {
                 server: None,
                 bodies: vec![None; requests],
             },
+            users: None,
             unknown_bodies: match (&plan.call, &plan.events) {
                 // Calls are judged by their status and messages.
                 (Some(_), _) => 0,
@@ -89,6 +96,21 @@ impl<'p> Tally<'p> {
             },
             fruitless: vec![0; requests],
         }
+    }
+
+    /// A request has failed: one of `user`, in a scenario. `at` where it had been sent.
+    pub(crate) fn failed(
+        &mut self,
+        kind: FailureKind,
+        now: u64,
+        at: Option<Instants>,
+        user: u32,
+        example: impl FnOnce() -> String,
+    ) {
+        if let Some(users) = &mut self.users {
+            users.failed(user, now);
+        }
+        self.recorder.failed(kind, now, at, example);
     }
 
     /// A request has ended without a body to know.

@@ -207,7 +207,10 @@ pub(crate) fn judge(outcome: &Outcome, around: &Circumstances<'_>) -> Validity {
     if let Some(asked) = around.rate_asked {
         let late = high(outcome.latency.late.as_ref());
         let queued = high(outcome.latency.queued.as_ref());
-        let reached = outcome.rate.requests_per_s;
+        let (reached, unit) = match &outcome.scenario {
+            None => (outcome.rate.requests_per_s, "requests"),
+            Some(scenario) => (scenario.iterations_per_s, "iterations"),
+        };
         // Random arrivals are fewer than on average as often as more: three deviations of their number.
         let spread = match plan.arrivals {
             Some("poisson") => 3.0 * (asked / outcome.rate.window_s.max(1e-9)).sqrt(),
@@ -219,7 +222,7 @@ pub(crate) fn judge(outcome: &Outcome, around: &Circumstances<'_>) -> Validity {
             let ms = late.unwrap_or(0.0) * 1e3;
             reasons.push(Reason::new(Verdict::Invalid, Code::Late, [("reached_per_s", reached), ("asked_per_s", asked), ("late_p99_ms", ms)],
                 format!(
-                    "{reached:.1} requests/s of the {asked} asked were reached, and requests left late (p99 {ms:.1} ms)"
+                    "{reached:.1} {unit}/s of the {asked} asked were reached, and requests left late (p99 {ms:.1} ms)"
                 ),
             ));
         } else if is_short {
@@ -231,7 +234,7 @@ pub(crate) fn judge(outcome: &Outcome, around: &Circumstances<'_>) -> Validity {
             };
             reasons.push(Reason::new(Verdict::Suspect, Code::Queued, [("reached_per_s", reached), ("asked_per_s", asked), ("queued_p99_ms", ms)],
                 format!(
-                    "{reached:.1} requests/s of the {asked} asked were reached, as no stream was free (p99 {ms:.1} ms queued): {cause}"
+                    "{reached:.1} {unit}/s of the {asked} asked were reached, as no stream was free (p99 {ms:.1} ms queued): {cause}"
                 ),
             ));
         }

@@ -18,12 +18,13 @@ use crate::deadlines::Deadlines;
 use crate::failure::FailureKind;
 use crate::io::{Completion, System};
 use crate::link::Link;
-use crate::plan::{Model, Plan};
+use crate::plan::Plan;
 use crate::pool::Pool;
 use crate::ramp::Ramp;
 use crate::record::{Recorder, Traffic, Window};
 use crate::route::Address;
 use crate::run::RunError;
+use crate::scenario::Users;
 use crate::schedule::Schedule;
 use crate::slowest::Slowest;
 use crate::stage::{Change, Stage};
@@ -46,7 +47,7 @@ pub(crate) struct Worker<'p> {
     pool: Pool<'p>,
     context: Context<'p>,
     links: Vec<Link>,
-    /// Open model: links that have room for a request.
+    /// Where requests are due at a time: links that have room for one.
     waiting: VecDeque<u32>,
     /// Timers of QUIC connections.
     timers: Deadlines,
@@ -89,7 +90,11 @@ impl<'p> Worker<'p> {
         }
         let mut recorder = Recorder::new(plan.has_waiting_requests());
         recorder.slowest = Slowest::new(plan.slowest);
-        let tally = Tally::new(plan, recorder);
+        let mut tally = Tally::new(plan, recorder);
+        tally.users = plan.scenario.as_ref().map(|scenario| {
+            let count = share(scenario.users, plan, index);
+            Box::new(Users::new(scenario, count))
+        });
         let context = Context::new(plan, clock, system, tally, Schedule::new(plan, index));
         let now = context.now();
         Self {
@@ -193,15 +198,11 @@ impl<'p> Worker<'p> {
                 Change::WindowEnded(length) => self.hand_over_window(length),
                 Change::WarmupEnded => {
                     self.begin_counting_connections(now);
-                    let in_flight = self.in_flight();
-                    self.context.tally.recorder.finish_warmup(in_flight);
-                    self.context.schedule.finish_warmup(in_flight);
+                    self.finish_warmup();
                 }
             }
         }
-        let all_sent =
-            self.context.schedule.is_exhausted() && self.context.tally.retries.is_empty();
-        if all_sent && self.in_flight() == 0 {
+        if self.context.is_exhausted() && self.in_flight() == 0 {
             return Ok(Some(None));
         }
         let has_connected = self.control.has_connected();
@@ -215,6 +216,20 @@ impl<'p> Worker<'p> {
     fn begin_counting_connections(&mut self, now: u64) {
         self.pool.counts.begin_measuring();
         self.context.tally.recorder.begin_measuring(now);
+    }
+
+    /// What is counted is counted anew, but for what is under way.
+    fn finish_warmup(&mut self) {
+        let in_flight = self.in_flight();
+        let tally = &mut self.context.tally;
+        tally.recorder.finish_warmup(in_flight);
+        let under_way = tally.users.as_mut().map(|users| {
+            let under_way = users.under_way();
+            users.counts.finish_warmup(under_way);
+            under_way
+        });
+        let schedule = &mut self.context.schedule;
+        schedule.finish_warmup(under_way.unwrap_or(in_flight));
     }
 
     /// Requests that are on a connection.
@@ -234,7 +249,6 @@ impl<'p> Worker<'p> {
         let mut wake = self.stage.next().map_or(tick, |next| next.min(tick));
         if let Some(due) = self
             .context
-            .schedule
             .next_due()
             .filter(|_| !self.waiting.is_empty() && !self.context.holding)
         {
@@ -303,8 +317,7 @@ impl<'p> Worker<'p> {
                 {
                     self.limits.arm(index, limit);
                 }
-                if self.plan.model != Model::Closed && !link.waiting && link.has_room(&self.context)
-                {
+                if self.plan.sends_when_due() && !link.waiting && link.has_room(&self.context) {
                     link.waiting = true;
                     if self.waiting.is_empty() {
                         self.context.room_since = Some(self.context.now());
@@ -396,9 +409,7 @@ impl<'p> Worker<'p> {
     /// Whether a connection that is begun may have something to carry: those that are replaced on
     /// purpose are not when every request of a counted run has been sent.
     fn needs_connections(&self) -> bool {
-        self.plan.requests_per_connection.is_none()
-            || !self.context.schedule.is_exhausted()
-            || !self.context.tally.retries.is_empty()
+        self.plan.requests_per_connection.is_none() || !self.context.is_exhausted()
     }
 
     /// Begins the connections that are due.
@@ -446,11 +457,10 @@ impl<'p> Worker<'p> {
 
     /// Whether requests are due, and no connection has taken any.
     fn is_starved(&self, now: u64) -> bool {
-        let due = self.context.schedule.is_due(now) || !self.context.tally.retries.is_empty();
-        due && self.sent() == 0
+        self.context.is_due(now) && self.sent() == 0
     }
 
-    /// Open model: sends what is due on the links that have room, one after another.
+    /// Sends what is due, in the open model or by virtual users, on the links that have room, one after another.
     fn send_due(&mut self, now: u64) -> Result<(), RunError> {
         // Nothing leaves, though another worker may have begun the run, and requests be due.
         if self.context.holding {
@@ -458,7 +468,6 @@ impl<'p> Worker<'p> {
         }
         while self
             .context
-            .schedule
             .next_due()
             .is_some_and(|due| due <= now)
             && let Some(index) = self.waiting.pop_front()

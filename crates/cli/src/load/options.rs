@@ -5,8 +5,8 @@ use std::io::Read as _;
 use std::path::Path;
 
 use trilane_engine::{
-    Arrivals, EventFormat, EventsAsked, Io, Listed, Options, PemFile, PlanError, TlsVersion,
-    Version,
+    Arrivals, EventFormat, EventsAsked, Io, Listed, Options, PemFile, PlanError, Scenario,
+    TlsVersion, Version,
 };
 
 use super::LoadArgs;
@@ -35,8 +35,10 @@ impl LoadArgs {
             (Some(cert), Some(key)) => Some((read(cert, "--cert")?, read(key, "--key")?)),
             _ => None,
         };
+        let (listed, scenario) = self.listed()?;
         let mut options = Options {
-            listed: self.listed()?,
+            listed,
+            scenario,
             urls: self.urls.clone(),
             weights: self.weights.clone(),
             version: flags
@@ -115,15 +117,32 @@ impl LoadArgs {
         Ok(options)
     }
 
-    /// The requests of a file, where one was given.
-    fn listed(&self) -> Result<Vec<Listed>, PlanError> {
-        match (&self.requests, &self.har, self.urls.as_slice()) {
-            (Some(_), _, [_, other, ..]) => Err(PlanError::Usage(format!(
-                "{other}: with --requests one URL is enough: those of the file are relative to it"
-            ))),
-            (Some(file), ..) => requests::read(file, self.urls.first().map(String::as_str)),
-            (None, Some(file), _) => requests::read_har(file, self.har_host.as_deref()),
-            (None, None, _) => Ok(Vec::new()),
+    /// The requests of a file, where one was given, and what virtual users do with them.
+    fn listed(&self) -> Result<(Vec<Listed>, Option<Scenario>), PlanError> {
+        let base = self.urls.first().map(String::as_str);
+        let flag = if self.scenario.is_some() {
+            "--scenario"
+        } else {
+            "--requests"
+        };
+        if let (Some(_), [_, other, ..]) =
+            (self.requests.as_ref().or(self.scenario.as_ref()), &*self.urls)
+        {
+            return Err(PlanError::Usage(format!(
+                "{other}: with {flag} one URL is enough: those of the file are relative to it"
+            )));
+        }
+        match (&self.requests, &self.har, &self.scenario) {
+            (Some(file), ..) => Ok((requests::read(file, base)?, None)),
+            (None, Some(file), _) => {
+                Ok((requests::read_har(file, self.har_host.as_deref())?, None))
+            }
+            (None, None, Some(file)) => {
+                let (listed, scenario) = requests::read_scenario(file, base)?;
+                let users = self.users;
+                Ok((listed, Some(Scenario { users, ..scenario })))
+            }
+            (None, None, None) => Ok((Vec::new(), None)),
         }
     }
 }

@@ -7,6 +7,7 @@ use crate::connections::Connections;
 use crate::context::Learned;
 use crate::cost::Spent;
 use crate::record::Recorder;
+use crate::scenario::Iterations;
 use crate::schedule::Unsent;
 use crate::tally::FirstResponse;
 
@@ -22,6 +23,8 @@ pub(crate) struct Report {
     pub(crate) concurrency: Concurrency,
     pub(crate) learned: Learned,
     pub(crate) first: FirstResponse,
+    /// What virtual users did.
+    pub(crate) iterations: Option<Iterations>,
     pub(crate) used: Spent,
     /// Length of the measured window, in nanoseconds.
     pub(crate) measured: u64,
@@ -82,8 +85,7 @@ impl Worker<'_> {
         self.publish();
         let (measured, window) = self.stage.measured(now).unwrap_or_else(|| {
             // Interrupted during the warm-up: nothing was measured, the requests are told apart.
-            let in_flight = self.in_flight();
-            self.context.tally.recorder.finish_warmup(in_flight);
+            self.finish_warmup();
             (0, 0)
         });
         let in_flight = self.in_flight();
@@ -108,6 +110,7 @@ impl Worker<'_> {
             concurrency,
             learned: self.context.learned,
             first: self.context.tally.first,
+            iterations: self.context.tally.users.map(|users| users.counts),
             used,
             measured,
             unsent,

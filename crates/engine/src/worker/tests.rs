@@ -3,6 +3,7 @@
 mod early_data;
 mod random;
 mod replaced;
+mod scenario;
 mod truth;
 
 use std::cell::RefCell;

@@ -439,6 +439,44 @@ class Events(Record, frozen=True):
     """How long they were together, seconds."""
 
 
+class ScenarioStep(Record, frozen=True):
+    """The requests of one step of a scenario."""
+
+    name: str
+    """Its name."""
+    url: str
+    """Where its requests go; with the values of the first user."""
+    ok: Count
+    """Answered as expected."""
+    failed: Count
+    """And otherwise."""
+    service: Statistics
+    """Of the ok ones from the first byte sent to the end of the response, seconds."""
+
+
+class Scenario(Record, frozen=True):
+    """What virtual users did: `started` = `ok` + `failed` + `abandoned` iterations."""
+
+    name: str
+    """The name of the scenario."""
+    users: Positive
+    """Virtual users over all threads."""
+    started: Count
+    """Iterations begun in the measured window, or under way at its beginning."""
+    ok: Count
+    """Those in which every request was answered as expected."""
+    failed: Count
+    """Those that ended with a request that was not."""
+    abandoned: Count
+    """Those under way at the end."""
+    iterations_per_s: Amount
+    """`ok` in a second of the measured window."""
+    duration: Distribution
+    """From the intended start of those that were ok to their end, pauses included."""
+    steps: list[ScenarioStep]
+    """Each step, in the order of the scenario."""
+
+
 class Slow(Record, frozen=True):
     """One of the slowest requests."""
 
@@ -534,6 +572,8 @@ class Run(Record, frozen=True):
     """What is known of events in the content of responses; null or absent where they were not asked
     about.
     """
+    scenario: Scenario | None = None
+    """What virtual users did; null or absent where the requests were not those of a scenario."""
     slowest: list[Slow] = field(default_factory=list)
     """The slowest of the requests that are in the latency, the slowest first, as many as were asked
     for; absent in runs of other clients.

@@ -20,6 +20,7 @@ ErrorKind: TypeAlias = Literal[
     "protocol",
     "status",
     "body",
+    "check",
     "limit",
 ]
 

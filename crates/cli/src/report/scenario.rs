@@ -1,0 +1,62 @@
+//! What virtual users did, in the text report.
+
+use std::fmt::{Result, Write as _};
+
+use trilane_engine::Outcome;
+
+use super::{printable, seconds};
+
+/// Columns that the name of a step gets at most.
+const WIDEST: usize = 40;
+
+/// Writes iterations, and a table of the steps.
+pub(super) fn scenario(out: &mut String, outcome: &Outcome) -> Result {
+    let Some(scenario) = &outcome.scenario else {
+        return Ok(());
+    };
+    let cell = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), seconds);
+    writeln!(
+        out,
+        "\nScenario     {}: {:.2} iterations/s",
+        printable(&scenario.name),
+        scenario.iterations_per_s
+    )?;
+    writeln!(
+        out,
+        "  {} started = {} ok + {} failed + {} abandoned under way at the end",
+        scenario.started, scenario.ok, scenario.failed, scenario.abandoned
+    )?;
+    let took = &scenario.duration.summary;
+    writeln!(
+        out,
+        "  an iteration took p50 {}, p90 {}, p99 {}, max {}, pauses included",
+        cell(took.p50),
+        cell(took.p90),
+        cell(took.p99),
+        cell(took.max)
+    )?;
+    let names: Vec<_> = scenario
+        .steps
+        .iter()
+        .map(|step| printable(&step.name).chars().take(WIDEST).collect::<String>())
+        .collect();
+    let width = names.iter().map(|name| name.chars().count()).max();
+    let width = width.unwrap_or(0).max(4);
+    writeln!(
+        out,
+        "  {:width$} {:>10} {:>8} {:>11} {:>11} {:>11}",
+        "step", "ok", "failed", "p50", "p90", "p99"
+    )?;
+    for (name, step) in names.iter().zip(&scenario.steps) {
+        writeln!(
+            out,
+            "  {name:width$} {:>10} {:>8} {:>11} {:>11} {:>11}",
+            step.ok,
+            step.failed,
+            cell(step.service.p50),
+            cell(step.service.p90),
+            cell(step.service.p99)
+        )?;
+    }
+    Ok(())
+}
