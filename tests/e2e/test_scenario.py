@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from peers import shop
+from repository import ROOT
 
 from .loading import flag, load, load_text
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from peers.authority import Authority
+    from peers.running import Peers
 
 LISTENERS = ["h1", "h1s", "h2c", "h2", "h3"]
 
@@ -177,6 +179,20 @@ def test_the_report_has_a_table_of_the_steps(at: shop.Shop, visit: str) -> None:
     steps = {words[0]: words[1:3] for words in lines if words and words[0] in ("item", "cart")}
     assert steps == {"item": ["20", "0"], "cart": ["10", "0"]}
     assert "10 iterations after 0 s of warm-up" in run.out
+
+
+def test_the_example_runs(peers: Peers) -> None:
+    example = str(ROOT / "examples" / "visit.toml")
+    report = load(
+        *("--users", "12", "-c", "3", "-n", "40", "--scenario", example),
+        peers["embedded"].url("h1", ""),
+    ).good
+    part = scenario(report)
+    steps = {step["name"]: step["ok"] for step in part["steps"]}
+    assert (part["ok"], steps["list"]) == (40, 40)
+    assert steps["book"] == 3 * (40 - steps["leave"])
+    # Three in four look at a book, and what is left to chance is the same in every run.
+    assert 3 <= steps["leave"] <= 20
 
 
 @pytest.mark.parametrize(
