@@ -27,7 +27,7 @@ pub(crate) use program::Program;
 use response::{CheckPlan, TakePlan};
 pub(crate) use response::{Visit, Visits};
 pub(crate) use sink::StepSink;
-pub(crate) use users::{User, Users};
+pub(crate) use users::Users;
 pub(crate) use values::Values;
 
 /// What of a response is kept to be looked at, in bytes.

@@ -33,7 +33,7 @@ pub(crate) struct Users<'p> {
 }
 
 /// A virtual user.
-pub(crate) struct User {
+struct User {
     /// The number of its iteration among all of the run.
     number: u64,
     /// When that should have begun.
@@ -200,7 +200,10 @@ impl<'p> Users<'p> {
         let step = &self.plan.steps[it.step as usize];
         let moved = path.and_then(|path| step.url.join(path).ok());
         let url: &Url = moved.as_ref().unwrap_or(&step.url);
-        for (name, value) in it.cookies.get_request_values(url) {
+        let mut matching = it.cookies.matches(url);
+        // RFC 6265 §5.4: longer paths first.
+        matching.sort_by_key(|cookie| Reverse(cookie.path.len()));
+        for (name, value) in matching.iter().map(|cookie| cookie.name_value()) {
             if !it.cookie.is_empty() {
                 it.cookie.push_str("; ");
             }
@@ -360,12 +363,10 @@ mod tests {
             "safe=4; Secure",
         ];
         users.keep_cookies(0, &set.map(str::to_owned));
-        let mut sent = |users: &mut Users<'_>, user: u32, path: &str| {
+        let sent = |users: &mut Users<'_>, user: u32, path: &str| {
             users.has_cookies(user, Some(path));
             let cookies = users.values(user).cookies;
-            let mut cookies: Vec<_> = cookies.split("; ").map(str::to_owned).collect();
-            cookies.sort();
-            cookies.join("; ")
+            cookies.to_owned()
         };
         assert_eq!(sent(&mut users, 0, "/items/7"), "cart=2; sid=1");
         assert_eq!(sent(&mut users, 0, "/other"), "sid=1");
