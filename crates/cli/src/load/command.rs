@@ -24,8 +24,15 @@ pub(crate) fn run(arguments: &LoadArgs) -> u8 {
         complain(compat::how(tool));
         return USAGE;
     }
-    let options = arguments.options();
-    let planned = options.and_then(|options| Ok((Plan::new(&options)?, options)));
+    let planned = arguments.options().and_then(|options| {
+        // A search gives each of its runs a rate.
+        let rate = options.rate.or((!arguments.search.is_empty()).then_some(1.0));
+        let checked = Options {
+            rate,
+            ..options.clone()
+        };
+        Ok((Plan::new(&checked)?, options))
+    });
     let (plan, options) = match planned {
         Ok(planned) => planned,
         Err(error) => {
