@@ -504,6 +504,7 @@ mod tests {
         recorder.ok(2, Instants::default());
         recorder.ok(3, Instants::default());
         let report = Report {
+            iterations: None,
             recorder,
             connections: Connections::default(),
             peers: BTreeMap::new(),

@@ -239,8 +239,8 @@ impl Response<'_> {
         }
         match source {
             Source::Header(name) => {
-                let at = self.step.fields.iter();
-                let at = at.position(|known| known.eq_ignore_ascii_case(name));
+                let mut names = self.step.fields.iter();
+                let at = names.position(|known| known.eq_ignore_ascii_case(name));
                 let mut values = self.visit.fields.iter();
                 let value = values.find(|(field, _)| Some(*field) == at);
                 Ok(value.map(|(_, value)| Found::Text(value)))

@@ -84,24 +84,28 @@ impl<'p> Users<'p> {
         }
     }
 
-    /// The next request that a user has to send now: one of an iteration under way, or the first of one
-    /// that `schedule` begins.
+    /// The next request that a user has to send now, the one first that has waited longest. Users that
+    /// do nothing begin iterations as `schedule` says.
     pub(crate) fn take(&mut self, now: u64, schedule: &mut Schedule) -> Option<Pending> {
         self.wake(now);
-        loop {
-            if let Some((intended, user)) = self.ready.pop_front() {
-                let User { number, step, .. } = self.all[user as usize];
-                return Some(Pending {
-                    request: step,
-                    number,
-                    attempts: 0,
-                    intended,
-                    start: 0,
-                    user,
-                });
-            }
-            let &user = self.idle.last()?;
-            let begun = schedule.take(now)?;
+        self.begin(now, schedule);
+        let (intended, user) = self.ready.pop_front()?;
+        let User { number, step, .. } = self.all[user as usize];
+        Some(Pending {
+            request: step,
+            number,
+            attempts: 0,
+            intended,
+            start: 0,
+            user,
+        })
+    }
+
+    /// Begins the iterations that are due, as long as there are users for them.
+    fn begin(&mut self, now: u64, schedule: &mut Schedule) {
+        while let Some(&user) = self.idle.last()
+            && let Some(begun) = schedule.take(now)
+        {
             self.idle.pop();
             self.counts.started += 1;
             let idle_since = self.idle_since;
@@ -312,7 +316,7 @@ mod tests {
             Some((taken.user, taken.request, taken.number, taken.intended))
         };
         assert_eq!(take(&mut users, 1), Some((0, 0, 0, 1)));
-        assert_eq!(take(&mut users, 2), Some((1, 0, 1, 2)));
+        assert_eq!(take(&mut users, 2), Some((1, 0, 1, 1)));
         assert_eq!(take(&mut users, 3), None, "both are waiting");
         users.succeeded(1, at(0, 2), MS);
         assert_eq!(take(&mut users, MS), None, "it pauses");

@@ -36,6 +36,7 @@ from trilane.lab.model.traffic import (
     Latency,
     Phases,
     Rate,
+    Statistics,
     Window,
 )
 from trilane.lab.model.validity import Reason, RunValidity
