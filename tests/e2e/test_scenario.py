@@ -204,6 +204,11 @@ def test_the_example_runs(peers: Peers) -> None:
             "[[steps]]\nurl = '/'\ntake = { y = { regex = '(' } }\n",
             ":1:1: regex parse error",
         ),
+        (
+            "[[steps]]\nchoose = [{ steps = [{ url = '/a', take = { x = { json = '/x' } } }] },"
+            " { steps = [{ url = '/b' }] }]\n[[steps]]\nurl = '/{var:x}'\n",
+            ":3:1: {var:x}: not every way to this step goes through one that takes",
+        ),
         ("[[steps]]\npause = '1s'\n", "a scenario sends a request each time"),
         ("steps = []\n", "a scenario sends a request each time"),
     ],

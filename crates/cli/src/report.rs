@@ -69,7 +69,10 @@ fn shape(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     let plan = &outcome.plan;
     let (unit, users) = match &outcome.scenario {
         None => ("requests", String::new()),
-        Some(scenario) => ("iterations", format!("{}, ", plural(scenario.users, "user"))),
+        Some(scenario) => (
+            "iterations",
+            format!("{}, ", plural(scenario.users, "user")),
+        ),
     };
     let load = match plan.rate_per_s {
         Some(rate) => {

@@ -85,6 +85,12 @@ impl Changing {
         }
     }
 
+    /// The variables in it, by index.
+    pub(crate) fn variables(&self) -> impl Iterator<Item = usize> {
+        let templates = self.pieces.iter().chain(&self.body);
+        templates.flat_map(Template::variables)
+    }
+
     /// Path and query of the request of this number with what `values` says; `None` where they do not
     /// change.
     pub(crate) fn path(&self, number: u64, values: Values<'_>) -> Option<String> {
@@ -96,12 +102,7 @@ impl Changing {
 
     /// The request of this number with what `values` says, for a connection of this version.
     #[inline]
-    pub(crate) fn write(
-        &mut self,
-        version: Encoding,
-        number: u64,
-        values: Values<'_>,
-    ) -> &Request {
+    pub(crate) fn write(&mut self, version: Encoding, number: u64, values: Values<'_>) -> &Request {
         self.fill(number, values);
         let written = &self.written;
         self.request.write(version, written.pieces(), &written.body)

@@ -247,9 +247,17 @@ pub(crate) fn check_scenario(options: &Options) -> Result<(), PlanError> {
     }
     for (flag, given, why) in [
         ("--grpc", options.call.is_some(), "sends requests, no calls"),
-        ("--events", options.events.is_some(), "awaits whole responses"),
+        (
+            "--events",
+            options.events.is_some(),
+            "awaits whole responses",
+        ),
         ("--check-body", options.check_body, "has checks of its own"),
-        ("--discard-bodies", options.discard_bodies, "looks into responses"),
+        (
+            "--discard-bodies",
+            options.discard_bodies,
+            "looks into responses",
+        ),
         ("--early-data", options.early_data, "awaits each response"),
     ] {
         if given {

@@ -245,7 +245,9 @@ impl<'p> Context<'p> {
         if pending.start == 0 {
             let room_since = match &self.tally.users {
                 None => self.room_since,
-                Some(users) => self.room_since.map(|room| room.max(users.could_begin(pending))),
+                Some(users) => self
+                    .room_since
+                    .map(|room| room.max(users.could_begin(pending))),
             };
             let wait = Wait::between(pending.intended, room_since, now);
             self.tally.recorder.started(wait);

@@ -211,7 +211,8 @@ impl Link {
             match context.plan.deadline() {
                 Some(deadline) => tally.recorder.deadline_exceeded(now, at, deadline),
                 None => {
-                    let (timeout, user) = (context.plan.timeout, self.exchanges.visits.user(id.slot));
+                    let (timeout, user) =
+                        (context.plan.timeout, self.exchanges.visits.user(id.slot));
                     tally.failed(FailureKind::Timeout, now, Some(at), user, || {
                         format!("no complete response within {timeout:?}")
                     });

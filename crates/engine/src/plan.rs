@@ -205,7 +205,20 @@ impl Plan {
         let threads = options.threads.min(options.connections);
         let scenario = options.scenario.as_ref().map(|scenario| {
             let in_flight = options.connections * streams;
-            ScenarioPlan::new(scenario, &listed, step_urls, with_cookies, in_flight, threads)
+            let uses = |at| {
+                let changing: Option<&Changing> = changing.get(at).and_then(Option::as_ref);
+                changing.map_or_else(Vec::new, |changing| changing.variables().collect())
+            };
+            let uses: Vec<Vec<usize>> = (0..listed.len()).map(uses).collect();
+            ScenarioPlan::new(
+                scenario,
+                &listed,
+                step_urls,
+                with_cookies,
+                &uses,
+                in_flight,
+                threads,
+            )
         });
         let congestion = congestion(options, version)?;
         let transport = transport(options, &origin, &route, version, congestion)?;

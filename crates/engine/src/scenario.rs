@@ -21,8 +21,8 @@ use crate::changing::Changing;
 use crate::listed::Listed;
 use crate::plan::{PlanError, usage};
 
-pub use count::{ScenarioOut, StepOut};
 pub(crate) use count::Iterations;
+pub use count::{ScenarioOut, StepOut};
 pub(crate) use program::Program;
 use response::{CheckPlan, TakePlan};
 pub(crate) use response::{Visit, Visits};
@@ -133,6 +133,8 @@ pub(crate) struct ScenarioPlan {
 #[derive(Debug)]
 pub(crate) struct StepPlan {
     pub(crate) name: String,
+    /// Where its requests go, as it is written.
+    pub(crate) written: String,
     pub(crate) url: Url,
     /// The request with the cookies of a user; none where users keep none, or the request has its own.
     pub(crate) with_cookies: Option<Changing>,
@@ -158,12 +160,14 @@ pub(crate) fn variables(scenario: &Scenario) -> Vec<String> {
 
 impl ScenarioPlan {
     /// Checks `scenario`, whose requests are `listed` and go to `urls`; `with_cookies` are these requests
-    /// with the cookies of a user, and `in_flight` requests can be so together.
+    /// with the cookies of a user, `uses` the variables in each of them, and `in_flight` requests can be so
+    /// together.
     pub(crate) fn new(
         scenario: &Scenario,
         listed: &[Listed],
         urls: Vec<Url>,
         with_cookies: Vec<Option<Changing>>,
+        uses: &[Vec<usize>],
         in_flight: usize,
         threads: usize,
     ) -> Result<Self, PlanError> {
@@ -177,22 +181,68 @@ impl ScenarioPlan {
         let steps = scenario.steps.iter().zip(listed);
         let steps = steps.zip(urls).zip(with_cookies);
         let steps = steps.map(|(((step, each), url), with_cookies)| {
-            StepPlan::new(step, url, with_cookies, &variables).map_err(|error| each.place(error))
+            StepPlan::new(step, each, url, with_cookies, &variables)
+                .map_err(|error| each.place(error))
         });
+        let steps: Vec<_> = steps.collect::<Result<_, _>>()?;
+        let mut taken = vec![false; variables.len()];
+        check_taken(&scenario.flow, &steps, uses, &mut taken).map_err(|(step, variable)| {
+            let name = &variables[variable];
+            listed[step].place(PlanError::Usage(format!(
+                "{{var:{name}}}: not every way to this step goes through one that takes {name:?}"
+            )))
+        })?;
         Ok(Self {
             name: scenario.name.clone(),
             users,
             program: Program::new(&scenario.flow)?,
-            steps: steps.collect::<Result<_, _>>()?,
+            steps,
             variables,
             cookies: scenario.cookies,
         })
     }
 }
 
+/// Goes through `flow` with the variables that are `taken` before it, and says which step uses one that
+/// may not be: each step uses those of `uses`.
+fn check_taken(
+    flow: &[Flow],
+    steps: &[StepPlan],
+    uses: &[Vec<usize>],
+    taken: &mut [bool],
+) -> Result<(), (usize, usize)> {
+    for part in flow {
+        match part {
+            Flow::Pause(..) => (),
+            Flow::Send(step) => {
+                if let Some(&missing) = uses[*step].iter().find(|&&variable| !taken[variable]) {
+                    return Err((*step, missing));
+                }
+                for (variable, _) in &steps[*step].take {
+                    taken[*variable] = true;
+                }
+            }
+            Flow::Repeat(_, flow) => check_taken(flow, steps, uses, taken)?,
+            Flow::Choose(choices) => {
+                let before = taken.to_vec();
+                taken.fill(true);
+                for (_, flow) in choices {
+                    let mut chosen = before.clone();
+                    check_taken(flow, steps, uses, &mut chosen)?;
+                    for (all, one) in taken.iter_mut().zip(chosen) {
+                        *all &= one;
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
 impl StepPlan {
     fn new(
         step: &Step,
+        listed: &Listed,
         url: Url,
         with_cookies: Option<Changing>,
         variables: &[String],
@@ -212,6 +262,7 @@ impl StepPlan {
         fields.dedup();
         Ok(Self {
             name: step.name.clone(),
+            written: listed.url.clone(),
             url,
             with_cookies,
             reads_body: sources

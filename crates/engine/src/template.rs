@@ -323,6 +323,14 @@ impl Template {
         }
     }
 
+    /// The variables in it, by index.
+    pub(crate) fn variables(&self) -> impl Iterator<Item = usize> {
+        self.0.iter().filter_map(|piece| match piece {
+            Piece::Variable { index, .. } => Some(*index),
+            _ => None,
+        })
+    }
+
     /// After how many requests the values of its columns begin again; 1 where it has none.
     pub(crate) fn period(&self) -> u64 {
         let lengths = self.0.iter().map(|piece| match piece {

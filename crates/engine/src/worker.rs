@@ -466,10 +466,7 @@ impl<'p> Worker<'p> {
         if self.context.holding {
             return Ok(());
         }
-        while self
-            .context
-            .next_due()
-            .is_some_and(|due| due <= now)
+        while self.context.next_due().is_some_and(|due| due <= now)
             && let Some(index) = self.waiting.pop_front()
         {
             let link = &mut self.links[index as usize];

@@ -109,7 +109,8 @@ fn due(path: &str, came: Instant, begun: Instant) -> Option<Instant> {
         _ => return None,
     };
     let due = came + takes;
-    let within = Duration::from_nanos((due.duration_since(begun).as_nanos() % PERIOD.as_nanos()) as u64);
+    let within =
+        Duration::from_nanos((due.duration_since(begun).as_nanos() % PERIOD.as_nanos()) as u64);
     let stalls = path == "/stall" && within >= PERIOD - STALL;
     Some(if stalls { due + (PERIOD - within) } else { due })
 }

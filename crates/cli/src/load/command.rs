@@ -26,7 +26,9 @@ pub(crate) fn run(arguments: &LoadArgs) -> u8 {
     }
     let planned = arguments.options().and_then(|options| {
         // A search gives each of its runs a rate.
-        let rate = options.rate.or((!arguments.search.is_empty()).then_some(1.0));
+        let rate = options
+            .rate
+            .or((!arguments.search.is_empty()).then_some(1.0));
         let checked = Options {
             rate,
             ..options.clone()

@@ -125,9 +125,10 @@ impl LoadArgs {
         } else {
             "--requests"
         };
-        if let (Some(_), [_, other, ..]) =
-            (self.requests.as_ref().or(self.scenario.as_ref()), &*self.urls)
-        {
+        if let (Some(_), [_, other, ..]) = (
+            self.requests.as_ref().or(self.scenario.as_ref()),
+            &*self.urls,
+        ) {
             return Err(PlanError::Usage(format!(
                 "{other}: with {flag} one URL is enough: those of the file are relative to it"
             )));

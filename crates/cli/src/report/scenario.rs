@@ -38,7 +38,12 @@ pub(super) fn scenario(out: &mut String, outcome: &Outcome) -> Result {
     let names: Vec<_> = scenario
         .steps
         .iter()
-        .map(|step| printable(&step.name).chars().take(WIDEST).collect::<String>())
+        .map(|step| {
+            printable(&step.name)
+                .chars()
+                .take(WIDEST)
+                .collect::<String>()
+        })
         .collect();
     let width = names.iter().map(|name| name.chars().count()).max();
     let width = width.unwrap_or(0).max(4);

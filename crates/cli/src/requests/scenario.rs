@@ -211,10 +211,14 @@ impl Reader<'_> {
         let (steps, choose) = (item.steps.take(), item.choose.take());
         let kinds = [item.url.is_some(), steps.is_some(), choose.is_some()];
         if kinds.iter().filter(|is| **is).count() > 1 {
-            return here("a step is one thing: give it a url, steps or choose, and not several of them");
+            return here(
+                "a step is one thing: give it a url, steps or choose, and not several of them",
+            );
         }
         if !kinds[0] && item.says_of_a_request() {
-            return here("a step that says something about a request or its response has a url: write one");
+            return here(
+                "a step that says something about a request or its response has a url: write one",
+            );
         }
         let mut flow = match (steps, choose) {
             (Some(steps), _) => self.flow(steps, depth + 1)?,
@@ -251,7 +255,11 @@ impl Reader<'_> {
         let place = format!("{}:{}:{}", self.file.display(), at.0, at.1);
         let mut listed = Listed::new(place, item.url.unwrap_or_default());
         listed.method = item.method;
-        let is_own = |name: &str| item.headers.keys().any(|own| own.eq_ignore_ascii_case(name));
+        let is_own = |name: &str| {
+            item.headers
+                .keys()
+                .any(|own| own.eq_ignore_ascii_case(name))
+        };
         let shared = self.headers.iter().filter(|(name, _)| !is_own(name));
         for (name, values) in item.headers.iter().chain(shared) {
             listed.fields.extend(values.fields(name));
@@ -304,7 +312,10 @@ impl Reader<'_> {
             (None, Some(name)) => {
                 let path = self.file.parent().unwrap_or(Path::new("")).join(&name);
                 fs::read(&path).or_else(|error| {
-                    here(format!("body_file: cannot read {}: {error}", path.display()))
+                    here(format!(
+                        "body_file: cannot read {}: {error}",
+                        path.display()
+                    ))
                 })
             }
             (Some(Value::String(text)), None) => Ok(text.into_bytes()),
@@ -453,7 +464,10 @@ choose = [
         assert_eq!(login.place, "shop.toml:5:1");
         let body = br#"{"user":"{csv:users.csv:name}"}"#;
         assert_eq!(login.body.as_deref(), Some(&body[..]));
-        let fields = [("accept", "application/json"), ("content-type", "application/json")];
+        let fields = [
+            ("accept", "application/json"),
+            ("content-type", "application/json"),
+        ];
         let fields = fields.map(|(name, value)| (name.to_owned(), value.to_owned()));
         assert_eq!(login.fields, fields);
         assert_eq!(login.statuses, [(201, 201)]);
@@ -491,10 +505,22 @@ choose = [
             (step("url = \"/\"\npause = \"soon\""), 3, "soon"),
             (step("url = \"/\"\nexpect = { status = 99 }"), 3, "99"),
             (step("url = \"/\"\nchecks = [{}]"), 3, "looks for something"),
-            (step("url = \"/\"\ntake = { \"a b\" = {} }"), 3, "not a name"),
+            (
+                step("url = \"/\"\ntake = { \"a b\" = {} }"),
+                3,
+                "not a name",
+            ),
             (step("choose = []"), 3, "nothing to choose"),
-            (step("steps = [\n  { url = \"/\" },\n  { name = \"b\" },\n]"), 6, "does something"),
-            (step("url = \"/\"\nbody_file = \"no.such\""), 3, "cannot read no.such"),
+            (
+                step("steps = [\n  { url = \"/\" },\n  { name = \"b\" },\n]"),
+                6,
+                "does something",
+            ),
+            (
+                step("url = \"/\"\nbody_file = \"no.such\""),
+                3,
+                "cannot read no.such",
+            ),
         ] {
             let wrong = toml(&text).map(|_| ()).unwrap_err();
             assert_eq!(wrong.line, line, "{text}: {wrong:?}");
@@ -502,11 +528,25 @@ choose = [
         }
         for (text, line, column, told) in [
             ("{\n\"steps\": 7}", 2, 10, "invalid type"),
-            ("{\"steps\": [\n {\"url\": \"/\"},\n {\"ulr\": \"/\"}]}", 3, 7, "unknown field `ulr`"),
-            ("{\"steps\": [\n {\"name\": \"b\"}]}", 2, 2, "does something"),
+            (
+                "{\"steps\": [\n {\"url\": \"/\"},\n {\"ulr\": \"/\"}]}",
+                3,
+                7,
+                "unknown field `ulr`",
+            ),
+            (
+                "{\"steps\": [\n {\"name\": \"b\"}]}",
+                2,
+                2,
+                "does something",
+            ),
         ] {
             let wrong = json(text).map(|_| ()).unwrap_err();
-            assert_eq!((wrong.line, wrong.column), (line, column), "{text}: {wrong:?}");
+            assert_eq!(
+                (wrong.line, wrong.column),
+                (line, column),
+                "{text}: {wrong:?}"
+            );
             assert!(wrong.text.contains(told), "{text}: {wrong:?}");
         }
     }

@@ -95,7 +95,7 @@ pub struct ScenarioOut {
 pub struct StepOut {
     /// Its name.
     pub name: String,
-    /// Where its requests go.
+    /// Where its requests go, with the placeholders in it.
     pub url: String,
     /// Answered as expected.
     pub ok: u64,
@@ -120,7 +120,7 @@ impl ScenarioOut {
             steps: steps
                 .map(|(step, counts)| StepOut {
                     name: step.name.clone(),
-                    url: step.url.to_string(),
+                    url: step.written.clone(),
                     ok: counts.ok,
                     failed: counts.failed,
                     service: counts.service.summary(),

@@ -235,10 +235,7 @@ mod tests {
     #[test]
     fn loops_are_gone_through_anew_each_time() {
         let inner = Flow::Repeat(3, vec![Flow::Send(1)]);
-        let flow = [
-            Flow::Repeat(2, vec![Flow::Send(0), inner]),
-            Flow::Send(2),
-        ];
+        let flow = [Flow::Repeat(2, vec![Flow::Send(0), inner]), Flow::Send(2)];
         let program = Program::new(&flow).unwrap();
         assert_eq!(sent(&program, 0), [0, 1, 1, 1, 0, 1, 1, 1, 2]);
     }
@@ -269,7 +266,11 @@ mod tests {
                 next => panic!("{next:?}"),
             })
             .collect();
-        assert!(pauses.iter().all(|pause| (1_000_000..=3_000_000).contains(pause)));
+        assert!(
+            pauses
+                .iter()
+                .all(|pause| (1_000_000..=3_000_000).contains(pause))
+        );
         let mean = pauses.iter().sum::<u64>() / 1000;
         assert!((1_900_000..2_100_000).contains(&mean), "{mean}");
     }
@@ -280,12 +281,20 @@ mod tests {
         for flow in [
             vec![],
             vec![pause.clone()],
-            vec![Flow::Choose(vec![(1, vec![Flow::Send(0)]), (1, vec![pause])])],
+            vec![Flow::Choose(vec![
+                (1, vec![Flow::Send(0)]),
+                (1, vec![pause]),
+            ])],
         ] {
             let told = Program::new(&flow).unwrap_err().to_string();
             assert!(told.contains("sends a request each time"), "{told}");
         }
         let flow = [Flow::Repeat(u32::MAX, vec![Flow::Send(0)])];
-        assert!(Program::new(&flow).unwrap_err().to_string().contains("repeat less"));
+        assert!(
+            Program::new(&flow)
+                .unwrap_err()
+                .to_string()
+                .contains("repeat less")
+        );
     }
 }

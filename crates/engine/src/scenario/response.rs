@@ -306,8 +306,14 @@ impl Response<'_> {
             ));
         }
         let value = value.trim();
+        if value.is_empty() {
+            return Err(format!("what is to be taken of {place} is empty"));
+        }
         // It may go into a field, where they would begin another one.
-        if value.bytes().any(|byte| byte.is_ascii_control() && byte != b'\t') {
+        if value
+            .bytes()
+            .any(|byte| byte.is_ascii_control() && byte != b'\t')
+        {
             return Err(format!(
                 "what is to be taken of {place} has control characters: {}",
                 shown(value)
@@ -339,7 +345,11 @@ fn shown(text: &str) -> String {
 fn cut(text: &str) -> String {
     let mut characters = text.chars();
     let start: String = characters.by_ref().take(SHOWN).collect();
-    let rest = if characters.next().is_some() { "…" } else { "" };
+    let rest = if characters.next().is_some() {
+        "…"
+    } else {
+        ""
+    };
     start + rest
 }
 
@@ -350,6 +360,7 @@ mod tests {
     use url::Url;
 
     use super::*;
+    use crate::listed::Listed;
     use crate::scenario::Step;
 
     fn check(source: Source, test: Test) -> Step {
@@ -369,7 +380,8 @@ mod tests {
 
     fn judged(step: &Step, fields: &[(&str, &str)], body: &str) -> Result<String, String> {
         let url = Url::parse("http://a/").unwrap();
-        let step = StepPlan::new(step, url, None, &["x".into()]).unwrap();
+        let listed = Listed::new("", "http://a/");
+        let step = StepPlan::new(step, &listed, url, None, &["x".into()]).unwrap();
         let mut list = FieldList::default();
         for (name, value) in fields {
             list.push(name.as_bytes(), value.as_bytes());
@@ -400,16 +412,29 @@ mod tests {
             (take(json("/items/1/id"), None), "8"),
             (take(json("/items/0"), None), "{\"id\":7}"),
             (take(json("/a~1b"), None), "true"),
-            (take(Source::Header("location".into()), None), "/items/42?x=1"),
-            (take(Source::Header("LOCATION".into()), Some("/items/(\\d+)")), "42"),
+            (
+                take(Source::Header("location".into()), None),
+                "/items/42?x=1",
+            ),
+            (
+                take(Source::Header("LOCATION".into()), Some("/items/(\\d+)")),
+                "42",
+            ),
             (take(Source::Body, Some("t-\\d")), "t-1"),
         ] {
             assert_eq!(judged(&step, &fields, body).unwrap(), value, "{step:?}");
         }
         for (step, told) in [
-            (take(json("/tokens"), None), "/tokens of the content is not there"),
-            (take(Source::Header("x".into()), None), "the field x is not there"),
+            (
+                take(json("/tokens"), None),
+                "/tokens of the content is not there",
+            ),
+            (
+                take(Source::Header("x".into()), None),
+                "the field x is not there",
+            ),
             (take(Source::Body, Some("u-\\d")), "takes nothing"),
+            (take(Source::Body, Some("$")), "is empty"),
         ] {
             let wrong = judged(&step, &fields, body).unwrap_err();
             assert!(wrong.contains(told), "{wrong}");
@@ -456,7 +481,10 @@ mod tests {
                 check(Source::Body, Test::Contains("shut".into())),
                 "which does not contain \"shut\"",
             ),
-            (check(json("/x"), Test::Exists), "/x of the content is not there"),
+            (
+                check(json("/x"), Test::Exists),
+                "/x of the content is not there",
+            ),
         ] {
             let wrong = judged(&step, &fields, body).unwrap_err();
             assert!(wrong.contains(told), "{wrong}");

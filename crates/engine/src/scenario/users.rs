@@ -138,7 +138,9 @@ impl<'p> Users<'p> {
                 it.step = step;
                 self.ready.push_back((from, user));
             }
-            Next::Pause(time) => self.pausing.push(Reverse((from.saturating_add(time), user))),
+            Next::Pause(time) => self
+                .pausing
+                .push(Reverse((from.saturating_add(time), user))),
             Next::End => {
                 let took = now.saturating_sub(it.began);
                 self.counts.ok += 1;
@@ -346,7 +348,11 @@ mod tests {
         let (mut users, mut schedule) = parts(&plan);
         let first = users.take(0, &mut schedule).unwrap();
         assert_eq!((first.user, first.intended), (0, 0));
-        assert_eq!(users.take(0, &mut schedule), None, "the next is due at 1 ms");
+        assert_eq!(
+            users.take(0, &mut schedule),
+            None,
+            "the next is due at 1 ms"
+        );
         users.take(MS, &mut schedule).unwrap();
         assert_eq!(users.next_due(&schedule), None, "no user is idle");
         users.failed(0, 3 * MS);

@@ -16,7 +16,8 @@ impl Values<'_> {
         cookies: "",
     };
 
+    /// A variable; of nobody a value that may stand wherever one may.
     pub(crate) fn variable(&self, index: usize) -> &str {
-        self.variables.get(index).map_or("", String::as_str)
+        self.variables.get(index).map_or("x", String::as_str)
     }
 }

@@ -446,7 +446,7 @@ class ScenarioStep(Record, frozen=True):
     name: str
     """Its name."""
     url: str
-    """Where its requests go; with the values of the first user."""
+    """Where its requests go, with the placeholders in it."""
     ok: Count
     """Answered as expected."""
     failed: Count

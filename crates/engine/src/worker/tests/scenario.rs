@@ -82,7 +82,11 @@ fn more_users_than_streams_wait_for_them() {
     };
     let (report, iterations) = ran(&options, after(10));
     // One connection carries a hundred requests a second.
-    assert!((390..=400).contains(&report.recorder.ok), "{}", report.recorder.ok);
+    assert!(
+        (390..=400).contains(&report.recorder.ok),
+        "{}",
+        report.recorder.ok
+    );
     assert!(iterations.started >= iterations.ok + 39);
     let queued = report.recorder.queued.summary().p50.unwrap();
     assert!(queued > 0.2, "{queued}");
