@@ -129,7 +129,8 @@ def test_iterations_of_the_open_model_begin_on_time(at: shop.Shop, visit: str) -
         *("--scenario", visit, at.url("h2c")),
     ).checked
     part = scenario(report)
-    assert part["started"] == 100
+    # The last is due as the run ends.
+    assert part["started"] + report["requests"]["unsent"] in {100, 101}
     assert report["requests"]["started"] == sum(
         step["ok"] + step["failed"] for step in part["steps"]
     ) + report["requests"]["abandoned"]
