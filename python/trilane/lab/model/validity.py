@@ -47,6 +47,7 @@ ReasonCode: TypeAlias = Literal[
     "different_machines",
     "unknown_machine",
     "different_workload",
+    "unknown_workload",
 ]
 
 
