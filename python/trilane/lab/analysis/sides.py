@@ -14,13 +14,10 @@ several files
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import msgspec
 import numpy as np
 
 from trilane.lab.analysis import bodies, stats
@@ -35,10 +32,10 @@ from trilane.lab.model.contrast import Scope, Source, ValueUnit
 from trilane.lab.model.documents import machine_id
 from trilane.lab.model.measures import ELAPSED, MEASURES, RATE, Beside, Measure
 from trilane.lab.model.record import SweepValue
-from trilane.lab.model.run import SCHEMA, Run
+from trilane.lab.model.run import Run
 from trilane.lab.model.sample import Sample
 from trilane.lab.model.validity import Reason, ReasonCode, Validity
-from trilane.lab.storage import conditions, runs
+from trilane.lab.storage import conditions, runs, singles
 from trilane.lab.storage.conditions import Facts
 from trilane.lab.storage.journal import MANIFEST
 from trilane.lab.storage.runs import BadRun, RunFolder
@@ -345,15 +342,10 @@ def run_file(path: Path) -> Run | Told | None:
 
 
 def _own(path: Path) -> Run:
-    """The `trilane.run/1` in a file that holds a JSON object."""
-    document: Any = json.loads(path.read_text(encoding="utf-8"))
-    schema = document.get("schema")
-    if schema != SCHEMA:
-        raise BadRun(f"{path} has schema {schema!r}; a run folder or {SCHEMA} is needed")
-    try:
-        return msgspec.convert(document, Run)
-    except msgspec.ValidationError as error:
-        raise BadRun(f"{path} is not a {SCHEMA}: {error}") from error
+    found = singles.load(path)
+    if isinstance(found, Run):
+        return found
+    raise BadRun(f"{path} is the result of a search, which has no one run to compare")
 
 
 def _file_workload(run: Run) -> Facts:
