@@ -26,6 +26,7 @@ __all__ = [
     "Exchange",
     "Tls",
     "build_profile",
+    "check_goals",
     "connect",
     "main",
     "network_rtt",
@@ -55,6 +56,13 @@ def main(argv: Sequence[str], pages: _Pages | None = None) -> int:
     `pages` is what `load --html` uses: `check(file)` before anything is sent, and then
     `write(result, file)`, where `result` is the JSON of a run or of a search. What they raise is
     told, and ends the command with exit code 1.
+    """
+
+def check_goals(goals: Sequence[str]) -> None:
+    """Check what `--search` is to keep, such as `p99<10ms`.
+
+    Raises:
+        ValueError: one of them is nothing that a search can keep, or there is none.
     """
 
 def network_rtt(network: str) -> float:

@@ -25,6 +25,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 pub use network::spec as read_network;
 pub use page::Pages;
+pub use search::check_goals;
 pub use standard::occupy_standard_streams;
 
 /// Nothing went wrong.

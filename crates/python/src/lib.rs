@@ -19,7 +19,7 @@ mod _core {
     use pyo3::prelude::*;
 
     #[pymodule_export]
-    use super::{main, network_rtt};
+    use super::{check_goals, main, network_rtt};
 
     #[pymodule_export]
     use super::client::{
@@ -74,6 +74,12 @@ impl Pages for PythonPages {
     fn write(&self, result: &str, file: &Path) -> Result<(), String> {
         self.call("write", (result, file))
     }
+}
+
+/// Raises `ValueError` for what no search can keep.
+#[pyfunction]
+fn check_goals(goals: Vec<String>) -> PyResult<()> {
+    trilane_cli::check_goals(&goals).map_err(PyValueError::new_err)
 }
 
 /// The round-trip time of a network, in seconds.

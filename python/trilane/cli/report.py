@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 HELP = """Show a run again: on the terminal, and as one HTML file that needs no network.
 
 RUN is a run folder, the name of a run or its beginning, `latest`, or an experiment (its latest
-complete run; `bookstore-fair` for one form). Or it is a file of `trilane load -o FILE --format json`:
-one run, or one search for the highest rate.
+complete run; `bookstore-fair` for one form). Or it is a file of `trilane load -o FILE --format
+json`: one run, or one search for the highest rate.
 
-The page goes into the run's folder, beside such a file, or with -o into FILE. --format writes to stdout instead: the
-page, a Markdown table for a README, CSV (one row per arm and measure, units as in the JSON: s, us,
-B, %) or the result as JSON. --charts writes every chart as PNG and SVG.
+The page goes into the run's folder, beside such a file, or with -o into FILE. --format writes to
+stdout instead: the page, a Markdown table for a README, CSV (one row per arm and measure, units as
+in the JSON: s, us, B, %) or the result as JSON. --charts writes every chart as PNG and SVG.
 
 Exit codes: 0 shown, 1 there is no such run or it cannot be shown, 2 wrong usage."""
 

@@ -39,6 +39,7 @@ ReasonCode: TypeAlias = Literal[
     "network",
     "no_result",
     "others_busy",
+    "no_capacity",
     # The lab's, against a comparison.
     "different_bodies",
     "differs_from_itself",

@@ -12,8 +12,11 @@ import altair as alt
 
 from trilane.lab.model.capacity import Capacity, Tried
 from trilane.lab.model.documents import Json
+from trilane.lab.model.measures import CAPACITY
 from trilane.quantity import SECONDS
+from trilane.report import palette, view
 from trilane.report.charts.base import GREY, PLAIN, Chart, data, legend, log_ticks, spec
+from trilane.report.view import Point
 
 _WIDE = 8
 _PER_OCTAVE = 7
@@ -38,6 +41,21 @@ class Series:
 def of_search(capacity: Capacity, name: str, colour: str) -> Series:
     """One search as a series."""
     return Series(name, colour, [capacity], capacity.low_per_s, capacity.high_per_s)
+
+
+def load(point: Point) -> Chart | None:
+    """Of the arms of a point whose runs are searches; None where none is."""
+    arms = [arm for arm in point.comparison.arms if view.searches(arm)]
+    if not arms:
+        return None
+    hues = palette.hues(point.everyone)
+    series = []
+    for arm in arms:
+        found = arm.summary.get(CAPACITY.name)
+        low, high = (None, None) if found is None else (found.low, found.high)
+        hue = hues[arm.name]
+        series.append(Series(hue.entry, hue.colour, view.searches(arm), low, high))
+    return latency_against_load(series, point.key)
 
 
 def latency_against_load(series: Sequence[Series], key: str = "") -> Chart | None:
@@ -112,8 +130,8 @@ def latency_against_load(series: Sequence[Series], key: str = "") -> Chart | Non
     return Chart(
         f"{key}load",
         "Latency against load",
-        "Each point is a run: its latency from when requests were due. Lines: medians of the runs at "
-        "a rate. "
+        "Each point is a run: its latency from when requests were due. Lines: medians of the runs "
+        "at a rate. "
         + ("Bands: 95 % interval of the highest rate that holds. " if bands else "")
         + ("Dashed across: what is asked of a latency. " if _limits(series) else "")
         + ("Log scales." if across and tall else "Log scale." if across or tall else ""),
