@@ -14,10 +14,13 @@ from peers.running import absent
 from synthetic import folders, labs, races
 from trilane.lab.analysis import paired
 from trilane.lab.model.lab import LabResult
+from trilane.lab.model.run import Run
+from trilane.lab.model.search import Search
 from trilane.lab.storage import history
 from trilane.lab.storage.summaries import summaries
-from trilane.report import charts, html
+from trilane.report import charts, html, single
 from trilane.report import history as shown
+from unit.report.test_single import made, search
 
 # Opens every fold, so that the charts inside are drawn, and tells whether the page is too wide. The
 # 8 s are of virtual time.
@@ -103,3 +106,13 @@ def test_a_browser_draws_every_chart_of_a_history_offline(tmp_path: Path) -> Non
         folders.lab(tmp_path, f"202611{day}-110000", factors, points=(100, 1000), seed=day)
     page = shown.page(history.read(summaries(tmp_path), "bookstore"))
     assert drawn(opened(page, tmp_path, 500)) == ["1", "2"]
+
+
+@pytest.mark.parametrize("of", [made(), search()], ids=["run", "search"])
+def test_a_browser_draws_every_chart_of_one_run_or_search(tmp_path: Path, of: Run | Search) -> None:
+    page, names = single.render(of) + _PROBE, sorted(chart.name for chart in single.charts(of))
+    for width in (500, 1280):
+        document = opened(page, tmp_path, width)
+        assert sorted(drawn(document)) == names, width
+        assert 'data-overflow="false"' in document, width
+        assert 'data-wide=""' in document, width
