@@ -70,10 +70,7 @@ pub fn main_from(arguments: impl IntoIterator<Item = OsString>) -> u8 {
 }
 
 /// Does what [`main_from`] does, with something that makes pages for `load --html`.
-pub fn main_with(
-    arguments: impl IntoIterator<Item = OsString>,
-    pages: Option<&dyn Pages>,
-) -> u8 {
+pub fn main_with(arguments: impl IntoIterator<Item = OsString>, pages: Option<&dyn Pages>) -> u8 {
     occupy_standard_streams();
     let arguments = compat::expanded(arguments.into_iter().collect());
     match arguments.and_then(Cli::try_parse_from) {

@@ -81,7 +81,7 @@ def test_two_other_tools_are_set_beside_each_other(trilane: Trilane) -> None:
     assert code == 4
     assert "A  k6" in out
     assert "B  vegeta" in out
-    assert "vegeta-report.json: 0.25 % of the requests failed" in out
+    assert "vegeta-report.json: 0.25 % of the requests failed" in " ".join(out.split())
 
 
 def test_several_runs_on_each_side_are_compared_with_intervals(
