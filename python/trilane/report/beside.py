@@ -55,7 +55,7 @@ def _table(beside: Beside, runs: Sequence[tuple[str, Told]]) -> Table:
     own = [told.own_rate for _, told in runs]
     table.add_row(
         "requests/s as the tool tells it",
-        *(formatting.number(rate and rate.per_s) for rate in own),
+        *(formatting.number(None if rate is None else rate.per_s) for rate in own),
     )
     accounts = [told.requests for _, told in runs]
     table.add_row("ok", *(f"{each.ok:,}" for each in accounts))

@@ -9,8 +9,8 @@ from trilane.lab.model.run import Run
 from trilane.lab.model.search import Search
 from trilane.lab.model.validity import Reason, RunValidity
 
-# What the goals of the search judge instead.
-_OF_GOALS = frozenset({"failed", "few_for_p99"})
+# What the search judges instead: by its goals, and whether the rate could be sent by what was.
+_OF_GOALS = frozenset({"failed", "few_for_p99", "late", "queued", "unsent"})
 
 
 def run_of(search: Search) -> Run:

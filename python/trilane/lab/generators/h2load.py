@@ -16,6 +16,7 @@ from msgspec import Struct, ValidationError
 
 from trilane.lab.generators import samples
 from trilane.lab.model.beside import Answers, OwnRate, Told
+from trilane.lab.model.traffic import Statistics
 
 _FINISHED = re.compile(r"^finished in ([\d.]+)(us|ms|s|m|h), ([\d.]+) req/s", re.MULTILINE)
 _REQUESTS = re.compile(
@@ -110,7 +111,7 @@ def _classes(told: str) -> dict[str, int]:
     return {name: int(count) for count, name in pairs if int(count)}
 
 
-def _times(text: str, count: int) -> samples.Statistics | None:
+def _times(text: str, count: int) -> Statistics | None:
     columns, row = _COLUMNS.search(text), _TIMES.search(text)
     if columns is None or row is None or count == 0:
         return None

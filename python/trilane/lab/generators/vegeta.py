@@ -17,6 +17,7 @@ from msgspec import Struct, convert, field, json
 from trilane.lab.generators import samples
 from trilane.lab.model.beside import Answers, OwnRate, Told
 from trilane.lab.model.documents import Json
+from trilane.lab.model.traffic import Statistics
 
 _NS = 1e-9
 # Of requests without a response.
@@ -157,7 +158,7 @@ def _told(  # noqa: PLR0913, PLR0917 - what the two outputs have in common
     status: Mapping[str, int],
     errors: dict[str, int | None],
     own_rate: OwnRate,
-    latency: samples.Statistics | None,
+    latency: Statistics | None,
     latency_runs: str,
     received: int,
     target: str | None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 
 from trilane.lab.model.record import Amount, Positive, Record, Share
@@ -67,7 +68,7 @@ class Capacity(Record, frozen=True, omit_defaults=False):
             return None
         if self.client_bound:
             return None
-        return (self.low_per_s * self.high_per_s) ** 0.5
+        return math.sqrt(self.low_per_s * self.high_per_s)
 
     @property
     def client_bound(self) -> bool:

@@ -21,6 +21,7 @@ from trilane.report.view import Point
 _WIDE = 8
 _PER_OCTAVE = 7
 _P50, _P99 = "p50", "p99"
+_DASHES = {_P99: [1, 0], _P50: [4, 4]}
 _HELD, _MISSED = "held", "did not hold"
 # A goal of which the limit can be drawn.
 _LIMIT = re.compile(r"(p\d+(?:\.\d+)?)\s*<=?\s*(\d+(?:\.\d+)?)\s*(us|ms|s|m)")
@@ -81,13 +82,14 @@ def latency_against_load(series: Sequence[Series], key: str = "") -> Chart | Non
         scale=alt.Scale(type="log" if tall else "linear", nice=not tall, zero=not tall),
         axis=alt.Axis(format=",~g", values=log_ticks(min(times), max(times)))
         if tall
-        else alt.Axis(format=",~g"),
+        else alt.Axis(format=PLAIN),
     )
     colour = alt.Color(
         "arm:N",
         scale=alt.Scale(domain=[s.name for s in series], range=[s.colour for s in series]),
         legend=legend(),
     )
+    names = [name for name in _DASHES if any(row["quantile"] == name for row in rows)]
     lines = (
         data(_medians(series, rows))
         .mark_line(strokeWidth=2)
@@ -97,7 +99,7 @@ def latency_against_load(series: Sequence[Series], key: str = "") -> Chart | Non
             color=colour,
             strokeDash=alt.StrokeDash(
                 "quantile:N",
-                scale=alt.Scale(domain=[_P99, _P50], range=[[1, 0], [4, 4]]),
+                scale=alt.Scale(domain=names, range=[_DASHES[name] for name in names]),
                 legend=legend(),
             ),
         )

@@ -24,6 +24,7 @@ _CLIENT, _SERVER = "client", "server"
 _SLOWEST = 20
 # Steps of `Window.latencies` in a decade.
 _STEPS = 10
+_LEAST_MS = 1e-3
 _PARTS = ("before its first byte", "to the head of the response", "to its end")
 
 
@@ -68,7 +69,7 @@ def rate(run: Run) -> Chart | None:
     found = parts(_whole(run), _POINTS)
     if len(found) < 2:
         return None
-    rows = [
+    rows: list[Json] = [
         {**part.span, "kind": kind, "rate": part.per_s(sum(count(w) for w in part.windows))}
         for kind, count in ((_OK, _ok), (_FAILED, _failed))
         for part in found
@@ -91,7 +92,7 @@ def latency(run: Run) -> Chart | None:
 
 def _heat(run: Run) -> Chart | None:
     found = parts(_whole(run), _COLUMNS)
-    rows = []
+    rows: list[Json] = []
     for part in found:
         counts: dict[int, int] = {}
         for window in part.windows:
@@ -150,7 +151,7 @@ def _heat(run: Run) -> Chart | None:
 
 
 def _quantiles(run: Run) -> Chart | None:
-    rows = [
+    rows: list[Json] = [
         {"begin": w.start_s, "middle": w.start_s + w.length_s / 2, "end": w.start_s + w.length_s}
         | {"kind": name, "latency": value * 1e3}
         for w in _whole(run)
@@ -188,7 +189,7 @@ def distribution(run: Run) -> Chart | None:
         "late": run.latency.late,
         "failed": run.latency.failed,
     }
-    rows = [
+    rows: list[Json] = [
         {
             "kind": name,
             "x": round(1 / (1 - band.q), 4),
@@ -199,8 +200,9 @@ def distribution(run: Run) -> Chart | None:
         for band in curve(kept)
         if band.median > 0
     ]
-    # One percentile alone is no distribution.
-    names = [name for name in told if sum(row["kind"] == name for row in rows) > 1]
+    # One percentile alone is no distribution, and what never took a microsecond is none to look at.
+    times = {name: [row["latency"] for row in rows if row["kind"] == name] for name in told}
+    names = [name for name, known in times.items() if len(known) > 1 and max(known) >= _LEAST_MS]
     rows = [row for row in rows if row["kind"] in names]
     if not rows:
         return None
@@ -242,7 +244,7 @@ def processors(run: Run) -> Chart | None:
     found = parts(_whole(run), _POINTS)
     if len(found) < 2:
         return None
-    rows = []
+    rows: list[Json] = []
     for part in found:
         rows.append(
             {**part.span, "kind": _CLIENT, "busy": part.per_s(sum(w.cpu_s for w in part.windows))}
@@ -257,7 +259,16 @@ def processors(run: Run) -> Chart | None:
         "processors",
         "Processors in use over time",
         f"Processor time {ends} in each second: 1 is one CPU. Each point is of {_length(found)}.",
-        spec(_lines(rows, "busy", "CPU time per second (s/s)", (_CLIENT, _SERVER)), _HEIGHT),
+        spec(
+            _lines(
+                rows,
+                "busy",
+                "CPU time per second (s/s)",
+                (_CLIENT, _SERVER),
+                axis=alt.Axis(format=PLAIN),
+            ),
+            _HEIGHT,
+        ),
     )
 
 
@@ -266,7 +277,7 @@ def slowest(run: Run) -> Chart | None:
     if not run.slowest:
         return None
     shown = run.slowest[:_SLOWEST]
-    rows = []
+    rows: list[Json] = []
     for place, slow in enumerate(shown, start=1):
         known = (slow.waited_s, slow.first_byte_s, slow.body_s)
         told = sum(value or 0.0 for value in known)
@@ -383,11 +394,11 @@ def _lines(
     *,
     scale: alt.Scale | None = None,
     axis: alt.Axis | None = None,
-) -> alt.LayerChart:
+) -> alt.LayerChart | alt.FacetChart:
     """Lines over time, one for each of the kinds that there are."""
     names = [kind for kind in kinds if any(row["kind"] == kind for row in rows)]
     colours = {_FAILED: palette.ARMS[4], _DUE: GREY}
-    end = max(row.get("end", row["middle"]) for row in rows)
+    end = max(row["end"] if "end" in row else row["middle"] for row in rows)
     base = data(rows).encode(
         _time("middle:Q", end),
         alt.Y(
