@@ -71,7 +71,9 @@ def latency_against_load(series: Sequence[Series], key: str = "") -> Chart | Non
     rate = alt.X(
         "rate:Q",
         title="load: requests/s asked for",
-        scale=alt.Scale(type="log" if across else "linear", nice=False, zero=False, padding=14),
+        scale=alt.Scale(type="log", nice=False, padding=14)
+        if across
+        else alt.Scale(zero=False, nice=False, padding=14),
         axis=alt.Axis(format="~s", values=log_ticks(min(rates), max(rates)))
         if across
         else alt.Axis(format=PLAIN),
@@ -79,7 +81,7 @@ def latency_against_load(series: Sequence[Series], key: str = "") -> Chart | Non
     latency = alt.Y(
         "latency:Q",
         title="latency (ms)",
-        scale=alt.Scale(type="log" if tall else "linear", nice=not tall, zero=not tall),
+        scale=alt.Scale(type="log", nice=False) if tall else alt.Scale(zero=True),
         axis=alt.Axis(format=",~g", values=log_ticks(min(times), max(times)))
         if tall
         else alt.Axis(format=PLAIN),

@@ -429,4 +429,5 @@ def _lines(
     dashed = base.transform_filter(f"datum.kind == '{_DUE}'").mark_line(
         strokeWidth=1.5, strokeDash=[5, 4]
     )
-    return alt.layer(dashed, solid)
+    # Vega warns of a layer without rows.
+    return alt.layer(*([dashed] if _DUE in names else []), solid)
