@@ -247,6 +247,9 @@ pub(crate) struct LoadArgs {
     /// Write the percentiles of the latency, for HdrHistogram's plotters; in milliseconds
     #[arg(long, value_name = "FILE", help_heading = RESULT)]
     hgrm: Option<PathBuf>,
+    /// Write the result as a page with charts, one file that needs no network, beside what is printed
+    #[arg(long, value_name = "FILE", help_heading = RESULT)]
+    html: Option<PathBuf>,
     /// How the result is written
     #[arg(long, value_enum, default_value_t = Format::Text, help_heading = RESULT)]
     format: Format,

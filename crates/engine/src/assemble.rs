@@ -37,6 +37,7 @@ impl WindowOut {
             failed: window.failed,
             p50: window.service.quantile(0.5),
             p99: window.service.quantile(0.99),
+            latencies: window.service.steps(),
             open: window.open,
             cpu_s: window.cpu_s,
             server_cpu_s: window.server_cpu_s,

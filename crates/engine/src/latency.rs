@@ -7,6 +7,8 @@ use serde::Serialize;
 
 const LOWEST_NS: u64 = 1_000;
 const HIGHEST_NS: u64 = 3_600_000_000_000;
+/// Of [`Durations::steps`], in a decade.
+const STEPS: f64 = 10.0;
 
 /// A distribution of durations, recorded in nanoseconds.
 #[derive(Clone, Debug)]
@@ -102,6 +104,24 @@ impl Durations {
             .serialize(&self.histogram, &mut bytes)
             .expect("writing to memory succeeds and the counts fit");
         base64::engine::general_purpose::STANDARD.encode(bytes)
+    }
+
+    /// How many there are in each tenth of a decade: step `i` has those from 10^(i/10) µs up to the next;
+    /// steps without any are left out.
+    pub(crate) fn steps(&self) -> Vec<(u32, u64)> {
+        let mut steps: Vec<(u32, u64)> = Vec::new();
+        for value in self.histogram.iter_recorded() {
+            let micros = (value.value_iterated_to() as f64 / 1e3).max(1.0);
+            let (step, count) = (
+                (micros.log10() * STEPS) as u32,
+                value.count_since_last_iteration(),
+            );
+            match steps.last_mut() {
+                Some((last, sum)) if *last == step => *sum += count,
+                _ => steps.push((step, count)),
+            }
+        }
+        steps
     }
 
     /// Lower bound in seconds and count of each of the buckets that `per_decade` logarithmic steps

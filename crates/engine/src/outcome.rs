@@ -442,6 +442,10 @@ pub struct WindowOut {
     pub p50: Option<f64>,
     /// 99th percentile of service time in seconds.
     pub p99: Option<f64>,
+    /// Service times by size, as pairs of a step and a count: step `i` has those from 10^(i/10) µs up to
+    /// the next.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub latencies: Vec<(u32, u64)>,
     /// Connections open at its end.
     pub open: u64,
     /// Processor time of the workers in it, in seconds.

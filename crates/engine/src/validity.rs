@@ -216,13 +216,15 @@ pub(crate) fn judge(outcome: &Outcome, around: &Circumstances<'_>) -> Validity {
             Some("poisson") => 3.0 * (asked / outcome.rate.window_s.max(1e-9)).sqrt(),
             _ => 0.0,
         };
+        // A search asks for rates with many digits.
+        let told = (asked * 10.0).round() / 10.0;
         let is_short = reached < 0.99 * asked - spread;
         // An invalid verdict is for what we did: a server that cannot follow is a result.
         if is_short && late.is_none_or(|late| late > 0.001) {
             let ms = late.unwrap_or(0.0) * 1e3;
             reasons.push(Reason::new(Verdict::Invalid, Code::Late, [("reached_per_s", reached), ("asked_per_s", asked), ("late_p99_ms", ms)],
                 format!(
-                    "{reached:.1} {unit}/s of the {asked} asked were reached, and requests left late (p99 {ms:.1} ms)"
+                    "{reached:.1} {unit}/s of the {told} asked were reached, and requests left late (p99 {ms:.1} ms)"
                 ),
             ));
         } else if is_short {
@@ -234,7 +236,7 @@ pub(crate) fn judge(outcome: &Outcome, around: &Circumstances<'_>) -> Validity {
             };
             reasons.push(Reason::new(Verdict::Suspect, Code::Queued, [("reached_per_s", reached), ("asked_per_s", asked), ("queued_p99_ms", ms)],
                 format!(
-                    "{reached:.1} {unit}/s of the {asked} asked were reached, as no stream was free (p99 {ms:.1} ms queued): {cause}"
+                    "{reached:.1} {unit}/s of the {told} asked were reached, as no stream was free (p99 {ms:.1} ms queued): {cause}"
                 ),
             ));
         }

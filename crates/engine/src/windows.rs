@@ -74,6 +74,7 @@ mod tests {
             failed: 0,
             p50: None,
             p99: None,
+            latencies: Vec::new(),
             open: 1,
             cpu_s: 0.0,
             server_cpu_s: None,

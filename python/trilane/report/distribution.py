@@ -11,6 +11,7 @@ from hdrh.histogram import HdrHistogram
 
 from trilane.lab.model.measures import counted
 from trilane.lab.model.run import Run
+from trilane.lab.model.traffic import Distribution
 
 # Evenly spaced on the scale of 1 / (1 - q), where tails are readable.
 _POINTS = 64
@@ -43,10 +44,19 @@ class Band:
 
 def decode(run: Run) -> HdrHistogram | None:
     """Histogram of a run's response times (open model) or service times (closed model)."""
-    kept = counted(run)
+    return _decoded(counted(run))
+
+
+def _decoded(kept: Distribution | None) -> HdrHistogram | None:
     if kept is None or not kept.hdr or not kept.count:
         return None
     return HdrHistogram.decode(kept.hdr)
+
+
+def curve(kept: Distribution | None) -> list[Band]:
+    """Quantiles of one distribution of a run, whose bands have no width."""
+    histogram = _decoded(kept)
+    return [] if histogram is None else _bands([histogram])
 
 
 def bands_of(runs: Sequence[Run]) -> list[Band]:
@@ -56,7 +66,10 @@ def bands_of(runs: Sequence[Run]) -> list[Band]:
 
 def quantile_bands(runs: Sequence[Run]) -> list[Band]:
     """Quantiles over runs; percentiles are never averaged: each run gives one number."""
-    histograms = [histogram for run in runs if (histogram := decode(run)) is not None]
+    return _bands([histogram for run in runs if (histogram := decode(run)) is not None])
+
+
+def _bands(histograms: Sequence[HdrHistogram]) -> list[Band]:
     if not histograms:
         return []
     fewest = min(histogram.get_total_count() for histogram in histograms)

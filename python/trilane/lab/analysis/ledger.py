@@ -63,7 +63,8 @@ _ROWS: tuple[tuple[str, Callable[[Run], _Told]], ...] = (
     ("client CPUs", lambda run: run.plan.cpus),
     ("client waits by", lambda run: run.plan.io),
     ("model", lambda run: run.plan.model),
-    ("rate asked for (1/s)", lambda run: run.plan.rate_per_s),
+    # That of a search is what it found.
+    ("rate asked for (1/s)", lambda run: None if run.capacity else run.plan.rate_per_s),
     ("arrivals", lambda run: run.plan.arrivals),
     ("stages of the rate", lambda run: ", ".join(map(_stage, run.plan.stages)) or None),
     ("client library", lambda run: run.client.library if run.client else None),

@@ -128,6 +128,13 @@ MEASURES = (
         lambda run, _: run.rate.requests_per_s,
         better="higher",
     ),
+    Measure(
+        "capacity_per_s",
+        "highest requests/s that hold",
+        "1/s",
+        lambda run, _: None if run.capacity is None else run.capacity.per_s,
+        better="higher",
+    ),
     Measure("elapsed_s", "elapsed time", "s", lambda run, _: run.elapsed_s),
     Measure("total_s", "time of the whole process", "s", _process(lambda told: told.wall_s)),
     Measure(
@@ -214,6 +221,7 @@ MEASURES = (
 )
 BY_NAME = {measure.name: measure for measure in MEASURES}
 RATE, ELAPSED = BY_NAME["requests_per_s"], BY_NAME["elapsed_s"]
+CAPACITY = BY_NAME["capacity_per_s"]
 P50, P99 = BY_NAME["p50"], BY_NAME["p99"]
 USER, SYSTEM, CPU_PERCENT = BY_NAME["user_s"], BY_NAME["system_s"], BY_NAME["cpu_percent"]
 CLIENT_CPU = BY_NAME["client_cpu_us_per_request"]

@@ -7,6 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 from msgspec import Meta, field
 from msgspec.structs import replace
 
+from trilane.lab.model.capacity import Capacity
 from trilane.lab.model.contender import (
     Benchmark,
     Client,
@@ -578,6 +579,10 @@ class Run(Record, frozen=True):
     slowest: list[Slow] = field(default_factory=list)
     """The slowest of the requests that are in the latency, the slowest first, as many as were asked
     for; absent in runs of other clients.
+    """
+    capacity: Capacity | None = None
+    """What the search found that this run is of, at the highest rate that held; only in races with
+    --search.
     """
 
     def doubted(self, *reasons: Reason) -> Run:

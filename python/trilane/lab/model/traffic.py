@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
+from msgspec import field
+
 from trilane.lab.model.contender import ContextSwitches
 from trilane.lab.model.record import Amount, Base64, Count, Positive, Record, Share
 
@@ -295,4 +297,8 @@ class Window(Record, frozen=True):
     server_cpu_s: Amount | None
     """Processor time of the server's processes in it, seconds; null where --server-pid named none,
     or one has ended.
+    """
+    latencies: list[tuple[Count, Positive]] = field(default_factory=list)
+    """Service times by size, as pairs of a step and a count: step i has those from 10^(i/10)
+    microseconds up to the next; absent where there are none.
     """

@@ -39,6 +39,7 @@ ReasonCode: TypeAlias = Literal[
     "network",
     "no_result",
     "others_busy",
+    "no_capacity",
     # The lab's, against a comparison.
     "different_bodies",
     "differs_from_itself",
@@ -47,6 +48,7 @@ ReasonCode: TypeAlias = Literal[
     "different_machines",
     "unknown_machine",
     "different_workload",
+    "unknown_workload",
 ]
 
 
