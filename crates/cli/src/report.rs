@@ -2,6 +2,7 @@
 
 mod connections;
 mod scenario;
+mod wire;
 
 use std::fmt::Write as _;
 
@@ -30,7 +31,7 @@ fn write_all(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     calls(out, outcome)?;
     failures(out, outcome)?;
     cost(out, outcome)?;
-    transfer(out, outcome)?;
+    wire::transfer(out, outcome)?;
     validity(out, outcome)
 }
 
@@ -60,6 +61,9 @@ fn target(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
         }
     }
     facts.extend(target.congestion_control.clone());
+    if target.ack_frequency == Some(false) {
+        facts.push("no ACK_FREQUENCY, which the server does not know".to_owned());
+    }
     facts.extend(target.mtu.map(|mtu| format!("MTU {mtu} bytes")));
     facts.extend(target.server.as_deref().map(printable));
     writeln!(out, "Negotiated   {}", facts.join(", "))
@@ -81,7 +85,12 @@ fn shape(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
                 _ => "on time",
             };
             match plan.stages.as_slice() {
-                [] => format!("open model, {rate} {unit}/s {spread}"),
+                [] => match plan.asked.rate_per_connection_per_s {
+                    Some(each) => format!(
+                        "open model, {each} {unit}/s on each connection, {rate} on all, {spread}"
+                    ),
+                    None => format!("open model, {rate} {unit}/s {spread}"),
+                },
                 stages => {
                     let steps: Vec<_> = stages
                         .iter()
@@ -90,6 +99,14 @@ fn shape(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
                     format!("open model, {} {unit}/s {spread}", steps.join(", "))
                 }
             }
+        }
+        None if !plan.stages_in_flight.is_empty() => {
+            let steps: Vec<_> = plan
+                .stages_in_flight
+                .iter()
+                .map(|stage| format!("{} s to {}", stage.length_s, stage.in_flight))
+                .collect();
+            format!("closed model, {} in flight", steps.join(", "))
         }
         None => {
             let asked = plan.connections * plan.streams;
@@ -151,6 +168,26 @@ fn rate(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
             early.count,
             size(early.body_sent as f64),
             size(early.body_bytes as f64)
+        )?;
+    }
+    if let (Some(asked), Some(sent)) = (outcome.plan.rate_per_s, rate.sent_per_s) {
+        let late = outcome.latency.late.as_ref();
+        let late = late.and_then(|late| late.summary.p99.or(late.summary.max));
+        writeln!(
+            out,
+            "  {sent:.2} requests/s left of {asked} asked for ({:+.3} %), late by {} (p99)",
+            (sent / asked - 1.0) * 100.0,
+            late.map_or_else(|| "–".to_owned(), seconds)
+        )?;
+    }
+    if let Some(backlog) = outcome.backlog.filter(|backlog| backlog.at_most > 0) {
+        writeln!(
+            out,
+            "  due and not sent: at most {}, {:.1} s into the run, as the queue grew since {:.1} s; {} at the end",
+            backlog.at_most,
+            backlog.at_most_s.unwrap_or_default(),
+            backlog.since_s.unwrap_or_default(),
+            backlog.at_end
         )?;
     }
     if requests.unsent > 0 {
@@ -440,44 +477,6 @@ fn cost(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
         writeln!(out, "Server cost  {us:.2} µs CPU per request")?;
     }
     Ok(())
-}
-
-fn transfer(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
-    let bytes = &outcome.bytes;
-    writeln!(
-        out,
-        "\nTransfer/sec: {}",
-        size(bytes.received as f64 / outcome.rate.window_s.max(1e-9))
-    )?;
-    let packets = match (bytes.datagrams_sent, bytes.segments_sent) {
-        (Some(sent), _) => format!(
-            "{sent} datagrams sent, {} received, {} packets lost",
-            bytes.datagrams_received.unwrap_or(0),
-            bytes.retransmits
-        ),
-        (None, sent) => format!(
-            "{} segments sent, {} received, {} retransmitted",
-            sent.unwrap_or(0),
-            bytes.segments_received.unwrap_or(0),
-            bytes.retransmits
-        ),
-    };
-    writeln!(
-        out,
-        "  sent {}, received {}, {packets}",
-        size(bytes.sent as f64),
-        size(bytes.received as f64)
-    )?;
-    writeln!(
-        out,
-        "  headers on the wire {} of {} sent, {} of {} received; bodies {} sent, {} received",
-        size(bytes.header_sent_encoded as f64),
-        size(bytes.header_sent_decoded as f64),
-        size(bytes.header_received_encoded as f64),
-        size(bytes.header_received_decoded as f64),
-        size(bytes.body_sent as f64),
-        size(bytes.body_received as f64)
-    )
 }
 
 fn validity(out: &mut String, outcome: &Outcome) -> std::fmt::Result {

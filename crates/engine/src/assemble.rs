@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::{Map, Value, json};
 
+use crate::allowance::InFlightStageOut;
 use crate::concurrency::Concurrency;
 use crate::connections::{Connections, ConnectionsOut};
 use crate::context::Learned;
@@ -25,10 +26,11 @@ use crate::schedule::Unsent;
 use crate::stage::WINDOW;
 use crate::tally::FirstResponse;
 use crate::validity::{Circumstances, Validity, Verdict, judge};
+use crate::windows;
 use crate::worker::Report;
 
 impl WindowOut {
-    pub(crate) fn new(window: &Window) -> Self {
+    pub(crate) fn new(window: &Window, is_open_model: bool) -> Self {
         Self {
             // Divided, so that it is the decimal number that people expect.
             start_s: window.index as f64 / (1_000_000_000 / WINDOW) as f64,
@@ -39,6 +41,8 @@ impl WindowOut {
             p99: window.service.quantile(0.99),
             latencies: window.service.steps(),
             open: window.open,
+            in_flight: window.in_flight,
+            backlog: is_open_model.then_some(window.backlog),
             cpu_s: window.cpu_s,
             server_cpu_s: window.server_cpu_s,
         }
@@ -63,6 +67,8 @@ impl SecondOut {
             p99: latency.p99,
             max: latency.max,
             open: window.open,
+            in_flight: window.in_flight,
+            backlog: window.backlog,
             cpu_s: window.cpu_s,
         }
     }
@@ -140,6 +146,7 @@ impl Outcome {
         } = used;
         let version = obtained(plan, &learned);
         let window_s = measured as f64 / 1e9;
+        let all = recorder.of_all_requests();
         let failed = recorder.failures.total();
         let rate_asked = match plan.model {
             Model::Closed => None,
@@ -197,16 +204,20 @@ impl Outcome {
                 requests_per_s: ratio(recorder.ok as f64, window_s).unwrap_or(0.0),
                 goodput_bytes_per_s: ratio(recorder.traffic.body_received as f64, window_s)
                     .unwrap_or(0.0),
+                // Each that left has been late, if only by nothing.
+                sent_per_s: (plan.model != Model::Closed)
+                    .then(|| ratio(recorder.late.count() as f64, window_s).unwrap_or(0.0)),
                 connections_per_s: ratio(connections.established_measured() as f64, window_s)
                     .unwrap_or(0.0),
                 window_s,
             },
+            backlog: windows::backlog(&windows),
             latency: Latency {
                 service: distribution(&recorder.service),
                 response: waits.then(|| distribution(&recorder.response)),
                 late: plan.sends_when_due().then(|| distribution(&recorder.late)),
-                queued: waits.then(|| distribution(&recorder.queued)),
-                ttfb: distribution(&recorder.ttfb),
+                queued: waits.then(|| distribution(&all.wait)),
+                ttfb: distribution(&all.ttfb),
                 failed: (recorder.failed.count() > 0).then(|| distribution(&recorder.failed)),
             },
             connections: ConnectionsOut::new(&connections, &concurrency),
@@ -285,6 +296,7 @@ impl Target {
             peer: learned.peer.clone(),
             peers,
             congestion_control: learned.congestion_control.clone(),
+            ack_frequency: learned.ack_frequency,
             mtu: learned.mtu,
             server: first.server.clone().filter(|server| !server.is_empty()),
             server_settings: server_settings(learned),
@@ -361,6 +373,11 @@ impl PlanOut {
             rate_per_s,
             arrivals: rate_per_s.map(|_| plan.arrivals.name()),
             stages: plan.stages.iter().map(StageOut::from).collect(),
+            stages_in_flight: plan
+                .stages_in_flight
+                .iter()
+                .map(InFlightStageOut::from)
+                .collect(),
             requests: plan.requests,
             duration_s: plan.duration.map(|duration| duration.as_secs_f64()),
             warmup_s: plan.warmup.as_secs_f64(),
@@ -386,6 +403,8 @@ impl Bytes {
         Self {
             sent: traffic.sent,
             received: traffic.received,
+            handshake_sent: recorder.phases.handshake_sent,
+            handshake_received: recorder.phases.handshake_received,
             header_sent_encoded: traffic.fields_sent_encoded,
             header_sent_decoded: traffic.fields_sent_decoded,
             header_received_encoded: traffic.fields_received_encoded,
@@ -398,6 +417,7 @@ impl Bytes {
             segments_received: (!udp).then_some(traffic.segments_received),
             retransmits: traffic.retransmits,
             rtt_s: learned.rtt_s,
+            min_rtt_s: learned.min_rtt_s,
         }
     }
 }
@@ -501,7 +521,7 @@ mod tests {
         })
         .unwrap();
         let mut recorder = Recorder::new(false);
-        recorder.started(Wait::default());
+        recorder.started(Wait::default(), false);
         recorder.ok(2, Instants::default());
         recorder.ok(3, Instants::default());
         let report = Report {

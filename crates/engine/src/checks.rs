@@ -1,5 +1,8 @@
 //! What a user typed, checked before anything is sent.
 
+mod pacing;
+mod packets;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +12,8 @@ use trilane_wire::field::is_connection_specific;
 use trilane_wire::{h2, h3};
 use url::Url;
 
+use self::pacing::{check_in_flight, check_rate_per_connection};
+use self::packets::check_quic;
 use crate::cost::ServerClocks;
 use crate::listed::Listed;
 use crate::options::{Arrivals, Io, Options, TlsVersion, Version};
@@ -116,6 +121,8 @@ pub(crate) fn check_numbers(options: &Options, version: Option<Version>) -> Resu
         return usage("-d 0 measures nothing: type -d 10s");
     }
     check_arrivals(options)?;
+    check_in_flight(options)?;
+    check_quic(options, version)?;
     // RFC 9113 §6.5.2.
     let (least, most) = (16_384, 16_777_215);
     if !(least..=most).contains(&options.max_frame_size) {
@@ -139,11 +146,13 @@ pub(crate) fn check_numbers(options: &Options, version: Option<Version>) -> Resu
 
 /// Stages say how long a run takes and how much it sends, and only a rate has arrivals.
 fn check_arrivals(options: &Options) -> Result<(), PlanError> {
-    if options.shed_after.is_some() && options.rate.is_none() && options.stages.is_empty() {
+    let has_rate = options.rate.is_some() || options.rate_per_connection.is_some();
+    if options.shed_after.is_some() && !has_rate && options.stages.is_empty() {
         return usage(
             "--shed-after is about requests that are due at a time, and without a rate none is: type it with -R 1k",
         );
     }
+    check_rate_per_connection(options)?;
     if options.stages.is_empty() {
         if options.arrivals == Arrivals::Poisson && options.rate.is_none() {
             return usage(
@@ -259,6 +268,16 @@ pub(crate) fn check_scenario(options: &Options) -> Result<(), PlanError> {
             "looks into responses",
         ),
         ("--early-data", options.early_data, "awaits each response"),
+        (
+            "--rate-per-connection",
+            options.rate_per_connection.is_some(),
+            "has users that share the connections",
+        ),
+        (
+            "--stages-in-flight",
+            !options.stages_in_flight.is_empty(),
+            "has as many in flight as its users send",
+        ),
     ] {
         if given {
             return usage(format!("{flag}: a scenario {why}: leave {flag} out"));
@@ -447,6 +466,12 @@ pub(crate) fn transport(
             // A response may take longer than the idle timeout of either side.
             keep_alive: Some(Duration::from_secs(10)),
             congestion,
+            initial_mtu: options
+                .quic_initial_packet_size
+                .and_then(|size| size.try_into().ok())
+                .unwrap_or(quic::Options::default().initial_mtu),
+            mtu_discovery: options.quic_mtu_discovery.then_some(quic::LARGEST_PROBE),
+            ack_frequency: options.quic_ack_frequency,
             ..quic::Options::default()
         },
     )

@@ -49,8 +49,16 @@ pub(crate) struct Learned {
     pub(crate) congestion_control: Option<String>,
     pub(crate) mtu: Option<u64>,
     pub(crate) rtt_s: Option<f64>,
+    /// The smallest round-trip time of all connections.
+    pub(crate) min_rtt_s: Option<f64>,
+    /// Whether a server was told how often to acknowledge, where that was asked for.
+    pub(crate) ack_frequency: Option<bool>,
     pub(crate) h2: Option<h2::PeerSettings>,
     pub(crate) h3: Option<h3::PeerSettings>,
+}
+
+fn least(one: Option<f64>, other: Option<f64>) -> Option<f64> {
+    one.into_iter().chain(other).reduce(f64::min)
 }
 
 /// The end of a connection that none of the run's requests can be sent on.
@@ -81,10 +89,19 @@ impl Learned {
         for (sum, count) in self.versions.iter_mut().zip(other.versions) {
             *sum += count;
         }
+        let min_rtt_s = least(self.min_rtt_s, other.min_rtt_s);
+        let ack_frequency = self.ack_frequency.max(other.ack_frequency);
         if self.peer.is_none() {
             let versions = self.versions;
             *self = Learned { versions, ..other };
         }
+        (self.min_rtt_s, self.ack_frequency) = (min_rtt_s, ack_frequency);
+    }
+
+    /// A connection has had this smoothed round-trip time last, and this one at least.
+    pub(crate) fn round_trips(&mut self, smoothed_s: f64, least_s: Option<f64>) {
+        self.rtt_s = Some(smoothed_s);
+        self.min_rtt_s = least(self.min_rtt_s, least_s);
     }
 
     pub(crate) fn established(&mut self, version: Version) {
@@ -176,15 +193,16 @@ impl<'p> Context<'p> {
         !self.tally.retries.is_empty()
     }
 
-    /// The next request to send: one that has to be sent again before a new one.
+    /// The next request to send on the connection in a place: one that has to be sent again before a new
+    /// one.
     #[inline]
-    pub(crate) fn next_request(&mut self, now: u64) -> Option<Pending> {
+    pub(crate) fn next_request(&mut self, now: u64, place: u32) -> Option<Pending> {
         if self.stopping || self.holding {
             return None;
         }
         let (users, schedule) = (&mut self.tally.users, &mut self.schedule);
         self.tally.retries.pop().or_else(|| match users {
-            None => schedule.take(now),
+            None => schedule.take(now, place),
             Some(users) => users.take(now, schedule),
         })
     }
@@ -239,18 +257,18 @@ impl<'p> Context<'p> {
             && self.tally.users.as_deref().is_none_or(is_idle)
     }
 
-    /// A request went out, or was given up before it could.
+    /// A request goes out on a connection, or is given up before it can.
     #[inline]
-    pub(crate) fn count_start(&mut self, pending: Pending, now: u64) {
+    pub(crate) fn count_start(&mut self, pending: Pending, now: u64, exchanges: &Exchanges) {
         if pending.start == 0 {
+            // The connection's own, where each has a rate of its own.
+            let room_since = exchanges.room_since.or(self.room_since);
             let room_since = match &self.tally.users {
-                None => self.room_since,
-                Some(users) => self
-                    .room_since
-                    .map(|room| room.max(users.could_begin(pending))),
+                None => room_since,
+                Some(users) => room_since.map(|room| room.max(users.could_begin(pending))),
             };
             let wait = Wait::between(pending.intended, room_since, now);
-            self.tally.recorder.started(wait);
+            self.tally.recorder.started(wait, exchanges.are_unused());
         }
     }
 
@@ -267,12 +285,18 @@ impl<'p> Context<'p> {
 
     /// A connection did not take a request. True when it may take the next one all the same: where a
     /// request is too large for the peer, there is one among the plan's that is not.
-    pub(crate) fn refused(&mut self, pending: Pending, refused: Refused, now: u64) -> bool {
+    pub(crate) fn refused(
+        &mut self,
+        pending: Pending,
+        refused: Refused,
+        now: u64,
+        exchanges: &Exchanges,
+    ) -> bool {
         if !matches!(refused, Refused::TooLarge { .. }) {
             self.tally.retries.push(pending);
             return false;
         }
-        self.count_start(pending, now);
+        self.count_start(pending, now, exchanges);
         let kind = FailureKind::Limit;
         self.tally
             .failed(kind, now, None, pending.user, || refused.to_string());
@@ -280,13 +304,20 @@ impl<'p> Context<'p> {
     }
 
     /// A connection could not be made: one request, where one was due, fails with it.
-    pub(crate) fn fail_one(&mut self, kind: FailureKind, now: u64, message: &str) {
-        if let Some(pending) = self.next_request(now) {
-            self.count_start(pending, now);
+    pub(crate) fn fail_one(
+        &mut self,
+        kind: FailureKind,
+        now: u64,
+        message: &str,
+        exchanges: &Exchanges,
+    ) {
+        if let Some(pending) = self.next_request(now, exchanges.place()) {
+            self.count_start(pending, now, exchanges);
             let at = (pending.start != 0).then_some(Instants {
                 intended: pending.intended,
                 start: pending.start,
                 head: 0,
+                cold: false,
                 of: Of {
                     request: pending.request,
                     number: pending.number,

@@ -67,8 +67,9 @@ pub(crate) struct Exchanges {
     waiting_since: u64,
     /// When the present connection was begun.
     began: u64,
-    /// Whether its first response is still to come.
+    /// Whether its first response, and its first request, are still to come.
     unanswered: bool,
+    unused: bool,
     /// Requests that were sent on it in early data.
     sent_early: u64,
     /// Whether a connection that has carried what it may stays for a ticket, and until when the
@@ -77,6 +78,11 @@ pub(crate) struct Exchanges {
     staying_until: u64,
     /// Where their connection stands among those of the worker.
     place: u32,
+    /// Slots that stay empty: of a number in flight that changes, this connection has a part.
+    withheld: usize,
+    /// Where the connection has a rate of its own: since when it has had room for a request; none where it
+    /// has none, or the room came in this turn.
+    pub(crate) room_since: Option<u64>,
     pub(crate) share: Share,
     pub(crate) calls: Calls,
     pub(crate) events: EventStreams,
@@ -106,10 +112,17 @@ impl Exchanges {
             waiting_since: 0,
             began: 0,
             unanswered: false,
+            unused: false,
             sent_early: 0,
             stays: plan.resumption,
             staying_until: 0,
             place,
+            withheld: if plan.stages_in_flight.is_empty() {
+                0
+            } else {
+                count
+            },
+            room_since: None,
             share: Share::default(),
             calls: Calls::new(plan.call.as_ref(), count),
             events: EventStreams::new(plan.events.as_ref(), count),
@@ -120,7 +133,27 @@ impl Exchanges {
     /// The slot that the next request takes.
     #[inline]
     pub(crate) fn next_slot(&self) -> Option<u32> {
-        self.free.last().copied().filter(|_| self.left > 0)
+        if self.left == 0 || self.free.len() <= self.withheld {
+            return None;
+        }
+        self.free.last().copied()
+    }
+
+    /// At most so many requests may be in flight from now on; those that are beyond it end as they do.
+    pub(crate) fn allow(&mut self, in_flight: u64) {
+        self.withheld = self.slots.len().saturating_sub(in_flight as usize);
+    }
+
+    /// The number of their place among those of the worker.
+    #[inline]
+    pub(crate) fn place(&self) -> u32 {
+        self.place
+    }
+
+    /// Whether no request has been sent on the present connection.
+    #[inline]
+    pub(crate) fn are_unused(&self) -> bool {
+        self.unused
     }
 
     /// Puts a request that has been sent, with `content` bytes of content, into the slot that
@@ -135,6 +168,7 @@ impl Exchanges {
     ) {
         self.free.pop();
         self.left -= 1;
+        let cold = std::mem::replace(&mut self.unused, false);
         self.events.open(id.slot);
         self.visits.open(id.slot, pending.user);
         self.sent_early += u64::from(early);
@@ -148,6 +182,7 @@ impl Exchanges {
                 intended: pending.intended,
                 start,
                 head: 0,
+                cold,
                 of: Of {
                     request: pending.request,
                     place: self.place,

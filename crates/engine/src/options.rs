@@ -73,6 +73,10 @@ pub struct Options {
     pub arrivals: Arrivals,
     /// Open model: a rate that changes, instead of `rate`; the run ends with the last of them.
     pub stages: Vec<RateStage>,
+    /// Open model: requests per second on each connection, instead of `rate`.
+    pub rate_per_connection: Option<f64>,
+    /// Closed model: a number of requests in flight that changes; the run ends with the last of them.
+    pub stages_in_flight: Vec<InFlightStage>,
     /// Open model: how late a request may leave; one that could only leave later is not sent.
     pub shed_after: Option<Duration>,
     /// The method.
@@ -134,6 +138,12 @@ pub struct Options {
     pub proxy: Option<String>,
     /// Congestion control of our side: of TCP what the kernel has, of QUIC `cubic`, `reno` or `bbr`.
     pub congestion_control: Option<String>,
+    /// QUIC: bytes of UDP payload to begin with; without it 1200, which every path takes.
+    pub quic_initial_packet_size: Option<u32>,
+    /// QUIC: the server is asked to acknowledge every so-manieth packet, instead of every second.
+    pub quic_ack_frequency: Option<u32>,
+    /// QUIC: whether larger packets are tried than those to begin with.
+    pub quic_mtu_discovery: bool,
     /// How the workers ask the kernel for their sockets.
     pub io: Io,
     /// Processors for the workers, in turn.
@@ -179,6 +189,16 @@ pub struct RateStage {
     pub rate: f64,
 }
 
+/// A part of a run in which the number of requests in flight changes evenly, from that of the stage before
+/// or from none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InFlightStage {
+    /// How long it takes.
+    pub length: Duration,
+    /// Requests in flight at its end, over all connections and threads.
+    pub in_flight: u64,
+}
+
 /// How a worker waits for its sockets, and reads and writes them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Io {
@@ -215,6 +235,8 @@ impl Default for Options {
             rate: None,
             arrivals: Arrivals::default(),
             stages: Vec::new(),
+            rate_per_connection: None,
+            stages_in_flight: Vec::new(),
             shed_after: None,
             method: None,
             fields: Vec::new(),
@@ -244,6 +266,9 @@ impl Default for Options {
             bind: None,
             proxy: None,
             congestion_control: None,
+            quic_initial_packet_size: None,
+            quic_ack_frequency: None,
+            quic_mtu_discovery: true,
             io: Io::default(),
             cpus: Vec::new(),
             server_pids: Vec::new(),

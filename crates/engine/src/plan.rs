@@ -7,7 +7,6 @@ use std::time::Duration;
 use trilane_connection::{QuicConfig, StreamConfig};
 use trilane_wire::{Refused, Request};
 
-use crate::arrivals::Arriving;
 use crate::asked::Asked;
 use crate::changing::Changing;
 use crate::checks::{
@@ -18,7 +17,7 @@ use crate::cost::ServerClocks;
 use crate::events::EventsPlan;
 use crate::grpc::CallPlan;
 use crate::listed::turns;
-pub(crate) use crate::options::{Arrivals, Io, Options, RateStage, Version};
+pub(crate) use crate::options::{Arrivals, InFlightStage, Io, Options, RateStage, Version};
 use crate::prepare::{self, Prepared};
 use crate::route::Route;
 use crate::scenario::{self, ScenarioPlan};
@@ -84,6 +83,8 @@ pub struct Plan {
     pub(crate) model: Model,
     pub(crate) arrivals: Arrivals,
     pub(crate) stages: Vec<RateStage>,
+    pub(crate) rate_per_connection: Option<f64>,
+    pub(crate) stages_in_flight: Vec<InFlightStage>,
     pub(crate) shed_after: Option<Duration>,
     pub(crate) method: String,
     pub(crate) prepared: Vec<Request>,
@@ -113,6 +114,7 @@ pub struct Plan {
     pub(crate) resumption: bool,
     pub(crate) transport: Transport,
     pub(crate) congestion_control: Option<String>,
+    pub(crate) quic_ack_frequency: Option<u32>,
     pub(crate) io: Io,
     pub(crate) cpus: Vec<usize>,
     pub(crate) server: ServerClocks,
@@ -177,7 +179,8 @@ impl Plan {
             .is_none()
             .then_some(Duration::from_secs(10));
         // A run in stages has its own way up.
-        let default_warmup = if options.requests.is_some() || !options.stages.is_empty() {
+        let in_stages = !options.stages.is_empty() || !options.stages_in_flight.is_empty();
+        let default_warmup = if options.requests.is_some() || in_stages {
             Duration::ZERO
         } else {
             Duration::from_secs(1)
@@ -231,16 +234,16 @@ impl Plan {
             streams,
             threads,
             requests: options.requests,
-            duration: stages_length(&options.stages)
-                .or(options.duration)
-                .or(ten_seconds),
+            duration: stages_length(options).or(options.duration).or(ten_seconds),
             warmup: options.warmup.unwrap_or(default_warmup),
-            model: match options.rate.or(mean_rate(&options.stages)) {
+            model: match options.rate.or(mean_rate(options)) {
                 Some(rate) => Model::Open(rate),
                 None => Model::Closed,
             },
             arrivals: options.arrivals,
             stages: options.stages.clone(),
+            rate_per_connection: options.rate_per_connection,
+            stages_in_flight: options.stages_in_flight.clone(),
             shed_after: options.shed_after,
             method: methods[0].clone(),
             smallest_section: prepared
@@ -270,6 +273,7 @@ impl Plan {
             resumption: options.resumption,
             transport,
             io: options.io,
+            quic_ack_frequency: options.quic_ack_frequency,
             congestion_control: match version {
                 Some(Version::H3) => Some(congestion.name().to_owned()),
                 _ => options.congestion_control.clone(),
@@ -281,18 +285,6 @@ impl Plan {
             connection_window: options.connection_window,
             max_frame_size: options.max_frame_size,
         })
-    }
-
-    /// The arrivals of worker `index` in the open model.
-    pub(crate) fn arriving(&self, index: usize) -> Option<Arriving> {
-        let (kind, workers) = (self.arrivals, self.threads);
-        match self.model {
-            Model::Closed => None,
-            Model::Open(rate) if self.stages.is_empty() => {
-                Some(Arriving::constant(rate, kind, index, workers))
-            }
-            Model::Open(_) => Some(Arriving::stages(&self.stages, kind, index, workers)),
-        }
     }
 
     /// Why a peer that accepts field sections up to `limit` bytes can never be sent any of the
@@ -354,16 +346,24 @@ fn accepted(own: &[(u16, u16)], all: &[(u16, u16)]) -> Vec<(u16, u16)> {
     }
 }
 
-/// How long all stages take.
-fn stages_length(stages: &[RateStage]) -> Option<Duration> {
-    (!stages.is_empty()).then(|| stages.iter().map(|stage| stage.length).sum())
+/// How long all stages take, of either model.
+fn stages_length(options: &Options) -> Option<Duration> {
+    let of_rate = options.stages.iter().map(|stage| stage.length);
+    let in_flight = options.stages_in_flight.iter().map(|stage| stage.length);
+    of_rate.chain(in_flight).reduce(|sum, length| sum + length)
 }
 
-/// Requests per second, on average over all stages.
-fn mean_rate(stages: &[RateStage]) -> Option<f64> {
-    let length = stages_length(stages)?.as_secs_f64();
+/// Requests per second of the open model, on average over all stages and over all connections.
+fn mean_rate(options: &Options) -> Option<f64> {
+    if let Some(rate) = options.rate_per_connection {
+        return Some(rate * options.connections as f64);
+    }
+    let length = stages_length(options)?.as_secs_f64();
+    if options.stages.is_empty() {
+        return None;
+    }
     let mut from = 0.0;
-    let areas = stages.iter().map(|stage| {
+    let areas = options.stages.iter().map(|stage| {
         let before = std::mem::replace(&mut from, stage.rate);
         stage.length.as_secs_f64() * (before + stage.rate) / 2.0
     });

@@ -1,5 +1,7 @@
 //! What one worker counts. Nothing here grows with the number of requests.
 
+mod window;
+
 use std::time::Duration;
 
 use trilane_grpc::status::Code;
@@ -9,8 +11,10 @@ use crate::events::EventCounts;
 use crate::failure::{FailureKind, Failures};
 use crate::grpc::Counts;
 use crate::latency::Durations;
-use crate::phases::Phases;
+use crate::phases::{Phases, RequestPhases};
 use crate::slowest::{Of, Slowest};
+
+pub(crate) use self::window::Window;
 
 /// Bytes and packets, since the run began.
 #[derive(Clone, Copy, Debug, Default)]
@@ -119,51 +123,6 @@ pub(crate) struct Warmup {
     pub(crate) failed: u64,
 }
 
-/// A tenth of a second of the measured part.
-#[derive(Debug)]
-pub(crate) struct Window {
-    pub(crate) index: usize,
-    /// All of it, but for the last.
-    pub(crate) length_ns: u64,
-    pub(crate) ok: u64,
-    pub(crate) failed: u64,
-    pub(crate) service: Durations,
-    /// Connections open at its end.
-    pub(crate) open: u64,
-    /// Processor time of the worker in it, in seconds.
-    pub(crate) cpu_s: f64,
-    /// Processor time of the server in it, in seconds, where the worker watches it.
-    pub(crate) server_cpu_s: Option<f64>,
-}
-
-impl Window {
-    pub(crate) fn new(index: usize) -> Self {
-        Self {
-            index,
-            length_ns: 0,
-            ok: 0,
-            failed: 0,
-            service: Durations::new(),
-            open: 0,
-            cpu_s: 0.0,
-            server_cpu_s: None,
-        }
-    }
-}
-
-impl Window {
-    /// Adds what another worker did in the same window.
-    pub(crate) fn add(&mut self, other: &Window) {
-        self.ok += other.ok;
-        self.failed += other.failed;
-        self.length_ns = self.length_ns.max(other.length_ns);
-        self.service.merge(&other.service);
-        self.open += other.open;
-        self.cpu_s += other.cpu_s;
-        self.server_cpu_s = self.server_cpu_s.or(other.server_cpu_s);
-    }
-}
-
 /// The instants of one request and which it is; the times in nanoseconds since the run began.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Instants {
@@ -173,6 +132,8 @@ pub(crate) struct Instants {
     pub(crate) start: u64,
     /// When the head of its response arrived; 0 before.
     pub(crate) head: u64,
+    /// Whether it was the first on its connection.
+    pub(crate) cold: bool,
     /// Which request it is.
     pub(crate) of: Of,
 }
@@ -215,8 +176,10 @@ pub(crate) struct Recorder {
     pub(crate) service: Durations,
     pub(crate) response: Durations,
     pub(crate) late: Durations,
-    pub(crate) queued: Durations,
-    pub(crate) ttfb: Durations,
+    /// Of the requests that were the first on their connections, made by the first of them; and of the
+    /// others.
+    pub(crate) cold: Option<Box<RequestPhases>>,
+    pub(crate) warm: RequestPhases,
     /// From the first byte sent to the end of requests that failed otherwise than by time.
     pub(crate) failed: Durations,
     /// The slowest of all that have a latency.
@@ -263,8 +226,8 @@ impl Recorder {
             service: Durations::new(),
             response: Durations::new(),
             late: Durations::new(),
-            queued: Durations::new(),
-            ttfb: Durations::new(),
+            cold: None,
+            warm: RequestPhases::new(),
             failed: Durations::new(),
             slowest: Slowest::new(0),
             window: Window::new(0),
@@ -277,14 +240,34 @@ impl Recorder {
         }
     }
 
-    /// A request left.
+    /// A request left, the first on its connection where it is `cold`.
     #[inline]
-    pub(crate) fn started(&mut self, wait: Wait) {
+    pub(crate) fn started(&mut self, wait: Wait, cold: bool) {
         self.started += 1;
         if self.waits {
             self.late.record(wait.late);
-            self.queued.record(wait.queued);
+            self.of_requests(cold).wait.record(wait.queued);
         }
+    }
+
+    #[inline]
+    fn of_requests(&mut self, cold: bool) -> &mut RequestPhases {
+        if cold {
+            return self
+                .cold
+                .get_or_insert_with(|| Box::new(RequestPhases::new()));
+        }
+        &mut self.warm
+    }
+
+    /// The phases of all requests.
+    pub(crate) fn of_all_requests(&self) -> RequestPhases {
+        let mut all = RequestPhases::new();
+        all.merge(&self.warm);
+        if let Some(cold) = &self.cold {
+            all.merge(cold);
+        }
+        all
     }
 
     /// A complete response that passed every check.
@@ -333,7 +316,9 @@ impl Recorder {
         // The total is the sum of the windows: see `finish_window`.
         self.window.service.record(now.saturating_sub(at.start));
         if at.head != 0 {
-            self.ttfb.record(at.head.saturating_sub(at.start));
+            let phases = self.of_requests(at.cold);
+            phases.ttfb.record(at.head.saturating_sub(at.start));
+            phases.body.record(now.saturating_sub(at.head));
         }
         let mut took = now.saturating_sub(at.start);
         if self.waits {
@@ -389,12 +374,12 @@ impl Recorder {
             &mut self.service,
             &mut self.response,
             &mut self.late,
-            &mut self.queued,
-            &mut self.ttfb,
             &mut self.failed,
         ] {
             durations.clear();
         }
+        self.cold = None;
+        self.warm.clear();
         self.window.service.clear();
         self.slowest.clear();
         if let Some(calls) = &mut self.calls {
@@ -431,8 +416,10 @@ impl Recorder {
         self.service.merge(&other.service);
         self.response.merge(&other.response);
         self.late.merge(&other.late);
-        self.queued.merge(&other.queued);
-        self.ttfb.merge(&other.ttfb);
+        if let Some(cold) = &other.cold {
+            self.of_requests(true).merge(cold);
+        }
+        self.warm.merge(&other.warm);
         self.failed.merge(&other.failed);
         self.slowest.merge(other.slowest);
         self.traffic.add(&other.traffic);
@@ -462,6 +449,7 @@ mod tests {
             intended: start,
             start,
             head: start + 1,
+            cold: start == 1,
             of: Of::default(),
         };
         for _ in 0..95 {
@@ -483,7 +471,11 @@ mod tests {
         assert_eq!(counts(&recorder.service).0, 96);
         assert!(counts(&recorder.service).1.unwrap() > 0.009);
         assert_eq!(counts(&recorder.failed).0, 5);
-        assert_eq!(recorder.ttfb.count(), 96);
+        assert_eq!(recorder.warm.ttfb.count(), 96);
+        recorder.ok(30, at(1));
+        assert_eq!(recorder.cold.as_ref().unwrap().body.count(), 1);
+        let all = recorder.of_all_requests();
+        assert_eq!((all.ttfb.count(), all.body.count()), (97, 97));
         assert_eq!((recorder.censored, recorder.failures.total()), (1, 6));
     }
 

@@ -69,10 +69,9 @@ impl Channel for Stream {
     #[inline]
     fn send(&mut self, request: &Request, slot: u32) -> Result<(StreamId, Encoded), Refused> {
         if self.encoding() == Encoding::H1 {
-            let bytes = request.h1_head().len() as u64;
             let encoded = Encoded {
-                encoded: bytes,
-                decoded: bytes,
+                encoded: request.h1_head().len() as u64,
+                decoded: request.decoded_bytes() as u64,
             };
             return Stream::send(self, request, slot).map(|id| (id, encoded));
         }
@@ -153,7 +152,7 @@ fn send_requests(
         let Some(slot) = exchanges.next_slot().filter(|_| room) else {
             return false;
         };
-        let Some(mut pending) = context.next_request(now) else {
+        let Some(mut pending) = context.next_request(now, exchanges.place()) else {
             return false;
         };
         pending.intended = exchanges.intended(pending);
@@ -162,7 +161,7 @@ fn send_requests(
         match channel.send(request, slot) {
             Ok((id, Encoded { encoded, decoded })) => {
                 refusals = 0;
-                context.count_start(pending, now);
+                context.count_start(pending, now, exchanges);
                 exchanges.open(id, pending, content, now, early);
                 context.open_call(id, exchanges, now);
                 let traffic = &mut context.tally.recorder.traffic;
@@ -171,7 +170,8 @@ fn send_requests(
             }
             Err(refused) => {
                 refusals += 1;
-                if !context.refused(pending, refused, now) || refusals > context.plan.turns.len() {
+                let goes_on = context.refused(pending, refused, now, exchanges);
+                if !goes_on || refusals > context.plan.turns.len() {
                     return false;
                 }
             }

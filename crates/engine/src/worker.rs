@@ -2,6 +2,7 @@
 //! a few counters that are touched ten times a second.
 
 mod limits;
+mod pacing;
 mod report;
 #[cfg(test)]
 mod tests;
@@ -11,6 +12,7 @@ use std::sync::mpsc::Sender;
 
 use trilane_socket::Moved;
 
+use crate::allowance::Allowance;
 use crate::context::{Clock, Context, Gone};
 use crate::control::Control;
 use crate::cost::Spent;
@@ -49,6 +51,11 @@ pub(crate) struct Worker<'p> {
     links: Vec<Link>,
     /// Where requests are due at a time: links that have room for one.
     waiting: VecDeque<u32>,
+    /// Open model, where each connection has a rate of its own: when a link that has room has a request
+    /// to send.
+    due: Option<Deadlines>,
+    /// Closed model in stages: how many requests may be in flight.
+    allowance: Option<Allowance>,
     /// Timers of QUIC connections.
     timers: Deadlines,
     /// When a handshake or a request has taken too long.
@@ -108,6 +115,11 @@ impl<'p> Worker<'p> {
                 .map(|place| Link::new(plan, place))
                 .collect(),
             waiting: VecDeque::with_capacity(connections),
+            due: plan
+                .rate_per_connection
+                .map(|_| Deadlines::new(connections)),
+            allowance: (!plan.stages_in_flight.is_empty())
+                .then(|| Allowance::new(&plan.stages_in_flight)),
             timers: Deadlines::new(connections),
             limits: Deadlines::new(connections),
             stage: Stage::new(plan),
@@ -158,6 +170,7 @@ impl<'p> Worker<'p> {
             self.answer()?;
             now = self.context.now();
             self.fire_timers(now)?;
+            self.follow_stages(now)?;
             self.send_due(now)?;
             if now >= next_tick {
                 next_tick = now + TICK;
@@ -183,6 +196,7 @@ impl<'p> Worker<'p> {
             && let Some(begun) = self.control.begun(self.context.schedule.begun())
         {
             self.context.schedule.align(begun);
+            self.arm_due();
             self.stage.begin(begun);
             self.begin_counting_connections(begun);
         }
@@ -195,7 +209,7 @@ impl<'p> Worker<'p> {
             match self.stage.advance(now) {
                 Change::Nothing => break,
                 Change::Over => return Ok(Some(None)),
-                Change::WindowEnded(length) => self.hand_over_window(length),
+                Change::WindowEnded(length) => self.hand_over_window(now, length),
                 Change::WarmupEnded => {
                     self.begin_counting_connections(now);
                     self.finish_warmup();
@@ -258,6 +272,7 @@ impl<'p> Worker<'p> {
         for deadline in [
             self.timers.next(),
             self.limits.next(),
+            self.next_pace(),
             self.pool.next_due().filter(|_| self.needs_connections()),
             ready,
         ] {
@@ -318,12 +333,9 @@ impl<'p> Worker<'p> {
                     self.limits.arm(index, limit);
                 }
                 if self.plan.sends_when_due() && !link.waiting && link.has_room(&self.context) {
-                    link.waiting = true;
-                    if self.waiting.is_empty() {
-                        self.context.room_since = Some(self.context.now());
-                    }
-                    self.waiting.push_back(index);
+                    self.gain_room(index);
                 }
+                let link = &mut self.links[index as usize];
                 if !link.established && link.is_ready(self.plan) {
                     link.established = true;
                     self.control.connection_established();
@@ -381,7 +393,8 @@ impl<'p> Worker<'p> {
             return self.never_connected(index, kind, message);
         }
         if !carried {
-            self.context.fail_one(kind, now, &message);
+            let exchanges = &self.links[index as usize].exchanges;
+            self.context.fail_one(kind, now, &message, exchanges);
         }
         Ok(())
     }
@@ -458,26 +471,6 @@ impl<'p> Worker<'p> {
     /// Whether requests are due, and no connection has taken any.
     fn is_starved(&self, now: u64) -> bool {
         self.context.is_due(now) && self.sent() == 0
-    }
-
-    /// Sends what is due, in the open model or by virtual users, on the links that have room, one after another.
-    fn send_due(&mut self, now: u64) -> Result<(), RunError> {
-        // Nothing leaves, though another worker may have begun the run, and requests be due.
-        if self.context.holding {
-            return Ok(());
-        }
-        while self.context.next_due().is_some_and(|due| due <= now)
-            && let Some(index) = self.waiting.pop_front()
-        {
-            let link = &mut self.links[index as usize];
-            link.waiting = false;
-            let outcome = link.pump(now, &mut self.context);
-            if self.waiting.is_empty() {
-                self.context.room_since = None;
-            }
-            self.after(index, outcome)?;
-        }
-        Ok(())
     }
 
     fn say_goodbye(&mut self) {

@@ -58,6 +58,11 @@ impl LoadArgs {
                 Spread::Poisson => Arrivals::Poisson,
             },
             stages: self.stages.clone().map_or_else(Vec::new, |stages| stages.0),
+            rate_per_connection: self.rate_per_connection,
+            stages_in_flight: self
+                .stages_in_flight
+                .clone()
+                .map_or_else(Vec::new, |stages| stages.0),
             method: self.method.clone(),
             fields: self.headers.clone(),
             body,
@@ -100,6 +105,9 @@ impl LoadArgs {
             bind: self.bind.clone(),
             proxy: self.proxy.clone(),
             congestion_control: self.congestion_control.clone(),
+            quic_initial_packet_size: self.quic_initial_packet_size,
+            quic_ack_frequency: self.quic_ack_frequency,
+            quic_mtu_discovery: self.quic_mtu_discovery == Switch::On,
             io: match self.io {
                 Waiting::Auto => Io::default(),
                 Waiting::Epoll => Io::Epoll,

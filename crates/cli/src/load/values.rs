@@ -1,7 +1,7 @@
 //! What stands behind the flags of `trilane load`, as types, and how it is read.
 
 use clap::ValueEnum;
-use trilane_engine::RateStage;
+use trilane_engine::{InFlightStage, RateStage};
 use trilane_units as units;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -74,6 +74,37 @@ pub(super) fn stages(text: &str) -> Result<Stages, String> {
 }
 
 #[derive(Clone, Debug)]
+pub(super) struct StagesInFlight(pub(super) Vec<InFlightStage>);
+
+/// Parses stages of a number in flight: `10s:10,30s:100`.
+pub(super) fn stages_in_flight(text: &str) -> Result<StagesInFlight, String> {
+    let stage = |part: &str| {
+        let wrong = || {
+            format!(
+                "the stage {:?} has not the form TIME:REQUESTS: write for example 10s:100",
+                part.trim()
+            )
+        };
+        let (length, in_flight) = part.split_once(':').ok_or_else(wrong)?;
+        Ok(InFlightStage {
+            length: units::time(length)?,
+            in_flight: units::count(in_flight)?,
+        })
+    };
+    text.split(',')
+        .map(stage)
+        .collect::<Result<_, _>>()
+        .map(StagesInFlight)
+}
+
+/// Parses the size of a packet.
+pub(super) fn packet(text: &str) -> Result<u32, String> {
+    units::size(text)?
+        .try_into()
+        .map_err(|_| format!("{text:?} is more than a packet has room for: write for example 1452"))
+}
+
+#[derive(Clone, Debug)]
 pub(super) struct Statuses(pub(super) Vec<(u16, u16)>);
 
 #[derive(Clone, Debug)]
@@ -134,6 +165,24 @@ pub(super) fn cpus(text: &str) -> Result<Cpus, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn stages_in_flight_have_a_time_and_a_number() {
+        let stages = stages_in_flight("500ms:10, 1m:2k,3s:0").unwrap().0;
+        let told: Vec<_> = stages
+            .iter()
+            .map(|stage| (stage.length.as_millis(), stage.in_flight))
+            .collect();
+        assert_eq!(told, [(500, 10), (60_000, 2000), (3000, 0)]);
+        for (text, said) in [
+            ("10s", "TIME:REQUESTS"),
+            ("soon:10", "\"soon\""),
+            ("10s:1.5", "\"1.5\""),
+        ] {
+            let error = stages_in_flight(text).unwrap_err();
+            assert!(error.contains(said), "{error}");
+        }
+    }
 
     #[test]
     fn status_lists_are_ranges() {

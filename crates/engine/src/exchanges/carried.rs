@@ -19,6 +19,7 @@ impl Exchanges {
         self.left = self.most;
         self.began = now;
         self.unanswered = true;
+        self.unused = true;
         self.sent_early = 0;
         self.staying_until = 0;
         self.calls.begin_connection();

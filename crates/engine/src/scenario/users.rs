@@ -104,7 +104,8 @@ impl<'p> Users<'p> {
     /// Begins the iterations that are due, as long as there are users for them.
     fn begin(&mut self, now: u64, schedule: &mut Schedule) {
         while let Some(&user) = self.idle.last()
-            && let Some(begun) = schedule.take(now)
+            // Users share the connections, so that no place has a clock of its own.
+            && let Some(begun) = schedule.take(now, 0)
         {
             self.idle.pop();
             self.counts.started += 1;

@@ -36,11 +36,13 @@ pub(crate) struct Report {
 
 impl Worker<'_> {
     /// The window that ends goes to whoever adds up those of all workers.
-    pub(super) fn hand_over_window(&mut self, length_ns: u64) {
+    pub(super) fn hand_over_window(&mut self, now: u64, length_ns: u64) {
         let mut window = self.context.tally.recorder.finish_window(length_ns);
         let used = self.spent();
         let in_window = used.since(self.used_in_window);
         window.open = self.pool.open() as u64;
+        window.in_flight = self.context.in_flight.now();
+        window.backlog = self.context.schedule.backlog(now);
         window.cpu_s = in_window.worker.cpu_s();
         window.server_cpu_s = in_window.server_s;
         self.used_in_window = used;
@@ -96,7 +98,7 @@ impl Worker<'_> {
             "every request started is ok, failed or in flight"
         );
         let unsent = self.context.schedule.unsent(now);
-        self.hand_over_window(window);
+        self.hand_over_window(now, window);
         let shares = self.links.iter().map(|link| link.exchanges.share);
         let in_flight = self.context.in_flight;
         let concurrency = Concurrency::new(in_flight, shares, self.plan.streams);

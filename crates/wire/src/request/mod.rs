@@ -205,7 +205,7 @@ impl Request {
             repeated: parts.repeated,
             h1: h1.into_bytes(),
             section_size: fields.section_size(),
-            decoded_bytes: fields.iter().map(|(n, v)| n.len() + v.len() + 4).sum(),
+            decoded_bytes: fields.iter().map(|(n, v)| n.len() + v.len()).sum(),
             fields,
             indexing: indexing.into(),
             hpack_path,
@@ -291,7 +291,8 @@ impl Request {
         self.h3.section()
     }
 
-    /// Bytes of the field section uncompressed: name + value + 4 for each field.
+    /// Bytes of the field section uncompressed, in every version alike: name and value of each field, the
+    /// pseudo-fields of HTTP/2 among them; the size of RFC 7541 §4.1 without its 32 for each field.
     pub fn decoded_bytes(&self) -> usize {
         self.decoded_bytes
     }

@@ -154,6 +154,12 @@ MEASURES = (
         "s",
         lambda run, _: run.latency.ttfb.p50 if run.latency.ttfb else None,
     ),
+    Measure(
+        "late_p99",
+        "p99 of how late requests left",
+        "s",
+        lambda run, _: run.latency.late.p99 if run.latency.late else None,
+    ),
     Measure("round_trips", "p50 latency in round trips", "1", _round_trips),
     Measure("user_s", "user CPU", "s", _process(lambda told: told.user_s)),
     Measure("system_s", "system CPU", "s", _process(lambda told: told.system_s)),
@@ -230,7 +236,9 @@ SERVER_CPU = BY_NAME["server_cpu_us_per_request"]
 WIRE = BY_NAME["wire_bytes_per_request"]
 SYSCALLS = BY_NAME["syscalls_per_request"]
 PEAK_RSS = BY_NAME["peak_rss_bytes"]
-LATENCIES = frozenset({"mean_s", "p50", "p90", "p99", "p99_9", "ttfb_p50", "round_trips"})
+LATENCIES = frozenset(
+    {"mean_s", "p50", "p90", "p99", "p99_9", "ttfb_p50", "late_p99", "round_trips"}
+)
 """Names of those that need the latency of each request."""
 RACE = (RATE, P50, P99, CLIENT_CPU, SERVER_CPU, BY_NAME["bytes_per_request"])
 """What a race shows."""

@@ -29,6 +29,7 @@ from trilane.lab.model.record import (
     Version,
 )
 from trilane.lab.model.traffic import (
+    Backlog,
     Bytes,
     Connections,
     Cost,
@@ -119,6 +120,10 @@ class Target(Record, frozen=True):
     peers: dict[str, Positive] = field(default_factory=dict)
     """Connections on which requests could be sent, by address and port; absent in runs of other
     clients.
+    """
+    ack_frequency: bool | None = None
+    """Whether a server was told how often to acknowledge, as it knows the extension of QUIC for it;
+    null where that was not asked for.
     """
 
     @classmethod
@@ -224,6 +229,14 @@ class Asked(Record, frozen=True):
     """The only cipher suites that were offered."""
     weights: list[Positive] = field(default_factory=list)
     """How often each URL was requested, in proportion to the others."""
+    rate_per_connection_per_s: Amount | None = None
+    """Open model: arrivals per second on each connection, where each had a rate of its own."""
+    quic_initial_packet_size: Positive | None = None
+    """UDP payload of QUIC to begin with, bytes; null where nothing was asked for."""
+    quic_ack_frequency: Positive | None = None
+    """Packets of QUIC that the server was asked to acknowledge together."""
+    quic_mtu_discovery: bool = True
+    """Whether QUIC tried larger packets than those to begin with."""
 
 
 class RateStage(Record, frozen=True):
@@ -233,6 +246,15 @@ class RateStage(Record, frozen=True):
     """Seconds that it takes."""
     rate_per_s: Amount
     """Arrivals per second at its end."""
+
+
+class InFlightStage(Record, frozen=True):
+    """A part of a run in which the number in flight changes evenly, from that before or none."""
+
+    length_s: Amount
+    """Seconds that it takes."""
+    in_flight: Count
+    """Requests in flight at its end, over all connections."""
 
 
 class Plan(Record, frozen=True):
@@ -270,6 +292,8 @@ class Plan(Record, frozen=True):
     """
     stages: list[RateStage] = field(default_factory=list)
     """Open model: the stages of a rate that changes; empty where it does not."""
+    stages_in_flight: list[InFlightStage] = field(default_factory=list)
+    """Closed model: the stages of a number in flight that changes; empty where it does not."""
     strategy: str | None = None
     """How a client under test keeps requests in flight; absent in runs of the engine alone."""
     session: bool | None = None
@@ -570,6 +594,8 @@ class Run(Record, frozen=True):
     """What the client under test read, and what it should have read."""
     elapsed_s: Amount | None = None
     """From the first connect to the last response; in runs of an experiment only."""
+    backlog: Backlog | None = None
+    """Open model: requests that were due and had not left, as time went by; null in the closed model."""
     events: Events | None = None
     """What is known of events in the content of responses; null or absent where they were not asked
     about.

@@ -59,8 +59,10 @@ class Statistics(Record, frozen=True):
 class Distribution(Statistics, frozen=True):
     """A distribution of durations: its statistics in seconds, and all of it."""
 
-    hdr: Base64 | None
-    """HdrHistogram V2, deflate, base64; values in nanoseconds, 3 significant digits."""
+    hdr: Base64 | None = None
+    """HdrHistogram V2, deflate, base64; values in nanoseconds, 3 significant digits; absent where only
+    the statistics were kept.
+    """
 
 
 class Rate(Record, frozen=True):
@@ -72,10 +74,30 @@ class Rate(Record, frozen=True):
     """Body bytes of ok responses per second."""
     window_s: Amount
     """Length of the window as it came to be, seconds."""
+    sent_per_s: Amount | None = None
+    """Open model: requests per second that left; null in the closed model, and where the client does
+    not tell.
+    """
     connections_per_s: Amount | None = None
     """Connections that came to where requests may be sent, per second; null where the client does
     not tell.
     """
+
+
+class Backlog(Record, frozen=True):
+    """Open model: requests that were due and had not left, at the end of each tenth of a second.
+
+    Of arrivals at random it is as many as are expected.
+    """
+
+    at_most: Count
+    """How many they were at most."""
+    at_most_s: Amount | None
+    """When that was, seconds since the measured part began; null where there never were any."""
+    since_s: Amount | None
+    """Since when there had been some, seconds since the measured part began."""
+    at_end: Count
+    """How many they were at the end of the run."""
 
 
 class Latency(Record, frozen=True):
@@ -104,9 +126,9 @@ class Latency(Record, frozen=True):
     """
 
     @classmethod
-    def of_client(cls, service: Distribution | None) -> Latency:
+    def of_client(cls, service: Distribution | None, late: Distribution | None = None) -> Latency:
         """What a client under test tells."""
-        return cls(service=service, response=None, late=None, queued=None, ttfb=None, failed=None)
+        return cls(service=service, response=None, late=late, queued=None, ttfb=None, failed=None)
 
 
 class Connections(Record, frozen=True):
@@ -197,16 +219,29 @@ class MeasuredPhases(Record, frozen=True):
     """What became of early data; null where it was not asked for."""
 
 
-class Phases(Record, frozen=True):
-    """Connection set-up, never part of a request's service time."""
+class RequestPhases(Record, frozen=True):
+    """What the time of requests consists of; of those that are in `latency`."""
 
-    dns: Statistics
+    wait: Distribution | None
+    """From the intended start, while no stream, window or connection was free; null where
+    `latency.response` is.
+    """
+    ttfb: Distribution
+    """First byte sent to the head of the response."""
+    body: Distribution
+    """Head of the response to its end."""
+
+
+class Phases(Record, frozen=True):
+    """Connection set-up, never part of a request's service time, and what that consists of."""
+
+    dns: Distribution
     """Name resolution, once per run."""
-    connect: Statistics | None
+    connect: Distribution | None
     """TCP handshake."""
-    tls: Statistics | None
+    tls: Distribution | None
     """TLS handshake over TCP."""
-    quic: Statistics | None
+    quic: Distribution | None
     """QUIC handshake, TLS included."""
     handshakes: Handshakes
     """TLS handshakes, in TCP or QUIC."""
@@ -214,6 +249,10 @@ class Phases(Record, frozen=True):
     """What became of early data; null where it was not asked for."""
     measured: MeasuredPhases | None
     """Of connections begun in the measured window; null where there were none."""
+    cold: RequestPhases | None = None
+    """Of the requests that were the first on their connections; absent in older results."""
+    warm: RequestPhases | None = None
+    """Of all other requests; absent in older results."""
 
 
 class Bytes(Record, frozen=True):
@@ -224,13 +263,15 @@ class Bytes(Record, frozen=True):
     received: Count
     """Payload received, bytes."""
     header_sent_encoded: Count
-    """Field sections sent as on the wire, bytes."""
+    """Field sections sent as on the wire, of HTTP/1.1 the whole head, bytes."""
     header_sent_decoded: Count
-    """Field sections sent before compression, bytes."""
+    """Field sections sent before compression, in every version alike: names and values with the
+    pseudo-fields of HTTP/2 (RFC 7541 §4.1, without its 32 for each field), bytes.
+    """
     header_received_encoded: Count
-    """Field sections received as on the wire, bytes."""
+    """Field sections received as on the wire, of HTTP/1.1 the whole head, bytes."""
     header_received_decoded: Count
-    """Field sections received after decompression, bytes."""
+    """Field sections received after decompression, counted as those sent, bytes."""
     body_sent: Count
     """Content of requests handed to the kernel, over TLS as the content of records, bytes; over
     HTTP/3 what QUIC had taken, within the server's windows, as far as the datagrams sent can
@@ -250,6 +291,14 @@ class Bytes(Record, frozen=True):
     """TCP segments sent again, or QUIC packets declared lost."""
     rtt_s: Amount | None
     """Smoothed round-trip time of one connection at the end, seconds."""
+    min_rtt_s: Amount | None = None
+    """Smallest round-trip time that any connection has seen, seconds."""
+    handshake_sent: Count | None = None
+    """Sent before requests could be, on all connections of the run, bytes; absent in older results."""
+    handshake_received: Count | None = None
+    """Received before requests could be sent, on all connections of the run, bytes; absent in older
+    results.
+    """
 
 
 class Cost(Record, frozen=True):
@@ -302,3 +351,7 @@ class Window(Record, frozen=True):
     """Service times by size, as pairs of a step and a count: step i has those from 10^(i/10)
     microseconds up to the next; absent where there are none.
     """
+    in_flight: Count | None = None
+    """Requests in flight at its end; absent where the client does not tell."""
+    backlog: Count | None = None
+    """Open model: requests that were due at its end and had not left; null in the closed model."""

@@ -88,7 +88,13 @@ fn more_users_than_streams_wait_for_them() {
         report.recorder.ok
     );
     assert!(iterations.started >= iterations.ok + 39);
-    let queued = report.recorder.queued.summary().p50.unwrap();
+    let queued = report
+        .recorder
+        .of_all_requests()
+        .wait
+        .summary()
+        .p50
+        .unwrap();
     assert!(queued > 0.2, "{queued}");
     assert!(most(&report.recorder.late) < 0.001);
 }
