@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn steps_are_tenths_of_a_decade() {
         let mut durations = Durations::new();
-        [900, 1_100, 2_000_000, 2_000_000, 3_600_000_000_000]
+        [900, 1_000, 2_000_000, 2_000_000, 3_600_000_000_000]
             .into_iter()
             .for_each(|ns| durations.record(ns));
         // 2 ms are 10^3.3 µs, an hour 10^9.56.
