@@ -170,16 +170,15 @@ impl Search {
     }
 }
 
-/// Whether each is something that a search can keep, such as `p99<10ms`; the error says which is not. There
-/// has to be one.
+/// Whether these are things that a search can keep, such as `p99<10ms`, and there is one.
 pub fn check_goals(goals: &[String]) -> Result<(), String> {
     if goals.is_empty() {
         return Err("it takes what has to hold, such as p99<10ms".to_owned());
     }
-    goals.iter().try_for_each(|goal| {
-        let parsed = Gate::parse_goal(goal);
-        parsed.map(drop).map_err(|error| error.to_string())
-    })
+    let parsed = goals
+        .iter()
+        .try_for_each(|goal| Gate::parse_goal(goal).map(drop));
+    parsed.map_err(|error| error.to_string())
 }
 
 /// Searches by `run`, whose argument is the rate, or none for the closed model; `start` is the first rate,

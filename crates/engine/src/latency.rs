@@ -226,6 +226,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn steps_are_tenths_of_a_decade() {
+        let mut durations = Durations::new();
+        [900, 1_000, 2_000_000, 2_000_000, 3_600_000_000_000]
+            .into_iter()
+            .for_each(|ns| durations.record(ns));
+        // 2 ms are 10^3.3 µs, an hour 10^9.56.
+        assert_eq!(durations.steps(), [(0, 2), (33, 2), (95, 1)]);
+        assert_eq!(Durations::new().steps(), []);
+    }
+
+    #[test]
     fn quantiles_need_samples() {
         let mut durations = Durations::new();
         for ns in 1..=99 {
