@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import http.client
 import json
-import urllib.request
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from peers import shop
+from peers.process import HOST
 from repository import ROOT
 
 from .loading import flag, load, load_text
@@ -75,8 +77,9 @@ def visit(tmp_path: Path) -> str:
 
 def counts(at: shop.Shop) -> tuple[dict[str, int], list[str]]:
     """What the shop has counted: requests by path and status, and its users."""
-    with urllib.request.urlopen(at.url("h1") + "/counts") as response:
-        told = json.load(response)
+    with closing(http.client.HTTPConnection(HOST, at.plain, timeout=60)) as connection:
+        connection.request("GET", "/counts")
+        told = json.load(connection.getresponse())
     return told["counts"], told["users"]
 
 
@@ -115,9 +118,7 @@ def test_each_user_has_a_session_of_its_own(at: shop.Shop, visit: str, listener:
 
 
 def test_more_users_than_connections_share_them(at: shop.Shop, visit: str) -> None:
-    report = load(
-        *("-c", "2", "-n", "40", "--users", "20", "--scenario", visit, at.url("h1"))
-    ).good
+    report = load(*("-c", "2", "-n", "40", "--users", "20", "--scenario", visit, at.url("h1"))).good
     assert scenario(report)["users"] == 20
     assert report["connections"]["established"] == 2
     assert report["latency"]["queued"]["count"] == report["requests"]["started"]
@@ -131,9 +132,11 @@ def test_iterations_of_the_open_model_begin_on_time(at: shop.Shop, visit: str) -
     part = scenario(report)
     # The last is due as the run ends.
     assert part["started"] + report["requests"]["unsent"] in {100, 101}
-    assert report["requests"]["started"] == sum(
-        step["ok"] + step["failed"] for step in part["steps"]
-    ) + report["requests"]["abandoned"]
+    assert (
+        report["requests"]["started"]
+        == sum(step["ok"] + step["failed"] for step in part["steps"])
+        + report["requests"]["abandoned"]
+    )
 
 
 def test_what_is_not_as_expected_ends_the_iteration(at: shop.Shop, tmp_path: Path) -> None:
@@ -206,8 +209,10 @@ def test_the_example_runs(peers: Peers) -> None:
             ":1:1: regex parse error",
         ),
         (
-            "[[steps]]\nchoose = [{ steps = [{ url = '/a', take = { x = { json = '/x' } } }] },"
-            " { steps = [{ url = '/b' }] }]\n[[steps]]\nurl = '/{var:x}'\n",
+            (
+                "[[steps]]\nchoose = [{ steps = [{ url = '/a', take = { x = { json = '/x' } } }] },"
+                " { steps = [{ url = '/b' }] }]\n[[steps]]\nurl = '/{var:x}'\n"
+            ),
             ":3:1: {var:x}: not every way to this step goes through one that takes",
         ),
         ("[[steps]]\npause = '1s'\n", "a scenario sends a request each time"),

@@ -53,31 +53,38 @@ def _answer(
     cookies = dict(
         pair.split("=", 1) for pair in fields.get(b"cookie", b"").decode().split("; ") if pair
     )
-    if path == "/login":
-        if cookies:
-            return 409, [], {"error": f"a new visitor has the cookies {sorted(cookies)}"}
-        _users.add(json.loads(body)["user"])
-        session, token = secrets.token_hex(8), secrets.token_urlsafe(12)
-        item = str(secrets.randbelow(10**9))
-        _sessions[session] = (token, item)
-        more = [
-            (b"set-cookie", f"sid={session}; Path=/; HttpOnly".encode()),
-            (b"set-cookie", b"elsewhere=1; Path=/nowhere"),
-            (b"location", f"/items/{item}".encode()),
-        ]
-        return 201, more, {"token": token, "ok": True}
     if path == "/counts":
         return 200, [], {"counts": dict(_counts), "users": sorted(_users)}
+    if path == "/login":
+        return _log_in(cookies, json.loads(body)["user"])
     token, item = _sessions.get(cookies.get("sid", ""), ("", ""))
     if fields.get(b"authorization", b"").decode() != f"Bearer {token}" or not token:
         return 403, [], {"error": "no session of this token"}
     if "elsewhere" in cookies:
         return 400, [], {"error": "a cookie of another path"}
+    answer: dict[str, Any] | None = None
     if path == f"/items/{item}":
-        return 200, [], {"item": int(item), "state": "in stock"}
-    if path == "/cart" and json.loads(body) == {"item": item, "count": 2}:
-        return 200, [], {"state": "full"}
-    return 404, [], {"error": path}
+        answer = {"item": int(item), "state": "in stock"}
+    elif path == "/cart" and json.loads(body) == {"item": item, "count": 2}:
+        answer = {"state": "full"}
+    return (200, [], answer) if answer else (404, [], {"error": path})
+
+
+def _log_in(
+    cookies: dict[str, str], user: str
+) -> tuple[int, list[tuple[bytes, bytes]], dict[str, Any]]:
+    if cookies:
+        return 409, [], {"error": f"a new visitor has the cookies {sorted(cookies)}"}
+    _users.add(user)
+    session, token = secrets.token_hex(8), secrets.token_urlsafe(12)
+    item = str(secrets.randbelow(10**9))
+    _sessions[session] = (token, item)
+    more = [
+        (b"set-cookie", f"sid={session}; Path=/; HttpOnly".encode()),
+        (b"set-cookie", b"elsewhere=1; Path=/nowhere"),
+        (b"location", f"/items/{item}".encode()),
+    ]
+    return 201, more, {"token": token, "ok": True}
 
 
 @dataclass(frozen=True)

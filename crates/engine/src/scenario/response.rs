@@ -224,7 +224,9 @@ impl Found<'_> {
         match (self, wanted) {
             (Self::Json(value), _) => *value == wanted,
             (Self::Text(text), Value::String(wanted)) => text == wanted,
-            (Self::Text(text), _) => *text == wanted.to_string(),
+            (Self::Text(text), _) => {
+                serde_json::from_str::<Value>(text).is_ok_and(|it| it == *wanted)
+            }
         }
     }
 }
