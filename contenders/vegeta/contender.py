@@ -9,12 +9,14 @@
 # [tool.trilane]
 # name = "vegeta"
 # title = "vegeta"
-# note = "opens a further connection where none is idle; its latencies run from when requests were sent"
+# note = "opens a connection where none is idle; its latencies run from when requests were sent"
 # versions = ["h1", "h2", "h2c"]
 # strategies = ["load"]
 # rates = true
 # requires = ["go"]
-# build = [["go", "build", "-buildvcs=false", "-o", "{build}/vegeta", "github.com/tsenart/vegeta/v12"]]
+# build = [[
+#     "go", "build", "-buildvcs=false", "-o", "{build}/vegeta", "github.com/tsenart/vegeta/v12",
+# ]]
 # ///
 """vegeta as a contender: this script starts it and translates its log of every request."""
 

@@ -91,7 +91,7 @@ def test_requests_consist_of_phases(peers: Peers, listener: str) -> None:
     made = phases["quic"] if listener == "h3" else phases["connect"]
     assert made["count"] == 4
     assert made["hdr"]
-    report = load(*arguments, "-R", "1k", url).good
+    report = load(*arguments, "-R", "1k", url).checked
     phases, latency = report["phases"], report["latency"]
     cold, warm = phases["cold"], phases["warm"]
     waits = cold["wait"]["count"] + warm["wait"]["count"]

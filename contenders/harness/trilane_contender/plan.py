@@ -78,7 +78,7 @@ class Plan:
     call: Call | None
     """Of a workload of kind `call`; its request is the path, the headers and the body."""
     rate_per_s: float | None
-    """Of a load generator: so many requests are to be sent in a second, whatever the responses do."""
+    """Of a load generator: requests to be sent in a second, whatever the responses do."""
     latency: bool
     """Whether latencies are asked for: without, no log has to be kept for them."""
 

@@ -555,7 +555,7 @@ class Run(Record, frozen=True):
     elapsed_s: Amount | None = None
     """From the first connect to the last response; in runs of an experiment only."""
     backlog: Backlog | None = None
-    """Open model: requests that were due and had not left, as time went by; null in the closed model."""
+    """Open model: requests that were due and had not left; null in the closed model."""
     events: Events | None = None
     """What is known of events in the content of responses; null or absent where they were not asked
     about.

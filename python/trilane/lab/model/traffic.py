@@ -57,8 +57,8 @@ class Distribution(Statistics, frozen=True):
     """A distribution of durations: its statistics in seconds, and all of it."""
 
     hdr: Base64 | None = None
-    """HdrHistogram V2, deflate, base64; values in nanoseconds, 3 significant digits; absent where only
-    the statistics were kept.
+    """HdrHistogram V2, deflate, base64; values in nanoseconds, 3 significant digits; absent where
+    only the statistics were kept.
     """
 
 
@@ -72,8 +72,8 @@ class Rate(Record, frozen=True):
     window_s: Amount
     """Length of the window as it came to be, seconds."""
     sent_per_s: Amount | None = None
-    """Open model: requests per second that left; null in the closed model, and where the client does
-    not tell.
+    """Open model: requests per second that left; null in the closed model, and where the client
+    does not tell.
     """
     connections_per_s: Amount | None = None
     """Connections that came to where requests may be sent, per second; null where the client does
@@ -291,7 +291,9 @@ class Bytes(Record, frozen=True):
     min_rtt_s: Amount | None = None
     """Smallest round-trip time that any connection has seen, seconds."""
     handshake_sent: Count | None = None
-    """Sent before requests could be, on all connections of the run, bytes; absent in older results."""
+    """Sent before requests could be, on all connections of the run, bytes; absent in older
+    results.
+    """
     handshake_received: Count | None = None
     """Received before requests could be sent, on all connections of the run, bytes; absent in older
     results.
