@@ -106,7 +106,7 @@ impl Placed for TomlItem {
     }
 }
 
-impl<'a> Placed for &'a RawValue {
+impl Placed for &RawValue {
     fn open(self, text: &str) -> Result<(usize, Item<Self>), Wrong> {
         let own = self.get();
         let start = own.as_ptr() as usize - text.as_ptr() as usize;
