@@ -43,6 +43,19 @@ impl Durations {
         self.squares += value * value;
     }
 
+    /// Records the same duration so many times.
+    pub(crate) fn record_many(&mut self, ns: u64, count: u64) {
+        if count == 0 {
+            return;
+        }
+        self.histogram.saturating_record_n(ns, count);
+        self.min = self.min.min(ns);
+        self.max = self.max.max(ns);
+        let (value, count) = (ns as f64, count as f64);
+        self.sum += value * count;
+        self.squares += value * value * count;
+    }
+
     pub(crate) fn clear(&mut self) {
         self.histogram.reset();
         (self.min, self.max, self.sum, self.squares) = (u64::MAX, 0, 0.0, 0.0);

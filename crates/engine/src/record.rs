@@ -180,6 +180,9 @@ pub(crate) struct Recorder {
     /// others.
     pub(crate) cold: Option<Box<RequestPhases>>,
     pub(crate) warm: RequestPhases,
+    /// In the present window the service times of warm requests whose response came as a whole: each is its
+    /// time to the first byte as well, and is recorded once.
+    at_once: Durations,
     /// From the first byte sent to the end of requests that failed otherwise than by time.
     pub(crate) failed: Durations,
     /// The slowest of all that have a latency.
@@ -228,6 +231,7 @@ impl Recorder {
             late: Durations::new(),
             cold: None,
             warm: RequestPhases::new(),
+            at_once: Durations::new(),
             failed: Durations::new(),
             slowest: Slowest::new(0),
             window: Window::new(0),
@@ -313,14 +317,18 @@ impl Recorder {
 
     #[inline]
     fn durations(&mut self, now: u64, at: Instants, timed_out: bool) {
-        // The total is the sum of the windows: see `finish_window`.
-        self.window.service.record(now.saturating_sub(at.start));
-        if at.head != 0 {
-            let phases = self.of_requests(at.cold);
-            phases.ttfb.record(at.head.saturating_sub(at.start));
-            phases.body.record(now.saturating_sub(at.head));
-        }
         let mut took = now.saturating_sub(at.start);
+        // The totals are the sums of the windows: see `finish_window`.
+        if at.head == now && !at.cold {
+            self.at_once.record(took);
+        } else {
+            self.window.service.record(took);
+            if at.head != 0 {
+                let phases = self.of_requests(at.cold);
+                phases.ttfb.record(at.head.saturating_sub(at.start));
+                phases.body.record(now.saturating_sub(at.head));
+            }
+        }
         if self.waits {
             took = now.saturating_sub(at.intended);
             self.response.record(took);
@@ -381,6 +389,7 @@ impl Recorder {
         self.cold = None;
         self.warm.clear();
         self.window.service.clear();
+        self.at_once.clear();
         self.slowest.clear();
         if let Some(calls) = &mut self.calls {
             calls.clear();
@@ -393,6 +402,10 @@ impl Recorder {
 
     /// Adds the window to the total, begins the next and returns the finished one.
     pub(crate) fn finish_window(&mut self, length_ns: u64) -> Window {
+        self.window.service.merge(&self.at_once);
+        self.warm.ttfb.merge(&self.at_once);
+        self.warm.body.record_many(0, self.at_once.count());
+        self.at_once.clear();
         self.service.merge(&self.window.service);
         self.window.length_ns = length_ns;
         let next = Window::new(self.window.index + 1);
@@ -477,6 +490,31 @@ mod tests {
         let all = recorder.of_all_requests();
         assert_eq!((all.ttfb.count(), all.body.count()), (97, 97));
         assert_eq!((recorder.censored, recorder.failures.total()), (1, 6));
+    }
+
+    #[test]
+    fn a_response_that_comes_as_a_whole_has_every_phase() {
+        let mut recorder = Recorder::new(false);
+        for (head, end) in [(5_000_000, 5_000_000), (5_000_000, 8_000_000)] {
+            let at = Instants {
+                start: 1_000_000,
+                head,
+                ..Instants::default()
+            };
+            recorder.ok(end, at);
+        }
+        let window = recorder.finish_window(1);
+        let ends = |durations: &Durations| {
+            let summary = durations.summary();
+            (summary.count, summary.min.unwrap(), summary.max.unwrap())
+        };
+        assert_eq!(ends(&window.service), (2, 0.004, 0.007));
+        assert_eq!(ends(&recorder.service), (2, 0.004, 0.007));
+        assert_eq!(ends(&recorder.warm.ttfb), (2, 0.004, 0.004));
+        assert_eq!(ends(&recorder.warm.body), (2, 0.0, 0.003));
+        // What was counted in one window is not in the next.
+        recorder.finish_window(1);
+        assert_eq!(recorder.service.count(), 2);
     }
 
     #[test]
