@@ -27,6 +27,7 @@ __all__ = [
     "Tls",
     "build_profile",
     "check_goals",
+    "completions",
     "connect",
     "main",
     "network_rtt",
@@ -56,6 +57,16 @@ def main(argv: Sequence[str], pages: _Pages | None = None) -> int:
     `pages` is what `load --html` uses: `check(file)` before anything is sent, and then
     `write(result, file)`, where `result` is the JSON of a run or of a search. What they raise is
     told, and ends the command with exit code 1.
+    """
+
+def completions(shell: str, also: str) -> str:
+    """The script by which a shell completes `trilane`.
+
+    `shell` is `bash`, `zsh`, `fish`, `elvish` or `powershell`; `also` are the commands in Python,
+    as the JSON that `trilane.cli.completions` writes.
+
+    Raises:
+        ValueError: there is no such shell.
     """
 
 def check_goals(goals: Sequence[str]) -> None:

@@ -2,6 +2,7 @@
 //! module alike.
 
 mod compat;
+mod completions;
 mod grpc;
 mod interrupt;
 mod load;
@@ -23,6 +24,7 @@ use std::io::Write as _;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
 
+pub use completions::with as completions_with;
 pub use network::spec as read_network;
 pub use page::Pages;
 pub use search::check_goals;
@@ -62,6 +64,8 @@ enum Command {
     Serve(serve::ServeArgs),
     /// Put programs on an emulated network
     Network(network::NetworkArgs),
+    /// Print what a shell needs to complete this command's names, flags and values
+    Completions(completions::CompletionsArgs),
 }
 
 /// Runs the command that `arguments` (the program's name first) name and gives its exit code.
@@ -78,6 +82,7 @@ pub fn main_with(arguments: impl IntoIterator<Item = OsString>, pages: Option<&d
             Command::Load(arguments) => load::run(&arguments, pages),
             Command::Serve(arguments) => serve::run(arguments),
             Command::Network(arguments) => network::run(&arguments),
+            Command::Completions(arguments) => completions::run(&arguments),
         },
         Err(error)
             if error.use_stderr()

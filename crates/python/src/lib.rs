@@ -19,7 +19,7 @@ mod _core {
     use pyo3::prelude::*;
 
     #[pymodule_export]
-    use super::{check_goals, main, network_rtt};
+    use super::{check_goals, completions, main, network_rtt};
 
     #[pymodule_export]
     use super::client::{
@@ -74,6 +74,12 @@ impl Pages for PythonPages {
     fn write(&self, result: &str, file: &Path) -> Result<(), String> {
         self.call("write", (result, file))
     }
+}
+
+/// The script by which a shell completes the command, with `also` its commands in Python, as JSON.
+#[pyfunction]
+fn completions(shell: &str, also: &str) -> PyResult<String> {
+    trilane_cli::completions_with(shell, also).map_err(PyValueError::new_err)
 }
 
 /// Raises `ValueError` for what no search can keep.
