@@ -49,9 +49,9 @@ pub(crate) enum Trailers {
 
 /// With so much waiting, in bytes, the caller sends nothing more, as the engine and the client do.
 const BACKLOG: usize = 128 * 1024;
-/// What one call may add to what waits, in bytes: a head, 64 KiB of content, and the frame that reaches
-/// them.
-const GROWTH: usize = 84 * 1024;
+/// What one call may add to what waits, in bytes: a head, content of 256 KiB over HTTP/1.1 and of 64 over
+/// the others, and the frame that reaches them.
+const GROWTH: usize = 276 * 1024;
 
 /// The caller of one connection.
 pub(crate) struct Caller<const FIELDS: bool> {
