@@ -132,6 +132,9 @@ def test_iterations_of_the_open_model_begin_on_time(at: shop.Shop, visit: str) -
     part = scenario(report)
     # The last is due as the run ends.
     assert part["started"] + report["requests"]["unsent"] in {100, 101}
+    assert report["rate"]["sent_per_s"] == pytest.approx(
+        part["started"] / report["rate"]["window_s"]
+    )
     assert (
         report["requests"]["started"]
         == sum(step["ok"] + step["failed"] for step in part["steps"])

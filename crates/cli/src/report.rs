@@ -173,9 +173,13 @@ fn rate(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     if let (Some(asked), Some(sent)) = (outcome.plan.rate_per_s, rate.sent_per_s) {
         let late = outcome.latency.late.as_ref();
         let late = late.and_then(|late| late.summary.p99.or(late.summary.max));
+        let sent_are = match &outcome.scenario {
+            None => "requests/s left",
+            Some(_) => "iterations/s began",
+        };
         writeln!(
             out,
-            "  {sent:.2} requests/s left of {asked} asked for ({:+.3} %), late by {} (p99)",
+            "  {sent:.2} {sent_are} of {asked} asked for ({:+.3} %), late by {} (p99)",
             (sent / asked - 1.0) * 100.0,
             late.map_or_else(|| "–".to_owned(), seconds)
         )?;

@@ -204,9 +204,13 @@ impl Outcome {
                 requests_per_s: ratio(recorder.ok as f64, window_s).unwrap_or(0.0),
                 goodput_bytes_per_s: ratio(recorder.traffic.body_received as f64, window_s)
                     .unwrap_or(0.0),
-                // Each that left has been late, if only by nothing.
-                sent_per_s: (plan.model != Model::Closed)
-                    .then(|| ratio(recorder.late.count() as f64, window_s).unwrap_or(0.0)),
+                sent_per_s: (plan.model != Model::Closed).then(|| {
+                    // Each request that left has been late, if only by nothing.
+                    let sent = iterations
+                        .as_ref()
+                        .map_or(recorder.late.count(), |counts| counts.begun);
+                    ratio(sent as f64, window_s).unwrap_or(0.0)
+                }),
                 connections_per_s: ratio(connections.established_measured() as f64, window_s)
                     .unwrap_or(0.0),
                 window_s,

@@ -285,7 +285,7 @@ pub struct Rate {
     pub requests_per_s: f64,
     /// Bytes of response bodies per second.
     pub goodput_bytes_per_s: f64,
-    /// Open model: requests per second that left.
+    /// Open model: requests per second that left, or iterations of a scenario that began.
     pub sent_per_s: Option<f64>,
     /// Connections per second that came to where requests may be sent.
     pub connections_per_s: f64,

@@ -11,7 +11,10 @@ use super::ScenarioPlan;
 /// Iterations of a scenario, and requests by step.
 #[derive(Debug)]
 pub(crate) struct Iterations {
+    /// Begun, or under way as the measurement began.
     pub(crate) started: u64,
+    /// Begun since then.
+    pub(crate) begun: u64,
     pub(crate) ok: u64,
     pub(crate) failed: u64,
     /// From the intended start of those that were ok to their end.
@@ -37,6 +40,7 @@ impl Iterations {
         };
         Self {
             started: 0,
+            begun: 0,
             ok: 0,
             failed: 0,
             duration: Durations::new(),
@@ -46,7 +50,8 @@ impl Iterations {
 
     /// The warm-up is over, with so many under way.
     pub(crate) fn finish_warmup(&mut self, under_way: u64) {
-        (self.started, self.ok, self.failed) = (under_way, 0, 0);
+        (self.started, self.begun) = (under_way, 0);
+        (self.ok, self.failed) = (0, 0);
         self.duration.clear();
         for step in &mut self.steps {
             (step.ok, step.failed) = (0, 0);
@@ -56,6 +61,7 @@ impl Iterations {
 
     pub(crate) fn merge(&mut self, other: &Self) {
         self.started += other.started;
+        self.begun += other.begun;
         self.ok += other.ok;
         self.failed += other.failed;
         self.duration.merge(&other.duration);

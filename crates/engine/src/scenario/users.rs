@@ -109,6 +109,7 @@ impl<'p> Users<'p> {
         {
             self.idle.pop();
             self.counts.started += 1;
+            self.counts.begun += 1;
             let idle_since = self.idle_since;
             let it = &mut self.all[user as usize];
             it.number = begun.number;

@@ -75,8 +75,8 @@ class Rate(Record, frozen=True):
     window_s: Amount
     """Length of the window as it came to be, seconds."""
     sent_per_s: Amount | None = None
-    """Open model: requests per second that left; null in the closed model, and where the client
-    does not tell.
+    """Open model: requests per second that left, or iterations of a scenario that began; null in
+    the closed model, and where the client does not tell.
     """
     connections_per_s: Amount | None = None
     """Connections that came to where requests may be sent, per second; null where the client does
