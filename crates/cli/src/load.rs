@@ -139,8 +139,9 @@ pub(crate) struct LoadArgs {
     #[arg(long, conflicts_with_all = ["grpc", "check_body"], help_heading = REQUEST)]
     discard_bodies: bool,
 
-    /// Responses are streams of events, and these are measured: server-sent events, or lines of JSON
-    #[arg(long, value_enum, hide_possible_values = true, value_name = "sse|ndjson", conflicts_with_all = ["grpc", "check_body", "discard_bodies"], help_heading = REQUEST)]
+    /// Responses are streams of events, and these are measured: server-sent events, lines of JSON, or the
+    /// messages that a gRPC call answers with
+    #[arg(long, value_enum, hide_possible_values = true, value_name = "sse|ndjson|messages", conflicts_with_all = ["check_body", "discard_bodies"], help_heading = REQUEST)]
     events: Option<Framed>,
     /// The first event is the first one whose text this regular expression matches
     #[arg(long, value_name = "REGEX", requires = "events", help_heading = REQUEST)]

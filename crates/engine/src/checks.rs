@@ -1,5 +1,6 @@
 //! What a user typed, checked before anything is sent.
 
+mod events;
 mod pacing;
 mod packets;
 
@@ -12,6 +13,7 @@ use trilane_wire::field::is_connection_specific;
 use trilane_wire::{h2, h3};
 use url::Url;
 
+pub(crate) use self::events::check_events;
 use self::pacing::{check_in_flight, check_rate_per_connection};
 use self::packets::check_quic;
 use crate::cost::ServerClocks;

@@ -255,7 +255,7 @@ pub struct Grpc {
 /// Events in the content of responses.
 #[derive(Clone, Debug, Serialize)]
 pub struct EventsOut {
-    /// `sse` or `ndjson`.
+    /// `sse`, `ndjson` or `messages`.
     pub format: &'static str,
     /// What was looked for in the text of the first event.
     pub first_event: Option<String>,

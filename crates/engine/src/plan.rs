@@ -10,8 +10,9 @@ use trilane_wire::{Refused, Request};
 use crate::asked::Asked;
 use crate::changing::Changing;
 use crate::checks::{
-    check_call_version, check_discarding, check_early_data, check_fields, check_listed,
-    check_numbers, check_scenario, check_tls, check_version, congestion, server_clocks, transport,
+    check_call_version, check_discarding, check_early_data, check_events, check_fields,
+    check_listed, check_numbers, check_scenario, check_tls, check_version, congestion,
+    server_clocks, transport,
 };
 use crate::cost::ServerClocks;
 use crate::events::EventsPlan;
@@ -187,6 +188,7 @@ impl Plan {
         };
 
         let call = options.call.as_ref().map(CallPlan::new).transpose()?;
+        check_events(options, call.as_ref())?;
         let step_urls = targets.iter().map(|(url, _)| url.clone()).collect();
         let Prepared {
             methods,

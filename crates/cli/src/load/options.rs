@@ -70,6 +70,7 @@ impl LoadArgs {
                 format: match framed {
                     Framed::Sse => EventFormat::Sse,
                     Framed::Ndjson => EventFormat::Ndjson,
+                    Framed::Messages => EventFormat::Messages,
                 },
                 first: self.first_event.clone(),
                 stall: self.stall,

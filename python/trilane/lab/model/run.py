@@ -441,8 +441,8 @@ class Grpc(Record, frozen=True):
 class Events(Record, frozen=True):
     """Events in the content of responses."""
 
-    format: Literal["sse", "ndjson"]
-    """How they were told apart: server-sent events, or lines."""
+    format: Literal["sse", "ndjson", "messages"]
+    """How they were told apart: server-sent events, lines, or messages of gRPC."""
     first_event: str | None
     """The regular expression that was looked for in the text of the first one."""
     received: Count
