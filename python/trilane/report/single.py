@@ -22,6 +22,7 @@ from trilane.report.charts import run as charts_of_run
 from trilane.report.charts.base import Chart
 from trilane.report.charts.load import latency_against_load, of_search
 
+_OF_STEPS = ("p50", "p90", "p99", "max")
 _STATISTICS = ("min", "mean", "p50", "p75", "p90", "p95", "p99", "p99_9", "p99_99", "max")
 
 
@@ -91,6 +92,7 @@ def _ended(run: Run) -> int:
 def _run(run: Run) -> dict[str, Any]:
     sections = [
         _requests(run),
+        _scenario(run),
         _times(run),
         _slowest(run.slowest),
         _connections(run),
@@ -166,6 +168,30 @@ def _requests(run: Run) -> Section:
         ),
     ]
     return Section("Requests", ("", "in the measured part"), rows)
+
+
+def _scenario(run: Run) -> Section | None:
+    scenario = run.scenario
+    if scenario is None:
+        return None
+    rows = [
+        [
+            step.name,
+            f"{step.ok:,}",
+            f"{step.failed:,}",
+            *(formatting.quantity(getattr(step.service, each), "s") for each in _OF_STEPS),
+        ]
+        for step in scenario.steps
+    ]
+    return Section(
+        "Scenario",
+        ("step", "ok", "failed", *(f"service {each}" for each in _OF_STEPS)),
+        rows,
+        f"{scenario.name}: {formatting.counted(scenario.users, 'user')}, "
+        f"{scenario.iterations_per_s:,.1f} iterations/s; {scenario.started:,} started = "
+        f"{scenario.ok:,} ok + {scenario.failed:,} failed + {scenario.abandoned:,} abandoned; one "
+        f"took {formatting.quantity(scenario.duration.p50, 's')} in the median, pauses included.",
+    )
 
 
 def _times(run: Run) -> Section | None:

@@ -145,6 +145,26 @@ def test_what_a_server_said_is_escaped() -> None:
     assert "&lt;script&gt;alert(" in page
 
 
+def test_the_steps_of_a_scenario_are_a_table() -> None:
+    times = run(histogram=True)["latency"]["service"]
+    step = {"url": "http://127.0.0.1/", "ok": 30, "failed": 2, "service": times}
+    scenario = {
+        "name": "shop",
+        "users": 20,
+        "started": 40,
+        "ok": 30,
+        "failed": 2,
+        "abandoned": 8,
+        "iterations_per_s": 3.0,
+        "duration": times,
+        "steps": [{**step, "name": EVIL}],
+    }
+    page = single.render(msgspec.convert({**run(histogram=True), "scenario": scenario}, Run))
+    assert "20 users, 3.0 iterations/s; 40 started = 30 ok + 2 failed + 8 abandoned" in page
+    assert EVIL not in page
+    assert '<a href="#scenario">Scenario</a>' in page
+
+
 def test_the_page_says_what_came_of_it_and_whether_to_believe_it() -> None:
     reasons = [{"code": "failed", "verdict": "invalid", "text": "2 % failed"}]
     validity = {"verdict": "invalid", "reasons": reasons, "bound": None}
