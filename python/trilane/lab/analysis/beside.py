@@ -18,6 +18,7 @@ from trilane.lab.model.beside import SCHEMA, Answers, Beside, OwnRate, Told
 from trilane.lab.model.comparison import Shown
 from trilane.lab.model.measures import BY_NAME, counted
 from trilane.lab.model.run import Run
+from trilane.lab.model.traffic import QUANTILES
 from trilane.lab.model.validity import Reason, Validity
 from trilane.lab.storage.runs import BadRun
 
@@ -133,7 +134,7 @@ def _own(run: Run, path: Path) -> Told:
         else samples.told(
             latency.count,
             {name: getattr(latency, name) for name in ("min", "mean", "stdev", "max")}
-            | {name: getattr(latency, name) for name in samples.QUANTILES},
+            | {name: getattr(latency, name) for name in QUANTILES},
         ),
         latency_runs=(
             f"from {'when a request was due' if due else 'its first byte'} to the last byte of the "

@@ -17,6 +17,7 @@ from msgspec import Struct, ValidationError
 from trilane.lab.generators import samples
 from trilane.lab.model.beside import Answers, OwnRate, Told
 from trilane.lab.model.traffic import Statistics
+from trilane.quantity import SECONDS
 
 _FINISHED = re.compile(r"^finished in ([\d.]+)(us|ms|s|m|h), ([\d.]+) req/s", re.MULTILINE)
 _REQUESTS = re.compile(
@@ -29,7 +30,6 @@ _TRAFFIC = re.compile(r"^traffic: \S+ \((\d+)\) total", re.MULTILINE)
 _COLUMNS = re.compile(r"^\s+(min\s+max\s.*)$", re.MULTILINE)
 _TIMES = re.compile(r"^(?:time for request|request)\s*:\s+(.+)$", re.MULTILINE)
 _TIME = re.compile(r"([\d.]+)(us|ms|s|m|h)")
-_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _LOG_LINE = re.compile(rb"(\d+)\t(-?\d+)\t(\d+)(?:\t.*)?\s*")
 # What its columns are called here.
 _NAMES = {"median": "p50", "p95": "p95", "p99": "p99", "sd": "stdev"}
@@ -75,7 +75,7 @@ def read_report(text: str, file: str) -> Told:
     if finished is None or line is None:
         raise ValidationError("the report of h2load is not whole")
     accounts = Accounts(*map(int, line.groups()))
-    duration_s = float(finished[1]) * _UNITS[finished[2]]
+    duration_s = float(finished[1]) * SECONDS[finished[2]]
     status, traffic = _STATUS.search(text), _TRAFFIC.search(text)
     errored = accounts.errored - accounts.timeout
     errors = {"timeout": accounts.timeout, "errored": errored}
@@ -115,7 +115,7 @@ def _times(text: str, count: int) -> Statistics | None:
     columns, row = _COLUMNS.search(text), _TIMES.search(text)
     if columns is None or row is None or count == 0:
         return None
-    values = [float(number) * _UNITS[unit] for number, unit in _TIME.findall(row[1])]
+    values = [float(number) * SECONDS[unit] for number, unit in _TIME.findall(row[1])]
     # The last column, `+/- sd`, is a share.
     names = [_NAMES.get(name, name) for name in columns[1].split()]
     return samples.told(count, dict(zip(names, values, strict=False)))

@@ -16,7 +16,7 @@ from msgspec import Struct, ValidationError, convert, field
 from trilane.lab.generators import samples
 from trilane.lab.model.beside import Answers, OwnRate, Told
 from trilane.lab.model.documents import Json
-from trilane.lab.model.traffic import Statistics
+from trilane.lab.model.traffic import QUANTILES, Statistics
 
 _OK_ONES = "http_req_duration{expected_response:true}"
 
@@ -167,5 +167,5 @@ def _duration_s(document: Json, requests: Counter) -> float:
 
 def _latency(trend: Trend, count: int) -> Statistics:
     values = {"min": trend.min, "mean": trend.avg, "p50": trend.med, "max": trend.max}
-    quantiles = {name: getattr(trend, name) for name in samples.QUANTILES if name != "p50"}
+    quantiles = {name: getattr(trend, name) for name in QUANTILES if name != "p50"}
     return samples.told(count, {**values, **quantiles}, 1e-3)

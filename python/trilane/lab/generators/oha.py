@@ -13,6 +13,7 @@ from msgspec import Struct, convert, field
 from trilane.lab.generators import samples
 from trilane.lab.model.beside import Answers, OwnRate, Told
 from trilane.lab.model.documents import Json
+from trilane.lab.model.traffic import QUANTILES
 
 # The error of requests that were in flight when the time was over.
 _CUT_OFF = "aborted due to deadline"
@@ -96,7 +97,7 @@ def read(document: Json, file: str) -> Told:
                 "min": summary.fastest,
                 "mean": summary.average,
                 "max": summary.slowest,
-                **{name: getattr(percentiles, name) for name in samples.QUANTILES},
+                **{name: getattr(percentiles, name) for name in QUANTILES},
             },
         )
         if responses

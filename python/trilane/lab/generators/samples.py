@@ -6,19 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from trilane.lab.model.traffic import Statistics
-
-QUANTILES: Mapping[str, float] = {
-    "p50": 0.5,
-    "p75": 0.75,
-    "p90": 0.9,
-    "p95": 0.95,
-    "p99": 0.99,
-    "p99_9": 0.999,
-    "p99_99": 0.9999,
-}
-# METHOD §2: a quantile needs at least 10 / (1 - q) samples.
-_BEYOND = 10
+from trilane.lab.model.traffic import QUANTILES, Statistics, enough
 
 
 def told(count: int, values: Mapping[str, float | None], unit_s: float = 1.0) -> Statistics:
@@ -28,8 +16,7 @@ def told(count: int, values: Mapping[str, float | None], unit_s: float = 1.0) ->
     """
     seconds = {name: None if (v := values.get(name)) is None else v * unit_s for name in _NAMES}
     for name, q in QUANTILES.items():
-        # 0.9 and its like are no binary fractions.
-        if name != "p50" and count * (1 - q) < _BEYOND - 1e-6:
+        if not enough(count, q):
             seconds[name] = None
     return Statistics(count=count, **seconds)
 

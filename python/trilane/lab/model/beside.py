@@ -9,7 +9,7 @@ from msgspec import Meta, field
 from trilane.lab.model.comparison import Shown
 from trilane.lab.model.record import Amount, Count, Record, Text
 from trilane.lab.model.traffic import Statistics
-from trilane.lab.model.validity import Reason, Validity
+from trilane.lab.model.validity import MOST_FAILED, Reason, Validity
 
 SCHEMA: Literal["trilane.beside/1"] = "trilane.beside/1"
 OtherTool: TypeAlias = Literal["h2load", "oha", "k6", "vegeta"]
@@ -44,7 +44,7 @@ class Answers(Record, frozen=True, omit_defaults=False):
         if self.ok == 0:
             return [Reason(code="nothing_ok", verdict="invalid", text="no request was ok")]
         share = self.failed / self.ended
-        if share <= _MOST_FAILED:
+        if share <= MOST_FAILED:
             return []
         return [
             Reason(
@@ -56,7 +56,6 @@ class Answers(Record, frozen=True, omit_defaults=False):
         ]
 
 
-_MOST_FAILED = 0.001
 # Those of `lab.model.measures` that other tools may tell.
 _COMPARED = frozenset({"requests_per_s", "mean_s", "p50", "p90", "p99", "p99_9"})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
 from msgspec import field
@@ -27,6 +28,24 @@ ErrorKind: TypeAlias = Literal[
 ]
 
 
+QUANTILES: Mapping[str, float] = {
+    "p50": 0.5,
+    "p75": 0.75,
+    "p90": 0.9,
+    "p95": 0.95,
+    "p99": 0.99,
+    "p99_9": 0.999,
+    "p99_99": 0.9999,
+}
+"""Which quantile each of the names of `Statistics` is."""
+
+
+def enough(count: int, q: float) -> bool:
+    """Whether so many samples tell a quantile (METHOD §2): 10 ÷ (1 − q) do, for the median one."""
+    # 0.9 and its like are no binary fractions.
+    return count >= 1 if q <= 0.5 else count * (1 - q) >= 10 - 1e-6
+
+
 class Statistics(Record, frozen=True):
     """Statistics of durations, in seconds."""
 
@@ -39,7 +58,7 @@ class Statistics(Record, frozen=True):
     stdev: Amount | None
     """Standard deviation, seconds; null without samples."""
     p50: Amount | None
-    """Median, seconds; null when there are fewer samples than 10 ÷ (1 − q)."""
+    """Median, seconds; null without samples."""
     p75: Amount | None
     """75th percentile, seconds; null when there are fewer samples than 10 ÷ (1 − q)."""
     p90: Amount | None

@@ -52,6 +52,10 @@ ReasonCode: TypeAlias = Literal[
 ]
 
 
+MOST_FAILED = 0.001
+"""A larger share of requests that failed makes a run invalid (METHOD §5)."""
+
+
 class Reason(Record, frozen=True):
     """One thing that speaks against a run, or a comparison of runs."""
 
