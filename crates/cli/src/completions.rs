@@ -3,7 +3,7 @@
 //! The whole command has commands in Python besides: it tells them as JSON ([`Also`]), so that one script
 //! knows all of them.
 
-use clap::{Arg, ArgAction, Args, ValueHint};
+use clap::{Arg, ArgAction, Args};
 use clap_complete::Shell;
 use serde::Deserialize;
 
@@ -81,43 +81,31 @@ fn script(mut command: clap::Command, shell: Shell) -> String {
 
 impl Also {
     fn command(&self) -> clap::Command {
-        // These live until the process ends: a script is made once, and the parser wants them so.
-        let name: &'static str = self.name.clone().leak();
-        let mut command = clap::Command::new(name).about(self.about.clone());
-        for flag in &self.flags {
-            command = command.arg(flag.arg());
-        }
-        command.subcommands(self.commands.iter().map(Also::command))
+        clap::Command::new(self.name.clone())
+            .about(self.about.clone())
+            .args(self.flags.iter().map(AlsoFlag::arg))
+            .subcommands(self.commands.iter().map(Also::command))
     }
 }
 
 impl AlsoFlag {
     fn arg(&self) -> Arg {
-        let mut arg = Arg::new(self.names.join(" ").leak() as &'static str)
+        let action = if self.takes_value {
+            ArgAction::Append
+        } else {
+            ArgAction::SetTrue
+        };
+        let mut arg = Arg::new(self.names.join(" "))
             .help(self.help.clone())
-            .action(if self.takes_value {
-                ArgAction::Append
-            } else {
-                ArgAction::SetTrue
-            });
+            .action(action);
         for name in &self.names {
-            match name.strip_prefix("--") {
-                Some(long) if arg.get_long().is_none() => {
-                    arg = arg.long(long.to_owned().leak() as &'static str);
-                }
-                Some(long) => arg = arg.visible_alias(long.to_owned().leak() as &'static str),
-                None => {
-                    if let Some(short) = name.chars().nth(1) {
-                        arg = match arg.get_short() {
-                            None => arg.short(short),
-                            Some(_) => arg.visible_short_alias(short),
-                        };
-                    }
-                }
-            }
-        }
-        if self.takes_value {
-            arg = arg.value_hint(ValueHint::AnyPath);
+            arg = match (name.strip_prefix("--"), name.chars().nth(1)) {
+                (Some(long), _) if arg.get_long().is_none() => arg.long(long.to_owned()),
+                (Some(long), _) => arg.visible_alias(long.to_owned()),
+                (None, Some(short)) if arg.get_short().is_none() => arg.short(short),
+                (None, Some(short)) => arg.visible_short_alias(short),
+                (None, None) => arg,
+            };
         }
         arg
     }

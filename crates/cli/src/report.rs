@@ -171,17 +171,20 @@ fn rate(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
         )?;
     }
     if let (Some(asked), Some(sent)) = (outcome.plan.rate_per_s, rate.sent_per_s) {
-        let late = outcome.latency.late.as_ref();
-        let late = late.and_then(|late| late.summary.p99.or(late.summary.max));
+        let late = outcome.latency.late.as_ref().map(|late| &late.summary);
+        let (late, of) = match late.and_then(|late| late.p99) {
+            Some(late) => (Some(late), "p99"),
+            None => (late.and_then(|late| late.max), "at most"),
+        };
         let sent_are = match &outcome.scenario {
             None => "requests/s left",
             Some(_) => "iterations/s began",
         };
         writeln!(
             out,
-            "  {sent:.2} {sent_are} of {asked} asked for ({:+.3} %), late by {} (p99)",
+            "  {sent:.2} {sent_are} of {asked} asked for ({:+.3} %), late by {} ({of})",
             (sent / asked - 1.0) * 100.0,
-            late.map_or_else(|| "–".to_owned(), seconds)
+            time(late)
         )?;
     }
     if let Some(backlog) = outcome.backlog.filter(|backlog| backlog.at_most > 0) {
@@ -260,11 +263,7 @@ fn latency(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     for (name, cell) in rows {
         write!(out, "  {name:8}")?;
         for (_, summary) in &columns {
-            write!(
-                out,
-                "{:>13}",
-                cell(summary).map_or_else(|| "–".to_owned(), seconds)
-            )?;
+            write!(out, "{:>13}", time(cell(summary)))?;
         }
         writeln!(out)?;
     }
@@ -305,15 +304,14 @@ fn slowest(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
         "\nSlowest            at     waited first byte       body  request    worker:connection:stream"
     )?;
     for slow in &outcome.slowest {
-        let cell = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), seconds);
         writeln!(
             out,
             "{:>12} {:>8.3} s {:>10} {:>10} {:>10}  {:<10} {}:{}:{}{}",
             seconds(slow.latency_s),
             slow.at_s,
             seconds(slow.waited_s),
-            cell(slow.first_byte_s),
-            cell(slow.body_s),
+            time(slow.first_byte_s),
+            time(slow.body_s),
             slow.number,
             slow.worker,
             slow.connection,
@@ -348,7 +346,6 @@ fn events(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
         Some(expression) => format!("first that matches {}", printable(expression)),
         None => "first event".to_owned(),
     };
-    let cell = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), seconds);
     let rows = [
         (first.as_str(), &events.first.summary),
         ("gap", &events.gap.summary),
@@ -358,10 +355,10 @@ fn events(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
             out,
             "  {name}: {} times, p50 {}, p90 {}, p99 {}, max {}",
             summary.count,
-            cell(summary.p50),
-            cell(summary.p90),
-            cell(summary.p99),
-            cell(summary.max)
+            time(summary.p50),
+            time(summary.p90),
+            time(summary.p99),
+            time(summary.max)
         )?;
     }
     writeln!(
@@ -407,7 +404,6 @@ fn calls(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
         writeln!(out, "  deadline {} for each call", seconds(deadline))?;
     }
     if let Some(latency) = &grpc.message_latency {
-        let cell = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), seconds);
         let summary = &latency.summary;
         let from = match grpc.kind {
             "bidi_streaming" => "from a message to its answer",
@@ -416,9 +412,9 @@ fn calls(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
         writeln!(
             out,
             "  message latency p50 {}, p99 {}, max {} ({from})",
-            cell(summary.p50),
-            cell(summary.p99),
-            cell(summary.max)
+            time(summary.p50),
+            time(summary.p99),
+            time(summary.max)
         )?;
     }
     match &grpc.codec {
@@ -503,6 +499,11 @@ fn validity(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
 }
 
 /// A duration with the unit that fits.
+/// A time in seconds with its unit; a dash where it is not known.
+fn time(value: Option<f64>) -> String {
+    value.map_or_else(|| "–".to_owned(), seconds)
+}
+
 fn seconds(value: f64) -> String {
     match value {
         v if v < 1e-3 => format!("{:.1} µs", v * 1e6),

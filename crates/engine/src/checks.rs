@@ -19,7 +19,7 @@ use self::packets::check_quic;
 use crate::cost::ServerClocks;
 use crate::listed::Listed;
 use crate::options::{Arrivals, Io, Options, TlsVersion, Version};
-use crate::plan::{Origin, PlanError, Transport, usage};
+use crate::plan::{Origin, PlanError, Transport, given, usage};
 use crate::route::Route;
 
 pub(crate) fn parse_url(text: &str) -> Result<Url, PlanError> {
@@ -163,17 +163,15 @@ fn check_arrivals(options: &Options) -> Result<(), PlanError> {
         }
         return Ok(());
     }
-    for (flag, given) in [
+    if let Some(flag) = given(&[
         ("-R", options.rate.is_some()),
         ("-n", options.requests.is_some()),
         ("-d", options.duration.is_some()),
         ("--warmup", options.warmup.is_some()),
-    ] {
-        if given {
-            return usage(format!(
-                "{flag} and --stages do not go together: stages say themselves how long they take and how many requests they send"
-            ));
-        }
+    ]) {
+        return usage(format!(
+            "{flag} and --stages do not go together: stages say themselves how long they take and how many requests they send"
+        ));
     }
     if options.stages.iter().any(|stage| stage.length.is_zero()) {
         return usage(

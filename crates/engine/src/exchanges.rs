@@ -335,12 +335,6 @@ impl Exchanges {
     }
 }
 
-/// The `server` field of a response, bounded.
-pub(crate) fn server_name(fields: Fields<'_>) -> String {
-    let server = fields.first(b"server").unwrap_or_default();
-    String::from_utf8_lossy(server).chars().take(200).collect()
-}
-
 /// The sink of one call of `receive`. With `FULL` fields are decoded and bodies summed.
 pub(crate) struct Sink<'a, 'p, const FULL: bool> {
     pub(crate) now: u64,
@@ -356,9 +350,8 @@ impl<const FULL: bool> Events for Sink<'_, '_, FULL> {
     #[inline]
     fn head(&mut self, id: StreamId, head: Head<'_>) {
         self.exchanges.head(id, self.now, &head, self.tally);
-        if FULL && self.tally.first.server.is_none() {
-            self.tally.first.server = Some(server_name(head.fields));
-            self.tally.know_server();
+        if FULL {
+            self.tally.know_server(head.fields);
         }
     }
 

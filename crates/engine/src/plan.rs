@@ -126,6 +126,19 @@ pub struct Plan {
     pub(crate) max_frame_size: u32,
 }
 
+/// The first of the flags that was given.
+pub(crate) fn given<'a>(flags: &[(&'a str, bool)]) -> Option<&'a str> {
+    let mut given = flags.iter().filter(|(_, given)| *given);
+    given.next().map(|(flag, _)| *flag)
+}
+
+/// What is wrong with a regular expression, in one line: the library draws the place over several.
+pub(crate) fn wrong_regex(error: &regex::Error) -> String {
+    let told = error.to_string();
+    let told: Vec<_> = told.lines().map(str::trim).collect();
+    told.join(" ")
+}
+
 pub(crate) fn usage<T>(text: impl Into<String>) -> Result<T, PlanError> {
     Err(PlanError::Usage(text.into()))
 }

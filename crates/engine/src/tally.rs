@@ -4,6 +4,8 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
+use trilane_wire::Fields;
+
 use crate::failure::FailureKind;
 use crate::plan::Plan;
 use crate::record::{Instants, Recorder};
@@ -71,6 +73,9 @@ pub(crate) struct Tally<'p> {
     fruitless: Vec<u8>,
 }
 
+/// What is kept of the name of a server, in characters.
+const LONGEST_NAME: usize = 200;
+
 /// A request that has ended without a good body so many times is not looked at for one any more: it
 /// would keep every body of the run from being taken in the quick way.
 pub(crate) const FRUITLESS: u8 = 100;
@@ -125,10 +130,18 @@ impl<'p> Tally<'p> {
         }
     }
 
-    /// The name of the server is known.
-    pub(crate) fn know_server(&mut self) {
-        if self.plan.events.is_some() {
-            self.unknown_bodies = 0;
+    /// The first head of a response tells the name of the server.
+    pub(crate) fn know_server(&mut self, fields: Fields<'_>) {
+        if self.first.server.is_none() {
+            let name = fields.first(b"server").unwrap_or_default();
+            let name = String::from_utf8_lossy(name)
+                .chars()
+                .take(LONGEST_NAME)
+                .collect();
+            self.first.server = Some(name);
+            if self.plan.events.is_some() {
+                self.unknown_bodies = 0;
+            }
         }
     }
 

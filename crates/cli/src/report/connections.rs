@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use trilane_engine::{Distribution, EarlyDataOut, HandshakesOut, Outcome};
 
-use super::seconds;
+use super::time;
 
 pub(super) fn counts(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     let counts = &outcome.connections;
@@ -90,14 +90,13 @@ fn steps<const N: usize>(
         let Some(Distribution { summary, .. }) = distribution else {
             continue;
         };
-        let cell = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), seconds);
         writeln!(
             out,
             "  {name:15} {:>8} times, p50 {:>10}, p99 {:>10}, max {:>10}",
             summary.count,
-            cell(summary.p50),
-            cell(summary.p99),
-            cell(summary.max)
+            time(summary.p50),
+            time(summary.p99),
+            time(summary.max)
         )?;
     }
     Ok(())

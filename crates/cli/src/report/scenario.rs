@@ -4,7 +4,7 @@ use std::fmt::{Result, Write as _};
 
 use trilane_engine::Outcome;
 
-use super::{printable, seconds};
+use super::{printable, time};
 
 /// Columns that the name of a step gets at most.
 const WIDEST: usize = 40;
@@ -14,7 +14,6 @@ pub(super) fn scenario(out: &mut String, outcome: &Outcome) -> Result {
     let Some(scenario) = &outcome.scenario else {
         return Ok(());
     };
-    let cell = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), seconds);
     writeln!(
         out,
         "\nScenario     {}: {:.2} iterations/s",
@@ -30,10 +29,10 @@ pub(super) fn scenario(out: &mut String, outcome: &Outcome) -> Result {
     writeln!(
         out,
         "  an iteration took p50 {}, p90 {}, p99 {}, max {}, pauses included",
-        cell(took.p50),
-        cell(took.p90),
-        cell(took.p99),
-        cell(took.max)
+        time(took.p50),
+        time(took.p90),
+        time(took.p99),
+        time(took.max)
     )?;
     let names: Vec<_> = scenario
         .steps
@@ -58,9 +57,9 @@ pub(super) fn scenario(out: &mut String, outcome: &Outcome) -> Result {
             "  {name:width$} {:>10} {:>8} {:>11} {:>11} {:>11}",
             step.ok,
             step.failed,
-            cell(step.service.p50),
-            cell(step.service.p90),
-            cell(step.service.p99)
+            time(step.service.p50),
+            time(step.service.p90),
+            time(step.service.p99)
         )?;
     }
     Ok(())

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use trilane_engine::Outcome;
 
-use super::{seconds, size};
+use super::{size, time};
 
 pub(super) fn transfer(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     let bytes = &outcome.bytes;
@@ -43,12 +43,11 @@ pub(super) fn transfer(out: &mut String, outcome: &Outcome) -> std::fmt::Result 
     };
     let received = received.unwrap_or(0);
     writeln!(out, "  {unit:18} {sent:>12} {received:>12}")?;
-    let trip = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), seconds);
     writeln!(
         out,
         "  {} {lost}; round trip {} smoothed, {} at least",
         bytes.retransmits,
-        trip(bytes.rtt_s),
-        trip(bytes.min_rtt_s)
+        time(bytes.rtt_s),
+        time(bytes.min_rtt_s)
     )
 }

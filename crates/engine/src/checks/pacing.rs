@@ -1,22 +1,20 @@
 //! When requests leave, checked: rates of connections, and numbers in flight that change.
 
 use crate::options::{Arrivals, Options};
-use crate::plan::{PlanError, usage};
+use crate::plan::{PlanError, given, usage};
 
 /// A rate of each connection is instead of one of all.
 pub(super) fn check_rate_per_connection(options: &Options) -> Result<(), PlanError> {
     if options.rate_per_connection.is_none() {
         return Ok(());
     }
-    for (flag, given) in [
+    if let Some(flag) = given(&[
         ("-R", options.rate.is_some()),
         ("--stages", !options.stages.is_empty()),
-    ] {
-        if given {
-            return usage(format!(
-                "{flag} and --rate-per-connection do not go together: the one is the rate of all connections, the other that of each"
-            ));
-        }
+    ]) {
+        return usage(format!(
+            "{flag} and --rate-per-connection do not go together: the one is the rate of all connections, the other that of each"
+        ));
     }
     if options.arrivals == Arrivals::Poisson {
         return usage(
@@ -32,30 +30,26 @@ pub(super) fn check_in_flight(options: &Options) -> Result<(), PlanError> {
     if stages.is_empty() {
         return Ok(());
     }
-    for (flag, given) in [
+    if let Some(flag) = given(&[
         ("-R", options.rate.is_some()),
         (
             "--rate-per-connection",
             options.rate_per_connection.is_some(),
         ),
         ("--stages", !options.stages.is_empty()),
-    ] {
-        if given {
-            return usage(format!(
-                "{flag} and --stages-in-flight do not go together: a rate says when requests are sent, whatever is in flight"
-            ));
-        }
+    ]) {
+        return usage(format!(
+            "{flag} and --stages-in-flight do not go together: a rate says when requests are sent, whatever is in flight"
+        ));
     }
-    for (flag, given) in [
+    if let Some(flag) = given(&[
         ("-n", options.requests.is_some()),
         ("-d", options.duration.is_some()),
         ("--warmup", options.warmup.is_some()),
-    ] {
-        if given {
-            return usage(format!(
-                "{flag} and --stages-in-flight do not go together: stages say themselves how long they take"
-            ));
-        }
+    ]) {
+        return usage(format!(
+            "{flag} and --stages-in-flight do not go together: stages say themselves how long they take"
+        ));
     }
     if stages.iter().any(|stage| stage.length.is_zero()) {
         return usage(

@@ -3,23 +3,22 @@
 use trilane_transport::quic::LARGEST_PROBE;
 
 use crate::options::{Options, Version};
-use crate::plan::{PlanError, usage};
+use crate::plan::{PlanError, given, usage};
 
 /// What is QUIC's own is for HTTP/3.
 pub(super) fn check_quic(options: &Options, version: Option<Version>) -> Result<(), PlanError> {
-    for (flag, given) in [
+    let asked = given(&[
         (
             "--quic-initial-packet-size",
             options.quic_initial_packet_size.is_some(),
         ),
         ("--quic-ack-frequency", options.quic_ack_frequency.is_some()),
         ("--quic-mtu-discovery off", !options.quic_mtu_discovery),
-    ] {
-        if given && version != Some(Version::H3) {
-            return usage(format!(
-                "{flag} is about QUIC, which HTTP/3 alone goes over: type it with --h3"
-            ));
-        }
+    ]);
+    if let Some(flag) = asked.filter(|_| version != Some(Version::H3)) {
+        return usage(format!(
+            "{flag} is about QUIC, which HTTP/3 alone goes over: type it with --h3"
+        ));
     }
     // RFC 9000 §14.1, and what an Ethernet frame has room for behind IPv6 and UDP.
     let (least, most) = (1200, u32::from(LARGEST_PROBE));

@@ -60,15 +60,15 @@ pub(crate) enum Next {
 
 impl Program {
     pub(crate) fn new(flow: &[Flow]) -> Result<Self, PlanError> {
-        if least(flow) == 0 {
+        if requests(flow, Iterator::min) == 0 {
             return usage(
                 "a scenario sends a request each time, whatever is chosen: write a step with a url",
             );
         }
-        if most(flow) > MOST {
+        let most = requests(flow, Iterator::max);
+        if most > MOST {
             return usage(format!(
-                "one iteration of the scenario may send {} requests, and at most {MOST} are sent: repeat less",
-                most(flow)
+                "one iteration of the scenario may send {most} requests, and at most {MOST} are sent: repeat less"
             ));
         }
         let mut program = Self {
@@ -183,34 +183,18 @@ fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX >> 1)
 }
 
-/// Requests that an iteration sends, whatever is chosen.
-fn least(flow: &[Flow]) -> u64 {
+/// Requests that an iteration sends, where of each choice the one counts that `which` takes: the least or
+/// the most.
+fn requests(flow: &[Flow], which: fn(std::vec::IntoIter<u64>) -> Option<u64>) -> u64 {
     flow.iter().fold(0, |sum: u64, part| {
         sum.saturating_add(match part {
             Flow::Send(_) => 1,
             Flow::Pause(..) => 0,
-            Flow::Repeat(times, flow) => least(flow).saturating_mul((*times).into()),
-            Flow::Choose(choices) => choices
-                .iter()
-                .map(|(_, flow)| least(flow))
-                .min()
-                .unwrap_or(0),
-        })
-    })
-}
-
-/// Requests that an iteration sends at most.
-fn most(flow: &[Flow]) -> u64 {
-    flow.iter().fold(0, |sum: u64, part| {
-        sum.saturating_add(match part {
-            Flow::Send(_) => 1,
-            Flow::Pause(..) => 0,
-            Flow::Repeat(times, flow) => most(flow).saturating_mul((*times).into()),
-            Flow::Choose(choices) => choices
-                .iter()
-                .map(|(_, flow)| most(flow))
-                .max()
-                .unwrap_or(0),
+            Flow::Repeat(times, flow) => requests(flow, which).saturating_mul((*times).into()),
+            Flow::Choose(choices) => {
+                let each = choices.iter().map(|(_, flow)| requests(flow, which));
+                which(each.collect::<Vec<_>>().into_iter()).unwrap_or(0)
+            }
         })
     })
 }

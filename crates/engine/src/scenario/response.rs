@@ -7,7 +7,7 @@ use regex::Regex;
 use serde_json::Value;
 use trilane_wire::Fields;
 
-use crate::plan::{PlanError, usage};
+use crate::plan::{PlanError, usage, wrong_regex};
 
 use super::{Check, LARGEST_BODY, LONGEST_VALUE, Source, StepPlan, Take, Test};
 
@@ -76,12 +76,7 @@ fn check_source(source: &Source) -> Result<(), PlanError> {
 }
 
 fn regex(text: &str) -> Result<Regex, PlanError> {
-    Regex::new(text).map_err(|error| {
-        // It draws the place over several lines.
-        let told = error.to_string();
-        let told: Vec<_> = told.lines().map(str::trim).collect();
-        PlanError::Usage(told.join(" "))
-    })
+    Regex::new(text).map_err(|error| PlanError::Usage(wrong_regex(&error)))
 }
 
 /// What has come of the response to a user's request, as far as its step looks at it.

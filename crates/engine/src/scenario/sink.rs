@@ -2,7 +2,7 @@
 
 use trilane_wire::{Events, Fields, Head, StreamError, StreamId};
 
-use crate::exchanges::{Exchanges, server_name};
+use crate::exchanges::Exchanges;
 use crate::failure::FailureKind;
 use crate::tally::Tally;
 
@@ -29,9 +29,7 @@ impl Events for StepSink<'_, '_> {
 
     fn head(&mut self, id: StreamId, head: Head<'_>) {
         self.exchanges.head(id, self.now, &head, self.tally);
-        if self.tally.first.server.is_none() {
-            self.tally.first.server = Some(server_name(head.fields));
-        }
+        self.tally.know_server(head.fields);
         let step = self.step(id);
         let visit = self.exchanges.visits.get_mut(id.slot);
         visit.head(step, head.fields, self.plan.cookies);
