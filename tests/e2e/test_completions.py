@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from peers.running import absent
 from repository import native
 
 WHOLE = [sys.executable, "-m", "trilane"]
@@ -18,7 +19,7 @@ def completed(script: Path, *words: str) -> set[str]:
     """What bash offers where the last of the words is being typed."""
     bash = shutil.which("bash")
     if bash is None:
-        pytest.skip("bash is not installed")
+        absent("bash is not installed")
     asked = (
         'source "$1"; shift; COMP_WORDS=(trilane "$@"); COMP_CWORD=$#;'
         ' _trilane trilane "${@: -1}" "${@: -2:1}"; printf "%s\\n" "${COMPREPLY[@]}"'

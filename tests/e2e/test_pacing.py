@@ -138,3 +138,10 @@ def test_what_left_is_told_beside_what_was_asked_for(peers: Peers) -> None:
     report = load("--h1", "-c", "4", "-R", "500", "-n", "400", peers["embedded"].url("h1")).checked
     assert report["rate"]["sent_per_s"] == pytest.approx(400 / report["rate"]["window_s"])
     assert load("--h1", "-n", "9", peers["embedded"].url("h1")).good["rate"]["sent_per_s"] is None
+
+
+def test_the_longest_wait_of_a_few_requests_is_not_called_a_percentile(peers: Peers) -> None:
+    """A p99 takes a thousand."""
+    out = load_text("-R", "50", "-n", "5", peers["embedded"].url("h1")).out
+    line = next(line for line in out.splitlines() if "asked for" in line)
+    assert line.endswith("(at most)"), line

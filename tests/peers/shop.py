@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 import secrets
-import sys
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .process import HOST, Process, free_port, listens
+from . import application
+from .process import HOST
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
+    from pathlib import Path
 
     from .authority import Leaf
 
@@ -105,27 +105,9 @@ class Shop:
 @contextmanager
 def serving(folder: Path, leaf: Leaf) -> Iterator[Shop]:
     """Run it in `folder`, over TCP and QUIC, with TLS and without."""
-    secure, plain = free_port(), free_port()
-    settings = {
-        "bind": [f"{HOST}:{secure}"],
-        "quic_bind": [f"{HOST}:{secure}"],
-        "insecure_bind": [f"{HOST}:{plain}"],
-        "certfile": str(leaf.cert),
-        "keyfile": str(leaf.key),
-        "alpn_protocols": ["h2", "http/1.1"],
-        "graceful_timeout": 0,
-    }
-    folder.mkdir(parents=True, exist_ok=True)
-    config = folder / "hypercorn.toml"
-    # What is among them is written in TOML as in JSON.
-    config.write_text(
-        "".join(f"{name} = {json.dumps(value)}\n" for name, value in settings.items())
-    )
-    with Process(
-        [sys.executable, "-m", "hypercorn", "--config", str(config), f"{__name__}:app"],
-        folder,
-        ready=lambda: listens(secure) and listens(plain),
-        name="shop",
-        env={"PYTHONPATH": str(Path(__file__).resolve().parents[1])},
+    alpn = ("h2", "http/1.1")
+    with application.serving(__name__, folder, cert=leaf.cert, key=leaf.key, alpn=alpn) as (
+        secure,
+        plain,
     ):
         yield Shop(secure, plain, str(leaf.ca))
