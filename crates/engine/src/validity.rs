@@ -126,7 +126,10 @@ pub(crate) fn judge(outcome: &Outcome, around: &Circumstances<'_>) -> Validity {
     let mut reasons = Vec::new();
     let requests = &outcome.requests;
     let ended = requests.ok + requests.failed;
-    if requests.ok == 0 {
+    // Responses without an end are read for their events.
+    let events = outcome.events.as_ref();
+    let only_reads = requests.failed == 0 && events.is_some_and(|events| events.received > 0);
+    if requests.ok == 0 && !only_reads {
         reasons.push(Reason::new(
             Verdict::Invalid,
             Code::NothingOk,
