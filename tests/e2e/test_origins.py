@@ -95,10 +95,11 @@ def test_the_open_model_goes_to_each_at_its_part_of_the_rate(both: Both, listene
     report = load(*arguments, "--weights", "3,1", *urls).checked
     counted = origins(report)
     due = report["requests"]["started"] + report["requests"]["unsent"]
-    # The last is due as the run ends.
-    assert due in {200, 201, 202}
-    assert counted["a.example"]["started"] <= 151
-    assert counted["b.example"]["started"] <= 51
+    # However late a busy machine ends the run, so many were due by then.
+    window_s = report["rate"]["window_s"]
+    assert due == pytest.approx(200 * window_s, abs=3)
+    assert counted["a.example"]["started"] <= 150 * window_s + 2
+    assert counted["b.example"]["started"] <= 50 * window_s + 2
 
 
 def test_another_servers_requests_are_not_for_this_one(both: Both, peers: Peers) -> None:
