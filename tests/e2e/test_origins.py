@@ -138,7 +138,10 @@ def test_cookies_of_one_host_are_not_sent_to_another(
     assert (report["scenario"]["ok"], report["requests"]["ok"]) == (20, 80)
     (at_a, cookies_a), (at_b, cookies_b) = more(both, before)
     version = VERSIONS[listener]
-    here, there = (f"{version} a.example:{a.port(listener)}", f"{version} b.example:{b.port(listener)}")
+    here, there = (
+        f"{version} a.example:{a.port(listener)}",
+        f"{version} b.example:{b.port(listener)}",
+    )
     assert at_a == {f"{here}/t": 20, f"{here}/again": 20}
     assert at_b == {f"{there}/session": 20, f"{there}/out": 20}
     assert cookies_a == {"": 20, "own=1": 20}
@@ -226,7 +229,10 @@ def test_one_origin_has_no_table(both: Both) -> None:
         (["--rate-per-connection", "1", "http://a/", "http://b/"], "type -R for all together"),
         (["--stages-in-flight", "1s:5", "http://a/", "http://b/"], "run load once for each"),
         (["--sni", "x", "https://a/", "https://b/"], "leave --sni out"),
-        (["-H", "Host: x", "http://a/", "http://a:81/"], "-H Host with requests to several origins"),
+        (
+            ["-H", "Host: x", "http://a/", "http://a:81/"],
+            "-H Host with requests to several origins",
+        ),
         (["-c", "900k", "http://a/", "http://b/"], "lower -c"),
     ],
 )

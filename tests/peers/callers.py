@@ -1,4 +1,4 @@
-"""An application under Hypercorn that keeps for whom its requests were, and which cookies came with them."""
+"""An application under Hypercorn that keeps whom its requests were for, with which cookies."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ async def app(scope: Scope, receive: Receive, send: Send) -> None:
         authority = fields.get(b"host", b"").decode()
         _requests[f"{scope['http_version']} {authority}{scope['path']}"] += 1
         _cookies[fields.get(b"cookie", b"").decode()] += 1
-    for name in parse_qs(scope["query_string"].decode()).get("cookie", []):
-        headers.append((b"set-cookie", f"{name}=1; Path=/".encode()))
+    names = parse_qs(scope["query_string"].decode()).get("cookie", [])
+    headers += [(b"set-cookie", f"{name}=1; Path=/".encode()) for name in names]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     await send({"type": "http.response.body", "body": json.dumps(answer).encode()})
 

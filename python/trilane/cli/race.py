@@ -49,7 +49,8 @@ _REPORT = Path("report.html")
 
 def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
     url: Annotated[
-        str | None, typer.Argument(metavar="URL", show_default=False, help="What to race against: one origin.")
+        str | None,
+        typer.Argument(metavar="URL", show_default=False, help="What to race against: one origin."),
     ] = None,
     h1: Annotated[bool, typer.Option("--h1", help="Race HTTP/1.1.")] = False,
     h2: Annotated[bool, typer.Option("--h2", help="Race HTTP/2 over TLS.")] = False,

@@ -208,9 +208,7 @@ def _origins(run: Run) -> Section | None:
         for each in run.origins
     ]
     counts = ("started", "ok", "failed", "abandoned", "connections")
-    return Section(
-        "Origins", ("origin", *counts, *(f"service {name}" for name in _OF_STEPS)), rows
-    )
+    return Section("Origins", ("origin", *counts, *(f"service {name}" for name in _OF_STEPS)), rows)
 
 
 def _times(run: Run) -> Section | None:

@@ -108,7 +108,7 @@ pub struct OriginOut {
     pub connections: u64,
     /// Attempts that did not.
     pub connections_failed: u64,
-    /// From the first byte sent to the end of the ok ones and of those that took too long, in seconds.
+    /// From the first byte sent to the end of those that have a latency, in seconds.
     pub service: Summary,
 }
 

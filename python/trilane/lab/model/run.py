@@ -521,7 +521,7 @@ class OriginCounts(Record, frozen=True):
     connections_failed: Count
     """Attempts that did not."""
     service: Statistics
-    """From the first byte sent to the end of the ok ones and of those that took too long, seconds."""
+    """From the first byte sent to the end of those that have a latency, seconds."""
 
 
 class Slow(Record, frozen=True):
