@@ -110,7 +110,7 @@ def test_an_archive_is_sent_again(peers: Peers, tmp_path: Path) -> None:
     run = load("-c", "1", "-n", "10", "--har", str(file))
     assert run.code == 2
     assert "several origins" in run.err
-    assert "type --har-host 127.0.0.1" in run.err
+    assert "type --har-host 127.0.0.1, once for each host" in run.err
     run = load("-c", "1", "-n", "10", "--har", str(file), "--har-host", "127.0.0.1")
     assert run.checked["status"] == {"200": 5, "201": 5}
     # What the browser's connection said is not said on ours: it stays open.
@@ -136,7 +136,7 @@ def test_a_body_comes_from_stdin(peers: Peers) -> None:
         ("a.jsonl", "", "has no request"),
         ("bare.jsonl", '{"url": "/x"}\n', '"/x" is a path without a server'),
         ("a.jsonl", '{"url": "/{rand:2-1}"}\n', "a.jsonl:1: {rand:2-1} is not a range"),
-        ("a.jsonl", '{"url": "http://b.example/"}\n{"url": "/"}\n', "a.jsonl:2: "),
+        ("a.jsonl", '{"url": "/"}\n{"url": "https://b/"}\n', "a.jsonl:2: http://a/ and https://b/"),
         ("a.jsonl", '{"url": "/", "weight": 0}\n', "a.jsonl:1: the weight 0"),
         ("a.jsonl", '{"url": "/", "headers": {"a b": "c"}}\n', 'a.jsonl:1: header name "a b"'),
         ("a.http", "GET {{host}}/\n", 'a.http:1:7: the variable "host" is not known'),

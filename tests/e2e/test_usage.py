@@ -42,7 +42,7 @@ WRONG = [
     ([URL, "--format", "xml"], "json"),
     ([URL, "--connect-to", "nowhere"], "--connect-to"),
     (["https://127.0.0.1:9/", "--cert", "client.pem"], "--key"),
-    ([URL, "http://127.0.0.1:10/"], "origin"),
+    ([URL, "https://127.0.0.1:10/"], "type --h1"),
 ]
 
 

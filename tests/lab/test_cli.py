@@ -80,6 +80,7 @@ def test_version_names_the_build() -> None:
         (["race", "--blokcs", "3"], "--blocks"),
         (["race", "example.org"], "try https://example.org"),
         (["race", "ftp://x"], "not ftp://"),
+        (["race", "http://a/", "http://b/"], "http://b/: a race compares versions at one URL"),
         (["race", "-d", "soon"], "a time such as 500ms"),
         (["race", "--blocks", "0"], "whole number from 1"),
         (["race", "--margin", "2"], "a share such as 5%"),

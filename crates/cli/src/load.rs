@@ -30,12 +30,12 @@ pub(crate) struct LoadArgs {
     /// Take the command line of another load generator, behind --: of wrk, wrk2, h2load, oha, hey or ab
     #[arg(long, value_enum, hide_possible_values = true, value_name = "TOOL")]
     compat: Option<Tool>,
-    /// What to request; several of one origin take turns. {seq}, {rand:1-1000}, {uuid} and
+    /// What to request; several take turns, of one origin or of several, each of which gets -c connections. {seq}, {rand:1-1000}, {uuid} and
     /// {csv:FILE:COLUMN} in path, query, fields or body are another text in each request
     #[arg(value_name = "URL")]
     urls: Vec<String>,
 
-    /// Connections, over all threads
+    /// Connections, over all threads; to each origin, where the requests go to several
     #[arg(short, long, value_name = "N", default_value = "64", value_parser = number, help_heading = LOAD)]
     connections: usize,
     /// Requests in flight on each connection (HTTP/2 and HTTP/3)
@@ -125,9 +125,10 @@ pub(crate) struct LoadArgs {
     /// Requests that take turns, from an HTTP Archive, as the developer tools of browsers save it
     #[arg(long, value_name = "FILE", conflicts_with_all = ["grpc", "weights", "requests", "urls"], help_heading = REQUEST)]
     har: Option<PathBuf>,
-    /// Of the archive only the requests to this host, or with *. before it to all below it
+    /// Of the archive only the requests to this host, with *. before it to all below it, or with * to all;
+    /// repeatable
     #[arg(long, value_name = "HOST", requires = "har", help_heading = REQUEST)]
-    har_host: Option<String>,
+    har_host: Vec<String>,
     /// Status codes that count as ok, such as 200 or 200-299,404
     #[arg(long, value_name = "CODES", default_value = "200-399", value_parser = statuses, conflicts_with = "grpc", help_heading = REQUEST)]
     expect_status: Statuses,
@@ -296,6 +297,7 @@ Examples:
   trilane load --stages 10s:1k,30s:5k,10s:0 --arrivals poisson https://api.example/
   trilane load --stages-in-flight 10s:10,30s:100,10s:0 -c 100 https://api.example/
   trilane load --weights 9,1 'http://127.0.0.1:8080/hello?n={seq}' http://127.0.0.1:8080/books
+  trilane load --weights 9,1 https://api.example/books https://auth.example/session
   trilane load --requests calls.jsonl -R 1k https://staging.example
   trilane load --scenario shop.toml --users 200 -c 50 https://staging.example
   trilane load --search 'p99<10ms, error_rate<0.1%' -c 64 https://api.example/

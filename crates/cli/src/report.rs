@@ -1,6 +1,7 @@
 //! The text report of one run, in the order that people expect.
 
 mod connections;
+mod origins;
 mod scenario;
 mod wire;
 
@@ -27,6 +28,7 @@ fn write_all(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     connections::phases(out, outcome)?;
     status(out, outcome)?;
     scenario::scenario(out, outcome)?;
+    origins::origins(out, outcome)?;
     events(out, outcome)?;
     calls(out, outcome)?;
     failures(out, outcome)?;
@@ -118,6 +120,9 @@ fn shape(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
             }
         }
     };
+    let to_each = outcome.origins.as_ref().map_or_else(String::new, |all| {
+        format!(" to each of {} origins", all.len())
+    });
     let end = match (plan.requests, plan.duration_s) {
         (Some(requests), _) => format!("{requests} {unit}"),
         (None, seconds) => format!("{} s", seconds.unwrap_or_default()),
@@ -129,7 +134,7 @@ fn shape(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     };
     writeln!(
         out,
-        "Load         {load}: {users}{} × {}, {}{over}; {end} after {} s of warm-up",
+        "Load         {load}: {users}{}{to_each} × {}, {}{over}; {end} after {} s of warm-up",
         plural(plan.connections, "connection"),
         plural(plan.streams, "stream"),
         plural(plan.threads, "thread"),

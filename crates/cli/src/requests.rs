@@ -119,12 +119,12 @@ pub(crate) fn read_scenario(
     Ok((at_base(listed, base)?, scenario))
 }
 
-/// Reads `--har FILE`; of the requests in it those to `host`, where one is given.
-pub(crate) fn read_har(file: &Path, host: Option<&str>) -> Result<Vec<Listed>, PlanError> {
+/// Reads `--har FILE`; of the requests in it those to `hosts`, where some are given.
+pub(crate) fn read_har(file: &Path, hosts: &[String]) -> Result<Vec<Listed>, PlanError> {
     let name = file.display().to_string();
     let text = text(file, "--har")?;
     let archive = har::parse(&text).map_err(|wrong| at(&name, &wrong))?;
-    let (listed, notes) = har::choose(archive, host)
+    let (listed, notes) = har::choose(archive, hosts)
         .map_err(|text| PlanError::Usage(format!("--har: {name} {text}")))?;
     for note in notes {
         complain(format!("--har: {name}: {note}"));

@@ -8,6 +8,7 @@ use rand::RngExt as _;
 use rand_pcg::Pcg64Mcg;
 
 use crate::options::{Arrivals, RateStage};
+use crate::origin::Part;
 use crate::plan::{Model, Plan};
 
 /// A part of the run in which the rate changes from one value to another, in requests per nanosecond.
@@ -217,6 +218,37 @@ impl Plan {
         (index..connections)
             .step_by(self.threads)
             .map(|number| Arriving::constant(total, self.arrivals, number, connections))
+            .collect()
+    }
+
+    /// The arrivals of worker `index` at each of several origins in the open model, by origin: a part of the
+    /// rate each, so that what one does not take holds up no other.
+    pub(crate) fn arriving_at_each(&self, index: usize) -> Vec<Arriving> {
+        let (Model::Open(rate), workers) = (self.model, self.threads) else {
+            return Vec::new();
+        };
+        let parts = self.parts().into_iter().enumerate();
+        parts
+            .map(|(origin, Part { share, phase })| {
+                let (index, phase) = match self.arrivals {
+                    Arrivals::Constant => (index, phase),
+                    // Their own beginnings are random, and so are they themselves each by itself.
+                    Arrivals::Poisson => (index + origin * workers, 0.0),
+                };
+                let stages = self.stages.iter().map(|stage| RateStage {
+                    rate: stage.rate * share,
+                    ..*stage
+                });
+                let stages: Vec<_> = stages.collect();
+                let mut arriving = if stages.is_empty() {
+                    Arriving::constant(rate * share, self.arrivals, index, workers)
+                } else {
+                    Arriving::stages(&stages, self.arrivals, index, workers)
+                };
+                arriving.next += phase;
+                arriving.settle();
+                arriving
+            })
             .collect()
     }
 }

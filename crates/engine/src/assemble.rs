@@ -15,6 +15,7 @@ use crate::cost::{self, Spent};
 use crate::events::{EventCounts, EventsPlan};
 use crate::grpc::CallPlan;
 use crate::latency::{Durations, percentiles};
+use crate::origin::{OriginOut, OriginReport};
 use crate::outcome::{
     Bytes, Cost, Distribution, EarlyResponses, EventsOut, Grpc, Latency, Outcome, PhasesOut,
     PlanOut, Rate, Requests, SecondOut, StageOut, Target, WindowOut,
@@ -109,6 +110,7 @@ impl Outcome {
         let mut used = Spent::default();
         let mut busy = Vec::with_capacity(reports.len());
         let mut iterations: Option<Iterations> = None;
+        let mut origins = vec![OriginReport::default(); plan.origins.len()];
         let (mut measured, mut unsent, mut cut_short) = (0u64, Unsent::default(), None);
         let mut measured_since = u64::MAX;
         for (worker, mut report) in reports.into_iter().enumerate() {
@@ -125,6 +127,9 @@ impl Outcome {
             unsent.waiting += report.unsent.waiting;
             used.add(report.used);
             connections.merge(&report.connections);
+            for (sum, more) in origins.iter_mut().zip(&report.origins) {
+                sum.merge(more);
+            }
             for (peer, count) in report.peers {
                 *peers.entry(peer).or_default() += count;
             }
@@ -200,6 +205,7 @@ impl Outcome {
                 .as_ref()
                 .zip(iterations.as_ref())
                 .map(|(scenario, counts)| ScenarioOut::new(scenario, counts, window_s)),
+            origins: OriginOut::all(plan, recorder.origins.as_deref(), &origins),
             rate: Rate {
                 requests_per_s: ratio(recorder.ok as f64, window_s).unwrap_or(0.0),
                 goodput_bytes_per_s: ratio(recorder.traffic.body_received as f64, window_s)
@@ -532,6 +538,7 @@ mod tests {
             iterations: None,
             recorder,
             connections: Connections::default(),
+            origins: Vec::new(),
             peers: BTreeMap::new(),
             concurrency: Concurrency::default(),
             learned: Learned::default(),

@@ -76,6 +76,16 @@ impl Connections {
         self.established - self.established_before
     }
 
+    /// Attempts that came to where requests may be sent.
+    pub(crate) fn established(&self) -> u64 {
+        self.established
+    }
+
+    /// Attempts that did not.
+    pub(crate) fn failed(&self) -> u64 {
+        self.failed.iter().sum()
+    }
+
     /// Adds another worker's.
     pub(crate) fn merge(&mut self, other: &Connections) {
         let pairs = [

@@ -136,9 +136,9 @@ pub(crate) struct Context<'p> {
     with_cookies: Vec<Option<Changing>>,
     pub(crate) learned: Learned,
     pub(crate) in_flight: InFlight,
-    /// Since when some connection has had room for a request; open model. None: none has, or the
-    /// room came in this turn.
-    pub(crate) room_since: Option<u64>,
+    /// For each origin, since when some connection to it has had room for a request; open model. None: none
+    /// has, or the room came in this turn.
+    pub(crate) room_since: Vec<Option<u64>>,
     /// Whether requests wait for the first connections.
     pub(crate) holding: bool,
     /// Whether no more requests are to be sent.
@@ -166,7 +166,7 @@ impl<'p> Context<'p> {
             }),
             learned: Learned::default(),
             in_flight: InFlight::default(),
-            room_since: None,
+            room_since: vec![None; plan.origins.len()],
             holding: false,
             stopping: false,
         }
@@ -193,18 +193,57 @@ impl<'p> Context<'p> {
         !self.tally.retries.is_empty()
     }
 
-    /// The next request to send on the connection in a place: one that has to be sent again before a new
-    /// one.
+    /// The next request to send on the connection of `exchanges`: one that has to be sent again before a
+    /// new one.
     #[inline]
-    pub(crate) fn next_request(&mut self, now: u64, place: u32) -> Option<Pending> {
+    pub(crate) fn next_request(&mut self, now: u64, exchanges: &Exchanges) -> Option<Pending> {
         if self.stopping || self.holding {
             return None;
         }
         let (users, schedule) = (&mut self.tally.users, &mut self.schedule);
-        self.tally.retries.pop().or_else(|| match users {
-            None => schedule.take(now, place),
-            Some(users) => users.take(now, schedule),
+        let again = self.tally.retries.pop(exchanges.origin());
+        again.or_else(|| match users {
+            None => schedule.take(now, exchanges.lane()),
+            Some(users) => users.take(now, exchanges.lane(), schedule),
         })
+    }
+
+    /// Several origins: has virtual users begin what they do by now.
+    pub(crate) fn go_on(&mut self, now: u64) {
+        if let Some(users) = &mut self.tally.users
+            && !self.stopping
+        {
+            users.go_on(now, &mut self.schedule);
+        }
+    }
+
+    /// Several origins, closed model: the next request in order goes to the connections of its origin, which
+    /// is told, where another may be in flight.
+    pub(crate) fn assign(&mut self, now: u64) -> Option<usize> {
+        if self.stopping || self.tally.users.is_some() {
+            return None;
+        }
+        let in_flight = self.tally.recorder.in_flight();
+        self.schedule.assign(now, in_flight, self.plan)
+    }
+
+    /// Several origins: when the next request to one of them has to be sent though no event comes.
+    pub(crate) fn next_due_to(&self, origin: usize) -> Option<u64> {
+        match &self.tally.users {
+            None => self.schedule.next_due_on(origin as u32),
+            Some(users) => users.next_due_to(origin),
+        }
+    }
+
+    /// Several origins: when [`Self::go_on`] or [`Self::assign`] has something to do.
+    pub(crate) fn next_assigned(&self) -> Option<u64> {
+        match &self.tally.users {
+            None => {
+                let in_flight = self.tally.recorder.in_flight();
+                self.schedule.may_assign(in_flight).then_some(0)
+            }
+            Some(users) => users.next_begun(&self.schedule),
+        }
     }
 
     /// A request as it is sent, for a connection of this version.
@@ -262,7 +301,9 @@ impl<'p> Context<'p> {
     pub(crate) fn count_start(&mut self, pending: Pending, now: u64, exchanges: &Exchanges) {
         if pending.start == 0 {
             // The connection's own, where each has a rate of its own.
-            let room_since = exchanges.room_since.or(self.room_since);
+            let room_since = exchanges
+                .room_since
+                .or_else(|| self.room_since[exchanges.origin()]);
             let room_since = match &self.tally.users {
                 None => room_since,
                 Some(users) => room_since.map(|room| room.max(users.could_begin(pending))),
@@ -293,13 +334,14 @@ impl<'p> Context<'p> {
         exchanges: &Exchanges,
     ) -> bool {
         if !matches!(refused, Refused::TooLarge { .. }) {
-            self.tally.retries.push(pending);
+            self.tally.send_again(pending);
             return false;
         }
         self.count_start(pending, now, exchanges);
         let kind = FailureKind::Limit;
         self.tally
             .failed(kind, now, None, pending.user, || refused.to_string());
+        self.tally.recorder.failed_was(pending.request);
         true
     }
 
@@ -311,7 +353,7 @@ impl<'p> Context<'p> {
         message: &str,
         exchanges: &Exchanges,
     ) {
-        if let Some(pending) = self.next_request(now, exchanges.place()) {
+        if let Some(pending) = self.next_request(now, exchanges) {
             self.count_start(pending, now, exchanges);
             let at = (pending.start != 0).then_some(Instants {
                 intended: pending.intended,
@@ -326,6 +368,9 @@ impl<'p> Context<'p> {
             });
             self.tally
                 .failed(kind, now, at, pending.user, || message.to_owned());
+            if at.is_none() {
+                self.tally.recorder.failed_was(pending.request);
+            }
         }
     }
 }

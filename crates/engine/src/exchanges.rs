@@ -42,7 +42,7 @@ impl Stream {
     /// Has the request sent once more.
     fn repeat(&self, user: u32, tally: &mut Tally<'_>) {
         tally.recorder.retried += 1;
-        tally.retries.push(Pending {
+        tally.send_again(Pending {
             request: self.at.of.request,
             number: self.at.of.number,
             attempts: self.attempts,
@@ -76,8 +76,11 @@ pub(crate) struct Exchanges {
     /// present one does; 0 where it does not.
     stays: bool,
     staying_until: u64,
-    /// Where their connection stands among those of the worker.
+    /// Where their connection stands among those of the worker, and which of the plan's origins it goes to.
     place: u32,
+    origin: u32,
+    /// Which of the schedule's lanes they take requests from: see [`crate::schedule::Schedule::take`].
+    lane: u32,
     /// Slots that stay empty: of a number in flight that changes, this connection has a part.
     withheld: usize,
     /// Where the connection has a rate of its own: since when it has had room for a request; none where it
@@ -92,6 +95,7 @@ pub(crate) struct Exchanges {
 impl Exchanges {
     pub(crate) fn new(plan: &Plan, place: u32) -> Self {
         let count = plan.streams;
+        let origin = place % plan.origins.len() as u32;
         let empty = Stream {
             at: Instants::default(),
             body_bytes: 0,
@@ -117,6 +121,12 @@ impl Exchanges {
             stays: plan.resumption,
             staying_until: 0,
             place,
+            origin,
+            lane: if plan.rate_per_connection.is_some() {
+                place
+            } else {
+                origin
+            },
             withheld: if plan.stages_in_flight.is_empty() {
                 0
             } else {
@@ -144,10 +154,16 @@ impl Exchanges {
         self.withheld = self.slots.len().saturating_sub(in_flight as usize);
     }
 
-    /// The number of their place among those of the worker.
+    /// Which of the plan's origins their connection goes to.
     #[inline]
-    pub(crate) fn place(&self) -> u32 {
-        self.place
+    pub(crate) fn origin(&self) -> usize {
+        self.origin as usize
+    }
+
+    /// Which of the schedule's lanes they take requests from.
+    #[inline]
+    pub(crate) fn lane(&self) -> u32 {
+        self.lane
     }
 
     /// Whether no request has been sent on the present connection.

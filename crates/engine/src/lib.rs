@@ -36,10 +36,12 @@ mod latency;
 mod link;
 mod listed;
 mod options;
+mod origin;
 mod outcome;
 mod phases;
 mod plan;
 mod pool;
+mod pools;
 mod prepare;
 mod ramp;
 mod record;
@@ -73,6 +75,7 @@ pub use grpc::{Call, CallMode};
 pub use latency::Summary;
 pub use listed::Listed;
 pub use options::{Arrivals, InFlightStage, Io, Options, PemFile, RateStage, TlsVersion, Version};
+pub use origin::OriginOut;
 pub use outcome::{
     Bytes, Code, Cost, Distribution, EarlyDataOut, EventsOut, Grpc, HandshakesOut, Latency,
     MeasuredOut, Outcome, PhasesOut, PlanOut, Rate, Reason, Requests, SecondOut, StageOut, Target,

@@ -77,8 +77,8 @@ impl Link {
     fn is_misfit(&self, plan: &Plan) -> bool {
         let misfit = match &self.io {
             Io::None => None,
-            Io::Tcp(tcp) => tcp.misfit(plan),
-            Io::Quic(quic) => quic.misfit(plan),
+            Io::Tcp(tcp) => tcp.misfit(plan, self.exchanges.origin()),
+            Io::Quic(quic) => quic.misfit(plan, self.exchanges.origin()),
         };
         misfit.is_some()
     }
@@ -103,7 +103,7 @@ impl Link {
         let (place, now) = (self.place, context.system.now());
         self.exchanges.begin_connection(context.clock.at(now));
         let system = &mut *context.system;
-        match &plan.transport {
+        match &plan.origins[self.exchanges.origin()].transport {
             Transport::Stream(config) => {
                 let tcp = Tcp::open(place, peer, source, config, plan, now, system)?;
                 self.io = Io::Tcp(tcp);

@@ -10,6 +10,7 @@ use crate::asked::Asked;
 use crate::connections::ConnectionsOut;
 use crate::latency::Summary;
 use crate::options::RateStage;
+use crate::origin::OriginOut;
 use crate::phases::RequestPhasesOut;
 use crate::scenario::ScenarioOut;
 use crate::slowest::Slow;
@@ -41,6 +42,8 @@ pub struct Outcome {
     pub events: Option<EventsOut>,
     /// What virtual users did, where the requests were those of a scenario.
     pub scenario: Option<ScenarioOut>,
+    /// The requests to each origin, where they went to several.
+    pub origins: Option<Vec<OriginOut>>,
     /// Ok requests and their bodies per second of the measured window.
     pub rate: Rate,
     /// Open model: requests that were due and had not left, as time went by.

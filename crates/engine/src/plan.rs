@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use trilane_connection::{QuicConfig, StreamConfig};
-use trilane_wire::{Refused, Request};
+use trilane_wire::Request;
+use url::Url;
 
 use crate::asked::Asked;
 use crate::changing::Changing;
@@ -19,6 +20,7 @@ use crate::events::EventsPlan;
 use crate::grpc::CallPlan;
 use crate::listed::turns;
 pub(crate) use crate::options::{Arrivals, InFlightStage, Io, Options, RateStage, Version};
+use crate::origin::{self, Assignment, OriginPlan};
 use crate::prepare::{self, Prepared};
 use crate::route::Route;
 use crate::scenario::{self, ScenarioPlan};
@@ -73,7 +75,10 @@ pub(crate) enum Transport {
 pub struct Plan {
     pub(crate) url: String,
     pub(crate) asked: Asked,
-    pub(crate) route: Route,
+    /// Where requests go to; one at least.
+    pub(crate) origins: Vec<OriginPlan>,
+    /// For each of the requests which of them it goes to.
+    pub(crate) origin_of: Arc<[u32]>,
     pub(crate) version: Option<Version>,
     pub(crate) connections: usize,
     pub(crate) streams: usize,
@@ -93,8 +98,6 @@ pub struct Plan {
     pub(crate) changing: Vec<Option<Changing>>,
     /// The order in which they take turns.
     pub(crate) turns: Arc<[u32]>,
-    /// [`Request::section_size`] of the smallest of them.
-    smallest_section: u64,
     /// Where the requests are gRPC calls.
     pub(crate) call: Option<CallPlan>,
     /// What is asked about events in the content of responses.
@@ -113,7 +116,6 @@ pub struct Plan {
     pub(crate) spread: bool,
     pub(crate) early_data: bool,
     pub(crate) resumption: bool,
-    pub(crate) transport: Transport,
     pub(crate) congestion_control: Option<String>,
     pub(crate) quic_ack_frequency: Option<u32>,
     pub(crate) io: Io,
@@ -157,37 +159,23 @@ impl Plan {
                     .map_err(|error| each.place(error))
             })
             .collect::<Result<Vec<_>, _>>()?;
-        let Some((first, _)) = targets.first() else {
+        if targets.is_empty() {
             return usage("no URL: type for example trilane load http://127.0.0.1:8080/hello");
-        };
-        let mut others = targets.iter().zip(&*listed);
-        if let Some(((url, _), each)) = others.find(|((url, _), _)| url.origin() != first.origin())
-        {
-            return Err(each.place(PlanError::Usage(format!(
-                "{url} has another origin than {first}: one run loads one origin; run load once for each"
-            ))));
         }
+        let assignment = Assignment::new(targets.iter().map(|(url, _)| url));
         check_listed(options, &listed)?;
         check_scenario(options)?;
-        let version = match &options.call {
-            Some(_) => check_call_version(options, first)?,
-            None => check_version(options.version, first)?,
+        let version_of = |url: &Url| match &options.call {
+            Some(_) => check_call_version(options, url),
+            None => check_version(options.version, url),
         };
+        assignment.check(options, &listed, version_of)?;
+        let version = version_of(assignment.first())?;
         check_numbers(options, version)?;
         check_fields(options, &listed, version)?;
-        check_tls(options, version, first)?;
-
-        let host = first
-            .host_str()
-            .unwrap_or_default()
-            .trim_matches(['[', ']'])
-            .to_owned();
-        let port = first.port_or_known_default().unwrap_or(0);
-        let route = Route::new(options, &host, port)?;
-        let origin = Origin {
-            tls: first.scheme() == "https",
-            server_name: options.sni.clone().unwrap_or(host),
-        };
+        for (url, _) in &assignment.firsts {
+            check_tls(options, version, url)?;
+        }
         let ten_seconds = options
             .requests
             .is_none()
@@ -202,7 +190,9 @@ impl Plan {
 
         let call = options.call.as_ref().map(CallPlan::new).transpose()?;
         check_events(options, call.as_ref())?;
-        let step_urls = targets.iter().map(|(url, _)| url.clone()).collect();
+        let step_urls = targets.iter().zip(&*assignment.of);
+        let step_urls = step_urls.map(|((url, _), &origin)| (url.clone(), origin as usize));
+        let step_urls = step_urls.collect();
         let Prepared {
             methods,
             requests: prepared,
@@ -213,8 +203,10 @@ impl Plan {
             None => prepare::requests(options, &listed, targets, &mut templates)?,
         };
         let weights: Vec<_> = listed.iter().map(|each| each.weight).collect();
-        check_early_data(options, version, &listed[0].url, &methods)?;
-        check_discarding(options, version, origin.tls)?;
+        for (url, _) in &assignment.firsts {
+            check_early_data(options, version, url.as_str(), &methods)?;
+            check_discarding(options, version, url.scheme() == "https")?;
+        }
         let streams = if version == Some(Version::H1) {
             1
         } else {
@@ -239,11 +231,27 @@ impl Plan {
             )
         });
         let congestion = congestion(options, version)?;
-        let transport = transport(options, &origin, &route, version, congestion)?;
+        let smallest_sections = assignment.smallest_sections(&prepared);
+        let origins = assignment.firsts.iter().zip(smallest_sections);
+        let origins = origins.map(|((url, _), smallest_section)| {
+            let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+            let route = Route::new(options, host, url.port_or_known_default().unwrap_or(0))?;
+            let origin = Origin {
+                tls: url.scheme() == "https",
+                server_name: options.sni.clone().unwrap_or_else(|| host.to_owned()),
+            };
+            Ok::<_, PlanError>(OriginPlan {
+                name: origin::name(url),
+                transport: transport(options, &origin, &route, version, congestion)?,
+                route,
+                smallest_section,
+            })
+        });
         Ok(Self {
             url: listed[0].url.clone(),
             asked: Asked::from(options),
-            route,
+            origins: origins.collect::<Result<_, _>>()?,
+            origin_of: assignment.of,
             version,
             connections: options.connections,
             streams,
@@ -261,11 +269,6 @@ impl Plan {
             stages_in_flight: options.stages_in_flight.clone(),
             shed_after: options.shed_after,
             method: methods[0].clone(),
-            smallest_section: prepared
-                .iter()
-                .map(Request::section_size)
-                .min()
-                .unwrap_or(0),
             prepared,
             changing,
             turns: turns(&weights)?,
@@ -286,7 +289,6 @@ impl Plan {
             spread: options.spread,
             early_data: options.early_data,
             resumption: options.resumption,
-            transport,
             io: options.io,
             quic_ack_frequency: options.quic_ack_frequency,
             congestion_control: match version {
@@ -300,14 +302,6 @@ impl Plan {
             connection_window: options.connection_window,
             max_frame_size: options.max_frame_size,
         })
-    }
-
-    /// Why a peer that accepts field sections up to `limit` bytes can never be sent any of the
-    /// requests.
-    #[inline]
-    pub(crate) fn misfit(&self, limit: Option<u64>) -> Option<Refused> {
-        let (size, limit) = (self.smallest_section, limit?);
-        (size > limit).then_some(Refused::TooLarge { size, limit })
     }
 
     /// How long the run lasts when nothing goes wrong: warm-up and measurement; `None` for a run
@@ -329,15 +323,15 @@ impl Plan {
             .filter(|deadline| *deadline <= self.timeout)
     }
 
-    /// Whether requests are there before they can leave: by a schedule, by virtual users, or because the
-    /// connections that carried those before them are replaced.
+    /// Whether requests are there before they can leave: by a schedule, by virtual users, in an order over
+    /// several origins, or because the connections that carried those before them are replaced.
     pub(crate) fn has_waiting_requests(&self) -> bool {
         self.sends_when_due() || self.requests_per_connection.is_some()
     }
 
     /// Whether requests are due at a time, and not whenever a stream is free.
     pub(crate) fn sends_when_due(&self) -> bool {
-        self.model != Model::Closed || self.scenario.is_some()
+        self.model != Model::Closed || self.scenario.is_some() || self.has_several_origins()
     }
 
     /// When a request is given up.
@@ -519,8 +513,16 @@ mod tests {
                 .h1_head()
                 .starts_with(b"GET /?q HTTP/1.1\r\nHost: [::1]:81\r\n")
         );
-        assert_eq!((plan.route.host.as_str(), plan.route.port), ("::2", 82));
-        let Transport::Stream(config) = &plan.transport else {
+        let [
+            OriginPlan {
+                route, transport, ..
+            },
+        ] = &plan.origins[..]
+        else {
+            panic!("one origin")
+        };
+        assert_eq!((route.host.as_str(), route.port), ("::2", 82));
+        let Transport::Stream(config) = transport else {
             panic!("no byte stream")
         };
         assert_eq!(config.tls.as_ref().unwrap().server_name, "::1");

@@ -246,6 +246,11 @@ impl<'p> Pool<'p> {
         failed.count() >= self.places.len().min(self.ramp.bound())
     }
 
+    /// Whether any attempt has failed since the last connection in its place that served.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.places.iter().any(|place| place.failures > 0)
+    }
+
     /// Connections on which requests may be sent.
     pub(crate) fn open(&self) -> usize {
         self.open

@@ -11,6 +11,7 @@ use crate::events::EventCounts;
 use crate::failure::{FailureKind, Failures};
 use crate::grpc::Counts;
 use crate::latency::Durations;
+use crate::origin::OriginCounts;
 use crate::phases::{Phases, RequestPhases};
 use crate::slowest::{Of, Slowest};
 
@@ -199,6 +200,8 @@ pub(crate) struct Recorder {
     calls: Option<Box<Counts>>,
     /// Made by the first event.
     events: Option<Box<EventCounts>>,
+    /// By origin, where there are several.
+    pub(crate) origins: Option<Box<OriginCounts>>,
 }
 
 impl Recorder {
@@ -241,7 +244,14 @@ impl Recorder {
             measured_since: u64::MAX,
             calls: None,
             events: None,
+            origins: None,
         }
+    }
+
+    /// Requests that have left and have not ended.
+    pub(crate) fn in_flight(&self) -> u64 {
+        let ended = self.ok + self.failures.total();
+        self.started.saturating_sub(ended)
     }
 
     /// A request left, the first on its connection where it is `cold`.
@@ -292,10 +302,20 @@ impl Recorder {
     ) {
         self.failures.add(kind, example);
         self.window.failed += 1;
+        if let (Some(origins), Some(at)) = (&mut self.origins, at) {
+            origins.failed(at.of.request);
+        }
         match at {
             Some(at) if kind.is_censored() => self.censored(now, at),
             Some(at) => self.failed.record(now.saturating_sub(at.start)),
             None => (),
+        }
+    }
+
+    /// The request that has failed, and was told without its instants, was this one of the plan's.
+    pub(crate) fn failed_was(&mut self, request: u32) {
+        if let Some(origins) = &mut self.origins {
+            origins.failed(request);
         }
     }
 
@@ -307,6 +327,7 @@ impl Recorder {
             let (number, name) = (code as u32, code.name());
             format!("grpc-status {number} {name}: no complete response within the deadline of {deadline:?}")
         });
+        self.failed_was(at.of.request);
         self.censored(now, at);
     }
 
@@ -318,6 +339,9 @@ impl Recorder {
     #[inline]
     fn durations(&mut self, now: u64, at: Instants, timed_out: bool) {
         let mut took = now.saturating_sub(at.start);
+        if let Some(origins) = &mut self.origins {
+            origins.lasted(at.of.request, took, timed_out);
+        }
         // The totals are the sums of the windows: see `finish_window`.
         if at.head == now && !at.cold {
             self.at_once.record(took);
@@ -397,6 +421,9 @@ impl Recorder {
         if let Some(events) = &mut self.events {
             events.clear();
         }
+        if let Some(origins) = &mut self.origins {
+            origins.clear();
+        }
         (self.window.index, self.window.ok, self.window.failed) = (0, 0, 0);
     }
 
@@ -447,6 +474,10 @@ impl Recorder {
         }
         if let Some(events) = &other.events {
             self.events().merge(events);
+        }
+        match (&mut self.origins, other.origins) {
+            (Some(sum), Some(more)) => sum.merge(&more),
+            (sum, more) => *sum = sum.take().or(more),
         }
     }
 }

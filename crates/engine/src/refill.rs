@@ -138,7 +138,8 @@ fn send_requests(
     exchanges: &mut Exchanges,
     context: &mut Context<'_>,
 ) -> bool {
-    if context.plan.misfit(channel.largest_section()).is_some() {
+    let limit = channel.largest_section();
+    if context.plan.misfit(exchanges.origin(), limit).is_some() {
         return false;
     }
     let early = channel.is_early();
@@ -152,7 +153,7 @@ fn send_requests(
         let Some(slot) = exchanges.next_slot().filter(|_| room) else {
             return false;
         };
-        let Some(mut pending) = context.next_request(now, exchanges.place()) else {
+        let Some(mut pending) = context.next_request(now, exchanges) else {
             return false;
         };
         pending.intended = exchanges.intended(pending);
@@ -234,7 +235,7 @@ mod tests {
 
     /// A connection whose peer has sent `settings`.
     fn connection(settings: &[u8], exchanges: &mut Exchanges, context: &mut Context<'_>) -> Stream {
-        let Transport::Stream(config) = &context.plan.transport else {
+        let Transport::Stream(config) = &context.plan.origins[0].transport else {
             panic!("HTTP/2 is spoken on a byte stream")
         };
         let now = Instant::now();
@@ -281,7 +282,7 @@ mod tests {
             size: smallest,
             limit: limit.into(),
         };
-        assert_eq!(plan.misfit(stream.largest_section()), Some(refused));
+        assert_eq!(plan.misfit(0, stream.largest_section()), Some(refused));
     }
 
     #[test]
@@ -293,7 +294,7 @@ mod tests {
         let (mut exchanges, mut context) = (Exchanges::new(&plan, 0), context(&plan));
         let limit = smaller.section_size() as u32;
         let mut stream = connection(&settings(limit), &mut exchanges, &mut context);
-        assert_eq!(plan.misfit(stream.largest_section()), None);
+        assert_eq!(plan.misfit(0, stream.largest_section()), None);
         assert!(!refill(&mut stream, NOW, &mut exchanges, &mut context));
         assert_eq!(exchanges.in_flight(), 4);
         let recorder = &context.tally.recorder;
@@ -336,9 +337,9 @@ mod tests {
         let plan = plan(&["/"]);
         let (mut exchanges, mut context) = (Exchanges::new(&plan, 0), context(&plan));
         let mut stream = connection(&settings(10), &mut exchanges, &mut context);
-        assert!(plan.misfit(stream.largest_section()).is_some());
+        assert!(plan.misfit(0, stream.largest_section()).is_some());
         give(&mut stream, &settings(1000), &mut exchanges, &mut context);
-        assert_eq!(plan.misfit(stream.largest_section()), None);
+        assert_eq!(plan.misfit(0, stream.largest_section()), None);
         refill(&mut stream, NOW, &mut exchanges, &mut context);
         assert_eq!(exchanges.in_flight(), 4);
     }

@@ -62,11 +62,12 @@ pub fn run_watched(
     control: &Control,
     watch: &mut dyn FnMut(&SecondOut),
 ) -> Result<Outcome, RunError> {
-    raise_file_limit(plan.connections)?;
+    raise_file_limit(plan)?;
     let began = Instant::now();
-    let addresses = plan
-        .route
-        .resolve(plan.connect_timeout.max(Duration::from_millis(100)))?;
+    let patience = plan.connect_timeout.max(Duration::from_millis(100));
+    let addresses = plan.origins.iter();
+    let addresses = addresses.map(|origin| origin.route.resolve(patience));
+    let addresses = addresses.collect::<Result<Vec<_>, _>>()?;
     let dns = began.elapsed();
     let started_at = SystemTime::now();
     let machine_before = MachineTime::now();
@@ -213,8 +214,9 @@ fn pin(plan: &Plan, index: usize) -> Result<(), RunError> {
 }
 
 /// Makes room for the connections' sockets, as far as the hard limit goes.
-fn raise_file_limit(connections: usize) -> Result<(), RunError> {
-    let needed = connections as u64 + 64;
+fn raise_file_limit(plan: &Plan) -> Result<(), RunError> {
+    let (connections, origins) = (plan.connections, plan.origins.len());
+    let needed = (connections * origins) as u64 + 64;
     let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else {
         return Ok(());
     };
@@ -224,7 +226,12 @@ fn raise_file_limit(connections: usize) -> Result<(), RunError> {
     if hard >= needed && setrlimit(Resource::RLIMIT_NOFILE, needed, hard).is_ok() {
         return Ok(());
     }
+    let each = if origins > 1 {
+        format!(" to each of {origins} origins")
+    } else {
+        String::new()
+    };
     Err(RunError::new(format!(
-        "-c {connections} needs {needed} file descriptors and this process may have {hard}: raise it with 'ulimit -n {needed}' or lower -c"
+        "-c {connections}{each} needs {needed} file descriptors and this process may have {hard}: raise it with 'ulimit -n {needed}' or lower -c"
     )))
 }

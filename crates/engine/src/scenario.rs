@@ -136,6 +136,8 @@ pub(crate) struct StepPlan {
     /// Where its requests go, as it is written.
     pub(crate) written: String,
     pub(crate) url: Url,
+    /// Which of the plan's origins that is.
+    pub(crate) origin: usize,
     /// The request with the cookies of a user; none where users keep none, or the request has its own.
     pub(crate) with_cookies: Option<Changing>,
     /// What is taken, and into which variable.
@@ -159,13 +161,19 @@ pub(crate) fn variables(scenario: &Scenario) -> Vec<String> {
 }
 
 impl ScenarioPlan {
-    /// Checks `scenario`, whose requests are `listed` and go to `urls`; `with_cookies` are these requests
+    /// Origins that its requests go to.
+    pub(crate) fn origins(&self) -> usize {
+        let steps = self.steps.iter();
+        steps.map(|step| step.origin + 1).max().unwrap_or(1)
+    }
+
+    /// Checks `scenario`, whose requests are `listed` and go to `urls`, each of an origin; `with_cookies` are these requests
     /// with the cookies of a user, `uses` the variables in each of them, and `in_flight` requests can be so
     /// together.
     pub(crate) fn new(
         scenario: &Scenario,
         listed: &[Listed],
-        urls: Vec<Url>,
+        urls: Vec<(Url, usize)>,
         with_cookies: Vec<Option<Changing>>,
         uses: &[Vec<usize>],
         in_flight: usize,
@@ -243,7 +251,7 @@ impl StepPlan {
     fn new(
         step: &Step,
         listed: &Listed,
-        url: Url,
+        (url, origin): (Url, usize),
         with_cookies: Option<Changing>,
         variables: &[String],
     ) -> Result<Self, PlanError> {
@@ -264,6 +272,7 @@ impl StepPlan {
             name: step.name.clone(),
             written: listed.url.clone(),
             url,
+            origin,
             with_cookies,
             reads_body: sources
                 .clone()

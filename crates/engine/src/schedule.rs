@@ -1,10 +1,12 @@
 //! When the next request leaves.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::arrivals::Arriving;
 use crate::plan::Plan;
 use crate::tally::Pending;
+use crate::worker::share;
 
 /// When the requests of one worker are due.
 #[derive(Debug)]
@@ -13,27 +15,67 @@ enum Due {
     Always,
     /// By one clock, on whichever of its connections has room.
     Anywhere(Arriving),
-    /// On each of its connections by a clock of its own, by place.
+    /// In each lane by a clock of its own: on each of its connections, by place, or at each of several
+    /// origins.
     Each(Vec<Arriving>),
+    /// Closed model, several origins: in their order, of which these wait for a connection to theirs.
+    Assigned(Assigned),
+}
+
+/// Closed model: requests whose turn has come, by origin, the first first.
+#[derive(Debug)]
+struct Assigned {
+    waiting: Vec<VecDeque<Pending>>,
+    /// How many of them there may be together with those in flight.
+    most: u64,
+}
+
+impl Assigned {
+    fn count(&self) -> u64 {
+        self.waiting.iter().map(|each| each.len() as u64).sum()
+    }
+}
+
+/// An order in which requests take turns, and whose turn it is.
+#[derive(Debug)]
+struct Turns {
+    order: Arc<[u32]>,
+    next: usize,
+}
+
+impl Turns {
+    fn new(order: Arc<[u32]>) -> Self {
+        Self { order, next: 0 }
+    }
+
+    #[inline]
+    fn take(&mut self) -> u32 {
+        let request = self.order[self.next];
+        // A division takes longer than all the rest.
+        self.next = if self.next + 1 < self.order.len() {
+            self.next + 1
+        } else {
+            0
+        };
+        request
+    }
 }
 
 impl Due {
     /// The clocks; none in the closed model.
     fn clocks(&self) -> &[Arriving] {
         match self {
-            Self::Always => &[],
+            Self::Always | Self::Assigned(_) => &[],
             Self::Anywhere(arriving) => std::slice::from_ref(arriving),
             Self::Each(all) => all,
         }
     }
 
-    /// What the connection in a place goes by; `None` in the closed model.
-    #[inline]
-    fn on(&mut self, place: u32) -> Option<&mut Arriving> {
+    /// Closed model, several origins: requests that wait for a connection to theirs.
+    fn assigned(&self) -> u64 {
         match self {
-            Self::Always => None,
-            Self::Anywhere(arriving) => Some(arriving),
-            Self::Each(all) => all.get_mut(place as usize),
+            Self::Assigned(assigned) => assigned.count(),
+            Self::Always | Self::Anywhere(_) | Self::Each(_) => 0,
         }
     }
 }
@@ -50,9 +92,9 @@ pub(crate) struct Schedule {
     latest: Option<u64>,
     shed: u64,
     begun: Option<u64>,
-    /// The order in which requests take turns, and whose turn it is.
-    turns: Arc<[u32]>,
-    turn: usize,
+    turns: Turns,
+    /// Open model, several origins: the turns of the requests to each.
+    turns_at_each: Vec<Turns>,
     /// The number of the next request among all of the run, and how far that of the one behind it is.
     number: u64,
     workers: u64,
@@ -75,21 +117,31 @@ impl Schedule {
         let asked = plan
             .requests
             .map(|n| n / threads + u64::from(worker < n % threads));
+        // Users go to one origin after the other.
+        let several = plan.has_several_origins() && plan.scenario.is_none();
+        let due = match plan.arriving(index) {
+            Some(_) if several => Due::Each(plan.arriving_at_each(index)),
+            Some(arriving) => Due::Anywhere(arriving),
+            None if plan.rate_per_connection.is_some() => Due::Each(plan.arriving_on_each(index)),
+            None if several => Due::Assigned(Assigned {
+                waiting: vec![VecDeque::new(); plan.origins.len()],
+                most: (share(plan.connections, plan, index) * plan.streams) as u64,
+            }),
+            None => Due::Always,
+        };
+        let at_each = match &due {
+            Due::Each(_) if several => plan.turns_at_each(),
+            _ => Vec::new(),
+        };
         Self {
             asked,
             left: asked.filter(|_| plan.warmup.is_zero()),
-            due: match plan.arriving(index) {
-                Some(arriving) => Due::Anywhere(arriving),
-                None if plan.rate_per_connection.is_some() => {
-                    Due::Each(plan.arriving_on_each(index))
-                }
-                None => Due::Always,
-            },
+            due,
             latest: plan.shed_after.map(|latest| latest.as_nanos() as u64),
             shed: 0,
             begun: None,
-            turns: Arc::clone(&plan.turns),
-            turn: 0,
+            turns: Turns::new(Arc::clone(&plan.turns)),
+            turns_at_each: at_each.into_iter().map(Turns::new).collect(),
             number: worker,
             workers: threads,
         }
@@ -115,18 +167,25 @@ impl Schedule {
     /// The warm-up is over, with so many requests in flight: they are the first of those to be
     /// counted, and what was sent before is not.
     pub(crate) fn finish_warmup(&mut self, in_flight: u64) {
-        self.left = self.asked.map(|asked| asked.saturating_sub(in_flight));
+        let sent = in_flight + self.due.assigned();
+        self.left = self.asked.map(|asked| asked.saturating_sub(sent));
         self.shed = 0;
     }
 
-    /// The next request that may be sent now, on the connection in a place.
-    /// One that could only leave too late is counted as shed.
+    /// The next request that may be sent now, in a lane: that of a connection, where each has a rate of its
+    /// own, or of its origin. One that could only leave too late is counted as shed.
     #[inline]
-    pub(crate) fn take(&mut self, now: u64, place: u32) -> Option<Pending> {
+    pub(crate) fn take(&mut self, now: u64, lane: u32) -> Option<Pending> {
+        let arriving = match &mut self.due {
+            Due::Always => None,
+            Due::Anywhere(arriving) => Some(arriving),
+            Due::Each(all) => Some(all.get_mut(lane as usize)?),
+            Due::Assigned(assigned) => return assigned.waiting[lane as usize].pop_front(),
+        };
         if self.left == Some(0) {
             return None;
         }
-        let intended = match self.due.on(place) {
+        let intended = match arriving {
             None => now,
             Some(arriving) => loop {
                 let due = self.begun? + arriving.due()?;
@@ -143,33 +202,67 @@ impl Schedule {
                 }
             },
         };
+        let turns = self.turns_at_each.get_mut(lane as usize);
+        let request = turns.unwrap_or(&mut self.turns).take();
+        Some(self.numbered(request, intended))
+    }
+
+    /// A request that should be sent at `intended`, with its number.
+    #[inline]
+    fn numbered(&mut self, request: u32, intended: u64) -> Pending {
         if let Some(left) = &mut self.left {
             *left -= 1;
         }
-        let request = self.turns[self.turn];
-        // A division takes longer than all the rest.
-        self.turn = if self.turn + 1 < self.turns.len() {
-            self.turn + 1
-        } else {
-            0
-        };
         let number = self.number;
         self.number += self.workers;
-        Some(Pending {
+        Pending {
             request,
             number,
             attempts: 0,
             intended,
             start: 0,
             user: 0,
-        })
+        }
+    }
+
+    /// Closed model, several origins: whether another request may be in flight beside so many.
+    pub(crate) fn may_assign(&self, in_flight: u64) -> bool {
+        match &self.due {
+            Due::Assigned(assigned) => {
+                self.left != Some(0) && in_flight + assigned.count() < assigned.most
+            }
+            Due::Always | Due::Anywhere(_) | Due::Each(_) => false,
+        }
+    }
+
+    /// Closed model, several origins: puts the next request in order before the connections to its origin,
+    /// which is told, where it may be in flight beside so many.
+    pub(crate) fn assign(&mut self, now: u64, in_flight: u64, plan: &Plan) -> Option<usize> {
+        if !self.may_assign(in_flight) {
+            return None;
+        }
+        let request = self.turns.take();
+        let pending = self.numbered(request, now);
+        let origin = plan.origin_of(request);
+        if let Due::Assigned(assigned) = &mut self.due {
+            assigned.waiting[origin].push_back(pending);
+        }
+        Some(origin)
+    }
+
+    /// Closed model, several origins: how many requests may be in flight.
+    pub(crate) fn most_assigned(&self) -> u64 {
+        match &self.due {
+            Due::Assigned(assigned) => assigned.most,
+            Due::Always | Due::Anywhere(_) | Due::Each(_) => 0,
+        }
     }
 
     /// When the next request may leave at the earliest: in the closed model any time.
     pub(crate) fn next_start(&self) -> Option<u64> {
         match &self.due {
             Due::Always => (self.left != Some(0)).then_some(0),
-            Due::Anywhere(_) | Due::Each(_) => self.next_due(),
+            Due::Anywhere(_) | Due::Each(_) | Due::Assigned(_) => self.next_due(),
         }
     }
 
@@ -178,14 +271,18 @@ impl Schedule {
     pub(crate) fn next_due(&self) -> Option<u64> {
         match &self.due {
             Due::Anywhere(arriving) => self.next_of(arriving),
-            Due::Always | Due::Each(_) => None,
+            Due::Always | Due::Each(_) | Due::Assigned(_) => None,
         }
     }
 
-    /// The intended start of the next request on the connection in a place, where each has its own.
-    pub(crate) fn next_due_on(&self, place: u32) -> Option<u64> {
+    /// The intended start of the next request in a lane, where each has its own.
+    pub(crate) fn next_due_on(&self, lane: u32) -> Option<u64> {
         match &self.due {
-            Due::Each(all) => self.next_of(all.get(place as usize)?),
+            Due::Each(all) => self.next_of(all.get(lane as usize)?),
+            Due::Assigned(assigned) => {
+                let next = assigned.waiting.get(lane as usize)?.front()?;
+                Some(next.intended)
+            }
             Due::Always | Due::Anywhere(_) => None,
         }
     }
@@ -234,7 +331,7 @@ impl Schedule {
     /// Whether there is a request that should have been sent.
     pub(crate) fn is_due(&self, now: u64) -> bool {
         match self.due.clocks() {
-            [] => self.left != Some(0),
+            [] => self.left != Some(0) || self.due.assigned() > 0,
             clocks => {
                 let mut next = clocks.iter().filter_map(|clock| self.next_of(clock));
                 next.any(|due| due <= now)
@@ -244,7 +341,7 @@ impl Schedule {
 
     /// Whether every request of a counted run has been sent.
     pub(crate) fn is_exhausted(&self) -> bool {
-        self.left == Some(0)
+        self.left == Some(0) && self.due.assigned() == 0
     }
 }
 

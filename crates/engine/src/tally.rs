@@ -41,6 +41,32 @@ impl PartialOrd for Pending {
     }
 }
 
+/// Requests to be sent again, to each origin the oldest first: none is overtaken for ever by those that failed
+/// before it.
+#[derive(Debug)]
+pub(crate) struct Retries(Vec<BinaryHeap<Pending>>);
+
+impl Retries {
+    /// None to any of so many origins.
+    fn new(origins: usize) -> Self {
+        Self(vec![BinaryHeap::new(); origins])
+    }
+
+    /// The next one to an origin.
+    #[inline]
+    pub(crate) fn pop(&mut self, origin: usize) -> Option<Pending> {
+        self.0[origin].pop()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.iter().all(BinaryHeap::is_empty)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Pending> {
+        self.0.iter().flatten()
+    }
+}
+
 /// The body that every other must equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BodySum {
@@ -61,9 +87,7 @@ pub(crate) struct FirstResponse {
 pub(crate) struct Tally<'p> {
     pub(crate) plan: &'p Plan,
     pub(crate) recorder: Recorder,
-    /// Requests to be sent again, the oldest first: none is overtaken for ever by those that failed
-    /// before it.
-    pub(crate) retries: BinaryHeap<Pending>,
+    pub(crate) retries: Retries,
     pub(crate) first: FirstResponse,
     /// The virtual users, in a scenario.
     pub(crate) users: Option<Box<Users<'p>>>,
@@ -86,7 +110,7 @@ impl<'p> Tally<'p> {
         Self {
             plan,
             recorder,
-            retries: BinaryHeap::new(),
+            retries: Retries::new(plan.origins.len()),
             first: FirstResponse {
                 server: None,
                 bodies: vec![None; requests],
@@ -101,6 +125,12 @@ impl<'p> Tally<'p> {
             },
             fruitless: vec![0; requests],
         }
+    }
+
+    /// A request is to be sent again.
+    pub(crate) fn send_again(&mut self, pending: Pending) {
+        let origin = self.plan.origin_of(pending.request);
+        self.retries.0[origin].push(pending);
     }
 
     /// A request has failed: one of `user`, in a scenario. `at` where it had been sent.

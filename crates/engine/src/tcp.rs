@@ -87,10 +87,10 @@ impl Tcp {
         self.stream.is_ready()
     }
 
-    /// Why the peer can never be sent any of the plan's requests.
+    /// Why the peer can never be sent any of the plan's requests to its origin.
     #[inline]
-    pub(crate) fn misfit(&self, plan: &Plan) -> Option<Refused> {
-        plan.misfit(self.stream.largest_section())
+    pub(crate) fn misfit(&self, plan: &Plan, origin: usize) -> Option<Refused> {
+        plan.misfit(origin, self.stream.largest_section())
     }
 
     /// The requests that the peer allows at one time, once it has told (RFC 9113 §6.5.2).
@@ -368,7 +368,7 @@ impl Tcp {
             self.say_goodbye(context);
             return Err(Gone::Spent);
         }
-        match self.misfit(context.plan) {
+        match self.misfit(context.plan, exchanges.origin()) {
             Some(refused) if exchanges.in_flight() == 0 => {
                 Err(misfit(&self.peer, refused, "SETTINGS_MAX_HEADER_LIST_SIZE"))
             }

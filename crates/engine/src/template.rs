@@ -153,7 +153,7 @@ impl Templates {
         let mut texts = target.split(MARK);
         if target.matches(MARK).count() != names.len() {
             return usage(format!(
-                "{text:?}: {{{}}} stands outside of path and query: a run loads one origin",
+                "{text:?}: {{{}}} stands outside of path and query: which server a request goes to does not change",
                 names[0]
             ));
         }

@@ -70,9 +70,9 @@ impl Udp {
         self.open && self.quic.is_ready()
     }
 
-    /// Why the peer can never be sent any of the plan's requests.
-    pub(crate) fn misfit(&self, plan: &Plan) -> Option<Refused> {
-        plan.misfit(self.quic.largest_section())
+    /// Why the peer can never be sent any of the plan's requests to its origin.
+    pub(crate) fn misfit(&self, plan: &Plan, origin: usize) -> Option<Refused> {
+        plan.misfit(origin, self.quic.largest_section())
     }
 
     /// The requests that the peer is known to allow at one time. Its credit is for all streams of the
@@ -190,7 +190,7 @@ impl Udp {
             self.say_goodbye(context);
             return Err(Gone::Spent);
         }
-        match self.misfit(context.plan) {
+        match self.misfit(context.plan, exchanges.origin()) {
             Some(refused) if exchanges.in_flight() == 0 => {
                 self.say_goodbye(context);
                 Err(misfit(&peer, refused, "SETTINGS_MAX_FIELD_SECTION_SIZE"))

@@ -348,7 +348,9 @@ pub(crate) fn judge(outcome: &Outcome, around: &Circumstances<'_>) -> Validity {
             ),
         ));
     }
-    let (open, asked) = (outcome.connections.open_at_most, outcome.plan.connections);
+    let origins = outcome.origins.as_ref().map_or(1, Vec::len);
+    let open = outcome.connections.open_at_most;
+    let asked = outcome.plan.connections * origins;
     if open < asked as u64 {
         reasons.push(Reason::new(
             Verdict::Suspect,

@@ -2,6 +2,7 @@
 //! a few counters that are touched ten times a second.
 
 mod limits;
+mod origins;
 mod pacing;
 mod report;
 #[cfg(test)]
@@ -20,8 +21,9 @@ use crate::deadlines::Deadlines;
 use crate::failure::FailureKind;
 use crate::io::{Completion, System};
 use crate::link::Link;
+use crate::origin::OriginCounts;
 use crate::plan::Plan;
-use crate::pool::Pool;
+use crate::pools::Pools;
 use crate::ramp::Ramp;
 use crate::record::{Recorder, Traffic, Window};
 use crate::route::Address;
@@ -46,11 +48,11 @@ pub(crate) struct Worker<'p> {
     plan: &'p Plan,
     control: &'p Control,
     windows: Sender<Window>,
-    pool: Pool<'p>,
+    pool: Pools<'p>,
     context: Context<'p>,
     links: Vec<Link>,
-    /// Where requests are due at a time: links that have room for one.
-    waiting: VecDeque<u32>,
+    /// Where requests are due at a time, for each origin: links that have room for one.
+    waiting: Vec<VecDeque<u32>>,
     /// Open model, where each connection has a rate of its own: when a link that has room has a request
     /// to send.
     due: Option<Deadlines>,
@@ -76,27 +78,28 @@ impl<'p> Worker<'p> {
         index: usize,
         plan: &'p Plan,
         control: &'p Control,
-        addresses: &'p [Address],
+        addresses: &'p [Vec<Address>],
         clock: Clock,
         system: Box<dyn System + 'p>,
         windows: Sender<Window>,
     ) -> Self {
+        let origins = plan.origins.len();
         let parallel = plan
             .connect_parallel
+            .map(|total| (total / origins).max(1))
             // Where connections are replaced all the time, handshakes are what is measured.
             .or_else(|| plan.requests_per_connection.map(|_| plan.connections))
             .map(|total| share(total, plan, index).max(1));
         let interval = plan
             .connect_rate
-            .map_or(0.0, |rate| plan.threads as f64 / rate * 1e9);
+            .map_or(0.0, |rate| (plan.threads * origins) as f64 / rate * 1e9);
         let connections = places(plan, index);
-        let ramp = Ramp::new(parallel, interval as u64);
-        let mut pool = Pool::new(addresses, connections, ramp);
-        if plan.spread {
-            pool = pool.spread(index, plan.threads);
-        }
+        let ramp = || Ramp::new(parallel, interval as u64);
+        let spread = plan.spread.then_some((index, plan.threads));
+        let pool = Pools::new(addresses, connections / origins, ramp, spread);
         let mut recorder = Recorder::new(plan.has_waiting_requests());
         recorder.slowest = Slowest::new(plan.slowest);
+        recorder.origins = OriginCounts::new(plan);
         let mut tally = Tally::new(plan, recorder);
         tally.users = plan.scenario.as_ref().map(|scenario| {
             let count = share(scenario.users, plan, index);
@@ -114,7 +117,7 @@ impl<'p> Worker<'p> {
             links: (0..connections as u32)
                 .map(|place| Link::new(plan, place))
                 .collect(),
-            waiting: VecDeque::with_capacity(connections),
+            waiting: vec![VecDeque::with_capacity(connections / origins); origins],
             due: plan
                 .rate_per_connection
                 .map(|_| Deadlines::new(connections)),
@@ -228,7 +231,7 @@ impl<'p> Worker<'p> {
 
     /// What connections do from now on is measured, unless a warm-up ends later.
     fn begin_counting_connections(&mut self, now: u64) {
-        self.pool.counts.begin_measuring();
+        self.pool.begin_measuring();
         self.context.tally.recorder.begin_measuring(now);
     }
 
@@ -261,17 +264,11 @@ impl<'p> Worker<'p> {
     /// When something has to be done though no event comes.
     fn next_wake(&self, tick: u64) -> u64 {
         let mut wake = self.stage.next().map_or(tick, |next| next.min(tick));
-        if let Some(due) = self
-            .context
-            .next_due()
-            .filter(|_| !self.waiting.is_empty() && !self.context.holding)
-        {
-            wake = wake.min(due);
-        }
         let ready = self.context.holding.then(|| self.pool.ready_at());
         for deadline in [
             self.timers.next(),
             self.limits.next(),
+            self.next_sendable(),
             self.next_pace(),
             self.pool.next_due().filter(|_| self.needs_connections()),
             ready,
@@ -385,7 +382,7 @@ impl<'p> Worker<'p> {
             Gone::Closed(_) | Gone::Spent => return Ok(()),
             Gone::Failed(_, message) => message,
             Gone::Exhausted(message) => {
-                self.pool.counts.exhaust();
+                self.pool.exhaust(index);
                 message
             }
         };
@@ -413,7 +410,7 @@ impl<'p> Worker<'p> {
             kind,
             FailureKind::Refused | FailureKind::Tls | FailureKind::Protocol | FailureKind::Limit
         );
-        if definite || self.pool.is_hopeless() {
+        if self.pool.is_hopeless(index, definite) {
             return Err(self.control.fail(RunError::from_connection(kind, message)));
         }
         Ok(())
@@ -452,7 +449,9 @@ impl<'p> Worker<'p> {
     fn connect(&mut self, index: u32, address: &Address) -> Result<(), RunError> {
         let link = &mut self.links[index as usize];
         let number = index as usize * self.plan.threads + self.index;
-        let source = self.plan.route.source(number);
+        let source = self.plan.origins[link.exchanges.origin()]
+            .route
+            .source(number);
         let opened = link.open(address, source, &mut self.context);
         self.after(index, opened)
     }
@@ -482,11 +481,11 @@ impl<'p> Worker<'p> {
 }
 
 /// How many of `total` fall to worker `index`.
-fn share(total: usize, plan: &Plan, index: usize) -> usize {
+pub(crate) fn share(total: usize, plan: &Plan, index: usize) -> usize {
     total / plan.threads + usize::from(index < total % plan.threads)
 }
 
 /// How many places for connections worker `index` has.
 pub(crate) fn places(plan: &Plan, index: usize) -> usize {
-    share(plan.connections, plan, index)
+    share(plan.connections, plan, index) * plan.origins.len()
 }

@@ -48,8 +48,9 @@ _REPORT = Path("report.html")
 
 
 def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
-    url: Annotated[
-        str | None, typer.Argument(metavar="URL", show_default=False, help="What to race against.")
+    urls: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="URL", show_default=False, help="What to race against: one URL."),
     ] = None,
     h1: Annotated[bool, typer.Option("--h1", help="Race HTTP/1.1.")] = False,
     h2: Annotated[bool, typer.Option("--h2", help="Race HTTP/2 over TLS.")] = False,
@@ -205,7 +206,7 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
     if insecure:
         flags.append("-k")
     asked = lab.Flags(
-        url=url,
+        url=_one(urls or []),
         versions=[n for n, on in (("h1", h1), ("h2", h2), ("h2c", h2c), ("h3", h3)) if on],
         in_flight=[]
         if in_flight is None
@@ -245,6 +246,18 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
         command=["trilane", *sys.argv[1:]],
     )
     return running.run("trilane race", wanted, report, output)
+
+
+def _one(urls: list[str]) -> str | None:
+    """The URL that was typed, if any."""
+    match urls:
+        case [_, other, *_]:
+            raise Usage(
+                f"{other}: a race compares versions at one URL: leave it out, or load several by "
+                "trilane load, a run for each version"
+            )
+        case _:
+            return urls[0] if urls else None
 
 
 def _goals(text: str) -> list[str]:

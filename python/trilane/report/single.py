@@ -93,6 +93,7 @@ def _run(run: Run) -> dict[str, Any]:
     sections = [
         _requests(run),
         _scenario(run),
+        _origins(run),
         _times(run),
         _slowest(run.slowest),
         _connections(run),
@@ -192,6 +193,22 @@ def _scenario(run: Run) -> Section | None:
         f"{scenario.ok:,} ok + {scenario.failed:,} failed + {scenario.abandoned:,} abandoned; one "
         f"took {formatting.quantity(scenario.duration.p50, 's')} in the median, pauses included.",
     )
+
+
+def _origins(run: Run) -> Section | None:
+    if run.origins is None:
+        return None
+    rows = [
+        [
+            each.origin,
+            *(f"{count:,}" for count in (each.started, each.ok, each.failed, each.abandoned)),
+            f"{each.connections:,}",
+            *(formatting.quantity(getattr(each.service, name), "s") for name in _OF_STEPS),
+        ]
+        for each in run.origins
+    ]
+    counts = ("started", "ok", "failed", "abandoned", "connections")
+    return Section("Origins", ("origin", *counts, *(f"service {name}" for name in _OF_STEPS)), rows)
 
 
 def _times(run: Run) -> Section | None:

@@ -165,6 +165,19 @@ def test_the_steps_of_a_scenario_are_a_table() -> None:
     assert '<a href="#scenario">Scenario</a>' in page
 
 
+def test_several_origins_are_a_table() -> None:
+    times = run(histogram=True)["latency"]["service"]
+    counts = {"started": 1032, "ok": 1030, "failed": 2, "abandoned": 0}
+    origin = {**counts, "connections": 4, "connections_failed": 1, "service": times}
+    origins = [{**origin, "origin": "https://a.example"}, {**origin, "origin": EVIL}]
+    page = single.render(msgspec.convert({**run(histogram=True), "origins": origins}, Run))
+    assert '<a href="#origins">Origins</a>' in page
+    assert "https://a.example" in page
+    assert page.count("1,032") == 2
+    assert EVIL not in page
+    assert "#origins" not in single.render(made())
+
+
 def test_the_page_says_what_came_of_it_and_whether_to_believe_it() -> None:
     reasons = [{"code": "failed", "verdict": "invalid", "text": "2 % failed"}]
     validity = {"verdict": "invalid", "reasons": reasons, "bound": None}

@@ -144,9 +144,7 @@ impl LoadArgs {
         }
         match (&self.requests, &self.har, &self.scenario) {
             (Some(file), ..) => Ok((requests::read(file, base)?, None)),
-            (None, Some(file), _) => {
-                Ok((requests::read_har(file, self.har_host.as_deref())?, None))
-            }
+            (None, Some(file), _) => Ok((requests::read_har(file, &self.har_host)?, None)),
             (None, None, Some(file)) => {
                 let (listed, scenario) = requests::read_scenario(file, base)?;
                 let users = self.users;

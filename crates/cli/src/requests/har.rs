@@ -61,11 +61,11 @@ pub(super) fn parse(text: &str) -> Result<Archive, Wrong> {
     })
 }
 
-/// The requests to `host`, or all where one origin is all that there is, and notes about what was left
-/// out. The error names the hosts.
+/// The requests to `hosts`, or all where none is named and one origin is all that there is, and notes about
+/// what was left out. The error names the hosts.
 pub(super) fn choose(
     archive: Archive,
-    host: Option<&str>,
+    hosts: &[String],
 ) -> Result<(Vec<Listed>, Vec<String>), String> {
     let mut origins: BTreeMap<String, usize> = BTreeMap::new();
     let (mut listed, mut others) = (Vec::new(), 0);
@@ -78,12 +78,13 @@ pub(super) fn choose(
             continue;
         };
         let of = url.host_str().unwrap_or_default();
-        if host.is_some_and(|asked| !is_meant(asked, of)) {
+        let is_chosen = hosts.iter().any(|asked| is_meant(asked, of));
+        if !hosts.is_empty() && !is_chosen {
             let count = origins.entry(of.to_owned()).or_default();
             *count += 1;
             continue;
         }
-        if host.is_none() {
+        if hosts.is_empty() {
             let origin = url.origin().ascii_serialization();
             *origins.entry(origin).or_default() += 1;
         }
@@ -95,27 +96,26 @@ pub(super) fn choose(
             .map(|(name, count)| format!("{name} ({count})"));
         named.collect::<Vec<_>>().join(", ")
     };
-    if host.is_none() && origins.len() > 1 {
-        let hosts: Vec<_> = origins
+    if hosts.is_empty() && origins.len() > 1 {
+        let found: Vec<_> = origins
             .keys()
             .filter_map(|origin| Url::parse(origin).ok())
             .collect();
-        let first = hosts.first().and_then(Url::host_str).unwrap_or_default();
+        let first = found.first().and_then(Url::host_str).unwrap_or_default();
         return Err(format!(
-            "has requests to several origins: {}; a run loads one: type --har-host {first}",
+            "has requests to several origins: {}; a visit goes to servers of others, too: type --har-host {first}, once for each host that is to be loaded, or --har-host '*' for all",
             named()
         ));
     }
     if listed.is_empty() {
-        return Err(match host {
-            Some(host) if !origins.is_empty() => {
-                format!("has no request to {host}, but to {}", named())
-            }
-            _ => "has no request by http or https".to_owned(),
+        return Err(if hosts.is_empty() || origins.is_empty() {
+            "has no request by http or https".to_owned()
+        } else {
+            format!("has no request to {}, but to {}", hosts.join(", "), named())
         });
     }
     let mut notes = Vec::new();
-    if host.is_some() && !origins.is_empty() {
+    if !hosts.is_empty() && !origins.is_empty() {
         notes.push(format!("left out what goes to other hosts: {}", named()));
     }
     if others > 0 {
@@ -124,13 +124,13 @@ pub(super) fn choose(
     Ok((listed, notes))
 }
 
-/// Whether `host` is the one that was asked for, or below it where that begins with `*.`.
+/// Whether `host` is the one that was asked for, or below it where that begins with `*.`; `*` is all.
 fn is_meant(asked: &str, host: &str) -> bool {
     match asked.strip_prefix("*.") {
         Some(domain) => host
             .strip_suffix(domain)
             .is_some_and(|below| below.is_empty() || below.ends_with('.')),
-        None => host.eq_ignore_ascii_case(asked),
+        None => asked == "*" || host.eq_ignore_ascii_case(asked),
     }
 }
 
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn a_request_is_what_the_browser_sent_without_what_the_version_adds() {
-        let (listed, notes) = choose(archive(&["https://a/x?y=1"]), None).unwrap();
+        let (listed, notes) = choose(archive(&["https://a/x?y=1"]), &[]).unwrap();
         assert!(notes.is_empty());
         assert_eq!(listed[0].url, "https://a/x?y=1");
         assert_eq!(listed[0].fields, [("accept".to_owned(), "*/*".to_owned())]);
@@ -185,20 +185,26 @@ mod tests {
     }
 
     #[test]
-    fn one_host_is_chosen_and_what_is_left_out_is_told() {
+    fn hosts_are_chosen_and_what_is_left_out_is_told() {
+        let hosts = |names: &[&str]| {
+            names
+                .iter()
+                .map(|&name| name.into())
+                .collect::<Vec<String>>()
+        };
         let urls = [
             "https://a/",
             "https://cdn.a/x",
             "data:text/plain,x",
             "https://b/",
         ];
-        let told = choose(archive(&urls), None).err().unwrap();
+        let told = choose(archive(&urls), &[]).err().unwrap();
         assert!(
             told.contains("https://a (1), https://b (1), https://cdn.a (1)"),
             "{told}"
         );
-        assert!(told.ends_with("--har-host a"), "{told}");
-        let (listed, notes) = choose(archive(&urls), Some("A")).unwrap();
+        assert!(told.contains("type --har-host a, once"), "{told}");
+        let (listed, notes) = choose(archive(&urls), &hosts(&["A"])).unwrap();
         assert_eq!(listed.len(), 1);
         assert_eq!(
             notes,
@@ -207,14 +213,16 @@ mod tests {
                 "left out 1 that are neither http nor https"
             ]
         );
-        let (listed, _) = choose(archive(&urls), Some("*.a")).unwrap();
-        assert_eq!(listed.len(), 2);
-        let told = choose(archive(&urls), Some("c")).err().unwrap();
+        for (chosen, count) in [(&["*.a"][..], 2), (&["b", "cdn.a"][..], 2), (&["*"][..], 3)] {
+            let (listed, _) = choose(archive(&urls), &hosts(chosen)).unwrap();
+            assert_eq!(listed.len(), count, "{chosen:?}");
+        }
+        let told = choose(archive(&urls), &hosts(&["c"])).err().unwrap();
         assert!(
             told.starts_with("has no request to c, but to a (1)"),
             "{told}"
         );
-        let told = choose(archive(&["data:,"]), None).err().unwrap();
+        let told = choose(archive(&["data:,"]), &[]).err().unwrap();
         assert!(told.contains("no request by http"), "{told}");
     }
 

@@ -378,7 +378,7 @@ mod tests {
     fn judged(step: &Step, fields: &[(&str, &str)], body: &str) -> Result<String, String> {
         let url = Url::parse("http://a/").unwrap();
         let listed = Listed::new("", "http://a/");
-        let step = StepPlan::new(step, &listed, url, None, &["x".into()]).unwrap();
+        let step = StepPlan::new(step, &listed, (url, 0), None, &["x".into()]).unwrap();
         let mut list = FieldList::default();
         for (name, value) in fields {
             list.push(name.as_bytes(), value.as_bytes());

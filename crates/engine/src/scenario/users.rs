@@ -25,8 +25,8 @@ pub(crate) struct Users<'p> {
     /// Those that do nothing, and since when there has been one.
     idle: Vec<u32>,
     idle_since: u64,
-    /// Those that have a request to send, and since when, the first first.
-    ready: VecDeque<(u64, u32)>,
+    /// For each origin those that have a request to send there, and since when, the first first.
+    ready: Vec<VecDeque<(u64, u32)>>,
     /// Those that pause, and until when.
     pausing: BinaryHeap<Reverse<(u64, u32)>>,
     pub(crate) counts: Iterations,
@@ -78,18 +78,22 @@ impl<'p> Users<'p> {
             all: (0..count).map(|_| user()).collect(),
             idle: (0..count as u32).rev().collect(),
             idle_since: 0,
-            ready: VecDeque::with_capacity(count),
+            ready: vec![VecDeque::with_capacity(count); plan.origins()],
             pausing: BinaryHeap::with_capacity(count),
             counts: Iterations::new(plan.steps.len()),
         }
     }
 
-    /// The next request that a user has to send now, the one first that has waited longest. Users that
-    /// do nothing begin iterations as `schedule` says.
-    pub(crate) fn take(&mut self, now: u64, schedule: &mut Schedule) -> Option<Pending> {
-        self.wake(now);
-        self.begin(now, schedule);
-        let (intended, user) = self.ready.pop_front()?;
+    /// The next request that a user has to send to an origin now, the one first that has waited longest.
+    /// Users that do nothing begin iterations as `schedule` says.
+    pub(crate) fn take(
+        &mut self,
+        now: u64,
+        origin: u32,
+        schedule: &mut Schedule,
+    ) -> Option<Pending> {
+        self.go_on(now, schedule);
+        let (intended, user) = self.ready[origin as usize].pop_front()?;
         let User { number, step, .. } = self.all[user as usize];
         Some(Pending {
             request: step,
@@ -99,6 +103,12 @@ impl<'p> Users<'p> {
             start: 0,
             user,
         })
+    }
+
+    /// Users whose pause is over, or whose iteration is due, have a request to send.
+    pub(crate) fn go_on(&mut self, now: u64, schedule: &mut Schedule) {
+        self.wake(now);
+        self.begin(now, schedule);
     }
 
     /// Begins the iterations that are due, as long as there are users for them.
@@ -118,7 +128,7 @@ impl<'p> Users<'p> {
             it.cursor = self.plan.program.begin();
             it.variables.iter_mut().for_each(String::clear);
             it.cookies.clear();
-            self.go_on(user, begun.intended, now);
+            self.step(user, begun.intended, now);
         }
     }
 
@@ -128,17 +138,18 @@ impl<'p> Users<'p> {
             && until <= now
         {
             self.pausing.pop();
-            self.go_on(user, until, now);
+            self.step(user, until, now);
         }
     }
 
     /// What `user` does next could be done `from` this instant.
-    fn go_on(&mut self, user: u32, from: u64, now: u64) {
+    fn step(&mut self, user: u32, from: u64, now: u64) {
         let it = &mut self.all[user as usize];
         match self.plan.program.next(&mut it.cursor, it.number) {
             Next::Send(step) => {
                 it.step = step;
-                self.ready.push_back((from, user));
+                let origin = self.plan.steps[step as usize].origin;
+                self.ready[origin].push_back((from, user));
             }
             Next::Pause(time) => self
                 .pausing
@@ -174,7 +185,7 @@ impl<'p> Users<'p> {
         let step = &mut self.counts.steps[at.of.request as usize];
         step.ok += 1;
         step.service.record(now.saturating_sub(at.start));
-        self.go_on(user, now, now);
+        self.step(user, now, now);
     }
 
     /// The request of `user` has failed, and the iteration with it.
@@ -246,10 +257,21 @@ impl<'p> Users<'p> {
 
     /// When a user has something to send.
     pub(crate) fn next_due(&self, schedule: &Schedule) -> Option<u64> {
-        let ready = self.ready.front().map(|(since, _)| *since);
+        let ready = self.ready.iter().filter_map(|each| each.front());
+        let ready = ready.map(|(since, _)| *since);
+        ready.chain(self.next_begun(schedule)).min()
+    }
+
+    /// When a user has something to send to an origin.
+    pub(crate) fn next_due_to(&self, origin: usize) -> Option<u64> {
+        self.ready[origin].front().map(|(since, _)| *since)
+    }
+
+    /// When [`Self::go_on`] has something to do.
+    pub(crate) fn next_begun(&self, schedule: &Schedule) -> Option<u64> {
         let woken = self.pausing.peek().map(|Reverse((until, _))| *until);
         let begun = schedule.next_start().filter(|_| !self.idle.is_empty());
-        ready.into_iter().chain(woken).chain(begun).min()
+        woken.into_iter().chain(begun).min()
     }
 
     /// Iterations that have begun and not ended.
@@ -270,12 +292,23 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     fn plan(change: impl FnOnce(&mut Options)) -> Plan {
+        let mut options = options();
+        change(&mut options);
+        Plan::new(&options).unwrap()
+    }
+
+    /// With the second request to another URL.
+    fn plan_to(url: &str) -> Plan {
+        plan(|options| options.listed[1].url = url.into())
+    }
+
+    fn options() -> Options {
         let step = |name: &str| Step {
             name: name.into(),
             ..Step::default()
         };
         let pause = Duration::from_millis(5);
-        let mut options = Options {
+        Options {
             listed: vec![
                 Listed::new("", "http://a.example/login"),
                 Listed::new("", "http://a.example/items/{seq}"),
@@ -289,9 +322,7 @@ mod tests {
                 cookies: true,
             }),
             ..Options::default()
-        };
-        change(&mut options);
-        Plan::new(&options).unwrap()
+        }
     }
 
     fn parts(plan: &Plan) -> (Users<'_>, Schedule) {
@@ -316,7 +347,7 @@ mod tests {
         let plan = plan(|_| ());
         let (mut users, mut schedule) = parts(&plan);
         let mut take = |users: &mut Users<'_>, now: u64| {
-            let taken = users.take(now, &mut schedule)?;
+            let taken = users.take(now, 0, &mut schedule)?;
             Some((taken.user, taken.request, taken.number, taken.intended))
         };
         assert_eq!(take(&mut users, 1), Some((0, 0, 0, 1)));
@@ -348,17 +379,17 @@ mod tests {
     fn iterations_of_the_open_model_wait_for_a_user() {
         let plan = plan(|options| options.rate = Some(1000.0));
         let (mut users, mut schedule) = parts(&plan);
-        let first = users.take(0, &mut schedule).unwrap();
+        let first = users.take(0, 0, &mut schedule).unwrap();
         assert_eq!((first.user, first.intended), (0, 0));
         assert_eq!(
-            users.take(0, &mut schedule),
+            users.take(0, 0, &mut schedule),
             None,
             "the next is due at 1 ms"
         );
-        users.take(MS, &mut schedule).unwrap();
+        users.take(MS, 0, &mut schedule).unwrap();
         assert_eq!(users.next_due(&schedule), None, "no user is idle");
         users.failed(0, 3 * MS);
-        let third = users.take(3 * MS, &mut schedule).unwrap();
+        let third = users.take(3 * MS, 0, &mut schedule).unwrap();
         assert_eq!((third.intended, users.could_begin(third)), (2 * MS, 3 * MS));
     }
 
@@ -366,8 +397,8 @@ mod tests {
     fn cookies_are_those_of_the_user_and_the_path() {
         let plan = plan(|_| ());
         let (mut users, mut schedule) = parts(&plan);
-        users.take(1, &mut schedule).unwrap();
-        users.take(1, &mut schedule).unwrap();
+        users.take(1, 0, &mut schedule).unwrap();
+        users.take(1, 0, &mut schedule).unwrap();
         let set = [
             "sid=1; Path=/; HttpOnly",
             "cart=2; Path=/items",
@@ -383,9 +414,20 @@ mod tests {
         assert_eq!(sent(&mut users, 0, "/items/7"), "cart=2; sid=1");
         assert_eq!(sent(&mut users, 0, "/other"), "sid=1");
         assert_eq!(sent(&mut users, 1, "/items/7"), "");
+        // Another origin's are its own.
+        users.all[0].step = 1;
+        assert_eq!(sent(&mut users, 0, "/items/7"), "cart=2; sid=1");
+        let elsewhere = plan_to("http://b.example/items/{seq}");
+        let mut others = Users::new(elsewhere.scenario.as_ref().unwrap(), 1);
+        others.keep_cookies(0, &set.map(str::to_owned));
+        others.all[0].step = 1;
+        assert_eq!(sent(&mut others, 0, "/items/7"), "");
+        others.all[0].step = 0;
+        assert_eq!(sent(&mut others, 0, "/items/7"), "cart=2; sid=1");
+        users.all[0].step = 0;
         // The next iteration is another visitor's.
         users.failed(0, 2);
-        users.take(2, &mut schedule).unwrap();
+        users.take(2, 0, &mut schedule).unwrap();
         assert_eq!(sent(&mut users, 0, "/items/7"), "");
     }
 }

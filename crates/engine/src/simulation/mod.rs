@@ -51,8 +51,9 @@ enum Happening {
 /// A place's socket, and who is at the other end.
 #[derive(Debug)]
 struct Socket {
-    /// Which of all connections it is.
+    /// Which of all connections it is, and to which port.
     number: u64,
+    port: u16,
     server: Server,
 }
 
@@ -166,9 +167,14 @@ impl Simulation {
         story
     }
 
-    fn open(&mut self, place: u32, server: Server) {
+    fn open(&mut self, place: u32, port: u16, server: Server) {
         let number = self.connections;
-        let earlier = self.sockets.insert(place, Socket { number, server });
+        let socket = Socket {
+            number,
+            port,
+            server,
+        };
+        let earlier = self.sockets.insert(place, socket);
         assert!(earlier.is_none(), "place {place} has a socket");
     }
 
@@ -178,16 +184,23 @@ impl Simulation {
         place: u32,
         act: impl FnOnce(&mut QuicServer, Instant, &mut Seen) -> Vec<(Duration, Happening)>,
     ) {
-        let socket = self.sockets.get_mut(&place);
-        if let Some(Server::Quic(server)) = socket.map(|socket| &mut socket.server) {
-            let planned = act(server, self.now.get(), &mut self.seen.borrow_mut());
+        if let Some(socket) = self.sockets.get_mut(&place)
+            && let Server::Quic(server) = &mut socket.server
+        {
+            let (port, now) = (socket.port, self.now.get());
+            let mut seen = self.seen.borrow_mut();
+            let planned = seen.counting(port, |seen| act(server, now, seen));
+            drop(seen);
             self.plan(place, planned);
         }
     }
 }
 
-fn is_at(peer: &Address, port: u16) -> bool {
-    matches!(peer, Address::Ip(peer) if peer.port() == port)
+fn port(peer: &Address) -> u16 {
+    match peer {
+        Address::Ip(peer) => peer.port(),
+        Address::Unix(_) => 0,
+    }
 }
 
 impl System for Simulation {
@@ -203,19 +216,19 @@ impl System for Simulation {
         peer: &Address,
         _options: Options<'_>,
     ) -> Result<(), Unmade> {
-        let story = self.next_story();
+        let port = port(peer);
+        let story = self.next_story().at(port);
         let outcome = match &story {
             Story::Refuse => Some(Err(Errno::CONNREFUSED)),
             Story::Deaf => None,
-            Story::Listen(port, _) if !is_at(peer, *port) => Some(Err(Errno::CONNREFUSED)),
-            Story::Serve(_) | Story::Listen(..) => Some(Ok(())),
+            Story::Serve(_) | Story::Listen(_) => Some(Ok(())),
         };
         let serve = match story {
-            Story::Serve(serve) | Story::Listen(_, serve) => serve,
-            Story::Refuse | Story::Deaf => Serve::well(),
+            Story::Serve(serve) => serve,
+            Story::Refuse | Story::Deaf | Story::Listen(_) => Serve::well(),
         };
         let server = StreamServer::new(serve, self.is_h2);
-        self.open(place, Server::Stream(server));
+        self.open(place, port, Server::Stream(server));
         let connected = outcome.map(Happening::Connected);
         self.plan(
             place,
@@ -230,15 +243,12 @@ impl System for Simulation {
         peer: SocketAddr,
         _source: Option<SocketAddr>,
     ) -> Result<(), Unmade> {
-        let server = match self.next_story() {
-            Story::Refuse => Server::Nobody,
+        let server = match self.next_story().at(peer.port()) {
+            Story::Refuse | Story::Listen(_) => Server::Nobody,
             Story::Deaf => Server::Deaf,
-            Story::Listen(port, _) if port != peer.port() => Server::Nobody,
-            Story::Serve(serve) | Story::Listen(_, serve) => {
-                Server::Quic(Box::new(QuicServer::new(serve, self.begun)))
-            }
+            Story::Serve(serve) => Server::Quic(Box::new(QuicServer::new(serve, self.begun))),
         };
-        self.open(place, server);
+        self.open(place, peer.port(), server);
         Ok(())
     }
 
@@ -264,10 +274,14 @@ impl System for Simulation {
                 break;
             }
         }
-        let socket = self.sockets.get_mut(&place);
-        if let Some(Server::Stream(server)) = socket.map(|socket| &mut socket.server) {
+        if let Some(socket) = self.sockets.get_mut(&place)
+            && let Server::Stream(server) = &mut socket.server
+        {
             let at = self.now.get() - self.begun;
-            let planned = server.read(at, &mut self.seen.borrow_mut());
+            let port = socket.port;
+            let mut seen = self.seen.borrow_mut();
+            let planned = seen.counting(port, |seen| server.read(at, seen));
+            drop(seen);
             self.plan(place, planned);
         }
         Ok(flushed)

@@ -1,5 +1,6 @@
 //! What scripted servers do, and what they have seen.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// How a server's end of a connection ends.
@@ -27,8 +28,20 @@ pub(crate) enum Story {
     Deaf,
     /// It answers requests.
     Serve(Serve),
-    /// It answers requests on this port, and nobody listens on others.
-    Listen(u16, Serve),
+    /// It answers requests on these ports, each in its way, and nobody listens on others.
+    Listen(Vec<(u16, Serve)>),
+}
+
+impl Story {
+    /// What it is on a port.
+    pub(super) fn at(self, port: u16) -> Self {
+        let Self::Listen(listening) = self else {
+            return self;
+        };
+        let mut listening = listening.into_iter();
+        let found = listening.find(|(its_own, _)| *its_own == port);
+        found.map_or(Self::Refuse, |(_, serve)| Self::Serve(serve))
+    }
 }
 
 /// How long the answers of a server take, where that is not the same for all.
@@ -145,6 +158,8 @@ pub(crate) struct Seen {
     pub(crate) most_on_one: usize,
     /// Requests that came and were not refused by a proof that nothing was done for them.
     pub(crate) taken: u64,
+    /// The same by the port that they came to.
+    pub(crate) taken_at: BTreeMap<u16, u64>,
     /// Datagrams of the client's.
     pub(crate) datagrams: u64,
     /// Bytes that were thrown away.
@@ -153,4 +168,14 @@ pub(crate) struct Seen {
     pub(crate) early: u64,
     /// Complete responses that the client has been handed; over QUIC, that were given to QUIC.
     pub(crate) answered: u64,
+}
+
+impl Seen {
+    /// What `act` sees of requests was seen on a port.
+    pub(super) fn counting<T>(&mut self, port: u16, act: impl FnOnce(&mut Self) -> T) -> T {
+        let before = self.taken;
+        let done = act(self);
+        *self.taken_at.entry(port).or_default() += self.taken - before;
+        done
+    }
 }

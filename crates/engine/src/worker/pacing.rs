@@ -11,10 +11,12 @@ impl Worker<'_> {
         let link = &mut self.links[index as usize];
         let Some(due) = &mut self.due else {
             link.waiting = true;
-            if self.waiting.is_empty() {
-                self.context.room_since = Some(self.context.now());
+            let origin = link.exchanges.origin();
+            let waiting = &mut self.waiting[origin];
+            if waiting.is_empty() {
+                self.context.room_since[origin] = Some(self.context.now());
             }
-            self.waiting.push_back(index);
+            waiting.push_back(index);
             return;
         };
         // Before the first connections are there nothing is due; then each is looked at.
@@ -64,18 +66,38 @@ impl Worker<'_> {
             link.exchanges.room_since = None;
             self.after(index, outcome)?;
         }
+        if self.plan.has_several_origins() {
+            return self.send_due_to_each(now);
+        }
         while self.context.next_due().is_some_and(|due| due <= now)
-            && let Some(index) = self.waiting.pop_front()
+            && let Some(index) = self.waiting[0].pop_front()
         {
-            let link = &mut self.links[index as usize];
-            link.waiting = false;
-            let outcome = link.pump(now, &mut self.context);
-            if self.waiting.is_empty() {
-                self.context.room_since = None;
-            }
-            self.after(index, outcome)?;
+            self.send_on(index, now)?;
         }
         Ok(())
+    }
+
+    /// Sends what is due on a link that has had room.
+    pub(super) fn send_on(&mut self, index: u32, now: u64) -> Result<(), RunError> {
+        let link = &mut self.links[index as usize];
+        link.waiting = false;
+        let origin = link.exchanges.origin();
+        let outcome = link.pump(now, &mut self.context);
+        if self.waiting[origin].is_empty() {
+            self.context.room_since[origin] = None;
+        }
+        self.after(index, outcome)
+    }
+
+    /// When a request is due that a link has room for.
+    pub(super) fn next_sendable(&self) -> Option<u64> {
+        if self.context.holding {
+            return None;
+        }
+        match &self.waiting[..] {
+            [waiting] => self.context.next_due().filter(|_| !waiting.is_empty()),
+            _ => self.next_to_each(),
+        }
     }
 
     /// Closed model in stages: as many requests may be in flight as the stage says by now. Where there

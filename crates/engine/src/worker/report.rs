@@ -6,6 +6,7 @@ use crate::concurrency::Concurrency;
 use crate::connections::Connections;
 use crate::context::Learned;
 use crate::cost::Spent;
+use crate::origin::OriginReport;
 use crate::record::Recorder;
 use crate::scenario::Iterations;
 use crate::schedule::Unsent;
@@ -18,6 +19,8 @@ use super::Worker;
 pub(crate) struct Report {
     pub(crate) recorder: Recorder,
     pub(crate) connections: Connections,
+    /// By origin.
+    pub(crate) origins: Vec<OriginReport>,
     /// Connections on which requests could be sent, by where they went.
     pub(crate) peers: BTreeMap<String, u64>,
     pub(crate) concurrency: Concurrency,
@@ -90,6 +93,7 @@ impl Worker<'_> {
             self.finish_warmup();
             (0, 0)
         });
+        let origins = self.origin_reports();
         let in_flight = self.in_flight();
         let recorder = &self.context.tally.recorder;
         debug_assert_eq!(
@@ -108,7 +112,8 @@ impl Worker<'_> {
         Report {
             recorder,
             peers: self.pool.peers(),
-            connections: self.pool.counts,
+            connections: all_of(self.pool.counts()),
+            origins,
             concurrency,
             learned: self.context.learned,
             first: self.context.tally.first,
@@ -119,4 +124,13 @@ impl Worker<'_> {
             cut_short,
         }
     }
+}
+
+/// One account of the connections to all origins.
+fn all_of<'c>(counts: impl Iterator<Item = &'c Connections>) -> Connections {
+    let mut all = Connections::default();
+    for each in counts {
+        all.merge(each);
+    }
+    all
 }

@@ -1,6 +1,7 @@
 //! Runs of one worker against scripted servers, in virtual time.
 
 mod early_data;
+mod origins;
 mod pacing;
 mod random;
 mod replaced;
@@ -54,7 +55,14 @@ fn watched(
         control.begun(Some(0));
     }
     let system = Box::new(simulation.slow(slow));
-    let worker = Worker::new(0, &plan, &control, addresses, Clock(begun), system, sender);
+    // Of several origins each has an address of its own.
+    let addresses: Vec<_> = match plan.origins.len() {
+        1 => vec![addresses.to_vec()],
+        _ => addresses.iter().map(|one| vec![one.clone()]).collect(),
+    };
+    assert_eq!(addresses.len(), plan.origins.len());
+    let clock = Clock(begun);
+    let worker = Worker::new(0, &plan, &control, &addresses, clock, system, sender);
     let report = worker.run();
     (report, seen.take(), windows.iter().collect())
 }
@@ -126,7 +134,7 @@ fn what_is_due_waits_for_a_worker_that_still_makes_its_connections() {
 #[test]
 fn every_address_of_a_host_is_tried() {
     for version in [Version::H1, Version::H3] {
-        let stories = vec![Story::Listen(3, Serve::well())];
+        let stories = vec![Story::Listen(vec![(3, Serve::well())])];
         let (report, _) = run(&counted(40, version), &addresses(3), stories);
         let recorder = report.unwrap().recorder;
         assert_eq!((recorder.ok, recorder.failures.total()), (40, 0));

@@ -503,6 +503,27 @@ class Scenario(Record, frozen=True):
     """Each step, in the order of the scenario."""
 
 
+class OriginCounts(Record, frozen=True):
+    """The requests to one of several origins: `started` = `ok` + `failed` + `abandoned`."""
+
+    origin: str
+    """Scheme, host and, unless it is the scheme's default, port."""
+    started: Count
+    """Sent in the measured window, or in flight at its beginning."""
+    ok: Count
+    """Complete and as expected."""
+    failed: Count
+    """Not so."""
+    abandoned: Count
+    """In flight at the end."""
+    connections: Count
+    """Connections over the whole run that came to where requests may be sent."""
+    connections_failed: Count
+    """Attempts that did not."""
+    service: Statistics
+    """From the first byte sent to the end of those that have a latency, seconds."""
+
+
 class Slow(Record, frozen=True):
     """One of the slowest requests."""
 
@@ -602,6 +623,8 @@ class Run(Record, frozen=True):
     """
     scenario: Scenario | None = None
     """What virtual users did; null or absent where the requests were not those of a scenario."""
+    origins: list[OriginCounts] | None = None
+    """The requests to each origin; null or absent where there was one."""
     slowest: list[Slow] = field(default_factory=list)
     """The slowest of the requests that are in the latency, the slowest first, as many as were asked
     for; absent in runs of other clients.
