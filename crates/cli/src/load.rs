@@ -13,7 +13,7 @@ use crate::grpc::GrpcArgs;
 use crate::prometheus;
 
 use self::values::{
-    Cpus, Format, Framed, Spread, Stages, StagesInFlight, Statuses, Switch, Tls, Waiting, cpus,
+    Announcing, Cpus, Format, Framed, Spread, Stages, StagesInFlight, Statuses, Switch, Tls, Waiting, cpus,
     number, packet, slowest, stages, stages_in_flight, statuses, window,
 };
 
@@ -202,6 +202,15 @@ pub(crate) struct LoadArgs {
     /// Go through a proxy, by CONNECT; a name and a password go before the host, with a colon and an @
     #[arg(long, value_name = "URL", help_heading = CONNECTION)]
     proxy: Option<String>,
+    /// Send the header of HAProxy's PROXY protocol as the first bytes of each connection, before TLS, with the
+    /// connection's own addresses: to servers behind a balancer, which take it (curl: --haproxy-protocol is v1).
+    /// Behind --proxy it goes through the tunnel; over a Unix socket it has no addresses
+    #[arg(long, value_enum, hide_possible_values = true, value_name = "v1|v2", help_heading = CONNECTION)]
+    proxy_protocol: Option<Announcing>,
+    /// Tell these addresses as those of the clients instead, in turn, one for each connection: addresses and ranges,
+    /// such as 10.0.0.0/24 (curl: --haproxy-clientip)
+    #[arg(long, value_name = "ADDRESS,…", requires = "proxy_protocol", help_heading = CONNECTION)]
+    proxy_source: Option<String>,
     /// Whether TLS sessions are resumed, over TCP and QUIC, with the tickets of earlier connections of
     /// the run; off makes every handshake a full one
     #[arg(long, value_enum, default_value_t = Switch::On, value_name = "on|off", hide_possible_values = true, help_heading = CONNECTION)]

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use url::Url;
 
-use crate::options::{Options, TlsVersion, Version};
+use crate::options::{Options, ProxyProtocol, TlsVersion, Version};
 
 /// URLs that are listed; the number of all is in the plan.
 const URLS: usize = 100;
@@ -53,6 +53,10 @@ pub struct Asked {
     pub bind: Option<String>,
     /// The proxy, without its user and password.
     pub proxy: Option<String>,
+    /// The version of the PROXY protocol: v1 or v2.
+    pub proxy_protocol: Option<&'static str>,
+    /// Addresses that connections said they came from, by that protocol.
+    pub proxy_source: Option<String>,
     /// The name in the TLS handshake.
     pub sni: Option<String>,
     /// The only version of TLS that was offered.
@@ -106,6 +110,8 @@ impl From<&Options> for Asked {
             spread: options.spread,
             bind: options.bind.clone(),
             proxy: options.proxy.as_deref().map(without_user),
+            proxy_protocol: options.proxy_protocol.map(ProxyProtocol::name),
+            proxy_source: options.proxy_source.clone(),
             sni: options.sni.clone(),
             tls_version: options.tls_version.map(|version| match version {
                 TlsVersion::V1_2 => "1.2",

@@ -135,6 +135,8 @@ pub(crate) struct Context<'p> {
     /// The same with the cookies of a virtual user.
     with_cookies: Vec<Option<Changing>>,
     pub(crate) learned: Learned,
+    /// The number, over all threads, of the next connection that says whose it is.
+    pub(crate) announced: usize,
     pub(crate) in_flight: InFlight,
     /// Since when some connection has had room for a request; open model. None: none has, or the
     /// room came in this turn.
@@ -165,6 +167,7 @@ impl<'p> Context<'p> {
                 steps.map(|step| step.with_cookies.clone()).collect()
             }),
             learned: Learned::default(),
+            announced: 0,
             in_flight: InFlight::default(),
             room_since: None,
             holding: false,
@@ -176,6 +179,17 @@ impl<'p> Context<'p> {
     #[inline]
     pub(crate) fn now(&self) -> u64 {
         self.clock.at(self.system.now())
+    }
+
+    /// What the next connection over a byte stream, from its own address to its other end's, says first.
+    pub(crate) fn announcement(
+        &mut self,
+        addresses: impl FnOnce(&dyn System) -> Option<(SocketAddr, SocketAddr)>,
+    ) -> Option<Vec<u8>> {
+        let announced = self.plan.announced.as_ref()?;
+        let number = self.announced;
+        self.announced += self.plan.threads;
+        Some(announced.header(number, addresses(&*self.system)))
     }
 
     /// A connection is open.

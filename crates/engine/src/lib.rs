@@ -15,6 +15,7 @@
 //! ```
 
 mod allowance;
+mod announced;
 mod arrivals;
 mod asked;
 mod assemble;
@@ -72,7 +73,9 @@ pub use gate::{Gate, GateError};
 pub use grpc::{Call, CallMode};
 pub use latency::Summary;
 pub use listed::Listed;
-pub use options::{Arrivals, InFlightStage, Io, Options, PemFile, RateStage, TlsVersion, Version};
+pub use options::{
+    Arrivals, InFlightStage, Io, Options, PemFile, ProxyProtocol, RateStage, TlsVersion, Version,
+};
 pub use outcome::{
     Bytes, Code, Cost, Distribution, EarlyDataOut, EventsOut, Grpc, HandshakesOut, Latency,
     MeasuredOut, Outcome, PhasesOut, PlanOut, Rate, Reason, Requests, SecondOut, StageOut, Target,

@@ -8,6 +8,7 @@ use crate::listed::Listed;
 use crate::scenario::Scenario;
 
 pub use trilane_transport::tls::{File as PemFile, TlsVersion};
+pub use trilane_wire::ProxyProtocol;
 
 /// A version of HTTP with the way it is carried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -136,6 +137,11 @@ pub struct Options {
     pub bind: Option<String>,
     /// The URL of a proxy to go through by CONNECT.
     pub proxy: Option<String>,
+    /// The version of the PROXY protocol in which each connection says first whose it is.
+    pub proxy_protocol: Option<ProxyProtocol>,
+    /// Addresses and ranges of them (`10.0.0.0/24`) that connections say they come from, in turn, with commas
+    /// between them, instead of their own.
+    pub proxy_source: Option<String>,
     /// Congestion control of our side: of TCP what the kernel has, of QUIC `cubic`, `reno` or `bbr`.
     pub congestion_control: Option<String>,
     /// QUIC: bytes of UDP payload to begin with; without it 1200, which every path takes.
@@ -265,6 +271,8 @@ impl Default for Options {
             spread: false,
             bind: None,
             proxy: None,
+            proxy_protocol: None,
+            proxy_source: None,
             congestion_control: None,
             quic_initial_packet_size: None,
             quic_ack_frequency: None,

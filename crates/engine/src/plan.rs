@@ -7,6 +7,7 @@ use std::time::Duration;
 use trilane_connection::{QuicConfig, StreamConfig};
 use trilane_wire::{Refused, Request};
 
+use crate::announced::Announced;
 use crate::asked::Asked;
 use crate::changing::Changing;
 use crate::checks::{
@@ -74,6 +75,8 @@ pub struct Plan {
     pub(crate) url: String,
     pub(crate) asked: Asked,
     pub(crate) route: Route,
+    /// What each connection says first, where it says anything.
+    pub(crate) announced: Option<Announced>,
     pub(crate) version: Option<Version>,
     pub(crate) connections: usize,
     pub(crate) streams: usize,
@@ -184,6 +187,7 @@ impl Plan {
             .to_owned();
         let port = first.port_or_known_default().unwrap_or(0);
         let route = Route::new(options, &host, port)?;
+        let announced = Announced::new(options, version)?;
         let origin = Origin {
             tls: first.scheme() == "https",
             server_name: options.sni.clone().unwrap_or(host),
@@ -244,6 +248,7 @@ impl Plan {
             url: listed[0].url.clone(),
             asked: Asked::from(options),
             route,
+            announced,
             version,
             connections: options.connections,
             streams,

@@ -102,7 +102,8 @@ impl<'p> Worker<'p> {
             let count = share(scenario.users, plan, index);
             Box::new(Users::new(scenario, count))
         });
-        let context = Context::new(plan, clock, system, tally, Schedule::new(plan, index));
+        let mut context = Context::new(plan, clock, system, tally, Schedule::new(plan, index));
+        context.announced = index;
         let now = context.now();
         Self {
             index,

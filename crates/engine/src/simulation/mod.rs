@@ -409,6 +409,10 @@ impl System for Simulation {
 
     fn finish(&mut self) {}
 
+    fn local_address(&self, _place: u32) -> Option<SocketAddr> {
+        None
+    }
+
     fn tcp_info(&self, _place: u32) -> Option<TcpInfo> {
         self.now.set(self.now.get() + self.slow.reading);
         None
