@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from peers.authority import Leaf
+    from peers.running import Peers
 
 LISTENERS = ["h1", "h1s", "h2c", "h2"]
 # Bytes of a header of version 2 with addresses of IPv4.
@@ -79,7 +80,7 @@ class Listening:
         return [line.split() for line in (self._folder / "told").read_text().splitlines()]
 
     def log(self) -> str:
-        return (self._folder / "error.log").read_text()
+        return (self._folder / "error.log").read_text(errors="replace")
 
 
 @pytest.fixture
@@ -151,7 +152,23 @@ def test_without_the_header_such_a_server_is_hinted_at(listening: Listening) -> 
         failed = load(*route, listening.url(listener))
         assert failed.code == 1, failed
         assert "--proxy-protocol v2" in failed.message
+    ended = load("-n", "4", "-c", "2", listening.url("h1"))
+    assert ended.code == 4, ended
+    (reason,) = (
+        reason
+        for reason in ended.checked["validity"]["reasons"]
+        if reason["code"] == "nothing_ok"
+    )
+    assert "--proxy-protocol v2" in reason["text"]
     assert "broken header" in listening.log()
+
+
+def test_with_the_header_other_servers_are_hinted_at(peers: Peers) -> None:
+    arguments = ["--proxy-protocol", "v1", "-n", "4", "-c", "2"]
+    run = load(*arguments, peers["nginx"].url("h1"))
+    assert run.code == 4, run
+    assert run.checked["status"] == {"400": 4}
+    assert "Leave --proxy-protocol out" in run.checked["validity"]["reasons"][0]["text"]
 
 
 @pytest.mark.parametrize("version", ["v1", "v2"])

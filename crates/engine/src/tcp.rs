@@ -326,14 +326,8 @@ impl Tcp {
             }
             Over::Early(Phase::Handshaking) => {
                 let error = error.unwrap_or(Errno::CONNRESET);
-                let hint = match &context.plan.announced {
-                    None => "a server that expects the PROXY protocol does so: type --proxy-protocol v2 for one",
-                    Some(_) => "a server that does not expect the PROXY protocol may do so: leave --proxy-protocol out for one",
-                };
-                let message = format!(
-                    "{} ended in the TLS handshake: {error}; {hint}",
-                    self.peer
-                );
+                let hint = hint(context);
+                let message = format!("{} ended in the TLS handshake: {error}{hint}", self.peer);
                 Gone::Failed(FailureKind::Tls, message)
             }
             Over::Early(_) => {
@@ -485,6 +479,18 @@ impl Tcp {
     /// Whether a request could be sent now.
     pub(crate) fn has_room(&self) -> bool {
         !self.blocked && self.stream.capacity() > 0
+    }
+}
+
+/// What may be the matter with a server that ends connections in the handshake.
+fn hint(context: &Context<'_>) -> &'static str {
+    match &context.plan.announced {
+        None => {
+            "; a server that expects the PROXY protocol does so: type --proxy-protocol v2 for such a one"
+        }
+        Some(_) => {
+            "; a server that does not expect the PROXY protocol may do so: leave --proxy-protocol out for such a one"
+        }
     }
 }
 

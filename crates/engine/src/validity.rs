@@ -130,7 +130,7 @@ pub(crate) fn judge(outcome: &Outcome, around: &Circumstances<'_>) -> Validity {
             Verdict::Invalid,
             Code::NothingOk,
             [],
-            "no request was answered as expected".to_owned(),
+            format!("no request was answered as expected{}", hint(outcome)),
         ));
     } else if requests.failed as f64 > 0.001 * ended as f64 {
         let share = 100.0 * requests.failed as f64 / ended as f64;
@@ -411,6 +411,23 @@ pub(crate) fn judge(outcome: &Outcome, around: &Circumstances<'_>) -> Validity {
 }
 
 /// The p99 of a distribution, or its maximum where there are too few for a p99, in seconds.
+/// What may be the matter where no request was answered as expected.
+fn hint(outcome: &Outcome) -> &'static str {
+    let mut kinds = outcome.requests.failures.keys();
+    let only_ended = outcome.status.is_empty()
+        && outcome.requests.failed > 0
+        && kinds.all(|kind| ["closed", "reset", "goaway"].contains(kind));
+    match outcome.plan.asked.proxy_protocol {
+        None if only_ended => {
+            ": every connection ended without a response, as those do of a server that expects the PROXY protocol (type --proxy-protocol v2 for such a one)"
+        }
+        Some(_) => {
+            ": does the server expect the PROXY protocol? Leave --proxy-protocol out where it does not"
+        }
+        None => "",
+    }
+}
+
 fn high(distribution: Option<&Distribution>) -> Option<f64> {
     let summary = &distribution?.summary;
     summary.p99.or(summary.max)
