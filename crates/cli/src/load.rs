@@ -13,8 +13,8 @@ use crate::grpc::GrpcArgs;
 use crate::prometheus;
 
 use self::values::{
-    Announcing, Cpus, Format, Framed, Spread, Stages, StagesInFlight, Statuses, Switch, Tls, Waiting, cpus,
-    number, packet, slowest, stages, stages_in_flight, statuses, window,
+    Announcing, Cpus, Format, Framed, Spread, Stages, StagesInFlight, Statuses, Switch, Tls,
+    Waiting, cpus, number, packet, slowest, stages, stages_in_flight, statuses, window,
 };
 
 mod command;
@@ -234,6 +234,11 @@ pub(crate) struct LoadArgs {
     /// QUIC: whether larger packets are tried (path MTU discovery, RFC 8899)
     #[arg(long, value_enum, default_value_t = Switch::On, value_name = "on|off", hide_possible_values = true, help_heading = CONNECTION)]
     quic_mtu_discovery: Switch,
+    /// QUIC: one UDP socket for all connections of a thread, told apart by their connection ids, instead of one for
+    /// each: costs less, and a server that spreads clients over its workers by address and port (SO_REUSEPORT)
+    /// has all of a thread in one of them
+    #[arg(long, help_heading = CONNECTION)]
+    quic_shared_socket: bool,
     /// How the workers wait for their sockets, read and write them: by epoll, or over a ring of the kernel's
     /// (io_uring, Linux 6.1 or later); auto is epoll, as a request costs about the same over both
     #[arg(long, value_enum, default_value_t = Waiting::Auto, value_name = "epoll|uring|auto", hide_possible_values = true, help_heading = CONNECTION)]

@@ -77,6 +77,8 @@ pub struct Asked {
     pub quic_ack_frequency: Option<u32>,
     /// QUIC: false where no larger packets were tried.
     pub quic_mtu_discovery: bool,
+    /// QUIC: whether the connections of a thread shared a socket.
+    pub quic_shared_socket: bool,
     /// Bytes that each stream may receive before more is granted.
     pub stream_window: u32,
     /// Bytes that each connection may receive before more is granted.
@@ -125,6 +127,7 @@ impl From<&Options> for Asked {
             quic_initial_packet_size: options.quic_initial_packet_size,
             quic_ack_frequency: options.quic_ack_frequency,
             quic_mtu_discovery: options.quic_mtu_discovery,
+            quic_shared_socket: options.quic_shared_socket,
             stream_window: options.stream_window,
             connection_window: options.connection_window,
             max_frame_size: options.max_frame_size,

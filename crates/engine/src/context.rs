@@ -18,6 +18,7 @@ use crate::plan::{Plan, Version};
 use crate::record::{Instants, Wait};
 use crate::scenario::{Users, Values};
 use crate::schedule::Schedule;
+use crate::shared::Shared;
 use crate::slowest::Of;
 use crate::tally::{Pending, Tally};
 
@@ -130,6 +131,8 @@ pub(crate) struct Context<'p> {
     pub(crate) system: Box<dyn System + 'p>,
     pub(crate) tally: Tally<'p>,
     pub(crate) schedule: Schedule,
+    /// The UDP sockets of HTTP/3 connections that have none of their own.
+    pub(crate) shared: Option<Box<Shared>>,
     /// For each request of the plan what changes in it; empty where nothing does in any.
     changing: Vec<Option<Changing>>,
     /// The same with the cookies of a virtual user.
@@ -161,6 +164,7 @@ impl<'p> Context<'p> {
             system,
             tally,
             schedule,
+            shared: None,
             changing: plan.changing.clone(),
             with_cookies: plan.scenario.as_ref().map_or_else(Vec::new, |scenario| {
                 let steps = scenario.steps.iter();

@@ -49,6 +49,7 @@ mod route;
 mod run;
 mod scenario;
 mod schedule;
+mod shared;
 #[cfg(test)]
 mod simulation;
 mod slowest;

@@ -150,6 +150,9 @@ pub struct Options {
     pub quic_ack_frequency: Option<u32>,
     /// QUIC: whether larger packets are tried than those to begin with.
     pub quic_mtu_discovery: bool,
+    /// QUIC: whether the connections of a thread share one UDP socket, for each address that they go to and
+    /// each that they come from; without it each has its own.
+    pub quic_shared_socket: bool,
     /// How the workers ask the kernel for their sockets.
     pub io: Io,
     /// Processors for the workers, in turn.
@@ -277,6 +280,7 @@ impl Default for Options {
             quic_initial_packet_size: None,
             quic_ack_frequency: None,
             quic_mtu_discovery: true,
+            quic_shared_socket: false,
             io: Io::default(),
             cpus: Vec::new(),
             server_pids: Vec::new(),

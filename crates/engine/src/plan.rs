@@ -119,6 +119,8 @@ pub struct Plan {
     pub(crate) transport: Transport,
     pub(crate) congestion_control: Option<String>,
     pub(crate) quic_ack_frequency: Option<u32>,
+    /// Whether the HTTP/3 connections of a worker share a socket.
+    pub(crate) quic_shared_socket: bool,
     pub(crate) io: Io,
     pub(crate) cpus: Vec<usize>,
     pub(crate) server: ServerClocks,
@@ -294,6 +296,7 @@ impl Plan {
             transport,
             io: options.io,
             quic_ack_frequency: options.quic_ack_frequency,
+            quic_shared_socket: options.quic_shared_socket,
             congestion_control: match version {
                 Some(Version::H3) => Some(congestion.name().to_owned()),
                 _ => options.congestion_control.clone(),

@@ -5,8 +5,8 @@ use std::io::Read as _;
 use std::path::Path;
 
 use trilane_engine::{
-    Arrivals, EventFormat, EventsAsked, Io, Listed, Options, PemFile, PlanError,
-    ProxyProtocol, Scenario, TlsVersion, Version,
+    Arrivals, EventFormat, EventsAsked, Io, Listed, Options, PemFile, PlanError, ProxyProtocol,
+    Scenario, TlsVersion, Version,
 };
 
 use super::LoadArgs;
@@ -114,6 +114,7 @@ impl LoadArgs {
             quic_initial_packet_size: self.quic_initial_packet_size,
             quic_ack_frequency: self.quic_ack_frequency,
             quic_mtu_discovery: self.quic_mtu_discovery == Switch::On,
+            quic_shared_socket: self.quic_shared_socket,
             io: match self.io {
                 Waiting::Auto => Io::default(),
                 Waiting::Epoll => Io::Epoll,

@@ -241,6 +241,8 @@ class Asked(Record, frozen=True):
     """Version of the PROXY protocol in which each connection said first whose it was."""
     proxy_source: str | None = None
     """Addresses and ranges that connections said they came from, by the PROXY protocol."""
+    quic_shared_socket: bool = False
+    """Whether the QUIC connections of a thread shared one UDP socket."""
 
 
 class RateStage(Record, frozen=True):
