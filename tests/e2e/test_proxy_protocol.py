@@ -155,9 +155,7 @@ def test_without_the_header_such_a_server_is_hinted_at(listening: Listening) -> 
     ended = load("-n", "4", "-c", "2", listening.url("h1"))
     assert ended.code == 4, ended
     (reason,) = (
-        reason
-        for reason in ended.checked["validity"]["reasons"]
-        if reason["code"] == "nothing_ok"
+        reason for reason in ended.checked["validity"]["reasons"] if reason["code"] == "nothing_ok"
     )
     assert "--proxy-protocol v2" in reason["text"]
     assert "broken header" in listening.log()
@@ -193,13 +191,14 @@ class _Saying(socketserver.StreamRequestHandler):
 
 @contextmanager
 def saying() -> Iterator[tuple[int, list[bytes]]]:
-    handler = type("Saying", (_Saying,), {"said": []})
+    said: list[bytes] = []
+    handler = type("Saying", (_Saying,), {"said": said})
     with socketserver.ThreadingTCPServer((HOST, 0), handler) as server:
         server.daemon_threads = True
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:
-            yield server.server_address[1], handler.said
+            yield server.server_address[1], said
         finally:
             server.shutdown()
             thread.join()
@@ -207,9 +206,10 @@ def saying() -> Iterator[tuple[int, list[bytes]]]:
 
 def test_it_goes_through_a_proxys_tunnel() -> None:
     with saying() as (port, said), proxy() as seen:
-        arguments = ["--proxy-protocol", "v1", "--proxy-source", "203.0.113.9", "-c", "1", "-n", "5"]
+        arguments = ["--proxy-protocol", "v1", "--proxy-source", "203.0.113.9"]
         url = f"http://{HOST}:{port}/"
-        assert load("--proxy", seen.address, *arguments, url).good["requests"]["ok"] == 5
+        report = load("--proxy", seen.address, *arguments, "-c", "1", "-n", "5", url).good
+    assert report["requests"]["ok"] == 5
     assert seen.lines == [f"CONNECT {HOST}:{port} HTTP/1.1"]
     (line,) = said
     first, family, source, destination, _, tail = line.split(b" ", 5)
