@@ -13,8 +13,8 @@ use crate::grpc::GrpcArgs;
 use crate::prometheus;
 
 use self::values::{
-    Cpus, Format, Framed, Spread, Stages, StagesInFlight, Statuses, Switch, Tls, Waiting, cpus,
-    number, packet, slowest, stages, stages_in_flight, statuses, window,
+    Announcing, Cpus, Format, Framed, Spread, Stages, StagesInFlight, Statuses, Switch, Tls,
+    Waiting, cpus, number, packet, slowest, stages, stages_in_flight, statuses, window,
 };
 
 mod command;
@@ -203,6 +203,15 @@ pub(crate) struct LoadArgs {
     /// Go through a proxy, by CONNECT; a name and a password go before the host, with a colon and an @
     #[arg(long, value_name = "URL", help_heading = CONNECTION)]
     proxy: Option<String>,
+    /// Send the header of HAProxy's PROXY protocol as the first bytes of each connection, before TLS, with the
+    /// connection's own addresses: to servers behind a balancer, which take it (curl: --haproxy-protocol is v1).
+    /// Behind --proxy it goes through the tunnel; over a Unix socket it has no addresses
+    #[arg(long, value_enum, hide_possible_values = true, value_name = "v1|v2", help_heading = CONNECTION)]
+    proxy_protocol: Option<Announcing>,
+    /// Tell these addresses as those of the clients instead, in turn, one for each connection: addresses and ranges,
+    /// such as 10.0.0.0/24 (curl: --haproxy-clientip)
+    #[arg(long, value_name = "ADDRESS,…", requires = "proxy_protocol", help_heading = CONNECTION)]
+    proxy_source: Option<String>,
     /// Whether TLS sessions are resumed, over TCP and QUIC, with the tickets of earlier connections of
     /// the run; off makes every handshake a full one
     #[arg(long, value_enum, default_value_t = Switch::On, value_name = "on|off", hide_possible_values = true, help_heading = CONNECTION)]
@@ -226,6 +235,11 @@ pub(crate) struct LoadArgs {
     /// QUIC: whether larger packets are tried (path MTU discovery, RFC 8899)
     #[arg(long, value_enum, default_value_t = Switch::On, value_name = "on|off", hide_possible_values = true, help_heading = CONNECTION)]
     quic_mtu_discovery: Switch,
+    /// QUIC: one UDP socket for all connections of a thread, told apart by their connection ids, instead of one for
+    /// each: costs less, and a server that spreads clients over its workers by address and port (SO_REUSEPORT)
+    /// has all of a thread in one of them
+    #[arg(long, help_heading = CONNECTION)]
+    quic_shared_socket: bool,
     /// How the workers wait for their sockets, read and write them: by epoll, or over a ring of the kernel's
     /// (io_uring, Linux 6.1 or later); auto is epoll, as a request costs about the same over both
     #[arg(long, value_enum, default_value_t = Waiting::Auto, value_name = "epoll|uring|auto", hide_possible_values = true, help_heading = CONNECTION)]

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Instant;
 
 use bytes::BytesMut;
-use trilane_transport::quic::{self, H3Session, Transmit};
+use trilane_transport::quic::{self, Endpoint, H3Session, Routed, Transmit};
 use trilane_wire::h3::QuicStreams as _;
 use trilane_wire::{Events, FieldList, Refused, Request, StreamId, Unfinished, Upload, h3};
 
@@ -67,17 +67,56 @@ impl Quic {
             h3,
             server_name,
         } = config;
-        Ok(Self {
-            session: H3Session::connect(quic, *h3, peer, server_name, now)?,
+        let session = H3Session::connect(quic, *h3, peer, server_name, now)?;
+        Ok(Self::with(session, peer, now))
+    }
+
+    /// As [`Self::new`], on a socket that others share: `endpoint` says which datagrams are for the connection.
+    /// [`Self::take`] and [`Self::process`] stand in for [`Self::receive`] then, [`Self::settle_with`] comes
+    /// before [`Self::transmit`], and [`Self::leave`] when the connection goes.
+    pub fn sharing(
+        config: &QuicConfig,
+        endpoint: &mut Endpoint,
+        peer: SocketAddr,
+        now: Instant,
+    ) -> Result<Self, quic::Error> {
+        let quic = endpoint.connect(&config.quic, peer, &config.server_name, now)?;
+        Ok(Self::with(H3Session::on(quic, config.h3), peer, now))
+    }
+
+    fn with(session: H3Session, peer: SocketAddr, now: Instant) -> Self {
+        Self {
+            session,
             peer,
             since: now,
             unsent: None,
             dirty: true,
             gathered: 0,
-        })
+        }
     }
 
-    /// Takes what the socket received.
+    /// Takes a datagram that a shared socket received.
+    pub fn take(&mut self, datagram: Routed) {
+        self.dirty = true;
+        self.session.take(datagram);
+    }
+
+    /// Acts on what was taken.
+    pub fn process<E: Events>(&mut self, now: Instant, events: &mut E) {
+        self.session.process(now, events);
+    }
+
+    /// Carries messages between the connection and the endpoint that it shares.
+    pub fn settle_with(&mut self, endpoint: &mut Endpoint) {
+        self.session.settle_with(endpoint);
+    }
+
+    /// The connection goes: the endpoint that it shared forgets it.
+    pub fn leave(&mut self, endpoint: &mut Endpoint) {
+        self.session.leave(endpoint);
+    }
+
+    /// Takes what the socket of the connection received.
     pub fn receive<E: Events>(&mut self, now: Instant, batch: Batch, events: &mut E) {
         self.dirty = true;
         let Batch {

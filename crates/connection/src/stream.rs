@@ -27,6 +27,8 @@ pub struct Stream {
     /// When the phase began.
     since: Instant,
     asking: Option<Box<Asking>>,
+    /// What goes to the origin before anything else.
+    announced: Vec<u8>,
     tls: Option<Box<tls::Session>>,
     /// From [`Phase::Open`] on, or from the handshake on where requests may go in early data.
     codec: Option<Codec>,
@@ -52,6 +54,7 @@ impl Stream {
             phase: Phase::Connecting,
             since: now,
             asking: None,
+            announced: Vec::new(),
             tls: None,
             codec: None,
             early: Vec::new(),
@@ -61,6 +64,12 @@ impl Stream {
             broken: false,
             ended: false,
         }
+    }
+
+    /// What the origin gets before anything else, in front of TLS and behind a proxy's tunnel: the header of
+    /// the PROXY protocol. Say so before [`Self::connected`].
+    pub fn announce(&mut self, header: Vec<u8>) {
+        self.announced = header;
     }
 
     /// The byte stream is there.
@@ -79,6 +88,7 @@ impl Stream {
     /// The way to the origin is free: TLS begins, or HTTP.
     fn greet(&mut self, now: Instant) -> Result<Progress, Over> {
         self.since = now;
+        self.queue.tail().append(&mut self.announced);
         let Some(TlsConfig {
             config,
             server_name,

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use url::Url;
 
-use crate::options::{Options, TlsVersion, Version};
+use crate::options::{Options, ProxyProtocol, TlsVersion, Version};
 
 /// URLs that are listed; the number of all is in the plan.
 const URLS: usize = 100;
@@ -53,6 +53,10 @@ pub struct Asked {
     pub bind: Option<String>,
     /// The proxy, without its user and password.
     pub proxy: Option<String>,
+    /// The version of the PROXY protocol: v1 or v2.
+    pub proxy_protocol: Option<&'static str>,
+    /// Addresses that connections said they came from, by that protocol.
+    pub proxy_source: Option<String>,
     /// The name in the TLS handshake.
     pub sni: Option<String>,
     /// The only version of TLS that was offered.
@@ -73,6 +77,8 @@ pub struct Asked {
     pub quic_ack_frequency: Option<u32>,
     /// QUIC: false where no larger packets were tried.
     pub quic_mtu_discovery: bool,
+    /// QUIC: whether the connections of a thread shared a socket.
+    pub quic_shared_socket: bool,
     /// Bytes that each stream may receive before more is granted.
     pub stream_window: u32,
     /// Bytes that each connection may receive before more is granted.
@@ -106,6 +112,8 @@ impl From<&Options> for Asked {
             spread: options.spread,
             bind: options.bind.clone(),
             proxy: options.proxy.as_deref().map(without_user),
+            proxy_protocol: options.proxy_protocol.map(ProxyProtocol::name),
+            proxy_source: options.proxy_source.clone(),
             sni: options.sni.clone(),
             tls_version: options.tls_version.map(|version| match version {
                 TlsVersion::V1_2 => "1.2",
@@ -119,6 +127,7 @@ impl From<&Options> for Asked {
             quic_initial_packet_size: options.quic_initial_packet_size,
             quic_ack_frequency: options.quic_ack_frequency,
             quic_mtu_discovery: options.quic_mtu_discovery,
+            quic_shared_socket: options.quic_shared_socket,
             stream_window: options.stream_window,
             connection_window: options.connection_window,
             max_frame_size: options.max_frame_size,

@@ -18,6 +18,7 @@ use crate::plan::{Plan, Version};
 use crate::record::{Instants, Wait};
 use crate::scenario::{Users, Values};
 use crate::schedule::Schedule;
+use crate::shared::Shared;
 use crate::slowest::Of;
 use crate::tally::{Pending, Tally};
 
@@ -130,11 +131,15 @@ pub(crate) struct Context<'p> {
     pub(crate) system: Box<dyn System + 'p>,
     pub(crate) tally: Tally<'p>,
     pub(crate) schedule: Schedule,
+    /// The UDP sockets of HTTP/3 connections that have none of their own.
+    pub(crate) shared: Option<Box<Shared>>,
     /// For each request of the plan what changes in it; empty where nothing does in any.
     changing: Vec<Option<Changing>>,
     /// The same with the cookies of a virtual user.
     with_cookies: Vec<Option<Changing>>,
     pub(crate) learned: Learned,
+    /// The number, over all threads, of the next connection that says whose it is.
+    pub(crate) announced: usize,
     pub(crate) in_flight: InFlight,
     /// For each origin, since when some connection to it has had room for a request; open model. None: none
     /// has, or the room came in this turn.
@@ -159,12 +164,14 @@ impl<'p> Context<'p> {
             system,
             tally,
             schedule,
+            shared: None,
             changing: plan.changing.clone(),
             with_cookies: plan.scenario.as_ref().map_or_else(Vec::new, |scenario| {
                 let steps = scenario.steps.iter();
                 steps.map(|step| step.with_cookies.clone()).collect()
             }),
             learned: Learned::default(),
+            announced: 0,
             in_flight: InFlight::default(),
             room_since: vec![None; plan.origins.len()],
             holding: false,
@@ -176,6 +183,17 @@ impl<'p> Context<'p> {
     #[inline]
     pub(crate) fn now(&self) -> u64 {
         self.clock.at(self.system.now())
+    }
+
+    /// What the next connection over a byte stream, from its own address to its other end's, says first.
+    pub(crate) fn announcement(
+        &mut self,
+        addresses: impl FnOnce(&dyn System) -> Option<(SocketAddr, SocketAddr)>,
+    ) -> Option<Vec<u8>> {
+        let announced = self.plan.announced.as_ref()?;
+        let number = self.announced;
+        self.announced += self.plan.threads;
+        Some(announced.header(number, addresses(&*self.system)))
     }
 
     /// A connection is open.

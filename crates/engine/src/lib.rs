@@ -15,6 +15,7 @@
 //! ```
 
 mod allowance;
+mod announced;
 mod arrivals;
 mod asked;
 mod assemble;
@@ -50,6 +51,7 @@ mod route;
 mod run;
 mod scenario;
 mod schedule;
+mod shared;
 #[cfg(test)]
 mod simulation;
 mod slowest;
@@ -74,7 +76,9 @@ pub use gate::{Gate, GateError};
 pub use grpc::{Call, CallMode};
 pub use latency::Summary;
 pub use listed::Listed;
-pub use options::{Arrivals, InFlightStage, Io, Options, PemFile, RateStage, TlsVersion, Version};
+pub use options::{
+    Arrivals, InFlightStage, Io, Options, PemFile, ProxyProtocol, RateStage, TlsVersion, Version,
+};
 pub use origin::OriginOut;
 pub use outcome::{
     Bytes, Code, Cost, Distribution, EarlyDataOut, EventsOut, Grpc, HandshakesOut, Latency,

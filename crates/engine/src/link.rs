@@ -1,6 +1,9 @@
 //! A connection's place in a worker: it outlives the connections that come and go in it.
 
 use std::net::SocketAddr;
+use std::time::Instant;
+
+use trilane_transport::quic::Routed;
 
 use crate::context::{Clock, Context, Gone};
 use crate::exchanges::Exchanges;
@@ -110,7 +113,8 @@ impl Link {
                 Ok(())
             }
             Transport::Quic(config) => {
-                let quic = Udp::open(place, peer, source, config, now, system)?;
+                let shared = context.shared.as_deref_mut();
+                let quic = Udp::open(place, peer, source, config, now, shared, system)?;
                 self.io = Io::Quic(Box::new(quic));
                 // QUIC sends first.
                 self.pump(context.clock.at(now), context)
@@ -129,6 +133,27 @@ impl Link {
             Io::None => Ok(()),
             Io::Tcp(tcp) => tcp.on_completion(completion, &mut self.exchanges, context),
             Io::Quic(quic) => quic.on_completion(completion, &mut self.exchanges, context),
+        }
+    }
+
+    /// Whether the connection is over QUIC, and its socket in this place.
+    pub(crate) fn is_on(&self, socket: u32) -> bool {
+        matches!(&self.io, Io::Quic(quic) if quic.is_on(socket))
+    }
+
+    /// Takes a datagram that a shared socket received. True where it is the first that [`Self::look`] has to look at.
+    pub(crate) fn take(&mut self, datagram: Routed) -> bool {
+        match &mut self.io {
+            Io::Quic(quic) => quic.take(datagram),
+            Io::None | Io::Tcp(_) => false,
+        }
+    }
+
+    /// Looks at the datagrams that were taken. True where [`Self::pump`] has to answer, and had not to before.
+    pub(crate) fn look(&mut self, now: Instant, context: &mut Context<'_>) -> bool {
+        match &mut self.io {
+            Io::Quic(quic) => quic.look(now, &mut self.exchanges, context),
+            Io::None | Io::Tcp(_) => false,
         }
     }
 
@@ -251,8 +276,12 @@ impl Link {
     ) -> bool {
         self.count(context);
         let last_words = match &mut self.io {
+            Io::None => None,
             Io::Tcp(tcp) => tcp.last_words(),
-            Io::None | Io::Quic(_) => None,
+            Io::Quic(quic) => {
+                quic.leave(context);
+                None
+            }
         };
         context.system.close(self.place, last_words);
         self.io = Io::None;

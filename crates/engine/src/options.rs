@@ -8,6 +8,7 @@ use crate::listed::Listed;
 use crate::scenario::Scenario;
 
 pub use trilane_transport::tls::{File as PemFile, TlsVersion};
+pub use trilane_wire::ProxyProtocol;
 
 /// A version of HTTP with the way it is carried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -136,6 +137,11 @@ pub struct Options {
     pub bind: Option<String>,
     /// The URL of a proxy to go through by CONNECT.
     pub proxy: Option<String>,
+    /// The version of the PROXY protocol in which each connection says first whose it is.
+    pub proxy_protocol: Option<ProxyProtocol>,
+    /// Addresses and ranges of them (`10.0.0.0/24`) that connections say they come from, in turn, with commas
+    /// between them, instead of their own.
+    pub proxy_source: Option<String>,
     /// Congestion control of our side: of TCP what the kernel has, of QUIC `cubic`, `reno` or `bbr`.
     pub congestion_control: Option<String>,
     /// QUIC: bytes of UDP payload to begin with; without it 1200, which every path takes.
@@ -144,6 +150,9 @@ pub struct Options {
     pub quic_ack_frequency: Option<u32>,
     /// QUIC: whether larger packets are tried than those to begin with.
     pub quic_mtu_discovery: bool,
+    /// QUIC: whether the connections of a thread share one UDP socket, for each address that they go to and
+    /// each that they come from; without it each has its own.
+    pub quic_shared_socket: bool,
     /// How the workers ask the kernel for their sockets.
     pub io: Io,
     /// Processors for the workers, in turn.
@@ -265,10 +274,13 @@ impl Default for Options {
             spread: false,
             bind: None,
             proxy: None,
+            proxy_protocol: None,
+            proxy_source: None,
             congestion_control: None,
             quic_initial_packet_size: None,
             quic_ack_frequency: None,
             quic_mtu_discovery: true,
+            quic_shared_socket: false,
             io: Io::default(),
             cpus: Vec::new(),
             server_pids: Vec::new(),

@@ -8,6 +8,7 @@ use trilane_connection::{QuicConfig, StreamConfig};
 use trilane_wire::Request;
 use url::Url;
 
+use crate::announced::Announced;
 use crate::asked::Asked;
 use crate::changing::Changing;
 use crate::checks::{
@@ -79,6 +80,8 @@ pub struct Plan {
     pub(crate) origins: Vec<OriginPlan>,
     /// For each of the requests which of them it goes to.
     pub(crate) origin_of: Arc<[u32]>,
+    /// What each connection says first, where it says anything.
+    pub(crate) announced: Option<Announced>,
     pub(crate) version: Option<Version>,
     pub(crate) connections: usize,
     pub(crate) streams: usize,
@@ -118,6 +121,8 @@ pub struct Plan {
     pub(crate) resumption: bool,
     pub(crate) congestion_control: Option<String>,
     pub(crate) quic_ack_frequency: Option<u32>,
+    /// Whether the HTTP/3 connections of a worker share a socket.
+    pub(crate) quic_shared_socket: bool,
     pub(crate) io: Io,
     pub(crate) cpus: Vec<usize>,
     pub(crate) server: ServerClocks,
@@ -176,6 +181,7 @@ impl Plan {
         for (url, _) in &assignment.firsts {
             check_tls(options, version, url)?;
         }
+        let announced = Announced::new(options, version)?;
         let ten_seconds = options
             .requests
             .is_none()
@@ -252,6 +258,7 @@ impl Plan {
             asked: Asked::from(options),
             origins: origins.collect::<Result<_, _>>()?,
             origin_of: assignment.of,
+            announced,
             version,
             connections: options.connections,
             streams,
@@ -291,6 +298,7 @@ impl Plan {
             resumption: options.resumption,
             io: options.io,
             quic_ack_frequency: options.quic_ack_frequency,
+            quic_shared_socket: options.quic_shared_socket,
             congestion_control: match version {
                 Some(Version::H3) => Some(congestion.name().to_owned()),
                 _ => options.congestion_control.clone(),

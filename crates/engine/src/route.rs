@@ -61,6 +61,16 @@ pub(crate) enum Address {
     Unix(Arc<Path>),
 }
 
+impl Address {
+    /// That of IP; a Unix socket has none.
+    pub(crate) fn ip(&self) -> Option<SocketAddr> {
+        match self {
+            Address::Ip(address) => Some(*address),
+            Address::Unix(_) => None,
+        }
+    }
+}
+
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

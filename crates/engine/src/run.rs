@@ -16,6 +16,7 @@ use crate::io;
 use crate::outcome::{Outcome, SecondOut, WindowOut};
 use crate::plan::{Model, Plan};
 use crate::record::Window;
+use crate::shared::sockets;
 use crate::worker::{Report, Worker, places};
 
 /// Why a run could not be made. Nothing was measured.
@@ -82,7 +83,9 @@ pub fn run_watched(
                     .name(format!("worker-{index}"))
                     .spawn_scoped(scope, move || {
                         let system = pin(plan, index).and_then(|()| {
-                            io::open(plan.io, places(plan, index)).map_err(RunError::new)
+                            let sockets = sockets(plan, addresses);
+                            let places = places(plan, index) + sockets;
+                            io::open(plan.io, places).map_err(RunError::new)
                         });
                         let report = system.and_then(|system| {
                             Worker::new(index, plan, control, addresses, clock, system, sender)

@@ -38,6 +38,8 @@ pub(crate) struct Tcp {
     /// The last reading of the kernel's counters.
     counted: TcpInfo,
     content_counted: u64,
+    /// Bytes of what the connection says first.
+    announced: u64,
     /// Bytes that went and came before requests could be sent.
     handshake_sent: u64,
     handshake_received: u64,
@@ -73,6 +75,7 @@ impl Tcp {
             spoke: false,
             counted: TcpInfo::default(),
             content_counted: 0,
+            announced: 0,
             handshake_sent: 0,
             handshake_received: 0,
         })
@@ -152,6 +155,11 @@ impl Tcp {
         recorder.of_connection(exchanges.began(), |phases| {
             phases.connect.record(now - since)
         });
+        let (place, peer) = (self.place, self.peer.ip());
+        if let Some(header) = context.announcement(|system| system.local_address(place).zip(peer)) {
+            self.announced = header.len() as u64;
+            self.stream.announce(header);
+        }
         let instant = context.clock.instant(now);
         let progress = self.stream.connected(instant);
         let progress = progress.map_err(|over| self.over(over, None, exchanges, context))?;
@@ -172,7 +180,9 @@ impl Tcp {
             return;
         }
         let tls = self.stream.tls_info();
-        let (sent, received) = (self.handshake_sent, self.handshake_received);
+        // Without TLS it leaves with the first request.
+        let unsent = if tls.is_none() { self.announced } else { 0 };
+        let (sent, received) = (self.handshake_sent + unsent, self.handshake_received);
         context
             .tally
             .recorder
@@ -316,7 +326,8 @@ impl Tcp {
             }
             Over::Early(Phase::Handshaking) => {
                 let error = error.unwrap_or(Errno::CONNRESET);
-                let message = format!("{} ended in the TLS handshake: {error}", self.peer);
+                let hint = hint(context);
+                let message = format!("{} ended in the TLS handshake: {error}{hint}", self.peer);
                 Gone::Failed(FailureKind::Tls, message)
             }
             Over::Early(_) => {
@@ -468,6 +479,18 @@ impl Tcp {
     /// Whether a request could be sent now.
     pub(crate) fn has_room(&self) -> bool {
         !self.blocked && self.stream.capacity() > 0
+    }
+}
+
+/// What may be the matter with a server that ends connections in the handshake.
+fn hint(context: &Context<'_>) -> &'static str {
+    match &context.plan.announced {
+        None => {
+            "; a server that expects the PROXY protocol does so: type --proxy-protocol v2 for such a one"
+        }
+        Some(_) => {
+            "; a server that does not expect the PROXY protocol may do so: leave --proxy-protocol out for such a one"
+        }
     }
 }
 

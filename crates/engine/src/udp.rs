@@ -1,11 +1,12 @@
-//! One connection over QUIC, speaking HTTP/3: its socket and its books.
+//! One connection over QUIC, speaking HTTP/3: its socket, or its part in one, and its books.
 
+use std::mem;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use trilane_connection::{Quic, QuicConfig};
 use trilane_socket::Moved;
-use trilane_transport::quic;
+use trilane_transport::quic::{self, Routed};
 use trilane_wire::{Refused, StreamId};
 
 use crate::context::{Context, Gone, misfit, unmade};
@@ -15,17 +16,22 @@ use crate::io::{Completion, System};
 use crate::plan::{Plan, Version};
 use crate::refill::{Channel, refill};
 use crate::route::Address;
+use crate::shared::Shared;
 
 /// One QUIC connection.
 #[derive(Debug)]
 pub(crate) struct Udp {
-    /// Where its socket is.
-    place: u32,
+    /// Where its socket is, which may be others' as well.
+    socket: u32,
     quic: Quic,
     open: bool,
     /// The requests that the peer allowed at one time as the connection began.
     streams_at_first: u64,
     timer: Option<u64>,
+    /// Whether datagrams have been taken from a shared socket that nobody has looked at,
+    taken: bool,
+    /// or to which nothing has been answered.
+    unanswered: bool,
     counted: quic::Stats,
     fields_counted: u64,
     content_counted: u64,
@@ -39,21 +45,29 @@ impl Udp {
         source: Option<SocketAddr>,
         config: &QuicConfig,
         now: Instant,
+        shared: Option<&mut Shared>,
         system: &mut dyn System,
     ) -> Result<Self, Gone> {
         let &Address::Ip(peer) = peer else {
             let message = format!("HTTP/3 does not go to {peer}");
             return Err(Gone::Failed(FailureKind::Connect, message));
         };
-        let opened = system.open_datagrams(place, peer, source);
-        opened.map_err(|failed| unmade(failed, source))?;
-        let quic = Quic::new(config, peer, now).map_err(|error| failure(&error, peer))?;
+        let (socket, quic) = match shared {
+            Some(shared) => shared.connect(place, peer, source, config, now, system)?,
+            None => {
+                let opened = system.open_datagrams(place, peer, source);
+                opened.map_err(|failed| unmade(failed, source))?;
+                (place, Quic::new(config, peer, now))
+            }
+        };
         Ok(Self {
-            place,
-            quic,
+            socket,
+            quic: quic.map_err(|error| failure(&error, peer))?,
             open: false,
             streams_at_first: 0,
             timer: None,
+            taken: false,
+            unanswered: false,
             counted: quic::Stats::default(),
             fields_counted: 0,
             content_counted: 0,
@@ -135,6 +149,31 @@ impl Udp {
         self.pump(now, exchanges, context)
     }
 
+    /// Whether its socket is in this place.
+    pub(crate) fn is_on(&self, socket: u32) -> bool {
+        self.socket == socket
+    }
+
+    /// Takes a datagram that a shared socket received. True where it is the first that [`Self::look`] has to
+    /// look at.
+    pub(crate) fn take(&mut self, datagram: Routed) -> bool {
+        self.quic.take(datagram);
+        !mem::replace(&mut self.taken, true)
+    }
+
+    /// Looks at the datagrams that were taken. True where [`Self::pump`] has to answer, and had not to before.
+    pub(crate) fn look(
+        &mut self,
+        instant: Instant,
+        exchanges: &mut Exchanges,
+        context: &mut Context<'_>,
+    ) -> bool {
+        self.taken = false;
+        let (now, quic) = (context.clock.at(instant), &mut self.quic);
+        with_sink!(context, exchanges, now, None, sink => quic.process(instant, sink));
+        !mem::replace(&mut self.unanswered, true)
+    }
+
     /// The time of [`Self::timer`] has come.
     pub(crate) fn on_timer(
         &mut self,
@@ -154,6 +193,7 @@ impl Udp {
         exchanges: &mut Exchanges,
         context: &mut Context<'_>,
     ) -> Result<(), Gone> {
+        self.unanswered = false;
         if !self.open && self.quic.is_connected() {
             self.opened(now, exchanges, context);
         }
@@ -228,10 +268,13 @@ impl Udp {
     fn transmit(&mut self, now: u64, context: &mut Context<'_>) -> bool {
         let instant = context.clock.instant(now);
         let mut moved = Moved::default();
-        let (place, quic) = (self.place, &mut self.quic);
+        let (socket, quic) = (self.socket, &mut self.quic);
+        if let Some(shared) = &mut context.shared {
+            quic.settle_with(&mut shared.endpoint);
+        }
         let unreachable = context
             .system
-            .send_datagrams(place, quic, instant, &mut moved);
+            .send_datagrams(socket, quic, instant, &mut moved);
         context.tally.recorder.traffic.add_sent(moved);
         unreachable
     }
@@ -253,10 +296,17 @@ impl Udp {
         let content = self.quic.content_sent();
         traffic.body_sent += content - self.content_counted;
         self.content_counted = content;
-        if let Some(drops) = context.system.dropped_datagrams(self.place) {
-            traffic.datagrams_dropped += u64::from(drops.wrapping_sub(self.drops_counted));
-            self.drops_counted = drops;
-        }
+        let (socket, system) = (self.socket, &*context.system);
+        let dropped = match &mut context.shared {
+            Some(shared) => shared.dropped(socket, system),
+            None => {
+                let known = self.drops_counted;
+                let drops = system.dropped_datagrams(socket).unwrap_or(known);
+                self.drops_counted = drops;
+                drops.wrapping_sub(known)
+            }
+        };
+        traffic.datagrams_dropped += u64::from(dropped);
         if !self.open {
             return;
         }
@@ -273,6 +323,13 @@ impl Udp {
             self.fields_counted = fields;
         }
         context.learned.h3 = self.quic.peer_settings().or(context.learned.h3);
+    }
+
+    /// The connection goes: what it shared is told.
+    pub(crate) fn leave(&mut self, context: &mut Context<'_>) {
+        if let Some(shared) = &mut context.shared {
+            self.quic.leave(&mut shared.endpoint);
+        }
     }
 
     /// Tells the peer that nothing more comes.

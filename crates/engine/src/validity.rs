@@ -134,7 +134,7 @@ pub(crate) fn judge(outcome: &Outcome, around: &Circumstances<'_>) -> Validity {
             Verdict::Invalid,
             Code::NothingOk,
             [],
-            "no request was answered as expected".to_owned(),
+            format!("no request was answered as expected{}", hint(outcome)),
         ));
     } else if requests.failed as f64 > 0.001 * ended as f64 {
         let share = 100.0 * requests.failed as f64 / ended as f64;
@@ -420,6 +420,23 @@ pub(crate) fn judge(outcome: &Outcome, around: &Circumstances<'_>) -> Validity {
             .map_or(Verdict::Valid, |worst| worst.verdict),
         reasons,
         bound,
+    }
+}
+
+/// What may be the matter where no request was answered as expected.
+fn hint(outcome: &Outcome) -> &'static str {
+    let mut kinds = outcome.requests.failures.keys();
+    let only_ended = outcome.status.is_empty()
+        && outcome.requests.failed > 0
+        && kinds.all(|kind| ["closed", "reset", "goaway"].contains(kind));
+    match outcome.plan.asked.proxy_protocol {
+        None if only_ended => {
+            ": every connection ended without a response, as those do of a server that expects the PROXY protocol (type --proxy-protocol v2 for such a one)"
+        }
+        Some(_) => {
+            ": does the server expect the PROXY protocol? Leave --proxy-protocol out where it does not"
+        }
+        None => "",
     }
 }
 

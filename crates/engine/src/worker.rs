@@ -5,6 +5,7 @@ mod limits;
 mod origins;
 mod pacing;
 mod report;
+mod sharing;
 #[cfg(test)]
 mod tests;
 
@@ -30,6 +31,7 @@ use crate::route::Address;
 use crate::run::RunError;
 use crate::scenario::Users;
 use crate::schedule::Schedule;
+use crate::shared::Shared;
 use crate::slowest::Slowest;
 use crate::stage::{Change, Stage};
 use crate::standstill::Standstill;
@@ -105,7 +107,9 @@ impl<'p> Worker<'p> {
             let count = share(scenario.users, plan, index);
             Box::new(Users::new(scenario, count))
         });
-        let context = Context::new(plan, clock, system, tally, Schedule::new(plan, index));
+        let mut context = Context::new(plan, clock, system, tally, Schedule::new(plan, index));
+        context.announced = index;
+        context.shared = Shared::new(plan, connections);
         let now = context.now();
         Self {
             index,
@@ -171,6 +175,7 @@ impl<'p> Worker<'p> {
                 self.turn(place, completion)?;
             }
             self.answer()?;
+            self.answer_several()?;
             now = self.context.now();
             self.fire_timers(now)?;
             self.follow_stages(now)?;
@@ -291,6 +296,9 @@ impl<'p> Worker<'p> {
     fn turn(&mut self, place: u32, completion: Completion) -> Result<(), RunError> {
         if self.unanswered.is_some_and(|other| other != place) {
             self.answer()?;
+        }
+        if self.is_shared(place) {
+            return self.turn_of_several(place, completion);
         }
         if let Completion::Datagrams = completion {
             self.unanswered = Some(place);

@@ -1,5 +1,4 @@
-//! UDP sockets, one for each QUIC connection and connected to its peer, so that the kernel tells
-//! when nobody listens at the other end.
+//! UDP sockets, connected to their peers, so that the kernel tells when nobody listens at the other end.
 
 use std::io::{ErrorKind, IoSliceMut};
 use std::net::{SocketAddr, UdpSocket};

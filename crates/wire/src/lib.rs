@@ -27,6 +27,7 @@ pub mod h3;
 pub mod hpack;
 pub mod huffman;
 mod output;
+mod proxy_protocol;
 pub mod qpack;
 pub mod request;
 mod upload;
@@ -35,5 +36,6 @@ pub use error::{ConnectionError, End, ErrorKind, Refused, StreamError, Unprocess
 pub use events::{Events, Head, StreamId};
 pub use field::{FieldList, Fields};
 pub use output::Output;
+pub use proxy_protocol::ProxyProtocol;
 pub use request::{Content, Encoding, OneOff, Request, RequestError, RequestParts, Varying};
 pub use upload::{Unfinished, Upload, check_trailers};

@@ -5,12 +5,12 @@ use std::io::Read as _;
 use std::path::Path;
 
 use trilane_engine::{
-    Arrivals, EventFormat, EventsAsked, Io, Listed, Options, PemFile, PlanError, Scenario,
-    TlsVersion, Version,
+    Arrivals, EventFormat, EventsAsked, Io, Listed, Options, PemFile, PlanError, ProxyProtocol,
+    Scenario, TlsVersion, Version,
 };
 
 use super::LoadArgs;
-use super::values::{Framed, Spread, Switch, Tls, Waiting};
+use super::values::{Announcing, Framed, Spread, Switch, Tls, Waiting};
 use crate::requests;
 
 impl LoadArgs {
@@ -105,10 +105,16 @@ impl LoadArgs {
             spread: self.spread,
             bind: self.bind.clone(),
             proxy: self.proxy.clone(),
+            proxy_protocol: self.proxy_protocol.map(|version| match version {
+                Announcing::V1 => ProxyProtocol::V1,
+                Announcing::V2 => ProxyProtocol::V2,
+            }),
+            proxy_source: self.proxy_source.clone(),
             congestion_control: self.congestion_control.clone(),
             quic_initial_packet_size: self.quic_initial_packet_size,
             quic_ack_frequency: self.quic_ack_frequency,
             quic_mtu_discovery: self.quic_mtu_discovery == Switch::On,
+            quic_shared_socket: self.quic_shared_socket,
             io: match self.io {
                 Waiting::Auto => Io::default(),
                 Waiting::Epoll => Io::Epoll,

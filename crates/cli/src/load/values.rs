@@ -28,6 +28,12 @@ pub(super) enum Waiting {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Announcing {
+    V1,
+    V2,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Spread {
     Constant,
     Poisson,

@@ -238,6 +238,32 @@ fn asking(then: StreamConfig) -> (Stream, String) {
 }
 
 #[test]
+fn what_is_announced_goes_before_tls_and_through_the_tunnel() {
+    const HEADER: &[u8] = b"PROXY TCP4 10.0.0.1 10.0.0.2 5000 443\r\n";
+    let announced = |config: StreamConfig| {
+        let now = Instant::now();
+        let mut stream = Stream::new(Arc::new(config), now);
+        stream.announce(HEADER.to_vec());
+        stream.connected(now).unwrap();
+        stream
+    };
+    // A record of TLS: a handshake's.
+    let hello = [HEADER, &[22, 3, 1]].concat();
+    assert!(output(&mut announced(sealed(&[Version::H1]))).starts_with(&hello));
+    let preface = [HEADER, b"PRI * HTTP/2.0\r\n"].concat();
+    assert!(output(&mut announced(plain(Version::H2))).starts_with(&preface));
+    let tunnel = Tunnel::new("::1", 443, &[]).unwrap();
+    let mut stream = announced(StreamConfig {
+        tunnel: Some(tunnel),
+        ..sealed(&[Version::H1])
+    });
+    assert!(output(&mut stream).starts_with(b"CONNECT [::1]:443 HTTP/1.1\r\n"));
+    let answer = b"HTTP/1.1 200 OK\r\n\r\n";
+    give(&mut stream, answer, 1, &mut Record::default()).unwrap();
+    assert!(output(&mut stream).starts_with(&hello));
+}
+
+#[test]
 fn tls_begins_behind_the_proxys_answer() {
     for size in [1, 1000] {
         let (mut stream, request) = asking(sealed(&[Version::H1]));

@@ -14,6 +14,7 @@ pub(super) fn check_quic(options: &Options, version: Option<Version>) -> Result<
         ),
         ("--quic-ack-frequency", options.quic_ack_frequency.is_some()),
         ("--quic-mtu-discovery off", !options.quic_mtu_discovery),
+        ("--quic-shared-socket", options.quic_shared_socket),
     ]);
     if let Some(flag) = asked.filter(|_| version != Some(Version::H3)) {
         return usage(format!(

@@ -254,7 +254,8 @@ impl System for Epoll {
             return false;
         };
         let unreachable = socket.flush(connection, now, &mut self.scratch, moved);
-        *full = connection.is_blocked();
+        // Others may send on the socket, too: what one of them is refused is told to all of them.
+        *full |= connection.is_blocked();
         if *full != *watched_for_room {
             moved.calls += 1;
             // Where there is room already, that is told at once.
@@ -366,6 +367,10 @@ impl System for Epoll {
             }
             self.tasks.clear();
         }
+    }
+
+    fn local_address(&self, place: u32) -> Option<SocketAddr> {
+        self.socket(place)?.local_address()
     }
 
     fn tcp_info(&self, place: u32) -> Option<TcpInfo> {

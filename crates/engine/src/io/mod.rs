@@ -133,6 +133,9 @@ pub(crate) trait System: fmt::Debug {
     /// Waits until peers have read last words, or will not.
     fn finish(&mut self);
 
+    /// Our end's address, where the socket of a place has one.
+    fn local_address(&self, place: u32) -> Option<SocketAddr>;
+
     /// What the kernel has counted on a TCP connection.
     fn tcp_info(&self, place: u32) -> Option<TcpInfo>;
 

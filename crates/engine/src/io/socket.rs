@@ -41,6 +41,11 @@ impl Socket {
         }
     }
 
+    /// Our end's address, where it has one.
+    pub(super) fn local_address(&self) -> Option<SocketAddr> {
+        stream::local_address(self)
+    }
+
     /// What the kernel has counted on a TCP connection.
     pub(super) fn tcp_info(&self) -> Option<TcpInfo> {
         sys::tcp_info(self.stream()?.as_fd())

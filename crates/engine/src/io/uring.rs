@@ -495,6 +495,10 @@ impl System for Uring {
         }
     }
 
+    fn local_address(&self, place: u32) -> Option<SocketAddr> {
+        self.socket(place)?.local_address()
+    }
+
     fn tcp_info(&self, place: u32) -> Option<TcpInfo> {
         self.socket(place)?.tcp_info()
     }

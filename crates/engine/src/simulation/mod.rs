@@ -30,6 +30,8 @@ use stream::StreamServer;
 const MOST_LOOKS: u64 = 1_000_000;
 /// Polls in a row of which nothing comes and in which no millisecond passes.
 const MOST_POLLS: u32 = 10_000;
+/// Bits of the number of a socket that say its place; those above say which of the connections there it is.
+const PLACE_BITS: u32 = 16;
 /// The longest run, in virtual time.
 const LONGEST: Duration = Duration::from_secs(3600);
 
@@ -48,12 +50,14 @@ enum Happening {
     Timer,
 }
 
-/// A place's socket, and who is at the other end.
+/// What one connection has of a place's socket, and who is at the other end.
 #[derive(Debug)]
 struct Socket {
     /// Which of all connections it is, and to which port.
     number: u64,
     port: u16,
+    /// Over QUIC: when the connection began.
+    since: Option<Instant>,
     server: Server,
 }
 
@@ -87,7 +91,10 @@ pub(crate) struct Simulation {
     idle: (Instant, u32),
     is_h2: bool,
     stories: Vec<Story>,
+    /// By place, and over QUIC by the number of the connection above that.
     sockets: BTreeMap<u32, Socket>,
+    /// What the UDP sockets are connected to, by place.
+    bound: BTreeMap<u32, SocketAddr>,
     connections: u64,
     /// What is to happen, by when and in which order, with its connection.
     agenda: BTreeMap<(Instant, u64), (u32, u64, Happening)>,
@@ -117,6 +124,7 @@ impl Simulation {
             is_h2,
             stories,
             sockets: BTreeMap::new(),
+            bound: BTreeMap::new(),
             connections: 0,
             agenda: BTreeMap::new(),
             order: 0,
@@ -167,15 +175,42 @@ impl Simulation {
         story
     }
 
-    fn open(&mut self, place: u32, port: u16, server: Server) {
+    fn open(&mut self, place: u32, port: u16, since: Option<Instant>, server: Server) {
         let number = self.connections;
         let socket = Socket {
             number,
             port,
+            since,
             server,
         };
         let earlier = self.sockets.insert(place, socket);
         assert!(earlier.is_none(), "place {place} has a socket");
+    }
+
+    /// Nothing more happens on a connection.
+    fn forget(&mut self, place: u32) {
+        if let Some(socket) = self.sockets.remove(&place) {
+            self.agenda
+                .retain(|_, (_, connection, _)| *connection != socket.number);
+        }
+    }
+
+    /// The number of the socket that has the server of a QUIC connection, which it meets with its first
+    /// datagram.
+    fn meet(&mut self, place: u32, connection: &Quic) -> u32 {
+        let number = connection.quic().number() as u32;
+        let (place, port) = (place | number << PLACE_BITS, self.bound[&place].port());
+        let since = Some(connection.since());
+        if self.sockets.get(&place).map(|socket| socket.since) != Some(since) {
+            self.forget(place);
+            let server = match self.next_story().at(port) {
+                Story::Refuse | Story::Listen(_) => Server::Nobody,
+                Story::Deaf => Server::Deaf,
+                Story::Serve(serve) => Server::Quic(Box::new(QuicServer::new(serve, self.begun))),
+            };
+            self.open(place, port, since, server);
+        }
+        place
     }
 
     /// Lets the QUIC server of a place act.
@@ -228,7 +263,7 @@ impl System for Simulation {
             Story::Refuse | Story::Deaf | Story::Listen(_) => Serve::well(),
         };
         let server = StreamServer::new(serve, self.is_h2);
-        self.open(place, port, Server::Stream(server));
+        self.open(place, port, None, Server::Stream(server));
         let connected = outcome.map(Happening::Connected);
         self.plan(
             place,
@@ -243,12 +278,9 @@ impl System for Simulation {
         peer: SocketAddr,
         _source: Option<SocketAddr>,
     ) -> Result<(), Unmade> {
-        let server = match self.next_story().at(peer.port()) {
-            Story::Refuse | Story::Listen(_) => Server::Nobody,
-            Story::Deaf => Server::Deaf,
-            Story::Serve(serve) => Server::Quic(Box::new(QuicServer::new(serve, self.begun))),
-        };
-        self.open(place, peer.port(), server);
+        let earlier = self.bound.insert(place, peer);
+        assert!(earlier.is_none(), "place {place} has a socket");
+        self.seen.borrow_mut().udp_sockets += 1;
         Ok(())
     }
 
@@ -294,6 +326,7 @@ impl System for Simulation {
         now: Instant,
         moved: &mut Moved,
     ) -> bool {
+        let place = self.meet(place, connection);
         let mut datagrams = Vec::new();
         connection.transmit(now, 1, &mut self.scratch, |bytes, _| {
             datagrams.push(bytes.to_vec());
@@ -315,6 +348,10 @@ impl System for Simulation {
                 server.receive(now, &datagram, seen)
             });
         }
+        if unreachable {
+            // That ends the connection; the next may have its number in the same instant.
+            self.forget(place);
+        }
         unreachable
     }
 
@@ -331,10 +368,8 @@ impl System for Simulation {
 
     fn close(&mut self, place: u32, _last_words: Option<Vec<u8>>) {
         self.discards.remove(&place);
-        if let Some(socket) = self.sockets.remove(&place) {
-            self.agenda
-                .retain(|_, (_, connection, _)| *connection != socket.number);
-        }
+        self.bound.remove(&place);
+        self.forget(place);
     }
 
     fn poll(&mut self, until: Instant) -> io::Result<()> {
@@ -409,7 +444,7 @@ impl System for Simulation {
                     continue;
                 }
             };
-            return Some((place, completion));
+            return Some((place & ((1 << PLACE_BITS) - 1), completion));
         }
     }
 
@@ -422,6 +457,10 @@ impl System for Simulation {
     }
 
     fn finish(&mut self) {}
+
+    fn local_address(&self, _place: u32) -> Option<SocketAddr> {
+        None
+    }
 
     fn tcp_info(&self, _place: u32) -> Option<TcpInfo> {
         self.now.set(self.now.get() + self.slow.reading);

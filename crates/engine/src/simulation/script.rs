@@ -154,6 +154,8 @@ impl Serve {
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) connects: u64,
+    /// UDP sockets that the client has opened.
+    pub(crate) udp_sockets: u64,
     /// Requests that came on one connection, at most.
     pub(crate) most_on_one: usize,
     /// Requests that came and were not refused by a proof that nothing was done for them.

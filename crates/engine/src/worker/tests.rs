@@ -6,6 +6,7 @@ mod pacing;
 mod random;
 mod replaced;
 mod scenario;
+mod sharing;
 mod truth;
 
 use std::cell::RefCell;

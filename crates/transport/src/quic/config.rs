@@ -106,8 +106,8 @@ impl Default for Options {
 pub struct Config {
     pub(super) client: ClientConfig,
     pub(super) tls: Arc<rustls::ClientConfig>,
-    pub(super) endpoint: Arc<EndpointConfig>,
-    pub(super) discovers_mtu: bool,
+    endpoint: Arc<EndpointConfig>,
+    discovers_mtu: bool,
     pub(super) handshake_timeout: Duration,
 }
 
@@ -166,6 +166,13 @@ impl Config {
             discovers_mtu: options.mtu_discovery.is_some(),
             handshake_timeout: options.handshake_timeout,
         })
+    }
+}
+
+impl Config {
+    /// What knows the ids of connections, without any.
+    pub(super) fn new_endpoint(&self) -> quinn_proto::Endpoint {
+        quinn_proto::Endpoint::new(self.endpoint.clone(), None, self.discovers_mtu, None)
     }
 }
 

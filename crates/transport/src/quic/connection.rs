@@ -1,5 +1,7 @@
 //! One client connection.
 
+mod streams;
+
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -8,13 +10,12 @@ use std::time::Instant;
 use bytes::{Bytes, BytesMut};
 use quinn_proto::{
     ConnectionError, ConnectionHandle, DatagramEvent, Dir, EcnCodepoint, Endpoint, ReadError,
-    StreamEvent, StreamId, VarInt,
+    StreamEvent, VarInt,
 };
-use trilane_wire::h3::QuicStreams;
-use trilane_wire::request::REPEATED;
 
+use self::streams::{Repeated, incoming};
 use super::crypto::HandshakeData;
-use super::{Config, Error, PeerParameters, Stats};
+use super::{Config, Error, PeerParameters, Routed, Stats};
 use crate::tls;
 
 /// What happened on a connection. Streams are named by their id (RFC 9000 §2.1).
@@ -70,10 +71,13 @@ pub struct Transmit {
     pub ecn: u8,
 }
 
-/// The client's end of one QUIC connection, on a UDP socket of its own.
+/// The client's end of one QUIC connection.
 pub struct Connection {
-    endpoint: Endpoint,
-    handle: ConnectionHandle,
+    /// Of one on a UDP socket of its own; those that share a socket share it: [`super::Endpoint`].
+    endpoint: Option<Endpoint>,
+    /// None when the endpoint has forgotten the connection.
+    handle: Option<ConnectionHandle>,
+    number: usize,
     inner: quinn_proto::Connection,
     handshake_deadline: Option<Instant>,
     /// For the words of an error: whom we meant, and what was offered.
@@ -94,20 +98,36 @@ pub struct Connection {
 
 impl Connection {
     /// Begins the handshake with `remote`, whose certificate must be for `server_name` (DNS name or
-    /// IP address).
+    /// IP address), on a UDP socket of the connection's own.
     pub fn connect(
         config: &Config,
         remote: SocketAddr,
         server_name: &str,
         now: Instant,
     ) -> Result<Self, Error> {
-        let mut endpoint = Endpoint::new(config.endpoint.clone(), None, config.discovers_mtu, None);
+        let mut endpoint = config.new_endpoint();
+        let begun = Self::begin(config, &mut endpoint, remote, server_name, now)?;
+        Ok(Self {
+            endpoint: Some(endpoint),
+            ..begun
+        })
+    }
+
+    /// As [`Self::connect`], a connection that `endpoint` knows.
+    pub(super) fn begin(
+        config: &Config,
+        endpoint: &mut Endpoint,
+        remote: SocketAddr,
+        server_name: &str,
+        now: Instant,
+    ) -> Result<Self, Error> {
         let (handle, inner) = endpoint
             .connect(now, config.client.clone(), remote, server_name)
             .map_err(Error::connect)?;
         Ok(Self {
-            endpoint,
-            handle,
+            endpoint: None,
+            handle: Some(handle),
+            number: handle.0,
             inner,
             handshake_deadline: now.checked_add(config.handshake_timeout),
             server_name: server_name.into(),
@@ -121,8 +141,8 @@ impl Connection {
         })
     }
 
-    /// Takes what the socket received from `remote` at once: datagrams of `segment_size` bytes, the
-    /// last one possibly shorter, with the ECN bits `ecn`.
+    /// Takes what the socket of the connection received from `remote` at once: datagrams of
+    /// `segment_size` bytes, the last one possibly shorter, with the ECN bits `ecn`.
     pub fn receive(
         &mut self,
         now: Instant,
@@ -131,23 +151,28 @@ impl Connection {
         mut batch: BytesMut,
         segment_size: usize,
     ) {
-        let ecn = EcnCodepoint::from_bits(ecn);
-        let segment_size = if segment_size == 0 {
-            batch.len()
-        } else {
-            segment_size
+        let Some(endpoint) = &mut self.endpoint else {
+            return;
         };
-        while !batch.is_empty() {
-            let datagram = batch.split_to(segment_size.min(batch.len()));
+        let ecn = EcnCodepoint::from_bits(ecn);
+        while let Some(datagram) = next_datagram(&mut batch, segment_size) {
             self.unsent.clear();
-            let event = self
-                .endpoint
-                .handle(now, remote, None, ecn, datagram, &mut self.unsent);
+            let event = endpoint.handle(now, remote, None, ecn, datagram, &mut self.unsent);
             if let Some(DatagramEvent::ConnectionEvent(_, event)) = event {
                 self.inner.handle_event(event);
             }
         }
         self.settle();
+    }
+
+    /// Takes a datagram that a shared socket received.
+    pub fn take(&mut self, datagram: Routed) {
+        self.inner.handle_event(datagram.0);
+    }
+
+    /// Which of the connections it is that share an endpoint.
+    pub fn number(&self) -> usize {
+        self.number
     }
 
     /// Writes datagrams to send into `out`, replacing its content: up to `max_segments` of one size,
@@ -380,14 +405,51 @@ impl Connection {
         }
     }
 
-    /// Carries messages between the halves of quinn-proto: new connection ids, mostly.
+    /// Carries messages between the halves of quinn-proto: new connection ids, mostly. On a shared socket
+    /// whoever has the endpoint does.
     fn settle(&mut self) {
-        while let Some(event) = self.inner.poll_endpoint_events() {
-            if let Some(event) = self.endpoint.handle_event(self.handle, event) {
-                self.inner.handle_event(event);
-            }
+        if let Some(endpoint) = &mut self.endpoint {
+            carry(endpoint, &mut self.handle, &mut self.inner);
         }
     }
+
+    pub(super) fn settle_with(&mut self, endpoint: &mut Endpoint) {
+        carry(endpoint, &mut self.handle, &mut self.inner);
+    }
+
+    /// By what the endpoint knows the connection, if it still does: not any more.
+    pub(super) fn leave(&mut self) -> Option<ConnectionHandle> {
+        self.handle.take()
+    }
+}
+
+/// Carries messages between a connection and the endpoint that knows it by `handle`.
+fn carry(
+    endpoint: &mut Endpoint,
+    handle: &mut Option<ConnectionHandle>,
+    connection: &mut quinn_proto::Connection,
+) {
+    while let (Some(known), Some(event)) = (*handle, connection.poll_endpoint_events()) {
+        if event.is_drained() {
+            *handle = None;
+        }
+        if let Some(event) = endpoint.handle_event(known, event) {
+            connection.handle_event(event);
+        }
+    }
+}
+
+/// The next datagram of those that a socket received at once.
+pub(super) fn next_datagram(batch: &mut BytesMut, segment_size: usize) -> Option<BytesMut> {
+    if batch.is_empty() {
+        return None;
+    }
+    let length = if segment_size == 0 {
+        batch.len()
+    } else {
+        segment_size.min(batch.len())
+    };
+    Some(batch.split_to(length))
 }
 
 impl fmt::Debug for Connection {
@@ -397,94 +459,5 @@ impl fmt::Debug for Connection {
             .field("handshaking", &self.is_handshaking())
             .field("closed", &self.is_closed())
             .finish_non_exhaustive()
-    }
-}
-
-impl QuicStreams for Connection {
-    fn open_bi(&mut self) -> Option<u64> {
-        self.inner.streams().open(Dir::Bi).map(u64::from)
-    }
-
-    fn open_uni(&mut self) -> Option<u64> {
-        self.inner.streams().open(Dir::Uni).map(u64::from)
-    }
-
-    fn write(&mut self, stream: u64, bytes: &[u8]) -> usize {
-        let Some(id) = outgoing(stream) else {
-            return 0;
-        };
-        self.inner.send_stream(id).write(bytes).unwrap_or(0)
-    }
-
-    fn write_repeated(&mut self, stream: u64, key: u64, bytes: &[u8]) -> usize {
-        let Some(id) = outgoing(stream) else {
-            return 0;
-        };
-        let mut piece = [self.repeated.shared(key, bytes)];
-        self.inner
-            .send_stream(id)
-            .write_chunks(&mut piece)
-            .map_or(0, |written| written.bytes)
-    }
-
-    fn transmitted(&self) -> u64 {
-        self.transmitted
-    }
-
-    fn finish(&mut self, stream: u64) {
-        if let Some(id) = outgoing(stream) {
-            // An error says that the peer has stopped the stream, which is an event of its own.
-            let _ = self.inner.send_stream(id).finish();
-        }
-    }
-
-    fn reset(&mut self, stream: u64, code: u64) {
-        if let (Some(id), Ok(code)) = (outgoing(stream), VarInt::from_u64(code)) {
-            // An error says that the stream is closed already.
-            let _ = self.inner.send_stream(id).reset(code);
-        }
-    }
-
-    fn stop(&mut self, stream: u64, code: u64) {
-        if let (Some(id), Ok(code)) = (incoming(stream), VarInt::from_u64(code)) {
-            // An error says that the stream is closed already.
-            let _ = self.inner.recv_stream(id).stop(code);
-        }
-    }
-}
-
-/// Bytes that are written to one stream after the other, kept in shared form: quinn-proto then
-/// counts references where it would allocate and copy.
-#[derive(Default)]
-struct Repeated(Vec<(u64, Bytes)>);
-
-impl Repeated {
-    fn shared(&mut self, key: u64, bytes: &[u8]) -> Bytes {
-        if self.0.is_empty() {
-            self.0.resize(REPEATED, (u64::MAX, Bytes::new()));
-        }
-        let place = &mut self.0[key as usize % REPEATED];
-        if place.0 != key {
-            *place = (key, Bytes::copy_from_slice(bytes));
-        }
-        place.1.clone()
-    }
-}
-
-/// A stream that we may send on: any but the peer's unidirectional ones.
-fn outgoing(stream: u64) -> Option<StreamId> {
-    if stream & 3 == 3 {
-        None
-    } else {
-        VarInt::from_u64(stream).ok().map(StreamId::from)
-    }
-}
-
-/// A stream that we may receive on: any but our unidirectional ones.
-fn incoming(stream: u64) -> Option<StreamId> {
-    if stream & 3 == 2 {
-        None
-    } else {
-        VarInt::from_u64(stream).ok().map(StreamId::from)
     }
 }

@@ -1,6 +1,7 @@
 //! QUIC (RFC 9000) by quinn-proto, datagrams in and datagrams out.
 //!
-//! [`Connection`] is one client connection on one UDP socket; [`H3Session`] is the same with HTTP/3
+//! [`Connection`] is one client connection, on a UDP socket of its own unless it shares one
+//! ([`Endpoint`]); [`H3Session`] is the same with HTTP/3
 //! on it, which is what the engine and the client use. Neither owns a socket or a clock:
 //!
 //! 1. `connect`, then `transmit` until it returns `None`, sending each batch;
@@ -16,6 +17,7 @@ mod buffer;
 mod config;
 mod connection;
 mod crypto;
+mod endpoint;
 mod error;
 mod info;
 mod session;
@@ -23,6 +25,7 @@ mod session;
 pub use buffer::ReceiveBuffer;
 pub use config::{Config, Congestion, LARGEST_PROBE, Options};
 pub use connection::{Connection, Event, Read, Transmit};
+pub use endpoint::{Endpoint, Routed};
 pub use error::{Error, ErrorKind};
 pub use info::{PeerParameters, Stats};
 pub use session::H3Session;

@@ -8,7 +8,7 @@ use trilane_wire::{
     ConnectionError, Events, FieldList, Refused, Request, StreamId, Unfinished, Upload, h3,
 };
 
-use super::{Config, Connection, Error, ErrorKind, Event, Read, Transmit};
+use super::{Config, Connection, Endpoint, Error, ErrorKind, Event, Read, Routed, Transmit};
 
 /// One HTTP/3 connection: QUIC's events become calls of [`h3::Connection`], whose events go to the
 /// caller's sink.
@@ -41,9 +41,16 @@ impl H3Session {
         server_name: &str,
         now: Instant,
     ) -> Result<Self, Error> {
-        let mut quic = Connection::connect(quic, remote, server_name, now)?;
+        Ok(Self::on(
+            Connection::connect(quic, remote, server_name, now)?,
+            h3,
+        ))
+    }
+
+    /// HTTP/3 on a connection that has just begun its handshake.
+    pub fn on(mut quic: Connection, h3: h3::Config) -> Self {
         let early = quic.offered_early_data();
-        Ok(Self {
+        Self {
             config: h3,
             h3: early.then(|| h3::Connection::new(h3, &mut quic)),
             early,
@@ -52,7 +59,7 @@ impl H3Session {
             error: None,
             pieces: Vec::new(),
             paused: Vec::new(),
-        })
+        }
     }
 
     /// Takes what the socket received at once; see [`Connection::receive`].
@@ -67,6 +74,26 @@ impl H3Session {
     ) {
         self.quic.receive(now, remote, ecn, batch, segment_size);
         self.drive(now, events);
+    }
+
+    /// Takes a datagram that a shared socket received; [`Self::process`] acts on it.
+    pub fn take(&mut self, datagram: Routed) {
+        self.quic.take(datagram);
+    }
+
+    /// Acts on what was taken.
+    pub fn process<E: Events>(&mut self, now: Instant, events: &mut E) {
+        self.drive(now, events);
+    }
+
+    /// See [`Endpoint::settle`], which comes before [`Self::transmit`] on a shared socket.
+    pub fn settle_with(&mut self, endpoint: &mut Endpoint) {
+        endpoint.settle(&mut self.quic);
+    }
+
+    /// See [`Endpoint::forget`].
+    pub fn leave(&mut self, endpoint: &mut Endpoint) {
+        endpoint.forget(&mut self.quic);
     }
 
     /// The time of [`Self::timeout`] has come.

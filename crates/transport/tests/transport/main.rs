@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
 mod early_data;
+mod endpoint;
 mod http3;
 #[path = "../lockstep/mod.rs"]
 mod lockstep;

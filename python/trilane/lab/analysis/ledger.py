@@ -46,6 +46,7 @@ def _quic(run: Run) -> str | None:
         *([f"packets of {size} bytes to begin with"] if size is not None else []),
         *([f"an acknowledgement for {every} packets"] if every is not None else []),
         *([] if asked.quic_mtu_discovery else ["no path MTU discovery"]),
+        *(["one socket a thread"] if asked.quic_shared_socket else []),
     ]
     return ", ".join(told) or None
 

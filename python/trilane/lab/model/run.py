@@ -237,6 +237,12 @@ class Asked(Record, frozen=True):
     """Packets of QUIC that the server was asked to acknowledge together."""
     quic_mtu_discovery: bool = True
     """Whether QUIC tried larger packets than those to begin with."""
+    proxy_protocol: Literal["v1", "v2"] | None = None
+    """Version of the PROXY protocol in which each connection said first whose it was."""
+    proxy_source: str | None = None
+    """Addresses and ranges that connections said they came from, by the PROXY protocol."""
+    quic_shared_socket: bool = False
+    """Whether the QUIC connections of a thread shared one UDP socket."""
 
 
 class RateStage(Record, frozen=True):

@@ -70,10 +70,11 @@ fn options() -> impl Strategy<Value = Options> {
         prop_oneof![Just(0), 1..200_u64],
         prop::option::weighted(0.3, 1.0..2000.0),
         prop::option::weighted(0.3, 1..5_u64),
-        any::<bool>(),
+        any::<[bool; 2]>(),
     )
         .prop_map(
-            |(version, connections, streams, (requests, duration), warmup, rate, each, early)| {
+            |(version, connections, streams, length, warmup, rate, each, [early, shared])| {
+                let (requests, duration) = length;
                 Options {
                     connections,
                     streams: if version == Version::H1 { 1 } else { streams },
@@ -83,6 +84,7 @@ fn options() -> impl Strategy<Value = Options> {
                     rate,
                     requests_per_connection: each,
                     early_data: early && version == Version::H3,
+                    quic_shared_socket: shared && version == Version::H3,
                     timeout: Duration::from_secs(2),
                     connect_timeout: Duration::from_secs(1),
                     ..counted(0, version)
