@@ -236,7 +236,7 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_enum, default_value_t = Switch::On, value_name = "on|off", hide_possible_values = true, help_heading = CONNECTION)]
     quic_mtu_discovery: Switch,
     /// QUIC: one UDP socket for all connections of a thread, told apart by their connection ids, instead of one for
-    /// each: costs less, and a server that spreads clients over its workers by address and port (SO_REUSEPORT)
+    /// each: one read brings what came for many of them. A server that spreads clients over its workers by address and port (SO_REUSEPORT)
     /// has all of a thread in one of them
     #[arg(long, help_heading = CONNECTION)]
     quic_shared_socket: bool,
