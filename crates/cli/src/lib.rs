@@ -5,6 +5,7 @@ mod compat;
 mod completions;
 mod grpc;
 mod interrupt;
+mod live;
 mod load;
 mod network;
 mod output;

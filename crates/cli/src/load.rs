@@ -259,6 +259,10 @@ pub(crate) struct LoadArgs {
     /// Tell so many of the slowest requests one by one: what they waited for, and where they went
     #[arg(long, value_name = "N", default_value = "5", value_parser = slowest, help_heading = RESULT)]
     slowest: usize,
+    /// Show the run on the whole terminal while it lasts: rate, latency, failures, status codes and lateness,
+    /// with charts over time; q ends it early, and the report follows
+    #[arg(long, conflicts_with = "search", help_heading = RESULT)]
+    live: bool,
     /// Write a line of JSON for each second of the measurement, while it runs
     #[arg(long, value_name = "FILE", help_heading = RESULT)]
     ndjson: Option<PathBuf>,

@@ -116,10 +116,10 @@ impl Metrics {
             self.requests.get_or_create(&labels).inc_by(count);
         }
         for (quantile, value) in [
-            ("0.5", second.p50),
-            ("0.9", second.p90),
-            ("0.99", second.p99),
-            ("1", second.max),
+            ("0.5", second.service.p50),
+            ("0.9", second.service.p90),
+            ("0.99", second.service.p99),
+            ("1", second.service.max),
         ] {
             let labels = [("quantile", quantile)];
             // What too few responses cannot tell is not told as it was a second ago.

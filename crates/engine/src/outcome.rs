@@ -170,14 +170,25 @@ pub struct SecondOut {
     pub failed: u64,
     /// `ok` in a second.
     pub requests_per_s: f64,
-    /// From the first byte sent to the end of the response, in seconds: the median …
-    pub p50: Option<f64>,
-    /// … the 90th percentile …
-    pub p90: Option<f64>,
-    /// … the 99th percentile …
-    pub p99: Option<f64>,
-    /// … and the largest.
-    pub max: Option<f64>,
+    /// Requests that left.
+    pub sent: u64,
+    /// Open model: how many a second were asked for, or iterations of a scenario.
+    pub asked_per_s: Option<f64>,
+    /// From the first byte sent to the end of the response.
+    #[serde(flatten)]
+    pub service: Quantiles,
+    /// From when it was due to the end of the response; none where nothing is due.
+    pub response: Option<Quantiles>,
+    /// From when it was due and could leave to its first byte; none where nothing is due.
+    pub late: Option<Quantiles>,
+    /// Failed requests by kind.
+    pub failures: BTreeMap<&'static str, u64>,
+    /// Final responses by status code.
+    pub status: BTreeMap<u16, u64>,
+    /// Bytes of TCP or UDP payload.
+    pub bytes_sent: u64,
+    /// Bytes of TCP or UDP payload.
+    pub bytes_received: u64,
     /// Connections open at its end.
     pub open: u64,
     /// Requests in flight at its end.
@@ -186,6 +197,25 @@ pub struct SecondOut {
     pub backlog: u64,
     /// Processor time of the workers in it, in seconds.
     pub cpu_s: f64,
+}
+
+/// Quantiles of durations, in seconds.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Quantiles {
+    /// The median.
+    pub p50: Option<f64>,
+    /// The 90th percentile.
+    pub p90: Option<f64>,
+    /// The 99th percentile.
+    pub p99: Option<f64>,
+    /// The largest.
+    pub max: Option<f64>,
+    /// How many by size, as in [`WindowOut::latencies`].
+    #[serde(skip)]
+    pub steps: Vec<(u32, u64)>,
+    /// Their sum, in seconds.
+    #[serde(skip)]
+    pub sum_s: f64,
 }
 
 /// The account of every request: `started = ok + failed + abandoned`.

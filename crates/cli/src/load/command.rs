@@ -1,12 +1,16 @@
 //! The run that was asked for, what is written of it, and its exit code.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use trilane_engine::{Arrivals, Gate, Options, Outcome, Plan, PlanError, Verdict};
+use trilane_engine::{
+    Arrivals, Control, Gate, Options, Outcome, Plan, PlanError, SecondOut, Verdict,
+};
 
 use super::LoadArgs;
 use super::values::Format;
 use crate::interrupt::Interrupt;
+use crate::live::{self, Live};
 use crate::output::{Lines, STDOUT_CLOSED, write_percentiles, write_result};
 use crate::page::{Page, Pages};
 use crate::progress::Display;
@@ -64,6 +68,12 @@ pub(crate) fn run(arguments: &LoadArgs, pages: Option<&dyn Pages>) -> u8 {
     if !arguments.search.is_empty() {
         return search(arguments, &options, page.as_ref());
     }
+    if arguments.live
+        && let Some(why) = live::unusable()
+    {
+        complain(why);
+        return USAGE;
+    }
     let mut lines = match arguments.ndjson.as_deref().map(Lines::create).transpose() {
         Ok(lines) => lines,
         Err(error) => {
@@ -71,6 +81,12 @@ pub(crate) fn run(arguments: &LoadArgs, pages: Option<&dyn Pages>) -> u8 {
             return FAILED;
         }
     };
+    if arguments.live
+        && let Some(why) = lines.as_ref().and_then(Lines::drawn_over)
+    {
+        complain(why);
+        return USAGE;
+    }
     let metrics = match arguments.prometheus.map(Metrics::serve).transpose() {
         Ok(metrics) => metrics,
         Err(error) => {
@@ -79,16 +95,26 @@ pub(crate) fn run(arguments: &LoadArgs, pages: Option<&dyn Pages>) -> u8 {
         }
     };
     let control = Interrupt::catch().next();
-    let display = Display::start(&control, &plan);
-    let outcome = trilane_engine::run_watched(&plan, &control, &mut |second| {
+    let shown = match Shown::start(arguments.live, &control, &plan) {
+        Ok(shown) => shown,
+        Err(error) => {
+            complain(error);
+            return USAGE;
+        }
+    };
+    let mut watch = |second: &SecondOut, so_far: &SecondOut| {
         if let Some(lines) = &mut lines {
             lines.write(second);
         }
         if let Some(metrics) = &metrics {
             metrics.update(second);
         }
-    });
-    display.finish();
+        if let Shown::Live(live) = &shown {
+            live.update(second, so_far);
+        }
+    };
+    let outcome = trilane_engine::run_watched(&plan, &control, Some(&mut watch));
+    shown.finish();
     let outcome = match outcome {
         Ok(outcome) => outcome,
         Err(error) => {
@@ -109,6 +135,28 @@ pub(crate) fn run(arguments: &LoadArgs, pages: Option<&dyn Pages>) -> u8 {
         return FAILED;
     }
     conclude(arguments, &outcome)
+}
+
+/// What is seen of a run while it lasts.
+enum Shown {
+    Line(Display),
+    Live(Live),
+}
+
+impl Shown {
+    fn start(live: bool, control: &Arc<Control>, plan: &Plan) -> Result<Self, String> {
+        if live {
+            return Live::start(control, plan).map(Self::Live);
+        }
+        Ok(Self::Line(Display::start(control, plan)))
+    }
+
+    fn finish(self) {
+        match self {
+            Self::Line(display) => display.finish(),
+            Self::Live(live) => live.finish(),
+        }
+    }
 }
 
 /// Runs until the highest rate is known at which everything holds, and gives the exit code.
