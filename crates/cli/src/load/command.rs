@@ -11,13 +11,15 @@ use super::LoadArgs;
 use super::values::Format;
 use crate::interrupt::Interrupt;
 use crate::live::{self, Live};
+use crate::otlp::Exporter;
 use crate::output::{Lines, STDOUT_CLOSED, write_percentiles, write_result};
 use crate::page::{Page, Pages};
 use crate::progress::Display;
 use crate::prometheus::Metrics;
 use crate::standard::is_stdout_closed;
 use crate::{
-    BREACHED, FAILED, INTERRUPTED, INVALID, OK, USAGE, compat, complain, report, search, tell,
+    BREACHED, FAILED, INTERRUPTED, INVALID, OK, USAGE, compat, complain, metrics, report, search,
+    tell,
 };
 
 /// How long a run of a search is, where nothing else was asked for.
@@ -94,6 +96,15 @@ pub(crate) fn run(arguments: &LoadArgs, pages: Option<&dyn Pages>) -> u8 {
             return FAILED;
         }
     };
+    let target = plan.url();
+    let otlp = arguments.otlp.as_ref();
+    let mut exporter = match otlp.map(|url| Exporter::start(url, target)).transpose() {
+        Ok(exporter) => exporter,
+        Err(error) => {
+            complain(error);
+            return USAGE;
+        }
+    };
     let control = Interrupt::catch().next();
     let shown = match Shown::start(arguments.live, &control, &plan) {
         Ok(shown) => shown,
@@ -106,8 +117,14 @@ pub(crate) fn run(arguments: &LoadArgs, pages: Option<&dyn Pages>) -> u8 {
         if let Some(lines) = &mut lines {
             lines.write(second);
         }
-        if let Some(metrics) = &metrics {
-            metrics.update(second);
+        if metrics.is_some() || exporter.is_some() {
+            let told = Arc::new(metrics::of(second, so_far));
+            if let Some(metrics) = &metrics {
+                metrics.update(&told);
+            }
+            if let Some(exporter) = &mut exporter {
+                exporter.update(&told, so_far);
+            }
         }
         if let Shown::Live(live) = &shown {
             live.update(second, so_far);
@@ -130,6 +147,11 @@ pub(crate) fn run(arguments: &LoadArgs, pages: Option<&dyn Pages>) -> u8 {
         page.map_or(Ok(()), |page| page.write(&outcome)),
     ];
     let errors: Vec<_> = written.into_iter().filter_map(Result::err).collect();
+    // A collector that is slow keeps no result back.
+    exporter
+        .and_then(Exporter::finish)
+        .iter()
+        .for_each(complain);
     if !errors.is_empty() {
         errors.iter().for_each(complain);
         return FAILED;
