@@ -59,7 +59,7 @@ def test_what_has_been_measured_is_fetched_while_it_runs(peers: Peers) -> None:
     durations = "trilane_service_duration_seconds"
     assert found[f"{durations}_count"] == found["trilane_requests_totalok"]
     assert found[f"{durations}_bucket+Inf"] == found[f"{durations}_count"]
-    assert found[f"{durations}_bucket1e-05"] <= found[f"{durations}_bucket+Inf"]
+    assert len([name for name in found if name.startswith(f"{durations}_bucket")]) == 62
     # Nothing is due in the closed model.
     assert not [name for name in found if "late" in name or "asked" in name]
     with pytest.raises(HTTPError, match="404"):
