@@ -33,7 +33,7 @@ def _message(name: str) -> Any:
         files = descriptor_pb2.FileDescriptorSet.FromString(out.read_bytes())
     pool = descriptor_pool.DescriptorPool()
     for file in files.file:
-        pool.Add(file)  # type: ignore[no-untyped-call]
+        pool.Add(file)
     return message_factory.GetMessageClass(pool.FindMessageTypeByName(f"otlp.{name}"))
 
 

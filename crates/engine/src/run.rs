@@ -191,20 +191,15 @@ impl<'a> Seconds<'a> {
         }
     }
 
-    /// Adds a window; the first of the next second ends this one.
+    /// Adds a window; the last of a second ends it. They come in order, and none is left out.
     fn add(&mut self, window: &Window) {
-        let place = |window: &Window| window.index as u64 / SecondOut::WINDOWS;
-        if self
-            .present
-            .as_ref()
-            .is_some_and(|sum| place(sum) != place(window))
-        {
-            self.end();
-        }
         let waits = window.waits.is_some();
         self.present
             .get_or_insert_with(|| Window::new(window.index, waits))
             .append(window);
+        if (window.index as u64 + 1).is_multiple_of(SecondOut::WINDOWS) {
+            self.end();
+        }
     }
 
     fn end(&mut self) {

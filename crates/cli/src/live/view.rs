@@ -85,7 +85,7 @@ impl View {
             Constraint::Min(0),
         ];
         let [head, numbers, rest] = Layout::vertical(heights).areas(frame.area());
-        let head_lines = vec![self.title(head.width), Line::raw(self.stage())];
+        let head_lines = vec![self.title(head.width), Line::raw(self.stage(head.width))];
         frame.render_widget(Paragraph::new(head_lines), head);
         let lines: Vec<_> = rows.iter().map(|row| row.line(numbers.width)).collect();
         frame.render_widget(Paragraph::new(lines), numbers);
@@ -105,41 +105,60 @@ impl View {
         ])
     }
 
-    /// How far the run is.
-    fn stage(&self) -> String {
+    /// How far the run is, as much of it as has room.
+    fn stage(&self, width: u16) -> String {
+        let mut text = String::new();
+        for part in self.stages() {
+            let separator = if text.is_empty() { "" } else { "; " };
+            let columns = text.chars().count() + separator.len() + part.chars().count();
+            if columns > width.into() {
+                break;
+            }
+            text.push_str(separator);
+            text.push_str(&part);
+        }
+        text
+    }
+
+    /// What is left of the run, what it does, and what came of it.
+    fn stages(&self) -> Vec<String> {
         if self.ending {
-            return "ending: the report follows".to_owned();
+            return vec!["ending: the report follows".to_owned()];
         }
         let Some(elapsed) = self.elapsed else {
-            return "connecting".to_owned();
+            return vec!["connecting".to_owned()];
         };
-        let counts = self.progress;
-        let stage = match &self.latest {
-            None if elapsed < self.warmup => format!(
-                "warming up: {} requests ok, {} requests failed",
-                counts.ok, counts.failed
-            ),
-            None => "measuring: the first second is under way".to_owned(),
-            Some((_, so_far)) => format!(
-                "measured for {:.0} s: {} requests ok, {} requests failed",
-                so_far.length_s, so_far.ok, so_far.failed
-            ),
+        let (stage, ok, failed) = match &self.latest {
+            Some((_, so_far)) => {
+                let stage = format!("measured for {:.0} s", so_far.length_s);
+                (stage, so_far.ok, so_far.failed)
+            }
+            None if elapsed < self.warmup => {
+                let Progress { ok, failed, .. } = self.progress;
+                ("warming up".to_owned(), ok, failed)
+            }
+            None => {
+                let stage = "measuring: the first second is under way".to_owned();
+                return self.left(elapsed).into_iter().chain([stage]).collect();
+            }
         };
-        match self.left(elapsed) {
-            Some(left) => format!("{stage}; {left} left"),
-            None => stage,
-        }
+        let left = self.left(elapsed).into_iter();
+        let counts = [
+            format!("{ok} requests ok"),
+            format!("{failed} requests failed"),
+        ];
+        left.chain([stage]).chain(counts).collect()
     }
 
     /// What is left of the run.
     fn left(&self, elapsed: Duration) -> Option<String> {
         if let Some(expected) = self.expected {
-            return Some(length(expected.saturating_sub(elapsed)));
+            return Some(format!("{} left", length(expected.saturating_sub(elapsed))));
         }
         let ended = self.progress.ok + self.progress.failed;
         // Iterations are not counted while it runs.
         let left = self.requests.filter(|_| !self.iterations)?;
-        Some(format!("{} requests", left.saturating_sub(ended)))
+        Some(format!("{} requests left", left.saturating_sub(ended)))
     }
 
     /// The numbers, the most important first: a low terminal shows as many as it has lines for.
