@@ -13,12 +13,11 @@ use crate::connections::{Connections, ConnectionsOut};
 use crate::context::Learned;
 use crate::cost::{self, Spent};
 use crate::events::{EventCounts, EventsPlan};
-use crate::failure::FailureKind;
 use crate::grpc::CallPlan;
 use crate::latency::{Durations, percentiles};
 use crate::outcome::{
     Bytes, Cost, Distribution, EarlyResponses, EventsOut, Grpc, Latency, Outcome, PhasesOut,
-    PlanOut, Quantiles, Rate, Requests, SecondOut, StageOut, Target, WindowOut,
+    PlanOut, Rate, Requests, StageOut, Target, WindowOut,
 };
 use crate::plan::{Model, Plan, Version};
 use crate::record::{Recorder, Window};
@@ -46,59 +45,6 @@ impl WindowOut {
             backlog: is_open_model.then_some(window.backlog),
             cpu_s: window.cpu_s,
             server_cpu_s: window.server_cpu_s,
-        }
-    }
-}
-
-impl SecondOut {
-    /// Windows in a second.
-    pub(crate) const WINDOWS: u64 = 1_000_000_000 / WINDOW;
-
-    pub(crate) fn new(window: &Window, plan: &Plan) -> Self {
-        let length_s = window.length_ns as f64 / 1e9;
-        let start_s = window.index as f64 / Self::WINDOWS as f64;
-        let (waits, part) = (window.waits.as_ref(), &window.part);
-        let late = waits.filter(|_| plan.sends_when_due());
-        let kinds = FailureKind::ALL.iter().zip(part.failures);
-        Self {
-            schema: "trilane.second/1",
-            start_s,
-            length_s,
-            ok: window.ok,
-            failed: window.failed,
-            requests_per_s: ratio(window.ok as f64, length_s).unwrap_or(0.0),
-            sent: part.started,
-            asked_per_s: plan
-                .expected_between(start_s, start_s + length_s)
-                .and_then(|expected| ratio(expected, length_s)),
-            service: Quantiles::new(&window.service),
-            response: waits.map(|waits| Quantiles::new(&waits.response)),
-            late: late.map(|waits| Quantiles::new(&waits.late)),
-            failures: kinds
-                .filter(|(_, count)| *count > 0)
-                .map(|(kind, count)| (kind.name(), count))
-                .collect(),
-            status: part.status.clone(),
-            bytes_sent: part.sent,
-            bytes_received: part.received,
-            open: window.open,
-            in_flight: window.in_flight,
-            backlog: window.backlog,
-            cpu_s: window.cpu_s,
-        }
-    }
-}
-
-impl Quantiles {
-    fn new(durations: &Durations) -> Self {
-        let summary = durations.summary();
-        Self {
-            p50: summary.p50,
-            p90: summary.p90,
-            p99: summary.p99,
-            max: summary.max,
-            steps: durations.steps(),
-            sum_s: durations.sum_s(),
         }
     }
 }

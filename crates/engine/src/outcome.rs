@@ -155,69 +155,6 @@ impl From<&RateStage> for StageOut {
     }
 }
 
-/// A second of the measured part, as soon as it is over. Serialises to `trilane.second/1`.
-#[derive(Clone, Debug, Serialize)]
-pub struct SecondOut {
-    /// `trilane.second/1`.
-    pub schema: &'static str,
-    /// When it began, in seconds since the measured part did.
-    pub start_s: f64,
-    /// Seconds: one, but for the last.
-    pub length_s: f64,
-    /// Requests that ended as expected.
-    pub ok: u64,
-    /// And otherwise.
-    pub failed: u64,
-    /// `ok` in a second.
-    pub requests_per_s: f64,
-    /// Requests that left.
-    pub sent: u64,
-    /// Open model: how many a second were asked for, or iterations of a scenario.
-    pub asked_per_s: Option<f64>,
-    /// From the first byte sent to the end of the response.
-    #[serde(flatten)]
-    pub service: Quantiles,
-    /// From when it was due to the end of the response; none where nothing is due.
-    pub response: Option<Quantiles>,
-    /// From when it was due and could leave to its first byte; none where nothing is due.
-    pub late: Option<Quantiles>,
-    /// Failed requests by kind.
-    pub failures: BTreeMap<&'static str, u64>,
-    /// Final responses by status code.
-    pub status: BTreeMap<u16, u64>,
-    /// Bytes of TCP or UDP payload.
-    pub bytes_sent: u64,
-    /// Bytes of TCP or UDP payload.
-    pub bytes_received: u64,
-    /// Connections open at its end.
-    pub open: u64,
-    /// Requests in flight at its end.
-    pub in_flight: u64,
-    /// Requests that were due at its end and had not left; open model.
-    pub backlog: u64,
-    /// Processor time of the workers in it, in seconds.
-    pub cpu_s: f64,
-}
-
-/// Quantiles of durations, in seconds.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct Quantiles {
-    /// The median.
-    pub p50: Option<f64>,
-    /// The 90th percentile.
-    pub p90: Option<f64>,
-    /// The 99th percentile.
-    pub p99: Option<f64>,
-    /// The largest.
-    pub max: Option<f64>,
-    /// How many by size, as in [`WindowOut::latencies`].
-    #[serde(skip)]
-    pub steps: Vec<(u32, u64)>,
-    /// Their sum, in seconds.
-    #[serde(skip)]
-    pub sum_s: f64,
-}
-
 /// The account of every request: `started = ok + failed + abandoned`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Requests {

@@ -13,9 +13,10 @@ use crate::control::Control;
 use crate::cost::MachineTime;
 use crate::failure::FailureKind;
 use crate::io;
-use crate::outcome::{Outcome, SecondOut, WindowOut};
+use crate::outcome::{Outcome, WindowOut};
 use crate::plan::{Model, Plan};
 use crate::record::Window;
+use crate::second::{Seconds, Watch};
 use crate::worker::{Report, Worker, places};
 
 /// Why a run could not be made. Nothing was measured.
@@ -55,9 +56,6 @@ impl std::error::Error for RunError {}
 pub fn run(plan: &Plan, control: &Control) -> Result<Outcome, RunError> {
     run_watched(plan, control, None)
 }
-
-/// Is handed each second of the measurement when it is over, and all that has been measured by then.
-pub type Watch<'a> = &'a mut dyn FnMut(&SecondOut, &SecondOut);
 
 /// As [`run`], and tells `watch` of each second.
 pub fn run_watched(
@@ -171,46 +169,6 @@ fn gather_windows(
     rows.retain(|row| row.length_s >= 0.01 || row.ok + row.failed > 0);
     rows.sort_by(|a, b| a.start_s.total_cmp(&b.start_s));
     rows
-}
-
-/// Adds up the windows of the present second, and of all, for whoever watches.
-struct Seconds<'a> {
-    plan: &'a Plan,
-    watch: Watch<'a>,
-    present: Option<Window>,
-    so_far: Window,
-}
-
-impl<'a> Seconds<'a> {
-    fn new(plan: &'a Plan, watch: Watch<'a>) -> Self {
-        Self {
-            plan,
-            watch,
-            present: None,
-            so_far: Window::new(0, plan.has_waiting_requests()),
-        }
-    }
-
-    /// Adds a window; the last of a second ends it. They come in order, and none is left out.
-    fn add(&mut self, window: &Window) {
-        let waits = window.waits.is_some();
-        self.present
-            .get_or_insert_with(|| Window::new(window.index, waits))
-            .append(window);
-        if (window.index as u64 + 1).is_multiple_of(SecondOut::WINDOWS) {
-            self.end();
-        }
-    }
-
-    fn end(&mut self) {
-        if let Some(second) = self.present.take() {
-            self.so_far.append(&second);
-            (self.watch)(
-                &SecondOut::new(&second, self.plan),
-                &SecondOut::new(&self.so_far, self.plan),
-            );
-        }
-    }
 }
 
 fn pin(plan: &Plan, index: usize) -> Result<(), RunError> {
