@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,28 @@ def test_every_second_has_a_line_and_their_sum_is_the_run(
     full = rows[0]
     assert full["requests_per_s"] == pytest.approx(full["ok"] / full["length_s"])
     assert full["p50"] <= full["p99"] <= full["max"] <= report["latency"]["service"]["max"]
+
+
+def test_the_open_model_has_what_was_due_in_each_second(peers: Peers, tmp_path: Path) -> None:
+    file = tmp_path / "seconds.ndjson"
+    timing = ["-R", "200", "-d", "2500ms", "--warmup", "100ms", "-t", "2", "-c", "4"]
+    expected = ["--expect-status", "418"]
+    url = peers["embedded"].url("h1")
+    report = load("--h1", *timing, *expected, "--ndjson", str(file), url).checked
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    total = sum((Counter(row["status"]) for row in rows), Counter[str]())
+    assert total == report["status"]
+    failures = sum((Counter(row["failures"]) for row in rows), Counter[str]())
+    assert failures == {
+        kind: found["count"] for kind, found in report["requests"]["failures"].items()
+    }
+    # Those in flight when the measurement began are among the started.
+    started = report["requests"]["started"]
+    assert started - 4 <= sum(row["sent"] for row in rows) <= started
+    assert 0 < sum(row["bytes_received"] for row in rows) <= report["bytes"]["received"]
+    assert 0 < sum(row["bytes_sent"] for row in rows) <= report["bytes"]["sent"]
+    assert all(row["asked_per_s"] == pytest.approx(200) for row in rows)
+    assert max(row["late"]["max"] for row in rows) == report["latency"]["late"]["max"]
 
 
 def test_percentiles_are_those_of_the_result(peers: Peers, tmp_path: Path) -> None:

@@ -53,6 +53,15 @@ def test_what_has_been_measured_is_fetched_while_it_runs(peers: Peers) -> None:
     assert found["trilane_connections_open"] == 2
     assert 0 < found["trilane_service_time_seconds0.5"] <= found["trilane_service_time_seconds1"]
     assert found["trilane_client_cpu_seconds_total"] > 0
+    assert found["trilane_responses_total200"] == found["trilane_requests_totalok"]
+    assert found["trilane_transferred_bytes_totalreceived"] > 0
+    assert found["trilane_requests_in_flight"] <= 2
+    durations = "trilane_service_duration_seconds"
+    assert found[f"{durations}_count"] == found["trilane_requests_totalok"]
+    assert found[f"{durations}_bucket+Inf"] == found[f"{durations}_count"]
+    assert len([name for name in found if name.startswith(f"{durations}_bucket")]) == 62
+    # Nothing is due in the closed model.
+    assert not [name for name in found if "late" in name or "asked" in name]
     with pytest.raises(HTTPError, match="404"):
         urlopen(f"http://127.0.0.1:{port}/", timeout=10)
     running.interrupt(signal.SIGINT)

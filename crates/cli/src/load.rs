@@ -7,10 +7,11 @@ use std::time::Duration;
 use clap::Args;
 use trilane_engine::Gate;
 use trilane_units as units;
+use url::Url;
 
 use crate::compat::Tool;
 use crate::grpc::GrpcArgs;
-use crate::prometheus;
+use crate::{otlp, prometheus};
 
 use self::values::{
     Announcing, Cpus, Format, Framed, Spread, Stages, StagesInFlight, Statuses, Switch, Tls,
@@ -274,12 +275,20 @@ pub(crate) struct LoadArgs {
     /// Tell so many of the slowest requests one by one: what they waited for, and where they went
     #[arg(long, value_name = "N", default_value = "5", value_parser = slowest, help_heading = RESULT)]
     slowest: usize,
+    /// Show the run on the whole terminal while it lasts: rate, latency, failures, status codes and lateness,
+    /// with charts over time; q ends it early, and the report follows
+    #[arg(long, conflicts_with = "search", help_heading = RESULT)]
+    live: bool,
     /// Write a line of JSON for each second of the measurement, while it runs
     #[arg(long, value_name = "FILE", help_heading = RESULT)]
     ndjson: Option<PathBuf>,
     /// Serve what has been measured so far at /metrics of this address, for Prometheus, while it runs
     #[arg(long, value_name = "[ADDRESS]:PORT", value_parser = prometheus::address, conflicts_with = "search", help_heading = RESULT)]
     prometheus: Option<SocketAddr>,
+    /// Send what has been measured so far to a collector once a second and at the end, by OTLP over HTTP; without
+    /// a path to /v1/metrics; OTEL_EXPORTER_OTLP_HEADERS and OTEL_RESOURCE_ATTRIBUTES are heeded
+    #[arg(long, value_name = "URL", value_parser = otlp::endpoint, conflicts_with = "search", help_heading = RESULT)]
+    otlp: Option<Url>,
     /// Write the percentiles of the latency, for HdrHistogram's plotters; in milliseconds
     #[arg(long, value_name = "FILE", help_heading = RESULT)]
     hgrm: Option<PathBuf>,

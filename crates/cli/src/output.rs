@@ -1,7 +1,7 @@
 //! Where the result of a run goes: stdout and files.
 
 use std::fs::{self, File};
-use std::io::{self, LineWriter, Write};
+use std::io::{self, IsTerminal as _, LineWriter, Write};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -57,6 +57,16 @@ impl Lines {
             name: name.to_owned(),
             file: LineWriter::new(file),
             failed: None,
+        })
+    }
+
+    /// What to type instead, where they would stand on a terminal among what `--live` draws.
+    pub(crate) fn drawn_over(&self) -> Option<String> {
+        let name = self.name.display();
+        self.file.get_ref().is_terminal().then(|| {
+            format!(
+                "--ndjson {name} is the terminal that --live draws on: give it the name of a file"
+            )
         })
     }
 

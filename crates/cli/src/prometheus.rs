@@ -1,9 +1,9 @@
 //! `--prometheus ADDRESS`: what a run has measured so far, for Prometheus to fetch.
 
 use std::convert::Infallible;
+use std::fmt;
 use std::net::{SocketAddr, TcpListener};
-use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -14,30 +14,30 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
-use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::encoding::{
+    DescriptorEncoder, EncodeMetric as _, MetricEncoder, NoLabelSet,
+};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
-use trilane_engine::SecondOut;
+
+use crate::metrics::{self, Data, Metric, PREFIX, Sample, Value};
 
 /// The type of the text (OpenMetrics 1.0).
 const TEXT: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 /// How long a client may take for its request.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-type Labels = [(&'static str, &'static str); 1];
-type Seconds = Gauge<f64, AtomicU64>;
-
 /// The numbers that are fetched. They change with each second of the measured part.
 #[derive(Debug)]
-pub(crate) struct Metrics {
-    requests: Family<Labels, Counter>,
-    latency: Family<Labels, Seconds>,
-    rate: Gauge<f64, AtomicU64>,
-    connections: Gauge,
-    cpu: Counter<f64, AtomicU64>,
-}
+pub(crate) struct Metrics(Latest);
+
+/// Those of the last second that is over; none before the first.
+#[derive(Clone, Debug, Default)]
+struct Latest(Arc<Mutex<Arc<Vec<Metric>>>>);
 
 /// Parses `:PORT` and `ADDRESS:PORT`; without an address it is one that only this machine reaches.
 pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
@@ -55,7 +55,9 @@ impl Metrics {
     pub(crate) fn serve(address: SocketAddr) -> Result<Self, String> {
         let cannot =
             |error: std::io::Error| format!("--prometheus: cannot serve at {address}: {error}");
-        let (metrics, registry) = Self::new();
+        let latest = Latest::default();
+        let mut registry = Registry::with_prefix(PREFIX);
+        registry.register_collector(Box::new(latest.clone()));
         let listener = TcpListener::bind(address).map_err(cannot)?;
         listener.set_nonblocking(true).map_err(cannot)?;
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -67,76 +69,80 @@ impl Metrics {
             .name("prometheus".into())
             .spawn(move || runtime.block_on(answer(listener, registry)))
             .map_err(cannot)?;
-        Ok(metrics)
-    }
-
-    fn new() -> (Self, Registry) {
-        let metrics = Self {
-            requests: Family::default(),
-            latency: Family::default(),
-            rate: Gauge::default(),
-            connections: Gauge::default(),
-            cpu: Counter::default(),
-        };
-        let mut registry = Registry::with_prefix("trilane");
-        registry.register(
-            "requests",
-            "Requests of the measured part that have ended",
-            metrics.requests.clone(),
-        );
-        registry.register(
-            "requests_per_second",
-            "Requests that ended as expected in the last second",
-            metrics.rate.clone(),
-        );
-        registry.register_with_unit(
-            "service_time",
-            "From the first byte sent to the end of the response, in the last second",
-            Unit::Seconds,
-            metrics.latency.clone(),
-        );
-        registry.register(
-            "connections_open",
-            "Connections open at the end of the last second",
-            metrics.connections.clone(),
-        );
-        registry.register_with_unit(
-            "client_cpu",
-            "Processor time of the worker threads in the measured part",
-            Unit::Seconds,
-            metrics.cpu.clone(),
-        );
-        (metrics, registry)
+        Ok(Self(latest))
     }
 
     /// A second of the measured part is over.
-    pub(crate) fn update(&self, second: &SecondOut) {
-        for (result, count) in [("ok", second.ok), ("failed", second.failed)] {
-            let labels = [("result", result)];
-            self.requests.get_or_create(&labels).inc_by(count);
-        }
-        for (quantile, value) in [
-            ("0.5", second.p50),
-            ("0.9", second.p90),
-            ("0.99", second.p99),
-            ("1", second.max),
-        ] {
-            let labels = [("quantile", quantile)];
-            // What too few responses cannot tell is not told as it was a second ago.
-            match value {
-                Some(value) => {
-                    self.latency.get_or_create(&labels).set(value);
-                }
-                None => {
-                    self.latency.remove(&labels);
-                }
-            }
-        }
-        self.rate.set(second.requests_per_s);
-        self.connections
-            .set(i64::try_from(second.open).unwrap_or(i64::MAX));
-        self.cpu.inc_by(second.cpu_s);
+    pub(crate) fn update(&self, metrics: &Arc<Vec<Metric>>) {
+        *self.0.lock() = Arc::clone(metrics);
     }
+}
+
+impl Latest {
+    fn lock(&self) -> MutexGuard<'_, Arc<Vec<Metric>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Collector for Latest {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let metrics = Arc::clone(&self.lock());
+        for metric in metrics.iter() {
+            let unit = metric.unit.map(|unit| match unit {
+                metrics::Unit::Seconds => Unit::Seconds,
+                metrics::Unit::Bytes => Unit::Bytes,
+            });
+            let kind = match metric.data {
+                Data::Counter(_) => MetricType::Counter,
+                Data::Gauge(_) => MetricType::Gauge,
+                Data::Histogram(_) => MetricType::Histogram,
+            };
+            let (name, help) = (metric.name, metric.help);
+            encode_data(
+                encoder.encode_descriptor(name, help, unit.as_ref(), kind)?,
+                &metric.data,
+            )?;
+        }
+        Ok(())
+    }
+}
+
+fn encode_data(mut encoder: MetricEncoder<'_>, data: &Data) -> fmt::Result {
+    match data {
+        Data::Counter(samples) => each(encoder, samples, |encoder, value| match value {
+            Value::Whole(value) => ConstCounter::new(value).encode(encoder),
+            Value::Real(value) => ConstCounter::new(value).encode(encoder),
+        }),
+        Data::Gauge(samples) => each(encoder, samples, |encoder, value| match value {
+            Value::Whole(value) => ConstGauge::new(value).encode(encoder),
+            Value::Real(value) => ConstGauge::new(value).encode(encoder),
+        }),
+        Data::Histogram(histogram) => {
+            let bounds = histogram.bounds.iter().copied().chain([f64::INFINITY]);
+            let buckets: Vec<_> = bounds.zip(histogram.counts.iter().copied()).collect();
+            let (sum, count) = (histogram.sum, histogram.count());
+            encoder.encode_histogram::<NoLabelSet>(sum, count, &buckets, None)
+        }
+    }
+}
+
+/// Encodes each sample, behind its label.
+fn each(
+    mut encoder: MetricEncoder<'_>,
+    samples: &[Sample],
+    encode: impl Fn(MetricEncoder<'_>, Value) -> fmt::Result,
+) -> fmt::Result {
+    for sample in samples {
+        match &sample.label {
+            Some((name, value)) => {
+                let labels = [(*name, value.as_str())];
+                encode(encoder.encode_family(&labels)?, sample.value)?;
+            }
+            // Without a label there is one.
+            None => return encode(encoder, sample.value),
+        }
+    }
+    Ok(())
 }
 
 async fn answer(listener: TcpListener, registry: Arc<Registry>) {

@@ -505,11 +505,11 @@ fn validity(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
 
 /// A duration with the unit that fits.
 /// A time in seconds with its unit; a dash where it is not known.
-fn time(value: Option<f64>) -> String {
+pub(crate) fn time(value: Option<f64>) -> String {
     value.map_or_else(|| "–".to_owned(), seconds)
 }
 
-fn seconds(value: f64) -> String {
+pub(crate) fn seconds(value: f64) -> String {
     match value {
         v if v < 1e-3 => format!("{:.1} µs", v * 1e6),
         v if v < 1.0 => format!("{:.3} ms", v * 1e3),
@@ -518,7 +518,7 @@ fn seconds(value: f64) -> String {
 }
 
 /// A size with the unit that fits.
-fn size(bytes: f64) -> String {
+pub(crate) fn size(bytes: f64) -> String {
     let units = ["B", "KiB", "MiB", "GiB", "TiB"];
     let step = (bytes.max(1.0).log2() / 10.0).floor().min(4.0);
     let number = bytes / 1024f64.powf(step);
@@ -531,7 +531,7 @@ fn plural(count: usize, noun: &str) -> String {
 }
 
 /// What a server or user wrote, without what would move the cursor.
-fn printable(text: &str) -> String {
+pub(crate) fn printable(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_control() { '\u{fffd}' } else { c })
         .collect()

@@ -25,6 +25,20 @@ impl Ramp {
         self.length * (self.from + self.to) / 2.0
     }
 
+    /// Of stages, each of which leads from the rate before it to its own; the first from none.
+    fn of_stages(stages: &[RateStage]) -> impl Iterator<Item = Self> {
+        let mut from = 0.0;
+        stages.iter().map(move |stage| {
+            let (before, to) = (from, stage.rate / 1e9);
+            from = to;
+            Self {
+                length: stage.length.as_nanos() as f64,
+                from: before,
+                to,
+            }
+        })
+    }
+
     /// Arrivals that are expected until so many nanoseconds after its begin.
     fn expected_by(&self, within: f64) -> f64 {
         let slope = (self.to - self.from) / self.length;
@@ -76,25 +90,14 @@ impl Arriving {
         Self::new(vec![ramp], kind, index, workers)
     }
 
-    /// The share of worker `index` of `workers` in stages, of which each leads from the rate before it
-    /// to its own; the first from none.
+    /// The share of worker `index` of `workers` in stages.
     pub(crate) fn stages(
         stages: &[RateStage],
         kind: Arrivals,
         index: usize,
         workers: usize,
     ) -> Self {
-        let mut from = 0.0;
-        let ramps = stages.iter().map(|stage| {
-            let (before, to) = (from, stage.rate / 1e9);
-            from = to;
-            Ramp {
-                length: stage.length.as_nanos() as f64,
-                from: before,
-                to,
-            }
-        });
-        Self::new(ramps.collect(), kind, index, workers)
+        Self::new(Ramp::of_stages(stages).collect(), kind, index, workers)
     }
 
     fn new(ramps: Vec<Ramp>, kind: Arrivals, index: usize, workers: usize) -> Self {
@@ -206,6 +209,27 @@ impl Plan {
         }
     }
 
+    /// Open model: how many arrivals are expected between two instants, in seconds since the measured part
+    /// began. Stages have no warm-up.
+    pub(crate) fn expected_between(&self, from_s: f64, to_s: f64) -> Option<f64> {
+        let Model::Open(rate) = self.model else {
+            return None;
+        };
+        if self.stages.is_empty() {
+            return Some(rate * (to_s - from_s));
+        }
+        let by = |seconds: f64| {
+            let mut left = seconds * 1e9;
+            let each = Ramp::of_stages(&self.stages).map(|ramp| {
+                let within = left.min(ramp.length);
+                left -= within;
+                ramp.expected_by(within)
+            });
+            each.sum::<f64>()
+        };
+        Some(by(to_s) - by(from_s))
+    }
+
     /// The arrivals of each connection of worker `index`, by place; empty where connections have none of
     /// their own.
     pub(crate) fn arriving_on_each(&self, index: usize) -> Vec<Arriving> {
@@ -261,6 +285,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::options::Options;
 
     fn times(arriving: Arriving) -> Vec<f64> {
         let mut arriving = arriving;
@@ -311,6 +336,28 @@ mod tests {
         ] {
             assert!((by(until) - area).abs() <= 1.0, "{until}: {}", by(until));
         }
+    }
+
+    #[test]
+    fn what_is_asked_for_in_a_second_follows_the_stages() {
+        let plan = |options: Options| {
+            let urls = vec!["http://a/".into()];
+            Plan::new(&Options { urls, ..options }).unwrap()
+        };
+        let staged = plan(Options {
+            stages: vec![stage(10, 1000.0), stage(20, 1000.0), stage(10, 0.0)],
+            ..Options::default()
+        });
+        let asked = |from, to| staged.expected_between(from, to).unwrap().round();
+        assert_eq!((asked(0.0, 1.0), asked(4.0, 5.0)), (50.0, 450.0));
+        assert_eq!((asked(10.0, 11.0), asked(39.0, 40.0)), (1000.0, 50.0));
+        assert_eq!((asked(0.0, 40.0), asked(40.0, 41.0)), (30_000.0, 0.0));
+        let constant = plan(Options {
+            rate: Some(20.0),
+            ..Options::default()
+        });
+        assert_eq!(constant.expected_between(3.0, 3.5), Some(10.0));
+        assert_eq!(plan(Options::default()).expected_between(0.0, 1.0), None);
     }
 
     #[test]

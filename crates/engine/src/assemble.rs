@@ -18,7 +18,7 @@ use crate::latency::{Durations, percentiles};
 use crate::origin::{OriginOut, OriginReport};
 use crate::outcome::{
     Bytes, Cost, Distribution, EarlyResponses, EventsOut, Grpc, Latency, Outcome, PhasesOut,
-    PlanOut, Rate, Requests, SecondOut, StageOut, Target, WindowOut,
+    PlanOut, Rate, Requests, StageOut, Target, WindowOut,
 };
 use crate::plan::{Model, Plan, Version};
 use crate::record::{Recorder, Window};
@@ -46,31 +46,6 @@ impl WindowOut {
             backlog: is_open_model.then_some(window.backlog),
             cpu_s: window.cpu_s,
             server_cpu_s: window.server_cpu_s,
-        }
-    }
-}
-
-impl SecondOut {
-    /// Windows in a second.
-    pub(crate) const WINDOWS: u64 = 1_000_000_000 / WINDOW;
-
-    pub(crate) fn new(window: &Window) -> Self {
-        let (length_s, latency) = (window.length_ns as f64 / 1e9, window.service.summary());
-        Self {
-            schema: "trilane.second/1",
-            start_s: window.index as f64 / Self::WINDOWS as f64,
-            length_s,
-            ok: window.ok,
-            failed: window.failed,
-            requests_per_s: ratio(window.ok as f64, length_s).unwrap_or(0.0),
-            p50: latency.p50,
-            p90: latency.p90,
-            p99: latency.p99,
-            max: latency.max,
-            open: window.open,
-            in_flight: window.in_flight,
-            backlog: window.backlog,
-            cpu_s: window.cpu_s,
         }
     }
 }

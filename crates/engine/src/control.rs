@@ -19,7 +19,7 @@ pub struct Control {
 }
 
 /// Counts for a live display, of the warm-up too.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     /// Whether any connection has been ready.
     pub connected: bool,

@@ -125,6 +125,11 @@ impl Failures {
         }
     }
 
+    /// How many of each kind, in the order of [`FailureKind::ALL`].
+    pub(crate) fn counts(&self) -> [u64; FailureKind::ALL.len()] {
+        self.counts
+    }
+
     /// The sum over all kinds.
     pub fn total(&self) -> u64 {
         self.counts.iter().sum()

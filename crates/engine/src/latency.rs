@@ -75,6 +75,11 @@ impl Durations {
         self.histogram.len()
     }
 
+    /// All of them together, in seconds.
+    pub(crate) fn sum_s(&self) -> f64 {
+        self.sum / 1e9
+    }
+
     /// The quantile in seconds, where there are samples enough: at least 10 ÷ (1 − q), METHOD's
     /// rule; for the median 1.
     pub(crate) fn quantile(&self, q: f64) -> Option<f64> {

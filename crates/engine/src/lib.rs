@@ -51,6 +51,7 @@ mod route;
 mod run;
 mod scenario;
 mod schedule;
+mod second;
 mod shared;
 #[cfg(test)]
 mod simulation;
@@ -82,13 +83,14 @@ pub use options::{
 pub use origin::OriginOut;
 pub use outcome::{
     Bytes, Code, Cost, Distribution, EarlyDataOut, EventsOut, Grpc, HandshakesOut, Latency,
-    MeasuredOut, Outcome, PhasesOut, PlanOut, Rate, Reason, Requests, SecondOut, StageOut, Target,
-    Validity, Verdict, WindowOut,
+    MeasuredOut, Outcome, PhasesOut, PlanOut, Rate, Reason, Requests, StageOut, Target, Validity,
+    Verdict, WindowOut,
 };
 pub use phases::RequestPhasesOut;
 pub use plan::{Plan, PlanError};
 pub use route::{Proxy, Route};
 pub use run::{RunError, run, run_watched};
 pub use scenario::{Check, Flow, Scenario, ScenarioOut, Source, Step, StepOut, Take, Test};
+pub use second::{Quantiles, SecondOut, Watch};
 pub use slowest::Slow;
 pub use windows::BacklogOut;

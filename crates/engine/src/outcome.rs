@@ -158,39 +158,6 @@ impl From<&RateStage> for StageOut {
     }
 }
 
-/// A second of the measured part, as soon as it is over. Serialises to `trilane.second/1`.
-#[derive(Clone, Debug, Serialize)]
-pub struct SecondOut {
-    /// `trilane.second/1`.
-    pub schema: &'static str,
-    /// When it began, in seconds since the measured part did.
-    pub start_s: f64,
-    /// Seconds: one, but for the last.
-    pub length_s: f64,
-    /// Requests that ended as expected.
-    pub ok: u64,
-    /// And otherwise.
-    pub failed: u64,
-    /// `ok` in a second.
-    pub requests_per_s: f64,
-    /// From the first byte sent to the end of the response, in seconds: the median …
-    pub p50: Option<f64>,
-    /// … the 90th percentile …
-    pub p90: Option<f64>,
-    /// … the 99th percentile …
-    pub p99: Option<f64>,
-    /// … and the largest.
-    pub max: Option<f64>,
-    /// Connections open at its end.
-    pub open: u64,
-    /// Requests in flight at its end.
-    pub in_flight: u64,
-    /// Requests that were due at its end and had not left; open model.
-    pub backlog: u64,
-    /// Processor time of the workers in it, in seconds.
-    pub cpu_s: f64,
-}
-
 /// The account of every request: `started = ok + failed + abandoned`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Requests {

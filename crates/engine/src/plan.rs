@@ -318,6 +318,21 @@ impl Plan {
         self.duration.map(|duration| duration + self.warmup)
     }
 
+    /// The first URL.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// How long is not measured at its begin.
+    pub fn warmup(&self) -> Duration {
+        self.warmup
+    }
+
+    /// Whether the rate and the number of requests are those of iterations of a scenario.
+    pub fn counts_iterations(&self) -> bool {
+        self.scenario.is_some()
+    }
+
     /// How many requests the run sends, where that ends it.
     pub fn requests(&self) -> Option<u64> {
         self.requests

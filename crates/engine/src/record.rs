@@ -15,6 +15,7 @@ use crate::origin::OriginCounts;
 use crate::phases::{Phases, RequestPhases};
 use crate::slowest::{Of, Slowest};
 
+use self::window::Standing;
 pub(crate) use self::window::Window;
 
 /// Bytes and packets, since the run began.
@@ -163,8 +164,6 @@ impl Wait {
 /// The counts of one worker.
 #[derive(Debug)]
 pub(crate) struct Recorder {
-    /// Whether requests have been there before they left: see [`crate::plan::Plan::has_waiting_requests`].
-    pub(crate) waits: bool,
     pub(crate) started: u64,
     pub(crate) ok: u64,
     pub(crate) retried: u64,
@@ -189,6 +188,8 @@ pub(crate) struct Recorder {
     /// The slowest of all that have a latency.
     pub(crate) slowest: Slowest,
     pub(crate) window: Window,
+    /// As that window began.
+    standing: Standing,
     pub(crate) traffic: Traffic,
     /// Of all connections of the run.
     pub(crate) phases: Phases,
@@ -205,6 +206,11 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
+    /// Whether requests have been there before they left.
+    pub(crate) fn waits(&self) -> bool {
+        self.window.waits.is_some()
+    }
+
     /// The counts of gRPC calls.
     #[inline]
     pub(crate) fn calls(&mut self) -> &mut Counts {
@@ -218,9 +224,10 @@ impl Recorder {
             .get_or_insert_with(|| Box::new(EventCounts::new()))
     }
 
+    /// Where `waits`, requests are there before they leave: see
+    /// [`crate::plan::Plan::has_waiting_requests`].
     pub(crate) fn new(waits: bool) -> Self {
         Self {
-            waits,
             started: 0,
             ok: 0,
             retried: 0,
@@ -237,7 +244,8 @@ impl Recorder {
             at_once: Durations::new(),
             failed: Durations::new(),
             slowest: Slowest::new(0),
-            window: Window::new(0),
+            window: Window::new(0, waits),
+            standing: Standing::new(0, &Traffic::default()),
             traffic: Traffic::default(),
             phases: Phases::new(),
             made: None,
@@ -258,8 +266,9 @@ impl Recorder {
     #[inline]
     pub(crate) fn started(&mut self, wait: Wait, cold: bool) {
         self.started += 1;
-        if self.waits {
-            self.late.record(wait.late);
+        // The totals of both, too, are the sums of the windows.
+        if let Some(waits) = &mut self.window.waits {
+            waits.late.record(wait.late);
             self.of_requests(cold).wait.record(wait.queued);
         }
     }
@@ -353,9 +362,9 @@ impl Recorder {
                 phases.body.record(now.saturating_sub(at.head));
             }
         }
-        if self.waits {
+        if let Some(waits) = &mut self.window.waits {
             took = now.saturating_sub(at.intended);
-            self.response.record(took);
+            waits.response.record(took);
         }
         self.slowest.consider(took, at, timed_out);
     }
@@ -412,7 +421,8 @@ impl Recorder {
         }
         self.cold = None;
         self.warm.clear();
-        self.window.service.clear();
+        self.window.clear_durations();
+        self.standing = Standing::new(in_flight, &self.traffic);
         self.at_once.clear();
         self.slowest.clear();
         if let Some(calls) = &mut self.calls {
@@ -434,8 +444,15 @@ impl Recorder {
         self.warm.body.record_many(0, self.at_once.count());
         self.at_once.clear();
         self.service.merge(&self.window.service);
+        if let Some(waits) = &self.window.waits {
+            self.response.merge(&waits.response);
+            self.late.merge(&waits.late);
+        }
         self.window.length_ns = length_ns;
-        let next = Window::new(self.window.index + 1);
+        self.window.part =
+            self.standing
+                .advance(self.started, &self.traffic, &self.status, &self.failures);
+        let next = Window::new(self.window.index + 1, self.waits());
         std::mem::replace(&mut self.window, next)
     }
 

@@ -13,9 +13,10 @@ use crate::control::Control;
 use crate::cost::MachineTime;
 use crate::failure::FailureKind;
 use crate::io;
-use crate::outcome::{Outcome, SecondOut, WindowOut};
+use crate::outcome::{Outcome, WindowOut};
 use crate::plan::{Model, Plan};
 use crate::record::Window;
+use crate::second::{Seconds, Watch};
 use crate::shared::sockets;
 use crate::worker::{Report, Worker, places};
 
@@ -54,14 +55,14 @@ impl std::error::Error for RunError {}
 /// Carries out `plan` on as many threads as it names. Blocks until it has ended, by itself or by
 /// [`Control::interrupt`].
 pub fn run(plan: &Plan, control: &Control) -> Result<Outcome, RunError> {
-    run_watched(plan, control, &mut |_| ())
+    run_watched(plan, control, None)
 }
 
-/// As [`run`], and hands each second of the measurement to `watch` when it is over.
+/// As [`run`], and tells `watch` of each second.
 pub fn run_watched(
     plan: &Plan,
     control: &Control,
-    watch: &mut dyn FnMut(&SecondOut),
+    watch: Option<Watch<'_>>,
 ) -> Result<Outcome, RunError> {
     raise_file_limit(plan)?;
     let began = Instant::now();
@@ -96,8 +97,7 @@ pub fn run_watched(
             })
             .collect();
         drop(sender);
-        let is_open_model = plan.model != Model::Closed;
-        let windows = gather_windows(&receiver, plan.threads, is_open_model, watch);
+        let windows = gather_windows(&receiver, plan, watch);
         let reports: Vec<Result<Report, RunError>> = workers
             .into_iter()
             .map(|worker| match worker.map(thread::ScopedJoinHandle::join) {
@@ -133,13 +133,13 @@ pub fn run_watched(
 /// length of the run: a window is reduced to a row when the last worker has delivered it.
 fn gather_windows(
     receiver: &mpsc::Receiver<Window>,
-    workers: usize,
-    is_open_model: bool,
-    watch: &mut dyn FnMut(&SecondOut),
+    plan: &Plan,
+    watch: Option<Watch<'_>>,
 ) -> Vec<WindowOut> {
+    let is_open_model = plan.model != Model::Closed;
     let mut rows = Vec::new();
     let mut open: Vec<(Window, usize)> = Vec::new();
-    let mut second = Second::default();
+    let mut seconds = watch.map(|watch| Seconds::new(plan, watch));
     for window in receiver {
         match open.iter_mut().find(|(sum, _)| sum.index == window.index) {
             Some((sum, count)) => {
@@ -149,10 +149,12 @@ fn gather_windows(
             None => open.push((window, 1)),
         }
         open.retain(|(sum, count)| {
-            let complete = *count == workers;
+            let complete = *count == plan.threads;
             if complete {
                 rows.push(WindowOut::new(sum, is_open_model));
-                second.add(sum, watch);
+                if let Some(seconds) = &mut seconds {
+                    seconds.add(sum);
+                }
             }
             !complete
         });
@@ -161,42 +163,16 @@ fn gather_windows(
     open.sort_by_key(|(sum, _)| sum.index);
     for (sum, _) in &open {
         rows.push(WindowOut::new(sum, is_open_model));
-        second.add(sum, watch);
+        if let Some(seconds) = &mut seconds {
+            seconds.add(sum);
+        }
     }
-    second.end(watch);
+    if let Some(seconds) = &mut seconds {
+        seconds.end();
+    }
     rows.retain(|row| row.length_s >= 0.01 || row.ok + row.failed > 0);
     rows.sort_by(|a, b| a.start_s.total_cmp(&b.start_s));
     rows
-}
-
-/// The windows of the present second, added up.
-#[derive(Default)]
-struct Second(Option<Window>);
-
-impl Second {
-    /// Adds a window; the first of the next second ends this one.
-    fn add(&mut self, window: &Window, watch: &mut dyn FnMut(&SecondOut)) {
-        let place = |window: &Window| window.index as u64 / SecondOut::WINDOWS;
-        if self
-            .0
-            .as_ref()
-            .is_some_and(|sum| place(sum) != place(window))
-        {
-            self.end(watch);
-        }
-        let sum = self.0.get_or_insert_with(|| Window::new(window.index));
-        let length = sum.length_ns + window.length_ns;
-        sum.add(window);
-        sum.length_ns = length;
-        // Not a sum over time: what it is at the end.
-        (sum.open, sum.in_flight, sum.backlog) = (window.open, window.in_flight, window.backlog);
-    }
-
-    fn end(&mut self, watch: &mut dyn FnMut(&SecondOut)) {
-        if let Some(sum) = self.0.take() {
-            watch(&SecondOut::new(&sum));
-        }
-    }
 }
 
 fn pin(plan: &Plan, index: usize) -> Result<(), RunError> {

@@ -1,19 +1,25 @@
 //! The run that was asked for, what is written of it, and its exit code.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use trilane_engine::{Arrivals, Gate, Options, Outcome, Plan, PlanError, Verdict};
+use trilane_engine::{
+    Arrivals, Control, Gate, Options, Outcome, Plan, PlanError, SecondOut, Verdict,
+};
 
 use super::LoadArgs;
 use super::values::Format;
 use crate::interrupt::Interrupt;
+use crate::live::{self, Live};
+use crate::otlp::Exporter;
 use crate::output::{Lines, STDOUT_CLOSED, write_percentiles, write_result};
 use crate::page::{Page, Pages};
 use crate::progress::Display;
 use crate::prometheus::Metrics;
 use crate::standard::is_stdout_closed;
 use crate::{
-    BREACHED, FAILED, INTERRUPTED, INVALID, OK, USAGE, compat, complain, report, search, tell,
+    BREACHED, FAILED, INTERRUPTED, INVALID, OK, USAGE, compat, complain, metrics, report, search,
+    tell,
 };
 
 /// How long a run of a search is, where nothing else was asked for.
@@ -64,6 +70,12 @@ pub(crate) fn run(arguments: &LoadArgs, pages: Option<&dyn Pages>) -> u8 {
     if !arguments.search.is_empty() {
         return search(arguments, &options, page.as_ref());
     }
+    if arguments.live
+        && let Some(why) = live::unusable()
+    {
+        complain(why);
+        return USAGE;
+    }
     let mut lines = match arguments.ndjson.as_deref().map(Lines::create).transpose() {
         Ok(lines) => lines,
         Err(error) => {
@@ -71,6 +83,12 @@ pub(crate) fn run(arguments: &LoadArgs, pages: Option<&dyn Pages>) -> u8 {
             return FAILED;
         }
     };
+    if arguments.live
+        && let Some(why) = lines.as_ref().and_then(Lines::drawn_over)
+    {
+        complain(why);
+        return USAGE;
+    }
     let metrics = match arguments.prometheus.map(Metrics::serve).transpose() {
         Ok(metrics) => metrics,
         Err(error) => {
@@ -78,17 +96,42 @@ pub(crate) fn run(arguments: &LoadArgs, pages: Option<&dyn Pages>) -> u8 {
             return FAILED;
         }
     };
+    let target = plan.url();
+    let otlp = arguments.otlp.as_ref();
+    let mut exporter = match otlp.map(|url| Exporter::start(url, target)).transpose() {
+        Ok(exporter) => exporter,
+        Err(error) => {
+            complain(error);
+            return USAGE;
+        }
+    };
     let control = Interrupt::catch().next();
-    let display = Display::start(&control, &plan);
-    let outcome = trilane_engine::run_watched(&plan, &control, &mut |second| {
+    let shown = match Shown::start(arguments.live, &control, &plan) {
+        Ok(shown) => shown,
+        Err(error) => {
+            complain(error);
+            return USAGE;
+        }
+    };
+    let mut watch = |second: &SecondOut, so_far: &SecondOut| {
         if let Some(lines) = &mut lines {
             lines.write(second);
         }
-        if let Some(metrics) = &metrics {
-            metrics.update(second);
+        if metrics.is_some() || exporter.is_some() {
+            let told = Arc::new(metrics::of(second, so_far));
+            if let Some(metrics) = &metrics {
+                metrics.update(&told);
+            }
+            if let Some(exporter) = &mut exporter {
+                exporter.update(&told, so_far);
+            }
         }
-    });
-    display.finish();
+        if let Shown::Live(live) = &shown {
+            live.update(second, so_far);
+        }
+    };
+    let outcome = trilane_engine::run_watched(&plan, &control, Some(&mut watch));
+    shown.finish();
     let outcome = match outcome {
         Ok(outcome) => outcome,
         Err(error) => {
@@ -104,11 +147,38 @@ pub(crate) fn run(arguments: &LoadArgs, pages: Option<&dyn Pages>) -> u8 {
         page.map_or(Ok(()), |page| page.write(&outcome)),
     ];
     let errors: Vec<_> = written.into_iter().filter_map(Result::err).collect();
+    // A collector that is slow keeps no result back.
+    exporter
+        .and_then(Exporter::finish)
+        .iter()
+        .for_each(complain);
     if !errors.is_empty() {
         errors.iter().for_each(complain);
         return FAILED;
     }
     conclude(arguments, &outcome)
+}
+
+/// What is seen of a run while it lasts.
+enum Shown {
+    Line(Display),
+    Live(Live),
+}
+
+impl Shown {
+    fn start(live: bool, control: &Arc<Control>, plan: &Plan) -> Result<Self, String> {
+        if live {
+            return Live::start(control, plan).map(Self::Live);
+        }
+        Ok(Self::Line(Display::start(control, plan)))
+    }
+
+    fn finish(self) {
+        match self {
+            Self::Line(display) => display.finish(),
+            Self::Live(live) => live.finish(),
+        }
+    }
 }
 
 /// Runs until the highest rate is known at which everything holds, and gives the exit code.

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use trilane_client::{
-    ConnectOptions, Connection, Error, Exchange, FieldList, Flush, Patience, Proxy, Submission,
-    Tls, TlsOptions, Version as HttpVersion,
+    ConnectOptions, Connection, Error, Exchange, FieldList, Flush, Proxy, Submission, Tls,
+    TlsOptions, Version as HttpVersion,
 };
 use trilane_engine::{Options, PlanError, Route, Version as WireVersion};
 use trilane_grpc::reflection::{ReflectionError, Version, Walk};
@@ -14,25 +14,13 @@ use trilane_wire::Content;
 use url::{Position, Url};
 
 use super::Target;
+use crate::patient::Patient;
 
 /// The largest answer, in bytes: one may have all files of a schema.
 const LARGEST: usize = 64 << 20;
 /// Read at once, in bytes.
 const PIECE: usize = 64 * 1024;
 const ELSE: &str = "give the schema with --proto FILE or --descriptor-set FILE";
-
-/// A signal ends the command; every wait has an end.
-struct Patient;
-
-impl Patience for Patient {
-    fn exhausted(&mut self) -> bool {
-        false
-    }
-
-    fn slice(&self) -> Option<Duration> {
-        None
-    }
-}
 
 /// Why one version of reflection gave no schema.
 enum Stop {

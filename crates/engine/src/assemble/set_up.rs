@@ -21,8 +21,8 @@ impl PhasesOut {
             connect: known(&phases.connect),
             tls: known(&phases.tls),
             quic: known(&phases.quic),
-            cold: RequestPhasesOut::new(cold, recorder.waits),
-            warm: RequestPhasesOut::new(&recorder.warm, recorder.waits),
+            cold: RequestPhasesOut::new(cold, recorder.waits()),
+            warm: RequestPhasesOut::new(&recorder.warm, recorder.waits()),
             handshakes: HandshakesOut::new(phases),
             early_data: early_data.then(|| EarlyDataOut::new(phases)),
             measured: recorder
