@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from .grpc_calls import PAIR_IDS, PAIRS, Calling, grpc
 from .loading import flag, load, load_text
 
 if TYPE_CHECKING:
     from peers.running import Peers
 
 WATCH = "/v1/shelves/1/books:watch?count=5&interval=0.05s"
+every_pair = pytest.mark.parametrize(("name", "listener"), PAIRS, ids=PAIR_IDS)
 KINDS = {"sse": "text/event-stream", "ndjson": "application/x-ndjson"}
 
 
@@ -58,6 +60,21 @@ def test_streams_without_an_end_are_abandoned_and_counted(peers: Peers) -> None:
     assert report["events"]["received"] > 4
 
 
+@every_pair
+def test_messages_of_grpc_are_events(peers: Peers, name: str, listener: str) -> None:
+    request = {"parent": "shelves/3", "count": 5, "interval": "0.05s"}
+    watch = Calling("WatchBooks", "server_streaming", (request,), 5)
+    arguments = ["-c", "2", "-n", "6", "--stall", "10ms", "--events", "messages"]
+    report = grpc(peers[name], listener, watch, *arguments).good
+    events = report["events"]
+    assert (events["format"], events["received"]) == ("messages", 30)
+    assert (events["first"]["count"], events["gap"]["count"]) == (6, 24)
+    assert events["without_first"] == 0
+    assert events["stalls"] <= 24
+    assert events["stalled_s"] <= events["gap"]["mean"] * 24 * 1.01
+    assert report["grpc"]["messages"]["received"] == 30
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
@@ -65,6 +82,7 @@ def test_streams_without_an_end_are_abandoned_and_counted(peers: Peers) -> None:
         (["--first-event", "x"], "--events"),
         (["--events", "sse", "--first-event", "("], "--first-event: regex parse error"),
         (["--events", "sse", "--check-body"], "--check-body"),
+        (["--events", "messages"], "--grpc"),
     ],
 )
 def test_wrong_use_says_what_to_type(arguments: list[str], told: str) -> None:

@@ -11,6 +11,7 @@ use trilane_units as units;
 use crate::compat::Tool;
 use crate::grpc::GrpcArgs;
 use crate::prometheus;
+use crate::websocket::WebSocketArgs;
 
 use self::values::{
     Cpus, Format, Framed, Spread, Stages, Statuses, Switch, Tls, Waiting, cpus, number, slowest,
@@ -123,11 +124,12 @@ pub(crate) struct LoadArgs {
     #[arg(long, conflicts_with_all = ["grpc", "check_body"], help_heading = REQUEST)]
     discard_bodies: bool,
 
-    /// Responses are streams of events, and these are measured: server-sent events, or lines of JSON
-    #[arg(long, value_enum, hide_possible_values = true, value_name = "sse|ndjson", conflicts_with_all = ["grpc", "check_body", "discard_bodies"], help_heading = REQUEST)]
+    /// Responses are streams of events, and these are measured: server-sent events, lines of JSON, or the
+    /// messages that a gRPC call answers with
+    #[arg(long, value_enum, hide_possible_values = true, value_name = "sse|ndjson|messages", conflicts_with_all = ["check_body", "discard_bodies"], help_heading = REQUEST)]
     events: Option<Framed>,
     /// The first event is the first one whose text this regular expression matches
-    #[arg(long, value_name = "REGEX", requires = "events", help_heading = REQUEST)]
+    #[arg(long, value_name = "REGEX", help_heading = REQUEST)]
     first_event: Option<String>,
     /// A longer gap between two events of a response is a stall
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = units::time, help_heading = REQUEST)]
@@ -135,6 +137,9 @@ pub(crate) struct LoadArgs {
 
     #[command(flatten)]
     grpc: GrpcArgs,
+
+    #[command(flatten)]
+    websocket: WebSocketArgs,
 
     /// HTTP/1.1
     #[arg(long, group = "http_version", help_heading = VERSION)]
@@ -264,6 +269,7 @@ Examples:
   trilane load -R 5k -d 60s --fail-if 'p99>10ms' https://api.example/
   trilane load --stages 10s:1k,30s:5k,10s:0 --arrivals poisson https://api.example/
   trilane load --weights 9,1 'http://127.0.0.1:8080/hello?n={seq}' http://127.0.0.1:8080/books
+  trilane load -c 100 --ws-messages 1k -b ping ws://127.0.0.1:8080/echo
   trilane load --requests calls.jsonl -R 1k https://staging.example
   trilane load --search 'p99<10ms, error_rate<0.1%' -c 64 https://api.example/
   trilane load --compat wrk -- -t2 -c100 -d30s http://127.0.0.1:8080/hello

@@ -10,14 +10,25 @@ use trilane_wire::{h2, h3};
 use url::Url;
 
 use crate::cost::ServerClocks;
+use crate::events::EventFormat;
+use crate::grpc::CallPlan;
 use crate::listed::Listed;
 use crate::options::{Arrivals, Io, Options, TlsVersion, Version};
 use crate::plan::{Origin, PlanError, Transport, usage};
 use crate::route::Route;
+use crate::websocket::{SocketPlan, WebSocketMode};
 
 pub(crate) fn parse_url(text: &str) -> Result<Url, PlanError> {
     let url = match Url::parse(text) {
         Ok(url) if matches!(url.scheme(), "http" | "https") => url,
+        // A WebSocket begins as a request of HTTP (RFC 6455 §3).
+        Ok(mut url) if matches!(url.scheme(), "ws" | "wss") => {
+            let http = if url.scheme() == "ws" { "http" } else { "https" };
+            match url.set_scheme(http) {
+                Ok(()) => url,
+                Err(()) => return usage(format!("{text:?} is not a URL: type ws://127.0.0.1:8080/")),
+            }
+        }
         Ok(url) if text.contains("://") => {
             return usage(format!(
                 "{text:?}: scheme {:?} is not spoken here: type http:// or https://",
@@ -234,6 +245,39 @@ pub(crate) fn check_listed(options: &Options, listed: &[Listed]) -> Result<(), P
             "the weight 0 is a request that is never sent: leave it out, or give it 1".into(),
         ))),
         None => Ok(()),
+    }
+}
+
+/// Which way of telling events apart fits depends on what the responses are.
+pub(crate) fn check_events(
+    options: &Options,
+    call: Option<&CallPlan>,
+    websocket: Option<&SocketPlan>,
+) -> Result<(), PlanError> {
+    let Some(asked) = &options.events else {
+        return Ok(());
+    };
+    let is_messages = asked.format == EventFormat::Messages;
+    match (call, websocket) {
+        (None, None) if is_messages => usage(
+            "--events messages: only gRPC calls and WebSockets have messages: type it with --grpc, or --events sse or ndjson",
+        ),
+        (None, None) => Ok(()),
+        _ if !is_messages => usage(format!(
+            "--events {}: the server answers with messages here: type --events messages",
+            asked.format.name()
+        )),
+        (Some(call), _) if !call.receives_stream() => usage(format!(
+            "--events messages: {} answers with one message: leave --events out, or call a method that answers with a stream",
+            call.call.method.full_name()
+        )),
+        (Some(_), _) if asked.first.is_some() => usage(
+            "--first-event looks at the text of an event, and messages of gRPC are none: leave it out",
+        ),
+        (_, Some(plan)) if plan.mode == WebSocketMode::Echo => {
+            usage("--events messages: echoes are no events: type --ws subscribe")
+        }
+        _ => Ok(()),
     }
 }
 

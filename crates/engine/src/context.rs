@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 use trilane_socket::Unmade;
 use trilane_transport::tls;
-use trilane_wire::{Refused, StreamId, h2, h3};
+use trilane_wire::{Refused, Request, StreamId, h2, h3};
 
 use crate::changing::Changing;
 use crate::concurrency::InFlight;
@@ -19,6 +19,7 @@ use crate::record::{Instants, Wait};
 use crate::schedule::Schedule;
 use crate::slowest::Of;
 use crate::tally::{Pending, Tally};
+use crate::websocket::Masks;
 
 /// Nanoseconds since the run began.
 #[derive(Clone, Copy, Debug)]
@@ -114,6 +115,9 @@ pub(crate) struct Context<'p> {
     pub(crate) schedule: Schedule,
     /// For each request of the plan what changes in it; empty where nothing does in any.
     pub(crate) changing: Vec<Option<Changing>>,
+    /// Of WebSockets the opening handshakes, each of which gets a key of its own; else empty.
+    pub(crate) handshakes: Vec<Request>,
+    pub(crate) masks: Masks,
     pub(crate) learned: Learned,
     pub(crate) in_flight: InFlight,
     /// Since when some connection has had room for a request; open model. None: none has, or the
@@ -140,6 +144,11 @@ impl<'p> Context<'p> {
             tally,
             schedule,
             changing: plan.changing.clone(),
+            handshakes: match plan.websocket {
+                Some(_) => plan.prepared.clone(),
+                None => Vec::new(),
+            },
+            masks: Masks::default(),
             learned: Learned::default(),
             in_flight: InFlight::default(),
             room_since: None,

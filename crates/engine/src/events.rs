@@ -1,4 +1,5 @@
-//! Streams of events in the content of responses: server-sent events, and lines of JSON.
+//! Streams of events in the content of responses: server-sent events, lines of JSON, and messages which
+//! gRPC and WebSocket frame.
 
 use std::time::Duration;
 
@@ -18,6 +19,8 @@ pub enum EventFormat {
     Sse,
     /// Newline-delimited JSON, or any other lines.
     Ndjson,
+    /// Messages, which gRPC or WebSocket tells apart.
+    Messages,
 }
 
 impl EventFormat {
@@ -26,6 +29,7 @@ impl EventFormat {
         match self {
             Self::Sse => "sse",
             Self::Ndjson => "ndjson",
+            Self::Messages => "messages",
         }
     }
 }
@@ -162,6 +166,8 @@ impl Lines {
         let line = &self.head[..self.length.min(self.head.len())];
         let ended = match format {
             EventFormat::Ndjson => self.is_filled,
+            // Their frames tell.
+            EventFormat::Messages => false,
             EventFormat::Sse if line.is_empty() => std::mem::take(&mut self.has_data),
             EventFormat::Sse => {
                 // A byte order mark may stand before everything.
@@ -235,6 +241,23 @@ impl EventStreams {
         response.line(plan, rest);
     }
 
+    /// A piece of a message of text, in which the first event may be looked for.
+    #[inline]
+    pub(crate) fn text(&mut self, plan: &EventsPlan, id: StreamId, piece: &[u8]) {
+        self.0[id.slot as usize].keep(plan, piece);
+    }
+
+    /// A message of a response has come whole at `now`, to a request sent at `start`.
+    pub(crate) fn message(
+        &mut self,
+        plan: &EventsPlan,
+        id: StreamId,
+        at: (u64, u64),
+        counts: &mut EventCounts,
+    ) {
+        self.0[id.slot as usize].event(plan, at, counts);
+    }
+
     /// The response is complete at `now`: a line without an end is one, too.
     pub(crate) fn end(
         &mut self,
@@ -263,8 +286,15 @@ impl Response {
             if self.lines.length == part.len() && !self.text.is_empty() {
                 self.text.push(b'\n');
             }
+            self.keep(plan, part);
+        }
+    }
+
+    /// Keeps a piece of the text of an event, where it is looked at.
+    fn keep(&mut self, plan: &EventsPlan, piece: &[u8]) {
+        if plan.first.is_some() && !self.has_first {
             let room = LONGEST.saturating_sub(self.text.len());
-            self.text.extend_from_slice(&part[..room.min(part.len())]);
+            self.text.extend_from_slice(&piece[..room.min(piece.len())]);
         }
     }
 

@@ -57,6 +57,7 @@ mod tcp;
 mod template;
 mod udp;
 mod validity;
+mod websocket;
 mod windows;
 mod worker;
 
@@ -73,9 +74,10 @@ pub use options::{Arrivals, Io, Options, PemFile, RateStage, TlsVersion, Version
 pub use outcome::{
     Bytes, Code, Cost, Distribution, EarlyDataOut, EventsOut, Grpc, HandshakesOut, Latency,
     MeasuredOut, Outcome, PhasesOut, PlanOut, Rate, Reason, Requests, SecondOut, StageOut, Target,
-    Validity, Verdict, WindowOut,
+    Validity, Verdict, WebSocketOut, WindowOut,
 };
 pub use plan::{Plan, PlanError};
 pub use route::{Proxy, Route};
 pub use run::{RunError, run, run_watched};
 pub use slowest::Slow;
+pub use websocket::{WebSocket, WebSocketMode};

@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::events::EventsAsked;
 use crate::grpc::Call;
 use crate::listed::Listed;
+use crate::websocket::WebSocket;
 
 pub use trilane_transport::tls::{File as PemFile, TlsVersion};
 
@@ -82,6 +83,8 @@ pub struct Options {
     pub body: Vec<u8>,
     /// A gRPC call instead of a request with `method` and `body`; URLs are then prefixes of its path.
     pub call: Option<Call>,
+    /// What is asked of WebSocket sessions; without it a URL with ws:// or wss:// has the default ones.
+    pub websocket: Option<WebSocket>,
     /// What is asked about events in the content of responses.
     pub events: Option<EventsAsked>,
     /// Status codes that count as ok; empty: 200…399.
@@ -216,6 +219,7 @@ impl Default for Options {
             fields: Vec::new(),
             body: Vec::new(),
             call: None,
+            websocket: None,
             events: None,
             statuses: Vec::new(),
             check_body: false,

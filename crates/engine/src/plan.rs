@@ -11,7 +11,8 @@ use crate::arrivals::Arriving;
 use crate::asked::Asked;
 use crate::changing::Changing;
 use crate::checks::{
-    check_call_version, check_discarding, check_early_data, check_fields, check_listed,
+    check_call_version, check_discarding, check_early_data, check_events, check_fields,
+    check_listed,
     check_numbers, check_tls, check_version, congestion, server_clocks, transport,
 };
 use crate::cost::ServerClocks;
@@ -22,6 +23,7 @@ pub(crate) use crate::options::{Arrivals, Io, Options, RateStage, Version};
 use crate::prepare::{self, Prepared};
 use crate::route::Route;
 use crate::template::Templates;
+use crate::websocket::{SocketPlan, is_websocket};
 
 /// Why there is no plan. `Usage` is the user's to mend on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,6 +96,8 @@ pub struct Plan {
     smallest_section: u64,
     /// Where the requests are gRPC calls.
     pub(crate) call: Option<CallPlan>,
+    /// Where the requests are WebSocket sessions.
+    pub(crate) websocket: Option<SocketPlan>,
     /// What is asked about events in the content of responses.
     pub(crate) events: Option<EventsPlan>,
     /// Status codes that count as ok, for each of the requests.
@@ -147,10 +151,21 @@ impl Plan {
                 "{url} has another origin than {first}: one run loads one origin; run load once for each"
             ))));
         }
+        if let Some(other) = listed
+            .iter()
+            .find(|other| is_websocket(&other.url) != is_websocket(&listed[0].url))
+        {
+            return Err(other.place(PlanError::Usage(format!(
+                "{} and {}: one of them is a WebSocket and the other is not: run load once for each",
+                listed[0].url, other.url
+            ))));
+        }
         check_listed(options, &listed)?;
-        let version = match &options.call {
-            Some(_) => check_call_version(options, first)?,
-            None => check_version(options.version, first)?,
+        let websocket = SocketPlan::new(options, &listed[0].url)?;
+        let version = match (&options.call, &websocket) {
+            (Some(_), _) => check_call_version(options, first)?,
+            (None, Some(_)) => Some(Version::H1),
+            (None, None) => check_version(options.version, first)?,
         };
         check_numbers(options, version)?;
         check_fields(options, &listed, version)?;
@@ -179,12 +194,14 @@ impl Plan {
         };
 
         let call = options.call.as_ref().map(CallPlan::new).transpose()?;
+        check_events(options, call.as_ref(), websocket.as_ref())?;
         let Prepared {
             methods,
             requests: prepared,
             changing,
         } = match &call {
             Some(call) => prepare::calls(options, call, &targets)?,
+            None if websocket.is_some() => prepare::handshakes(options, &targets)?,
             None => prepare::requests(options, &listed, targets, &mut templates)?,
         };
         let weights: Vec<_> = listed.iter().map(|each| each.weight).collect();
@@ -226,6 +243,12 @@ impl Plan {
             changing,
             turns: turns(&weights)?,
             call,
+            // A session has its connection for itself (RFC 6455 §4.1).
+            requests_per_connection: match websocket {
+                Some(_) => Some(1),
+                None => options.requests_per_connection,
+            },
+            websocket,
             events: options.events.as_ref().map(EventsPlan::new).transpose()?,
             statuses: listed
                 .iter()
@@ -237,7 +260,6 @@ impl Plan {
             connect_timeout: options.connect_timeout,
             connect_parallel: options.connect_parallel,
             connect_rate: options.connect_rate,
-            requests_per_connection: options.requests_per_connection,
             spread: options.spread,
             early_data: options.early_data,
             resumption: options.resumption,

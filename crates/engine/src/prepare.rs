@@ -159,6 +159,42 @@ fn with_templates(
     Ok((request, Some(changing)))
 }
 
+/// The opening handshakes of WebSocket sessions.
+pub(crate) fn handshakes(
+    options: &Options,
+    targets: &[(Url, Option<Template>)],
+) -> Result<Prepared, PlanError> {
+    if Templates::default().parse_body(&options.body)?.is_some() {
+        return usage(
+            "-b: the message of a WebSocket is the same each time: leave {seq}, {rand:…}, {uuid} and {csv:…} out",
+        );
+    }
+    let fields = fields(options, &[], [])?;
+    let prepared = targets.iter().map(|(url, template)| {
+        if template.is_some() {
+            return usage(format!(
+                "{url}: the URL of a WebSocket is the same each time: leave {{…}} out"
+            ));
+        }
+        let parts = RequestParts {
+            method: "GET",
+            scheme: url.scheme(),
+            authority: &authority(url),
+            path: &url[Position::BeforePath..Position::AfterQuery],
+            fields: &fields,
+            body: Arc::default(),
+            repeated: targets.len() <= REPEATED,
+        };
+        Request::websocket(&parts).map_err(|error| PlanError::Usage(error.to_string()))
+    });
+    let prepared = prepared.collect::<Result<Vec<_>, _>>()?;
+    Ok(Prepared {
+        methods: vec!["GET".to_owned(); prepared.len()],
+        requests: prepared,
+        changing: Vec::new(),
+    })
+}
+
 /// The calls' heads, with the content where it is not written message by message.
 pub(crate) fn calls(
     options: &Options,

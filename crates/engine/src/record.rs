@@ -11,6 +11,7 @@ use crate::grpc::Counts;
 use crate::latency::Durations;
 use crate::phases::Phases;
 use crate::slowest::{Of, Slowest};
+use crate::websocket;
 
 /// Bytes and packets, since the run began.
 #[derive(Clone, Copy, Debug, Default)]
@@ -233,6 +234,8 @@ pub(crate) struct Recorder {
     calls: Option<Box<Counts>>,
     /// Made by the first event.
     events: Option<Box<EventCounts>>,
+    /// Made by the first message of a session.
+    websocket: Option<Box<websocket::Counts>>,
 }
 
 impl Recorder {
@@ -247,6 +250,13 @@ impl Recorder {
     pub(crate) fn events(&mut self) -> &mut EventCounts {
         self.events
             .get_or_insert_with(|| Box::new(EventCounts::new()))
+    }
+
+    /// The counts of messages in sessions.
+    #[inline]
+    pub(crate) fn websocket(&mut self) -> &mut websocket::Counts {
+        self.websocket
+            .get_or_insert_with(|| Box::new(websocket::Counts::new()))
     }
 
     pub(crate) fn new(waits: bool) -> Self {
@@ -274,6 +284,7 @@ impl Recorder {
             measured_since: u64::MAX,
             calls: None,
             events: None,
+            websocket: None,
         }
     }
 
@@ -403,6 +414,9 @@ impl Recorder {
         if let Some(events) = &mut self.events {
             events.clear();
         }
+        if let Some(websocket) = &mut self.websocket {
+            websocket.clear();
+        }
         (self.window.index, self.window.ok, self.window.failed) = (0, 0, 0);
     }
 
@@ -447,6 +461,9 @@ impl Recorder {
         }
         if let Some(events) = &other.events {
             self.events().merge(events);
+        }
+        if let Some(websocket) = &other.websocket {
+            self.websocket().merge(websocket);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Sending requests on a connection while the schedule, a slot and the connection allow.
 
 use trilane_connection::{Quic, Stream, Version};
-use trilane_wire::{Encoding, Refused, Request, StreamId};
+use trilane_wire::{Encoding, Refused, Request, StreamId, websocket};
 
 use crate::context::Context;
 use crate::exchanges::Exchanges;
@@ -117,7 +117,7 @@ impl Channel for Quic {
     }
 }
 
-/// Sends requests, and what calls in flight have to write. True when only the size of what is sent
+/// Sends requests, and what calls and sessions in flight have to write. True when only the size of what is sent
 /// at once ended it.
 pub(crate) fn refill(
     channel: &mut impl Channel,
@@ -126,9 +126,14 @@ pub(crate) fn refill(
     context: &mut Context<'_>,
 ) -> bool {
     let more = send_requests(channel, now, exchanges, context);
+    let recorder = &mut context.tally.recorder;
     if let Some(plan) = &context.plan.call {
-        let recorder = &mut context.tally.recorder;
         exchanges.calls.advance(plan, channel, recorder, now);
+    } else if let Some(plan) = &context.plan.websocket {
+        let masks = &mut context.masks;
+        exchanges
+            .sessions
+            .advance(plan, channel, masks, recorder, now);
     }
     more
 }
@@ -157,10 +162,18 @@ fn send_requests(
             return false;
         };
         pending.intended = exchanges.intended(pending);
-        let request = context.changing.get_mut(pending.request as usize);
-        let request = match request.and_then(Option::as_mut) {
+        let index = pending.request as usize;
+        let mut key = None;
+        let request = match context.changing.get_mut(index).and_then(Option::as_mut) {
             Some(changing) => changing.write(channel.encoding(), pending.number),
-            None => &context.plan.prepared[pending.request as usize],
+            None => match context.handshakes.get_mut(index) {
+                Some(handshake) => {
+                    let key = key.insert(websocket::key(context.masks.next()));
+                    handshake.set_websocket_key(key);
+                    handshake
+                }
+                None => &context.plan.prepared[index],
+            },
         };
         let content = request.body().len() as u64;
         match channel.send(request, slot) {
@@ -169,6 +182,9 @@ fn send_requests(
                 context.count_start(pending, now);
                 exchanges.open(id, pending, content, now, early);
                 context.open_call(id, exchanges, now);
+                if let Some(key) = key {
+                    exchanges.sessions.open(id, key);
+                }
                 let traffic = &mut context.tally.recorder.traffic;
                 traffic.fields_sent_encoded += encoded;
                 traffic.fields_sent_decoded += decoded;

@@ -30,6 +30,7 @@ mod output;
 pub mod qpack;
 pub mod request;
 mod upload;
+pub mod websocket;
 
 pub use error::{ConnectionError, End, ErrorKind, Refused, StreamError, Unprocessed};
 pub use events::{Events, Head, StreamId};

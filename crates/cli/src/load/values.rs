@@ -43,6 +43,7 @@ pub(super) enum Tls {
 pub(super) enum Framed {
     Sse,
     Ndjson,
+    Messages,
 }
 
 #[derive(Clone, Debug)]

@@ -84,6 +84,13 @@ impl Events for CallSink<'_, '_> {
         if plan.answers_each() && state.upload.is_open {
             self.exchanges.calls.due.push(id);
         }
+        if let Some(plan) = &self.tally.plan.events {
+            let at = (self.exchanges.started(id), now);
+            let counts = self.tally.recorder.events();
+            for _ in 0..messages {
+                self.exchanges.events.message(plan, id, at, counts);
+            }
+        }
     }
 
     fn unsent(&mut self, id: StreamId, bytes: u64) {
@@ -105,6 +112,10 @@ impl Events for CallSink<'_, '_> {
             self.exchanges.calls.due.push(id);
         }
         let recorder = &mut self.tally.recorder;
+        if let Some(plan) = &self.tally.plan.events {
+            let times = (at.start, self.now);
+            self.exchanges.events.end(plan, id, times, recorder.events());
+        }
         if plan.is_streamed() {
             unsent += plan.content_bytes.saturating_sub(written);
         }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::field::{self, FieldList};
 use crate::h3::Opening;
-use crate::{hpack, qpack};
+use crate::{hpack, qpack, websocket};
 
 pub use one_off::{Content, Encoding, OneOff};
 pub(crate) use one_off::{Framing, Streamed};
@@ -20,6 +20,9 @@ pub use varying::Varying;
 /// So many requests may be `repeated` on a connection: as many it keeps encoded, and their paths find
 /// room in an HPACK table of 4096 bytes.
 pub const REPEATED: usize = 16;
+
+/// What asks for WebSocket, down to the value of the last field (RFC 6455 §4.1).
+const UPGRADE: &[u8] = b"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ";
 
 /// Where `:path` stands among the fields: the last of the pseudo-fields.
 pub(crate) const PATH: usize = 3;
@@ -64,6 +67,8 @@ pub(crate) enum MethodKind {
     Head,
     /// A response of success opens a tunnel (RFC 9110 §9.3.6).
     Connect,
+    /// Asks for another protocol on the connection (RFC 9110 §7.8): a response with status 101 opens it.
+    Upgrade,
 }
 
 impl MethodKind {
@@ -117,6 +122,36 @@ impl Request {
             framing: Framing::Chunked,
         };
         Self::prepare(&parts, Some(streamed), false)
+    }
+
+    /// Prepares the opening handshake of a WebSocket over HTTP/1.1 (RFC 6455 §4.1), with the fields that it
+    /// has beside those of `parts`, whose method is GET. What goes each way behind status 101 is content:
+    /// of the request by `write`, once that status is there, and of the response.
+    pub fn websocket(parts: &RequestParts<'_>) -> Result<Self, RequestError> {
+        let parts = RequestParts {
+            body: Arc::default(),
+            ..parts.clone()
+        };
+        let streamed = Streamed {
+            length: None,
+            framing: Framing::Nothing,
+        };
+        let mut request = Self::prepare(&parts, Some(streamed), false)?;
+        request.kind = MethodKind::Upgrade;
+        let empty_line = request.h1.len() - 2;
+        request.h1.truncate(empty_line);
+        request.h1.extend_from_slice(UPGRADE);
+        request.h1.extend_from_slice(&websocket::key([0; 16]));
+        request.h1.extend_from_slice(b"\r\n\r\n");
+        Ok(request)
+    }
+
+    /// Gives a request of [`Self::websocket`] another `sec-websocket-key`: each connection has its own.
+    pub fn set_websocket_key(&mut self, key: &[u8; websocket::KEY_LENGTH]) {
+        if self.kind == MethodKind::Upgrade {
+            let end = self.h1.len() - 4;
+            self.h1[end - key.len()..end].copy_from_slice(key);
+        }
     }
 
     /// `tells_length`: whether `content-length` is added where it belongs.
@@ -179,7 +214,7 @@ impl Request {
             h1.extend(["Content-Length: ", &length, "\r\n"]);
             add(b"content-length", length.as_bytes(), Indexing::Incremental);
         }
-        if streamed.is_some() {
+        if streamed.is_some_and(|streamed| streamed.framing == Framing::Chunked) {
             h1.push_str("Transfer-Encoding: chunked\r\n");
         }
         h1.push_str("\r\n");

@@ -1,0 +1,210 @@
+//! What a session does: checked once.
+
+use trilane_wire::websocket::{Kind, Opcode};
+
+use crate::options::{Options, Version};
+use crate::plan::{PlanError, usage};
+
+/// Messages that a session of the mode `echo` sends, where nothing else was asked for.
+const MESSAGES: u64 = 100;
+/// What is echoed where no content was given.
+const GREETING: &[u8] = b"hello world";
+/// Messages that may be under way at a time.
+const MOST_WINDOW: usize = 65_536;
+/// The largest message, in bytes: what the decoder takes back.
+const LARGEST: usize = 64 << 20;
+/// Fields that the handshake has by itself.
+const OWN: [&str; 6] = [
+    "connection",
+    "upgrade",
+    "sec-websocket-key",
+    "sec-websocket-version",
+    "sec-websocket-accept",
+    "sec-websocket-extensions",
+];
+
+/// What sessions do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WebSocketMode {
+    /// Messages are sent, and each is awaited back as it was.
+    #[default]
+    Echo,
+    /// Messages of the server are awaited.
+    Subscribe,
+}
+
+impl WebSocketMode {
+    /// Its name on the command line and in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Echo => "echo",
+            Self::Subscribe => "subscribe",
+        }
+    }
+}
+
+/// What is asked of WebSocket sessions, beside URL and content.
+#[derive(Clone, Debug)]
+pub struct WebSocket {
+    /// What they do.
+    pub mode: WebSocketMode,
+    /// `echo`: how many messages each sends; without it a hundred. `subscribe`: after how many messages
+    /// of the server each is closed; without it the server does.
+    pub messages: Option<u64>,
+    /// `echo`: how many messages may wait for their echo at a time.
+    pub window: usize,
+    /// Whether the content is sent as a binary message, and not as text.
+    pub binary: bool,
+}
+
+impl Default for WebSocket {
+    fn default() -> Self {
+        Self {
+            mode: WebSocketMode::default(),
+            messages: None,
+            window: 1,
+            binary: false,
+        }
+    }
+}
+
+/// The same, checked.
+#[derive(Debug)]
+pub(crate) struct SocketPlan {
+    pub(crate) mode: WebSocketMode,
+    pub(crate) kind: Kind,
+    /// What is sent: in the mode `subscribe` once, where it is not empty.
+    pub(crate) payload: Box<[u8]>,
+    /// See [`WebSocket::messages`].
+    pub(crate) messages: Option<u64>,
+    pub(crate) window: usize,
+}
+
+impl SocketPlan {
+    pub(crate) fn opcode(&self) -> Opcode {
+        match self.kind {
+            Kind::Text => Opcode::Text,
+            Kind::Binary => Opcode::Binary,
+        }
+    }
+
+    /// How many messages a session sends.
+    pub(crate) fn sends(&self) -> u64 {
+        match self.mode {
+            WebSocketMode::Echo => self.messages.unwrap_or(MESSAGES),
+            WebSocketMode::Subscribe => u64::from(!self.payload.is_empty()),
+        }
+    }
+
+    /// How many messages of the server a session awaits, where that is known.
+    pub(crate) fn awaits(&self) -> Option<u64> {
+        match self.mode {
+            WebSocketMode::Echo => Some(self.sends()),
+            WebSocketMode::Subscribe => self.messages,
+        }
+    }
+
+    /// The sessions of a run whose first URL is `url`; none where it is no WebSocket's.
+    pub(crate) fn new(options: &Options, url: &str) -> Result<Option<Self>, PlanError> {
+        let is_websocket = is_websocket(url);
+        let asked = match &options.websocket {
+            Some(_) if !is_websocket => {
+                return usage(format!(
+                    "{url} is not the URL of a WebSocket: type ws:// or wss://, or leave the flags --ws… out"
+                ));
+            }
+            None if !is_websocket => return Ok(None),
+            asked => asked.clone().unwrap_or_default(),
+        };
+        check_others(options)?;
+        let mode = asked.mode;
+        if asked.messages == Some(0) {
+            return usage(
+                "--ws-messages 0: a session has at least one message: type --ws-messages 1",
+            );
+        }
+        if mode == WebSocketMode::Subscribe && asked.window != 1 {
+            return usage(
+                "--ws-window is about messages that wait for their echo: leave it out, or type --ws echo",
+            );
+        }
+        if !(1..=MOST_WINDOW).contains(&asked.window) {
+            return usage(format!(
+                "--ws-window {} is not between 1 and {MOST_WINDOW}: type --ws-window 1",
+                asked.window
+            ));
+        }
+        if options.body.len() > LARGEST {
+            return usage(format!(
+                "--body: a message of {} bytes is larger than {LARGEST}: give a smaller one",
+                options.body.len()
+            ));
+        }
+        if !asked.binary && str::from_utf8(&options.body).is_err() {
+            return usage("--body is not UTF-8, and so is no text: type --ws-binary");
+        }
+        let payload = match (mode, options.body.as_slice()) {
+            (WebSocketMode::Echo, []) => GREETING,
+            (_, body) => body,
+        };
+        Ok(Some(Self {
+            mode,
+            kind: if asked.binary {
+                Kind::Binary
+            } else {
+                Kind::Text
+            },
+            payload: payload.into(),
+            messages: asked.messages,
+            window: asked.window,
+        }))
+    }
+}
+
+/// Whether a URL, as it was typed, is one of a WebSocket (RFC 6455 §3).
+pub(crate) fn is_websocket(url: &str) -> bool {
+    let scheme = url.split_once("://").map(|(scheme, _)| scheme);
+    scheme.is_some_and(|scheme| {
+        scheme.eq_ignore_ascii_case("ws") || scheme.eq_ignore_ascii_case("wss")
+    })
+}
+
+/// Refuses what else was asked for and has no meaning here.
+fn check_others(options: &Options) -> Result<(), PlanError> {
+    let refused = [
+        ("--grpc", options.call.is_some()),
+        ("-X", options.method.is_some()),
+        ("--requests and --har", !options.listed.is_empty()),
+        ("--check-body", options.check_body),
+        ("--discard-bodies", options.discard_bodies),
+        ("--early-data", options.early_data),
+        ("--expect-status", !options.statuses.is_empty()),
+        (
+            "--requests-per-connection",
+            options.requests_per_connection.is_some(),
+        ),
+    ];
+    if let Some((flag, _)) = refused.iter().find(|(_, given)| *given) {
+        return usage(format!(
+            "{flag} has no meaning for a WebSocket: leave it out, or type a URL with http:// or https://"
+        ));
+    }
+    match options.version {
+        None | Some(Version::H1) => (),
+        Some(version) => {
+            return usage(format!(
+                "--{}: WebSockets are loaded over HTTP/1.1: leave it out",
+                version.name()
+            ));
+        }
+    }
+    for text in &options.fields {
+        let name = text.split(':').next().unwrap_or_default().trim();
+        if OWN.iter().any(|own| name.eq_ignore_ascii_case(own)) {
+            return usage(format!(
+                "-H {name:?}: the opening handshake has this field by itself: leave it out"
+            ));
+        }
+    }
+    Ok(())
+}
