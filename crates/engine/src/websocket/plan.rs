@@ -13,6 +13,8 @@ const GREETING: &[u8] = b"hello world";
 const MOST_WINDOW: usize = 65_536;
 /// The largest message, in bytes: what the decoder takes back.
 const LARGEST: usize = 64 << 20;
+/// What the command line asks of statuses where nothing else was typed.
+const DEFAULT_STATUSES: (u16, u16) = (200, 399);
 /// Fields that the handshake has by itself.
 const OWN: [&str; 6] = [
     "connection",
@@ -178,7 +180,10 @@ fn check_others(options: &Options) -> Result<(), PlanError> {
         ("--check-body", options.check_body),
         ("--discard-bodies", options.discard_bodies),
         ("--early-data", options.early_data),
-        ("--expect-status", !options.statuses.is_empty()),
+        (
+            "--expect-status",
+            !matches!(options.statuses[..], [] | [DEFAULT_STATUSES]),
+        ),
         (
             "--requests-per-connection",
             options.requests_per_connection.is_some(),
