@@ -17,7 +17,7 @@ use crate::grpc::CallPlan;
 use crate::latency::{Durations, percentiles};
 use crate::outcome::{
     Bytes, Cost, Distribution, EarlyResponses, EventsOut, Grpc, Latency, Outcome, PhasesOut,
-    PlanOut, Rate, Requests, SecondOut, StageOut, Target, WindowOut, WebSocketOut,
+    PlanOut, Rate, Requests, SecondOut, StageOut, Target, WebSocketOut, WindowOut,
 };
 use crate::plan::{Model, Plan, Version};
 use crate::record::{Recorder, Window};

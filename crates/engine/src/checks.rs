@@ -23,10 +23,16 @@ pub(crate) fn parse_url(text: &str) -> Result<Url, PlanError> {
         Ok(url) if matches!(url.scheme(), "http" | "https") => url,
         // A WebSocket begins as a request of HTTP (RFC 6455 §3).
         Ok(mut url) if matches!(url.scheme(), "ws" | "wss") => {
-            let http = if url.scheme() == "ws" { "http" } else { "https" };
+            let http = if url.scheme() == "ws" {
+                "http"
+            } else {
+                "https"
+            };
             match url.set_scheme(http) {
                 Ok(()) => url,
-                Err(()) => return usage(format!("{text:?} is not a URL: type ws://127.0.0.1:8080/")),
+                Err(()) => {
+                    return usage(format!("{text:?} is not a URL: type ws://127.0.0.1:8080/"));
+                }
             }
         }
         Ok(url) if text.contains("://") => {

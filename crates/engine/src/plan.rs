@@ -12,8 +12,7 @@ use crate::asked::Asked;
 use crate::changing::Changing;
 use crate::checks::{
     check_call_version, check_discarding, check_early_data, check_events, check_fields,
-    check_listed,
-    check_numbers, check_tls, check_version, congestion, server_clocks, transport,
+    check_listed, check_numbers, check_tls, check_version, congestion, server_clocks, transport,
 };
 use crate::cost::ServerClocks;
 use crate::events::EventsPlan;

@@ -114,7 +114,9 @@ impl Events for CallSink<'_, '_> {
         let recorder = &mut self.tally.recorder;
         if let Some(plan) = &self.tally.plan.events {
             let times = (at.start, self.now);
-            self.exchanges.events.end(plan, id, times, recorder.events());
+            self.exchanges
+                .events
+                .end(plan, id, times, recorder.events());
         }
         if plan.is_streamed() {
             unsent += plan.content_bytes.saturating_sub(written);

@@ -154,7 +154,10 @@ impl Sessions {
 
 impl Talk {
     /// Writes as much as may be written. True where flow control ended it.
-    #[expect(clippy::too_many_arguments, reason = "what is written, where to, and its accounts")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "what is written, where to, and its accounts"
+    )]
     fn advance(
         &mut self,
         plan: &SocketPlan,

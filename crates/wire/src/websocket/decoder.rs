@@ -90,11 +90,7 @@ impl Decoder {
     }
 
     /// Takes all of `bytes`. After a violation the decoder takes nothing any more.
-    pub fn receive(
-        &mut self,
-        bytes: &[u8],
-        messages: &mut impl Messages,
-    ) -> Result<(), Violation> {
+    pub fn receive(&mut self, bytes: &[u8], messages: &mut impl Messages) -> Result<(), Violation> {
         let mut rest = bytes;
         while !rest.is_empty() {
             match self.take(rest, messages) {
@@ -123,9 +119,7 @@ impl Decoder {
         match self.step {
             Step::Header => self.header(input, messages),
             Step::Data(left) => {
-                let taken = usize::try_from(left)
-                    .unwrap_or(usize::MAX)
-                    .min(input.len());
+                let taken = usize::try_from(left).unwrap_or(usize::MAX).min(input.len());
                 self.data(&input[..taken], messages)?;
                 self.step = Step::Data(left - taken as u64);
                 if left == taken as u64 {
@@ -165,8 +159,7 @@ impl Decoder {
                 break;
             }
             let count = missing.min(input.len() - taken);
-            self.header[self.held..self.held + count]
-                .copy_from_slice(&input[taken..taken + count]);
+            self.header[self.held..self.held + count].copy_from_slice(&input[taken..taken + count]);
             self.held += count;
             taken += count;
             if count < missing {
@@ -211,7 +204,9 @@ impl Decoder {
             _ => 0,
         };
         if length < least {
-            return Err(Violation::protocol("a length takes more bytes than it needs"));
+            return Err(Violation::protocol(
+                "a length takes more bytes than it needs",
+            ));
         }
         if length >> 63 != 0 {
             return Err(Violation::protocol("a length has its highest bit set"));
@@ -222,7 +217,9 @@ impl Decoder {
                 return Err(Violation::protocol("a control frame is fragmented"));
             }
             if length > CONTROL as u64 {
-                return Err(Violation::protocol("a control frame is longer than 125 bytes"));
+                return Err(Violation::protocol(
+                    "a control frame is longer than 125 bytes",
+                ));
             }
             self.control_held = 0;
             self.step = Step::Control(opcode, length as usize);

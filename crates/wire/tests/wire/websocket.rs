@@ -7,7 +7,9 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data, O
 use tokio_tungstenite::tungstenite::protocol::frame::{CloseFrame, Frame};
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocket};
 use tokio_tungstenite::tungstenite::{Bytes, Message};
-use trilane_wire::websocket::{Decoder, Kind, Limits, Messages, Opcode, Violation, code, write, write_close};
+use trilane_wire::websocket::{
+    Decoder, Kind, Limits, Messages, Opcode, Violation, code, write, write_close,
+};
 
 /// What a peer sent, read from memory; what it is answered goes nowhere.
 struct Script(Cursor<Vec<u8>>);
@@ -83,7 +85,9 @@ impl Messages for Record {
 
 /// What the decoder tells of `bytes` that come in pieces of `size`, and how it went.
 fn read(bytes: &[u8], size: usize) -> (Vec<Told>, Result<(), Violation>) {
-    let mut decoder = Decoder::new(Limits { message_bytes: 1 << 20 });
+    let mut decoder = Decoder::new(Limits {
+        message_bytes: 1 << 20,
+    });
     let mut record = Record::default();
     for piece in bytes.chunks(size) {
         if let Err(violation) = decoder.receive(piece, &mut record) {
@@ -135,7 +139,9 @@ fn served(messages: &[(Kind, Vec<u8>)], cut: usize) -> Vec<u8> {
         let first = Frame::message(head.to_vec(), OpCode::Data(data), false);
         let last = Frame::message(tail.to_vec(), OpCode::Data(Data::Continue), true);
         socket.send(Message::Frame(first)).unwrap();
-        socket.send(Message::Ping(Bytes::from_static(b"there?"))).unwrap();
+        socket
+            .send(Message::Ping(Bytes::from_static(b"there?")))
+            .unwrap();
         socket.send(Message::Frame(last)).unwrap();
     }
     let frame = CloseFrame {
@@ -163,7 +169,11 @@ fn messages_of_tungstenite_are_read_wherever_they_are_cut() {
         }
         expected.push(Told::Close(Some(code::NORMAL), "that was all".into()));
         for size in 1..=bytes.len() {
-            assert_eq!(read(&bytes, size), (expected.clone(), Ok(())), "{cut} {size}");
+            assert_eq!(
+                read(&bytes, size),
+                (expected.clone(), Ok(())),
+                "{cut} {size}"
+            );
         }
     }
 }
@@ -185,17 +195,45 @@ const BROKEN: [(&[u8], u16, &str); 16] = [
     (&[0x8b, 0x00], code::PROTOCOL_ERROR, "reserved opcode"),
     (&[0x81, 0x80, 1, 2, 3, 4], code::PROTOCOL_ERROR, "masked"),
     (&[0x80, 0x00], code::PROTOCOL_ERROR, "continues no message"),
-    (&[0x01, 0x00, 0x81, 0x00], code::PROTOCOL_ERROR, "before the one before it"),
+    (
+        &[0x01, 0x00, 0x81, 0x00],
+        code::PROTOCOL_ERROR,
+        "before the one before it",
+    ),
     (&[0x09, 0x00], code::PROTOCOL_ERROR, "fragmented"),
-    (&[0x89, 0x7e, 0x00, 0x7e], code::PROTOCOL_ERROR, "longer than 125"),
-    (&[0x82, 0x7e, 0x00, 0x05], code::PROTOCOL_ERROR, "more bytes than it needs"),
-    (&[0x82, 0x7f, 0, 0, 0, 0, 0, 0, 0xff, 0xff], code::PROTOCOL_ERROR, "more bytes"),
-    (&[0x82, 0x7f, 0x80, 0, 0, 0, 0, 0, 0, 0], code::PROTOCOL_ERROR, "highest bit"),
-    (&[0x82, 0x7f, 0, 0, 0, 0, 0, 0x10, 0, 1], code::TOO_BIG, "larger than our limit"),
+    (
+        &[0x89, 0x7e, 0x00, 0x7e],
+        code::PROTOCOL_ERROR,
+        "longer than 125",
+    ),
+    (
+        &[0x82, 0x7e, 0x00, 0x05],
+        code::PROTOCOL_ERROR,
+        "more bytes than it needs",
+    ),
+    (
+        &[0x82, 0x7f, 0, 0, 0, 0, 0, 0, 0xff, 0xff],
+        code::PROTOCOL_ERROR,
+        "more bytes",
+    ),
+    (
+        &[0x82, 0x7f, 0x80, 0, 0, 0, 0, 0, 0, 0],
+        code::PROTOCOL_ERROR,
+        "highest bit",
+    ),
+    (
+        &[0x82, 0x7f, 0, 0, 0, 0, 0, 0x10, 0, 1],
+        code::TOO_BIG,
+        "larger than our limit",
+    ),
     (&[0x81, 0x02, 0xc3, 0x28], code::INVALID_DATA, "not UTF-8"),
     (&[0x81, 0x01, 0xc3], code::INVALID_DATA, "not UTF-8"),
     (&[0x88, 0x01, 0x03], code::PROTOCOL_ERROR, "half a code"),
-    (&[0x88, 0x02, 0x03, 0xed], code::PROTOCOL_ERROR, "a code that is none"),
+    (
+        &[0x88, 0x02, 0x03, 0xed],
+        code::PROTOCOL_ERROR,
+        "a code that is none",
+    ),
 ];
 
 #[test]
