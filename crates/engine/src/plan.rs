@@ -22,7 +22,7 @@ pub(crate) use crate::options::{Arrivals, Io, Options, RateStage, Version};
 use crate::prepare::{self, Prepared};
 use crate::route::Route;
 use crate::template::Templates;
-use crate::websocket::{SocketPlan, is_websocket};
+use crate::websocket::SocketPlan;
 
 /// Why there is no plan. `Usage` is the user's to mend on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -150,17 +150,8 @@ impl Plan {
                 "{url} has another origin than {first}: one run loads one origin; run load once for each"
             ))));
         }
-        if let Some(other) = listed
-            .iter()
-            .find(|other| is_websocket(&other.url) != is_websocket(&listed[0].url))
-        {
-            return Err(other.place(PlanError::Usage(format!(
-                "{} and {}: one of them is a WebSocket and the other is not: run load once for each",
-                listed[0].url, other.url
-            ))));
-        }
         check_listed(options, &listed)?;
-        let websocket = SocketPlan::new(options, &listed[0].url)?;
+        let websocket = SocketPlan::new(options, &listed)?;
         let version = match (&options.call, &websocket) {
             (Some(_), _) => check_call_version(options, first)?,
             (None, Some(_)) => Some(Version::H1),

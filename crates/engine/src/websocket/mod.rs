@@ -12,7 +12,7 @@ mod sink;
 
 pub(crate) use count::Counts;
 pub(crate) use masks::Masks;
-pub(crate) use plan::{SocketPlan, is_websocket};
+pub(crate) use plan::SocketPlan;
 pub use plan::{WebSocket, WebSocketMode};
 pub(crate) use session::Sessions;
 pub(crate) use sink::SocketSink;

@@ -2,6 +2,7 @@
 
 use trilane_wire::websocket::{Kind, Opcode};
 
+use crate::listed::Listed;
 use crate::options::{Options, Version};
 use crate::plan::{PlanError, usage};
 
@@ -106,9 +107,17 @@ impl SocketPlan {
         }
     }
 
-    /// The sessions of a run whose first URL is `url`; none where it is no WebSocket's.
-    pub(crate) fn new(options: &Options, url: &str) -> Result<Option<Self>, PlanError> {
+    /// The sessions of a run with these requests, at least one; none where they are no WebSockets.
+    pub(crate) fn new(options: &Options, listed: &[Listed]) -> Result<Option<Self>, PlanError> {
+        let url = &listed[0].url;
         let is_websocket = is_websocket(url);
+        let mut others = listed.iter();
+        if let Some(other) = others.find(|other| self::is_websocket(&other.url) != is_websocket) {
+            return Err(other.place(PlanError::Usage(format!(
+                "{url} and {}: one of them is a WebSocket and the other is not: run load once for each",
+                other.url
+            ))));
+        }
         let asked = match &options.websocket {
             Some(_) if !is_websocket => {
                 return usage(format!(
@@ -164,7 +173,7 @@ impl SocketPlan {
 }
 
 /// Whether a URL, as it was typed, is one of a WebSocket (RFC 6455 §3).
-pub(crate) fn is_websocket(url: &str) -> bool {
+fn is_websocket(url: &str) -> bool {
     let scheme = url.split_once("://").map(|(scheme, _)| scheme);
     scheme.is_some_and(|scheme| {
         scheme.eq_ignore_ascii_case("ws") || scheme.eq_ignore_ascii_case("wss")
