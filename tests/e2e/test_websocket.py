@@ -149,9 +149,10 @@ def test_pings_are_answered() -> None:
 
 
 def raw(frames: bytes) -> Callable[[ServerConnection], None]:
-    """A server that says this and then waits for the client to leave."""
+    """A server that answers the first message with this and then waits for the client to leave."""
 
     def say(session: ServerConnection) -> None:
+        session.recv()
         session.socket.sendall(frames)
         for _ in session:
             pass
