@@ -12,6 +12,7 @@
 # note = "its latencies over HTTP/1.1 hold the set-up of connections"
 # versions = ["h1", "h2", "h2c", "h3"]
 # strategies = ["load"]
+# rates = true
 # requires = ["oha"]
 # ///
 """oha as a contender: this script starts it and translates its report in JSON."""
@@ -86,6 +87,12 @@ class Oha(Generator):
             *("--http-version", VERSIONS[plan.version], "-m", plan.method),
             *("-c", str(connections), "-p", str(streams), "-t", f"{plan.timeout_s:g}s"),
             *("--worker-threads", str(self.threads)),
+            # Its latencies run from when requests were due.
+            *(
+                ("-q", str(round(plan.rate_per_s)), "--latency-correction")
+                if plan.rate_per_s is not None
+                else ()
+            ),
             *(("--cacert", plan.cacert) if plan.cacert else ()),
             *(("-D", str(self.body)) if self.body is not None else ()),
             *generator.fields(plan, "-H"),

@@ -3,9 +3,32 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 # Handed to Rust unchanged, before anything heavy is imported: `trilane load` starts at once.
 NATIVE = frozenset({"load", "serve", "network"})
+
+
+class Pages:
+    """What `trilane load --html` asks for: nothing that draws is imported before."""
+
+    def check(self, file: Path) -> None:
+        """Raise what is in the way of a page, before anything is sent."""
+        from trilane.cli import packages
+
+        packages.need_lab("load --html")
+        if file.is_dir() or not file.absolute().parent.is_dir():
+            raise ValueError(f"it takes a file in a folder that exists, not {str(file)!r}")
+
+    def write(self, result: str, file: Path) -> None:
+        """Write the page of a run or of a search."""
+        from trilane.lab.storage import singles, store
+        from trilane.report import single
+
+        store.write_text(file, single.render(singles.read(result)))
 
 
 def main() -> int:
@@ -14,7 +37,7 @@ def main() -> int:
     if arguments and arguments[0] in NATIVE:
         from trilane import _core
 
-        return _core.main(["trilane", *arguments])
+        return _core.main(["trilane", *arguments], Pages())
     from trilane.cli import run
 
     return run(arguments)

@@ -10,7 +10,8 @@ Failures are exceptions of `trilane.client.errors`; timeouts are seconds, and No
 
 from collections.abc import Sequence
 from os import PathLike
-from typing import Final, Literal, final
+from pathlib import Path
+from typing import Final, Literal, Protocol, final
 
 from typing_extensions import Buffer
 
@@ -25,6 +26,8 @@ __all__ = [
     "Exchange",
     "Tls",
     "build_profile",
+    "check_goals",
+    "completions",
     "connect",
     "main",
     "network_rtt",
@@ -41,11 +44,36 @@ revision: Final[str]
 build_profile: Final[Literal["release", "debug"]]
 """`release` or `debug`; a benchmark of a debug build says nothing."""
 
-def main(argv: Sequence[str]) -> int:
+class _Pages(Protocol):
+    def check(self, file: Path, /) -> None: ...
+    def write(self, result: str, file: Path, /) -> None: ...
+
+def main(argv: Sequence[str], pages: _Pages | None = None) -> int:
     """Run `trilane load`, `trilane serve` or `trilane network` and return the exit code.
 
     `argv` holds the program's name first. The interpreter lock is released while the command runs,
     and SIGINT goes to the command, which prints its partial report.
+
+    `pages` is what `load --html` uses: `check(file)` before anything is sent, and then
+    `write(result, file)`, where `result` is the JSON of a run or of a search. What they raise is
+    told, and ends the command with exit code 1.
+    """
+
+def completions(shell: str, also: str) -> str:
+    """The script by which a shell completes `trilane`.
+
+    `shell` is `bash`, `zsh`, `fish`, `elvish` or `powershell`; `also` are the commands in Python,
+    as the JSON that `trilane.cli.completions` writes.
+
+    Raises:
+        ValueError: there is no such shell.
+    """
+
+def check_goals(goals: Sequence[str]) -> None:
+    """Check what `--search` is to keep, such as `p99<10ms`.
+
+    Raises:
+        ValueError: one of them is nothing that a search can keep, or there is none.
     """
 
 def network_rtt(network: str) -> float:

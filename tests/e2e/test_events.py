@@ -20,7 +20,10 @@ KINDS = {"sse": "text/event-stream", "ndjson": "application/x-ndjson"}
 @pytest.mark.parametrize("listener", ["h1", "h2c", "h2", "h3"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_events_are_counted_and_timed(peers: Peers, listener: str, kind: str) -> None:
-    """The server waits for at least the interval; how much longer depends on the machine."""
+    """The fifth event is sent four intervals after the request at the least.
+
+    How much later, and how evenly they come, depends on the machine.
+    """
     arguments = [flag(listener), "-c", "2", "-n", "6", "-k", "-H", f"Accept: {KINDS[kind]}"]
     if not listener.startswith("h1"):
         arguments += ["-m", "3"]
@@ -31,11 +34,11 @@ def test_events_are_counted_and_timed(peers: Peers, listener: str, kind: str) ->
     assert events["received"] == 30
     assert (events["first"]["count"], events["gap"]["count"]) == (6, 24)
     assert events["without_first"] == 0
-    # Each gap is a stall, and all of them are together as long as the responses at most.
-    assert events["stalls"] == 24
-    assert events["gap"]["mean"] * 24 == pytest.approx(events["stalled_s"], rel=0.01)
-    assert events["gap"]["mean"] >= 0.049
+    assert 1 <= events["stalls"] <= 24
+    assert events["stalled_s"] <= events["gap"]["mean"] * 24 * 1.001
     service = report["latency"]["service"]
+    until_last = events["first"]["mean"] * 6 + events["gap"]["mean"] * 24
+    assert 6 * 4 * 0.049 <= until_last <= service["mean"] * 6 * 1.001
     assert events["first"]["max"] < service["max"]
     shown = load_text(*arguments, "--events", kind, url).out
     assert "Events       30 received" in shown

@@ -51,6 +51,14 @@ def test_what_holds_at_no_rate_breaches(peers: Peers) -> None:
     assert "does not hold: p50<5ms is not true: it is 2" in run.err
 
 
+def test_a_search_needs_no_rate_for_what_goes_with_one(peers: Peers) -> None:
+    url = peers["embedded"].url("h1", "/delay/20ms")
+    open_model = ["--arrivals", "poisson", "--shed-after", "1s"]
+    run = load_text(*SHORT, *open_model, "--search", "p50<5ms", url)
+    assert run.code == 3, run
+    assert "It holds at no rate that was tried" in run.out
+
+
 def test_a_search_that_is_interrupted_tells_its_runs(peers: Peers) -> None:
     arguments = ["-c", "1", "-d", "600s", "--warmup", "0s", *GOAL, "-R", "20"]
     running = Watched(*arguments, peers["embedded"].url("h1"))

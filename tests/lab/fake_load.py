@@ -2,7 +2,8 @@
 
 FAKE_LOAD maps a version to what its runs do: {"rate": 1e4}, {"fail": "message", "code": 1},
 {"hang": true} until SIGTERM (after a SIGUSR1 for the process "tells"), {"deaf": true} not even
-then, {"garbage": true}, {"status": 404}, {"disturbed": true} by other machines.
+then, {"garbage": true}, {"status": 404}, {"disturbed": true} by other machines; and for searches
+{"low": 1e4, "high": null}.
 `{"probe": {...}}` inside it rules the probe alone.
 """
 
@@ -16,7 +17,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from synthetic import runs
+from synthetic import runs, searches
 
 
 def behaviour(version: str, *, probing: bool) -> dict[str, Any]:
@@ -26,6 +27,27 @@ def behaviour(version: str, *, probing: bool) -> dict[str, Any]:
     elif probing:
         told = {k: v for k, v in told.items() if k not in ("hang", "deaf", "garbage")}
     return told
+
+
+def searched(arguments: list[str], version: str, told: dict[str, Any]) -> dict[str, Any]:
+    goals = arguments[arguments.index("--search") + 1].split(",")
+    ends = {"low": told.get("low", 10_000.0), "high": told.get("high", 10_400.0)}
+    return searches.search(version, goals=goals, **ends)
+
+
+def single(version: str, told: dict[str, Any]) -> dict[str, Any]:
+    run = runs.run(version, rate=float(told.get("rate", 10_000)))
+    if told.get("invalid"):
+        reason = runs.reason(told["invalid"], "invalid")
+        run["validity"] = {"verdict": "invalid", "reasons": [reason], "bound": "client"}
+    if told.get("disturbed"):
+        reason = {**runs.reason("other machines took 9 %", "suspect"), "code": "steal"}
+        run["validity"] = {"verdict": "suspect", "reasons": [reason], "bound": "client"}
+    if "status" in told:
+        run["requests"].update(
+            ok=0, failures={"status": {"count": 1, "example": f"status {told['status']}"}}
+        )
+    return run
 
 
 def main(arguments: list[str]) -> int:
@@ -47,17 +69,10 @@ def main(arguments: list[str]) -> int:
     if told.get("garbage"):
         file.write_text("{", encoding="utf-8")
         return 0
-    run = runs.run(version, rate=float(told.get("rate", 10_000)))
-    if told.get("invalid"):
-        reason = runs.reason(told["invalid"], "invalid")
-        run["validity"] = {"verdict": "invalid", "reasons": [reason], "bound": "client"}
-    if told.get("disturbed"):
-        reason = {**runs.reason("other machines took 9 %", "suspect"), "code": "steal"}
-        run["validity"] = {"verdict": "suspect", "reasons": [reason], "bound": "client"}
-    if "status" in told:
-        run["requests"].update(
-            ok=0, failures={"status": {"count": 1, "example": f"status {told['status']}"}}
-        )
+    if "--search" in arguments:
+        file.write_text(json.dumps(searched(arguments, version, told)), encoding="utf-8")
+        return 0
+    run = single(version, told)
     file.write_text(json.dumps(run), encoding="utf-8")
     return 4 if told.get("invalid") or "status" in told else 0
 

@@ -6,18 +6,25 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from peers.running import absent
 from synthetic import folders, labs, races
+from synthetic.records import with_runs
 from trilane.lab.analysis import paired
 from trilane.lab.model.lab import LabResult
+from trilane.lab.model.measures import CAPACITY
+from trilane.lab.model.run import Run
+from trilane.lab.model.sample import Sample
+from trilane.lab.model.search import Search
 from trilane.lab.storage import history
 from trilane.lab.storage.summaries import summaries
-from trilane.report import charts, html
+from trilane.report import charts, html, single
 from trilane.report import history as shown
+from unit.report.test_single import made, search
 
 # Opens every fold, so that the charts inside are drawn, and tells whether the page is too wide. The
 # 8 s are of virtual time.
@@ -58,6 +65,18 @@ def sweep() -> LabResult:
     return labs.strategies((100, 1000))
 
 
+def capacity() -> LabResult:
+    """A race of searches for the highest rate that holds."""
+
+    def found(sample: Sample) -> dict[str, object]:
+        low = {"h1": 10_000.0, "h2": 15_000.0, "h3": 5000.0}[sample.arm] * (1 + sample.block / 100)
+        return {"capacity": search(low=low, high=low * 1.04).capacity}
+
+    observed = with_runs(races.race({"h1": 1.0, "h2": 1.5, "h3": 0.6}, blocks=6), found)
+    made = replace(observed, measures=(CAPACITY,), rank=CAPACITY)
+    return LabResult.of_race(paired.compare(made))
+
+
 def opened(page: str, folder: Path, width: int) -> str:
     """The document as it stands once a browser has drawn it, without a word on its console."""
     browser = chromium()
@@ -84,7 +103,7 @@ def drawn(document: str) -> list[str]:
     return re.findall(r'id="chart-([^"]+)"[^>]*>\s*<svg', document)
 
 
-@pytest.mark.parametrize("make", [race, bookstore, sweep])
+@pytest.mark.parametrize("make", [race, bookstore, sweep, capacity])
 def test_a_browser_draws_every_chart_of_a_report_offline(
     tmp_path: Path, make: Callable[[], LabResult]
 ) -> None:
@@ -103,3 +122,13 @@ def test_a_browser_draws_every_chart_of_a_history_offline(tmp_path: Path) -> Non
         folders.lab(tmp_path, f"202611{day}-110000", factors, points=(100, 1000), seed=day)
     page = shown.page(history.read(summaries(tmp_path), "bookstore"))
     assert drawn(opened(page, tmp_path, 500)) == ["1", "2"]
+
+
+@pytest.mark.parametrize("of", [made(), search()], ids=["run", "search"])
+def test_a_browser_draws_every_chart_of_one_run_or_search(tmp_path: Path, of: Run | Search) -> None:
+    page, names = single.render(of) + _PROBE, sorted(chart.name for chart in single.charts(of))
+    for width in (500, 1280):
+        document = opened(page, tmp_path, width)
+        assert sorted(drawn(document)) == names, width
+        assert 'data-overflow="false"' in document, width
+        assert 'data-wide=""' in document, width

@@ -22,6 +22,7 @@ from jsonschema import Draft202012Validator
 from hangups import hangups
 from lab.servers.helping import is_alive
 from peers.process import wait_until
+from peers.running import Peers
 from trilane import __version__, _core
 from trilane.lab.processes import proc
 
@@ -93,6 +94,9 @@ def test_version_names_the_build() -> None:
         (["race", "--network", "rtt=soon"], '--network rtt=soon: "soon" is not a time'),
         (["race", "--fail-if", "p99"], "MEASURE>LIMIT"),
         (["race", "--pair", "h2"], "--pair takes two arms"),
+        (["race", "--search", "p99"], "there is no < or >: type for example --search 'p99<10ms"),
+        (["race", "--search", ","], "it takes what has to hold, such as p99<10ms"),
+        (["race", "--search", "p99<1s", "--fail-if", "p99>1.1"], "measures capacity_per_s alone"),
         (["race", "http://127.0.0.1:9/", "-H", "no colon"], "type -H"),
     ],
 )
@@ -369,3 +373,21 @@ def test_the_manual_holds_every_command(tmp_path: Path) -> None:
     for command in ("race", "load", "serve"):
         assert f"## trilane {command}\n" in manual
         assert (tmp_path / f"trilane-{command}.1").read_text().startswith(".TH TRILANE-")
+
+
+def test_a_race_for_capacity_searches_with_the_real_engine(peers: Peers, tmp_path: Path) -> None:
+    """One connection, and 20 ms for each answer: no machine does more than 50 in a second."""
+    shape = ["--h1", "--in-flight", "1", "--blocks", "1", "-d", "500ms", "--warmup", "0s"]
+    asked = ["--search", "errors<1%", "-R", "20", *shape, "--format", "json"]
+    url = peers["embedded"].url("h1", "/delay/20ms")
+    done = trilane("race", url, *asked, "--state", str(tmp_path / "state"), folder=tmp_path)
+    # 4 where the client was late on a busy machine.
+    assert done.returncode in {0, 4}, done.stderr
+    (arm,) = json.loads(done.stdout)["arms"]
+    (found,) = (sample["run"]["capacity"] for sample in arm["samples"])
+    assert found["goals"] == ["errors<1%"]
+    assert found["low_per_s"] <= 51
+    assert len(found["tried"]) >= 2 * found["repeats"]
+    assert all(run["held"] == (run["why"] == []) for run in found["tried"])
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert 'id="chart-load"' in page

@@ -28,6 +28,11 @@ def start(folder: Path, leaf: Leaf, *, reflection: str = "v1,v1alpha") -> Peer:
         folder,
         ready=lambda: listens(plain) and listens(tls),
         name="grpc-python",
-        env={"PYTHONPATH": str(Path(__file__).resolve().parents[1])},
+        env={
+            "PYTHONPATH": str(Path(__file__).resolve().parents[1]),
+            # The classes of messages written in C are shared by threads unsafely: one that the
+            # garbage collector takes apart is handed to another thread, which crashes the process.
+            "PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION": "python",
+        },
     )
     return Peer(process, {"h2c": cleartext(plain), "h2": secure(tls)}, leaf.ca, hello="")

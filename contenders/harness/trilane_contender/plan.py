@@ -77,6 +77,8 @@ class Plan:
     start_method: str | None
     call: Call | None
     """Of a workload of kind `call`; its request is the path, the headers and the body."""
+    rate_per_s: float | None
+    """Of a load generator: requests to be sent in a second, whatever the responses do."""
     latency: bool
     """Whether latencies are asked for: without, no log has to be kept for them."""
 
@@ -167,6 +169,7 @@ def _plan(given: dict[str, Any]) -> Plan:
         repeat_processes=_at_least(0, "repeat_processes", given.get("repeat_processes") or 0),
         start_method=given.get("start_method"),
         call=_call(given.get("call")),
+        rate_per_s=None if given.get("rate_per_s") is None else float(given["rate_per_s"]),
         latency=bool(given.get("latency", True)),
     )
 

@@ -2,11 +2,13 @@
 //! module alike.
 
 mod compat;
+mod completions;
 mod grpc;
 mod interrupt;
 mod load;
 mod network;
 mod output;
+mod page;
 mod progress;
 mod prometheus;
 mod report;
@@ -23,7 +25,10 @@ use std::io::Write as _;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
 
+pub use completions::with as completions_with;
 pub use network::spec as read_network;
+pub use page::Pages;
+pub use search::check_goals;
 pub use standard::occupy_standard_streams;
 
 /// Nothing went wrong.
@@ -60,17 +65,25 @@ enum Command {
     Serve(serve::ServeArgs),
     /// Put programs on an emulated network
     Network(network::NetworkArgs),
+    /// Print what a shell needs to complete this command's names, flags and values
+    Completions(completions::CompletionsArgs),
 }
 
 /// Runs the command that `arguments` (the program's name first) name and gives its exit code.
 pub fn main_from(arguments: impl IntoIterator<Item = OsString>) -> u8 {
+    main_with(arguments, None)
+}
+
+/// Does what [`main_from`] does, with something that makes pages for `load --html`.
+pub fn main_with(arguments: impl IntoIterator<Item = OsString>, pages: Option<&dyn Pages>) -> u8 {
     occupy_standard_streams();
     let arguments = compat::expanded(arguments.into_iter().collect());
     match arguments.and_then(Cli::try_parse_from) {
         Ok(cli) => match cli.command {
-            Command::Load(arguments) => load::run(&arguments),
+            Command::Load(arguments) => load::run(&arguments, pages),
             Command::Serve(arguments) => serve::run(arguments),
             Command::Network(arguments) => network::run(&arguments),
+            Command::Completions(arguments) => completions::run(&arguments),
         },
         Err(error)
             if error.use_stderr()

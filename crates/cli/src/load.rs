@@ -14,8 +14,8 @@ use crate::prometheus;
 use crate::websocket::WebSocketArgs;
 
 use self::values::{
-    Cpus, Format, Framed, Spread, Stages, Statuses, Switch, Tls, Waiting, cpus, number, slowest,
-    stages, statuses, window,
+    Cpus, Format, Framed, Spread, Stages, StagesInFlight, Statuses, Switch, Tls, Waiting, cpus,
+    number, packet, slowest, stages, stages_in_flight, statuses, window,
 };
 
 mod command;
@@ -63,6 +63,15 @@ pub(crate) struct LoadArgs {
     /// none, such as 10s:1k,30s:1k,10s:0
     #[arg(long, value_name = "TIME:PER_SECOND,…", value_parser = stages, help_heading = LOAD)]
     stages: Option<Stages>,
+    /// Open model: requests per second on each connection, which keeps its own time, instead of -R for all
+    /// together
+    #[arg(long, value_name = "PER_SECOND", value_parser = units::rate, help_heading = LOAD)]
+    rate_per_connection: Option<f64>,
+    /// Closed model: a number of requests in flight that changes, instead of -d and --warmup: stages with
+    /// commas between them, each its length and the number over all connections that it leads to evenly,
+    /// from that of the one before or from none, such as 10s:10,30s:100,10s:0
+    #[arg(long, value_name = "TIME:REQUESTS,…", value_parser = stages_in_flight, help_heading = LOAD)]
+    stages_in_flight: Option<StagesInFlight>,
     /// Open model: do not send a request that could only leave so much after it was due: it is counted
     /// as shed
     #[arg(long, value_name = "TIME", value_parser = units::time, help_heading = LOAD)]
@@ -107,6 +116,13 @@ pub(crate) struct LoadArgs {
     /// expect, or a .http file; a URL is then what theirs are relative to
     #[arg(long, value_name = "FILE", conflicts_with_all = ["grpc", "weights"], help_heading = REQUEST)]
     requests: Option<PathBuf>,
+    /// What each of many virtual users does, step after step, from a file in TOML or JSON: requests,
+    /// pauses, what is taken from responses into later requests, checks; -n and -R count its iterations
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["grpc", "weights", "requests", "har", "method", "body", "expect_status"], help_heading = REQUEST)]
+    scenario: Option<PathBuf>,
+    /// Virtual users of the scenario, over all threads [default: as many as requests can be in flight]
+    #[arg(long, value_name = "N", value_parser = number, requires = "scenario", help_heading = REQUEST)]
+    users: Option<usize>,
     /// Requests that take turns, from an HTTP Archive, as the developer tools of browsers save it
     #[arg(long, value_name = "FILE", conflicts_with_all = ["grpc", "weights", "requests", "urls"], help_heading = REQUEST)]
     har: Option<PathBuf>,
@@ -202,6 +218,17 @@ pub(crate) struct LoadArgs {
     /// Congestion control of our side: of TCP what the kernel has, over HTTP/3 cubic, reno or bbr
     #[arg(long, value_name = "NAME", help_heading = CONNECTION)]
     congestion_control: Option<String>,
+    /// QUIC: the size of packets to begin with, 1200 to 1452 bytes of UDP payload [default: 1200, and larger
+    /// ones as path MTU discovery finds that they pass]
+    #[arg(long, value_name = "SIZE", value_parser = packet, help_heading = CONNECTION)]
+    quic_initial_packet_size: Option<u32>,
+    /// QUIC: ask the server to acknowledge every so-manieth packet (ACK_FREQUENCY), instead of every second;
+    /// the report says where it does not know how
+    #[arg(long, value_name = "PACKETS", help_heading = CONNECTION)]
+    quic_ack_frequency: Option<u32>,
+    /// QUIC: whether larger packets are tried (path MTU discovery, RFC 8899)
+    #[arg(long, value_enum, default_value_t = Switch::On, value_name = "on|off", hide_possible_values = true, help_heading = CONNECTION)]
+    quic_mtu_discovery: Switch,
     /// How the workers wait for their sockets, read and write them: by epoll, or over a ring of the kernel's
     /// (io_uring, Linux 6.1 or later); auto is epoll, as a request costs about the same over both
     #[arg(long, value_enum, default_value_t = Waiting::Auto, value_name = "epoll|uring|auto", hide_possible_values = true, help_heading = CONNECTION)]
@@ -228,7 +255,7 @@ pub(crate) struct LoadArgs {
     fail_if: Vec<Gate>,
     /// Find the highest rate at which all of it holds, by runs of -d (5s) each, and its interval: such as
     /// 'p99<10ms, error_rate<0.1%'; -R is where the search begins
-    #[arg(long, value_name = "EXPR,…", value_delimiter = ',', value_parser = Gate::parse_goal, conflicts_with_all = ["count", "stages", "fail_if", "ndjson", "hgrm"], help_heading = RESULT)]
+    #[arg(long, value_name = "EXPR,…", value_delimiter = ',', value_parser = Gate::parse_goal, conflicts_with_all = ["count", "stages", "stages_in_flight", "rate_per_connection", "fail_if", "ndjson", "hgrm"], help_heading = RESULT)]
     search: Vec<Gate>,
     /// Write the result to a file instead of stdout
     #[arg(short, long, value_name = "FILE", help_heading = RESULT)]
@@ -245,6 +272,9 @@ pub(crate) struct LoadArgs {
     /// Write the percentiles of the latency, for HdrHistogram's plotters; in milliseconds
     #[arg(long, value_name = "FILE", help_heading = RESULT)]
     hgrm: Option<PathBuf>,
+    /// Write the result as a page with charts, one file that needs no network, beside what is printed
+    #[arg(long, value_name = "FILE", help_heading = RESULT)]
+    html: Option<PathBuf>,
     /// How the result is written
     #[arg(long, value_enum, default_value_t = Format::Text, help_heading = RESULT)]
     format: Format,
@@ -268,9 +298,11 @@ Examples:
   trilane load --h2 -c 8 -m 100 -d 30s --cacert ca.pem https://localhost:8443/
   trilane load -R 5k -d 60s --fail-if 'p99>10ms' https://api.example/
   trilane load --stages 10s:1k,30s:5k,10s:0 --arrivals poisson https://api.example/
+  trilane load --stages-in-flight 10s:10,30s:100,10s:0 -c 100 https://api.example/
   trilane load --weights 9,1 'http://127.0.0.1:8080/hello?n={seq}' http://127.0.0.1:8080/books
   trilane load -c 100 --ws-messages 1k -b ping ws://127.0.0.1:8080/echo
   trilane load --requests calls.jsonl -R 1k https://staging.example
+  trilane load --scenario shop.toml --users 200 -c 50 https://staging.example
   trilane load --search 'p99<10ms, error_rate<0.1%' -c 64 https://api.example/
   trilane load --compat wrk -- -t2 -c100 -d30s http://127.0.0.1:8080/hello
   trilane load --grpc trilane.library.v1.Library/GetBook -b '{\"name\": \"shelves/1/books/1\"}' \\

@@ -1,6 +1,8 @@
 //! The text report of one run, in the order that people expect.
 
 mod connections;
+mod scenario;
+mod wire;
 
 use std::fmt::Write as _;
 
@@ -24,12 +26,13 @@ fn write_all(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     connections::counts(out, outcome)?;
     connections::phases(out, outcome)?;
     status(out, outcome)?;
+    scenario::scenario(out, outcome)?;
     events(out, outcome)?;
     sessions(out, outcome)?;
     calls(out, outcome)?;
     failures(out, outcome)?;
     cost(out, outcome)?;
-    transfer(out, outcome)?;
+    wire::transfer(out, outcome)?;
     validity(out, outcome)
 }
 
@@ -59,6 +62,9 @@ fn target(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
         }
     }
     facts.extend(target.congestion_control.clone());
+    if target.ack_frequency == Some(false) {
+        facts.push("no ACK_FREQUENCY, which the server does not know".to_owned());
+    }
     facts.extend(target.mtu.map(|mtu| format!("MTU {mtu} bytes")));
     facts.extend(target.server.as_deref().map(printable));
     writeln!(out, "Negotiated   {}", facts.join(", "))
@@ -66,6 +72,13 @@ fn target(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
 
 fn shape(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     let plan = &outcome.plan;
+    let (unit, users) = match &outcome.scenario {
+        None => ("requests", String::new()),
+        Some(scenario) => (
+            "iterations",
+            format!("{}, ", plural(scenario.users, "user")),
+        ),
+    };
     let load = match plan.rate_per_s {
         Some(rate) => {
             let spread = match plan.arrivals {
@@ -73,15 +86,28 @@ fn shape(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
                 _ => "on time",
             };
             match plan.stages.as_slice() {
-                [] => format!("open model, {rate} requests/s {spread}"),
+                [] => match plan.asked.rate_per_connection_per_s {
+                    Some(each) => format!(
+                        "open model, {each} {unit}/s on each connection, {rate} on all, {spread}"
+                    ),
+                    None => format!("open model, {rate} {unit}/s {spread}"),
+                },
                 stages => {
                     let steps: Vec<_> = stages
                         .iter()
                         .map(|stage| format!("{} s to {}", stage.length_s, stage.rate_per_s))
                         .collect();
-                    format!("open model, {} requests/s {spread}", steps.join(", "))
+                    format!("open model, {} {unit}/s {spread}", steps.join(", "))
                 }
             }
+        }
+        None if !plan.stages_in_flight.is_empty() => {
+            let steps: Vec<_> = plan
+                .stages_in_flight
+                .iter()
+                .map(|stage| format!("{} s to {}", stage.length_s, stage.in_flight))
+                .collect();
+            format!("closed model, {} in flight", steps.join(", "))
         }
         None => {
             let asked = plan.connections * plan.streams;
@@ -94,7 +120,7 @@ fn shape(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
         }
     };
     let end = match (plan.requests, plan.duration_s) {
-        (Some(requests), _) => format!("{requests} requests"),
+        (Some(requests), _) => format!("{requests} {unit}"),
         (None, seconds) => format!("{} s", seconds.unwrap_or_default()),
     };
     let over = match plan.io {
@@ -104,7 +130,7 @@ fn shape(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     };
     writeln!(
         out,
-        "Load         {load}: {} × {}, {}{over}; {end} after {} s of warm-up",
+        "Load         {load}: {users}{} × {}, {}{over}; {end} after {} s of warm-up",
         plural(plan.connections, "connection"),
         plural(plan.streams, "stream"),
         plural(plan.threads, "thread"),
@@ -143,6 +169,33 @@ fn rate(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
             early.count,
             size(early.body_sent as f64),
             size(early.body_bytes as f64)
+        )?;
+    }
+    if let (Some(asked), Some(sent)) = (outcome.plan.rate_per_s, rate.sent_per_s) {
+        let late = outcome.latency.late.as_ref().map(|late| &late.summary);
+        let (late, of) = match late.and_then(|late| late.p99) {
+            Some(late) => (Some(late), "p99"),
+            None => (late.and_then(|late| late.max), "at most"),
+        };
+        let sent_are = match &outcome.scenario {
+            None => "requests/s left",
+            Some(_) => "iterations/s began",
+        };
+        writeln!(
+            out,
+            "  {sent:.2} {sent_are} of {asked} asked for ({:+.3} %), late by {} ({of})",
+            (sent / asked - 1.0) * 100.0,
+            time(late)
+        )?;
+    }
+    if let Some(backlog) = outcome.backlog.filter(|backlog| backlog.at_most > 0) {
+        writeln!(
+            out,
+            "  due and not sent: at most {}, {:.1} s into the run, as the queue grew since {:.1} s; {} at the end",
+            backlog.at_most,
+            backlog.at_most_s.unwrap_or_default(),
+            backlog.since_s.unwrap_or_default(),
+            backlog.at_end
         )?;
     }
     if requests.unsent > 0 {
@@ -211,11 +264,7 @@ fn latency(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     for (name, cell) in rows {
         write!(out, "  {name:8}")?;
         for (_, summary) in &columns {
-            write!(
-                out,
-                "{:>13}",
-                cell(summary).map_or_else(|| "–".to_owned(), seconds)
-            )?;
+            write!(out, "{:>13}", time(cell(summary)))?;
         }
         writeln!(out)?;
     }
@@ -256,15 +305,14 @@ fn slowest(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
         "\nSlowest            at     waited first byte       body  request    worker:connection:stream"
     )?;
     for slow in &outcome.slowest {
-        let cell = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), seconds);
         writeln!(
             out,
             "{:>12} {:>8.3} s {:>10} {:>10} {:>10}  {:<10} {}:{}:{}{}",
             seconds(slow.latency_s),
             slow.at_s,
             seconds(slow.waited_s),
-            cell(slow.first_byte_s),
-            cell(slow.body_s),
+            time(slow.first_byte_s),
+            time(slow.body_s),
             slow.number,
             slow.worker,
             slow.connection,
@@ -299,7 +347,6 @@ fn events(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
         Some(expression) => format!("first that matches {}", printable(expression)),
         None => "first event".to_owned(),
     };
-    let cell = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), seconds);
     let rows = [
         (first.as_str(), &events.first.summary),
         ("gap", &events.gap.summary),
@@ -309,10 +356,10 @@ fn events(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
             out,
             "  {name}: {} times, p50 {}, p90 {}, p99 {}, max {}",
             summary.count,
-            cell(summary.p50),
-            cell(summary.p90),
-            cell(summary.p99),
-            cell(summary.max)
+            time(summary.p50),
+            time(summary.p90),
+            time(summary.p99),
+            time(summary.max)
         )?;
     }
     writeln!(
@@ -396,7 +443,6 @@ fn calls(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
         writeln!(out, "  deadline {} for each call", seconds(deadline))?;
     }
     if let Some(latency) = &grpc.message_latency {
-        let cell = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), seconds);
         let summary = &latency.summary;
         let from = match grpc.kind {
             "bidi_streaming" => "from a message to its answer",
@@ -405,9 +451,9 @@ fn calls(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
         writeln!(
             out,
             "  message latency p50 {}, p99 {}, max {} ({from})",
-            cell(summary.p50),
-            cell(summary.p99),
-            cell(summary.max)
+            time(summary.p50),
+            time(summary.p99),
+            time(summary.max)
         )?;
     }
     match &grpc.codec {
@@ -472,44 +518,6 @@ fn cost(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     Ok(())
 }
 
-fn transfer(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
-    let bytes = &outcome.bytes;
-    writeln!(
-        out,
-        "\nTransfer/sec: {}",
-        size(bytes.received as f64 / outcome.rate.window_s.max(1e-9))
-    )?;
-    let packets = match (bytes.datagrams_sent, bytes.segments_sent) {
-        (Some(sent), _) => format!(
-            "{sent} datagrams sent, {} received, {} packets lost",
-            bytes.datagrams_received.unwrap_or(0),
-            bytes.retransmits
-        ),
-        (None, sent) => format!(
-            "{} segments sent, {} received, {} retransmitted",
-            sent.unwrap_or(0),
-            bytes.segments_received.unwrap_or(0),
-            bytes.retransmits
-        ),
-    };
-    writeln!(
-        out,
-        "  sent {}, received {}, {packets}",
-        size(bytes.sent as f64),
-        size(bytes.received as f64)
-    )?;
-    writeln!(
-        out,
-        "  headers on the wire {} of {} sent, {} of {} received; bodies {} sent, {} received",
-        size(bytes.header_sent_encoded as f64),
-        size(bytes.header_sent_decoded as f64),
-        size(bytes.header_received_encoded as f64),
-        size(bytes.header_received_decoded as f64),
-        size(bytes.body_sent as f64),
-        size(bytes.body_received as f64)
-    )
-}
-
 fn validity(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     let validity = &outcome.validity;
     let word = match validity.verdict {
@@ -530,6 +538,11 @@ fn validity(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
 }
 
 /// A duration with the unit that fits.
+/// A time in seconds with its unit; a dash where it is not known.
+fn time(value: Option<f64>) -> String {
+    value.map_or_else(|| "–".to_owned(), seconds)
+}
+
 fn seconds(value: f64) -> String {
     match value {
         v if v < 1e-3 => format!("{:.1} µs", v * 1e6),

@@ -1,13 +1,15 @@
-//! Files with the requests of a run: JSON Lines, HTTP Archives (HAR) and `.http` files.
+//! Files with the requests of a run: JSON Lines, HTTP Archives (HAR), `.http` files and scenarios.
 
+mod expect;
 mod har;
 mod http;
 mod lines;
+mod scenario;
 
 use std::fs;
 use std::path::Path;
 
-use trilane_engine::{Listed, PlanError};
+use trilane_engine::{Listed, PlanError, Scenario};
 use trilane_units as units;
 use url::{Position, Url};
 
@@ -69,11 +71,19 @@ pub(crate) fn read(file: &Path, base: Option<&str>) -> Result<Vec<Listed>, PlanE
             "--requests: {name} has no request: write one a line, such as {{\"url\": \"/hello\"}}"
         )));
     }
+    for (line, each) in &mut listed {
+        each.place = format!("{name}:{line}");
+    }
+    let listed = listed.into_iter().map(|(_, each)| each);
+    at_base(listed.collect(), base)
+}
+
+/// The requests of `listed` with the server of `base` in those that name none.
+fn at_base(mut listed: Vec<Listed>, base: Option<&str>) -> Result<Vec<Listed>, PlanError> {
     let base = base
         .map(|text| Url::parse(text).map_err(|_| not_a_url(text)))
         .transpose()?;
-    for (line, each) in &mut listed {
-        each.place = format!("{name}:{line}");
+    for each in &mut listed {
         // Not by the parser of URLs: it would change the braces of templates.
         match &base {
             _ if !each.url.starts_with('/') => (),
@@ -86,7 +96,27 @@ pub(crate) fn read(file: &Path, base: Option<&str>) -> Result<Vec<Listed>, PlanE
             }
         }
     }
-    Ok(listed.into_iter().map(|(_, each)| each).collect())
+    Ok(listed)
+}
+
+/// Reads `--scenario FILE`; `base` is the URL of the command line, which those of the file may be
+/// relative to.
+pub(crate) fn read_scenario(
+    file: &Path,
+    base: Option<&str>,
+) -> Result<(Vec<Listed>, Scenario), PlanError> {
+    let name = file.display().to_string();
+    let text = text(file, "--scenario")?;
+    let is_json = file
+        .extension()
+        .is_some_and(|kind| kind.eq_ignore_ascii_case("json"));
+    let parsed = if is_json {
+        scenario::parse_json(&text, file)
+    } else {
+        scenario::parse_toml(&text, file)
+    };
+    let (listed, scenario) = parsed.map_err(|wrong| at(&name, &wrong))?;
+    Ok((at_base(listed, base)?, scenario))
 }
 
 /// Reads `--har FILE`; of the requests in it those to `host`, where one is given.

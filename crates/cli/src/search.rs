@@ -170,6 +170,17 @@ impl Search {
     }
 }
 
+/// Whether these are things that a search can keep, such as `p99<10ms`, and there is one.
+pub fn check_goals(goals: &[String]) -> Result<(), String> {
+    if goals.is_empty() {
+        return Err("it takes what has to hold, such as p99<10ms".to_owned());
+    }
+    let parsed = goals
+        .iter()
+        .try_for_each(|goal| Gate::parse_goal(goal).map(drop));
+    parsed.map_err(|error| error.to_string())
+}
+
 /// Searches by `run`, whose argument is the rate, or none for the closed model; `start` is the first rate,
 /// and `tell` gets a line for each run. A run that the user ends ends the search.
 pub(crate) fn search(

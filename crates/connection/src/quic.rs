@@ -230,7 +230,7 @@ impl Quic {
         self.is_blocked() || self.dirty
     }
 
-    /// Bytes handed to QUIC since the last transmission, or more.
+    /// About the bytes that were handed to QUIC since the last transmission.
     pub fn gathered(&self) -> usize {
         self.gathered
     }

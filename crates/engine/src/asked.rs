@@ -31,6 +31,8 @@ pub struct Asked {
     pub discard_bodies: bool,
     /// Open model: how late a request might leave, in seconds.
     pub shed_after_s: Option<f64>,
+    /// Open model: requests per second on each connection.
+    pub rate_per_connection_per_s: Option<f64>,
     /// CRC-32 of the request body, where there is one.
     pub body_crc32: Option<String>,
     /// Most seconds for TCP, TLS and QUIC to be ready.
@@ -65,6 +67,12 @@ pub struct Asked {
     pub early_data: bool,
     /// The congestion control of our side.
     pub congestion_control: Option<String>,
+    /// QUIC: bytes of UDP payload to begin with, where they were asked for.
+    pub quic_initial_packet_size: Option<u32>,
+    /// QUIC: the server was asked to acknowledge every so-manieth packet.
+    pub quic_ack_frequency: Option<u32>,
+    /// QUIC: false where no larger packets were tried.
+    pub quic_mtu_discovery: bool,
     /// Bytes that each stream may receive before more is granted.
     pub stream_window: u32,
     /// Bytes that each connection may receive before more is granted.
@@ -86,6 +94,7 @@ impl From<&Options> for Asked {
             check_body: options.check_body,
             discard_bodies: options.discard_bodies,
             shed_after_s: options.shed_after.map(|latest| latest.as_secs_f64()),
+            rate_per_connection_per_s: options.rate_per_connection,
             body_crc32: (!options.body.is_empty())
                 .then(|| format!("{:08x}", crc32fast::hash(&options.body))),
             connect_timeout_s: options.connect_timeout.as_secs_f64(),
@@ -107,6 +116,9 @@ impl From<&Options> for Asked {
             resumption: options.resumption,
             early_data: options.early_data,
             congestion_control: options.congestion_control.clone(),
+            quic_initial_packet_size: options.quic_initial_packet_size,
+            quic_ack_frequency: options.quic_ack_frequency,
+            quic_mtu_discovery: options.quic_mtu_discovery,
             stream_window: options.stream_window,
             connection_window: options.connection_window,
             max_frame_size: options.max_frame_size,

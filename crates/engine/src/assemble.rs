@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 use serde_json::{Map, Value, json};
 use trilane_wire::websocket::Kind;
 
+use crate::allowance::InFlightStageOut;
 use crate::concurrency::Concurrency;
 use crate::connections::{Connections, ConnectionsOut};
 use crate::context::Learned;
@@ -21,15 +22,17 @@ use crate::outcome::{
 };
 use crate::plan::{Model, Plan, Version};
 use crate::record::{Recorder, Window};
+use crate::scenario::{Iterations, ScenarioOut};
 use crate::schedule::Unsent;
 use crate::stage::WINDOW;
 use crate::tally::FirstResponse;
 use crate::validity::{Circumstances, Validity, Verdict, judge};
 use crate::websocket::{SocketPlan, WebSocketMode};
+use crate::windows;
 use crate::worker::Report;
 
 impl WindowOut {
-    pub(crate) fn new(window: &Window) -> Self {
+    pub(crate) fn new(window: &Window, is_open_model: bool) -> Self {
         Self {
             // Divided, so that it is the decimal number that people expect.
             start_s: window.index as f64 / (1_000_000_000 / WINDOW) as f64,
@@ -38,7 +41,10 @@ impl WindowOut {
             failed: window.failed,
             p50: window.service.quantile(0.5),
             p99: window.service.quantile(0.99),
+            latencies: window.service.steps(),
             open: window.open,
+            in_flight: window.in_flight,
+            backlog: is_open_model.then_some(window.backlog),
             cpu_s: window.cpu_s,
             server_cpu_s: window.server_cpu_s,
         }
@@ -63,6 +69,8 @@ impl SecondOut {
             p99: latency.p99,
             max: latency.max,
             open: window.open,
+            in_flight: window.in_flight,
+            backlog: window.backlog,
             cpu_s: window.cpu_s,
         }
     }
@@ -93,7 +101,6 @@ impl Outcome {
         windows: Vec<WindowOut>,
         machine: &Machine,
     ) -> Self {
-        let open_model = plan.model != Model::Closed;
         let waits = plan.has_waiting_requests();
         let mut recorder = Recorder::new(waits);
         let mut connections = Connections::default();
@@ -103,6 +110,7 @@ impl Outcome {
         let mut first = FirstResponse::default();
         let mut used = Spent::default();
         let mut busy = Vec::with_capacity(reports.len());
+        let mut iterations: Option<Iterations> = None;
         let (mut measured, mut unsent, mut cut_short) = (0u64, Unsent::default(), None);
         let mut measured_since = u64::MAX;
         for (worker, mut report) in reports.into_iter().enumerate() {
@@ -127,6 +135,10 @@ impl Outcome {
             if first.server.is_none() {
                 first = report.first;
             }
+            match (&mut iterations, report.iterations) {
+                (Some(sum), Some(more)) => sum.merge(&more),
+                (sum, more) => *sum = sum.take().or(more),
+            }
             cut_short = cut_short.or(report.cut_short);
             recorder.merge(report.recorder);
         }
@@ -136,6 +148,7 @@ impl Outcome {
         } = used;
         let version = obtained(plan, &learned);
         let window_s = measured as f64 / 1e9;
+        let all = recorder.of_all_requests();
         let failed = recorder.failures.total();
         let rate_asked = match plan.model {
             Model::Closed => None,
@@ -188,20 +201,33 @@ impl Outcome {
                 .websocket
                 .as_ref()
                 .map(|socket| WebSocketOut::new(socket, &mut recorder, window_s)),
+            scenario: plan
+                .scenario
+                .as_ref()
+                .zip(iterations.as_ref())
+                .map(|(scenario, counts)| ScenarioOut::new(scenario, counts, window_s)),
             rate: Rate {
                 requests_per_s: ratio(recorder.ok as f64, window_s).unwrap_or(0.0),
                 goodput_bytes_per_s: ratio(recorder.traffic.body_received as f64, window_s)
                     .unwrap_or(0.0),
+                sent_per_s: (plan.model != Model::Closed).then(|| {
+                    // Each request that left has been late, if only by nothing.
+                    let sent = iterations
+                        .as_ref()
+                        .map_or(recorder.late.count(), |counts| counts.begun);
+                    ratio(sent as f64, window_s).unwrap_or(0.0)
+                }),
                 connections_per_s: ratio(connections.established_measured() as f64, window_s)
                     .unwrap_or(0.0),
                 window_s,
             },
+            backlog: windows::backlog(&windows),
             latency: Latency {
                 service: distribution(&recorder.service),
                 response: waits.then(|| distribution(&recorder.response)),
-                late: open_model.then(|| distribution(&recorder.late)),
-                queued: waits.then(|| distribution(&recorder.queued)),
-                ttfb: distribution(&recorder.ttfb),
+                late: plan.sends_when_due().then(|| distribution(&recorder.late)),
+                queued: waits.then(|| distribution(&all.wait)),
+                ttfb: distribution(&all.ttfb),
                 failed: (recorder.failed.count() > 0).then(|| distribution(&recorder.failed)),
             },
             connections: ConnectionsOut::new(&connections, &concurrency),
@@ -280,6 +306,7 @@ impl Target {
             peer: learned.peer.clone(),
             peers,
             congestion_control: learned.congestion_control.clone(),
+            ack_frequency: learned.ack_frequency,
             mtu: learned.mtu,
             server: first.server.clone().filter(|server| !server.is_empty()),
             server_settings: server_settings(learned),
@@ -376,6 +403,11 @@ impl PlanOut {
             rate_per_s,
             arrivals: rate_per_s.map(|_| plan.arrivals.name()),
             stages: plan.stages.iter().map(StageOut::from).collect(),
+            stages_in_flight: plan
+                .stages_in_flight
+                .iter()
+                .map(InFlightStageOut::from)
+                .collect(),
             requests: plan.requests,
             duration_s: plan.duration.map(|duration| duration.as_secs_f64()),
             warmup_s: plan.warmup.as_secs_f64(),
@@ -401,6 +433,8 @@ impl Bytes {
         Self {
             sent: traffic.sent,
             received: traffic.received,
+            handshake_sent: recorder.phases.handshake_sent,
+            handshake_received: recorder.phases.handshake_received,
             header_sent_encoded: traffic.fields_sent_encoded,
             header_sent_decoded: traffic.fields_sent_decoded,
             header_received_encoded: traffic.fields_received_encoded,
@@ -413,6 +447,7 @@ impl Bytes {
             segments_received: (!udp).then_some(traffic.segments_received),
             retransmits: traffic.retransmits,
             rtt_s: learned.rtt_s,
+            min_rtt_s: learned.min_rtt_s,
         }
     }
 }
@@ -472,7 +507,7 @@ fn status_counts(recorder: &Recorder) -> BTreeMap<String, u64> {
         .collect()
 }
 
-fn distribution(durations: &Durations) -> Distribution {
+pub(crate) fn distribution(durations: &Durations) -> Distribution {
     Distribution {
         summary: durations.summary(),
         hdr: durations.blob(),
@@ -480,7 +515,7 @@ fn distribution(durations: &Durations) -> Distribution {
 }
 
 /// `a ÷ b`, where that is a number.
-fn ratio(a: f64, b: f64) -> Option<f64> {
+pub(crate) fn ratio(a: f64, b: f64) -> Option<f64> {
     (b > 0.0).then(|| a / b)
 }
 
@@ -516,10 +551,11 @@ mod tests {
         })
         .unwrap();
         let mut recorder = Recorder::new(false);
-        recorder.started(Wait::default());
+        recorder.started(Wait::default(), false);
         recorder.ok(2, Instants::default());
         recorder.ok(3, Instants::default());
         let report = Report {
+            iterations: None,
             recorder,
             connections: Connections::default(),
             peers: BTreeMap::new(),

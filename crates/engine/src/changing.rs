@@ -3,6 +3,7 @@
 use trilane_wire::{Encoding, Request, RequestParts, Varying};
 
 use crate::plan::PlanError;
+use crate::scenario::Values;
 use crate::template::Template;
 
 /// A request with the templates of what changes in it. Each worker has its own.
@@ -63,31 +64,46 @@ impl Changing {
             .max()
             .unwrap_or(1);
         for number in 0..period {
-            changing.fill(number);
+            changing.fill(number, Values::NONE);
             let checked = changing.request.check(changing.written.pieces());
             checked.map_err(wrong)?;
         }
         Ok(changing)
     }
 
-    fn fill(&mut self, number: u64) {
+    fn fill(&mut self, number: u64, values: Values<'_>) {
         let Written { bytes, ends, body } = &mut self.written;
         bytes.clear();
         ends.clear();
         body.clear();
         for piece in &self.pieces {
-            piece.write(number, bytes);
+            piece.write(number, values, bytes);
             ends.push(bytes.len());
         }
         if let Some(template) = &self.body {
-            template.write(number, body);
+            template.write(number, values, body);
         }
     }
 
-    /// The request of this number, for a connection of this version.
+    /// The variables in it, by index.
+    pub(crate) fn variables(&self) -> impl Iterator<Item = usize> {
+        let templates = self.pieces.iter().chain(&self.body);
+        templates.flat_map(Template::variables)
+    }
+
+    /// Path and query of the request of this number with what `values` says; `None` where they do not
+    /// change.
+    pub(crate) fn path(&self, number: u64, values: Values<'_>) -> Option<String> {
+        let path = self.pieces.first().filter(|path| !path.is_fixed())?;
+        let mut out = Vec::new();
+        path.write(number, values, &mut out);
+        String::from_utf8(out).ok()
+    }
+
+    /// The request of this number with what `values` says, for a connection of this version.
     #[inline]
-    pub(crate) fn write(&mut self, version: Encoding, number: u64) -> &Request {
-        self.fill(number);
+    pub(crate) fn write(&mut self, version: Encoding, number: u64, values: Values<'_>) -> &Request {
+        self.fill(number, values);
         let written = &self.written;
         self.request.write(version, written.pieces(), &written.body)
     }

@@ -1,5 +1,9 @@
 //! What a user typed, checked before anything is sent.
 
+mod events;
+mod pacing;
+mod packets;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,31 +13,25 @@ use trilane_wire::field::is_connection_specific;
 use trilane_wire::{h2, h3};
 use url::Url;
 
+pub(crate) use self::events::check_events;
+use self::pacing::{check_in_flight, check_rate_per_connection};
+use self::packets::check_quic;
 use crate::cost::ServerClocks;
-use crate::events::EventFormat;
-use crate::grpc::CallPlan;
 use crate::listed::Listed;
 use crate::options::{Arrivals, Io, Options, TlsVersion, Version};
-use crate::plan::{Origin, PlanError, Transport, usage};
+use crate::plan::{Origin, PlanError, Transport, given, usage};
 use crate::route::Route;
-use crate::websocket::{SocketPlan, WebSocketMode};
 
 pub(crate) fn parse_url(text: &str) -> Result<Url, PlanError> {
     let url = match Url::parse(text) {
         Ok(url) if matches!(url.scheme(), "http" | "https") => url,
         // A WebSocket begins as a request of HTTP (RFC 6455 §3).
         Ok(mut url) if matches!(url.scheme(), "ws" | "wss") => {
-            let http = if url.scheme() == "ws" {
-                "http"
-            } else {
-                "https"
-            };
-            match url.set_scheme(http) {
-                Ok(()) => url,
-                Err(()) => {
-                    return usage(format!("{text:?} is not a URL: type ws://127.0.0.1:8080/"));
-                }
+            let http = url.scheme().replacen("ws", "http", 1);
+            if url.set_scheme(&http).is_err() {
+                return usage(format!("{text:?} is not a URL: type ws://127.0.0.1:8080/"));
             }
+            url
         }
         Ok(url) if text.contains("://") => {
             return usage(format!(
@@ -133,6 +131,8 @@ pub(crate) fn check_numbers(options: &Options, version: Option<Version>) -> Resu
         return usage("-d 0 measures nothing: type -d 10s");
     }
     check_arrivals(options)?;
+    check_in_flight(options)?;
+    check_quic(options, version)?;
     // RFC 9113 §6.5.2.
     let (least, most) = (16_384, 16_777_215);
     if !(least..=most).contains(&options.max_frame_size) {
@@ -156,11 +156,13 @@ pub(crate) fn check_numbers(options: &Options, version: Option<Version>) -> Resu
 
 /// Stages say how long a run takes and how much it sends, and only a rate has arrivals.
 fn check_arrivals(options: &Options) -> Result<(), PlanError> {
-    if options.shed_after.is_some() && options.rate.is_none() && options.stages.is_empty() {
+    let has_rate = options.rate.is_some() || options.rate_per_connection.is_some();
+    if options.shed_after.is_some() && !has_rate && options.stages.is_empty() {
         return usage(
             "--shed-after is about requests that are due at a time, and without a rate none is: type it with -R 1k",
         );
     }
+    check_rate_per_connection(options)?;
     if options.stages.is_empty() {
         if options.arrivals == Arrivals::Poisson && options.rate.is_none() {
             return usage(
@@ -169,17 +171,15 @@ fn check_arrivals(options: &Options) -> Result<(), PlanError> {
         }
         return Ok(());
     }
-    for (flag, given) in [
+    if let Some(flag) = given(&[
         ("-R", options.rate.is_some()),
         ("-n", options.requests.is_some()),
         ("-d", options.duration.is_some()),
         ("--warmup", options.warmup.is_some()),
-    ] {
-        if given {
-            return usage(format!(
-                "{flag} and --stages do not go together: stages say themselves how long they take and how many requests they send"
-            ));
-        }
+    ]) {
+        return usage(format!(
+            "{flag} and --stages do not go together: stages say themselves how long they take and how many requests they send"
+        ));
     }
     if options.stages.iter().any(|stage| stage.length.is_zero()) {
         return usage(
@@ -254,35 +254,46 @@ pub(crate) fn check_listed(options: &Options, listed: &[Listed]) -> Result<(), P
     }
 }
 
-/// Which way of telling events apart fits depends on what the responses are.
-pub(crate) fn check_events(
-    options: &Options,
-    call: Option<&CallPlan>,
-    websocket: Option<&SocketPlan>,
-) -> Result<(), PlanError> {
-    let Some(asked) = &options.events else {
+/// A scenario says what is sent when, and looks into every response.
+pub(crate) fn check_scenario(options: &Options) -> Result<(), PlanError> {
+    let Some(scenario) = &options.scenario else {
         return Ok(());
     };
-    let is_messages = asked.format == EventFormat::Messages;
-    match (call, websocket) {
-        (None, None) if is_messages => usage(
-            "--events messages: only gRPC calls and WebSockets have messages: type it with --grpc, or --events sse or ndjson",
+    if scenario.steps.len() != options.listed.len() {
+        return usage("a scenario has a step for each of its requests");
+    }
+    for (flag, given, why) in [
+        ("--grpc", options.call.is_some(), "sends requests, no calls"),
+        (
+            "--events",
+            options.events.is_some(),
+            "awaits whole responses",
         ),
-        (None, None) => Ok(()),
-        _ if !is_messages => usage(format!(
-            "--events {}: the server answers with messages here: type --events messages",
-            asked.format.name()
-        )),
-        (Some(call), _) if !call.receives_stream() => usage(format!(
-            "--events messages: {} answers with one message: leave --events out, or call a method that answers with a stream",
-            call.call.method.full_name()
-        )),
-        (Some(_), _) if asked.first.is_some() => usage(
-            "--first-event looks at the text of an event, and messages of gRPC are none: leave it out",
+        ("--check-body", options.check_body, "has checks of its own"),
+        (
+            "--discard-bodies",
+            options.discard_bodies,
+            "looks into responses",
         ),
-        (_, Some(plan)) if plan.mode == WebSocketMode::Echo => {
-            usage("--events messages: echoes are no events: type --ws subscribe")
+        ("--early-data", options.early_data, "awaits each response"),
+        (
+            "--rate-per-connection",
+            options.rate_per_connection.is_some(),
+            "has users that share the connections",
+        ),
+        (
+            "--stages-in-flight",
+            !options.stages_in_flight.is_empty(),
+            "has as many in flight as its users send",
+        ),
+    ] {
+        if given {
+            return usage(format!("{flag}: a scenario {why}: leave {flag} out"));
         }
+    }
+    match scenario.users {
+        Some(0) => usage("--users 0: nobody sends anything: type --users 1"),
+        Some(users) if users > 1_000_000 => usage(format!("--users {users} is more than 1000000")),
         _ => Ok(()),
     }
 }
@@ -463,6 +474,12 @@ pub(crate) fn transport(
             // A response may take longer than the idle timeout of either side.
             keep_alive: Some(Duration::from_secs(10)),
             congestion,
+            initial_mtu: options
+                .quic_initial_packet_size
+                .and_then(|size| size.try_into().ok())
+                .unwrap_or(quic::Options::default().initial_mtu),
+            mtu_discovery: options.quic_mtu_discovery.then_some(quic::LARGEST_PROBE),
+            ack_frequency: options.quic_ack_frequency,
             ..quic::Options::default()
         },
     )

@@ -31,6 +31,11 @@ impl InFlight {
         share.in_flight = in_flight;
         share.allowed = share.allowed.max(allowed);
     }
+
+    /// So many were in flight when they were last counted.
+    pub(crate) fn now(&self) -> u64 {
+        self.now
+    }
 }
 
 /// How many requests were in flight in a run, and how many could have been.

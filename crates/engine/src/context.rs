@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 use trilane_socket::Unmade;
 use trilane_transport::tls;
-use trilane_wire::{Refused, Request, StreamId, h2, h3};
+use trilane_wire::{Encoding, Refused, Request, StreamId, h2, h3, websocket};
 
 use crate::changing::Changing;
 use crate::concurrency::InFlight;
@@ -16,6 +16,7 @@ use crate::failure::FailureKind;
 use crate::io::System;
 use crate::plan::{Plan, Version};
 use crate::record::{Instants, Wait};
+use crate::scenario::{Users, Values};
 use crate::schedule::Schedule;
 use crate::slowest::Of;
 use crate::tally::{Pending, Tally};
@@ -49,8 +50,16 @@ pub(crate) struct Learned {
     pub(crate) congestion_control: Option<String>,
     pub(crate) mtu: Option<u64>,
     pub(crate) rtt_s: Option<f64>,
+    /// The smallest round-trip time of all connections.
+    pub(crate) min_rtt_s: Option<f64>,
+    /// Whether a server was told how often to acknowledge, where that was asked for.
+    pub(crate) ack_frequency: Option<bool>,
     pub(crate) h2: Option<h2::PeerSettings>,
     pub(crate) h3: Option<h3::PeerSettings>,
+}
+
+fn least(one: Option<f64>, other: Option<f64>) -> Option<f64> {
+    one.into_iter().chain(other).reduce(f64::min)
 }
 
 /// The end of a connection that none of the run's requests can be sent on.
@@ -81,10 +90,19 @@ impl Learned {
         for (sum, count) in self.versions.iter_mut().zip(other.versions) {
             *sum += count;
         }
+        let min_rtt_s = least(self.min_rtt_s, other.min_rtt_s);
+        let ack_frequency = self.ack_frequency.max(other.ack_frequency);
         if self.peer.is_none() {
             let versions = self.versions;
             *self = Learned { versions, ..other };
         }
+        (self.min_rtt_s, self.ack_frequency) = (min_rtt_s, ack_frequency);
+    }
+
+    /// A connection has had this smoothed round-trip time last, and this one at least.
+    pub(crate) fn round_trips(&mut self, smoothed_s: f64, least_s: Option<f64>) {
+        self.rtt_s = Some(smoothed_s);
+        self.min_rtt_s = least(self.min_rtt_s, least_s);
     }
 
     pub(crate) fn established(&mut self, version: Version) {
@@ -114,9 +132,11 @@ pub(crate) struct Context<'p> {
     pub(crate) tally: Tally<'p>,
     pub(crate) schedule: Schedule,
     /// For each request of the plan what changes in it; empty where nothing does in any.
-    pub(crate) changing: Vec<Option<Changing>>,
+    changing: Vec<Option<Changing>>,
+    /// The same with the cookies of a virtual user.
+    with_cookies: Vec<Option<Changing>>,
     /// Of WebSockets the opening handshakes, each of which gets a key of its own; else empty.
-    pub(crate) handshakes: Vec<Request>,
+    handshakes: Vec<Request>,
     pub(crate) masks: Masks,
     pub(crate) learned: Learned,
     pub(crate) in_flight: InFlight,
@@ -144,6 +164,10 @@ impl<'p> Context<'p> {
             tally,
             schedule,
             changing: plan.changing.clone(),
+            with_cookies: plan.scenario.as_ref().map_or_else(Vec::new, |scenario| {
+                let steps = scenario.steps.iter();
+                steps.map(|step| step.with_cookies.clone()).collect()
+            }),
             handshakes: match plan.websocket {
                 Some(_) => plan.prepared.clone(),
                 None => Vec::new(),
@@ -178,21 +202,92 @@ impl<'p> Context<'p> {
         !self.tally.retries.is_empty()
     }
 
-    /// The next request to send: one that has to be sent again before a new one.
+    /// The next request to send on the connection in a place: one that has to be sent again before a new
+    /// one.
     #[inline]
-    pub(crate) fn next_request(&mut self, now: u64) -> Option<Pending> {
+    pub(crate) fn next_request(&mut self, now: u64, place: u32) -> Option<Pending> {
         if self.stopping || self.holding {
             return None;
         }
-        self.tally.retries.pop().or_else(|| self.schedule.take(now))
+        let (users, schedule) = (&mut self.tally.users, &mut self.schedule);
+        self.tally.retries.pop().or_else(|| match users {
+            None => schedule.take(now, place),
+            Some(users) => users.take(now, schedule),
+        })
     }
 
-    /// A request went out, or was given up before it could.
+    /// A request as it is sent, for a connection of this version.
     #[inline]
-    pub(crate) fn count_start(&mut self, pending: Pending, now: u64) {
+    pub(crate) fn request(&mut self, pending: Pending, version: Encoding) -> &Request {
+        let (at, number) = (pending.request as usize, pending.number);
+        let changing = self.changing.get_mut(at).and_then(Option::as_mut);
+        let Some(users) = &mut self.tally.users else {
+            return match changing {
+                Some(changing) => changing.write(version, number, Values::NONE),
+                None => self.handshakes.get(at).unwrap_or(&self.plan.prepared[at]),
+            };
+        };
+        let user = pending.user;
+        if let Some(request) = self.with_cookies.get_mut(at).and_then(Option::as_mut) {
+            let path = request.path(number, users.values(user));
+            if users.has_cookies(user, path.as_deref()) {
+                return request.write(version, number, users.values(user));
+            }
+        }
+        match changing {
+            Some(changing) => changing.write(version, number, users.values(user)),
+            None => &self.plan.prepared[at],
+        }
+    }
+
+    /// Gives the opening handshake of a session a key of its own, and tells it; `None` where requests are
+    /// no sessions.
+    #[inline]
+    pub(crate) fn renew_key(&mut self, pending: Pending) -> Option<[u8; websocket::KEY_LENGTH]> {
+        let handshake = self.handshakes.get_mut(pending.request as usize)?;
+        let key = websocket::key(self.masks.next());
+        handshake.set_websocket_key(&key);
+        Some(key)
+    }
+
+    /// When the next request has to be sent though no event comes: in the open model, or by a virtual
+    /// user.
+    pub(crate) fn next_due(&self) -> Option<u64> {
+        match &self.tally.users {
+            None => self.schedule.next_due(),
+            Some(users) => users.next_due(&self.schedule),
+        }
+    }
+
+    /// Whether there is a request that should have been sent.
+    pub(crate) fn is_due(&self, now: u64) -> bool {
+        !self.tally.retries.is_empty()
+            || match &self.tally.users {
+                None => self.schedule.is_due(now),
+                Some(users) => users.next_due(&self.schedule).is_some_and(|due| due <= now),
+            }
+    }
+
+    /// Whether no request of a counted run is left to be sent.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        let is_idle = |users: &Users<'_>| users.under_way() == 0;
+        self.schedule.is_exhausted()
+            && self.tally.retries.is_empty()
+            && self.tally.users.as_deref().is_none_or(is_idle)
+    }
+
+    /// A request goes out on a connection, or is given up before it can.
+    #[inline]
+    pub(crate) fn count_start(&mut self, pending: Pending, now: u64, exchanges: &Exchanges) {
         if pending.start == 0 {
-            let wait = Wait::between(pending.intended, self.room_since, now);
-            self.tally.recorder.started(wait);
+            // The connection's own, where each has a rate of its own.
+            let room_since = exchanges.room_since.or(self.room_since);
+            let room_since = match &self.tally.users {
+                None => room_since,
+                Some(users) => room_since.map(|room| room.max(users.could_begin(pending))),
+            };
+            let wait = Wait::between(pending.intended, room_since, now);
+            self.tally.recorder.started(wait, exchanges.are_unused());
         }
     }
 
@@ -209,26 +304,39 @@ impl<'p> Context<'p> {
 
     /// A connection did not take a request. True when it may take the next one all the same: where a
     /// request is too large for the peer, there is one among the plan's that is not.
-    pub(crate) fn refused(&mut self, pending: Pending, refused: Refused, now: u64) -> bool {
+    pub(crate) fn refused(
+        &mut self,
+        pending: Pending,
+        refused: Refused,
+        now: u64,
+        exchanges: &Exchanges,
+    ) -> bool {
         if !matches!(refused, Refused::TooLarge { .. }) {
             self.tally.retries.push(pending);
             return false;
         }
-        self.count_start(pending, now);
+        self.count_start(pending, now, exchanges);
+        let kind = FailureKind::Limit;
         self.tally
-            .recorder
-            .failed(FailureKind::Limit, now, None, || refused.to_string());
+            .failed(kind, now, None, pending.user, || refused.to_string());
         true
     }
 
     /// A connection could not be made: one request, where one was due, fails with it.
-    pub(crate) fn fail_one(&mut self, kind: FailureKind, now: u64, message: &str) {
-        if let Some(pending) = self.next_request(now) {
-            self.count_start(pending, now);
+    pub(crate) fn fail_one(
+        &mut self,
+        kind: FailureKind,
+        now: u64,
+        message: &str,
+        exchanges: &Exchanges,
+    ) {
+        if let Some(pending) = self.next_request(now, exchanges.place()) {
+            self.count_start(pending, now, exchanges);
             let at = (pending.start != 0).then_some(Instants {
                 intended: pending.intended,
                 start: pending.start,
                 head: 0,
+                cold: false,
                 of: Of {
                     request: pending.request,
                     number: pending.number,
@@ -236,8 +344,7 @@ impl<'p> Context<'p> {
                 },
             });
             self.tally
-                .recorder
-                .failed(kind, now, at, || message.to_owned());
+                .failed(kind, now, at, pending.user, || message.to_owned());
         }
     }
 }

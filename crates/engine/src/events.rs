@@ -7,7 +7,7 @@ use regex::bytes::Regex;
 use trilane_wire::StreamId;
 
 use crate::latency::Durations;
-use crate::plan::{PlanError, usage};
+use crate::plan::{PlanError, usage, wrong_regex};
 
 /// What is kept of an event's text to look for the first one, in bytes.
 const LONGEST: usize = 64 * 1024;
@@ -58,12 +58,7 @@ impl EventsPlan {
         let first = asked.first.as_deref().map(Regex::new).transpose();
         let first = match first {
             Ok(first) => first,
-            Err(error) => {
-                // It draws the place over several lines.
-                let told = error.to_string();
-                let told: Vec<_> = told.lines().map(str::trim).collect();
-                return usage(format!("--first-event: {}", told.join(" ")));
-            }
+            Err(error) => return usage(format!("--first-event: {}", wrong_regex(&error))),
         };
         Ok(Self {
             asked: asked.clone(),

@@ -10,6 +10,7 @@ use crate::failure::FailureKind;
 use crate::grpc::Calls;
 use crate::plan::Plan;
 use crate::record::Instants;
+use crate::scenario::Visits;
 use crate::slowest::Of;
 use crate::tally::{BodySum, Pending, Tally};
 use crate::websocket::Sessions;
@@ -40,7 +41,7 @@ struct Stream {
 
 impl Stream {
     /// Has the request sent once more.
-    fn repeat(&self, tally: &mut Tally<'_>) {
+    fn repeat(&self, user: u32, tally: &mut Tally<'_>) {
         tally.recorder.retried += 1;
         tally.retries.push(Pending {
             request: self.at.of.request,
@@ -48,6 +49,7 @@ impl Stream {
             attempts: self.attempts,
             intended: self.at.intended,
             start: self.at.start,
+            user,
         });
     }
 }
@@ -66,8 +68,9 @@ pub(crate) struct Exchanges {
     waiting_since: u64,
     /// When the present connection was begun.
     began: u64,
-    /// Whether its first response is still to come.
+    /// Whether its first response, and its first request, are still to come.
     unanswered: bool,
+    unused: bool,
     /// Requests that were sent on it in early data.
     sent_early: u64,
     /// Whether a connection that has carried what it may stays for a ticket, and until when the
@@ -76,9 +79,15 @@ pub(crate) struct Exchanges {
     staying_until: u64,
     /// Where their connection stands among those of the worker.
     place: u32,
+    /// Slots that stay empty: of a number in flight that changes, this connection has a part.
+    withheld: usize,
+    /// Where the connection has a rate of its own: since when it has had room for a request; none where it
+    /// has none, or the room came in this turn.
+    pub(crate) room_since: Option<u64>,
     pub(crate) share: Share,
     pub(crate) calls: Calls,
     pub(crate) events: EventStreams,
+    pub(crate) visits: Visits,
     pub(crate) sessions: Sessions,
 }
 
@@ -105,13 +114,21 @@ impl Exchanges {
             waiting_since: 0,
             began: 0,
             unanswered: false,
+            unused: false,
             sent_early: 0,
             stays: plan.resumption,
             staying_until: 0,
             place,
+            withheld: if plan.stages_in_flight.is_empty() {
+                0
+            } else {
+                count
+            },
+            room_since: None,
             share: Share::default(),
             calls: Calls::new(plan.call.as_ref(), count),
             events: EventStreams::new(plan.events.as_ref(), count),
+            visits: Visits::new(if plan.scenario.is_some() { count } else { 0 }),
             sessions: Sessions::new(plan.websocket.as_ref(), count),
         }
     }
@@ -119,7 +136,27 @@ impl Exchanges {
     /// The slot that the next request takes.
     #[inline]
     pub(crate) fn next_slot(&self) -> Option<u32> {
-        self.free.last().copied().filter(|_| self.left > 0)
+        if self.left == 0 || self.free.len() <= self.withheld {
+            return None;
+        }
+        self.free.last().copied()
+    }
+
+    /// At most so many requests may be in flight from now on; those that are beyond it end as they do.
+    pub(crate) fn allow(&mut self, in_flight: u64) {
+        self.withheld = self.slots.len().saturating_sub(in_flight as usize);
+    }
+
+    /// The number of their place among those of the worker.
+    #[inline]
+    pub(crate) fn place(&self) -> u32 {
+        self.place
+    }
+
+    /// Whether no request has been sent on the present connection.
+    #[inline]
+    pub(crate) fn are_unused(&self) -> bool {
+        self.unused
     }
 
     /// Puts a request that has been sent, with `content` bytes of content, into the slot that
@@ -134,7 +171,9 @@ impl Exchanges {
     ) {
         self.free.pop();
         self.left -= 1;
+        let cold = std::mem::replace(&mut self.unused, false);
         self.events.open(id.slot);
+        self.visits.open(id.slot, pending.user);
         self.sent_early += u64::from(early);
         let start = if pending.start == 0 {
             now
@@ -146,6 +185,7 @@ impl Exchanges {
                 intended: pending.intended,
                 start,
                 head: 0,
+                cold,
                 of: Of {
                     request: pending.request,
                     place: self.place,
@@ -205,6 +245,17 @@ impl Exchanges {
     /// When the request in a slot was sent.
     pub(crate) fn started(&self, id: StreamId) -> u64 {
         self.slots[id.slot as usize].at.start
+    }
+
+    /// Which of the plan's requests is in a slot.
+    pub(crate) fn request(&self, id: StreamId) -> u32 {
+        self.slots[id.slot as usize].at.of.request
+    }
+
+    /// The status of the response in a slot, and the bytes of content of its request.
+    pub(crate) fn answered(&self, id: StreamId) -> (u16, u64) {
+        let stream = &self.slots[id.slot as usize];
+        (stream.status, stream.content)
     }
 
     /// The response is complete: frees the slot and says when its request was sent, and how much of
@@ -271,27 +322,21 @@ impl Exchanges {
         tally: &mut Tally<'_>,
     ) {
         let stream = self.slots[id.slot as usize];
+        let user = self.visits.user(id.slot);
         self.close(id);
         if error.unprocessed == Unprocessed::Proved && stream.attempts < ATTEMPTS {
-            stream.repeat(tally);
+            stream.repeat(user, tally);
             return;
         }
         if tally.plan.call.is_none() {
             tally.no_body(stream.at.of.request);
         }
-        tally
-            .recorder
-            .failed(error.kind.into(), now, Some(stream.at), || match cause {
-                Some(cause) => format!("{error}: {cause}"),
-                None => error.to_string(),
-            });
+        let kind = error.kind.into();
+        tally.failed(kind, now, Some(stream.at), user, || match cause {
+            Some(cause) => format!("{error}: {cause}"),
+            None => error.to_string(),
+        });
     }
-}
-
-/// The `server` field of a response, bounded.
-pub(crate) fn server_name(fields: Fields<'_>) -> String {
-    let server = fields.first(b"server").unwrap_or_default();
-    String::from_utf8_lossy(server).chars().take(200).collect()
 }
 
 /// The sink of one call of `receive`. With `FULL` fields are decoded and bodies summed.
@@ -309,9 +354,8 @@ impl<const FULL: bool> Events for Sink<'_, '_, FULL> {
     #[inline]
     fn head(&mut self, id: StreamId, head: Head<'_>) {
         self.exchanges.head(id, self.now, &head, self.tally);
-        if FULL && self.tally.first.server.is_none() {
-            self.tally.first.server = Some(server_name(head.fields));
-            self.tally.know_server();
+        if FULL {
+            self.tally.know_server(head.fields);
         }
     }
 
@@ -359,7 +403,7 @@ impl<const FULL: bool> Events for Sink<'_, '_, FULL> {
                 recorder.of_connection(self.exchanges.began, |phases| phases.early.too_early += 1);
                 // The same connection may carry it: its handshake is done, or is about to be.
                 self.exchanges.left += 1;
-                stream.repeat(self.tally);
+                stream.repeat(0, self.tally);
                 return;
             }
             self.tally.no_body(request);
@@ -398,7 +442,7 @@ impl<const FULL: bool> Events for Sink<'_, '_, FULL> {
     }
 }
 
-/// Evaluates `$call` with the sink that fits the run: for calls, for sessions, with bodies summed, or counting
+/// Evaluates `$call` with the sink that fits the run: for calls, for sessions, for a scenario, with bodies summed, or counting
 /// alone. `$cause` is what the transport said when it failed, for messages.
 macro_rules! with_sink {
     ($context:expr, $exchanges:expr, $now:expr, $cause:expr, $sink:ident => $call:expr) => {{
@@ -415,6 +459,15 @@ macro_rules! with_sink {
             $call
         } else if let Some(plan) = &tally.plan.websocket {
             let $sink = &mut $crate::websocket::SocketSink {
+                now,
+                plan,
+                exchanges,
+                tally,
+                cause,
+            };
+            $call
+        } else if let Some(plan) = &tally.plan.scenario {
+            let $sink = &mut $crate::scenario::StepSink {
                 now,
                 plan,
                 exchanges,

@@ -29,13 +29,15 @@ pub enum FailureKind {
     Status,
     /// The body is not what was announced or expected.
     Body,
+    /// A response is not what a scenario expects.
+    Check,
     /// The server asked for more than our limits grant.
     Limit,
 }
 
 impl FailureKind {
     /// Every kind, in the order of reports.
-    pub const ALL: [FailureKind; 13] = [
+    pub const ALL: [FailureKind; 14] = [
         FailureKind::Dns,
         FailureKind::Connect,
         FailureKind::Refused,
@@ -48,6 +50,7 @@ impl FailureKind {
         FailureKind::Protocol,
         FailureKind::Status,
         FailureKind::Body,
+        FailureKind::Check,
         FailureKind::Limit,
     ];
 
@@ -66,6 +69,7 @@ impl FailureKind {
             FailureKind::Protocol => "protocol",
             FailureKind::Status => "status",
             FailureKind::Body => "body",
+            FailureKind::Check => "check",
             FailureKind::Limit => "limit",
         }
     }

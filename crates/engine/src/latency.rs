@@ -7,6 +7,8 @@ use serde::Serialize;
 
 const LOWEST_NS: u64 = 1_000;
 const HIGHEST_NS: u64 = 3_600_000_000_000;
+/// Of [`Durations::steps`], in a decade.
+const STEPS: f64 = 10.0;
 
 /// A distribution of durations, recorded in nanoseconds.
 #[derive(Clone, Debug)]
@@ -39,6 +41,19 @@ impl Durations {
         let value = ns as f64;
         self.sum += value;
         self.squares += value * value;
+    }
+
+    /// Records the same duration so many times.
+    pub(crate) fn record_many(&mut self, ns: u64, count: u64) {
+        if count == 0 {
+            return;
+        }
+        self.histogram.saturating_record_n(ns, count);
+        self.min = self.min.min(ns);
+        self.max = self.max.max(ns);
+        let (value, count) = (ns as f64, count as f64);
+        self.sum += value * count;
+        self.squares += value * value * count;
     }
 
     pub(crate) fn clear(&mut self) {
@@ -102,6 +117,24 @@ impl Durations {
             .serialize(&self.histogram, &mut bytes)
             .expect("writing to memory succeeds and the counts fit");
         base64::engine::general_purpose::STANDARD.encode(bytes)
+    }
+
+    /// How many there are in each tenth of a decade: step `i` has those from 10^(i/10) µs up to the next;
+    /// steps without any are left out.
+    pub(crate) fn steps(&self) -> Vec<(u32, u64)> {
+        let mut steps: Vec<(u32, u64)> = Vec::new();
+        for value in self.histogram.iter_recorded() {
+            let micros = (value.value_iterated_to() as f64 / 1e3).max(1.0);
+            let (step, count) = (
+                (micros.log10() * STEPS) as u32,
+                value.count_since_last_iteration(),
+            );
+            match steps.last_mut() {
+                Some((last, sum)) if *last == step => *sum += count,
+                _ => steps.push((step, count)),
+            }
+        }
+        steps
     }
 
     /// Lower bound in seconds and count of each of the buckets that `per_decade` logarithmic steps
@@ -204,6 +237,17 @@ pub struct Summary {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn steps_are_tenths_of_a_decade() {
+        let mut durations = Durations::new();
+        [900, 1_000, 2_000_000, 2_000_000, 3_600_000_000_000]
+            .into_iter()
+            .for_each(|ns| durations.record(ns));
+        // 2 ms are 10^3.3 µs, an hour 10^9.56.
+        assert_eq!(durations.steps(), [(0, 2), (33, 2), (95, 1)]);
+        assert_eq!(Durations::new().steps(), []);
+    }
 
     #[test]
     fn quantiles_need_samples() {

@@ -14,6 +14,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod allowance;
 mod arrivals;
 mod asked;
 mod assemble;
@@ -45,6 +46,7 @@ mod record;
 mod refill;
 mod route;
 mod run;
+mod scenario;
 mod schedule;
 #[cfg(test)]
 mod simulation;
@@ -61,6 +63,7 @@ mod websocket;
 mod windows;
 mod worker;
 
+pub use allowance::InFlightStageOut;
 pub use asked::Asked;
 pub use connections::ConnectionsOut;
 pub use control::{Control, Progress};
@@ -70,14 +73,17 @@ pub use gate::{Gate, GateError};
 pub use grpc::{Call, CallMode};
 pub use latency::Summary;
 pub use listed::Listed;
-pub use options::{Arrivals, Io, Options, PemFile, RateStage, TlsVersion, Version};
+pub use options::{Arrivals, InFlightStage, Io, Options, PemFile, RateStage, TlsVersion, Version};
 pub use outcome::{
     Bytes, Code, Cost, Distribution, EarlyDataOut, EventsOut, Grpc, HandshakesOut, Latency,
     MeasuredOut, Outcome, PhasesOut, PlanOut, Rate, Reason, Requests, SecondOut, StageOut, Target,
     Validity, Verdict, WebSocketOut, WindowOut,
 };
+pub use phases::RequestPhasesOut;
 pub use plan::{Plan, PlanError};
 pub use route::{Proxy, Route};
 pub use run::{RunError, run, run_watched};
+pub use scenario::{Check, Flow, Scenario, ScenarioOut, Source, Step, StepOut, Take, Test};
 pub use slowest::Slow;
 pub use websocket::{WebSocket, WebSocketMode};
+pub use windows::BacklogOut;

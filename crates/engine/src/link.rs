@@ -207,12 +207,13 @@ impl Link {
         let mut outcome = Ok(!overdue.is_empty());
         for id in overdue {
             let at = self.exchanges.close(id);
-            let recorder = &mut context.tally.recorder;
+            let tally = &mut context.tally;
             match context.plan.deadline() {
-                Some(deadline) => recorder.deadline_exceeded(now, at, deadline),
+                Some(deadline) => tally.recorder.deadline_exceeded(now, at, deadline),
                 None => {
-                    let timeout = context.plan.timeout;
-                    recorder.failed(FailureKind::Timeout, now, Some(at), || {
+                    let (timeout, user) =
+                        (context.plan.timeout, self.exchanges.visits.user(id.slot));
+                    tally.failed(FailureKind::Timeout, now, Some(at), user, || {
                         format!("no complete response within {timeout:?}")
                     });
                 }
@@ -262,8 +263,9 @@ impl Link {
             let now = context.now();
             let given_up = "the connection was given up with the request on it";
             let (kind, message) = reason.unwrap_or((FailureKind::Closed, given_up));
-            let recorder = &mut context.tally.recorder;
-            recorder.failed(kind, now, Some(at), || message.to_owned());
+            let user = self.exchanges.visits.user(id.slot);
+            let tally = &mut context.tally;
+            tally.failed(kind, now, Some(at), user, || message.to_owned());
         }
         context.in_flight.count(&mut self.exchanges, None);
         self.exchanges.end_connection(context.plan, context.now());

@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::events::EventsAsked;
 use crate::grpc::Call;
 use crate::listed::Listed;
+use crate::scenario::Scenario;
 use crate::websocket::WebSocket;
 
 pub use trilane_transport::tls::{File as PemFile, TlsVersion};
@@ -73,6 +74,10 @@ pub struct Options {
     pub arrivals: Arrivals,
     /// Open model: a rate that changes, instead of `rate`; the run ends with the last of them.
     pub stages: Vec<RateStage>,
+    /// Open model: requests per second on each connection, instead of `rate`.
+    pub rate_per_connection: Option<f64>,
+    /// Closed model: a number of requests in flight that changes; the run ends with the last of them.
+    pub stages_in_flight: Vec<InFlightStage>,
     /// Open model: how late a request may leave; one that could only leave later is not sent.
     pub shed_after: Option<Duration>,
     /// The method.
@@ -87,6 +92,9 @@ pub struct Options {
     pub websocket: Option<WebSocket>,
     /// What is asked about events in the content of responses.
     pub events: Option<EventsAsked>,
+    /// What virtual users do with the listed requests, instead of these taking turns; `requests` and
+    /// `rate` are then of its iterations.
+    pub scenario: Option<Scenario>,
     /// Status codes that count as ok; empty: 200…399.
     pub statuses: Vec<(u16, u16)>,
     /// Whether each body must equal the first.
@@ -133,6 +141,12 @@ pub struct Options {
     pub proxy: Option<String>,
     /// Congestion control of our side: of TCP what the kernel has, of QUIC `cubic`, `reno` or `bbr`.
     pub congestion_control: Option<String>,
+    /// QUIC: bytes of UDP payload to begin with; without it 1200, which every path takes.
+    pub quic_initial_packet_size: Option<u32>,
+    /// QUIC: the server is asked to acknowledge every so-manieth packet, instead of every second.
+    pub quic_ack_frequency: Option<u32>,
+    /// QUIC: whether larger packets are tried than those to begin with.
+    pub quic_mtu_discovery: bool,
     /// How the workers ask the kernel for their sockets.
     pub io: Io,
     /// Processors for the workers, in turn.
@@ -178,6 +192,16 @@ pub struct RateStage {
     pub rate: f64,
 }
 
+/// A part of a run in which the number of requests in flight changes evenly, from that of the stage before
+/// or from none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InFlightStage {
+    /// How long it takes.
+    pub length: Duration,
+    /// Requests in flight at its end, over all connections and threads.
+    pub in_flight: u64,
+}
+
 /// How a worker waits for its sockets, and reads and writes them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Io {
@@ -214,6 +238,8 @@ impl Default for Options {
             rate: None,
             arrivals: Arrivals::default(),
             stages: Vec::new(),
+            rate_per_connection: None,
+            stages_in_flight: Vec::new(),
             shed_after: None,
             method: None,
             fields: Vec::new(),
@@ -221,6 +247,7 @@ impl Default for Options {
             call: None,
             websocket: None,
             events: None,
+            scenario: None,
             statuses: Vec::new(),
             check_body: false,
             discard_bodies: false,
@@ -243,6 +270,9 @@ impl Default for Options {
             bind: None,
             proxy: None,
             congestion_control: None,
+            quic_initial_packet_size: None,
+            quic_ack_frequency: None,
+            quic_mtu_discovery: true,
             io: Io::default(),
             cpus: Vec::new(),
             server_pids: Vec::new(),

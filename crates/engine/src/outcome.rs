@@ -5,12 +5,16 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::allowance::InFlightStageOut;
 use crate::asked::Asked;
 use crate::connections::ConnectionsOut;
 use crate::latency::Summary;
 use crate::options::RateStage;
+use crate::phases::RequestPhasesOut;
+use crate::scenario::ScenarioOut;
 use crate::slowest::Slow;
 pub use crate::validity::{Code, Reason, Validity, Verdict};
+use crate::windows::BacklogOut;
 
 /// The result of one run. Serialises to `trilane.run/1`, documented in docs/run.schema.json.
 #[derive(Clone, Debug, Serialize)]
@@ -37,13 +41,17 @@ pub struct Outcome {
     pub events: Option<EventsOut>,
     /// What is known of WebSocket sessions, where the requests were such.
     pub websocket: Option<WebSocketOut>,
+    /// What virtual users did, where the requests were those of a scenario.
+    pub scenario: Option<ScenarioOut>,
     /// Ok requests and their bodies per second of the measured window.
     pub rate: Rate,
+    /// Open model: requests that were due and had not left, as time went by.
+    pub backlog: Option<BacklogOut>,
     /// Distributions of durations.
     pub latency: Latency,
     /// How many were tried, came up and went.
     pub connections: ConnectionsOut,
-    /// Connection set-up, which is in no request's latency.
+    /// Connection set-up, which is in no request's latency, and what the time of requests consists of.
     pub phases: PhasesOut,
     /// Bytes on the level of TCP and UDP payload.
     pub bytes: Bytes,
@@ -79,6 +87,9 @@ pub struct Target {
     pub peers: BTreeMap<String, u64>,
     /// Of our side: the kernel's for TCP, ours for QUIC.
     pub congestion_control: Option<String>,
+    /// Whether a server was told how often to acknowledge, as it knows the extension of QUIC for it; none
+    /// where that was not asked for.
+    pub ack_frequency: Option<bool>,
     /// Path MTU in bytes: of IP for TCP, of UDP payload for QUIC.
     pub mtu: Option<u64>,
     /// The `server` field of the first response.
@@ -102,13 +113,15 @@ pub struct PlanOut {
     pub threads: usize,
     /// `closed` or `open`.
     pub model: &'static str,
-    /// Requests per second, open model; in stages on average.
+    /// Requests per second, or iterations of a scenario, open model; in stages on average.
     pub rate_per_s: Option<f64>,
     /// Open model: `constant` or `poisson`.
     pub arrivals: Option<&'static str>,
     /// The stages of a rate that changes; empty where it does not.
     pub stages: Vec<StageOut>,
-    /// Requests, where their number ends the run.
+    /// Closed model: the stages of a number in flight that changes; empty where it does not.
+    pub stages_in_flight: Vec<InFlightStageOut>,
+    /// Requests, or iterations of a scenario, where their number ends the run.
     pub requests: Option<u64>,
     /// Measured time in seconds, where it ends the run.
     pub duration_s: Option<f64>,
@@ -169,6 +182,10 @@ pub struct SecondOut {
     pub max: Option<f64>,
     /// Connections open at its end.
     pub open: u64,
+    /// Requests in flight at its end.
+    pub in_flight: u64,
+    /// Requests that were due at its end and had not left; open model.
+    pub backlog: u64,
     /// Processor time of the workers in it, in seconds.
     pub cpu_s: f64,
 }
@@ -291,6 +308,8 @@ pub struct Rate {
     pub requests_per_s: f64,
     /// Bytes of response bodies per second.
     pub goodput_bytes_per_s: f64,
+    /// Open model: requests per second that left, or iterations of a scenario that began.
+    pub sent_per_s: Option<f64>,
     /// Connections per second that came to where requests may be sent.
     pub connections_per_s: f64,
     /// Length of the measured window in seconds.
@@ -327,17 +346,21 @@ pub struct Latency {
     pub failed: Option<Distribution>,
 }
 
-/// Durations of connection set-up, in seconds.
+/// What the time of connections and requests consists of, in seconds.
 #[derive(Clone, Debug, Serialize)]
 pub struct PhasesOut {
     /// Name resolution, once.
-    pub dns: Summary,
+    pub dns: Distribution,
     /// TCP.
-    pub connect: Option<Summary>,
+    pub connect: Option<Distribution>,
     /// TLS over TCP.
-    pub tls: Option<Summary>,
+    pub tls: Option<Distribution>,
     /// QUIC with its TLS.
-    pub quic: Option<Summary>,
+    pub quic: Option<Distribution>,
+    /// Requests that were the first on their connections.
+    pub cold: RequestPhasesOut,
+    /// All others.
+    pub warm: RequestPhasesOut,
     /// TLS handshakes, in TCP or QUIC.
     pub handshakes: HandshakesOut,
     /// What became of early data, where it was asked for.
@@ -398,13 +421,18 @@ pub struct Bytes {
     pub sent: u64,
     /// Payload of TCP or UDP.
     pub received: u64,
-    /// Field sections sent, as encoded.
+    /// Of all connections of the run, what was sent before requests could be.
+    pub handshake_sent: u64,
+    /// And what was received before that.
+    pub handshake_received: u64,
+    /// Field sections sent, as encoded: of HTTP/1.1 the whole head.
     pub header_sent_encoded: u64,
-    /// Field sections sent, as text.
+    /// Field sections sent, uncompressed, in every version alike: names and values with the
+    /// pseudo-fields of HTTP/2 (RFC 7541 §4.1, without its 32 for each field).
     pub header_sent_decoded: u64,
-    /// Field sections received, as encoded.
+    /// Field sections received, as encoded: of HTTP/1.1 the whole head.
     pub header_received_encoded: u64,
-    /// Field sections received, as text.
+    /// Field sections received, uncompressed, in every version alike.
     pub header_received_decoded: u64,
     /// Content of requests that was handed to the kernel, over TLS as the content of records. HTTP/3:
     /// what QUIC had taken, which the server's windows allow, as far as the datagrams that were sent
@@ -424,6 +452,8 @@ pub struct Bytes {
     pub retransmits: u64,
     /// Smoothed round-trip time of one connection at the end, in seconds.
     pub rtt_s: Option<f64>,
+    /// The smallest round-trip time that any connection has seen, in seconds.
+    pub min_rtt_s: Option<f64>,
 }
 
 /// What the client spent in the measured window.
@@ -462,8 +492,16 @@ pub struct WindowOut {
     pub p50: Option<f64>,
     /// 99th percentile of service time in seconds.
     pub p99: Option<f64>,
+    /// Service times by size, as pairs of a step and a count: step `i` has those from 10^(i/10) µs up to
+    /// the next.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub latencies: Vec<(u32, u64)>,
     /// Connections open at its end.
     pub open: u64,
+    /// Requests in flight at its end.
+    pub in_flight: u64,
+    /// Open model: requests that were due at its end and had not left.
+    pub backlog: Option<u64>,
     /// Processor time of the workers in it, in seconds.
     pub cpu_s: f64,
     /// Processor time of the server's processes in it, in seconds, where they are known.

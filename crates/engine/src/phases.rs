@@ -1,8 +1,11 @@
-//! How connections were set up: what it took, and which handshakes they were.
+//! How connections were set up: what it took, and which handshakes they were; and what the time of requests
+//! consists of.
 
+use serde::Serialize;
 use trilane_transport::tls;
 
 use crate::latency::Durations;
+use crate::outcome::Distribution;
 
 /// How connections were set up.
 #[derive(Debug)]
@@ -15,6 +18,54 @@ pub(crate) struct Phases {
     pub(crate) full: u64,
     pub(crate) resumed: u64,
     pub(crate) early: EarlyData,
+    /// Bytes that went and came until requests could be sent.
+    pub(crate) handshake_sent: u64,
+    pub(crate) handshake_received: u64,
+}
+
+/// What the time of requests consists of.
+#[derive(Debug)]
+pub(crate) struct RequestPhases {
+    /// No stream, window or connection was free; where requests are there before they leave.
+    pub(crate) wait: Durations,
+    /// From the first byte sent to the head of the response.
+    pub(crate) ttfb: Durations,
+    /// From there to the end of the response.
+    pub(crate) body: Durations,
+}
+
+impl RequestPhases {
+    pub(crate) fn new() -> Self {
+        Self {
+            wait: Durations::new(),
+            ttfb: Durations::new(),
+            body: Durations::new(),
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        for durations in [&mut self.wait, &mut self.ttfb, &mut self.body] {
+            durations.clear();
+        }
+    }
+
+    pub(crate) fn merge(&mut self, other: &RequestPhases) {
+        self.wait.merge(&other.wait);
+        self.ttfb.merge(&other.ttfb);
+        self.body.merge(&other.body);
+    }
+}
+
+/// What the time of requests consists of, in seconds.
+#[derive(Clone, Debug, Serialize)]
+pub struct RequestPhasesOut {
+    /// From the intended start, while no stream, window or connection was free; where there is
+    /// `latency.response`.
+    pub wait: Option<Distribution>,
+    /// From the first byte sent to the head of the response.
+    pub ttfb: Distribution,
+    /// From there to the end of the response.
+    pub body: Distribution,
 }
 
 /// What became of early data.
@@ -50,6 +101,8 @@ impl Phases {
             full: 0,
             resumed: 0,
             early: EarlyData::default(),
+            handshake_sent: 0,
+            handshake_received: 0,
         }
     }
 
@@ -80,5 +133,7 @@ impl Phases {
         self.full += other.full;
         self.resumed += other.resumed;
         self.early.merge(other.early);
+        self.handshake_sent += other.handshake_sent;
+        self.handshake_received += other.handshake_received;
     }
 }

@@ -7,20 +7,21 @@ use std::time::Duration;
 use trilane_connection::{QuicConfig, StreamConfig};
 use trilane_wire::{Refused, Request};
 
-use crate::arrivals::Arriving;
 use crate::asked::Asked;
 use crate::changing::Changing;
 use crate::checks::{
     check_call_version, check_discarding, check_early_data, check_events, check_fields,
-    check_listed, check_numbers, check_tls, check_version, congestion, server_clocks, transport,
+    check_listed, check_numbers, check_scenario, check_tls, check_version, congestion,
+    server_clocks, transport,
 };
 use crate::cost::ServerClocks;
 use crate::events::EventsPlan;
 use crate::grpc::CallPlan;
 use crate::listed::turns;
-pub(crate) use crate::options::{Arrivals, Io, Options, RateStage, Version};
+pub(crate) use crate::options::{Arrivals, InFlightStage, Io, Options, RateStage, Version};
 use crate::prepare::{self, Prepared};
 use crate::route::Route;
+use crate::scenario::{self, ScenarioPlan};
 use crate::template::Templates;
 use crate::websocket::SocketPlan;
 
@@ -84,6 +85,8 @@ pub struct Plan {
     pub(crate) model: Model,
     pub(crate) arrivals: Arrivals,
     pub(crate) stages: Vec<RateStage>,
+    pub(crate) rate_per_connection: Option<f64>,
+    pub(crate) stages_in_flight: Vec<InFlightStage>,
     pub(crate) shed_after: Option<Duration>,
     pub(crate) method: String,
     pub(crate) prepared: Vec<Request>,
@@ -99,6 +102,8 @@ pub struct Plan {
     pub(crate) websocket: Option<SocketPlan>,
     /// What is asked about events in the content of responses.
     pub(crate) events: Option<EventsPlan>,
+    /// What virtual users do with the requests, where there are such.
+    pub(crate) scenario: Option<ScenarioPlan>,
     /// Status codes that count as ok, for each of the requests.
     statuses: Vec<Vec<(u16, u16)>>,
     pub(crate) check_body: bool,
@@ -113,6 +118,7 @@ pub struct Plan {
     pub(crate) resumption: bool,
     pub(crate) transport: Transport,
     pub(crate) congestion_control: Option<String>,
+    pub(crate) quic_ack_frequency: Option<u32>,
     pub(crate) io: Io,
     pub(crate) cpus: Vec<usize>,
     pub(crate) server: ServerClocks,
@@ -123,6 +129,19 @@ pub struct Plan {
     pub(crate) max_frame_size: u32,
 }
 
+/// The first of the flags that was given.
+pub(crate) fn given<'a>(flags: &[(&'a str, bool)]) -> Option<&'a str> {
+    let mut given = flags.iter().filter(|(_, given)| *given);
+    given.next().map(|(flag, _)| *flag)
+}
+
+/// What is wrong with a regular expression, in one line: the library draws the place over several.
+pub(crate) fn wrong_regex(error: &regex::Error) -> String {
+    let told = error.to_string();
+    let told: Vec<_> = told.lines().map(str::trim).collect();
+    told.join(" ")
+}
+
 pub(crate) fn usage<T>(text: impl Into<String>) -> Result<T, PlanError> {
     Err(PlanError::Usage(text.into()))
 }
@@ -131,7 +150,8 @@ impl Plan {
     /// Checks `options` and prepares requests and TLS.
     pub fn new(options: &Options) -> Result<Self, PlanError> {
         let listed = options.all_listed();
-        let mut templates = Templates::default();
+        let variables = options.scenario.as_ref().map(scenario::variables);
+        let mut templates = Templates::new(variables.unwrap_or_default());
         let targets = listed
             .iter()
             .map(|each| {
@@ -152,6 +172,7 @@ impl Plan {
         }
         check_listed(options, &listed)?;
         let websocket = SocketPlan::new(options, &listed)?;
+        check_scenario(options)?;
         let version = match (&options.call, &websocket) {
             (Some(_), _) => check_call_version(options, first)?,
             (None, Some(_)) => Some(Version::H1),
@@ -177,7 +198,8 @@ impl Plan {
             .is_none()
             .then_some(Duration::from_secs(10));
         // A run in stages has its own way up.
-        let default_warmup = if options.requests.is_some() || !options.stages.is_empty() {
+        let in_stages = !options.stages.is_empty() || !options.stages_in_flight.is_empty();
+        let default_warmup = if options.requests.is_some() || in_stages {
             Duration::ZERO
         } else {
             Duration::from_secs(1)
@@ -185,10 +207,12 @@ impl Plan {
 
         let call = options.call.as_ref().map(CallPlan::new).transpose()?;
         check_events(options, call.as_ref(), websocket.as_ref())?;
+        let step_urls = targets.iter().map(|(url, _)| url.clone()).collect();
         let Prepared {
             methods,
             requests: prepared,
             changing,
+            with_cookies,
         } = match &call {
             Some(call) => prepare::calls(options, call, &targets)?,
             None if websocket.is_some() => prepare::handshakes(options, &targets)?,
@@ -197,6 +221,29 @@ impl Plan {
         let weights: Vec<_> = listed.iter().map(|each| each.weight).collect();
         check_early_data(options, version, &listed[0].url, &methods)?;
         check_discarding(options, version, origin.tls)?;
+        let streams = if version == Some(Version::H1) {
+            1
+        } else {
+            options.streams
+        };
+        let threads = options.threads.min(options.connections);
+        let scenario = options.scenario.as_ref().map(|scenario| {
+            let in_flight = options.connections * streams;
+            let uses = |at| {
+                let changing: Option<&Changing> = changing.get(at).and_then(Option::as_ref);
+                changing.map_or_else(Vec::new, |changing| changing.variables().collect())
+            };
+            let uses: Vec<Vec<usize>> = (0..listed.len()).map(uses).collect();
+            ScenarioPlan::new(
+                scenario,
+                &listed,
+                step_urls,
+                with_cookies,
+                &uses,
+                in_flight,
+                threads,
+            )
+        });
         let congestion = congestion(options, version)?;
         let transport = transport(options, &origin, &route, version, congestion)?;
         Ok(Self {
@@ -205,23 +252,19 @@ impl Plan {
             route,
             version,
             connections: options.connections,
-            streams: if version == Some(Version::H1) {
-                1
-            } else {
-                options.streams
-            },
-            threads: options.threads.min(options.connections),
+            streams,
+            threads,
             requests: options.requests,
-            duration: stages_length(&options.stages)
-                .or(options.duration)
-                .or(ten_seconds),
+            duration: stages_length(options).or(options.duration).or(ten_seconds),
             warmup: options.warmup.unwrap_or(default_warmup),
-            model: match options.rate.or(mean_rate(&options.stages)) {
+            model: match options.rate.or(mean_rate(options)) {
                 Some(rate) => Model::Open(rate),
                 None => Model::Closed,
             },
             arrivals: options.arrivals,
             stages: options.stages.clone(),
+            rate_per_connection: options.rate_per_connection,
+            stages_in_flight: options.stages_in_flight.clone(),
             shed_after: options.shed_after,
             method: methods[0].clone(),
             smallest_section: prepared
@@ -240,6 +283,7 @@ impl Plan {
             },
             websocket,
             events: options.events.as_ref().map(EventsPlan::new).transpose()?,
+            scenario: scenario.transpose()?,
             statuses: listed
                 .iter()
                 .map(|each| accepted(&each.statuses, &options.statuses))
@@ -255,6 +299,7 @@ impl Plan {
             resumption: options.resumption,
             transport,
             io: options.io,
+            quic_ack_frequency: options.quic_ack_frequency,
             congestion_control: match version {
                 Some(Version::H3) => Some(congestion.name().to_owned()),
                 _ => options.congestion_control.clone(),
@@ -266,18 +311,6 @@ impl Plan {
             connection_window: options.connection_window,
             max_frame_size: options.max_frame_size,
         })
-    }
-
-    /// The arrivals of worker `index` in the open model.
-    pub(crate) fn arriving(&self, index: usize) -> Option<Arriving> {
-        let (kind, workers) = (self.arrivals, self.threads);
-        match self.model {
-            Model::Closed => None,
-            Model::Open(rate) if self.stages.is_empty() => {
-                Some(Arriving::constant(rate, kind, index, workers))
-            }
-            Model::Open(_) => Some(Arriving::stages(&self.stages, kind, index, workers)),
-        }
     }
 
     /// Why a peer that accepts field sections up to `limit` bytes can never be sent any of the
@@ -307,10 +340,15 @@ impl Plan {
             .filter(|deadline| *deadline <= self.timeout)
     }
 
-    /// Whether requests are there before they can leave: by a schedule, or because the connections
-    /// that carried those before them are replaced.
+    /// Whether requests are there before they can leave: by a schedule, by virtual users, or because the
+    /// connections that carried those before them are replaced.
     pub(crate) fn has_waiting_requests(&self) -> bool {
-        self.model != Model::Closed || self.requests_per_connection.is_some()
+        self.sends_when_due() || self.requests_per_connection.is_some()
+    }
+
+    /// Whether requests are due at a time, and not whenever a stream is free.
+    pub(crate) fn sends_when_due(&self) -> bool {
+        self.model != Model::Closed || self.scenario.is_some()
     }
 
     /// When a request is given up.
@@ -334,16 +372,24 @@ fn accepted(own: &[(u16, u16)], all: &[(u16, u16)]) -> Vec<(u16, u16)> {
     }
 }
 
-/// How long all stages take.
-fn stages_length(stages: &[RateStage]) -> Option<Duration> {
-    (!stages.is_empty()).then(|| stages.iter().map(|stage| stage.length).sum())
+/// How long all stages take, of either model.
+fn stages_length(options: &Options) -> Option<Duration> {
+    let of_rate = options.stages.iter().map(|stage| stage.length);
+    let in_flight = options.stages_in_flight.iter().map(|stage| stage.length);
+    of_rate.chain(in_flight).reduce(|sum, length| sum + length)
 }
 
-/// Requests per second, on average over all stages.
-fn mean_rate(stages: &[RateStage]) -> Option<f64> {
-    let length = stages_length(stages)?.as_secs_f64();
+/// Requests per second of the open model, on average over all stages and over all connections.
+fn mean_rate(options: &Options) -> Option<f64> {
+    if let Some(rate) = options.rate_per_connection {
+        return Some(rate * options.connections as f64);
+    }
+    let length = stages_length(options)?.as_secs_f64();
+    if options.stages.is_empty() {
+        return None;
+    }
     let mut from = 0.0;
-    let areas = stages.iter().map(|stage| {
+    let areas = options.stages.iter().map(|stage| {
         let before = std::mem::replace(&mut from, stage.rate);
         stage.length.as_secs_f64() * (before + stage.rate) / 2.0
     });

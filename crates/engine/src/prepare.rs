@@ -23,6 +23,8 @@ pub(crate) struct Prepared {
     pub(crate) requests: Vec<Request>,
     /// What changes in each; empty where nothing does in any.
     pub(crate) changing: Vec<Option<Changing>>,
+    /// In a scenario each with the cookies of a virtual user, unless it has its own.
+    pub(crate) with_cookies: Vec<Option<Changing>>,
 }
 
 /// The user's fields, those of the request itself before those of all, and `defaults` where there is
@@ -73,7 +75,12 @@ pub(crate) fn requests(
         methods: Vec::with_capacity(listed.len()),
         requests: Vec::with_capacity(listed.len()),
         changing: Vec::with_capacity(listed.len()),
+        with_cookies: Vec::new(),
     };
+    let keeps_cookies = options
+        .scenario
+        .as_ref()
+        .is_some_and(|scenario| scenario.cookies);
     for (each, (url, path)) in listed.iter().zip(targets) {
         let body = match &each.body {
             Some(own) => own.as_slice().into(),
@@ -97,8 +104,15 @@ pub(crate) fn requests(
             body,
             repeated,
         };
-        let (request, changing) =
-            with_templates(&parts, path, templates).map_err(|error| each.place(error))?;
+        let cookies = keeps_cookies
+            && !fields
+                .iter()
+                .any(|(name, _)| name.eq_ignore_ascii_case("cookie"));
+        let WithTemplates {
+            request,
+            changing,
+            with_cookies,
+        } = with_templates(&parts, path, templates, cookies).map_err(|error| each.place(error))?;
         if options.check_body && changing.is_some() {
             return Err(each.place(PlanError::Usage(
                 "--check-body compares each response with the first of its request, and this request is another one each time: leave --check-body out".into(),
@@ -107,6 +121,7 @@ pub(crate) fn requests(
         prepared.methods.push(method.to_owned());
         prepared.requests.push(request);
         prepared.changing.push(changing);
+        prepared.with_cookies.push(with_cookies);
     }
     if prepared.changing.iter().all(Option::is_none) {
         prepared.changing.clear();
@@ -115,13 +130,21 @@ pub(crate) fn requests(
     Ok(prepared)
 }
 
+/// A request, and what changes in it.
+struct WithTemplates {
+    request: Request,
+    changing: Option<Changing>,
+    with_cookies: Option<Changing>,
+}
+
 /// The request of `parts`, and what changes in it by the templates in its fields and its content, and by
-/// that of its path.
+/// that of its path; and the same with the `cookies` of a virtual user.
 fn with_templates(
     parts: &RequestParts<'_>,
     path: Option<Template>,
     templates: &mut Templates,
-) -> Result<(Request, Option<Changing>), PlanError> {
+    cookies: bool,
+) -> Result<WithTemplates, PlanError> {
     let wrong = |error: trilane_wire::RequestError| PlanError::Usage(error.to_string());
     let (mut staying, mut varying) = (Vec::new(), Vec::new());
     let mut first = Vec::with_capacity(parts.fields.len());
@@ -147,16 +170,23 @@ fn with_templates(
         ..parts.clone()
     };
     let request = Request::new(&whole).map_err(wrong)?;
-    if path.is_none() && varying.is_empty() && body.is_none() {
-        return Ok((request, None));
-    }
+    let changes = path.is_some() || !varying.is_empty() || body.is_some();
     let path = path.unwrap_or_else(|| Template::fixed(parts.path));
     let parts = RequestParts {
         fields: &staying,
         ..whole
     };
-    let changing = Changing::new(&parts, path, varying, body)?;
-    Ok((request, Some(changing)))
+    let with_cookies = cookies.then(|| {
+        let mut varying = varying.clone();
+        varying.push(("Cookie".to_owned(), Template::cookies()));
+        Changing::new(&parts, path.clone(), varying, body.clone())
+    });
+    let changing = changes.then(|| Changing::new(&parts, path, varying, body));
+    Ok(WithTemplates {
+        request,
+        changing: changing.transpose()?,
+        with_cookies: with_cookies.transpose()?,
+    })
 }
 
 /// The opening handshakes of WebSocket sessions.
@@ -192,6 +222,7 @@ pub(crate) fn handshakes(
         methods: vec!["GET".to_owned(); prepared.len()],
         requests: prepared,
         changing: Vec::new(),
+        with_cookies: Vec::new(),
     })
 }
 
@@ -253,6 +284,7 @@ pub(crate) fn calls(
         methods: vec!["POST".to_owned(); prepared.len()],
         requests: prepared,
         changing: Vec::new(),
+        with_cookies: Vec::new(),
     })
 }
 

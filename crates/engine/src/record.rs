@@ -1,5 +1,7 @@
 //! What one worker counts. Nothing here grows with the number of requests.
 
+mod window;
+
 use std::time::Duration;
 
 use trilane_grpc::status::Code;
@@ -9,9 +11,11 @@ use crate::events::EventCounts;
 use crate::failure::{FailureKind, Failures};
 use crate::grpc::Counts;
 use crate::latency::Durations;
-use crate::phases::Phases;
+use crate::phases::{Phases, RequestPhases};
 use crate::slowest::{Of, Slowest};
 use crate::websocket;
+
+pub(crate) use self::window::Window;
 
 /// Bytes and packets, since the run began.
 #[derive(Clone, Copy, Debug, Default)]
@@ -120,51 +124,6 @@ pub(crate) struct Warmup {
     pub(crate) failed: u64,
 }
 
-/// A tenth of a second of the measured part.
-#[derive(Debug)]
-pub(crate) struct Window {
-    pub(crate) index: usize,
-    /// All of it, but for the last.
-    pub(crate) length_ns: u64,
-    pub(crate) ok: u64,
-    pub(crate) failed: u64,
-    pub(crate) service: Durations,
-    /// Connections open at its end.
-    pub(crate) open: u64,
-    /// Processor time of the worker in it, in seconds.
-    pub(crate) cpu_s: f64,
-    /// Processor time of the server in it, in seconds, where the worker watches it.
-    pub(crate) server_cpu_s: Option<f64>,
-}
-
-impl Window {
-    pub(crate) fn new(index: usize) -> Self {
-        Self {
-            index,
-            length_ns: 0,
-            ok: 0,
-            failed: 0,
-            service: Durations::new(),
-            open: 0,
-            cpu_s: 0.0,
-            server_cpu_s: None,
-        }
-    }
-}
-
-impl Window {
-    /// Adds what another worker did in the same window.
-    pub(crate) fn add(&mut self, other: &Window) {
-        self.ok += other.ok;
-        self.failed += other.failed;
-        self.length_ns = self.length_ns.max(other.length_ns);
-        self.service.merge(&other.service);
-        self.open += other.open;
-        self.cpu_s += other.cpu_s;
-        self.server_cpu_s = self.server_cpu_s.or(other.server_cpu_s);
-    }
-}
-
 /// The instants of one request and which it is; the times in nanoseconds since the run began.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Instants {
@@ -174,6 +133,8 @@ pub(crate) struct Instants {
     pub(crate) start: u64,
     /// When the head of its response arrived; 0 before.
     pub(crate) head: u64,
+    /// Whether it was the first on its connection.
+    pub(crate) cold: bool,
     /// Which request it is.
     pub(crate) of: Of,
 }
@@ -216,8 +177,13 @@ pub(crate) struct Recorder {
     pub(crate) service: Durations,
     pub(crate) response: Durations,
     pub(crate) late: Durations,
-    pub(crate) queued: Durations,
-    pub(crate) ttfb: Durations,
+    /// Of the requests that were the first on their connections, made by the first of them; and of the
+    /// others.
+    pub(crate) cold: Option<Box<RequestPhases>>,
+    pub(crate) warm: RequestPhases,
+    /// In the present window the service times of warm requests whose response came as a whole: each is its
+    /// time to the first byte as well, and is recorded once.
+    at_once: Durations,
     /// From the first byte sent to the end of requests that failed otherwise than by time.
     pub(crate) failed: Durations,
     /// The slowest of all that have a latency.
@@ -273,8 +239,9 @@ impl Recorder {
             service: Durations::new(),
             response: Durations::new(),
             late: Durations::new(),
-            queued: Durations::new(),
-            ttfb: Durations::new(),
+            cold: None,
+            warm: RequestPhases::new(),
+            at_once: Durations::new(),
             failed: Durations::new(),
             slowest: Slowest::new(0),
             window: Window::new(0),
@@ -288,14 +255,34 @@ impl Recorder {
         }
     }
 
-    /// A request left.
+    /// A request left, the first on its connection where it is `cold`.
     #[inline]
-    pub(crate) fn started(&mut self, wait: Wait) {
+    pub(crate) fn started(&mut self, wait: Wait, cold: bool) {
         self.started += 1;
         if self.waits {
             self.late.record(wait.late);
-            self.queued.record(wait.queued);
+            self.of_requests(cold).wait.record(wait.queued);
         }
+    }
+
+    #[inline]
+    fn of_requests(&mut self, cold: bool) -> &mut RequestPhases {
+        if cold {
+            return self
+                .cold
+                .get_or_insert_with(|| Box::new(RequestPhases::new()));
+        }
+        &mut self.warm
+    }
+
+    /// The phases of all requests.
+    pub(crate) fn of_all_requests(&self) -> RequestPhases {
+        let mut all = RequestPhases::new();
+        all.merge(&self.warm);
+        if let Some(cold) = &self.cold {
+            all.merge(cold);
+        }
+        all
     }
 
     /// A complete response that passed every check.
@@ -341,12 +328,18 @@ impl Recorder {
 
     #[inline]
     fn durations(&mut self, now: u64, at: Instants, timed_out: bool) {
-        // The total is the sum of the windows: see `finish_window`.
-        self.window.service.record(now.saturating_sub(at.start));
-        if at.head != 0 {
-            self.ttfb.record(at.head.saturating_sub(at.start));
-        }
         let mut took = now.saturating_sub(at.start);
+        // The totals are the sums of the windows: see `finish_window`.
+        if at.head == now && !at.cold {
+            self.at_once.record(took);
+        } else {
+            self.window.service.record(took);
+            if at.head != 0 {
+                let phases = self.of_requests(at.cold);
+                phases.ttfb.record(at.head.saturating_sub(at.start));
+                phases.body.record(now.saturating_sub(at.head));
+            }
+        }
         if self.waits {
             took = now.saturating_sub(at.intended);
             self.response.record(took);
@@ -400,13 +393,14 @@ impl Recorder {
             &mut self.service,
             &mut self.response,
             &mut self.late,
-            &mut self.queued,
-            &mut self.ttfb,
             &mut self.failed,
         ] {
             durations.clear();
         }
+        self.cold = None;
+        self.warm.clear();
         self.window.service.clear();
+        self.at_once.clear();
         self.slowest.clear();
         if let Some(calls) = &mut self.calls {
             calls.clear();
@@ -422,6 +416,10 @@ impl Recorder {
 
     /// Adds the window to the total, begins the next and returns the finished one.
     pub(crate) fn finish_window(&mut self, length_ns: u64) -> Window {
+        self.window.service.merge(&self.at_once);
+        self.warm.ttfb.merge(&self.at_once);
+        self.warm.body.record_many(0, self.at_once.count());
+        self.at_once.clear();
         self.service.merge(&self.window.service);
         self.window.length_ns = length_ns;
         let next = Window::new(self.window.index + 1);
@@ -445,8 +443,10 @@ impl Recorder {
         self.service.merge(&other.service);
         self.response.merge(&other.response);
         self.late.merge(&other.late);
-        self.queued.merge(&other.queued);
-        self.ttfb.merge(&other.ttfb);
+        if let Some(cold) = &other.cold {
+            self.of_requests(true).merge(cold);
+        }
+        self.warm.merge(&other.warm);
         self.failed.merge(&other.failed);
         self.slowest.merge(other.slowest);
         self.traffic.add(&other.traffic);
@@ -479,6 +479,7 @@ mod tests {
             intended: start,
             start,
             head: start + 1,
+            cold: start == 1,
             of: Of::default(),
         };
         for _ in 0..95 {
@@ -500,8 +501,37 @@ mod tests {
         assert_eq!(counts(&recorder.service).0, 96);
         assert!(counts(&recorder.service).1.unwrap() > 0.009);
         assert_eq!(counts(&recorder.failed).0, 5);
-        assert_eq!(recorder.ttfb.count(), 96);
+        assert_eq!(recorder.warm.ttfb.count(), 96);
+        recorder.ok(30, at(1));
+        assert_eq!(recorder.cold.as_ref().unwrap().body.count(), 1);
+        let all = recorder.of_all_requests();
+        assert_eq!((all.ttfb.count(), all.body.count()), (97, 97));
         assert_eq!((recorder.censored, recorder.failures.total()), (1, 6));
+    }
+
+    #[test]
+    fn a_response_that_comes_as_a_whole_has_every_phase() {
+        let mut recorder = Recorder::new(false);
+        for (head, end) in [(5_000_000, 5_000_000), (5_000_000, 8_000_000)] {
+            let at = Instants {
+                start: 1_000_000,
+                head,
+                ..Instants::default()
+            };
+            recorder.ok(end, at);
+        }
+        let window = recorder.finish_window(1);
+        let ends = |durations: &Durations| {
+            let summary = durations.summary();
+            (summary.count, summary.min.unwrap(), summary.max.unwrap())
+        };
+        assert_eq!(ends(&window.service), (2, 0.004, 0.007));
+        assert_eq!(ends(&recorder.service), (2, 0.004, 0.007));
+        assert_eq!(ends(&recorder.warm.ttfb), (2, 0.004, 0.004));
+        assert_eq!(ends(&recorder.warm.body), (2, 0.0, 0.003));
+        // What was counted in one window is not in the next.
+        recorder.finish_window(1);
+        assert_eq!(recorder.service.count(), 2);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Sending requests on a connection while the schedule, a slot and the connection allow.
 
 use trilane_connection::{Quic, Stream, Version};
-use trilane_wire::{Encoding, Refused, Request, StreamId, websocket};
+use trilane_wire::{Encoding, Refused, Request, StreamId};
 
 use crate::context::Context;
 use crate::exchanges::Exchanges;
@@ -69,10 +69,9 @@ impl Channel for Stream {
     #[inline]
     fn send(&mut self, request: &Request, slot: u32) -> Result<(StreamId, Encoded), Refused> {
         if self.encoding() == Encoding::H1 {
-            let bytes = request.h1_head().len() as u64;
             let encoded = Encoded {
-                encoded: bytes,
-                decoded: bytes,
+                encoded: request.h1_head().len() as u64,
+                decoded: request.decoded_bytes() as u64,
             };
             return Stream::send(self, request, slot).map(|id| (id, encoded));
         }
@@ -158,28 +157,17 @@ fn send_requests(
         let Some(slot) = exchanges.next_slot().filter(|_| room) else {
             return false;
         };
-        let Some(mut pending) = context.next_request(now) else {
+        let Some(mut pending) = context.next_request(now, exchanges.place()) else {
             return false;
         };
         pending.intended = exchanges.intended(pending);
-        let index = pending.request as usize;
-        let mut key = None;
-        let request = match context.changing.get_mut(index).and_then(Option::as_mut) {
-            Some(changing) => changing.write(channel.encoding(), pending.number),
-            None => match context.handshakes.get_mut(index) {
-                Some(handshake) => {
-                    let key = key.insert(websocket::key(context.masks.next()));
-                    handshake.set_websocket_key(key);
-                    handshake
-                }
-                None => &context.plan.prepared[index],
-            },
-        };
+        let key = context.renew_key(pending);
+        let request = context.request(pending, channel.encoding());
         let content = request.body().len() as u64;
         match channel.send(request, slot) {
             Ok((id, Encoded { encoded, decoded })) => {
                 refusals = 0;
-                context.count_start(pending, now);
+                context.count_start(pending, now, exchanges);
                 exchanges.open(id, pending, content, now, early);
                 context.open_call(id, exchanges, now);
                 if let Some(key) = key {
@@ -191,7 +179,8 @@ fn send_requests(
             }
             Err(refused) => {
                 refusals += 1;
-                if !context.refused(pending, refused, now) || refusals > context.plan.turns.len() {
+                let goes_on = context.refused(pending, refused, now, exchanges);
+                if !goes_on || refusals > context.plan.turns.len() {
                     return false;
                 }
             }

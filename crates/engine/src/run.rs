@@ -14,7 +14,7 @@ use crate::cost::MachineTime;
 use crate::failure::FailureKind;
 use crate::io;
 use crate::outcome::{Outcome, SecondOut, WindowOut};
-use crate::plan::Plan;
+use crate::plan::{Model, Plan};
 use crate::record::Window;
 use crate::worker::{Report, Worker, places};
 
@@ -92,7 +92,8 @@ pub fn run_watched(
             })
             .collect();
         drop(sender);
-        let windows = gather_windows(&receiver, plan.threads, watch);
+        let is_open_model = plan.model != Model::Closed;
+        let windows = gather_windows(&receiver, plan.threads, is_open_model, watch);
         let reports: Vec<Result<Report, RunError>> = workers
             .into_iter()
             .map(|worker| match worker.map(thread::ScopedJoinHandle::join) {
@@ -129,6 +130,7 @@ pub fn run_watched(
 fn gather_windows(
     receiver: &mpsc::Receiver<Window>,
     workers: usize,
+    is_open_model: bool,
     watch: &mut dyn FnMut(&SecondOut),
 ) -> Vec<WindowOut> {
     let mut rows = Vec::new();
@@ -145,7 +147,7 @@ fn gather_windows(
         open.retain(|(sum, count)| {
             let complete = *count == workers;
             if complete {
-                rows.push(WindowOut::new(sum));
+                rows.push(WindowOut::new(sum, is_open_model));
                 second.add(sum, watch);
             }
             !complete
@@ -154,7 +156,7 @@ fn gather_windows(
     // Workers of a counted run end at different times.
     open.sort_by_key(|(sum, _)| sum.index);
     for (sum, _) in &open {
-        rows.push(WindowOut::new(sum));
+        rows.push(WindowOut::new(sum, is_open_model));
         second.add(sum, watch);
     }
     second.end(watch);
@@ -183,7 +185,7 @@ impl Second {
         sum.add(window);
         sum.length_ns = length;
         // Not a sum over time: what it is at the end.
-        sum.open = window.open;
+        (sum.open, sum.in_flight, sum.backlog) = (window.open, window.in_flight, window.backlog);
     }
 
     fn end(&mut self, watch: &mut dyn FnMut(&SecondOut)) {

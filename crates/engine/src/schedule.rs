@@ -6,6 +6,38 @@ use crate::arrivals::Arriving;
 use crate::plan::Plan;
 use crate::tally::Pending;
 
+/// When the requests of one worker are due.
+#[derive(Debug)]
+enum Due {
+    /// As soon as a stream is free.
+    Always,
+    /// By one clock, on whichever of its connections has room.
+    Anywhere(Arriving),
+    /// On each of its connections by a clock of its own, by place.
+    Each(Vec<Arriving>),
+}
+
+impl Due {
+    /// The clocks; none in the closed model.
+    fn clocks(&self) -> &[Arriving] {
+        match self {
+            Self::Always => &[],
+            Self::Anywhere(arriving) => std::slice::from_ref(arriving),
+            Self::Each(all) => all,
+        }
+    }
+
+    /// What the connection in a place goes by; `None` in the closed model.
+    #[inline]
+    fn on(&mut self, place: u32) -> Option<&mut Arriving> {
+        match self {
+            Self::Always => None,
+            Self::Anywhere(arriving) => Some(arriving),
+            Self::Each(all) => all.get_mut(place as usize),
+        }
+    }
+}
+
 /// The schedule of one worker.
 #[derive(Debug)]
 pub(crate) struct Schedule {
@@ -13,8 +45,7 @@ pub(crate) struct Schedule {
     asked: Option<u64>,
     /// How many of them are still to be sent; None in the warm-up too, which takes as many as it can.
     left: Option<u64>,
-    /// When requests are due; `None` in the closed model.
-    arriving: Option<Arriving>,
+    due: Due,
     /// How late a request may leave, in nanoseconds, and how many were not sent as they were later.
     latest: Option<u64>,
     shed: u64,
@@ -47,7 +78,13 @@ impl Schedule {
         Self {
             asked,
             left: asked.filter(|_| plan.warmup.is_zero()),
-            arriving: plan.arriving(index),
+            due: match plan.arriving(index) {
+                Some(arriving) => Due::Anywhere(arriving),
+                None if plan.rate_per_connection.is_some() => {
+                    Due::Each(plan.arriving_on_each(index))
+                }
+                None => Due::Always,
+            },
             latest: plan.shed_after.map(|latest| latest.as_nanos() as u64),
             shed: 0,
             begun: None,
@@ -82,14 +119,14 @@ impl Schedule {
         self.shed = 0;
     }
 
-    /// The next request that may be sent now.
+    /// The next request that may be sent now, on the connection in a place.
     /// One that could only leave too late is counted as shed.
     #[inline]
-    pub(crate) fn take(&mut self, now: u64) -> Option<Pending> {
+    pub(crate) fn take(&mut self, now: u64, place: u32) -> Option<Pending> {
         if self.left == Some(0) {
             return None;
         }
-        let intended = match &mut self.arriving {
+        let intended = match self.due.on(place) {
             None => now,
             Some(arriving) => loop {
                 let due = self.begun? + arriving.due()?;
@@ -124,41 +161,84 @@ impl Schedule {
             attempts: 0,
             intended,
             start: 0,
+            user: 0,
         })
     }
 
-    /// The intended start of the next request in the open model.
+    /// When the next request may leave at the earliest: in the closed model any time.
+    pub(crate) fn next_start(&self) -> Option<u64> {
+        match &self.due {
+            Due::Always => (self.left != Some(0)).then_some(0),
+            Due::Anywhere(_) | Due::Each(_) => self.next_due(),
+        }
+    }
+
+    /// The intended start of the next request in the open model, where any connection may carry it.
+    #[inline]
     pub(crate) fn next_due(&self) -> Option<u64> {
+        match &self.due {
+            Due::Anywhere(arriving) => self.next_of(arriving),
+            Due::Always | Due::Each(_) => None,
+        }
+    }
+
+    /// The intended start of the next request on the connection in a place, where each has its own.
+    pub(crate) fn next_due_on(&self, place: u32) -> Option<u64> {
+        match &self.due {
+            Due::Each(all) => self.next_of(all.get(place as usize)?),
+            Due::Always | Due::Anywhere(_) => None,
+        }
+    }
+
+    #[inline]
+    fn next_of(&self, arriving: &Arriving) -> Option<u64> {
         if self.left == Some(0) {
             return None;
         }
-        Some(self.begun? + self.arriving.as_ref()?.due()?)
+        Some(self.begun? + arriving.due()?)
     }
 
     /// Requests that were due at `now` and have not been sent: those that are too late to be, with those
     /// that were before, and the others.
     pub(crate) fn unsent(&self, now: u64) -> Unsent {
-        let (Some(begun), Some(arriving)) = (self.begun, &self.arriving) else {
+        let (Some(begun), clocks @ [_, ..]) = (self.begun, self.due.clocks()) else {
             return Unsent::default();
         };
         let limit = self.left.unwrap_or(u64::MAX);
         let elapsed = now.saturating_sub(begun);
-        let due = arriving.due_by(elapsed).min(limit);
+        let due_by = |until| clocks.iter().map(|clock| clock.due_by(until)).sum::<u64>();
+        let due = due_by(elapsed).min(limit);
         let too_late = self
             .latest
             .and_then(|latest| elapsed.checked_sub(latest + 1))
-            .map_or(0, |until| arriving.due_by(until).min(due));
+            .map_or(0, |until| due_by(until).min(due));
         Unsent {
             shed: self.shed + too_late,
             waiting: due - too_late,
         }
     }
 
+    /// About how many requests were due at `now` and have neither been sent nor shed: see
+    /// [`Arriving::expected_by`].
+    pub(crate) fn backlog(&self, now: u64) -> u64 {
+        let Some(begun) = self.begun else { return 0 };
+        let elapsed = now.saturating_sub(begun);
+        let due = self
+            .due
+            .clocks()
+            .iter()
+            .map(|clock| clock.expected_by(elapsed));
+        due.sum::<u64>().min(self.left.unwrap_or(u64::MAX))
+    }
+
     /// Whether there is a request that should have been sent.
     pub(crate) fn is_due(&self, now: u64) -> bool {
-        match self.arriving {
-            None => self.left != Some(0),
-            Some(_) => self.next_due().is_some_and(|due| due <= now),
+        match self.due.clocks() {
+            [] => self.left != Some(0),
+            clocks => {
+                let mut next = clocks.iter().filter_map(|clock| self.next_of(clock));
+                next.any(|due| due <= now)
+            }
         }
     }
 
@@ -193,10 +273,10 @@ mod tests {
     fn the_open_model_keeps_its_spacing_when_late() {
         let mut schedule = schedule(Some(1000.0), None, 1, 0);
         schedule.begin(5_000_000);
-        assert_eq!(schedule.take(5_000_000).unwrap().intended, 5_000_000);
-        assert!(schedule.take(5_999_999).is_none());
+        assert_eq!(schedule.take(5_000_000, 0).unwrap().intended, 5_000_000);
+        assert!(schedule.take(5_999_999, 0).is_none());
         assert_eq!(schedule.unsent(8_000_000).waiting, 3);
-        let intended: Vec<u64> = std::iter::from_fn(|| schedule.take(8_000_000))
+        let intended: Vec<u64> = std::iter::from_fn(|| schedule.take(8_000_000, 0))
             .map(|p| p.intended)
             .collect();
         assert_eq!(intended, [6_000_000, 7_000_000, 8_000_000]);
@@ -213,15 +293,15 @@ mod tests {
         };
         let mut schedule = Schedule::new(&Plan::new(&options).unwrap(), 0);
         schedule.begin(0);
-        assert_eq!(schedule.take(2_000_000).unwrap().intended, 0);
+        assert_eq!(schedule.take(2_000_000, 0).unwrap().intended, 0);
         // Those of 1 and 2 ms are 3 and 2 ms late: the first of them is too much.
-        assert_eq!(schedule.take(4_000_000).unwrap().intended, 2_000_000);
+        assert_eq!(schedule.take(4_000_000, 0).unwrap().intended, 2_000_000);
         // Those of 3 to 5 ms would be, and those of 6 to 8 are not.
         let unsent = |schedule: &Schedule| schedule.unsent(8_000_000);
         let (shed, waiting) = (1 + 3, 3);
         assert_eq!(unsent(&schedule), Unsent { shed, waiting });
         // None of the ten is left in the end, sent or shed.
-        assert!(schedule.take(1_000_000_000).is_none());
+        assert!(schedule.take(1_000_000_000, 0).is_none());
         assert!(schedule.is_exhausted());
         assert_eq!(
             schedule.unsent(1_000_000_000),
@@ -233,11 +313,47 @@ mod tests {
     }
 
     #[test]
+    fn each_connection_has_a_rate_of_its_own() {
+        let options = Options {
+            urls: vec!["http://a/".into()],
+            connections: 5,
+            threads: 2,
+            rate_per_connection: Some(10.0),
+            shed_after: Some(std::time::Duration::from_millis(150)),
+            ..Options::default()
+        };
+        let plan = Plan::new(&options).unwrap();
+        let mut due = [0; 5];
+        for (index, places) in [(0, 3), (1, 2)] {
+            let mut schedule = Schedule::new(&plan, index);
+            schedule.begin(0);
+            assert_eq!(schedule.next_due(), None);
+            assert_eq!(schedule.next_due_on(places), None);
+            let first = 3 * index;
+            for place in 0..places {
+                due[first + place as usize] = schedule.next_due_on(place).unwrap();
+            }
+            // What one connection does not take is no other's.
+            assert!(schedule.take(100_000_000, 1).is_some());
+            assert_eq!(schedule.next_due_on(0), Some(due[first]));
+            // By then each has had three, of which the first is too late.
+            let now = 290_000_000;
+            assert!(schedule.is_due(now));
+            let Unsent { shed, waiting } = schedule.unsent(now);
+            assert_eq!(shed + waiting + 1, u64::from(places) * 3);
+            assert_eq!(schedule.backlog(now), shed + waiting);
+        }
+        // A fifth of a tenth of a second apart, so that they do not come together.
+        let millis = due.map(|due| (due as f64 / 1e6).round() as u64);
+        assert_eq!(millis, [0, 40, 80, 20, 60]);
+    }
+
+    #[test]
     fn workers_interleave_and_share_the_count() {
         let mut second = schedule(Some(1000.0), Some(5), 2, 1);
         second.begin(0);
         assert_eq!(second.next_due(), Some(1_000_000));
-        let sent = std::iter::from_fn(|| second.take(u64::MAX >> 1)).count();
+        let sent = std::iter::from_fn(|| second.take(u64::MAX >> 1, 0)).count();
         assert_eq!(sent, 2);
         assert!(second.is_exhausted());
     }
@@ -252,19 +368,19 @@ mod tests {
         };
         let mut schedule = Schedule::new(&Plan::new(&options).unwrap(), 0);
         for _ in 0..10 {
-            assert!(schedule.take(7).is_some());
+            assert!(schedule.take(7, 0).is_some());
         }
         assert!(!schedule.is_exhausted());
         // One of the ten has not ended.
         schedule.finish_warmup(1);
-        assert_eq!(std::iter::from_fn(|| schedule.take(8)).count(), 2);
+        assert_eq!(std::iter::from_fn(|| schedule.take(8, 0)).count(), 2);
         assert!(schedule.is_exhausted());
     }
 
     #[test]
     fn urls_take_turns() {
         let mut schedule = schedule(None, Some(3), 1, 0);
-        let order: Vec<u32> = std::iter::from_fn(|| schedule.take(7))
+        let order: Vec<u32> = std::iter::from_fn(|| schedule.take(7, 0))
             .map(|p| p.request)
             .collect();
         assert_eq!(order, [0, 1, 0]);
@@ -274,7 +390,7 @@ mod tests {
     fn requests_of_all_workers_have_numbers_of_their_own() {
         let numbers = [0, 1, 2].map(|index| {
             let mut schedule = schedule(None, Some(8), 3, index);
-            let taken = std::iter::from_fn(|| schedule.take(7));
+            let taken = std::iter::from_fn(|| schedule.take(7, 0));
             taken.map(|pending| pending.number).collect::<Vec<_>>()
         });
         assert_eq!(numbers, [vec![0, 3, 6], vec![1, 4, 7], vec![2, 5]]);

@@ -163,6 +163,7 @@ impl Ended {
             intended,
             start,
             head,
+            cold: _,
             of,
         } = self.at;
         let seconds = |ns: u64| ns as f64 / 1e9;
@@ -195,6 +196,7 @@ mod tests {
             intended: start - 10,
             start,
             head: start + 5,
+            cold: false,
             of: Of {
                 number,
                 ..Of::default()

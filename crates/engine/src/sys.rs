@@ -11,6 +11,8 @@ pub(crate) struct TcpInfo {
     pub(crate) segments_received: u32,
     pub(crate) retransmits: u32,
     pub(crate) rtt_us: u32,
+    /// `u32::MAX` before anything was measured.
+    pub(crate) min_rtt_us: u32,
     pub(crate) path_mtu: u32,
 }
 
@@ -39,6 +41,7 @@ pub(crate) fn tcp_info(fd: BorrowedFd<'_>) -> Option<TcpInfo> {
         segments_received: info.tcpi_segs_in,
         retransmits: info.tcpi_total_retrans,
         rtt_us: info.tcpi_rtt,
+        min_rtt_us: info.tcpi_min_rtt,
         path_mtu: info.tcpi_pmtu,
     })
 }

@@ -4,8 +4,12 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
+use trilane_wire::Fields;
+
+use crate::failure::FailureKind;
 use crate::plan::Plan;
-use crate::record::Recorder;
+use crate::record::{Instants, Recorder};
+use crate::scenario::Users;
 
 /// A request that is to be sent: a new one, or one more time. The oldest is the greatest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,6 +22,8 @@ pub(crate) struct Pending {
     pub(crate) intended: u64,
     /// When it was first sent; 0 for a new one.
     pub(crate) start: u64,
+    /// Whose it is, in a scenario.
+    pub(crate) user: u32,
 }
 
 impl Ord for Pending {
@@ -59,11 +65,16 @@ pub(crate) struct Tally<'p> {
     /// before it.
     pub(crate) retries: BinaryHeap<Pending>,
     pub(crate) first: FirstResponse,
+    /// The virtual users, in a scenario.
+    pub(crate) users: Option<Box<Users<'p>>>,
     /// Prepared requests whose first body is not known yet, and may still come.
     unknown_bodies: usize,
     /// For each prepared request the attempts that ended without a body to know.
     fruitless: Vec<u8>,
 }
+
+/// What is kept of the name of a server, in characters.
+const LONGEST_NAME: usize = 200;
 
 /// A request that has ended without a good body so many times is not looked at for one any more: it
 /// would keep every body of the run from being taken in the quick way.
@@ -80,6 +91,7 @@ impl<'p> Tally<'p> {
                 server: None,
                 bodies: vec![None; requests],
             },
+            users: None,
             unknown_bodies: match (&plan.call, &plan.events) {
                 // Sessions are judged by their messages.
                 _ if plan.websocket.is_some() => 0,
@@ -91,6 +103,21 @@ impl<'p> Tally<'p> {
             },
             fruitless: vec![0; requests],
         }
+    }
+
+    /// A request has failed: one of `user`, in a scenario. `at` where it had been sent.
+    pub(crate) fn failed(
+        &mut self,
+        kind: FailureKind,
+        now: u64,
+        at: Option<Instants>,
+        user: u32,
+        example: impl FnOnce() -> String,
+    ) {
+        if let Some(users) = &mut self.users {
+            users.failed(user, now);
+        }
+        self.recorder.failed(kind, now, at, example);
     }
 
     /// A request has ended without a body to know.
@@ -105,10 +132,18 @@ impl<'p> Tally<'p> {
         }
     }
 
-    /// The name of the server is known.
-    pub(crate) fn know_server(&mut self) {
-        if self.plan.events.is_some() {
-            self.unknown_bodies = 0;
+    /// The first head of a response tells the name of the server.
+    pub(crate) fn know_server(&mut self, fields: Fields<'_>) {
+        if self.first.server.is_none() {
+            let name = fields.first(b"server").unwrap_or_default();
+            let name = String::from_utf8_lossy(name)
+                .chars()
+                .take(LONGEST_NAME)
+                .collect();
+            self.first.server = Some(name);
+            if self.plan.events.is_some() {
+                self.unknown_bodies = 0;
+            }
         }
     }
 

@@ -38,6 +38,9 @@ pub(crate) struct Tcp {
     /// The last reading of the kernel's counters.
     counted: TcpInfo,
     content_counted: u64,
+    /// Bytes that went and came before requests could be sent.
+    handshake_sent: u64,
+    handshake_received: u64,
 }
 
 impl Tcp {
@@ -70,6 +73,8 @@ impl Tcp {
             spoke: false,
             counted: TcpInfo::default(),
             content_counted: 0,
+            handshake_sent: 0,
+            handshake_received: 0,
         })
     }
 
@@ -114,7 +119,12 @@ impl Tcp {
         context: &mut Context<'_>,
     ) -> Result<(), Gone> {
         match completion {
-            Completion::Received(_) => self.receive(exchanges, context),
+            Completion::Received(count) => {
+                if !self.is_open() {
+                    self.handshake_received += count as u64;
+                }
+                self.receive(exchanges, context)
+            }
             Completion::Discarded(count) => self.discarded(count, exchanges, context),
             Completion::Connected(outcome) => {
                 outcome.map_err(|error| connect_failure(&self.peer, &error.into()))?;
@@ -162,6 +172,14 @@ impl Tcp {
             return;
         }
         let tls = self.stream.tls_info();
+        let (sent, received) = (self.handshake_sent, self.handshake_received);
+        context
+            .tally
+            .recorder
+            .of_connection(exchanges.began(), |phases| {
+                phases.handshake_sent += sent;
+                phases.handshake_received += received;
+            });
         if let Some(info) = &tls {
             let recorder = &mut context.tally.recorder;
             recorder.of_connection(exchanges.began(), |phases| phases.tls.record(now - since));
@@ -380,6 +398,9 @@ impl Tcp {
         let flushed = context
             .system
             .send(self.place, &mut self.stream, &mut moved);
+        if !self.is_open() {
+            self.handshake_sent += moved.bytes;
+        }
         context.tally.recorder.traffic.add_sent(moved);
         flushed
     }
@@ -437,7 +458,9 @@ impl Tcp {
         traffic.retransmits += u64::from(info.retransmits.wrapping_sub(self.counted.retransmits));
         self.counted = info;
         if self.is_open() {
-            context.learned.rtt_s = Some(f64::from(info.rtt_us) / 1e6);
+            let least = (info.min_rtt_us < u32::MAX).then(|| f64::from(info.min_rtt_us) / 1e6);
+            let smoothed = f64::from(info.rtt_us) / 1e6;
+            context.learned.round_trips(smoothed, least);
             context.learned.mtu = Some(info.path_mtu.into());
         }
     }

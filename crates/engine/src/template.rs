@@ -1,6 +1,6 @@
 //! Text of which a part is another one in each request: `{seq}`, `{rand:1-6}`, `{uuid}` and
 //! `{csv:FILE:COLUMN}`. What a request gets follows from its number alone, so that it is the same when it
-//! is sent again, and in every run.
+//! is sent again, and in every run; but for `{var:NAME}`, what a virtual user has taken from a response.
 
 use std::fs;
 use std::sync::Arc;
@@ -13,6 +13,7 @@ use uuid::Builder;
 
 use crate::checks::parse_url;
 use crate::plan::{PlanError, usage};
+use crate::scenario::Values;
 
 /// Everything but the unreserved characters (RFC 3986 §2.3).
 const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC
@@ -45,6 +46,13 @@ enum Piece {
     },
     /// The values of a column, in turn.
     Column(Arc<[Box<str>]>),
+    /// What a virtual user has taken from a response.
+    Variable {
+        index: usize,
+        in_url: bool,
+    },
+    /// The cookies of a virtual user.
+    Cookies,
 }
 
 /// What templates of a plan share: the columns of files that were read, and a salt for each
@@ -53,6 +61,8 @@ enum Piece {
 pub(crate) struct Templates {
     salt: u64,
     columns: Vec<(String, Arc<[Box<str>]>)>,
+    /// Names of what virtual users take from responses.
+    variables: Vec<String>,
 }
 
 /// A part of a text that is written.
@@ -67,7 +77,7 @@ fn parts(text: &str) -> Vec<Part<'_>> {
     let (mut parts, mut from, mut at) = (Vec::new(), 0, 0);
     while let Some(open) = text[at..].find('{').map(|open| at + open) {
         let rest = &text[open + 1..];
-        let is_placeholder = ["seq}", "uuid}", "rand:", "csv:"]
+        let is_placeholder = ["seq}", "uuid}", "rand:", "csv:", "var:"]
             .iter()
             .any(|known| rest.starts_with(known));
         match rest.find('}').filter(|_| is_placeholder) {
@@ -89,6 +99,14 @@ fn parts(text: &str) -> Vec<Part<'_>> {
 }
 
 impl Templates {
+    /// For requests of virtual users that take `variables` from responses.
+    pub(crate) fn new(variables: Vec<String>) -> Self {
+        Self {
+            variables,
+            ..Self::default()
+        }
+    }
+
     /// The template of `text`; `None` where nothing in it changes.
     pub(crate) fn parse(&mut self, text: &str) -> Result<Option<Template>, PlanError> {
         let parts = parts(text);
@@ -179,7 +197,21 @@ impl Templates {
                     )),
                 }
             }
+            Some(("var", variable)) => self.variable(variable, in_url),
             Some((_, source)) => self.column(name, source, in_url).map(Piece::Column),
+        }
+    }
+
+    fn variable(&self, name: &str, in_url: bool) -> Result<Piece, PlanError> {
+        match self.variables.iter().position(|known| known == name) {
+            Some(index) => Ok(Piece::Variable { index, in_url }),
+            None if self.variables.is_empty() => usage(format!(
+                "{{var:{name}}} is what a step of a scenario takes from a response, and no step takes any"
+            )),
+            None => usage(format!(
+                "{{var:{name}}}: no step of the scenario takes {name:?} from a response; taken are {}",
+                self.variables.join(", ")
+            )),
         }
     }
 
@@ -239,15 +271,25 @@ impl Template {
         Self(vec![Piece::Text(text.into())])
     }
 
+    /// The cookies of a virtual user.
+    pub(crate) fn cookies() -> Self {
+        Self(vec![Piece::Cookies])
+    }
+
+    /// Whether nothing in it changes.
+    pub(crate) fn is_fixed(&self) -> bool {
+        matches!(self.0[..], [Piece::Text(_)])
+    }
+
     /// The text of the first request.
     pub(crate) fn first(&self) -> String {
         let mut out = Vec::new();
-        self.write(0, &mut out);
+        self.write(0, Values::NONE, &mut out);
         String::from_utf8_lossy(&out).into_owned()
     }
 
-    /// Appends the text of the request of this number.
-    pub(crate) fn write(&self, number: u64, out: &mut Vec<u8>) {
+    /// Appends the text of the request of this number, with what `values` says.
+    pub(crate) fn write(&self, number: u64, values: Values<'_>, out: &mut Vec<u8>) {
         let mut digits = itoa::Buffer::new();
         for piece in &self.0 {
             match piece {
@@ -263,12 +305,30 @@ impl Template {
                     let mut text = uuid::Uuid::encode_buffer();
                     out.extend_from_slice(uuid.hyphenated().encode_lower(&mut text).as_bytes());
                 }
-                Piece::Column(values) => {
-                    let turn = (number % values.len() as u64) as usize;
-                    out.extend_from_slice(values[turn].as_bytes());
+                Piece::Column(column) => {
+                    let turn = (number % column.len() as u64) as usize;
+                    out.extend_from_slice(column[turn].as_bytes());
                 }
+                Piece::Variable { index, in_url } => {
+                    let value = values.variable(*index);
+                    if *in_url {
+                        let encoded = utf8_percent_encode(value, UNRESERVED);
+                        encoded.for_each(|part| out.extend_from_slice(part.as_bytes()));
+                    } else {
+                        out.extend_from_slice(value.as_bytes());
+                    }
+                }
+                Piece::Cookies => out.extend_from_slice(values.cookies.as_bytes()),
             }
         }
+    }
+
+    /// The variables in it, by index.
+    pub(crate) fn variables(&self) -> impl Iterator<Item = usize> {
+        self.0.iter().filter_map(|piece| match piece {
+            Piece::Variable { index, .. } => Some(*index),
+            _ => None,
+        })
     }
 
     /// After how many requests the values of its columns begin again; 1 where it has none.
@@ -297,7 +357,7 @@ mod tests {
     fn written(text: &str, number: u64) -> String {
         let template = Templates::default().parse(text).unwrap().unwrap();
         let mut out = Vec::new();
-        template.write(number, &mut out);
+        template.write(number, Values::NONE, &mut out);
         String::from_utf8(out).unwrap()
     }
 
@@ -377,7 +437,7 @@ mod tests {
         let template = template.unwrap();
         assert_eq!(template.period(), 2);
         let mut out = Vec::new();
-        template.write(1, &mut out);
+        template.write(1, Values::NONE, &mut out);
         assert_eq!(out, b"/x%20y/%C3%93%2C%20b%2Fc?id=2");
     }
 

@@ -206,7 +206,12 @@ impl Udp {
         let since = context.clock.at(self.quic.since());
         let info = self.quic.quic().tls();
         let recorder = &mut context.tally.recorder;
-        recorder.of_connection(exchanges.began(), |phases| phases.quic.record(now - since));
+        let stats = self.quic.quic().stats();
+        recorder.of_connection(exchanges.began(), |phases| {
+            phases.quic.record(now - since);
+            phases.handshake_sent += stats.sent_bytes;
+            phases.handshake_received += stats.received_bytes;
+        });
         if let Some(info) = &info {
             exchanges.handshake_done(info, recorder);
         }
@@ -255,7 +260,12 @@ impl Udp {
         if !self.open {
             return;
         }
-        context.learned.rtt_s = Some(stats.rtt.as_secs_f64());
+        let least = Some(stats.min_rtt.as_secs_f64());
+        context.learned.round_trips(stats.rtt.as_secs_f64(), least);
+        if context.plan.quic_ack_frequency.is_some() {
+            let told = Some(stats.sent_ack_frequency > 0);
+            context.learned.ack_frequency = context.learned.ack_frequency.max(told);
+        }
         context.learned.mtu = Some(stats.mtu.into());
         if let Some(h3) = self.quic.h3() {
             let fields = h3.sent_field_bytes();

@@ -181,7 +181,10 @@ pub(crate) fn judge(outcome: &Outcome, around: &Circumstances<'_>) -> Validity {
 
     // In the open model the streams asked for are a bound, of which a run may need less.
     let plan = &outcome.plan;
-    let wanted = (plan.connections * plan.streams) as u64;
+    let in_stages = plan.stages_in_flight.iter().map(|stage| stage.in_flight);
+    let wanted = in_stages
+        .max()
+        .unwrap_or((plan.connections * plan.streams) as u64);
     let wanted = plan
         .requests
         .map_or(wanted, |requests| requests.min(wanted));
@@ -207,19 +210,24 @@ pub(crate) fn judge(outcome: &Outcome, around: &Circumstances<'_>) -> Validity {
     if let Some(asked) = around.rate_asked {
         let late = high(outcome.latency.late.as_ref());
         let queued = high(outcome.latency.queued.as_ref());
-        let reached = outcome.rate.requests_per_s;
+        let (reached, unit) = match &outcome.scenario {
+            None => (outcome.rate.requests_per_s, "requests"),
+            Some(scenario) => (scenario.iterations_per_s, "iterations"),
+        };
         // Random arrivals are fewer than on average as often as more: three deviations of their number.
         let spread = match plan.arrivals {
             Some("poisson") => 3.0 * (asked / outcome.rate.window_s.max(1e-9)).sqrt(),
             _ => 0.0,
         };
+        // A search asks for rates with many digits.
+        let told = (asked * 10.0).round() / 10.0;
         let is_short = reached < 0.99 * asked - spread;
         // An invalid verdict is for what we did: a server that cannot follow is a result.
         if is_short && late.is_none_or(|late| late > 0.001) {
             let ms = late.unwrap_or(0.0) * 1e3;
             reasons.push(Reason::new(Verdict::Invalid, Code::Late, [("reached_per_s", reached), ("asked_per_s", asked), ("late_p99_ms", ms)],
                 format!(
-                    "{reached:.1} requests/s of the {asked} asked were reached, and requests left late (p99 {ms:.1} ms)"
+                    "{reached:.1} {unit}/s of the {told} asked were reached, and requests left late (p99 {ms:.1} ms)"
                 ),
             ));
         } else if is_short {
@@ -229,11 +237,32 @@ pub(crate) fn judge(outcome: &Outcome, around: &Circumstances<'_>) -> Validity {
                 None => "more connections or streams are needed, or this is the server's limit"
                     .to_owned(),
             };
-            reasons.push(Reason::new(Verdict::Suspect, Code::Queued, [("reached_per_s", reached), ("asked_per_s", asked), ("queued_p99_ms", ms)],
+            let grew = outcome.backlog.filter(|backlog| backlog.at_most > 0);
+            let since = grew.map_or_else(String::new, |backlog| {
                 format!(
-                    "{reached:.1} requests/s of the {asked} asked were reached, as no stream was free (p99 {ms:.1} ms queued): {cause}"
+                    ", and since {:.1} s the queue grew to {}",
+                    backlog.since_s.unwrap_or_default(),
+                    backlog.at_most
+                )
+            });
+            let mut reason = Reason::new(
+                Verdict::Suspect,
+                Code::Queued,
+                [
+                    ("reached_per_s", reached),
+                    ("asked_per_s", asked),
+                    ("queued_p99_ms", ms),
+                ],
+                format!(
+                    "{reached:.1} {unit}/s of the {told} asked were reached, as no stream was free (p99 {ms:.1} ms queued{since}): {cause}"
                 ),
-            ));
+            );
+            if let Some(backlog) = grew {
+                let since_s = backlog.since_s.unwrap_or_default();
+                let told = [("since_s", since_s), ("backlog", backlog.at_most as f64)];
+                reason.numbers.extend(told);
+            }
+            reasons.push(reason);
         }
         if around.unsent > 0 {
             reasons.push(Reason::new(
@@ -338,8 +367,8 @@ pub(crate) fn judge(outcome: &Outcome, around: &Circumstances<'_>) -> Validity {
             ),
         ));
     }
-    // In stages the rate changes on purpose.
-    let steady = match plan.stages.is_empty() {
+    // In stages the load changes on purpose.
+    let steady = match plan.stages.is_empty() && plan.stages_in_flight.is_empty() {
         true => outcome.windows.as_slice(),
         false => &[],
     };

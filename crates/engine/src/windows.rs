@@ -1,6 +1,21 @@
 //! What the windows of a run say of its course: whether it failed for whole seconds, began cold or drifted.
 
+use serde::Serialize;
+
 use crate::outcome::WindowOut;
+
+/// Open model: requests that were due and had not left, at the end of each tenth of a second.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct BacklogOut {
+    /// How many they were at most.
+    pub at_most: u64,
+    /// When that was, in seconds since the measured part began; none where there never were any.
+    pub at_most_s: Option<f64>,
+    /// Since when there had been some, in seconds since the measured part began.
+    pub since_s: Option<f64>,
+    /// How many they were at the end of the run.
+    pub at_end: u64,
+}
 
 /// The seconds in which requests ended, and none of them well.
 pub(crate) fn outages(windows: &[WindowOut]) -> usize {
@@ -10,6 +25,36 @@ pub(crate) fn outages(windows: &[WindowOut]) -> usize {
             second.iter().all(|row| row.ok == 0) && second.iter().any(|row| row.failed > 0)
         })
         .count()
+}
+
+/// How long the queue of requests that were due was, and since when; none in the closed model.
+pub(crate) fn backlog(windows: &[WindowOut]) -> Option<BacklogOut> {
+    let backlog = |row: &WindowOut| row.backlog.unwrap_or(0);
+    let at_end = windows.last()?.backlog?;
+    let mut longest = BacklogOut {
+        at_most: 0,
+        at_most_s: None,
+        since_s: None,
+        at_end,
+    };
+    // Since when there have been some: the end of the last window without any.
+    let mut since = None;
+    for row in windows {
+        if backlog(row) == 0 {
+            since = None;
+            continue;
+        }
+        let since = *since.get_or_insert(row.start_s);
+        if backlog(row) > longest.at_most {
+            longest = BacklogOut {
+                at_most: backlog(row),
+                at_most_s: Some(row.start_s + row.length_s),
+                since_s: Some(since),
+                at_end,
+            };
+        }
+    }
+    Some(longest)
 }
 
 /// Parts of a run that are compared with each other.
@@ -74,7 +119,10 @@ mod tests {
             failed: 0,
             p50: None,
             p99: None,
+            latencies: Vec::new(),
             open: 1,
+            in_flight: 1,
+            backlog: None,
             cpu_s: 0.0,
             server_cpu_s: None,
         };
@@ -91,6 +139,30 @@ mod tests {
         windows[13].failed = 3;
         windows[33].failed = 3;
         assert_eq!(outages(&windows), 1);
+    }
+
+    #[test]
+    fn a_queue_is_told_with_when_it_grew() {
+        let mut windows = rows(&[1000, 1000], 5);
+        assert!(backlog(&windows).is_none(), "the closed model has none");
+        let mut told = |lengths: [u64; 10]| {
+            for (row, length) in windows.iter_mut().zip(lengths) {
+                row.backlog = Some(length);
+            }
+            let told = backlog(&windows).unwrap();
+            let tenths = |seconds: Option<f64>| seconds.map(|s| (s * 10.0).round() as u64);
+            let (at, since) = (tenths(told.at_most_s), tenths(told.since_s));
+            (told.at_most, at, since, told.at_end)
+        };
+        assert_eq!(told([0; 10]), (0, None, None, 0));
+        // It grew to the end.
+        let grew = told([0, 3, 0, 0, 10, 20, 30, 40, 50, 60]);
+        assert_eq!(grew, (60, Some(10), Some(4), 60));
+        // A stall, of which nothing is left; and what the warm-up had left.
+        let stalled = told([5, 9, 0, 100, 700, 200, 0, 0, 4, 0]);
+        assert_eq!(stalled, (700, Some(5), Some(3), 0));
+        let before = told([90, 80, 70, 60, 50, 40, 30, 20, 10, 5]);
+        assert_eq!(before, (90, Some(1), Some(0), 5));
     }
 
     #[test]

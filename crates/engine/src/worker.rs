@@ -2,6 +2,7 @@
 //! a few counters that are touched ten times a second.
 
 mod limits;
+mod pacing;
 mod report;
 #[cfg(test)]
 mod tests;
@@ -11,6 +12,7 @@ use std::sync::mpsc::Sender;
 
 use trilane_socket::Moved;
 
+use crate::allowance::Allowance;
 use crate::context::{Clock, Context, Gone};
 use crate::control::Control;
 use crate::cost::Spent;
@@ -18,12 +20,13 @@ use crate::deadlines::Deadlines;
 use crate::failure::FailureKind;
 use crate::io::{Completion, System};
 use crate::link::Link;
-use crate::plan::{Model, Plan};
+use crate::plan::Plan;
 use crate::pool::Pool;
 use crate::ramp::Ramp;
 use crate::record::{Recorder, Traffic, Window};
 use crate::route::Address;
 use crate::run::RunError;
+use crate::scenario::Users;
 use crate::schedule::Schedule;
 use crate::slowest::Slowest;
 use crate::stage::{Change, Stage};
@@ -46,8 +49,13 @@ pub(crate) struct Worker<'p> {
     pool: Pool<'p>,
     context: Context<'p>,
     links: Vec<Link>,
-    /// Open model: links that have room for a request.
+    /// Where requests are due at a time: links that have room for one.
     waiting: VecDeque<u32>,
+    /// Open model, where each connection has a rate of its own: when a link that has room has a request
+    /// to send.
+    due: Option<Deadlines>,
+    /// Closed model in stages: how many requests may be in flight.
+    allowance: Option<Allowance>,
     /// Timers of QUIC connections.
     timers: Deadlines,
     /// When a handshake or a request has taken too long.
@@ -89,7 +97,11 @@ impl<'p> Worker<'p> {
         }
         let mut recorder = Recorder::new(plan.has_waiting_requests());
         recorder.slowest = Slowest::new(plan.slowest);
-        let tally = Tally::new(plan, recorder);
+        let mut tally = Tally::new(plan, recorder);
+        tally.users = plan.scenario.as_ref().map(|scenario| {
+            let count = share(scenario.users, plan, index);
+            Box::new(Users::new(scenario, count))
+        });
         let context = Context::new(plan, clock, system, tally, Schedule::new(plan, index));
         let now = context.now();
         Self {
@@ -103,6 +115,11 @@ impl<'p> Worker<'p> {
                 .map(|place| Link::new(plan, place))
                 .collect(),
             waiting: VecDeque::with_capacity(connections),
+            due: plan
+                .rate_per_connection
+                .map(|_| Deadlines::new(connections)),
+            allowance: (!plan.stages_in_flight.is_empty())
+                .then(|| Allowance::new(&plan.stages_in_flight)),
             timers: Deadlines::new(connections),
             limits: Deadlines::new(connections),
             stage: Stage::new(plan),
@@ -153,6 +170,7 @@ impl<'p> Worker<'p> {
             self.answer()?;
             now = self.context.now();
             self.fire_timers(now)?;
+            self.follow_stages(now)?;
             self.send_due(now)?;
             if now >= next_tick {
                 next_tick = now + TICK;
@@ -178,6 +196,7 @@ impl<'p> Worker<'p> {
             && let Some(begun) = self.control.begun(self.context.schedule.begun())
         {
             self.context.schedule.align(begun);
+            self.arm_due();
             self.stage.begin(begun);
             self.begin_counting_connections(begun);
         }
@@ -190,18 +209,14 @@ impl<'p> Worker<'p> {
             match self.stage.advance(now) {
                 Change::Nothing => break,
                 Change::Over => return Ok(Some(None)),
-                Change::WindowEnded(length) => self.hand_over_window(length),
+                Change::WindowEnded(length) => self.hand_over_window(now, length),
                 Change::WarmupEnded => {
                     self.begin_counting_connections(now);
-                    let in_flight = self.in_flight();
-                    self.context.tally.recorder.finish_warmup(in_flight);
-                    self.context.schedule.finish_warmup(in_flight);
+                    self.finish_warmup();
                 }
             }
         }
-        let all_sent =
-            self.context.schedule.is_exhausted() && self.context.tally.retries.is_empty();
-        if all_sent && self.in_flight() == 0 {
+        if self.context.is_exhausted() && self.in_flight() == 0 {
             return Ok(Some(None));
         }
         let has_connected = self.control.has_connected();
@@ -215,6 +230,20 @@ impl<'p> Worker<'p> {
     fn begin_counting_connections(&mut self, now: u64) {
         self.pool.counts.begin_measuring();
         self.context.tally.recorder.begin_measuring(now);
+    }
+
+    /// What is counted is counted anew, but for what is under way.
+    fn finish_warmup(&mut self) {
+        let in_flight = self.in_flight();
+        let tally = &mut self.context.tally;
+        tally.recorder.finish_warmup(in_flight);
+        let under_way = tally.users.as_mut().map(|users| {
+            let under_way = users.under_way();
+            users.counts.finish_warmup(under_way);
+            under_way
+        });
+        let schedule = &mut self.context.schedule;
+        schedule.finish_warmup(under_way.unwrap_or(in_flight));
     }
 
     /// Requests that are on a connection.
@@ -234,7 +263,6 @@ impl<'p> Worker<'p> {
         let mut wake = self.stage.next().map_or(tick, |next| next.min(tick));
         if let Some(due) = self
             .context
-            .schedule
             .next_due()
             .filter(|_| !self.waiting.is_empty() && !self.context.holding)
         {
@@ -244,6 +272,7 @@ impl<'p> Worker<'p> {
         for deadline in [
             self.timers.next(),
             self.limits.next(),
+            self.next_pace(),
             self.pool.next_due().filter(|_| self.needs_connections()),
             ready,
         ] {
@@ -303,14 +332,10 @@ impl<'p> Worker<'p> {
                 {
                     self.limits.arm(index, limit);
                 }
-                if self.plan.model != Model::Closed && !link.waiting && link.has_room(&self.context)
-                {
-                    link.waiting = true;
-                    if self.waiting.is_empty() {
-                        self.context.room_since = Some(self.context.now());
-                    }
-                    self.waiting.push_back(index);
+                if self.plan.sends_when_due() && !link.waiting && link.has_room(&self.context) {
+                    self.gain_room(index);
                 }
+                let link = &mut self.links[index as usize];
                 if !link.established && link.is_ready(self.plan) {
                     link.established = true;
                     self.control.connection_established();
@@ -368,7 +393,8 @@ impl<'p> Worker<'p> {
             return self.never_connected(index, kind, message);
         }
         if !carried {
-            self.context.fail_one(kind, now, &message);
+            let exchanges = &self.links[index as usize].exchanges;
+            self.context.fail_one(kind, now, &message, exchanges);
         }
         Ok(())
     }
@@ -396,9 +422,7 @@ impl<'p> Worker<'p> {
     /// Whether a connection that is begun may have something to carry: those that are replaced on
     /// purpose are not when every request of a counted run has been sent.
     fn needs_connections(&self) -> bool {
-        self.plan.requests_per_connection.is_none()
-            || !self.context.schedule.is_exhausted()
-            || !self.context.tally.retries.is_empty()
+        self.plan.requests_per_connection.is_none() || !self.context.is_exhausted()
     }
 
     /// Begins the connections that are due.
@@ -446,32 +470,7 @@ impl<'p> Worker<'p> {
 
     /// Whether requests are due, and no connection has taken any.
     fn is_starved(&self, now: u64) -> bool {
-        let due = self.context.schedule.is_due(now) || !self.context.tally.retries.is_empty();
-        due && self.sent() == 0
-    }
-
-    /// Open model: sends what is due on the links that have room, one after another.
-    fn send_due(&mut self, now: u64) -> Result<(), RunError> {
-        // Nothing leaves, though another worker may have begun the run, and requests be due.
-        if self.context.holding {
-            return Ok(());
-        }
-        while self
-            .context
-            .schedule
-            .next_due()
-            .is_some_and(|due| due <= now)
-            && let Some(index) = self.waiting.pop_front()
-        {
-            let link = &mut self.links[index as usize];
-            link.waiting = false;
-            let outcome = link.pump(now, &mut self.context);
-            if self.waiting.is_empty() {
-                self.context.room_since = None;
-            }
-            self.after(index, outcome)?;
-        }
-        Ok(())
+        self.context.is_due(now) && self.sent() == 0
     }
 
     fn say_goodbye(&mut self) {

@@ -3,9 +3,12 @@
 //! Documentation for Python lives in `python/trilane/_core.pyi`; `stubtest` keeps the two alike.
 
 use std::ffi::OsString;
+use std::path::Path;
 
+use pyo3::call::PyCallArgs;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use trilane_cli::Pages;
 
 mod client;
 
@@ -16,7 +19,7 @@ mod _core {
     use pyo3::prelude::*;
 
     #[pymodule_export]
-    use super::{main, network_rtt};
+    use super::{check_goals, completions, main, network_rtt};
 
     #[pymodule_export]
     use super::client::{
@@ -40,8 +43,49 @@ mod _core {
 /// The interpreter lock is released for the whole run, and Ctrl-C belongs to the command: it
 /// installs its own handler, so a run can print its partial report.
 #[pyfunction]
-fn main(py: Python<'_>, argv: Vec<OsString>) -> u8 {
-    py.detach(|| trilane_cli::main_from(argv))
+#[pyo3(signature = (argv, pages=None))]
+fn main(py: Python<'_>, argv: Vec<OsString>, pages: Option<Py<PyAny>>) -> u8 {
+    let pages = pages.map(PythonPages);
+    py.detach(|| {
+        let pages = pages.as_ref().map(|pages| pages as &dyn Pages);
+        trilane_cli::main_with(argv, pages)
+    })
+}
+
+/// Pages that an object of Python's makes; what it raises is the error.
+struct PythonPages(Py<PyAny>);
+
+impl PythonPages {
+    fn call(&self, method: &str, arguments: impl for<'py> PyCallArgs<'py>) -> Result<(), String> {
+        Python::attach(|py| {
+            self.0
+                .call_method1(py, method, arguments)
+                .map(drop)
+                .map_err(|error| error.value(py).to_string())
+        })
+    }
+}
+
+impl Pages for PythonPages {
+    fn check(&self, file: &Path) -> Result<(), String> {
+        self.call("check", (file,))
+    }
+
+    fn write(&self, result: &str, file: &Path) -> Result<(), String> {
+        self.call("write", (result, file))
+    }
+}
+
+/// The script by which a shell completes the command, with `also` its commands in Python, as JSON.
+#[pyfunction]
+fn completions(shell: &str, also: &str) -> PyResult<String> {
+    trilane_cli::completions_with(shell, also).map_err(PyValueError::new_err)
+}
+
+/// Raises `ValueError` for what no search can keep.
+#[pyfunction]
+fn check_goals(goals: Vec<String>) -> PyResult<()> {
+    trilane_cli::check_goals(&goals).map_err(PyValueError::new_err)
 }
 
 /// The round-trip time of a network, in seconds.

@@ -23,8 +23,8 @@ pub struct Head<'a> {
     /// Bytes that the field section took on the wire: the whole head for HTTP/1.1, the compressed
     /// block without frame headers for HTTP/2 and HTTP/3.
     pub encoded_bytes: usize,
-    /// Bytes of the same field section uncompressed: name + value + 4 (colon, space, CRLF) for each
-    /// field, the status among them; for HTTP/1.1 the same as `encoded_bytes`.
+    /// Bytes of the same field section uncompressed, in every version alike: name and value of each field,
+    /// the status among them as `:status`; the size of RFC 7541 §4.1 without its 32 for each field.
     pub decoded_bytes: usize,
     /// The reason phrase (RFC 9112 §4), as sent. Empty in HTTP/2 and HTTP/3, and unless
     /// [`Events::FIELDS`] is true.

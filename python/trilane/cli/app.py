@@ -10,7 +10,17 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from trilane import __version__, _core, build_profile, revision
-from trilane.cli import compare, doctor, history, lab, lab_run, packages, race, report
+from trilane.cli import (
+    compare,
+    completions,
+    doctor,
+    history,
+    lab,
+    lab_run,
+    packages,
+    race,
+    report,
+)
 from trilane.cli.ending import INTERRUPTED, OK, WRONG_USAGE, fail
 from trilane.cli.units import Usage
 
@@ -33,6 +43,7 @@ app.command("compare", help=compare.HELP)(compare.compare)
 app.command("report", help=report.HELP)(report.report)
 app.command("history", help=history.HELP)(history.history)
 app.command("doctor", help=doctor.HELP)(doctor.doctor)
+app.command("completions", help=completions.HELP)(completions.completions)
 
 # Reached only for the list of commands: `__main__` hands these to Rust before Typer is imported.
 _NATIVE: dict[str, Any] = {

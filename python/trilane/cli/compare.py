@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -14,6 +14,9 @@ from trilane.cli.ending import BREACHED, INVALID, OK, fail
 from trilane.cli.options import Output, State
 from trilane.cli.units import Usage
 
+if TYPE_CHECKING:
+    from trilane.lab.model.beside import Beside
+
 HELP = """Compare two runs: is B different from A, by how much, with what interval?
 
 A and B are run folders, names of runs, beginnings of names, `latest`, or experiments (their
@@ -21,6 +24,10 @@ latest complete run; `bookstore-fair` for one form). Arms of the same name are c
 point of a sweep. Several runs on a side, separated by commas, count as one value each: that puts
 what changes between sessions into the interval. So do several files of `trilane load -o`; a single
 file has no interval and is refused.
+
+Files of other load generators are read as well: oha's and vegeta's JSON, k6's summary, h2load's log
+and report. Several of a tool on each side are compared like ours; a single one is set beside the
+others, in the same units and with what its tool does not tell, and no winner is named.
 
 Different workloads are refused unless --force. --control ARM divides every value by that arm's in
 the same block, so that a drift of the machine between the two runs cancels.
@@ -68,7 +75,7 @@ def compare(  # noqa: PLR0913, PLR0917 - one parameter per flag
     packages.need_lab("compare")
     from msgspec import json, structs
 
-    from trilane.lab.analysis import compare_runs, gates, sides
+    from trilane.lab.analysis import beside, compare_runs, gates, sides
     from trilane.lab.storage import store
     from trilane.lab.storage.runs import BadRun
 
@@ -86,6 +93,14 @@ def compare(  # noqa: PLR0913, PLR0917 - one parameter per flag
     )
     folder = store.state_folder(state)
     try:
+        single = beside.files(a, b)
+        if single is not None:
+            if arm or control or parsed:
+                flag = "--fail-if" if parsed else "--control" if control else "--arm"
+                raise Usage(
+                    f"{flag} needs runs with intervals: name four files or more on each side"
+                )
+            return _side_by_side(beside.beside(*single, wanted.command, wanted.measures), output)
         found = compare_runs.compare(sides.load(a, folder), sides.load(b, folder), wanted)
         contrast = structs.replace(found.contrast, gates=gates.judge(parsed, found))
     except (BadRun, compare_runs.NotComparable) as error:
@@ -102,3 +117,17 @@ def compare(  # noqa: PLR0913, PLR0917 - one parameter per flag
     if any(gate.breached for gate in contrast.gates):
         return BREACHED
     return INVALID if contrast.validity.verdict == "invalid" else OK
+
+
+def _side_by_side(document: Beside, output: str) -> int:
+    """Tell single runs of load generators; the exit code."""
+    from msgspec import json
+
+    if output == "json":
+        sys.stdout.write(json.encode(document).decode() + "\n")
+    else:
+        from trilane.report.beside import show
+
+        show(document, Console())
+        sys.stdout.flush()
+    return INVALID if document.validity.verdict == "invalid" else OK

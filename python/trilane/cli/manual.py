@@ -26,6 +26,7 @@ COMMANDS = (
     "report",
     "history",
     "doctor",
+    "completions",
 )
 _WIDTH = "96"
 _HELP_S = 60.0

@@ -33,6 +33,10 @@ command continues where it stopped (--new begins anew).
 
 --in-flight 1,8,64 races at each of these numbers and looks for where one version overtakes another.
 
+--search 'p99<10ms, error_rate<0.1%' races for capacity: each run is a search for the highest rate
+at which all of it holds, as that of `trilane load --search`, by a process of its own, made of runs
+of -d (2s): a minute or two in all. Six blocks, unless --blocks says more. -R is where it begins.
+
 --fail-if takes [ARM:]MEASURE>LIMIT about the ratio of an arm to the baseline, such as h3:p99>1.1 or
 requests_per_s<-5%, as `trilane compare` does. It is breached when the whole 95 % interval lies
 beyond the limit, or when nothing was measured for it, as of an arm that could not run.
@@ -68,6 +72,13 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
             help="Open model: so many requests per second in every arm, ranked by latency.",
         ),
     ] = None,
+    search: Annotated[
+        str | None,
+        typer.Option(
+            metavar="EXPR,…",
+            help="Find the highest rate at which all of it holds, such as 'p99<10ms, failed<1'.",
+        ),
+    ] = None,
     connections: Annotated[
         str | None,
         typer.Option("-c", "--connections", metavar="N", help="Connections of h2 and h3."),
@@ -78,7 +89,9 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
     ] = None,
     blocks: Annotated[
         str | None,
-        typer.Option(metavar="N", help="Blocks. [default: 10, 30 with --until-decided]"),
+        typer.Option(
+            metavar="N", help="Blocks. [default: 10, 6 with --search, 30 with --until-decided]"
+        ),
     ] = None,
     until_decided: UntilDecided = False,
     duration: Annotated[
@@ -198,6 +211,7 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
         if in_flight is None
         else [units.count("--in-flight", each) for each in in_flight.split(",")],
         rate=None if rate is None else units.rate("-R", rate),
+        search=[] if search is None else _goals(search),
         connections=_count("-c", connections),
         streams=_count("-m", streams),
         baseline=baseline,
@@ -231,6 +245,18 @@ def race(  # noqa: PLR0913, PLR0917 - one parameter per flag
         command=["trilane", *sys.argv[1:]],
     )
     return running.run("trilane race", wanted, report, output)
+
+
+def _goals(text: str) -> list[str]:
+    """What a search has to keep, each as it was typed."""
+    from trilane import _core
+
+    goals = [goal.strip() for goal in text.split(",") if goal.strip()]
+    try:
+        _core.check_goals(goals)
+    except ValueError as error:
+        raise Usage(f"--search {text}: {error}") from error
+    return goals
 
 
 def _count(flag: str, text: str | None) -> int | None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich.console import Console
@@ -14,14 +15,18 @@ from trilane.cli.ending import OK, fail
 from trilane.cli.options import State
 from trilane.cli.units import Usage
 
+if TYPE_CHECKING:
+    from trilane.report.charts import Chart
+
 HELP = """Show a run again: on the terminal, and as one HTML file that needs no network.
 
 RUN is a run folder, the name of a run or its beginning, `latest`, or an experiment (its latest
-complete run; `bookstore-fair` for one form).
+complete run; `bookstore-fair` for one form). Or it is a file of `trilane load -o FILE --format
+json`: one run, or one search for the highest rate.
 
-The page goes into the run's folder, or with -o into FILE. --format writes to stdout instead: the
-page, a Markdown table for a README, CSV (one row per arm and measure, units as in the JSON: s, us,
-B, %) or the result as JSON. --charts writes every chart as PNG and SVG.
+The page goes into the run's folder, beside such a file, or with -o into FILE. --format writes to
+stdout instead: the page, a Markdown table for a README, CSV (one row per arm and measure, units as
+in the JSON: s, us, B, %) or the result as JSON. --charts writes every chart as PNG and SVG.
 
 Exit codes: 0 shown, 1 there is no such run or it cannot be shown, 2 wrong usage."""
 
@@ -50,12 +55,15 @@ def report(
 
     from trilane.lab.storage import store
     from trilane.lab.storage.runs import BadRun, find, load
-    from trilane.report import html, images, tables, terminal, view
+    from trilane.report import charts as drawn
+    from trilane.report import html, tables, terminal, view
 
     if to is not None and (to.is_dir() or not to.absolute().parent.is_dir()):
         raise Usage(f"-o takes a file in a folder that exists, not {str(to)!r}", _HINT)
     if charts is not None and charts.exists() and not charts.is_dir():
         raise Usage(f"--charts takes a folder, not {str(charts)!r}", _HINT)
+    if _is_single(run):
+        return _single(Path(run), to, output, charts)
     try:
         found = load(find(run, store.state_folder(state)))
         result = found.judged
@@ -77,13 +85,57 @@ def report(
         )
     sys.stdout.flush()
     place = to if to is not None or output is not None else found.folder / "report.html"
+    pictures = [] if charts is None else drawn.charts(result)
+    return _written(place, page, charts, pictures)
+
+
+def _is_single(run: str) -> bool:
+    """Whether a file is meant that is in no run folder."""
+    from trilane.lab.storage.journal import MANIFEST
+
+    path = Path(run)
+    return path.is_file() and not (path.parent / MANIFEST).is_file()
+
+
+def _single(file: Path, to: Path | None, output: str | None, charts: Path | None) -> int:
+    """Show one run of `trilane load`, or one search."""
+    import msgspec
+
+    from trilane.lab.storage import singles
+    from trilane.lab.storage.runs import BadRun
+    from trilane.report import single
+
+    if output in {"markdown", "csv"}:
+        raise Usage(f"--format {output} needs a race or an experiment: one run has no table", _HINT)
+    try:
+        found = singles.load(file)
+    except BadRun as error:
+        return fail("trilane report", str(error))
+    page = single.render(found) if to is not None or output in {None, "html"} else None
+    if output == "json":
+        sys.stdout.write(msgspec.json.encode(found).decode() + "\n")
+    else:
+        sys.stdout.write(f"{single.headline(found)}\n" if output is None else page or "")
+    sys.stdout.flush()
+    place = to if to is not None or output is not None else file.with_suffix(".html")
+    pictures = [] if charts is None else single.charts(found)
+    return _written(place, page, charts, pictures)
+
+
+def _written(
+    place: Path | None, page: str | None, folder: Path | None, pictures: Sequence[Chart]
+) -> int:
+    """Write a page, where there is one, and pictures, where a folder was named; the exit code."""
+    from trilane.lab.storage import store
+    from trilane.report import images
+
     try:
         if place is not None and page is not None:
             store.write_text(place, page)
             sys.stderr.write(f"report: {place}\n")
-        if charts is not None:
-            written = images.write(result, charts)
-            sys.stderr.write(f"charts: {len(written)} files in {charts}\n")
+        if folder is not None:
+            written = images.write(pictures, folder)
+            sys.stderr.write(f"charts: {len(written)} files in {folder}\n")
     except OSError as error:
         return fail(
             "trilane report", f"could not write {error.filename or place}: {error.strerror}"

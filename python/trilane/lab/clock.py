@@ -13,6 +13,8 @@ from trilane.lab.experiment.workload import ArmSpec, Workload
 _AROUND_S = 2.0
 # Of a request on a connection of its own: TCP, TLS, the request.
 _TRIPS = 3
+# Runs: some to come near, then six at each end.
+_OF_A_SEARCH = 22
 
 
 class Clock:
@@ -64,7 +66,8 @@ class Clock:
 def expected_s(arm: ArmSpec, workload: Workload) -> float:
     """A guess at the seconds of a run: its duration, or what it waits for the network at least."""
     if workload.duration_s is not None:
-        return _AROUND_S + workload.warmup_s + workload.duration_s
+        runs = _OF_A_SEARCH if workload.search else 1
+        return _AROUND_S + runs * (workload.warmup_s + workload.duration_s)
     if arm.rate is not None:
         return _AROUND_S + (workload.count or 1) / arm.rate
     at_once = arm.in_flight * (arm.processes or 1 if arm.strategy == "processes_asyncio" else 1)

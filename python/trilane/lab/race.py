@@ -14,15 +14,18 @@ from urllib.parse import SplitResult, urlsplit
 
 from trilane.lab.experiment import networks
 from trilane.lab.experiment.experiment import Experiment
-from trilane.lab.experiment.form import Expect, Form, Sweep
+from trilane.lab.experiment.form import Expect, Form, Stats, Sweep
 from trilane.lab.experiment.vocabulary import SWEEPS
 from trilane.lab.experiment.words import is_not
 from trilane.lab.experiment.workload import ArmSpec, Workload, evenly
 from trilane.lab.model import manifest
 from trilane.lab.model.arm import EMBEDDED, ENGINE, TITLES
-from trilane.lab.model.measures import BY_NAME, P50, P99, RACE, RATE, Measure
+from trilane.lab.model.measures import BY_NAME, CAPACITY, P50, P99, RACE, RATE, Measure
 
 _QUESTION = "Which HTTP version is fastest here, and what does each cost?"
+_CAPACITY_QUESTION = "Over which HTTP version does it hold at the highest rate?"
+# A search is a score of runs: the fewest blocks that can show a difference.
+_SEARCH_BLOCKS = 6
 FORM = manifest.RACE
 """The one form of a race."""
 PATH = "/hello"
@@ -34,6 +37,7 @@ _DEFAULT_STREAMS = _DEFAULT_IN_FLIGHT // _DEFAULT_CONNECTIONS
 # Responses that a p99 needs (METHOD §2).
 _FOR_P99 = 1000
 _DEFAULT_S = 1.0
+_SEARCH_S = 2.0
 # A round-trip time and more for each request in flight: a profile also draws slower networks than
 # its median, and a lost packet costs several.
 _ROUND_TRIPS_EACH = 2
@@ -71,7 +75,9 @@ class Flags:
     congestion_control: str | None = None
     """Of the TCP arms; None chooses what QUIC uses, where the kernel has it."""
     rate: float | None = None
-    """Requests per second of every arm, in the open model."""
+    """Requests per second of every arm, in the open model; of a search where it begins."""
+    search: Sequence[str] = ()
+    """What has to hold: each run is a search for the highest rate at which it does."""
     network: str = ""
     """The emulated network to the server, as `trilane network` takes it; empty for none."""
     pairs: Sequence[str] = ()
@@ -106,6 +112,7 @@ def experiment(flags: Flags) -> Experiment:
         rate=flags.rate,
         gzip=None,
         flags=tuple(flags.load),
+        search=tuple(flags.search),
     )
     server = EMBEDDED if parts is None else f"{parts.scheme}://{parts.netloc}"
     arms = [
@@ -115,16 +122,23 @@ def experiment(flags: Flags) -> Experiment:
     names = [arm.name for arm in arms]
     baseline = _raced("--baseline", flags.baseline or names[0], names)
     gates = [gate for text in flags.fail_if for gate in _gates(text, baseline, names)]
-    measures = [measure.name for measure in RACE] + [gate.measure for gate in gates]
+    shown = (CAPACITY,) if flags.search else RACE
+    for gate in gates:
+        if flags.search and gate.measure != CAPACITY.name:
+            raise BadRace(
+                f"--fail-if {gate.measure}: a race with --search measures {CAPACITY.name} alone"
+            )
+    measures = [measure.name for measure in shown] + [gate.measure for gate in gates]
     form = Form(
         name=FORM,
         baseline=baseline,
-        rank=_rank(flags.rate, duration_s).name,
+        rank=(CAPACITY if flags.search else _rank(flags.rate, duration_s)).name,
         measures=tuple(dict.fromkeys(measures)),
         workload=workload,
         arms=tuple(arms),
         margin=flags.margin,
         pin=flags.pin,
+        stats=Stats(blocks=_SEARCH_BLOCKS) if flags.search else Stats(),
         sweep=_sweep(flags.in_flight, names),
         expect=tuple(gates),
         pairs=tuple(_pair(text, names) for text in flags.pairs),
@@ -134,7 +148,7 @@ def experiment(flags: Flags) -> Experiment:
     return Experiment(
         name=manifest.RACE,
         title=flags.url or "The embedded server",
-        question=_QUESTION,
+        question=_CAPACITY_QUESTION if flags.search else _QUESTION,
         forms={FORM: form},
         race=True,
     )
@@ -147,6 +161,8 @@ def _default_duration_s(flags: Flags, in_flight: int) -> float:
     up to 20 s. At a rate that the user gives, the round-trip time has no say in how many responses
     come.
     """
+    if flags.search:
+        return _SEARCH_S
     if flags.rate is not None:
         return _DEFAULT_S
     waits_s = _ROUND_TRIPS_EACH * _FOR_P99 * networks.rtt_s(flags.network) / in_flight

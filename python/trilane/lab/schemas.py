@@ -22,7 +22,8 @@ from msgspec import inspect
 
 from trilane.lab.experiment.experiment import SCHEMA
 from trilane.lab.experiment.experiment_tables import ExperimentFile
-from trilane.lab.model import comparison, contrast, lab, run, search
+from trilane.lab.model import beside, comparison, contrast, lab, run, search
+from trilane.lab.model.beside import Beside
 from trilane.lab.model.comparison import Comparison
 from trilane.lab.model.contrast import Contrast
 from trilane.lab.model.lab import LabResult
@@ -40,6 +41,7 @@ SCHEMAS: Mapping[str, tuple[Any, str]] = {
     "comparison.schema.json": (Comparison, comparison.SCHEMA),
     "lab.schema.json": (LabResult, lab.SCHEMA),
     "contrast.schema.json": (Contrast, contrast.SCHEMA),
+    "beside.schema.json": (Beside, beside.SCHEMA),
 }
 
 

@@ -271,7 +271,7 @@ class Testbed:
                 except ContenderFailed as error:
                     reason = str(error)
             for arm in arms:
-                lacking = reason or client.lacks(arm.version, arm.strategy)
+                lacking = reason or client.lacks(arm.version, arm.strategy, arm.rate)
                 if lacking:
                     self.skipped[arm.name] = lacking
 

@@ -46,6 +46,8 @@ def total(rows: Sequence[Account]) -> str:
 
 def _model(run: Run) -> str:
     plan = run.plan
+    if run.capacity is not None:
+        return f"searches for the highest rate at which {' and '.join(run.capacity.goals)}"
     rate = "" if plan.rate_per_s is None else f" at {formatting.number(plan.rate_per_s)} requests/s"
     return f"{plan.model} model{rate}"
 

@@ -42,7 +42,8 @@ def _told(side: ContrastSide, unit: ValueUnit) -> str:
     sources = side.sources
     first = sources[0]
     if unit == "file":
-        return f"{formatting.counted(len(sources), 'run')} of trilane load: {side.label}"
+        tool = "trilane load" if first.kind == "load" else first.kind
+        return f"{formatting.counted(len(sources), 'run')} of {tool}: {side.label}"
     of = " ".join(filter(None, [first.experiment, first.form, "(quick)" * first.quick]))
     if unit == "run":
         return f"{formatting.counted(len(sources), 'run')} of {of}: {side.label}"

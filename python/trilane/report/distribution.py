@@ -11,22 +11,11 @@ from hdrh.histogram import HdrHistogram
 
 from trilane.lab.model.measures import counted
 from trilane.lab.model.run import Run
+from trilane.lab.model.traffic import QUANTILES, Distribution, enough
 
 # Evenly spaced on the scale of 1 / (1 - q), where tails are readable.
 _POINTS = 64
 _DECADES = 4
-# METHOD §2: a quantile needs at least 10 / (1 - q) samples.
-_SAMPLES = 10
-# What a run without a histogram may carry.
-_NAMED = {
-    "p50": 0.5,
-    "p75": 0.75,
-    "p90": 0.9,
-    "p95": 0.95,
-    "p99": 0.99,
-    "p99_9": 0.999,
-    "p99_99": 0.9999,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +32,19 @@ class Band:
 
 def decode(run: Run) -> HdrHistogram | None:
     """Histogram of a run's response times (open model) or service times (closed model)."""
-    kept = counted(run)
+    return _decoded(counted(run))
+
+
+def _decoded(kept: Distribution | None) -> HdrHistogram | None:
     if kept is None or not kept.hdr or not kept.count:
         return None
     return HdrHistogram.decode(kept.hdr)
+
+
+def curve(kept: Distribution | None) -> list[Band]:
+    """Quantiles of one distribution of a run, whose bands have no width."""
+    histogram = _decoded(kept)
+    return [] if histogram is None else _bands([histogram])
 
 
 def bands_of(runs: Sequence[Run]) -> list[Band]:
@@ -56,13 +54,16 @@ def bands_of(runs: Sequence[Run]) -> list[Band]:
 
 def quantile_bands(runs: Sequence[Run]) -> list[Band]:
     """Quantiles over runs; percentiles are never averaged: each run gives one number."""
-    histograms = [histogram for run in runs if (histogram := decode(run)) is not None]
+    return _bands([histogram for run in runs if (histogram := decode(run)) is not None])
+
+
+def _bands(histograms: Sequence[HdrHistogram]) -> list[Band]:
     if not histograms:
         return []
     fewest = min(histogram.get_total_count() for histogram in histograms)
     steps = {1 - 10 ** (-_DECADES * step / _POINTS) for step in range(1, _POINTS + 1)}
     quantiles = sorted(steps | {0.5})
-    percentiles = [100 * q for q in quantiles if fewest * (1 - q) >= _SAMPLES]
+    percentiles = [100 * q for q in quantiles if enough(fewest, q)]
     if not percentiles:
         return []
     found = [_at(histogram, percentiles) for histogram in histograms]
@@ -87,7 +88,7 @@ def _at(histogram: HdrHistogram, percentiles: Sequence[float]) -> list[int]:
 def _reported(runs: Sequence[Run]) -> list[Band]:
     kept = [latency for run in runs if (latency := counted(run)) is not None]
     bands = []
-    for name, q in _NAMED.items():
+    for name, q in QUANTILES.items():
         values = [value for latency in kept if (value := getattr(latency, name)) is not None]
         if values:
             bands.append(Band(q, statistics.median(values), min(values), max(values), exact=False))

@@ -13,6 +13,7 @@ from trilane.lab.experiment.describe import templates
 from trilane.lab.model.lab import LabResult
 from trilane.report import (
     accounts,
+    capacities,
     cells,
     charts,
     formatting,
@@ -95,6 +96,8 @@ def _section(point: Point, figures: Sequence[charts.Figures]) -> dict[str, Any]:
         "side_by_side": len(arms) <= view.FEW,
         "numbers": cells.rows(comparison, arms),
         "grids": grids.grids(comparison),
+        "capacity_head": capacities.head(comparison),
+        "capacities": capacities.rows(comparison),
         "questions": pairs.questions(comparison, grids.SHOWN),
         "strip": strip.rows(comparison),
         "accounts": accounts.accounts(comparison),

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import vl_convert
 
 from trilane.lab.model.documents import Json
-from trilane.lab.model.lab import LabResult
-from trilane.report.charts import Chart, charts
+from trilane.report.charts import Chart
 
 _WIDTH = 720
 _SCALE = 2.0
@@ -42,11 +42,11 @@ _CONFIG: Json = {
 }
 
 
-def write(result: LabResult, folder: Path) -> list[Path]:
+def write(charts: Iterable[Chart], folder: Path) -> list[Path]:
     """Write `NAME.png` and `NAME.svg` of every chart of a result into `folder`; their paths."""
     folder.mkdir(parents=True, exist_ok=True)
     written = []
-    for chart in charts(result):
+    for chart in charts:
         spec = _standing_alone(chart)
         svg = folder / f"{chart.name}.svg"
         svg.write_text(vl_convert.vegalite_to_svg(spec, config=_CONFIG), encoding="utf-8")

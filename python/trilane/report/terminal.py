@@ -17,6 +17,7 @@ from trilane.lab.model.lab import LabResult, skipped_in
 from trilane.lab.model.validity import Validity
 from trilane.report import (
     accounts,
+    capacities,
     cells,
     formatting,
     grids,
@@ -36,6 +37,7 @@ _GAP = 2
 # Short enough for six columns on 80 characters; other measures keep their labels.
 _LABELS = {
     "requests_per_s": "requests/s",
+    "capacity_per_s": "requests/s that hold",
     "elapsed_s": "elapsed",
     "total_s": "whole process",
     "repetition_s": "repetition",
@@ -65,6 +67,7 @@ def _race(comparison: Comparison, width: int) -> RenderableType:
             (_shape(comparison), "dim"),
         ),
         Padding(_table(comparison, width), (1, 0)),
+        *_capacities(comparison),
         *_pairs(comparison),
         *_accounts(comparison),
         _notes(comparison, _legend(comparison, looks.percent(comparison.plan.level))),
@@ -123,6 +126,7 @@ def _point(point: Point, width: int, *, alone: bool) -> list[RenderableType]:
         head,
         *said,
         Padding(_table(comparison, width), (1, 0)),
+        *_capacities(comparison),
         *_pairs(comparison),
         *_accounts(comparison),
     ]
@@ -136,6 +140,8 @@ def _shape(comparison: Comparison) -> str:
     runs = "runs"
     if plan.duration_s is not None:
         runs = f"{formatting.duration(plan.duration_s)} runs"
+        if capacities.goals(comparison):
+            runs = f"searches, by {runs}"
     elif plan.count is not None:
         runs = f"runs of {formatting.counted(plan.count, 'request')}"
     shape = ", ".join([*parts, f"{formatting.counted(plan.blocks_done, 'block')} of {runs}"])
@@ -238,6 +244,21 @@ def _pairs(comparison: Comparison) -> list[RenderableType]:
             table.add_row(Text(row.label), Text(cell.said, _style(cell)))
         made += [table, Text("")]
     return made
+
+
+def _capacities(comparison: Comparison) -> list[RenderableType]:
+    """Of searches where each arm holds, and what gave way above it."""
+    rows = capacities.rows(comparison)
+    if not rows:
+        return []
+    table = styles.table()
+    for name in capacities.head(comparison)[:-1]:
+        table.add_column(Text(name), justify="left" if not name or "what" in name else "right")
+    for row in rows:
+        style = "" if row.verdict == "valid" else styles.VALIDITY[row.verdict]
+        title = row.title if row.verdict == "valid" else f"{row.title} {row.verdict}"
+        table.add_row(Text(title, style), row.rate, row.interval, row.searches, Text(row.broke))
+    return [table, Text("")]
 
 
 def _map(found: maps.Map) -> RenderableType:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from trilane.lab.analysis import looks
+from trilane.lab.model.capacity import Capacity
 from trilane.lab.model.comparison import Comparison, JudgedArm, Ratio, Shown, Summary
 from trilane.lab.model.lab import LabResult
 from trilane.lab.model.record import SweepValue
@@ -133,6 +134,11 @@ def ratios(comparison: Comparison) -> dict[tuple[str, str], Ratio]:
 def runs(arm: JudgedArm) -> list[Run]:
     """The runs of an arm, without those that left no result."""
     return [sample.run for sample in arm.samples if sample.run is not None]
+
+
+def searches(arm: JudgedArm) -> list[Capacity]:
+    """What the runs of an arm found that are searches for the highest rate that holds."""
+    return [run.capacity for run in runs(arm) if run.capacity is not None]
 
 
 def clients(arms: Sequence[JudgedArm]) -> dict[str, list[JudgedArm]]:

@@ -66,6 +66,7 @@ def test_a_description_becomes_a_contender(tmp_path: Path) -> None:
     assert found["one"].strategies == {"h1": ("serial",), "h2": ("serial", "chunks")}
     assert found["one"].lacks("h2", "chunks") is None
     assert found["one"].lacks("h3", "serial") == "one does not speak h3, only h1, h2"
+    assert found["one"].lacks("h1", "serial", 50.0) == "one keeps no rate"
     assert found["one"].lacks("h1", "chunks") == ("one over h1 has no strategy chunks, only serial")
 
 

@@ -28,6 +28,12 @@ def test_a_second_of_load(load: Load, version: str) -> None:
     assert result["program"]["user_s"] > 0
 
 
+def test_a_rate_is_kept(load: Load) -> None:
+    result = added_up(load("oha", "h1", ["/hello"], rate_per_s=200.0))
+    # No machine is too slow to be too fast.
+    assert 0 < result["ok"] <= 220
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_status_of_400_and_above_is_a_failure(load: Load, version: str) -> None:
     count = {"count": 50, "duration_s": None}

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import json
-import sys
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -17,7 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from peers.process import HOST, Process, free_port, listens
+from peers import application
+from peers.process import HOST
 
 AT_ONCE = 6
 BODIES = {"hello": b"hello world", "large": bytes(20_000), "nowhere": b"not here"}
@@ -84,27 +83,5 @@ class Together:
 @contextmanager
 def serving(folder: Path, *, cert: Path, key: Path, cacert: str) -> Iterator[Together]:
     """Run it in `folder`, over TLS and without."""
-    secure, plain = free_port(), free_port()
-    settings = {
-        "bind": [f"{HOST}:{secure}"],
-        "quic_bind": [f"{HOST}:{secure}"],
-        "insecure_bind": [f"{HOST}:{plain}"],
-        "certfile": str(cert),
-        "keyfile": str(key),
-        "alpn_protocols": ["h2"],
-        "graceful_timeout": 0,
-    }
-    folder.mkdir(parents=True, exist_ok=True)
-    config = folder / "hypercorn.toml"
-    # What is among them is written in TOML as in JSON.
-    config.write_text(
-        "".join(f"{name} = {json.dumps(value)}\n" for name, value in settings.items())
-    )
-    with Process(
-        [sys.executable, "-m", "hypercorn", "--config", str(config), f"{__name__}:app"],
-        folder,
-        ready=lambda: listens(secure) and listens(plain),
-        name="together",
-        env={"PYTHONPATH": str(Path(__file__).resolve().parents[2])},
-    ):
+    with application.serving(__name__, folder, cert=cert, key=key, alpn=["h2"]) as (secure, plain):
         yield Together(secure, plain, cacert, itertools.count())

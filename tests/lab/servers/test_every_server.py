@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -179,7 +180,24 @@ def it_waits(running: Running) -> None:
         assert ask(connection, "/delay/nonsense")[0] == 400
 
 
+def its_latencies_are_no_shorter_than_it_says(running: Running) -> None:
+    """How much longer depends on the machine, and those at random on chance."""
+    least_s = {"/hello": 0.0, "/constant": 0.005, "/bimodal": 0.002, "/stall": 0.001}
+    with contextlib.closing(connect(running.target)) as connection:
+        for path, least in {**least_s, "/exponential": 0.0}.items():
+            begun = time.monotonic()
+            assert ask(connection, path) == (200, b"hello world")
+            assert time.monotonic() - begun >= least
+        assert ask(connection, "/constants")[0] == 404
+        # Of the mean of a hundred waits at random the deviation is a tenth.
+        begun = time.monotonic()
+        for _ in range(100):
+            ask(connection, "/exponential")
+        assert time.monotonic() - begun >= 0.5 * (1 - 6 * 0.1)
+
+
 SERVED: dict[str, Callable[[Running], None]] = {
+    "/constant": its_latencies_are_no_shorter_than_it_says,
     "/hello": it_says_hello,
     "/books": its_list_of_books_is_that_of_the_embedded_server,
     "/book?id={id}": its_books_are_those_of_the_embedded_server,

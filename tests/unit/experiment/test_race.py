@@ -217,3 +217,25 @@ def test_a_run_takes_as_long_as_the_network_needs(
 ) -> None:
     workload = form(**flags).workload
     assert (workload.duration_s, workload.warmup_s) == (duration_s, warmup_s)
+
+
+def test_a_search_is_a_workload_whose_runs_compare_one_measure() -> None:
+    made = form(url=URL["https"], search=["p99<10ms"])
+    assert made.workload.search == ("p99<10ms",)
+    assert made.measures == (made.rank,) == ("capacity_per_s",)
+    assert made.workload.duration_s == 2
+    # The fewest that can show a difference.
+    assert made.stats.blocks == 6
+    begun = form(url=URL["https"], search=["p99<10ms"], rate=5000, duration_s=1)
+    assert (begun.rank, begun.arms[0].rate, begun.workload.duration_s) == (
+        "capacity_per_s",
+        5000,
+        1,
+    )
+
+
+def test_gates_of_a_search_are_about_what_it_finds() -> None:
+    made = form(url=URL["https"], search=["p99<10ms"], fail_if=["h2:capacity_per_s<-5%"])
+    assert made.measures == ("capacity_per_s",)
+    with pytest.raises(BadRace, match="measures capacity_per_s alone"):
+        form(url=URL["https"], search=["p99<10ms"], fail_if=["p99>1.1"])

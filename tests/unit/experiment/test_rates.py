@@ -69,9 +69,8 @@ def test_a_rate_is_the_workloads_or_the_arms_own() -> None:
         (
             'strategy = "load"\nconnections = 8',
             'strategy = "serial"',
-            'arms[0].rate: a rate is kept by client = "engine" with strategy = "load" alone',
+            'arms[0].rate: a rate is kept with strategy = "load" alone',
         ),
-        ('client = "engine"\nversion = "h1"', 'client = "wrk"\nversion = "h1"', "arms[0].rate"),
     ],
 )
 def test_a_rate_that_nobody_keeps_is_refused(old: str, new: str, told: str) -> None:

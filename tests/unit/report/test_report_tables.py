@@ -13,7 +13,7 @@ from synthetic import labs, races
 from synthetic.records import altered
 from trilane.lab.analysis import paired
 from trilane.lab.model.lab import LabResult
-from trilane.report import images, tables
+from trilane.report import charts, images, tables
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -106,7 +106,7 @@ def test_signs_of_markdown_in_names_are_escaped() -> None:
 
 
 def test_every_chart_is_written_as_png_and_svg(tmp_path: Path) -> None:
-    written = images.write(race(), tmp_path / "charts")
+    written = images.write(charts.charts(race()), tmp_path / "charts")
     names = {path.name for path in written}
     assert {"ratios.png", "ratios.svg", "latency.png", "cpu.svg"} <= names
     for path in written:

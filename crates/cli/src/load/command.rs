@@ -8,6 +8,7 @@ use super::LoadArgs;
 use super::values::Format;
 use crate::interrupt::Interrupt;
 use crate::output::{Lines, STDOUT_CLOSED, write_percentiles, write_result};
+use crate::page::{Page, Pages};
 use crate::progress::Display;
 use crate::prometheus::Metrics;
 use crate::standard::is_stdout_closed;
@@ -19,13 +20,22 @@ use crate::{
 const SEARCH_RUN: Duration = Duration::from_secs(5);
 
 /// Runs the command and gives its exit code.
-pub(crate) fn run(arguments: &LoadArgs) -> u8 {
+pub(crate) fn run(arguments: &LoadArgs, pages: Option<&dyn Pages>) -> u8 {
     if let Some(tool) = arguments.compat {
         complain(compat::how(tool));
         return USAGE;
     }
-    let options = arguments.options();
-    let planned = options.and_then(|options| Ok((Plan::new(&options)?, options)));
+    let planned = arguments.options().and_then(|options| {
+        // A search gives each of its runs a rate.
+        let rate = options
+            .rate
+            .or((!arguments.search.is_empty()).then_some(1.0));
+        let checked = Options {
+            rate,
+            ..options.clone()
+        };
+        Ok((Plan::new(&checked)?, options))
+    });
     let (plan, options) = match planned {
         Ok(planned) => planned,
         Err(error) => {
@@ -44,8 +54,15 @@ pub(crate) fn run(arguments: &LoadArgs) -> u8 {
         ));
         return FAILED;
     }
+    let page = match Page::of(arguments.html.as_deref(), pages) {
+        Ok(page) => page,
+        Err((code, error)) => {
+            complain(error);
+            return code;
+        }
+    };
     if !arguments.search.is_empty() {
-        return search(arguments, &options);
+        return search(arguments, &options, page.as_ref());
     }
     let mut lines = match arguments.ndjson.as_deref().map(Lines::create).transpose() {
         Ok(lines) => lines,
@@ -84,6 +101,7 @@ pub(crate) fn run(arguments: &LoadArgs) -> u8 {
         print(arguments, &outcome),
         percentiles.map_or(Ok(()), |file| write_percentiles(&outcome, file)),
         lines.map_or(Ok(()), Lines::finish),
+        page.map_or(Ok(()), |page| page.write(&outcome)),
     ];
     let errors: Vec<_> = written.into_iter().filter_map(Result::err).collect();
     if !errors.is_empty() {
@@ -94,7 +112,7 @@ pub(crate) fn run(arguments: &LoadArgs) -> u8 {
 }
 
 /// Runs until the highest rate is known at which everything holds, and gives the exit code.
-fn search(arguments: &LoadArgs, options: &Options) -> u8 {
+fn search(arguments: &LoadArgs, options: &Options, page: Option<&Page<'_>>) -> u8 {
     let goals = &arguments.search;
     let duration = options.duration.unwrap_or(SEARCH_RUN);
     let samples = goals.iter().map(Gate::samples).max().unwrap_or(1);
@@ -133,9 +151,13 @@ fn search(arguments: &LoadArgs, options: &Options) -> u8 {
         Format::Json => serde_json::to_string(&searched)
             .map_err(|error| format!("the result cannot be written as JSON: {error}")),
     };
-    let written = text.and_then(|text| write_result(text, arguments.output.as_deref()));
-    if let Err(error) = written {
-        complain(error);
+    let written = [
+        text.and_then(|text| write_result(text, arguments.output.as_deref())),
+        page.map_or(Ok(()), |page| page.write(&searched)),
+    ];
+    let errors: Vec<_> = written.into_iter().filter_map(Result::err).collect();
+    if !errors.is_empty() {
+        errors.iter().for_each(complain);
         return FAILED;
     }
     searched.code()

@@ -5,8 +5,8 @@ use std::io::Read as _;
 use std::path::Path;
 
 use trilane_engine::{
-    Arrivals, EventFormat, EventsAsked, Io, Listed, Options, PemFile, PlanError, TlsVersion,
-    Version,
+    Arrivals, EventFormat, EventsAsked, Io, Listed, Options, PemFile, PlanError, Scenario,
+    TlsVersion, Version,
 };
 
 use super::LoadArgs;
@@ -35,8 +35,10 @@ impl LoadArgs {
             (Some(cert), Some(key)) => Some((read(cert, "--cert")?, read(key, "--key")?)),
             _ => None,
         };
+        let (listed, scenario) = self.listed()?;
         let mut options = Options {
-            listed: self.listed()?,
+            listed,
+            scenario,
             urls: self.urls.clone(),
             weights: self.weights.clone(),
             version: flags
@@ -56,6 +58,11 @@ impl LoadArgs {
                 Spread::Poisson => Arrivals::Poisson,
             },
             stages: self.stages.clone().map_or_else(Vec::new, |stages| stages.0),
+            rate_per_connection: self.rate_per_connection,
+            stages_in_flight: self
+                .stages_in_flight
+                .clone()
+                .map_or_else(Vec::new, |stages| stages.0),
             method: self.method.clone(),
             fields: self.headers.clone(),
             body,
@@ -100,6 +107,9 @@ impl LoadArgs {
             bind: self.bind.clone(),
             proxy: self.proxy.clone(),
             congestion_control: self.congestion_control.clone(),
+            quic_initial_packet_size: self.quic_initial_packet_size,
+            quic_ack_frequency: self.quic_ack_frequency,
+            quic_mtu_discovery: self.quic_mtu_discovery == Switch::On,
             io: match self.io {
                 Waiting::Auto => Io::default(),
                 Waiting::Epoll => Io::Epoll,
@@ -131,15 +141,33 @@ impl LoadArgs {
         }
     }
 
-    /// The requests of a file, where one was given.
-    fn listed(&self) -> Result<Vec<Listed>, PlanError> {
-        match (&self.requests, &self.har, self.urls.as_slice()) {
-            (Some(_), _, [_, other, ..]) => Err(PlanError::Usage(format!(
-                "{other}: with --requests one URL is enough: those of the file are relative to it"
-            ))),
-            (Some(file), ..) => requests::read(file, self.urls.first().map(String::as_str)),
-            (None, Some(file), _) => requests::read_har(file, self.har_host.as_deref()),
-            (None, None, _) => Ok(Vec::new()),
+    /// The requests of a file, where one was given, and what virtual users do with them.
+    fn listed(&self) -> Result<(Vec<Listed>, Option<Scenario>), PlanError> {
+        let base = self.urls.first().map(String::as_str);
+        let flag = if self.scenario.is_some() {
+            "--scenario"
+        } else {
+            "--requests"
+        };
+        if let (Some(_), [_, other, ..]) = (
+            self.requests.as_ref().or(self.scenario.as_ref()),
+            &*self.urls,
+        ) {
+            return Err(PlanError::Usage(format!(
+                "{other}: with {flag} one URL is enough: those of the file are relative to it"
+            )));
+        }
+        match (&self.requests, &self.har, &self.scenario) {
+            (Some(file), ..) => Ok((requests::read(file, base)?, None)),
+            (None, Some(file), _) => {
+                Ok((requests::read_har(file, self.har_host.as_deref())?, None))
+            }
+            (None, None, Some(file)) => {
+                let (listed, scenario) = requests::read_scenario(file, base)?;
+                let users = self.users;
+                Ok((listed, Some(Scenario { users, ..scenario })))
+            }
+            (None, None, None) => Ok((Vec::new(), None)),
         }
     }
 }

@@ -1,7 +1,9 @@
 //! What stands behind the flags of `trilane load`, as types, and how it is read.
 
+use std::time::Duration;
+
 use clap::ValueEnum;
-use trilane_engine::RateStage;
+use trilane_engine::{InFlightStage, RateStage};
 use trilane_units as units;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -49,29 +51,54 @@ pub(super) enum Framed {
 #[derive(Clone, Debug)]
 pub(super) struct Stages(pub(super) Vec<RateStage>);
 
+/// Parses stages, each by `stage` from its length and what stands behind that; `form` and `example` are
+/// for messages.
+fn each_stage<T>(
+    text: &str,
+    form: &str,
+    example: &str,
+    stage: impl Fn(Duration, &str) -> Result<T, String>,
+) -> Result<Vec<T>, String> {
+    let stages = text.split(',').map(|part| {
+        let (length, rest) = part.split_once(':').ok_or_else(|| {
+            let part = part.trim();
+            format!("the stage {part:?} has not the form {form}: write for example {example}")
+        })?;
+        stage(units::time(length)?, rest)
+    });
+    stages.collect()
+}
+
 /// Parses stages: `10s:1k,30s:1k`.
 pub(super) fn stages(text: &str) -> Result<Stages, String> {
-    let stage = |part: &str| {
-        let wrong = || {
-            format!(
-                "the stage {:?} has not the form TIME:PER_SECOND: write for example 10s:1k",
-                part.trim()
-            )
+    let stage = |length, rate: &str| {
+        // Nothing at all is a rate to lead to.
+        let rate = match rate.trim() {
+            "0" => 0.0,
+            rate => units::rate(rate)?,
         };
-        let (length, rate) = part.split_once(':').ok_or_else(wrong)?;
-        Ok(RateStage {
-            length: units::time(length)?,
-            // Nothing at all is a rate to lead to.
-            rate: match rate.trim() {
-                "0" => 0.0,
-                rate => units::rate(rate)?,
-            },
-        })
+        Ok(RateStage { length, rate })
     };
-    text.split(',')
-        .map(stage)
-        .collect::<Result<_, _>>()
-        .map(Stages)
+    each_stage(text, "TIME:PER_SECOND", "10s:1k", stage).map(Stages)
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct StagesInFlight(pub(super) Vec<InFlightStage>);
+
+/// Parses stages of a number in flight: `10s:10,30s:100`.
+pub(super) fn stages_in_flight(text: &str) -> Result<StagesInFlight, String> {
+    let stage = |length, in_flight: &str| {
+        let in_flight = units::count(in_flight)?;
+        Ok(InFlightStage { length, in_flight })
+    };
+    each_stage(text, "TIME:REQUESTS", "10s:100", stage).map(StagesInFlight)
+}
+
+/// Parses the size of a packet.
+pub(super) fn packet(text: &str) -> Result<u32, String> {
+    units::size(text)?
+        .try_into()
+        .map_err(|_| format!("{text:?} is more than a packet has room for: write for example 1452"))
 }
 
 #[derive(Clone, Debug)]
@@ -135,6 +162,24 @@ pub(super) fn cpus(text: &str) -> Result<Cpus, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn stages_in_flight_have_a_time_and_a_number() {
+        let stages = stages_in_flight("500ms:10, 1m:2k,3s:0").unwrap().0;
+        let told: Vec<_> = stages
+            .iter()
+            .map(|stage| (stage.length.as_millis(), stage.in_flight))
+            .collect();
+        assert_eq!(told, [(500, 10), (60_000, 2000), (3000, 0)]);
+        for (text, said) in [
+            ("10s", "TIME:REQUESTS"),
+            ("soon:10", "\"soon\""),
+            ("10s:1.5", "\"1.5\""),
+        ] {
+            let error = stages_in_flight(text).unwrap_err();
+            assert!(error.contains(said), "{error}");
+        }
+    }
 
     #[test]
     fn status_lists_are_ranges() {

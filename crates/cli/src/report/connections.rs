@@ -1,10 +1,11 @@
-//! The connections of a run in the text report: how many, and what it took to make them.
+//! The connections of a run in the text report: how many, what it took to make them, and what the time of
+//! their requests consists of.
 
 use std::fmt::Write as _;
 
-use trilane_engine::{Distribution, EarlyDataOut, HandshakesOut, Outcome, Summary};
+use trilane_engine::{Distribution, EarlyDataOut, HandshakesOut, Outcome};
 
-use super::seconds;
+use super::time;
 
 pub(super) fn counts(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     let counts = &outcome.connections;
@@ -40,9 +41,10 @@ pub(super) fn phases(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     };
     writeln!(
         out,
-        "\nSet-up ({in_latency}; at most {} at a time)",
+        "\nPhases (set-up: {in_latency}; at most {} at a time)",
         outcome.connections.handshakes_at_most
     )?;
+    let (cold, warm) = (&phases.cold, &phases.warm);
     steps(
         out,
         [
@@ -50,6 +52,12 @@ pub(super) fn phases(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
             ("TCP", phases.connect.as_ref()),
             ("TLS", phases.tls.as_ref()),
             ("QUIC", phases.quic.as_ref()),
+            ("cold wait", cold.wait.as_ref()),
+            ("cold first byte", Some(&cold.ttfb)),
+            ("cold body", Some(&cold.body)),
+            ("warm wait", warm.wait.as_ref()),
+            ("warm first byte", Some(&warm.ttfb)),
+            ("warm body", Some(&warm.body)),
         ],
     )?;
     handshakes(out, outcome, &phases.handshakes, phases.early_data.as_ref())?;
@@ -57,16 +65,14 @@ pub(super) fn phases(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
         return Ok(());
     };
     writeln!(out, "  of those begun in the measured window")?;
-    let summary = |step: &'_ Option<Distribution>| step.as_ref().map(|step| step.summary.clone());
-    let each = [
-        ("TCP", summary(&measured.connect)),
-        ("TLS", summary(&measured.tls)),
-        ("QUIC", summary(&measured.quic)),
-        ("first byte", summary(&measured.first_byte)),
-    ];
     steps(
         out,
-        each.each_ref().map(|(name, step)| (*name, step.as_ref())),
+        [
+            ("TCP", measured.connect.as_ref()),
+            ("TLS", measured.tls.as_ref()),
+            ("QUIC", measured.quic.as_ref()),
+            ("first byte", measured.first_byte.as_ref()),
+        ],
     )?;
     handshakes(
         out,
@@ -78,18 +84,19 @@ pub(super) fn phases(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
 
 fn steps<const N: usize>(
     out: &mut String,
-    rows: [(&str, Option<&Summary>); N],
+    rows: [(&str, Option<&Distribution>); N],
 ) -> std::fmt::Result {
-    for (name, summary) in rows {
-        let Some(summary) = summary else { continue };
-        let cell = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), seconds);
+    for (name, distribution) in rows {
+        let Some(Distribution { summary, .. }) = distribution else {
+            continue;
+        };
         writeln!(
             out,
-            "  {name:10} {:>6} times, p50 {:>10}, p99 {:>10}, max {:>10}",
+            "  {name:15} {:>8} times, p50 {:>10}, p99 {:>10}, max {:>10}",
             summary.count,
-            cell(summary.p50),
-            cell(summary.p99),
-            cell(summary.max)
+            time(summary.p50),
+            time(summary.p99),
+            time(summary.max)
         )?;
     }
     Ok(())

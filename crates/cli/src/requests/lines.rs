@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use trilane_engine::Listed;
 
 use super::Wrong;
-use crate::load::status_ranges;
+use super::expect::{Expectation, Values};
 
 /// A line. What it may have is all named here: a key that is written wrong is not silently left out.
 #[derive(Deserialize)]
@@ -26,28 +26,6 @@ struct Line {
     weight: Option<u32>,
     #[serde(default)]
     expect: Expectation,
-}
-
-/// One value of a field, or several fields of a name.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Values {
-    One(String),
-    Many(Vec<String>),
-}
-
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Expectation {
-    /// Such as 200, or `200-299,404`.
-    status: Option<Status>,
-}
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Status {
-    Code(u16),
-    Ranges(String),
 }
 
 /// The requests of `text`, each with its line; empty lines are none.
@@ -69,13 +47,8 @@ fn request(number: usize, text: &str) -> Result<Listed, Wrong> {
     let wrong = |text: String| Wrong::new(number, 1, text);
     let mut listed = Listed::new("", line.url);
     listed.method = line.method;
-    for (name, values) in line.headers {
-        let values = match values {
-            Values::One(value) => vec![value],
-            Values::Many(values) => values,
-        };
-        let fields = values.into_iter().map(|value| (name.clone(), value));
-        listed.fields.extend(fields);
+    for (name, values) in &line.headers {
+        listed.fields.extend(values.fields(name));
     }
     listed.body = match (line.body, line.body_base64) {
         (Some(_), Some(_)) => {
@@ -92,11 +65,7 @@ fn request(number: usize, text: &str) -> Result<Listed, Wrong> {
         (None, None) => None,
     };
     listed.weight = line.weight.unwrap_or(1);
-    listed.statuses = match line.expect.status {
-        None => Vec::new(),
-        Some(Status::Code(code)) => status_ranges(&code.to_string()).map_err(wrong)?,
-        Some(Status::Ranges(text)) => status_ranges(&text).map_err(wrong)?,
-    };
+    listed.statuses = line.expect.statuses().map_err(wrong)?;
     Ok(listed)
 }
 

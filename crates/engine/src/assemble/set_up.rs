@@ -1,10 +1,10 @@
-//! How connections were made, in the outcome.
+//! How connections were made, and what the time of requests consists of, in the outcome.
 
 use std::time::Duration;
 
 use crate::latency::Durations;
-use crate::outcome::{EarlyDataOut, HandshakesOut, MeasuredOut, PhasesOut};
-use crate::phases::Phases;
+use crate::outcome::{Distribution, EarlyDataOut, HandshakesOut, MeasuredOut, PhasesOut};
+use crate::phases::{Phases, RequestPhases, RequestPhasesOut};
 use crate::record::Recorder;
 
 use super::distribution;
@@ -14,12 +14,15 @@ impl PhasesOut {
         let phases = &recorder.phases;
         let mut resolution = Durations::new();
         resolution.record(dns.as_nanos() as u64);
-        let known = |durations: &Durations| (durations.count() > 0).then(|| durations.summary());
+        let none = RequestPhases::new();
+        let cold = recorder.cold.as_deref().unwrap_or(&none);
         Self {
-            dns: resolution.summary(),
+            dns: distribution(&resolution),
             connect: known(&phases.connect),
             tls: known(&phases.tls),
             quic: known(&phases.quic),
+            cold: RequestPhasesOut::new(cold, recorder.waits),
+            warm: RequestPhasesOut::new(&recorder.warm, recorder.waits),
             handshakes: HandshakesOut::new(phases),
             early_data: early_data.then(|| EarlyDataOut::new(phases)),
             measured: recorder
@@ -30,10 +33,22 @@ impl PhasesOut {
     }
 }
 
+fn known(durations: &Durations) -> Option<Distribution> {
+    (durations.count() > 0).then(|| distribution(durations))
+}
+
+impl RequestPhasesOut {
+    fn new(phases: &RequestPhases, waits: bool) -> Self {
+        Self {
+            wait: waits.then(|| distribution(&phases.wait)),
+            ttfb: distribution(&phases.ttfb),
+            body: distribution(&phases.body),
+        }
+    }
+}
+
 impl MeasuredOut {
     fn new(phases: &Phases, early_data: bool) -> Self {
-        let known =
-            |durations: &Durations| (durations.count() > 0).then(|| distribution(durations));
         Self {
             connect: known(&phases.connect),
             tls: known(&phases.tls),

@@ -2,7 +2,7 @@
 
 use trilane_transport::tls;
 
-use crate::plan::{Model, Plan};
+use crate::plan::Plan;
 use crate::record::Recorder;
 use crate::tally::Pending;
 
@@ -19,6 +19,7 @@ impl Exchanges {
         self.left = self.most;
         self.began = now;
         self.unanswered = true;
+        self.unused = true;
         self.sent_early = 0;
         self.staying_until = 0;
         self.calls.begin_connection();
@@ -28,7 +29,7 @@ impl Exchanges {
     /// The connection has ended. In the closed model the requests that it would have carried wait for
     /// the next one, which the response time tells where connections are replaced on purpose.
     pub(crate) fn end_connection(&mut self, plan: &Plan, now: u64) {
-        if plan.requests_per_connection.is_some() && plan.model == Model::Closed {
+        if plan.requests_per_connection.is_some() && !plan.sends_when_due() {
             self.waiting_since = now;
         }
     }

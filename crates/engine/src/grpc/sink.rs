@@ -7,7 +7,7 @@ use trilane_wire::{ErrorKind, Events, Fields, Head, StreamError, StreamId};
 
 use super::plan::CallPlan;
 use super::state::State;
-use crate::exchanges::{Exchanges, server_name};
+use crate::exchanges::Exchanges;
 use crate::failure::FailureKind;
 use crate::tally::Tally;
 
@@ -36,9 +36,7 @@ impl Events for CallSink<'_, '_> {
 
     fn head(&mut self, id: StreamId, head: Head<'_>) {
         self.exchanges.head(id, self.now, &head, self.tally);
-        if self.tally.first.server.is_none() {
-            self.tally.first.server = Some(server_name(head.fields));
-        }
+        self.tally.know_server(head.fields);
         let state = self.state(id);
         state.read_status(head.fields);
         state.has_encoding = head

@@ -5,6 +5,7 @@ use trilane_wire::websocket::{Kind, Opcode};
 use crate::listed::Listed;
 use crate::options::{Options, Version};
 use crate::plan::{PlanError, usage};
+use crate::template::Templates;
 
 /// Messages that a session of the mode `echo` sends, where nothing else was asked for.
 const MESSAGES: u64 = 100;
@@ -185,6 +186,7 @@ fn check_others(options: &Options) -> Result<(), PlanError> {
     let refused = [
         ("--grpc", options.call.is_some()),
         ("-X", options.method.is_some()),
+        ("--scenario", options.scenario.is_some()),
         ("--requests and --har", !options.listed.is_empty()),
         ("--check-body", options.check_body),
         ("--discard-bodies", options.discard_bodies),
@@ -203,6 +205,11 @@ fn check_others(options: &Options) -> Result<(), PlanError> {
             "{flag} has no meaning for a WebSocket: leave it out, or type a URL with http:// or https://"
         ));
     }
+    if options.rate_per_connection.is_some() {
+        return usage(
+            "--rate-per-connection is about requests that share a connection, and each WebSocket has its own: type -R for a rate of sessions",
+        );
+    }
     match options.version {
         None | Some(Version::H1) => (),
         Some(version) => {
@@ -213,7 +220,13 @@ fn check_others(options: &Options) -> Result<(), PlanError> {
         }
     }
     for text in &options.fields {
-        let name = text.split(':').next().unwrap_or_default().trim();
+        let (name, value) = text.split_once(':').unwrap_or((text, ""));
+        let name = name.trim();
+        if Templates::default().parse(value)?.is_some() {
+            return usage(format!(
+                "-H {name:?}: the opening handshake of a WebSocket is the same each time: leave {{seq}}, {{rand:…}}, {{uuid}} and {{csv:…}} out"
+            ));
+        }
         if OWN.iter().any(|own| name.eq_ignore_ascii_case(own)) {
             return usage(format!(
                 "-H {name:?}: the opening handshake has this field by itself: leave it out"

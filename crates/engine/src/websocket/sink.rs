@@ -6,7 +6,7 @@ use trilane_wire::{Events, Fields, Head, StreamError, StreamId};
 use super::plan::{SocketPlan, WebSocketMode};
 use super::session::Talk;
 use crate::events::{EventStreams, EventsPlan};
-use crate::exchanges::{Exchanges, server_name};
+use crate::exchanges::Exchanges;
 use crate::failure::FailureKind;
 use crate::record::Recorder;
 use crate::tally::Tally;
@@ -51,9 +51,7 @@ impl Events for SocketSink<'_, '_> {
 
     fn head(&mut self, id: StreamId, head: Head<'_>) {
         self.exchanges.head(id, self.now, &head, self.tally);
-        if self.tally.first.server.is_none() {
-            self.tally.first.server = Some(server_name(head.fields));
-        }
+        self.tally.know_server(head.fields);
         let Some(session) = self.exchanges.sessions.live(id) else {
             return;
         };

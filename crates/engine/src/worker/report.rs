@@ -7,6 +7,7 @@ use crate::connections::Connections;
 use crate::context::Learned;
 use crate::cost::Spent;
 use crate::record::Recorder;
+use crate::scenario::Iterations;
 use crate::schedule::Unsent;
 use crate::tally::FirstResponse;
 
@@ -22,6 +23,8 @@ pub(crate) struct Report {
     pub(crate) concurrency: Concurrency,
     pub(crate) learned: Learned,
     pub(crate) first: FirstResponse,
+    /// What virtual users did.
+    pub(crate) iterations: Option<Iterations>,
     pub(crate) used: Spent,
     /// Length of the measured window, in nanoseconds.
     pub(crate) measured: u64,
@@ -33,11 +36,13 @@ pub(crate) struct Report {
 
 impl Worker<'_> {
     /// The window that ends goes to whoever adds up those of all workers.
-    pub(super) fn hand_over_window(&mut self, length_ns: u64) {
+    pub(super) fn hand_over_window(&mut self, now: u64, length_ns: u64) {
         let mut window = self.context.tally.recorder.finish_window(length_ns);
         let used = self.spent();
         let in_window = used.since(self.used_in_window);
         window.open = self.pool.open() as u64;
+        window.in_flight = self.context.in_flight.now();
+        window.backlog = self.context.schedule.backlog(now);
         window.cpu_s = in_window.worker.cpu_s();
         window.server_cpu_s = in_window.server_s;
         self.used_in_window = used;
@@ -82,8 +87,7 @@ impl Worker<'_> {
         self.publish();
         let (measured, window) = self.stage.measured(now).unwrap_or_else(|| {
             // Interrupted during the warm-up: nothing was measured, the requests are told apart.
-            let in_flight = self.in_flight();
-            self.context.tally.recorder.finish_warmup(in_flight);
+            self.finish_warmup();
             (0, 0)
         });
         let in_flight = self.in_flight();
@@ -94,7 +98,7 @@ impl Worker<'_> {
             "every request started is ok, failed or in flight"
         );
         let unsent = self.context.schedule.unsent(now);
-        self.hand_over_window(window);
+        self.hand_over_window(now, window);
         let shares = self.links.iter().map(|link| link.exchanges.share);
         let in_flight = self.context.in_flight;
         let concurrency = Concurrency::new(in_flight, shares, self.plan.streams);
@@ -108,6 +112,7 @@ impl Worker<'_> {
             concurrency,
             learned: self.context.learned,
             first: self.context.tally.first,
+            iterations: self.context.tally.users.map(|users| users.counts),
             used,
             measured,
             unsent,

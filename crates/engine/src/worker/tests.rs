@@ -1,8 +1,10 @@
 //! Runs of one worker against scripted servers, in virtual time.
 
 mod early_data;
+mod pacing;
 mod random;
 mod replaced;
+mod scenario;
 mod truth;
 
 use std::cell::RefCell;
@@ -298,7 +300,11 @@ fn a_server_that_is_too_slow_makes_requests_queue_and_none_late() {
     let (report, _) = run(&options, &addresses(1), vec![Story::Serve(after(10))]);
     let recorder = report.unwrap().recorder;
     assert_eq!(most(&recorder.late), 0.0);
-    assert!(most(&recorder.queued) > 0.3, "{}", most(&recorder.queued));
+    assert!(
+        most(&recorder.of_all_requests().wait) > 0.3,
+        "{}",
+        most(&recorder.of_all_requests().wait)
+    );
     assert!(most(&recorder.service) < 0.011);
     assert!(most(&recorder.response) > 0.3);
 }
@@ -317,7 +323,7 @@ fn a_worker_that_wakes_late_does_not_blame_the_server() {
     };
     let (report, ..) = watched(&options, &addresses(1), vec![Story::Serve(after(1))], slow);
     let recorder = report.unwrap().recorder;
-    assert_eq!(most(&recorder.queued), 0.0);
+    assert_eq!(most(&recorder.of_all_requests().wait), 0.0);
     assert!((0.003..0.004).contains(&most(&recorder.late)));
 }
 

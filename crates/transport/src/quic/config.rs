@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use quinn_proto::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig};
 use quinn_proto::{
-    ClientConfig, EndpointConfig, IdleTimeout, MtuDiscoveryConfig, TransportConfig, VarInt,
+    AckFrequencyConfig, ClientConfig, EndpointConfig, IdleTimeout, MtuDiscoveryConfig,
+    TransportConfig, VarInt,
 };
 
 use super::crypto::Crypto;
@@ -47,6 +48,10 @@ impl Congestion {
     }
 }
 
+/// What path MTU discovery tries where nothing else was asked for, in bytes of UDP payload: an Ethernet frame
+/// has room for it behind IPv6 and UDP.
+pub const LARGEST_PROBE: u16 = 1452;
+
 /// Limits and timeouts of a connection.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -69,6 +74,9 @@ pub struct Options {
     /// Largest UDP payload that path MTU discovery tries (RFC 8899), `None` for no discovery. The
     /// socket must forbid fragmentation then.
     pub mtu_discovery: Option<u16>,
+    /// The server is asked to acknowledge every so-manieth packet, instead of every second
+    /// (draft-ietf-quic-ack-frequency-04), where it knows how; `None` asks for nothing.
+    pub ack_frequency: Option<u32>,
     /// Largest UDP payload that we take, in bytes, 1200…65527.
     pub max_udp_payload: u16,
 }
@@ -86,7 +94,8 @@ impl Default for Options {
             keep_alive: None,
             congestion: Congestion::default(),
             initial_mtu: 1200,
-            mtu_discovery: Some(1452),
+            mtu_discovery: Some(LARGEST_PROBE),
+            ack_frequency: None,
             max_udp_payload: 65527,
         }
     }
@@ -125,6 +134,12 @@ impl Config {
             .datagram_receive_buffer_size(None)
             .initial_mtu(options.initial_mtu.max(1200))
             .congestion_controller_factory(options.congestion.factory())
+            .ack_frequency_config(options.ack_frequency.map(|every| {
+                let mut config = AckFrequencyConfig::default();
+                // As many may come without being acknowledged at once.
+                config.ack_eliciting_threshold(every.saturating_sub(1).into());
+                config
+            }))
             .mtu_discovery_config(options.mtu_discovery.map(|bound| {
                 let mut config = MtuDiscoveryConfig::default();
                 config.upper_bound(bound);

@@ -100,6 +100,8 @@ pub struct Stats {
     pub received_bytes: u64,
     /// ACK frames sent.
     pub sent_acks: u64,
+    /// ACK_FREQUENCY frames sent: none where the peer does not know them.
+    pub sent_ack_frequency: u64,
     /// STREAM frames received.
     pub received_stream_frames: u64,
 }
@@ -121,6 +123,7 @@ impl From<ConnectionStats> for Stats {
             received_datagrams: stats.udp_rx.datagrams,
             received_bytes: stats.udp_rx.bytes,
             sent_acks: stats.frame_tx.acks,
+            sent_ack_frequency: stats.frame_tx.ack_frequency,
             received_stream_frames: stats.frame_rx.stream,
         }
     }

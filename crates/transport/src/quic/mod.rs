@@ -21,7 +21,7 @@ mod info;
 mod session;
 
 pub use buffer::ReceiveBuffer;
-pub use config::{Config, Congestion, Options};
+pub use config::{Config, Congestion, LARGEST_PROBE, Options};
 pub use connection::{Connection, Event, Read, Transmit};
 pub use error::{Error, ErrorKind};
 pub use info::{PeerParameters, Stats};

@@ -21,6 +21,8 @@ pub(super) struct Parsed {
     /// Whether the connection may be used again.
     pub(super) keep_alive: bool,
     pub(super) http_1_0: bool,
+    /// Names and values of all fields, in bytes.
+    pub(super) field_bytes: usize,
 }
 
 /// Where fields go, and how.
@@ -76,9 +78,15 @@ pub(super) struct Meaning {
     transfer: Transfer,
     close: bool,
     keep_alive: bool,
+    field_bytes: usize,
 }
 
 impl Meaning {
+    /// Counts a field; `value` has no blanks around it.
+    pub(super) fn count(&mut self, name: &[u8], value: &[u8]) {
+        self.field_bytes += name.len() + value.len();
+    }
+
     /// Takes note of a field; `value` has no blanks around it.
     pub(super) fn add(&mut self, name: &[u8], value: &[u8]) -> Result<(), Fault> {
         match name.len() {
@@ -138,6 +146,7 @@ impl Meaning {
             transfer: self.transfer,
             keep_alive: !self.close && (minor == 1 || self.keep_alive),
             http_1_0: minor == 0,
+            field_bytes: self.field_bytes,
         })
     }
 }
@@ -200,7 +209,9 @@ pub(super) fn parse(
     };
     let mut meaning = Meaning::default();
     for header in response.headers.iter() {
-        meaning.add(header.name.as_bytes(), header.value)?;
+        let name = header.name.as_bytes();
+        meaning.count(name, header.value.trim_ascii());
+        meaning.add(name, header.value)?;
     }
     if let Some(wanted) = wanted {
         wanted.collect(response.headers);

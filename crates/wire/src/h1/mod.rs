@@ -50,6 +50,8 @@ impl Default for Limits {
 
 /// Heads above this size are parsed each time rather than kept, so that an idle connection stays small.
 const MEMO_BYTES: usize = 1024;
+/// What HTTP/2 makes of a status line: `:status` and three digits.
+const STATUS_BYTES: usize = 10;
 
 /// The client's end of one connection.
 #[derive(Debug)]
@@ -368,7 +370,7 @@ impl Connection {
             status: parsed.status,
             content_length: parsed.content_length,
             encoded_bytes: length,
-            decoded_bytes: length,
+            decoded_bytes: STATUS_BYTES + parsed.field_bytes,
             reason: if E::FIELDS { &self.reason } else { &[] },
             http_1_0: parsed.http_1_0,
             fields: if E::FIELDS {

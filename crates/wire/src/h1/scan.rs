@@ -30,9 +30,10 @@ pub(super) fn head(input: &[u8], limits: &Limits) -> Option<(Parsed, usize)> {
             return None;
         }
         let next = next_line(input, at + name_end + 1)?;
+        let value = input[at + name_end + 1..next - 2].trim_ascii();
+        meaning.count(&line[..name_end], value);
         // The fields that matter have these lengths; what the others say is only checked.
         if matches!(name_end, 10 | 14 | 17) {
-            let value = input[at + name_end + 1..next - 2].trim_ascii();
             meaning.add(&line[..name_end], value).ok()?;
         }
         at = next;
@@ -112,6 +113,7 @@ mod tests {
             (parsed.status, parsed.content_length, parsed.keep_alive),
             (404, Some(11), false)
         );
+        assert_eq!(parsed.field_bytes, "Server".len() + 1 + 14 + 2 + 10 + 5);
     }
 
     #[test]

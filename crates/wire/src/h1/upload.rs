@@ -10,8 +10,8 @@ use crate::upload::{self, LARGEST_WRITE};
 use crate::{FieldList, Request, StreamId, Unfinished, Upload};
 
 /// Most bytes that one call leaves in `out` on account of a body: the next piece waits until the
-/// transport has taken this one.
-const OUT_TARGET: usize = 64 * 1024;
+/// transport has taken this one. A system call takes as much, where the body goes from where it lies.
+const OUT_TARGET: usize = 256 * 1024;
 
 /// Content that has not been sent to its end.
 #[derive(Debug)]

@@ -42,7 +42,7 @@ impl Section {
     #[inline]
     fn add(&mut self, name: &[u8], value: &[u8], role: Role) {
         let bytes = name.len() + value.len();
-        self.decoded_bytes = self.decoded_bytes.saturating_add(bytes + 4);
+        self.decoded_bytes = self.decoded_bytes.saturating_add(bytes);
         self.list_size = self.list_size.saturating_add(bytes + ENTRY_OVERHEAD);
         match role {
             Role::Plain => self.regular = true,

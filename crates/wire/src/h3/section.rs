@@ -132,7 +132,7 @@ impl Sections {
         let mut regular = false;
         fields.clear();
         let visit = |name: &[u8], value: &[u8]| {
-            summary.decoded_bytes += name.len() + value.len() + 4;
+            summary.decoded_bytes += name.len() + value.len();
             if let Some(pseudo) = name.strip_prefix(b":") {
                 if regular {
                     return Err("a pseudo-field after other fields");

@@ -21,8 +21,13 @@ pub use varying::Varying;
 /// room in an HPACK table of 4096 bytes.
 pub const REPEATED: usize = 16;
 
-/// What asks for WebSocket, down to the value of the last field (RFC 6455 §4.1).
-const UPGRADE: &[u8] = b"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ";
+/// What asks for WebSocket, beside the key that stands behind it (RFC 6455 §4.1).
+const UPGRADE: [(&str, &str); 3] = [
+    ("Connection", "Upgrade"),
+    ("Upgrade", "websocket"),
+    ("Sec-WebSocket-Version", "13"),
+];
+const WEBSOCKET_KEY: &str = "Sec-WebSocket-Key";
 
 /// Where `:path` stands among the fields: the last of the pseudo-fields.
 pub(crate) const PATH: usize = 3;
@@ -140,9 +145,15 @@ impl Request {
         request.kind = MethodKind::Upgrade;
         let empty_line = request.h1.len() - 2;
         request.h1.truncate(empty_line);
-        request.h1.extend_from_slice(UPGRADE);
-        request.h1.extend_from_slice(&websocket::key([0; 16]));
-        request.h1.extend_from_slice(b"\r\n\r\n");
+        let key = websocket::key([0; 16]);
+        let fields = UPGRADE.map(|(name, value)| (name, value.as_bytes()));
+        for (name, value) in fields.into_iter().chain([(WEBSOCKET_KEY, &key[..])]) {
+            for piece in [name.as_bytes(), b": ", value, b"\r\n"] {
+                request.h1.extend_from_slice(piece);
+            }
+            request.decoded_bytes += name.len() + value.len();
+        }
+        request.h1.extend_from_slice(b"\r\n");
         Ok(request)
     }
 
@@ -240,7 +251,7 @@ impl Request {
             repeated: parts.repeated,
             h1: h1.into_bytes(),
             section_size: fields.section_size(),
-            decoded_bytes: fields.iter().map(|(n, v)| n.len() + v.len() + 4).sum(),
+            decoded_bytes: fields.iter().map(|(n, v)| n.len() + v.len()).sum(),
             fields,
             indexing: indexing.into(),
             hpack_path,
@@ -326,7 +337,8 @@ impl Request {
         self.h3.section()
     }
 
-    /// Bytes of the field section uncompressed: name + value + 4 for each field.
+    /// Bytes of the field section uncompressed, in every version alike: name and value of each field, the
+    /// pseudo-fields of HTTP/2 among them; the size of RFC 7541 §4.1 without its 32 for each field.
     pub fn decoded_bytes(&self) -> usize {
         self.decoded_bytes
     }

@@ -123,7 +123,7 @@ impl Request {
             return Ok(request);
         }
         let (fields, indexing) = message.section(parts, authority);
-        request.decoded_bytes = fields.iter().map(|(n, v)| n.len() + v.len() + 4).sum();
+        request.decoded_bytes = fields.iter().map(|(n, v)| n.len() + v.len()).sum();
         if version == Encoding::H3 {
             let mut section = Vec::new();
             let marked = fields.iter().zip(&indexing);

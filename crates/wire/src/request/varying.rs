@@ -206,7 +206,7 @@ impl Varying {
         }
         let request = &mut self.request;
         request.section_size = (bytes + count * ENTRY_OVERHEAD) as u64;
-        request.decoded_bytes = bytes + count * 4;
+        request.decoded_bytes = bytes;
         if version == Encoding::H3 {
             let section = [&*self.qpack[0], &self.changed, &*self.qpack[1]];
             request.h3.write(section, &request.body, false);

@@ -121,7 +121,7 @@ def compare(a: Side, b: Side, wanted: Wanted) -> Compared:
         rank=a.rank if a.rank in present else measures[0].name,
         arms=[
             SharedArm(name=name, title=title)
-            for name, title in {first.name: first.title for _, first, _ in shared}.items()
+            for name, title in {a.name: _title(a, b) for _, a, b in shared}.items()
         ],
         only=OneSided(a=_only(a, b, wanted), b=_only(b, a, wanted)),
         ratios=rows,
@@ -242,6 +242,13 @@ def _family(
     ]
 
 
+def _title(first: Cell, second: Cell) -> str:
+    """Name for people: of what two load generators measured, of both."""
+    if first.tool == second.tool:
+        return first.title
+    return f"{first.title} (A) and {second.title} (B)"
+
+
 def _may_be_judged(first: Cell, second: Cell) -> bool:
     """Whether the runs of an arm are valid on both sides, and read the same body."""
     reasons = [*first.reasons, *second.reasons, *_different_bodies(first, second)]
@@ -283,6 +290,9 @@ def _differences(shared: _Shared) -> list[Difference]:
     for scope in _SCOPES:
         for _, first, second in shared:
             mine, theirs = first.facts[scope], second.facts[scope]
+            if not mine or not theirs:
+                # What one side does not tell is unknown, and not another.
+                continue
             for name in dict.fromkeys([*mine, *theirs]):
                 if mine.get(name) == theirs.get(name):
                     continue

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from trilane.lab.model.comparison import Fact, Ledger, LedgerRow
-from trilane.lab.model.run import RateStage, Run, Settings
+from trilane.lab.model.run import InFlightStage, RateStage, Run, Settings
 
 if TYPE_CHECKING:
     from trilane.lab.analysis.paired import Observed
@@ -33,6 +33,27 @@ def _stage(stage: RateStage) -> str:
     return f"{stage.length_s:g} s to {stage.rate_per_s:g}"
 
 
+def _in_flight(stage: InFlightStage) -> str:
+    return f"{stage.length_s:g} s to {stage.in_flight}"
+
+
+def _quic(run: Run) -> str | None:
+    """What QUIC was asked for beside its defaults."""
+    if (asked := run.plan.asked) is None:
+        return None
+    size, every = asked.quic_initial_packet_size, asked.quic_ack_frequency
+    told = [
+        *([f"packets of {size} bytes to begin with"] if size is not None else []),
+        *([f"an acknowledgement for {every} packets"] if every is not None else []),
+        *([] if asked.quic_mtu_discovery else ["no path MTU discovery"]),
+    ]
+    return ", ".join(told) or None
+
+
+def _rate_of_each(run: Run) -> float | None:
+    return run.plan.asked.rate_per_connection_per_s if run.plan.asked else None
+
+
 def _per_connection(run: Run) -> int | None:
     return run.plan.asked.requests_per_connection if run.plan.asked else None
 
@@ -47,6 +68,7 @@ _ROWS: tuple[tuple[str, Callable[[Run], _Told]], ...] = (
     ("peer", lambda run: run.target.peer),
     ("server software", lambda run: run.target.server),
     ("client congestion control", lambda run: run.target.congestion_control),
+    ("QUIC", _quic),
     ("MTU (bytes)", lambda run: run.target.mtu),
     ("server settings", lambda run: _settings(run.target.server_settings)),
     ("client settings", lambda run: _settings(run.target.client_settings)),
@@ -63,9 +85,15 @@ _ROWS: tuple[tuple[str, Callable[[Run], _Told]], ...] = (
     ("client CPUs", lambda run: run.plan.cpus),
     ("client waits by", lambda run: run.plan.io),
     ("model", lambda run: run.plan.model),
-    ("rate asked for (1/s)", lambda run: run.plan.rate_per_s),
+    # That of a search is what it found.
+    ("rate asked for (1/s)", lambda run: None if run.capacity else run.plan.rate_per_s),
     ("arrivals", lambda run: run.plan.arrivals),
     ("stages of the rate", lambda run: ", ".join(map(_stage, run.plan.stages)) or None),
+    (
+        "stages in flight",
+        lambda run: ", ".join(map(_in_flight, run.plan.stages_in_flight)) or None,
+    ),
+    ("rate of each connection (1/s)", _rate_of_each),
     ("client library", lambda run: run.client.library if run.client else None),
     ("client library version", lambda run: run.client.library_version if run.client else None),
     ("client runtime", lambda run: run.client.runtime if run.client else None),

@@ -1,7 +1,7 @@
 """One side of a comparison of runs: what `A` or `B` means, and its values.
 
-A side is one run folder, several run folders, or several `trilane.run/1` files (`trilane load -o`),
-separated by commas. What counts as one value differs:
+A side is one run folder, several run folders, or several files of a load generator, ours
+(`trilane load -o`) or another's, separated by commas. What counts as one value differs:
 
 one folder
     A block: one value per block and arm, two of one block joined by their geometric mean.
@@ -9,34 +9,33 @@ several folders
     A folder: the median over its blocks. What changes from one session to the next (memory layout,
     neighbours, temperature) is then inside the interval, where it belongs.
 several files
-    A file: one run of `trilane load`.
+    A file: one run of a load generator.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import msgspec
 import numpy as np
 
 from trilane.lab.analysis import bodies, stats
 from trilane.lab.analysis.bodies import Body
 from trilane.lab.analysis.paired import value as value_in
 from trilane.lab.analysis.stats import Floats
+from trilane.lab.generators import reading
 from trilane.lab.model.arm import TITLES
+from trilane.lab.model.beside import Told
 from trilane.lab.model.comparison import Comparison, Floor, Shown
 from trilane.lab.model.contrast import Scope, Source, ValueUnit
 from trilane.lab.model.documents import machine_id
 from trilane.lab.model.measures import ELAPSED, MEASURES, RATE, Beside, Measure
 from trilane.lab.model.record import SweepValue
-from trilane.lab.model.run import SCHEMA, Run
+from trilane.lab.model.run import Run
 from trilane.lab.model.sample import Sample
 from trilane.lab.model.validity import Reason, ReasonCode, Validity
-from trilane.lab.storage import conditions, runs
+from trilane.lab.storage import conditions, runs, singles
 from trilane.lab.storage.conditions import Facts
 from trilane.lab.storage.journal import MANIFEST
 from trilane.lab.storage.runs import BadRun, RunFolder
@@ -54,6 +53,8 @@ class Cell:
     """What it was a measurement of; several values are joined by ` | `."""
     bodies: Sequence[Body]
     """What its runs read, of those that tell it."""
+    tool: str
+    """Which load generator measured it; `trilane` for run folders."""
     read: Callable[[Measure], list[Floats]]
     """For each folder (or for all files) the values of a measure, one per block; NaN: unknown."""
 
@@ -90,12 +91,18 @@ class Side:
         return np.concatenate(usable)
 
 
-def load(text: str, state: Path) -> Side:
-    """Read what a word of the command line names."""
+def words_of(text: str) -> list[str]:
+    """The words that a side names: a path that exists, or what stands between commas."""
     words = [text] if Path(text).exists() else [word for word in text.split(",") if word]
     if not words:
         raise BadRun(f"{text!r} names no run")
-    documents = [_run_file(Path(word)) for word in words]
+    return words
+
+
+def load(text: str, state: Path) -> Side:
+    """Read what a word of the command line names."""
+    words = words_of(text)
+    documents = [run_file(Path(word)) for word in words]
     files = [document for document in documents if document is not None]
     if files and len(files) == len(words):
         return _of_files(text, [Path(word) for word in words], files)
@@ -167,6 +174,7 @@ def _cell(name: str, group: Sequence[tuple[RunFolder, Comparison]]) -> Cell:
             for arm in arms
             for body in bodies.of_arm(arm, [s.run for s in arm.samples if s.run is not None])
         ],
+        tool="trilane",
         read=lambda measure: [_block_values(arm.samples, measure) for arm in arms],
     )
 
@@ -198,16 +206,35 @@ def _floors(comparisons: Sequence[Comparison]) -> dict[str, Floor]:
     return farthest
 
 
-def _of_files(label: str, paths: Sequence[Path], files: Sequence[Run]) -> Side:
-    if len(files) < 2:
-        raise BadRun(
-            f"{label} is one run of `trilane load`: a single run has no interval, so nothing can "
-            "be claimed from it. Make several, at least 4 on each side and in turns (one of A, one "
-            "of B, …), and name them with commas, or let `trilane race` take care of it:\n"
-            "  trilane compare a1.json,a2.json,a3.json,a4.json b1.json,b2.json,b3.json,b4.json"
-        )
+def _of_files(label: str, paths: Sequence[Path], files: Sequence[Run | Told]) -> Side:
     if len({path.resolve() for path in paths}) < len(paths):
         raise BadRun(f"{label} names a file twice")
+    ours = [file for file in files if isinstance(file, Run)]
+    others = [file for file in files if isinstance(file, Told)]
+    kinds = dict.fromkeys("trilane load" if isinstance(file, Run) else file.tool for file in files)
+    if len(kinds) > 1:
+        raise BadRun(
+            f"{label} mixes runs of {' and '.join(sorted(kinds))}: one side is one kind of run"
+        )
+    if len(files) < 2:
+        raise BadRun(_single(label, *kinds))
+    return _of_ours(label, paths, ours) if ours else _of_others(label, paths, others)
+
+
+def _single(label: str, tool: str) -> str:
+    """Why one file is not a side, and what to type."""
+    why = (
+        f"{label} is one run of {f'`{tool}`' if ' ' in tool else tool}: a single run has no "
+        "interval, so nothing can be claimed from it. Make several, at least 4 on each side and in "
+        "turns (one of A, one of B, …), and name them with commas"
+    )
+    example = "  trilane compare a1.json,a2.json,a3.json,a4.json b1.json,b2.json,b3.json,b4.json"
+    if tool == "trilane load":
+        return f"{why}, or let `trilane race` take care of it:\n{example}"
+    return f"{why}, or set it beside files of load generators alone:\n{example}"
+
+
+def _of_ours(label: str, paths: Sequence[Path], files: Sequence[Run]) -> Side:
     kinds = {str(run.target.version) for run in files}
     if len(kinds) > 1:
         raise BadRun(
@@ -224,60 +251,101 @@ def _of_files(label: str, paths: Sequence[Path], files: Sequence[Run]) -> Side:
             "software": _joined([_file_software(run) for run in files]),
         },
         bodies=bodies.of_runs(files),
-        read=lambda measure: [
-            np.array(
-                [
-                    np.nan if (value := measure.read(run, Beside())) is None else value
-                    for run in files
-                ],
-                dtype=np.float64,
-            )
-        ],
+        tool="trilane",
+        read=lambda measure: [_known(measure.read(run, Beside()) for run in files)],
     )
+    measures = [
+        measure.shown
+        for measure in MEASURES
+        # How long a run of a given length took says nothing.
+        if measure is not ELAPSED or all(run.plan.duration_s is None for run in files)
+    ]
+    sources = [
+        Source(name=path.name, path=str(path), kind="load", started_at=run.started_at)
+        for path, run in zip(paths, files, strict=True)
+    ]
+    return _side_of_files(label, cell, measures, sources, [])
+
+
+def _of_others(label: str, paths: Sequence[Path], files: Sequence[Told]) -> Side:
+    """Runs of another load generator."""
+    tool = files[0].tool
+    cell = Cell(
+        name="load",
+        title=tool,
+        reasons=_reasons([told.judged for told in files]),
+        facts={"workload": {}, "machine": {}, "software": {}},
+        bodies=[],
+        tool=tool,
+        read=lambda measure: [_known(told.value(measure.name) for told in files)],
+    )
+    sources = [
+        Source(
+            name=path.name,
+            path=str(path),
+            kind="load" if told.tool == "trilane" else told.tool,
+            started_at=None,
+        )
+        for path, told in zip(paths, files, strict=True)
+    ]
+    unknown = suspect(
+        "unknown_workload",
+        f"{tool} does not tell what it asked and how: whether the workloads are the same, and the "
+        f"latencies mean the same, is for you to know (here {files[0].latency_runs})",
+    )
+    measures = [m.shown for m in MEASURES if all(told.tells(m.name) for told in files)]
+    return _side_of_files(label, cell, measures, sources, [unknown])
+
+
+def _known(values: Iterable[float | None]) -> Floats:
+    """Values, NaN where unknown."""
+    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+
+
+def _side_of_files(
+    label: str,
+    cell: Cell,
+    measures: Sequence[Shown],
+    sources: Sequence[Source],
+    cautions: Sequence[Reason],
+) -> Side:
     return Side(
         label=label,
         unit="file",
-        sources=[
-            Source(name=path.name, path=str(path), kind="load", started_at=run.started_at)
-            for path, run in zip(paths, files, strict=True)
-        ],
-        measures=[
-            measure.shown
-            for measure in MEASURES
-            # How long a run of a given length took says nothing.
-            if measure is not ELAPSED or all(run.plan.duration_s is None for run in files)
-        ],
+        sources=sources,
+        measures=measures,
         rank=RATE.name,
         points={None: {cell.name: cell}},
         floors={},
         margin=0.05,
         machine=None,
         cautions=[
+            *cautions,
             suspect(
-                "unknown_machine", "files of `trilane load` do not say which machine they ran on"
-            )
+                "unknown_machine", "files of load generators do not say which machine they ran on"
+            ),
         ],
         seed=1,
     )
 
 
-def _run_file(path: Path) -> Run | None:
-    """The `trilane.run/1` in a file; None when it is something else."""
+def run_file(path: Path) -> Run | Told | None:
+    """The run in a file, ours or another load generator's; None when it is something else.
+
+    Raises:
+        BadRun: it is a file, and none of a load generator that is known.
+    """
     if not path.is_file() or (path.parent / MANIFEST).is_file():
         return None
-    try:
-        document: Any = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise BadRun(f"cannot read {path}: {error.strerror}") from error
-    except ValueError as error:
-        raise BadRun(f"{path} is not a JSON file: {error}") from error
-    schema = document.get("schema") if isinstance(document, dict) else None
-    if schema != SCHEMA:
-        raise BadRun(f"{path} has schema {schema!r}; a run folder or {SCHEMA} is needed")
-    try:
-        return msgspec.convert(document, Run)
-    except msgspec.ValidationError as error:
-        raise BadRun(f"{path} is not a {SCHEMA}: {error}") from error
+    other = reading.read(path)
+    return _own(path) if other is None else other
+
+
+def _own(path: Path) -> Run:
+    found = singles.load(path)
+    if isinstance(found, Run):
+        return found
+    raise BadRun(f"{path} is the result of a search, which has no one run to compare")
 
 
 def _file_workload(run: Run) -> Facts:

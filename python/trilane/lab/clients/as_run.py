@@ -25,23 +25,20 @@ from trilane.lab.model.run import (
     Run,
     Target,
 )
-from trilane.lab.model.traffic import Cost, Distribution, ErrorKind, Latency, Rate
-from trilane.lab.model.validity import Reason, ReasonCode, RunValidity
+from trilane.lab.model.traffic import (
+    QUANTILES,
+    Cost,
+    Distribution,
+    ErrorKind,
+    Latency,
+    Rate,
+    enough,
+)
+from trilane.lab.model.validity import MOST_FAILED, Reason, ReasonCode, RunValidity
 
 if TYPE_CHECKING:
     from trilane.lab.clients.executor import Setting
 
-# METHOD §5: more failures than this make a run invalid.
-_MAX_FAILED = 0.001
-_QUANTILES = (
-    ("p50", 0.5),
-    ("p75", 0.75),
-    ("p90", 0.9),
-    ("p95", 0.95),
-    ("p99", 0.99),
-    ("p99_9", 0.999),
-    ("p99_99", 0.9999),
-)
 _NS = 1e9
 _FAILURES_TOLD = 5
 
@@ -90,7 +87,7 @@ def run_of(asked: Asked, delivered: Delivered) -> Run:
             goodput_bytes_per_s=result.body_bytes / elapsed if elapsed > 0 else 0.0,
             window_s=elapsed,
         ),
-        latency=Latency.of_client(_latency(result.latency)),
+        latency=Latency.of_client(_latency(result.latency), _latency(result.late)),
         connections=None,
         phases=None,
         bytes=None,
@@ -132,7 +129,7 @@ def problems(asked: Asked, run: Run) -> list[Reason]:
         found.append(("accounts", text))
     if requests.ok == 0:
         found.append(("nothing_ok", "no request was answered as expected"))
-    elif requests.failed > _MAX_FAILED * answered:
+    elif requests.failed > MOST_FAILED * answered:
         share = 100 * requests.failed / answered
         told = "; ".join(
             failure.example[:200] for failure in list(requests.failures.values())[:_FAILURES_TOLD]
@@ -198,8 +195,8 @@ def _plan(asked: Asked) -> Plan:
         connections=arm.connections,
         streams=arm.streams,
         threads=arm.threads,
-        model="closed",
-        rate_per_s=None,
+        model="closed" if arm.rate is None else "open",
+        rate_per_s=arm.rate,
         requests=workload.count,
         duration_s=workload.duration_s,
         warmup_s=0.0,
@@ -291,8 +288,7 @@ def distribution(blob: str) -> Distribution:
 
 def _quantiles(count: int, read: Callable[[str, float], float | None]) -> dict[str, float | None]:
     """Each quantile as `read` gives it by name and share; None where there are too few samples."""
-    # METHOD §2: a quantile needs at least 10 / (1 - q) samples.
     return {
-        name: read(name, share) if count * (1 - share) >= 10 - 1e-9 else None
-        for name, share in _QUANTILES
+        name: read(name, share) if enough(count, share) else None
+        for name, share in QUANTILES.items()
     }

@@ -65,6 +65,8 @@ class Result(Record, frozen=True):
     repetitions_s: list[Amount] | None = None
     """Each repetition of the workload, seconds."""
     latency: Latencies | None = None
+    late: Latencies | None = None
+    """How much later requests were sent than they were due; None where the client does not tell."""
     program: Used | None = None
     """Of a load generator of others': what was charged to it alone, without the script that
     started it.

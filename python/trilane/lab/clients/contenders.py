@@ -41,6 +41,8 @@ class Contender:
     versions: tuple[str, ...]
     strategies: Mapping[str, tuple[str, ...]]
     """By version."""
+    rates: bool = False
+    """Whether it sends so many requests a second where that is asked for."""
     note: str = ""
     """What a reader must know about how the library is used."""
     requires: tuple[str, ...] = ()
@@ -55,8 +57,10 @@ class Contender:
         """The Python script, if it is one."""
         return None if self.words else self.folder / SCRIPT
 
-    def lacks(self, version: str, strategy: str) -> str | None:
+    def lacks(self, version: str, strategy: str, rate: float | None = None) -> str | None:
         """Why it does not do this; none if it does."""
+        if rate is not None and not self.rates:
+            return f"{self.name} keeps no rate"
         if version not in self.versions:
             return f"{self.name} does not speak {version}, only {', '.join(self.versions)}"
         if strategy not in self.strategies[version]:
@@ -121,6 +125,7 @@ class _Table(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     command: tuple[str, ...] = ()
     build: tuple[tuple[str, ...], ...] = ()
     requires: tuple[str, ...] = ()
+    rates: bool = False
     versions: tuple[str, ...]
     strategies: dict[str, tuple[str, ...]] | tuple[str, ...]
 
@@ -174,6 +179,7 @@ def _contender(path: Path, table: _Table, key: Key) -> Contender:
         folder=path.parent.resolve(),
         versions=table.versions,
         strategies=_strategies(table, (*key, "strategies")),
+        rates=table.rates,
         note=table.note,
         requires=table.requires,
         steps=table.build,

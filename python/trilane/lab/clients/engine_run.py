@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec.structs import replace
 
+from trilane.lab.clients import search_run
 from trilane.lab.clients.contender_run import RunFailed
 from trilane.lab.clients.observe import Watch
 from trilane.lab.clients.plan import header_fields
@@ -22,6 +23,7 @@ from trilane.lab.experiment.workload import ArmSpec, Workload
 from trilane.lab.model.arm import ENGINE
 from trilane.lab.model.contender import Client, Wire
 from trilane.lab.model.run import Run
+from trilane.lab.model.search import Search
 from trilane.lab.model.traffic import Phases
 from trilane.lab.processes import proc, supervisor
 from trilane.lab.processes.supervisor import ProcessFailed
@@ -88,6 +90,8 @@ class EnginePlan:
             *("-c", str(connections), "-m", str(streams)),
             *("-t", str(min(arm.threads or 1, connections) if arm.strategy == "load" else 1)),
             *ends,
+            # A count of requests is a try whether the arm can run at all.
+            *(("--search", ",".join(workload.search)) if workload.search and not count else ()),
             *(("-R", f"{arm.rate:.10g}") if arm.rate is not None else ()),
             *("--timeout", f"{workload.timeout_s:g}s"),
             *self._asked(body),
@@ -177,12 +181,13 @@ def run(plan: EnginePlan, *, log: Path, limit_s: float) -> Run:
             raise RunFailed(f"the run {error}") from error
         after = interface.carried_bytes()
         try:
-            run = msgspec.json.decode(file.read_bytes(), type=Run)
+            run = _result(plan, file)
         except (OSError, ValueError) as error:
             raise RunFailed(f"the run left no readable result: {error}") from error
     requests, program = run.requests, run.trilane
     crossed = None
-    if wire is not None and after is not None:
+    # A search is many runs, of which it tells the requests of one.
+    if wire is not None and after is not None and run.capacity is None:
         crossed = Wire(
             bytes=after - wire,
             requests=requests.ok + requests.failed + requests.warmup.started,
@@ -201,6 +206,14 @@ def run(plan: EnginePlan, *, log: Path, limit_s: float) -> Run:
         ),
         plan=replace(run.plan, strategy=plan.arm.strategy, in_flight=plan.arm.in_flight),
     )
+
+
+def _result(plan: EnginePlan, file: Path) -> Run:
+    """The run in a file of the engine's, or the one that stands for a search."""
+    content = file.read_bytes()
+    if plan.workload.search and plan.requests is None:
+        return search_run.run_of(msgspec.json.decode(content, type=Search))
+    return msgspec.json.decode(content, type=Run)
 
 
 def _setup_s(phases: Phases | None) -> float:

@@ -41,6 +41,8 @@ _PROBE_REQUESTS = 2
 # A server that is not ours may drop what it does not speak instead of refusing it.
 _PROBE_TIMEOUT_S = 5.0
 _TRIES = 4
+# Of a search, which ends long before.
+_MOST_RUNS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +139,8 @@ class Executor:
         workload = self.form.workload
         if workload.duration_s is not None:
             own = workload.duration_s + workload.warmup_s + workload.timeout_s
+            if workload.search:
+                return _SLACK_S + own * _MOST_RUNS
             # Go tries how many iterations fill the time, and may overshoot.
             return _SLACK_S + own * (_TRIES if self.setting.benchmark is not None else 1)
         return _LONGEST_S
@@ -189,6 +193,9 @@ class Executor:
             limit_s=self._limit_s,
         )
         server = meter.stop(run) if meter else None
+        if run.capacity is not None and server is not None:
+            # What it spent is of all runs of a search.
+            server = structs.replace(server, cpu_us_per_request=None, busy=None)
         run = judge_samples(run, self.form.measures)
         if setting.call is not None:
             run = judge_body(run, setting.reference)

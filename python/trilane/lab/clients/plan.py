@@ -37,6 +37,7 @@ def contender_plan(
         "processes": arm.processes,
         "chunk": arm.chunk,
         "threads": arm.threads,
+        "rate_per_s": arm.rate,
         "timeout_s": workload.timeout_s,
         "cacert": setting.cacert,
         "workload": {

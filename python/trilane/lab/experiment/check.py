@@ -17,7 +17,7 @@ from trilane.lab.experiment.vocabulary import MEASURES, SWEEPS
 from trilane.lab.experiment.words import is_not, meant
 from trilane.lab.experiment.workload import Value
 from trilane.lab.model.arm import ENGINE
-from trilane.lab.model.measures import BY_NAME
+from trilane.lab.model.measures import BY_NAME, CAPACITY
 from trilane.quantity import value_text
 
 if TYPE_CHECKING:
@@ -71,6 +71,9 @@ def _measures(form: Form, key: Key) -> None:
         where = (*key, "measures", index)
         if measure not in MEASURES:
             raise BadExperiment(is_not("measure", measure, MEASURES), where)
+        if measure == CAPACITY.name and not form.workload.search:
+            problem = f"{measure!r} is what searches find: type trilane race --search 'p99<10ms'"
+            raise BadExperiment(problem, where)
         if measure in form.measures[:index]:
             raise BadExperiment(f"{measure!r} is there already", where)
     _shown(form.rank, form, (*key, "rank"))

@@ -78,8 +78,8 @@ def check_arm(arm: ArmSpec, kind: str, values: tuple[Value, ...] | None, key: Ke
 def _rate(arm: ArmSpec, key: Key) -> None:
     if arm.rate is None:
         return
-    if arm.client != ENGINE or arm.strategy != "load":
-        problem = f'a rate is kept by client = "{ENGINE}" with strategy = "load" alone'
+    if arm.strategy != "load":
+        problem = 'a rate is kept with strategy = "load" alone'
         raise BadExperiment(problem, (*key, "rate"))
     if not 0 < arm.rate < math.inf:
         raise BadExperiment(f"must be above 0, not {arm.rate:g}", (*key, "rate"))

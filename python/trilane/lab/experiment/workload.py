@@ -158,6 +158,10 @@ class Workload:
     """Default for arms."""
     flags: tuple[str, ...] = ()
     """Further flags of `trilane load`, for arms of the engine: what a race was typed with."""
+    search: tuple[str, ...] = ()
+    """What has to hold, such as `p99<10ms`: each run is a search for the highest rate at which it
+    does, made of runs of `duration_s`, and the rate of an arm is where it begins.
+    """
 
     def arm(
         self, client: str, version: str, strategy: str = "serial", **options: Unpack[ArmOptions]

@@ -7,6 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 from msgspec import Meta
 
 from trilane.lab.model.arm import ArmName
+from trilane.lab.model.beside import OtherTool
 from trilane.lab.model.comparison import Fact, Finding, Floor, Margin, Shown, Summary
 from trilane.lab.model.manifest import Kind, Status
 from trilane.lab.model.record import Count, Record, SweepValue, Time
@@ -18,13 +19,13 @@ Scope: TypeAlias = Literal["workload", "machine", "software"]
 
 
 class Source(Record, frozen=True):
-    """A run folder, or a file of `trilane load`."""
+    """A run folder, or a file of `trilane load` or of another load generator."""
 
     name: str
     """Name of the folder or file."""
     path: str
     """Where it is."""
-    kind: Kind | Literal["load"]
+    kind: Kind | Literal["load"] | OtherTool
     """What made it."""
     started_at: Time | None
     """UTC."""
@@ -178,7 +179,7 @@ class Contrast(Record, frozen=True):
     """What is compared."""
     unit: ValueUnit
     """What counts as one value: a block of the one run, the median of one of several runs, or one
-    file of `trilane load`.
+    file of a load generator.
     """
     margin: Margin
     """m: ratios from 1/(1+m) to 1+m count as no difference."""

@@ -128,6 +128,13 @@ MEASURES = (
         lambda run, _: run.rate.requests_per_s,
         better="higher",
     ),
+    Measure(
+        "capacity_per_s",
+        "highest requests/s that hold",
+        "1/s",
+        lambda run, _: None if run.capacity is None else run.capacity.per_s,
+        better="higher",
+    ),
     Measure("elapsed_s", "elapsed time", "s", lambda run, _: run.elapsed_s),
     Measure("total_s", "time of the whole process", "s", _process(lambda told: told.wall_s)),
     Measure(
@@ -146,6 +153,12 @@ MEASURES = (
         "p50 time to first byte",
         "s",
         lambda run, _: run.latency.ttfb.p50 if run.latency.ttfb else None,
+    ),
+    Measure(
+        "late_p99",
+        "p99 of how late requests left",
+        "s",
+        lambda run, _: run.latency.late.p99 if run.latency.late else None,
     ),
     Measure("round_trips", "p50 latency in round trips", "1", _round_trips),
     Measure("user_s", "user CPU", "s", _process(lambda told: told.user_s)),
@@ -214,6 +227,7 @@ MEASURES = (
 )
 BY_NAME = {measure.name: measure for measure in MEASURES}
 RATE, ELAPSED = BY_NAME["requests_per_s"], BY_NAME["elapsed_s"]
+CAPACITY = BY_NAME["capacity_per_s"]
 P50, P99 = BY_NAME["p50"], BY_NAME["p99"]
 USER, SYSTEM, CPU_PERCENT = BY_NAME["user_s"], BY_NAME["system_s"], BY_NAME["cpu_percent"]
 CLIENT_CPU = BY_NAME["client_cpu_us_per_request"]
@@ -222,7 +236,9 @@ SERVER_CPU = BY_NAME["server_cpu_us_per_request"]
 WIRE = BY_NAME["wire_bytes_per_request"]
 SYSCALLS = BY_NAME["syscalls_per_request"]
 PEAK_RSS = BY_NAME["peak_rss_bytes"]
-LATENCIES = frozenset({"mean_s", "p50", "p90", "p99", "p99_9", "ttfb_p50", "round_trips"})
+LATENCIES = frozenset(
+    {"mean_s", "p50", "p90", "p99", "p99_9", "ttfb_p50", "late_p99", "round_trips"}
+)
 """Names of those that need the latency of each request."""
 RACE = (RATE, P50, P99, CLIENT_CPU, SERVER_CPU, BY_NAME["bytes_per_request"])
 """What a race shows."""

@@ -7,6 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 from msgspec import Meta, field
 from msgspec.structs import replace
 
+from trilane.lab.model.capacity import Capacity
 from trilane.lab.model.contender import (
     Benchmark,
     Client,
@@ -28,6 +29,7 @@ from trilane.lab.model.record import (
     Version,
 )
 from trilane.lab.model.traffic import (
+    Backlog,
     Bytes,
     Connections,
     Cost,
@@ -36,6 +38,7 @@ from trilane.lab.model.traffic import (
     Latency,
     Phases,
     Rate,
+    Statistics,
     Window,
 )
 from trilane.lab.model.validity import Reason, RunValidity
@@ -117,6 +120,10 @@ class Target(Record, frozen=True):
     peers: dict[str, Positive] = field(default_factory=dict)
     """Connections on which requests could be sent, by address and port; absent in runs of other
     clients.
+    """
+    ack_frequency: bool | None = None
+    """Whether a server was told how often to acknowledge, as it knows the extension of QUIC for it;
+    null where that was not asked for.
     """
 
     @classmethod
@@ -222,6 +229,14 @@ class Asked(Record, frozen=True):
     """The only cipher suites that were offered."""
     weights: list[Positive] = field(default_factory=list)
     """How often each URL was requested, in proportion to the others."""
+    rate_per_connection_per_s: Amount | None = None
+    """Open model: arrivals per second on each connection, where each had a rate of its own."""
+    quic_initial_packet_size: Positive | None = None
+    """UDP payload of QUIC to begin with, bytes; null where nothing was asked for."""
+    quic_ack_frequency: Positive | None = None
+    """Packets of QUIC that the server was asked to acknowledge together."""
+    quic_mtu_discovery: bool = True
+    """Whether QUIC tried larger packets than those to begin with."""
 
 
 class RateStage(Record, frozen=True):
@@ -231,6 +246,15 @@ class RateStage(Record, frozen=True):
     """Seconds that it takes."""
     rate_per_s: Amount
     """Arrivals per second at its end."""
+
+
+class InFlightStage(Record, frozen=True):
+    """A part of a run in which the number in flight changes evenly, from that before or none."""
+
+    length_s: Amount
+    """Seconds that it takes."""
+    in_flight: Count
+    """Requests in flight at its end, over all connections."""
 
 
 class Plan(Record, frozen=True):
@@ -268,6 +292,8 @@ class Plan(Record, frozen=True):
     """
     stages: list[RateStage] = field(default_factory=list)
     """Open model: the stages of a rate that changes; empty where it does not."""
+    stages_in_flight: list[InFlightStage] = field(default_factory=list)
+    """Closed model: the stages of a number in flight that changes; empty where it does not."""
     strategy: str | None = None
     """How a client under test keeps requests in flight; absent in runs of the engine alone."""
     session: bool | None = None
@@ -462,6 +488,44 @@ class WebSocket(Record, frozen=True):
     """From a message to its echo; null in the mode `subscribe`."""
 
 
+class ScenarioStep(Record, frozen=True):
+    """The requests of one step of a scenario."""
+
+    name: str
+    """Its name."""
+    url: str
+    """Where its requests go, with the placeholders in it."""
+    ok: Count
+    """Answered as expected."""
+    failed: Count
+    """And otherwise."""
+    service: Statistics
+    """Of the ok ones from the first byte sent to the end of the response, seconds."""
+
+
+class Scenario(Record, frozen=True):
+    """What virtual users did: `started` = `ok` + `failed` + `abandoned` iterations."""
+
+    name: str
+    """The name of the scenario."""
+    users: Positive
+    """Virtual users over all threads."""
+    started: Count
+    """Iterations begun in the measured window, or under way at its beginning."""
+    ok: Count
+    """Those in which every request was answered as expected."""
+    failed: Count
+    """Those that ended with a request that was not."""
+    abandoned: Count
+    """Those under way at the end."""
+    iterations_per_s: Amount
+    """`ok` in a second of the measured window."""
+    duration: Distribution
+    """From the intended start of those that were ok to their end, pauses included."""
+    steps: list[ScenarioStep]
+    """Each step, in the order of the scenario."""
+
+
 class Slow(Record, frozen=True):
     """One of the slowest requests."""
 
@@ -553,15 +617,23 @@ class Run(Record, frozen=True):
     """What the client under test read, and what it should have read."""
     elapsed_s: Amount | None = None
     """From the first connect to the last response; in runs of an experiment only."""
+    backlog: Backlog | None = None
+    """Open model: requests that were due and had not left; null in the closed model."""
     events: Events | None = None
     """What is known of events in the content of responses; null or absent where they were not asked
     about.
     """
     websocket: WebSocket | None = None
     """What is known of WebSocket sessions; null or absent where the requests were no such."""
+    scenario: Scenario | None = None
+    """What virtual users did; null or absent where the requests were not those of a scenario."""
     slowest: list[Slow] = field(default_factory=list)
     """The slowest of the requests that are in the latency, the slowest first, as many as were asked
     for; absent in runs of other clients.
+    """
+    capacity: Capacity | None = None
+    """What the search found that this run is of, at the highest rate that held; only in races with
+    --search.
     """
 
     def doubted(self, *reasons: Reason) -> Run:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from trilane.lab.model.capacity import Capacity, Tried
 from trilane.lab.model.record import Amount, Positive, Record
 from trilane.lab.model.run import Run
 
@@ -23,6 +24,23 @@ class Trial(Record, frozen=True):
     """Whether it was the client that could not send as many."""
     run: Run
     """The whole result."""
+
+    @property
+    def brief(self) -> Tried:
+        """The run without all that it is not judged by."""
+        requests, latency = self.run.requests, self.run.latency
+        known = latency.response or latency.service
+        ended = requests.ok + requests.failed
+        return Tried(
+            rate_per_s=self.rate_per_s,
+            reached_per_s=self.run.rate.requests_per_s,
+            p50=None if known is None else known.p50,
+            p99=None if known is None else known.p99,
+            failed_share=requests.failed / ended if ended else 0.0,
+            held=self.held,
+            why=list(self.why),
+            client_bound=self.client_bound,
+        )
 
 
 class Search(Record, frozen=True):
@@ -46,3 +64,16 @@ class Search(Record, frozen=True):
     """Whether the user ended it early; there is no answer then."""
     trials: list[Trial]
     """Every run, in order."""
+
+    @property
+    def capacity(self) -> Capacity:
+        """What was found, in brief."""
+        return Capacity(
+            goals=self.goals,
+            low_per_s=self.low_per_s,
+            high_per_s=self.high_per_s,
+            repeats=self.repeats,
+            lowest_per_s=self.lowest_per_s,
+            interrupted=self.interrupted,
+            tried=[trial.brief for trial in self.trials],
+        )

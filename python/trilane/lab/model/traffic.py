@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal, TypeAlias
+
+from msgspec import field
 
 from trilane.lab.model.contender import ContextSwitches
 from trilane.lab.model.record import Amount, Base64, Count, Positive, Record, Share
@@ -20,8 +23,27 @@ ErrorKind: TypeAlias = Literal[
     "protocol",
     "status",
     "body",
+    "check",
     "limit",
 ]
+
+
+QUANTILES: Mapping[str, float] = {
+    "p50": 0.5,
+    "p75": 0.75,
+    "p90": 0.9,
+    "p95": 0.95,
+    "p99": 0.99,
+    "p99_9": 0.999,
+    "p99_99": 0.9999,
+}
+"""Which quantile each of the names of `Statistics` is."""
+
+
+def enough(count: int, q: float) -> bool:
+    """Whether so many samples tell a quantile (METHOD §2): 10 ÷ (1 − q) do, for the median one."""
+    # 0.9 and its like are no binary fractions.
+    return count >= 1 if q <= 0.5 else count * (1 - q) >= 10 - 1e-6
 
 
 class Statistics(Record, frozen=True):
@@ -36,7 +58,7 @@ class Statistics(Record, frozen=True):
     stdev: Amount | None
     """Standard deviation, seconds; null without samples."""
     p50: Amount | None
-    """Median, seconds; null when there are fewer samples than 10 ÷ (1 − q)."""
+    """Median, seconds; null without samples."""
     p75: Amount | None
     """75th percentile, seconds; null when there are fewer samples than 10 ÷ (1 − q)."""
     p90: Amount | None
@@ -56,8 +78,10 @@ class Statistics(Record, frozen=True):
 class Distribution(Statistics, frozen=True):
     """A distribution of durations: its statistics in seconds, and all of it."""
 
-    hdr: Base64 | None
-    """HdrHistogram V2, deflate, base64; values in nanoseconds, 3 significant digits."""
+    hdr: Base64 | None = None
+    """HdrHistogram V2, deflate, base64; values in nanoseconds, 3 significant digits; absent where
+    only the statistics were kept.
+    """
 
 
 class Rate(Record, frozen=True):
@@ -69,10 +93,30 @@ class Rate(Record, frozen=True):
     """Body bytes of ok responses per second."""
     window_s: Amount
     """Length of the window as it came to be, seconds."""
+    sent_per_s: Amount | None = None
+    """Open model: requests per second that left, or iterations of a scenario that began; null in
+    the closed model, and where the client does not tell.
+    """
     connections_per_s: Amount | None = None
     """Connections that came to where requests may be sent, per second; null where the client does
     not tell.
     """
+
+
+class Backlog(Record, frozen=True):
+    """Open model: requests that were due and had not left, at the end of each tenth of a second.
+
+    Of arrivals at random it is as many as are expected.
+    """
+
+    at_most: Count
+    """How many they were at most."""
+    at_most_s: Amount | None
+    """When that was, seconds since the measured part began; null where there never were any."""
+    since_s: Amount | None
+    """Since when there had been some, seconds since the measured part began."""
+    at_end: Count
+    """How many they were at the end of the run."""
 
 
 class Latency(Record, frozen=True):
@@ -101,9 +145,9 @@ class Latency(Record, frozen=True):
     """
 
     @classmethod
-    def of_client(cls, service: Distribution | None) -> Latency:
+    def of_client(cls, service: Distribution | None, late: Distribution | None = None) -> Latency:
         """What a client under test tells."""
-        return cls(service=service, response=None, late=None, queued=None, ttfb=None, failed=None)
+        return cls(service=service, response=None, late=late, queued=None, ttfb=None, failed=None)
 
 
 class Connections(Record, frozen=True):
@@ -194,16 +238,29 @@ class MeasuredPhases(Record, frozen=True):
     """What became of early data; null where it was not asked for."""
 
 
-class Phases(Record, frozen=True):
-    """Connection set-up, never part of a request's service time."""
+class RequestPhases(Record, frozen=True):
+    """What the time of requests consists of; of those that are in `latency`."""
 
-    dns: Statistics
+    wait: Distribution | None
+    """From the intended start, while no stream, window or connection was free; null where
+    `latency.response` is.
+    """
+    ttfb: Distribution
+    """First byte sent to the head of the response."""
+    body: Distribution
+    """Head of the response to its end."""
+
+
+class Phases(Record, frozen=True):
+    """Connection set-up, never part of a request's service time, and what that consists of."""
+
+    dns: Distribution
     """Name resolution, once per run."""
-    connect: Statistics | None
+    connect: Distribution | None
     """TCP handshake."""
-    tls: Statistics | None
+    tls: Distribution | None
     """TLS handshake over TCP."""
-    quic: Statistics | None
+    quic: Distribution | None
     """QUIC handshake, TLS included."""
     handshakes: Handshakes
     """TLS handshakes, in TCP or QUIC."""
@@ -211,6 +268,10 @@ class Phases(Record, frozen=True):
     """What became of early data; null where it was not asked for."""
     measured: MeasuredPhases | None
     """Of connections begun in the measured window; null where there were none."""
+    cold: RequestPhases | None = None
+    """Of the requests that were the first on their connections; absent in older results."""
+    warm: RequestPhases | None = None
+    """Of all other requests; absent in older results."""
 
 
 class Bytes(Record, frozen=True):
@@ -221,13 +282,15 @@ class Bytes(Record, frozen=True):
     received: Count
     """Payload received, bytes."""
     header_sent_encoded: Count
-    """Field sections sent as on the wire, bytes."""
+    """Field sections sent as on the wire, of HTTP/1.1 the whole head, bytes."""
     header_sent_decoded: Count
-    """Field sections sent before compression, bytes."""
+    """Field sections sent before compression, in every version alike: names and values with the
+    pseudo-fields of HTTP/2 (RFC 7541 §4.1, without its 32 for each field), bytes.
+    """
     header_received_encoded: Count
-    """Field sections received as on the wire, bytes."""
+    """Field sections received as on the wire, of HTTP/1.1 the whole head, bytes."""
     header_received_decoded: Count
-    """Field sections received after decompression, bytes."""
+    """Field sections received after decompression, counted as those sent, bytes."""
     body_sent: Count
     """Content of requests handed to the kernel, over TLS as the content of records, bytes; over
     HTTP/3 what QUIC had taken, within the server's windows, as far as the datagrams sent can
@@ -247,6 +310,16 @@ class Bytes(Record, frozen=True):
     """TCP segments sent again, or QUIC packets declared lost."""
     rtt_s: Amount | None
     """Smoothed round-trip time of one connection at the end, seconds."""
+    min_rtt_s: Amount | None = None
+    """Smallest round-trip time that any connection has seen, seconds."""
+    handshake_sent: Count | None = None
+    """Sent before requests could be, on all connections of the run, bytes; absent in older
+    results.
+    """
+    handshake_received: Count | None = None
+    """Received before requests could be sent, on all connections of the run, bytes; absent in older
+    results.
+    """
 
 
 class Cost(Record, frozen=True):
@@ -295,3 +368,11 @@ class Window(Record, frozen=True):
     """Processor time of the server's processes in it, seconds; null where --server-pid named none,
     or one has ended.
     """
+    latencies: list[tuple[Count, Positive]] = field(default_factory=list)
+    """Service times by size, as pairs of a step and a count: step i has those from 10^(i/10)
+    microseconds up to the next; absent where there are none.
+    """
+    in_flight: Count | None = None
+    """Requests in flight at its end; absent where the client does not tell."""
+    backlog: Count | None = None
+    """Open model: requests that were due at its end and had not left; null in the closed model."""

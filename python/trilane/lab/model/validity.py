@@ -39,6 +39,7 @@ ReasonCode: TypeAlias = Literal[
     "network",
     "no_result",
     "others_busy",
+    "no_capacity",
     # The lab's, against a comparison.
     "different_bodies",
     "differs_from_itself",
@@ -47,7 +48,12 @@ ReasonCode: TypeAlias = Literal[
     "different_machines",
     "unknown_machine",
     "different_workload",
+    "unknown_workload",
 ]
+
+
+MOST_FAILED = 0.001
+"""A larger share of requests that failed makes a run invalid (METHOD §5)."""
 
 
 class Reason(Record, frozen=True):

@@ -61,6 +61,9 @@ def workload(run: RunFolder, comparison: Comparison, arm: JudgedArm) -> Facts:
     for key, value in asked or ((key, getattr(comparison.plan, key)) for key in _PLAN):
         if value is not None:
             facts[key.replace("_", " ")] = value
+    goals = {", ".join(s.run.capacity.goals) for s in arm.samples if s.run and s.run.capacity}
+    if goals:
+        facts["searched for"] = " | ".join(sorted(goals))
     for key in _SHAPE:
         if (value := getattr(arm, key)) is not None:
             facts[key.replace("_", " ")] = value

@@ -13,6 +13,7 @@ from trilane.report.charts.bars import at_point, bars
 from trilane.report.charts.base import Chart
 from trilane.report.charts.heat import heat
 from trilane.report.charts.latency import latency
+from trilane.report.charts.load import load
 from trilane.report.charts.published import published
 from trilane.report.charts.ratios import forests
 from trilane.report.charts.runs import paired, windows
@@ -42,6 +43,16 @@ class Figures:
 def of_point(point: Point) -> list[Figures]:
     """The figures that this point has data for."""
     ratios = forests(point)
+    searched = load(point)
+    if searched is not None:
+        # Their runs are at rates of their own: side by side they would mislead.
+        blocks = paired(point)
+        figures = [
+            Figures("Load", [searched], []),
+            Figures("Ratios", ratios[:1], ratios[1:], "Ratios of the other measures"),
+            Figures("Runs", [] if blocks is None else [blocks], []),
+        ]
+        return [each for each in figures if each.shown]
     times = latency(point)
     single = [chart(point) for chart in (paired, windows)]
     figures = [

@@ -168,7 +168,7 @@ def data(rows: Iterable[Json]) -> alt.Chart:
 
 def legend() -> alt.Legend:
     """A legend above the chart, whose entries say what it is of."""
-    return alt.Legend(orient="top", title=None)
+    return alt.Legend(orient="top", title=None, labelLimit=280, symbolOpacity=1)
 
 
 def parts(arms: Sequence[JudgedArm]) -> list[list[JudgedArm]]:

@@ -71,15 +71,7 @@ def _data(look: Look, bands: dict[str, list[Band]]) -> list[Json]:
 
 def _lines(look: Look, bands: dict[str, list[Band]], name: str, title: str) -> Chart:
     rows = _data(look, bands)
-    furthest = max(row["x"] for row in rows)
-    ticks = [tick for tick in _PERCENTILES if tick <= furthest * 1.01]
-    label = " : ".join(f"datum.value == {tick} ? '{_PERCENTILES[tick]}'" for tick in ticks)
-    axis = alt.X(
-        "x:Q",
-        title="percentile of requests (%)",
-        scale=alt.Scale(type="log", nice=False),
-        axis=alt.Axis(values=ticks, labelExpr=f"{label} : ''"),
-    )
+    axis = percentile_axis(max(row["x"] for row in rows))
     low, high = min(row["low"] for row in rows), max(row["high"] for row in rows)
     time = alt.Y(
         "low:Q",
@@ -112,6 +104,18 @@ def _lines(look: Look, bands: dict[str, list[Band]], name: str, title: str) -> C
         title,
         f"{note}In a closed model the mean is only in flight ÷ rate. Log scales.",
         spec(alt.layer(*layers), 280),
+    )
+
+
+def percentile_axis(furthest: float) -> alt.X:
+    """The axis of percentiles, up to the one at which 1 / (1 - q) is `furthest`."""
+    ticks = [tick for tick in _PERCENTILES if tick <= furthest * 1.01]
+    label = " : ".join(f"datum.value == {tick} ? '{_PERCENTILES[tick]}'" for tick in ticks)
+    return alt.X(
+        "x:Q",
+        title="percentile of requests (%)",
+        scale=alt.Scale(type="log", nice=False),
+        axis=alt.Axis(values=ticks, labelExpr=f"{label} : ''"),
     )
 
 

@@ -42,7 +42,7 @@ fn a_request_goes_in_early_data_where_a_ticket_allows_it() {
     // Nothing waits for a handshake: from the beginning of a connection it takes one answer.
     let made = recorder.made.as_ref().unwrap();
     assert!(most(&made.first_byte) < 0.012, "{}", most(&made.first_byte));
-    assert_eq!(most(&recorder.queued), 0.0);
+    assert_eq!(most(&recorder.of_all_requests().wait), 0.0);
 }
 
 #[test]

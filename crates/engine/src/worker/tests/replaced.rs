@@ -59,7 +59,7 @@ fn a_request_that_waits_for_its_connection_takes_the_time_of_both() {
         (0.011..0.0115).contains(&summary.p50.unwrap()),
         "{summary:?}"
     );
-    assert!((0.001..0.0015).contains(&most(&recorder.queued)));
+    assert!((0.001..0.0015).contains(&most(&recorder.of_all_requests().wait)));
     assert_eq!(most(&recorder.late), 0.0);
     let made = recorder.made.unwrap();
     assert!((0.011..0.0115).contains(&most(&made.first_byte)));
@@ -78,7 +78,7 @@ fn all_streams_of_a_connection_wait_for_the_next_one() {
     };
     let (report, _) = run(&options, &addresses(1), vec![Story::Serve(after(10))]);
     let recorder = report.unwrap().recorder;
-    let waited = recorder.queued.summary();
+    let waited = recorder.of_all_requests().wait.summary();
     // Two of the four that each connection carries leave as it is open; the others follow responses.
     assert!((0.001..0.0015).contains(&waited.max.unwrap()), "{waited:?}");
     let quarter = waited.count / 4;

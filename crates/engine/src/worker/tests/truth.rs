@@ -1,6 +1,7 @@
 //! Servers whose latencies are known: what is reported is what they did, to 2 % or 100 µs.
 
 use super::*;
+use crate::phases::RequestPhases;
 
 const MS: Duration = Duration::from_millis(1);
 const VERSIONS: [Version; 3] = [Version::H1, Version::H2c, Version::H3];
@@ -167,5 +168,64 @@ fn events_come_when_the_server_sends_them() {
         );
         let known = [0.5, 0.9, 0.99].map(|q: f64| (q, 0.001 - 0.02 * (1.0 - q).ln()));
         check(&what, &events.first, &known);
+    }
+}
+
+/// The first request on each connection, and all that follow.
+#[test]
+fn what_requests_consist_of_is_told_of_cold_and_warm_ones() {
+    for version in [Version::H1, Version::H2c] {
+        let serve = Serve {
+            latency: Some(Latency::Exponential(20 * MS)),
+            events: Some((20, 7 * MS)),
+            ..Serve::well()
+        };
+        let connections = if version == Version::H1 { 500 } else { 20 };
+        let options = Options {
+            connections,
+            streams: if version == Version::H1 { 1 } else { 25 },
+            ..counted(2000, version)
+        };
+        let (report, _) = run(&options, &addresses(1), vec![Story::Serve(serve)]);
+        let recorder = report.unwrap().recorder;
+        assert_eq!(recorder.ok, 2000);
+        let cold = recorder.cold.as_ref().unwrap();
+        let counts = |phases: &RequestPhases| (phases.ttfb.count(), phases.body.count());
+        let first = connections as u64;
+        assert_eq!(counts(cold), (first, first), "{version:?}");
+        assert_eq!(counts(&recorder.warm), (2000 - first, 2000 - first));
+        let (what, body) = (format!("{version:?}"), [(0.5, 0.133), (0.9, 0.133)]);
+        check(&what, &recorder.warm.body, &body);
+        check(&what, &cold.body, &body[..1]);
+        let all = recorder.of_all_requests();
+        let known = [0.5, 0.9, 0.99].map(|q: f64| (q, 0.001 - 0.02 * (1.0 - q).ln()));
+        check(&what, &all.ttfb, &known);
+    }
+}
+
+/// 4000 requests a second of 5000 can be answered: each waits for a stream longer than the one before.
+#[test]
+fn the_wait_for_a_stream_is_as_long_as_it_was() {
+    for version in VERSIONS {
+        let is_quic = version == Version::H3;
+        let options = Options {
+            rate: Some(5000.0),
+            connections: if version == Version::H1 { 4 } else { 1 },
+            streams: if version == Version::H1 { 1 } else { 4 },
+            ..timed(0, 1000, version)
+        };
+        let serve = Serve {
+            delay: if is_quic { Duration::ZERO } else { MS },
+            ..Serve::well()
+        };
+        let (report, _) = run(&options, &addresses(1), vec![Story::Serve(serve)]);
+        let recorder = report.unwrap().recorder;
+        // The last that left was due after 0.8 s, and left after one.
+        let known = [(0.5, 0.1), (0.9, 0.18), (0.99, 0.198)];
+        let what = format!("{version:?}");
+        check(&what, &recorder.of_all_requests().wait, &known);
+        check(&what, &recorder.warm.ttfb, &[(0.5, 0.001), (0.99, 0.001)]);
+        let connections = options.connections as u64;
+        assert_eq!(recorder.cold.unwrap().wait.count(), connections, "{what}");
     }
 }

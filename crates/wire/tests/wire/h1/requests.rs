@@ -44,18 +44,18 @@ fn a_small_body_goes_with_its_head() {
 #[test]
 fn a_large_body_follows_in_pieces() {
     let (mut connection, mut events, mut out) = connection();
-    let body: Vec<u8> = (0..300_000).map(|n| (n % 251) as u8).collect();
+    let body: Vec<u8> = (0..1_200_000).map(|n| (n % 251) as u8).collect();
     let post = request("POST", &[], &body);
     connection.send(&post, 0, &mut out).unwrap();
     let mut sent = Vec::new();
     let mut pieces = 0;
     while connection.has_output() {
-        assert!(out.len() <= 64 * 1024);
+        assert!(out.len() <= 256 * 1024);
         sent.append(&mut out);
         // A full buffer takes no more, and nothing is lost by asking.
-        out.resize(64 * 1024, 0);
+        out.resize(256 * 1024, 0);
         connection.produce(&mut out);
-        assert_eq!(out.len(), 64 * 1024);
+        assert_eq!(out.len(), 256 * 1024);
         out.clear();
         connection.produce(&mut out);
         pieces += 1;
@@ -77,7 +77,7 @@ fn a_large_body_follows_in_pieces() {
 #[test]
 fn an_answer_to_half_a_request_is_the_last() {
     let (mut connection, mut events, mut out) = connection();
-    let post = request("POST", &[], &[b'x'; 100_000]);
+    let post = request("POST", &[], &[b'x'; 400_000]);
     connection.send(&post, 0, &mut out).unwrap();
     connection
         .receive(

@@ -382,8 +382,8 @@ fn a_head_says_how_large_it_was() {
         .iter()
         .map(|head| (head.2, head.3, head.4))
         .collect();
-    // 7 + 3 + 4, 14 + 1 + 4.
+    // 7 + 3, 14 + 1.
     let sizes = [long.len(), long.len(), 4, 2, 2, long.len()];
-    assert_eq!(heads, sizes.map(|size| (Some(0), size, 33)));
+    assert_eq!(heads, sizes.map(|size| (Some(0), size, 25)));
     assert_eq!(counter.ended, 6);
 }

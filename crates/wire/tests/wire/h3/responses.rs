@@ -357,7 +357,7 @@ fn repeated_heads_are_told_the_same_without_being_decoded_again() {
             .receive(stream, &bytes, true, &mut heads, &mut peer.quic)
             .unwrap();
     }
-    let a = (200, Some(2), first.len() - 2, 14 + 19 + 11);
-    let b = (404, None, second.len() - 2, 14 + 11);
+    let a = (200, Some(2), first.len() - 2, 10 + 15 + 7);
+    let b = (404, None, second.len() - 2, 10 + 7);
     assert_eq!(heads.0, [a, a, b, a, b, b]);
 }

@@ -1,0 +1,1 @@
+"""Results of other load generators, each read as its makers write it."""
