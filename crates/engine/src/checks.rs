@@ -417,6 +417,7 @@ pub(crate) fn transport(
     route: &Route,
     version: Option<Version>,
     congestion: quic::Congestion,
+    is_socket: bool,
 ) -> Result<Transport, PlanError> {
     use trilane_connection::Version as Spoken;
 
@@ -460,6 +461,7 @@ pub(crate) fn transport(
                 connection_window: options.connection_window,
                 max_streams: options.streams as u32,
                 max_frame: options.max_frame_size,
+                awaits_settings: is_socket,
                 ..h2::Config::default()
             },
             phase_timeout: Some(options.connect_timeout),

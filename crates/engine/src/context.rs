@@ -64,6 +64,12 @@ fn least(one: Option<f64>, other: Option<f64>) -> Option<f64> {
 
 /// The end of a connection that none of the run's requests can be sent on.
 pub(crate) fn misfit(peer: &dyn fmt::Display, refused: Refused, setting: &str) -> Gone {
+    if refused == Refused::NoConnectProtocol {
+        let message = format!(
+            "{peer} takes no WebSockets over HTTP/2: {refused}; type --h1 for HTTP/1.1"
+        );
+        return Gone::Failed(FailureKind::Protocol, message);
+    }
     let message = format!("{peer} takes none of the requests: {refused} ({setting})");
     Gone::Failed(FailureKind::Limit, message)
 }
@@ -135,7 +141,7 @@ pub(crate) struct Context<'p> {
     changing: Vec<Option<Changing>>,
     /// The same with the cookies of a virtual user.
     with_cookies: Vec<Option<Changing>>,
-    /// Of WebSockets the opening handshakes, each of which gets a key of its own; else empty.
+    /// Of WebSockets over HTTP/1.1 the opening handshakes, each of which gets a key of its own; else empty.
     handshakes: Vec<Request>,
     pub(crate) masks: Masks,
     pub(crate) learned: Learned,
@@ -168,9 +174,9 @@ impl<'p> Context<'p> {
                 let steps = scenario.steps.iter();
                 steps.map(|step| step.with_cookies.clone()).collect()
             }),
-            handshakes: match plan.websocket {
-                Some(_) => plan.prepared.clone(),
-                None => Vec::new(),
+            handshakes: match &plan.websocket {
+                Some(socket) if !socket.is_multiplexed() => plan.prepared.clone(),
+                _ => Vec::new(),
             },
             masks: Masks::default(),
             learned: Learned::default(),
@@ -240,8 +246,8 @@ impl<'p> Context<'p> {
         }
     }
 
-    /// Gives the opening handshake of a session a key of its own, and tells it; `None` where requests are
-    /// no sessions.
+    /// Gives the opening handshake of a session over HTTP/1.1 a key of its own, and tells it; `None` where
+    /// requests are no such.
     #[inline]
     pub(crate) fn renew_key(&mut self, pending: Pending) -> Option<[u8; websocket::KEY_LENGTH]> {
         let handshake = self.handshakes.get_mut(pending.request as usize)?;

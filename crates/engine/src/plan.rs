@@ -20,6 +20,7 @@ use crate::grpc::CallPlan;
 use crate::listed::turns;
 pub(crate) use crate::options::{Arrivals, InFlightStage, Io, Options, RateStage, Version};
 use crate::prepare::{self, Prepared};
+use crate::refill::Channel;
 use crate::route::Route;
 use crate::scenario::{self, ScenarioPlan};
 use crate::template::Templates;
@@ -175,7 +176,7 @@ impl Plan {
         check_scenario(options)?;
         let version = match (&options.call, &websocket) {
             (Some(_), _) => check_call_version(options, first)?,
-            (None, Some(_)) => Some(Version::H1),
+            (None, Some(socket)) => Some(socket.version),
             (None, None) => check_version(options.version, first)?,
         };
         check_numbers(options, version)?;
@@ -215,8 +216,10 @@ impl Plan {
             with_cookies,
         } = match &call {
             Some(call) => prepare::calls(options, call, &targets)?,
-            None if websocket.is_some() => prepare::handshakes(options, &targets)?,
-            None => prepare::requests(options, &listed, targets, &mut templates)?,
+            None => match &websocket {
+                Some(socket) => prepare::handshakes(options, socket, &targets)?,
+                None => prepare::requests(options, &listed, targets, &mut templates)?,
+            },
         };
         let weights: Vec<_> = listed.iter().map(|each| each.weight).collect();
         check_early_data(options, version, &listed[0].url, &methods)?;
@@ -245,7 +248,8 @@ impl Plan {
             )
         });
         let congestion = congestion(options, version)?;
-        let transport = transport(options, &origin, &route, version, congestion)?;
+        let is_socket = websocket.is_some();
+        let transport = transport(options, &origin, &route, version, congestion, is_socket)?;
         Ok(Self {
             url: listed[0].url.clone(),
             asked: Asked::from(options),
@@ -276,10 +280,10 @@ impl Plan {
             changing,
             turns: turns(&weights)?,
             call,
-            // A session has its connection for itself (RFC 6455 §4.1).
-            requests_per_connection: match websocket {
-                Some(_) => Some(1),
-                None => options.requests_per_connection,
+            // A session over HTTP/1.1 has its connection for itself (RFC 6455 §4.1).
+            requests_per_connection: match &websocket {
+                Some(socket) if !socket.is_multiplexed() => Some(1),
+                _ => options.requests_per_connection,
             },
             websocket,
             events: options.events.as_ref().map(EventsPlan::new).transpose()?,
@@ -313,11 +317,14 @@ impl Plan {
         })
     }
 
-    /// Why a peer that accepts field sections up to `limit` bytes can never be sent any of the
-    /// requests.
+    /// Why the peer of a connection can never be sent any of the requests: by the field sections that it
+    /// accepts, or as they are sessions.
     #[inline]
-    pub(crate) fn misfit(&self, limit: Option<u64>) -> Option<Refused> {
-        let (size, limit) = (self.smallest_section, limit?);
+    pub(crate) fn misfit(&self, channel: &impl Channel) -> Option<Refused> {
+        if self.websocket.is_some() && channel.refuses_sessions() {
+            return Some(Refused::NoConnectProtocol);
+        }
+        let (size, limit) = (self.smallest_section, channel.largest_section()?);
         (size > limit).then_some(Refused::TooLarge { size, limit })
     }
 

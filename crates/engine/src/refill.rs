@@ -30,6 +30,8 @@ pub(crate) trait Channel: Writer {
     fn gathered(&self) -> usize;
     /// The largest field section that the peer accepts, in bytes, where it told one.
     fn largest_section(&self) -> Option<u64>;
+    /// Whether the peer has said that it takes no sessions on streams (RFC 8441 §3).
+    fn refuses_sessions(&self) -> bool;
     /// Sends a request.
     fn send(&mut self, request: &Request, slot: u32) -> Result<(StreamId, Encoded), Refused>;
 }
@@ -64,6 +66,13 @@ impl Channel for Stream {
             .peer_settings()
             .max_header_list_size
             .map(u64::from)
+    }
+
+    fn refuses_sessions(&self) -> bool {
+        self.h2().is_some_and(|h2| {
+            let settings = h2.peer_settings();
+            settings.received && !settings.connect_protocol
+        })
     }
 
     #[inline]
@@ -107,6 +116,10 @@ impl Channel for Quic {
         self.h3()?.peer_settings().max_field_section_size
     }
 
+    fn refuses_sessions(&self) -> bool {
+        true
+    }
+
     fn send(&mut self, request: &Request, slot: u32) -> Result<(StreamId, Encoded), Refused> {
         let encoded = Encoded {
             encoded: 0,
@@ -124,15 +137,17 @@ pub(crate) fn refill(
     exchanges: &mut Exchanges,
     context: &mut Context<'_>,
 ) -> bool {
-    let more = send_requests(channel, now, exchanges, context);
-    let recorder = &mut context.tally.recorder;
-    if let Some(plan) = &context.plan.call {
-        exchanges.calls.advance(plan, channel, recorder, now);
-    } else if let Some(plan) = &context.plan.websocket {
-        let masks = &mut context.masks;
+    if let Some(plan) = &context.plan.websocket {
+        let (masks, recorder) = (&mut context.masks, &mut context.tally.recorder);
+        // First: what is over has its last word before another takes its slot.
         exchanges
             .sessions
             .advance(plan, channel, masks, recorder, now);
+    }
+    let more = send_requests(channel, now, exchanges, context);
+    if let Some(plan) = &context.plan.call {
+        let recorder = &mut context.tally.recorder;
+        exchanges.calls.advance(plan, channel, recorder, now);
     }
     more
 }
@@ -143,7 +158,7 @@ fn send_requests(
     exchanges: &mut Exchanges,
     context: &mut Context<'_>,
 ) -> bool {
-    if context.plan.misfit(channel.largest_section()).is_some() {
+    if context.plan.misfit(&*channel).is_some() {
         return false;
     }
     let early = channel.is_early();
@@ -170,7 +185,7 @@ fn send_requests(
                 context.count_start(pending, now, exchanges);
                 exchanges.open(id, pending, content, now, early);
                 context.open_call(id, exchanges, now);
-                if let Some(key) = key {
+                if context.plan.websocket.is_some() {
                     exchanges.sessions.open(id, key);
                 }
                 let traffic = &mut context.tally.recorder.traffic;
@@ -290,7 +305,7 @@ mod tests {
             size: smallest,
             limit: limit.into(),
         };
-        assert_eq!(plan.misfit(stream.largest_section()), Some(refused));
+        assert_eq!(plan.misfit(&stream), Some(refused));
     }
 
     #[test]
@@ -302,7 +317,7 @@ mod tests {
         let (mut exchanges, mut context) = (Exchanges::new(&plan, 0), context(&plan));
         let limit = smaller.section_size() as u32;
         let mut stream = connection(&settings(limit), &mut exchanges, &mut context);
-        assert_eq!(plan.misfit(stream.largest_section()), None);
+        assert_eq!(plan.misfit(&stream), None);
         assert!(!refill(&mut stream, NOW, &mut exchanges, &mut context));
         assert_eq!(exchanges.in_flight(), 4);
         let recorder = &context.tally.recorder;
@@ -345,9 +360,9 @@ mod tests {
         let plan = plan(&["/"]);
         let (mut exchanges, mut context) = (Exchanges::new(&plan, 0), context(&plan));
         let mut stream = connection(&settings(10), &mut exchanges, &mut context);
-        assert!(plan.misfit(stream.largest_section()).is_some());
+        assert!(plan.misfit(&stream).is_some());
         give(&mut stream, &settings(1000), &mut exchanges, &mut context);
-        assert_eq!(plan.misfit(stream.largest_section()), None);
+        assert_eq!(plan.misfit(&stream), None);
         refill(&mut stream, NOW, &mut exchanges, &mut context);
         assert_eq!(exchanges.in_flight(), 4);
     }

@@ -18,7 +18,7 @@ use crate::exchanges::{Exchanges, with_sink};
 use crate::failure::FailureKind;
 use crate::io::{Completion, System};
 use crate::plan::{Plan, Version};
-use crate::refill::{Channel, refill};
+use crate::refill::refill;
 use crate::route::Address;
 use crate::sys::TcpInfo;
 
@@ -90,7 +90,7 @@ impl Tcp {
     /// Why the peer can never be sent any of the plan's requests.
     #[inline]
     pub(crate) fn misfit(&self, plan: &Plan) -> Option<Refused> {
-        plan.misfit(self.stream.largest_section())
+        plan.misfit(&self.stream)
     }
 
     /// The requests that the peer allows at one time, once it has told (RFC 9113 §6.5.2).

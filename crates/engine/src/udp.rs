@@ -13,7 +13,7 @@ use crate::exchanges::{Exchanges, with_sink};
 use crate::failure::FailureKind;
 use crate::io::{Completion, System};
 use crate::plan::{Plan, Version};
-use crate::refill::{Channel, refill};
+use crate::refill::refill;
 use crate::route::Address;
 
 /// One QUIC connection.
@@ -72,7 +72,7 @@ impl Udp {
 
     /// Why the peer can never be sent any of the plan's requests.
     pub(crate) fn misfit(&self, plan: &Plan) -> Option<Refused> {
-        plan.misfit(self.quic.largest_section())
+        plan.misfit(&self.quic)
     }
 
     /// The requests that the peer is known to allow at one time. Its credit is for all streams of the

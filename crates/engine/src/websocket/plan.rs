@@ -4,7 +4,7 @@ use trilane_wire::websocket::{Kind, Opcode};
 
 use crate::listed::Listed;
 use crate::options::{Options, Version};
-use crate::plan::{PlanError, usage};
+use crate::plan::{PlanError, given, usage};
 use crate::template::Templates;
 
 /// Messages that a session of the mode `echo` sends, where nothing else was asked for.
@@ -75,6 +75,8 @@ impl Default for WebSocket {
 /// The same, checked.
 #[derive(Debug)]
 pub(crate) struct SocketPlan {
+    /// HTTP/1.1 or HTTP/2, which sessions are opened in.
+    pub(crate) version: Version,
     pub(crate) mode: WebSocketMode,
     pub(crate) kind: Kind,
     /// What is sent: in the mode `subscribe` once, where it is not empty.
@@ -85,6 +87,11 @@ pub(crate) struct SocketPlan {
 }
 
 impl SocketPlan {
+    /// Whether sessions share connections, each on a stream of its own (RFC 8441).
+    pub(crate) fn is_multiplexed(&self) -> bool {
+        self.version != Version::H1
+    }
+
     pub(crate) fn opcode(&self) -> Opcode {
         match self.kind {
             Kind::Text => Opcode::Text,
@@ -128,7 +135,8 @@ impl SocketPlan {
             None if !is_websocket => return Ok(None),
             asked => asked.clone().unwrap_or_default(),
         };
-        check_others(options)?;
+        let version = version(options, url)?;
+        check_others(options, version)?;
         let mode = asked.mode;
         if asked.messages == Some(0) {
             return usage(
@@ -160,6 +168,7 @@ impl SocketPlan {
             (_, body) => body,
         };
         Ok(Some(Self {
+            version,
             mode,
             kind: if asked.binary {
                 Kind::Binary
@@ -181,8 +190,29 @@ fn is_websocket(url: &str) -> bool {
     })
 }
 
+/// The version that the sessions of `url` are opened in: HTTP/1.1 where none was asked for, also over TLS.
+/// A server that chooses HTTP/2 by ALPN may take no WebSockets over it, and one that takes them over
+/// HTTP/1.1 is every one.
+fn version(options: &Options, url: &str) -> Result<Version, PlanError> {
+    let is_secure = url
+        .get(..4)
+        .is_some_and(|begin| begin.eq_ignore_ascii_case("wss:"));
+    match (options.version, is_secure) {
+        (Some(Version::H3), _) => usage(
+            "--h3: WebSockets over HTTP/3 (RFC 9220) cannot be loaded: type --h1 for HTTP/1.1 or --h2 for HTTP/2",
+        ),
+        (Some(Version::H2), false) => usage(format!(
+            "--h2 needs TLS: type a URL with wss:// and --h2, or {url} --h2c"
+        )),
+        (Some(Version::H2c), true) => usage(format!(
+            "--h2c is HTTP/2 without TLS: type a URL with ws:// and --h2c, or {url} --h2"
+        )),
+        (version, _) => Ok(version.unwrap_or(Version::H1)),
+    }
+}
+
 /// Refuses what else was asked for and has no meaning here.
-fn check_others(options: &Options) -> Result<(), PlanError> {
+fn check_others(options: &Options, version: Version) -> Result<(), PlanError> {
     let refused = [
         ("--grpc", options.call.is_some()),
         ("-X", options.method.is_some()),
@@ -195,29 +225,26 @@ fn check_others(options: &Options) -> Result<(), PlanError> {
             "--expect-status",
             !matches!(options.statuses[..], [] | [DEFAULT_STATUSES]),
         ),
-        (
-            "--requests-per-connection",
-            options.requests_per_connection.is_some(),
-        ),
     ];
-    if let Some((flag, _)) = refused.iter().find(|(_, given)| *given) {
+    if let Some(flag) = given(&refused) {
         return usage(format!(
             "{flag} has no meaning for a WebSocket: leave it out, or type a URL with http:// or https://"
         ));
     }
-    if options.rate_per_connection.is_some() {
-        return usage(
-            "--rate-per-connection is about requests that share a connection, and each WebSocket has its own: type -R for a rate of sessions",
-        );
-    }
-    match options.version {
-        None | Some(Version::H1) => (),
-        Some(version) => {
-            return usage(format!(
-                "--{}: WebSockets are loaded over HTTP/1.1: leave it out",
-                version.name()
-            ));
-        }
+    let shared = [
+        (
+            "--requests-per-connection",
+            options.requests_per_connection.is_some(),
+        ),
+        (
+            "--rate-per-connection",
+            options.rate_per_connection.is_some(),
+        ),
+    ];
+    if let Some(flag) = given(&shared).filter(|_| version == Version::H1) {
+        return usage(format!(
+            "{flag} is about requests that share a connection, and over HTTP/1.1 each WebSocket has its own: leave it out, or type --h2 or --h2c for WebSockets that share connections"
+        ));
     }
     for text in &options.fields {
         let (name, value) = text.split_once(':').unwrap_or((text, ""));

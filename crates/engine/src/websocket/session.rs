@@ -21,7 +21,8 @@ pub(super) struct Session {
     pub(super) number: u64,
     /// Whether its verdict has been given.
     pub(super) is_over: bool,
-    pub(super) key: [u8; KEY_LENGTH],
+    /// That of the handshake; HTTP/2 has none.
+    pub(super) key: Option<[u8; KEY_LENGTH]>,
     pub(super) decoder: Decoder,
     pub(super) talk: Talk,
 }
@@ -66,7 +67,7 @@ impl Session {
         Self {
             number: 0,
             is_over: true,
-            key: [0; KEY_LENGTH],
+            key: None,
             decoder: Decoder::default(),
             talk: Talk::default(),
         }
@@ -87,8 +88,8 @@ impl Sessions {
         self.due.clear();
     }
 
-    /// The opening handshake has been sent, with this key.
-    pub(crate) fn open(&mut self, id: StreamId, key: [u8; KEY_LENGTH]) {
+    /// The opening handshake has been sent, over HTTP/1.1 with this key.
+    pub(crate) fn open(&mut self, id: StreamId, key: Option<[u8; KEY_LENGTH]>) {
         let session = &mut self.slots[id.slot as usize];
         let talk = std::mem::take(&mut session.talk);
         let (mut frames, mut waiting) = (talk.frames, talk.waiting);
@@ -142,6 +143,8 @@ impl Sessions {
         self.due.retain(|&id| {
             let session = &mut slots[id.slot as usize];
             if session.number != id.number {
+                // Another has its slot.
+                writer.give_up(id);
                 return false;
             }
             let is_over = session.is_over;
@@ -153,7 +156,9 @@ impl Sessions {
 }
 
 impl Talk {
-    /// Writes as much as may be written. True where flow control ended it.
+    /// Writes as much as may be written. True where flow control ended it. The stream of a session that is
+    /// over is reset behind its Close frame, as browsers do: its verdict is known, servers need not end it,
+    /// and those that a peer allows are few.
     #[expect(
         clippy::too_many_arguments,
         reason = "what is written, where to, and its accounts"
@@ -171,6 +176,10 @@ impl Talk {
         loop {
             while self.written < self.frames.len() {
                 let taken = writer.write(id, &self.frames[self.written..]);
+                if taken == 0 && is_over && plan.is_multiplexed() {
+                    writer.give_up(id);
+                    return false;
+                }
                 if taken == 0 {
                     return writer.is_open(id);
                 }
@@ -180,6 +189,9 @@ impl Talk {
             self.written = 0;
             self.gather(plan, is_over, masks, recorder, now);
             if self.frames.is_empty() {
+                if is_over && plan.is_multiplexed() {
+                    writer.give_up(id);
+                }
                 return false;
             }
         }

@@ -11,7 +11,8 @@ use crate::failure::FailureKind;
 use crate::record::Recorder;
 use crate::tally::Tally;
 
-/// The status of HTTP/1.1 by which a server accepts (RFC 6455 §4.2.2).
+/// The status of HTTP/1.1 by which a server accepts (RFC 6455 §4.2.2); over HTTP/2 any of success does
+/// (RFC 8441 §5).
 const SWITCHING_PROTOCOLS: u16 = 101;
 
 /// How a session ended.
@@ -55,20 +56,23 @@ impl Events for SocketSink<'_, '_> {
         let Some(session) = self.exchanges.sessions.live(id) else {
             return;
         };
-        if head.status != SWITCHING_PROTOCOLS {
-            let status = head.status;
-            session.talk.broken = Some((
-                FailureKind::Status,
-                format!("the server answered the opening handshake with status {status}"),
-            ));
-            return;
-        }
-        if let Err(text) = accepted(&session.key, head.fields) {
-            self.finish(id, Err((FailureKind::Protocol, text)));
-            return;
-        }
-        session.talk.is_open = true;
+        let status = head.status;
+        let accepted = match session.key {
+            Some(key) if status == SWITCHING_PROTOCOLS => switched(&key, head.fields),
+            None if matches!(status, 200..=299) => without_extensions(head.fields),
+            _ => {
+                session.talk.broken = Some((
+                    FailureKind::Status,
+                    format!("the server answered the opening handshake with status {status}"),
+                ));
+                return;
+            }
+        };
+        session.talk.is_open = accepted.is_ok();
         self.exchanges.sessions.is_due(id);
+        if let Err(text) = accepted {
+            self.finish(id, Err((FailureKind::Protocol, text)));
+        }
     }
 
     fn data(&mut self, id: StreamId, bytes: &[u8]) {
@@ -124,9 +128,13 @@ impl Events for SocketSink<'_, '_> {
         };
         let verdict = session.talk.broken.take().unwrap_or_else(|| {
             let received = session.talk.received;
-            let text = format!(
-                "the connection ended without a Close frame (1006), after {received} messages"
-            );
+            let what = if self.plan.is_multiplexed() {
+                "stream"
+            } else {
+                "connection"
+            };
+            let text =
+                format!("the {what} ended without a Close frame (1006), after {received} messages");
             (FailureKind::Closed, text)
         });
         self.finish(id, Err(verdict));
@@ -140,8 +148,8 @@ impl Events for SocketSink<'_, '_> {
     }
 }
 
-/// Whether the server has accepted the handshake with `key` (RFC 6455 §4.1).
-fn accepted(key: &[u8], fields: Fields<'_>) -> Result<(), String> {
+/// Whether the server has accepted the handshake of HTTP/1.1 with `key` (RFC 6455 §4.1).
+fn switched(key: &[u8], fields: Fields<'_>) -> Result<(), String> {
     let upgrade = fields.first(b"upgrade").unwrap_or_default();
     if !upgrade.eq_ignore_ascii_case(b"websocket") {
         return Err("status 101 without Upgrade: websocket".to_owned());
@@ -152,10 +160,15 @@ fn accepted(key: &[u8], fields: Fields<'_>) -> Result<(), String> {
                 .to_owned(),
         );
     }
-    if fields.first(b"sec-websocket-extensions").is_some() {
-        return Err("the server uses an extension that was not offered".to_owned());
+    without_extensions(fields)
+}
+
+/// Whether the server, which has accepted, uses no extension, as none was offered (RFC 6455 §9.1).
+fn without_extensions(fields: Fields<'_>) -> Result<(), String> {
+    match fields.first(b"sec-websocket-extensions") {
+        Some(_) => Err("the server uses an extension that was not offered".to_owned()),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 impl Talk {

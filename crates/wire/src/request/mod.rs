@@ -72,7 +72,8 @@ pub(crate) enum MethodKind {
     Head,
     /// A response of success opens a tunnel (RFC 9110 §9.3.6).
     Connect,
-    /// Asks for another protocol on the connection (RFC 9110 §7.8): a response with status 101 opens it.
+    /// Asks for another protocol, which a response with status 101 opens on the connection (RFC 9110 §7.8),
+    /// or one of success on the stream (RFC 8441 §4).
     Upgrade,
 }
 
@@ -157,9 +158,50 @@ impl Request {
         Ok(request)
     }
 
+    /// Prepares a request of HTTP/2 for `protocol`, such as `websocket`, on a stream (RFC 8441 §4), with the
+    /// fields of `parts`; the method is CONNECT, whatever theirs is. What goes each way behind a response of
+    /// success is content: of the request by `write`, and of the response.
+    pub fn extended_connect(
+        parts: &RequestParts<'_>,
+        protocol: &str,
+    ) -> Result<Self, RequestError> {
+        if protocol.is_empty() || !protocol.bytes().all(field::is_token) {
+            return Err(RequestError::FieldValue(":protocol".to_owned()));
+        }
+        let parts = RequestParts {
+            body: Arc::default(),
+            ..parts.clone()
+        };
+        let streamed = Streamed {
+            length: None,
+            framing: Framing::Nothing,
+        };
+        let mut request = Self::prepare(&parts, Some(streamed), false)?;
+        let (mut fields, mut indexing) = (FieldList::new(), Vec::new());
+        for (at, (name, value, how)) in request.fields().enumerate() {
+            let is_method = name == b":method";
+            fields.push(name, if is_method { b"CONNECT" } else { value });
+            indexing.push(how);
+            if at == PATH {
+                fields.push(b":protocol", protocol.as_bytes());
+                indexing.push(Indexing::Incremental);
+            }
+        }
+        // Other versions ask in other words.
+        request.h1.clear();
+        request.h3 = Opening::default();
+        request.section_size = fields.section_size();
+        request.decoded_bytes = fields.iter().map(|(n, v)| n.len() + v.len()).sum();
+        request.fields = fields;
+        request.indexing = indexing.into();
+        request.kind = MethodKind::Upgrade;
+        request.idempotent = false;
+        Ok(request)
+    }
+
     /// Gives a request of [`Self::websocket`] another `sec-websocket-key`: each connection has its own.
     pub fn set_websocket_key(&mut self, key: &[u8; websocket::KEY_LENGTH]) {
-        if self.kind == MethodKind::Upgrade {
+        if self.kind == MethodKind::Upgrade && !self.h1.is_empty() {
             let end = self.h1.len() - 4;
             self.h1[end - key.len()..end].copy_from_slice(key);
         }
