@@ -4,6 +4,7 @@
 mod quic;
 mod script;
 mod stream;
+mod websocket;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -25,6 +26,7 @@ use crate::sys::TcpInfo;
 use quic::{QuicServer, Reply};
 pub(crate) use script::{Early, Ending, Latency, Seen, Serve, Story};
 use stream::StreamServer;
+pub(crate) use websocket::Conversation;
 
 /// Looks at the clock between two polls: a worker that takes more goes round in a circle.
 const MOST_LOOKS: u64 = 1_000_000;

@@ -6,6 +6,7 @@ mod random;
 mod replaced;
 mod scenario;
 mod truth;
+mod websocket;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
