@@ -225,8 +225,12 @@ def test_sessions_under_way_are_abandoned_at_the_end() -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["--h3", "wss://a/"], "--h3: WebSockets are loaded over HTTP/1.1"),
-        (["--h2c", "ws://a/"], "--h2c: WebSockets are loaded over HTTP/1.1"),
+        (["--h3", "wss://a/"], "--h3: WebSockets over HTTP/3 (RFC 9220) cannot be loaded"),
+        (["--h2", "ws://a/"], "--h2 needs TLS: type a URL with wss://"),
+        (["--h2c", "wss://a/"], "--h2c is HTTP/2 without TLS: type a URL with ws://"),
+        (["--rate-per-connection", "5", "ws://a/"], "over HTTP/1.1 each WebSocket has its own"),
+        (["--requests-per-connection", "5", "ws://a/"], "over HTTP/1.1 each WebSocket has its own"),
+        (["-H", "X-Id: {seq}", "ws://a/"], "the opening handshake of a WebSocket is the same"),
         (["--ws", "echo", "http://a/"], "type ws:// or wss://"),
         (["ws://a/", "http://a/"], "one of them is a WebSocket"),
         (["-X", "POST", "ws://a/"], "-X has no meaning"),

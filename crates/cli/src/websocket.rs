@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use trilane_engine::{WebSocket, WebSocketMode};
 use trilane_units as units;
 
-const WEBSOCKET: &str = "WebSocket (URLs with ws:// or wss://; each request is a session)";
+const WEBSOCKET: &str = "WebSocket (URLs with ws:// or wss://; each request is a session, over HTTP/1.1 or with --h2 or --h2c)";
 
 #[derive(Args)]
 pub(crate) struct WebSocketArgs {
