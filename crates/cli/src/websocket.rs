@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use trilane_engine::{WebSocket, WebSocketMode};
 use trilane_units as units;
 
-const WEBSOCKET: &str = "WebSocket (URLs with ws:// or wss://; each request is a session, over HTTP/1.1 or with --h2 or --h2c)";
+const WEBSOCKET: &str = "WebSocket (ws:// or wss://; each request is a session, by --h2 and --h2c on a stream of HTTP/2)";
 
 #[derive(Args)]
 pub(crate) struct WebSocketArgs {

@@ -7,8 +7,8 @@ use crate::context::Context;
 use crate::exchanges::Exchanges;
 use crate::grpc::Writer;
 
-/// Requests are added to what is sent at once up to here, in bytes.
-const WRITE_BATCH: usize = 64 * 1024;
+/// Requests, and messages of sessions, are added to what is sent at once up to here, in bytes.
+pub(crate) const WRITE_BATCH: usize = 64 * 1024;
 
 /// The bytes of a request's field section, as far as they are known when it is sent.
 #[derive(Clone, Copy, Debug)]

@@ -8,8 +8,8 @@ use trilane_wire::websocket::{self, Decoder, KEY_LENGTH, Opcode, code};
 use super::masks::Masks;
 use super::plan::{SocketPlan, WebSocketMode};
 use crate::failure::FailureKind;
-use crate::grpc::Writer;
 use crate::record::Recorder;
+use crate::refill::{Channel, WRITE_BATCH};
 
 /// Frames are gathered up to here before they are written, in bytes.
 const BATCH: usize = 16 * 1024;
@@ -134,7 +134,7 @@ impl Sessions {
     pub(crate) fn advance(
         &mut self,
         plan: &SocketPlan,
-        writer: &mut impl Writer,
+        writer: &mut impl Channel,
         masks: &mut Masks,
         recorder: &mut Recorder,
         now: u64,
@@ -156,7 +156,8 @@ impl Sessions {
 }
 
 impl Talk {
-    /// Writes as much as may be written. True where flow control ended it. The stream of a session that is
+    /// Writes as much as may be written. True where flow control
+    /// ended it, or the size of what is sent at once. The stream of a session that is
     /// over is reset behind its Close frame, as browsers do: its verdict is known, servers need not end it,
     /// and those that a peer allows are few.
     #[expect(
@@ -168,7 +169,7 @@ impl Talk {
         plan: &SocketPlan,
         id: StreamId,
         is_over: bool,
-        writer: &mut impl Writer,
+        writer: &mut impl Channel,
         masks: &mut Masks,
         recorder: &mut Recorder,
         now: u64,
@@ -184,6 +185,10 @@ impl Talk {
                     return writer.is_open(id);
                 }
                 self.written += taken;
+            }
+            if writer.gathered() >= WRITE_BATCH {
+                // The next follow when these have gone.
+                return true;
             }
             self.frames.clear();
             self.written = 0;
