@@ -156,10 +156,9 @@ impl Sessions {
 }
 
 impl Talk {
-    /// Writes as much as may be written. True where flow control
-    /// ended it, or the size of what is sent at once. The stream of a session that is
-    /// over is reset behind its Close frame, as browsers do: its verdict is known, servers need not end it,
-    /// and those that a peer allows are few.
+    /// Writes as much as may be written. True where flow control ended it, or the size of what is sent at
+    /// once. The stream of a session that is over is reset behind its Close frame, as browsers do: its verdict
+    /// is known, not every server ends it, and a peer allows only so many.
     #[expect(
         clippy::too_many_arguments,
         reason = "what is written, where to, and its accounts"
@@ -186,7 +185,7 @@ impl Talk {
                 }
                 self.written += taken;
             }
-            if writer.gathered() >= WRITE_BATCH {
+            if writer.gathered() >= WRITE_BATCH && !is_over {
                 // The next follow when these have gone.
                 return true;
             }
