@@ -238,7 +238,6 @@ def test_sessions_under_way_are_abandoned_at_the_end() -> None:
         (["--events", "sse", "ws://a/"], "type --ws subscribe"),
         (["--events", "messages", "ws://a/"], "--ws subscribe"),
         (["--ws", "subscribe", "--events", "sse", "ws://a/"], "type --events messages"),
-        (["-H", "X-Id: {seq}", "ws://a/"], "the opening handshake of a WebSocket is the same"),
         (["--ws-messages", "0", "ws://a/"], "--ws-messages"),
         (["--ws", "subscribe", "--ws-window", "3", "ws://a/"], "--ws-window"),
         (["-H", "Sec-WebSocket-Key: x", "ws://a/"], "by itself"),

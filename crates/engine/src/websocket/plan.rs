@@ -217,7 +217,7 @@ fn check_others(options: &Options, version: Version) -> Result<(), PlanError> {
         ("--grpc", options.call.is_some()),
         ("-X", options.method.is_some()),
         ("--scenario", options.scenario.is_some()),
-        ("--requests and --har", !options.listed.is_empty()),
+        ("--requests or --har", !options.listed.is_empty()),
         ("--check-body", options.check_body),
         ("--discard-bodies", options.discard_bodies),
         ("--early-data", options.early_data),
