@@ -1,4 +1,4 @@
-"""WebSockets under Hypercorn (h2 and wsproto): an echo, ticks, and servers that close in several ways."""
+"""WebSockets under Hypercorn (h2 and wsproto): an echo, ticks, and several ways to close."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ async def _busy(receive: Receive, send: Send) -> None:
     await receive()
 
 
-async def _silent(receive: Receive, send: Send) -> None:  # noqa: ARG001 - it says nothing
+async def _silent(receive: Receive, send: Send) -> None:
     while (await receive())["type"] == "websocket.receive":
         pass
 

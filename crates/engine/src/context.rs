@@ -65,9 +65,8 @@ fn least(one: Option<f64>, other: Option<f64>) -> Option<f64> {
 /// The end of a connection that none of the run's requests can be sent on.
 pub(crate) fn misfit(peer: &dyn fmt::Display, refused: Refused, setting: &str) -> Gone {
     if refused == Refused::NoConnectProtocol {
-        let message = format!(
-            "{peer} takes no WebSockets over HTTP/2: {refused}; type --h1 for HTTP/1.1"
-        );
+        let message =
+            format!("{peer} takes no WebSockets over HTTP/2: {refused}; type --h1 for HTTP/1.1");
         return Gone::Failed(FailureKind::Protocol, message);
     }
     let message = format!("{peer} takes none of the requests: {refused} ({setting})");

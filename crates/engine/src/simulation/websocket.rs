@@ -76,9 +76,7 @@ impl Session {
             match first {
                 0x81 | 0x82 => self.echo(conversation, first, &payload, &mut said),
                 0x88 => {
-                    let code = payload
-                        .first_chunk()
-                        .map(|code| u16::from_be_bytes(*code));
+                    let code = payload.first_chunk().map(|code| u16::from_be_bytes(*code));
                     seen.farewells.push(code);
                     if !self.said_farewell {
                         frame(0x88, &payload, &mut said);
@@ -95,13 +93,7 @@ impl Session {
         (said, self.said_farewell && conversation.ends)
     }
 
-    fn echo(
-        &mut self,
-        conversation: &Conversation,
-        first: u8,
-        payload: &[u8],
-        said: &mut Vec<u8>,
-    ) {
+    fn echo(&mut self, conversation: &Conversation, first: u8, payload: &[u8], said: &mut Vec<u8>) {
         self.messages += 1;
         if self.said_farewell {
             return;

@@ -52,7 +52,11 @@ fn each_echo_is_timed_and_each_session_is_closed() {
             };
             let options = sessions(20, 7, 300, version);
             let (mut recorder, seen) = talked(&options, conversation);
-            assert_eq!((recorder.ok, recorder.failures.total()), (20, 0), "{version:?}");
+            assert_eq!(
+                (recorder.ok, recorder.failures.total()),
+                (20, 0),
+                "{version:?}"
+            );
             let counts = recorder.websocket();
             assert_eq!((counts.sent, counts.received), (140, 140));
             let round_trip = counts.round_trip.summary();
@@ -62,7 +66,10 @@ fn each_echo_is_timed_and_each_session_is_closed() {
             }
             // Three of seven may be under way: three trips, and one for the Close frames.
             let session = recorder.service.summary();
-            assert!((0.0199..0.0205).contains(&session.max.unwrap()), "{session:?}");
+            assert!(
+                (0.0199..0.0205).contains(&session.max.unwrap()),
+                "{session:?}"
+            );
             assert_eq!(seen.farewells, [Some(1000); 20]);
             if version == Version::H1 {
                 assert_eq!((seen.connects, seen.most_on_one), (20, 1));
@@ -241,7 +248,11 @@ fn the_open_model_begins_sessions_when_they_are_due() {
             ..options
         };
         let (recorder, _) = talked(&options, Conversation::echo());
-        assert!((99..=101).contains(&recorder.started), "{}", recorder.started);
+        assert!(
+            (99..=101).contains(&recorder.started),
+            "{}",
+            recorder.started
+        );
         assert_eq!(recorder.failures.total(), 0);
         assert_eq!(recorder.response.count(), recorder.ok);
     }

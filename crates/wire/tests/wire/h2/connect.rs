@@ -68,7 +68,9 @@ fn it_waits_for_settings_that_enable_it() {
 #[test]
 fn without_waiting_for_settings_it_is_refused_before_them() {
     let mut client = Client::silent(CONFIG);
-    let refused = client.connection.send(&websocket(true), 10, &mut client.out);
+    let refused = client
+        .connection
+        .send(&websocket(true), 10, &mut client.out);
     assert_eq!(refused, Err(Refused::Full));
 }
 
@@ -145,7 +147,12 @@ fn the_windows_hold_in_both_directions() {
 #[test]
 fn a_tunnel_has_no_trailers() {
     let (mut client, stream) = tunnel(b"");
-    let trailers = frame(HEADERS, END_HEADERS | END_STREAM, stream, &[0x0f, 0x0d, 0x01, b'2']);
+    let trailers = frame(
+        HEADERS,
+        END_HEADERS | END_STREAM,
+        stream,
+        &[0x0f, 0x0d, 0x01, b'2'],
+    );
     client.recorder.events.clear();
     client.receive(&trailers);
     assert!(matches!(
