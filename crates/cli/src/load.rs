@@ -141,7 +141,7 @@ pub(crate) struct LoadArgs {
     discard_bodies: bool,
 
     /// Responses are streams of events, and these are measured: server-sent events, lines of JSON, or the
-    /// messages that a gRPC call answers with
+    /// messages that a gRPC call answers with or a WebSocket brings
     #[arg(long, value_enum, hide_possible_values = true, value_name = "sse|ndjson|messages", conflicts_with_all = ["check_body", "discard_bodies"], help_heading = REQUEST)]
     events: Option<Framed>,
     /// The first event is the first one whose text this regular expression matches

@@ -60,7 +60,7 @@ struct Socket {
 
 #[derive(Debug)]
 enum Server {
-    Stream(StreamServer),
+    Stream(Box<StreamServer>),
     Quic(Box<QuicServer>),
     /// Nobody listens to datagrams.
     Nobody,
@@ -217,7 +217,7 @@ impl System for Simulation {
             Story::Refuse | Story::Deaf => Serve::well(),
         };
         let server = StreamServer::new(serve, self.is_h2);
-        self.open(place, Server::Stream(server));
+        self.open(place, Server::Stream(Box::new(server)));
         let connected = outcome.map(Happening::Connected);
         self.plan(
             place,
