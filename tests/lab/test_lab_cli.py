@@ -13,7 +13,11 @@ from typing import Any
 import pytest
 
 from lab.test_cli import trilane
-from peers.process import wait_until
+from peers.process import MissingProgramError, wait_until
+from peers.running import absent
+from peers.shipped import require
+from trilane.lab.targets import running
+from trilane.lab.targets.target_config import PLAIN
 
 FILE = """
 schema = "trilane.experiment/1"
@@ -158,6 +162,23 @@ def test_a_breached_expectation_is_exit_code_3(made: tuple[Path, Any, str]) -> N
     done = trilane("lab", "run", "./strict.toml", "--state", "strict", folder=folder)
     assert done.returncode == 3, done.stderr
     assert "elapsed time" in done.stdout
+
+
+def test_a_server_that_speaks_no_http_1_is_loaded_by_count(tmp_path: Path) -> None:
+    """Nobody reads beforehand what it serves, as that is done over HTTP/1.1."""
+    try:
+        require("nghttpd")
+    except MissingProgramError as error:
+        absent(error)
+    assert PLAIN not in running.find("nghttpd").origins
+    fair, other = FILE.split("[forms.other]\n")
+    other = '[forms.other]\nserver = "nghttpd"\n' + other.replace('"h1"', '"h2c"')
+    (tmp_path / "small.toml").write_text(fair + other)
+    arguments = ["--form", "other", "--blocks", "2", "--state", "state", "--format", "json"]
+    done = trilane("lab", "run", "./small.toml", *arguments, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (arm,) = json.loads(done.stdout)["points"][0]["comparison"]["arms"]
+    assert {sample["run"]["requests"]["ok"] for sample in arm["samples"]} == {10}
 
 
 @pytest.mark.parametrize(

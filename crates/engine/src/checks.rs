@@ -340,6 +340,8 @@ pub(crate) fn check_tls(
     version: Option<Version>,
     url: &Url,
 ) -> Result<(), PlanError> {
+    tls::check_offer(options.tls_version, &options.ciphers)
+        .map_err(|error| PlanError::Usage(format!("--ciphers: {error}")))?;
     let flag = match (options.tls_version, options.ciphers.as_slice()) {
         (Some(TlsVersion::V1_2), _) if version == Some(Version::H3) => {
             return usage("--tls 1.2 with --h3: QUIC is TLS 1.3: leave --tls out, or type --h2");

@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::Serialize;
 
@@ -125,7 +126,10 @@ pub(crate) fn judge(outcome: &Outcome, around: &Circumstances<'_>) -> Validity {
     let mut reasons = Vec::new();
     let requests = &outcome.requests;
     let ended = requests.ok + requests.failed;
-    if requests.ok == 0 {
+    // Responses without an end are read for their events.
+    let events = outcome.events.as_ref();
+    let only_reads = requests.failed == 0 && events.is_some_and(|events| events.received > 0);
+    if requests.ok == 0 && !only_reads {
         reasons.push(Reason::new(
             Verdict::Invalid,
             Code::NothingOk,
@@ -223,15 +227,22 @@ pub(crate) fn judge(outcome: &Outcome, around: &Circumstances<'_>) -> Validity {
         let told = (asked * 10.0).round() / 10.0;
         let is_short = reached < 0.99 * asked - spread;
         // An invalid verdict is for what we did: a server that cannot follow is a result.
-        if is_short && late.is_none_or(|late| late > 0.001) {
-            let ms = late.unwrap_or(0.0) * 1e3;
-            reasons.push(Reason::new(Verdict::Invalid, Code::Late, [("reached_per_s", reached), ("asked_per_s", asked), ("late_p99_ms", ms)],
+        if is_short && late.is_none_or(|late| late.seconds > 0.001) {
+            let late = late.unwrap_or_default();
+            reasons.push(Reason::new(
+                Verdict::Invalid,
+                Code::Late,
+                [
+                    ("reached_per_s", reached),
+                    ("asked_per_s", asked),
+                    ("late_ms", late.seconds * 1e3),
+                ],
                 format!(
-                    "{reached:.1} {unit}/s of the {told} asked were reached, and requests left late (p99 {ms:.1} ms)"
+                    "{reached:.1} {unit}/s of the {told} asked were reached, and requests left late ({late})"
                 ),
             ));
         } else if is_short {
-            let ms = queued.unwrap_or(0.0) * 1e3;
+            let queued = queued.unwrap_or_default();
             let cause = match shortage {
                 Some(allowed) => format!("the server allows {}", streams_per_connection(allowed)),
                 None => "more connections or streams are needed, or this is the server's limit"
@@ -251,10 +262,10 @@ pub(crate) fn judge(outcome: &Outcome, around: &Circumstances<'_>) -> Validity {
                 [
                     ("reached_per_s", reached),
                     ("asked_per_s", asked),
-                    ("queued_p99_ms", ms),
+                    ("queued_ms", queued.seconds * 1e3),
                 ],
                 format!(
-                    "{reached:.1} {unit}/s of the {told} asked were reached, as no stream was free (p99 {ms:.1} ms queued{since}): {cause}"
+                    "{reached:.1} {unit}/s of the {told} asked were reached, as no stream was free ({queued} queued{since}): {cause}"
                 ),
             );
             if let Some(backlog) = grew {
@@ -410,10 +421,26 @@ pub(crate) fn judge(outcome: &Outcome, around: &Circumstances<'_>) -> Validity {
     }
 }
 
-/// The p99 of a distribution, or its maximum where there are too few for a p99, in seconds.
-fn high(distribution: Option<&Distribution>) -> Option<f64> {
+/// The p99 of a distribution, or its maximum where there are too few for a p99.
+#[derive(Clone, Copy, Default)]
+struct High {
+    seconds: f64,
+    is_p99: bool,
+}
+
+impl fmt::Display for High {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let label = if self.is_p99 { "p99" } else { "at most" };
+        write!(f, "{label} {:.1} ms", self.seconds * 1e3)
+    }
+}
+
+fn high(distribution: Option<&Distribution>) -> Option<High> {
     let summary = &distribution?.summary;
-    summary.p99.or(summary.max)
+    Some(High {
+        seconds: summary.p99.or(summary.max)?,
+        is_p99: summary.p99.is_some(),
+    })
 }
 
 /// A limit of the server's, in words.

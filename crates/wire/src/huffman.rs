@@ -34,8 +34,9 @@ pub fn encode(bytes: &[u8], out: &mut Vec<u8>) {
     let mut pending = 0u64;
     let mut bits = 0u32;
     for &byte in bytes {
-        let length = u32::from(LENGTHS[usize::from(byte)]);
-        pending = (pending << length) | u64::from(CODES[usize::from(byte)]);
+        let (code, length) = BYTES[usize::from(byte)];
+        let length = u32::from(length);
+        pending = (pending << length) | u64::from(code);
         bits += length;
         if bits >= 32 {
             bits -= 32;
@@ -158,6 +159,17 @@ const CODES: [u32; 257] = {
         position += 1;
     }
     codes
+};
+
+/// Code and length of each byte.
+static BYTES: [(u32, u8); 256] = {
+    let mut bytes = [(0, 0); 256];
+    let mut byte = 0;
+    while byte < 256 {
+        bytes[byte] = (CODES[byte], LENGTHS[byte]);
+        byte += 1;
+    }
+    bytes
 };
 
 /// Length and symbol by the first [`SHORT_BITS`] bits; 0 where the code is longer.

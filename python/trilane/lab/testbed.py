@@ -19,7 +19,7 @@ from trilane.lab.clients.contenders import BadContender, Contender, ContenderFai
 from trilane.lab.clients.executor import Setting, is_benchmark, is_engine
 from trilane.lab.clients.go_bench import Module
 from trilane.lab.clients.plan import header_fields
-from trilane.lab.clients.reference import NoReference, Reference
+from trilane.lab.clients.reference import UNREAD, NoReference, Reference
 from trilane.lab.experiment import places
 from trilane.lab.experiment.form import Form
 from trilane.lab.experiment.vocabulary import MESSAGES
@@ -196,7 +196,7 @@ class Testbed:
             cacert=None,
             # Of no server: it tells what other programs took meanwhile.
             meter=Meter([], len(machine.usable_cpus())),
-            reference=Reference((), complete=False),
+            reference=UNREAD,
             cpus=None,
             benchmark=(module, binary),
         )
@@ -371,9 +371,14 @@ class Testbed:
     def _reference(self, target: Target, arm: ArmSpec, workload: Workload) -> Reference:
         if arm.message is not None:
             return self._checked_call(target, arm)
-        if workload.kind == "urls" and (workload.duration_s is not None or target.pid is None):
-            # How much is read is not known beforehand, or what others serve may change.
-            return Reference((), complete=False)
+        if workload.kind == "urls" and (
+            workload.duration_s is not None
+            or target.pid is None
+            or not running.find(arm.server).http_1
+        ):
+            # How much is read is not known beforehand, what others serve may change, or the
+            # independent client cannot read it.
+            return UNREAD
         origin = self._origin(arm, arm.version)
         # The same authority as the client's, because pages may name it; HTTP/1.1 where it is.
         if "h1" in target.origins:

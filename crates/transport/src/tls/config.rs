@@ -13,7 +13,7 @@ use rustls::server::ParsedCertificate;
 use rustls::version::{TLS12, TLS13};
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, KeyLog, KeyLogFile, RootCertStore,
-    SignatureScheme, SupportedCipherSuite,
+    SignatureScheme, SupportedCipherSuite, SupportedProtocolVersion,
 };
 use rustls_pki_types::pem::{self, PemObject};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
@@ -30,31 +30,11 @@ pub struct Config {
 impl Config {
     /// Loads roots, client certificate and key.
     pub fn new(options: &Options) -> Result<Self, Error> {
-        let mut provider = aws_lc_rs::default_provider();
-        if !options.ciphers.is_empty() {
-            provider.cipher_suites = suites(&options.ciphers, &provider.cipher_suites)?;
-        }
+        let (provider, offered) = offer(options.version, &options.ciphers)?;
         let provider = Arc::new(provider);
-        let versions = match options.version {
-            None => vec![&TLS13, &TLS12],
-            Some(TlsVersion::V1_2) => vec![&TLS12],
-            Some(TlsVersion::V1_3) => vec![&TLS13],
-        };
-        // Where no suite is of one of the versions, that is not offered.
-        let offered: Vec<_> = versions
-            .into_iter()
-            .filter(|offered| {
-                let mut suites = provider.cipher_suites.iter();
-                suites.any(|suite| suite.version() == *offered)
-            })
-            .collect();
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_protocol_versions(&offered)
-            .map_err(|error| {
-                Error(format!(
-                    "these versions and cipher suites of TLS do not go together: {error}"
-                ))
-            })?;
+            .map_err(|error| Error(format!("TLS cannot be offered: {error}")))?;
 
         // Files are read even where nothing is checked: a wrong name is a mistake all the same.
         let authorities = authorities(options, &provider)?;
@@ -116,6 +96,38 @@ impl Config {
     pub fn rustls(&self) -> &Arc<ClientConfig> {
         &self.rustls
     }
+}
+
+/// Refuses cipher suites that there are not, or that no version has which is to be offered.
+pub fn check_offer(version: Option<TlsVersion>, ciphers: &[String]) -> Result<(), Error> {
+    offer(version, ciphers).map(drop)
+}
+
+/// The cipher suites of these names, or all, and the versions of TLS that are offered with them.
+fn offer(
+    version: Option<TlsVersion>,
+    ciphers: &[String],
+) -> Result<(CryptoProvider, Vec<&'static SupportedProtocolVersion>), Error> {
+    let mut provider = aws_lc_rs::default_provider();
+    if !ciphers.is_empty() {
+        provider.cipher_suites = suites(ciphers, &provider.cipher_suites)?;
+    }
+    let mut versions = match version {
+        None => vec![&TLS13, &TLS12],
+        Some(TlsVersion::V1_2) => vec![&TLS12],
+        Some(TlsVersion::V1_3) => vec![&TLS13],
+    };
+    // Where no suite is of one of the versions, that is not offered.
+    versions.retain(|offered| {
+        let mut suites = provider.cipher_suites.iter();
+        suites.any(|suite| suite.version() == *offered)
+    });
+    if versions.is_empty() {
+        return Err(Error(
+            "none of these cipher suites is of the version of TLS that is asked for".to_owned(),
+        ));
+    }
+    Ok((provider, versions))
 }
 
 /// The suites of these names among `known` ones, in the order of the names.

@@ -11,7 +11,7 @@ use std::fmt;
 
 use trilane_wire::End;
 
-pub use config::Config;
+pub use config::{Config, check_offer};
 pub use records::RECORD_PLAINTEXT;
 pub use session::Session;
 pub(crate) use words::describe;

@@ -85,7 +85,8 @@ impl Encoder {
             Indexing::Never => NEVER_INDEXED,
             Indexing::Incremental | Indexing::Without => WITHOUT_INDEXING,
         };
-        literal(named, name, value, prefix, pattern, out);
+        begin_literal(named, name, prefix, pattern, out);
+        string(value, out);
         if insert {
             self.table.insert(name, value, Role::Plain);
         }
@@ -123,38 +124,56 @@ pub(crate) fn encode_without_table(
     indexing: Indexing,
     out: &mut Vec<u8>,
 ) {
-    let never = indexing == Indexing::Never;
-    let named = match static_table::find(name, value) {
-        Found::Both(index) if !never => return integer::encode(index, 7, 0x80, out),
+    match static_table::find(name, value) {
+        Found::Both(index) if indexing != Indexing::Never => integer::encode(index, 7, 0x80, out),
+        _ => {
+            begin_without_table(name, indexing, out);
+            string(value, out);
+        }
+    }
+}
+
+/// Appends what comes before the value (a [`string`]) of a literal that does not enter the dynamic table.
+pub(crate) fn begin_without_table(name: &[u8], indexing: Indexing, out: &mut Vec<u8>) {
+    let named = match static_table::find(name, b"") {
         Found::Both(index) | Found::Name(index) => Some(index),
         Found::Nothing => None,
     };
-    let (prefix, pattern) = if never {
-        NEVER_INDEXED
-    } else {
-        WITHOUT_INDEXING
+    let (prefix, pattern) = match indexing {
+        Indexing::Never => NEVER_INDEXED,
+        Indexing::Incremental | Indexing::Without => WITHOUT_INDEXING,
     };
-    literal(named, name, value, prefix, pattern, out);
+    begin_literal(named, name, prefix, pattern, out);
 }
 
-/// Appends a literal (RFC 7541 §6.2), whose name stands in a table at `named`.
-fn literal(
-    named: Option<usize>,
-    name: &[u8],
-    value: &[u8],
-    prefix: u32,
-    pattern: u8,
-    out: &mut Vec<u8>,
-) {
+/// Appends what comes before the value of a literal (RFC 7541 §6.2), whose name stands in a table at `named`.
+fn begin_literal(named: Option<usize>, name: &[u8], prefix: u32, pattern: u8, out: &mut Vec<u8>) {
     integer::encode(named.unwrap_or(0), prefix, pattern, out);
     if named.is_none() {
         string(name, out);
     }
-    string(value, out);
 }
 
+/// The length of a string literal below this is told by one byte.
+const SHORT: usize = 0x7f;
+
 /// Appends a string literal (RFC 7541 §5.2), compressed where that is shorter.
-fn string(bytes: &[u8], out: &mut Vec<u8>) {
+pub(crate) fn string(bytes: &[u8], out: &mut Vec<u8>) {
+    if bytes.len() < SHORT {
+        // Compressed before its length is known: to look at each byte twice would cost more.
+        let start = out.len();
+        out.push(0);
+        huffman::encode(bytes, out);
+        let compressed = out.len() - start - 1;
+        if compressed < bytes.len() {
+            out[start] = 0x80 | compressed as u8;
+        } else {
+            out.truncate(start);
+            out.push(bytes.len() as u8);
+            out.extend_from_slice(bytes);
+        }
+        return;
+    }
     let compressed = huffman::encoded_len(bytes);
     if compressed < bytes.len() {
         integer::encode(compressed, 7, 0x80, out);

@@ -13,7 +13,7 @@ mod table;
 
 pub use decoder::{Decoder, Error};
 pub use encoder::Encoder;
-pub(crate) use encoder::encode_without_table;
+pub(crate) use encoder::{begin_without_table, encode_without_table, string};
 pub use role::Role;
 
 /// SETTINGS_HEADER_TABLE_SIZE before anybody has announced another (RFC 9113 §6.5.2), in bytes.

@@ -12,8 +12,8 @@ mod table;
 pub use decode::{DecodeError, decode};
 pub use instructions::{DecoderStream, EncoderStream, InstructionError};
 
-use crate::huffman;
 use crate::request::Indexing;
+use crate::{hpack, huffman};
 use table::Match;
 
 /// Appends an encoded field section, prefix included, to `out`.
@@ -32,33 +32,42 @@ pub(crate) fn encode_lines<'a>(
     out: &mut Vec<u8>,
 ) {
     for (name, value, indexing) in fields {
-        let never = indexing == Indexing::Never;
         match table::find(name, value) {
             // §4.5.2: indexed field line, T = 1 (static).
-            Match::Field(index) if !never => integer::encode(index as u64, 6, 0xc0, out),
-            // §4.5.4: literal field line with name reference, T = 1.
-            Match::Field(index) | Match::Name(index) => {
-                integer::encode(index as u64, 4, 0x50 | u8::from(never) << 5, out);
-                encode_string(value, 7, 0, out);
+            Match::Field(index) if indexing != Indexing::Never => {
+                integer::encode(index as u64, 6, 0xc0, out);
             }
-            // §4.5.6: literal field line with literal name.
-            Match::None => {
-                encode_string(name, 3, 0x20 | u8::from(never) << 4, out);
-                encode_string(value, 7, 0, out);
+            _ => {
+                begin_line(name, indexing, out);
+                // §4.1.2: as in HPACK.
+                hpack::string(value, out);
             }
         }
     }
 }
 
-/// A string literal (RFC 9204 §4.1.2) whose length has `prefix` bits, Huffman where it is shorter.
-fn encode_string(bytes: &[u8], prefix: u8, flags: u8, out: &mut Vec<u8>) {
-    let coded = huffman::encoded_len(bytes);
-    if coded < bytes.len() {
-        integer::encode(coded as u64, prefix, flags | 1 << prefix, out);
-        huffman::encode(bytes, out);
+/// Appends what comes before the value (a [`hpack::string`]) of a literal field line.
+pub(crate) fn begin_line(name: &[u8], indexing: Indexing, out: &mut Vec<u8>) {
+    let never = u8::from(indexing == Indexing::Never);
+    match table::find(name, b"") {
+        // §4.5.4: literal field line with name reference, T = 1.
+        Match::Field(index) | Match::Name(index) => {
+            integer::encode(index as u64, 4, 0x50 | never << 5, out);
+        }
+        // §4.5.6: literal field line with literal name.
+        Match::None => encode_name(name, 0x20 | never << 4, out),
+    }
+}
+
+/// A name as a string literal (RFC 9204 §4.1.2) whose length has 3 bits, Huffman where it is shorter.
+fn encode_name(name: &[u8], flags: u8, out: &mut Vec<u8>) {
+    let coded = huffman::encoded_len(name);
+    if coded < name.len() {
+        integer::encode(coded as u64, 3, flags | 1 << 3, out);
+        huffman::encode(name, out);
     } else {
-        integer::encode(bytes.len() as u64, prefix, flags, out);
-        out.extend_from_slice(bytes);
+        integer::encode(name.len() as u64, 3, flags, out);
+        out.extend_from_slice(name);
     }
 }
 

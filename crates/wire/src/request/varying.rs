@@ -16,7 +16,7 @@ const KEPT: usize = 64;
 pub struct Varying {
     /// As it was written last.
     request: Request,
-    /// The fields whose values change.
+    /// `:path`, and the fields whose values change.
     names: Box<[Name]>,
     /// Whether the content changes, so that its length is told each time.
     tells_length: bool,
@@ -36,8 +36,8 @@ pub struct Varying {
 #[derive(Clone, Debug)]
 struct Name {
     written: Box<[u8]>,
-    lower: Box<[u8]>,
-    indexing: Indexing,
+    /// What comes before the value in a literal of HTTP/2, and of HTTP/3.
+    literals: [Box<[u8]>; 2],
 }
 
 const LENGTH: &[u8] = b"content-length";
@@ -91,7 +91,10 @@ impl Varying {
             (bytes + name.len() + value.len(), count + 1)
         });
         Ok(Self {
-            names: names.iter().map(|name| Name::new(name)).collect(),
+            names: std::iter::once(&":path")
+                .chain(names)
+                .map(|name| Name::new(name))
+                .collect(),
             tells_length: content_varies,
             h1,
             qpack: [before, after].map(Vec::into_boxed_slice),
@@ -112,7 +115,7 @@ impl Varying {
         if !is_path(path) {
             return Err(RequestError::Path(String::from_utf8_lossy(path).into()));
         }
-        for (name, value) in self.names.iter().zip(pieces) {
+        for (name, value) in self.names[1..].iter().zip(pieces) {
             if !is_value(value) {
                 let name = String::from_utf8_lossy(&name.written);
                 return Err(RequestError::FieldValue(name.into()));
@@ -162,7 +165,7 @@ impl Varying {
                 head.extend_from_slice(piece);
             }
         };
-        for (name, value) in self.names.iter().zip(values) {
+        for (name, value) in self.names[1..].iter().zip(values) {
             debug_assert!(is_value(value), "{value:?} has been checked");
             line(&name.written, value);
         }
@@ -175,7 +178,7 @@ impl Varying {
     fn write_section<'a>(
         &mut self,
         version: Encoding,
-        path: &[u8],
+        path: &'a [u8],
         values: impl Iterator<Item = &'a [u8]>,
         length: Option<&[u8]>,
     ) {
@@ -186,23 +189,21 @@ impl Varying {
             _ => &mut self.request.hpack_path,
         };
         literals.clear();
-        let mut add = |name: &[u8], value: &[u8], indexing| {
-            bytes += name.len() + value.len();
-            count += 1;
-            match version {
-                Encoding::H3 => {
-                    qpack::encode_lines(std::iter::once((name, value, indexing)), literals);
-                }
-                _ => hpack::encode_without_table(name, value, indexing, literals),
-            }
-        };
-        add(b":path", path, Indexing::Without);
-        for (name, value) in self.names.iter().zip(values) {
+        for (name, value) in self.names.iter().zip(std::iter::once(path).chain(values)) {
             debug_assert!(is_value(value), "{value:?} has been checked");
-            add(&name.lower, value, name.indexing);
+            literals.extend_from_slice(&name.literals[usize::from(version == Encoding::H3)]);
+            hpack::string(value, literals);
+            bytes += name.written.len() + value.len();
+            count += 1;
         }
         if let Some(length) = length {
-            add(LENGTH, length, Indexing::Without);
+            let field = (LENGTH, length, Indexing::Without);
+            match version {
+                Encoding::H3 => qpack::encode_lines(std::iter::once(field), literals),
+                _ => hpack::encode_without_table(LENGTH, length, Indexing::Without, literals),
+            }
+            bytes += LENGTH.len() + length.len();
+            count += 1;
         }
         let request = &mut self.request;
         request.section_size = (bytes + count * ENTRY_OVERHEAD) as u64;
@@ -239,13 +240,13 @@ impl Varying {
 impl Name {
     fn new(name: &str) -> Self {
         let lower = name.to_ascii_lowercase().into_bytes();
+        let indexing = super::indexing_of(&lower);
+        let [mut hpack, mut qpack] = [Vec::new(), Vec::new()];
+        hpack::begin_without_table(&lower, indexing, &mut hpack);
+        qpack::begin_line(&lower, indexing, &mut qpack);
         Self {
-            indexing: match super::indexing_of(&lower) {
-                Indexing::Never => Indexing::Never,
-                _ => Indexing::Without,
-            },
             written: name.as_bytes().into(),
-            lower: lower.into(),
+            literals: [hpack, qpack].map(Vec::into_boxed_slice),
         }
     }
 }

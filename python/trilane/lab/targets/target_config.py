@@ -44,6 +44,8 @@ class _AsWritten(Struct, frozen=True, kw_only=True):
 
     plain: Text | None = None
     """Origin of HTTP/1.1 without TLS, where it is not that of h2c."""
+    http_1: bool = True
+    """Whether it speaks HTTP/1.1, too, as the client does that reads its content beforehand."""
     command: tuple[str, ...] = ()
     """Argument vector; empty for a server that is not ours to start."""
     script: Text | None = None
@@ -95,7 +97,7 @@ class ServerConfig(_AsWritten, frozen=True, kw_only=True):
     @property
     def origins(self) -> Mapping[str, str]:
         """Origin by version, and that of `PLAIN` where there is one."""
-        plain = self.plain or self.versions.get("h2c")
+        plain = self.plain or (self.versions.get("h2c") if self.http_1 else None)
         return self.versions if plain is None else {**self.versions, PLAIN: plain}
 
     def uses(self, *names: str) -> bool:
