@@ -30,6 +30,7 @@ pub const TARGETS: &[Target] = &[
     of("grpc_frame", parsers::grpc_frame::target),
     of("grpc_reflection", parsers::grpc_reflection::target),
     of("transcode", parsers::transcode::target),
+    of("websocket", parsers::websocket::target),
     of("h1_connection", connections::h1::target),
     of("h2_connection", connections::h2::target),
     of("h3_connection", connections::h3::target),

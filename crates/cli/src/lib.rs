@@ -21,6 +21,7 @@ mod schema;
 mod search;
 mod serve;
 mod standard;
+mod websocket;
 
 use std::ffi::OsString;
 use std::io::Write as _;

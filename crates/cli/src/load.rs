@@ -11,6 +11,7 @@ use url::Url;
 
 use crate::compat::Tool;
 use crate::grpc::GrpcArgs;
+use crate::websocket::WebSocketArgs;
 use crate::{otlp, prometheus};
 
 use self::values::{
@@ -142,11 +143,11 @@ pub(crate) struct LoadArgs {
     discard_bodies: bool,
 
     /// Responses are streams of events, and these are measured: server-sent events, lines of JSON, or the
-    /// messages that a gRPC call answers with
+    /// messages that a gRPC call answers with or a WebSocket brings
     #[arg(long, value_enum, hide_possible_values = true, value_name = "sse|ndjson|messages", conflicts_with_all = ["check_body", "discard_bodies"], help_heading = REQUEST)]
     events: Option<Framed>,
     /// The first event is the first one whose text this regular expression matches
-    #[arg(long, value_name = "REGEX", requires = "events", help_heading = REQUEST)]
+    #[arg(long, value_name = "REGEX", help_heading = REQUEST)]
     first_event: Option<String>,
     /// A longer gap between two events of a response is a stall
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = units::time, help_heading = REQUEST)]
@@ -154,6 +155,9 @@ pub(crate) struct LoadArgs {
 
     #[command(flatten)]
     grpc: GrpcArgs,
+
+    #[command(flatten)]
+    websocket: WebSocketArgs,
 
     /// HTTP/1.1
     #[arg(long, group = "http_version", help_heading = VERSION)]
@@ -321,6 +325,7 @@ Examples:
   trilane load --stages-in-flight 10s:10,30s:100,10s:0 -c 100 https://api.example/
   trilane load --weights 9,1 'http://127.0.0.1:8080/hello?n={seq}' http://127.0.0.1:8080/books
   trilane load --weights 9,1 https://api.example/books https://auth.example/session
+  trilane load -c 100 --ws-messages 1k -b ping ws://127.0.0.1:8080/echo
   trilane load --requests calls.jsonl -R 1k https://staging.example
   trilane load --scenario shop.toml --users 200 -c 50 https://staging.example
   trilane load --search 'p99<10ms, error_rate<0.1%' -c 64 https://api.example/

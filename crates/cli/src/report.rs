@@ -30,6 +30,7 @@ fn write_all(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     scenario::scenario(out, outcome)?;
     origins::origins(out, outcome)?;
     events(out, outcome)?;
+    sessions(out, outcome)?;
     calls(out, outcome)?;
     failures(out, outcome)?;
     cost(out, outcome)?;
@@ -374,6 +375,44 @@ fn events(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
         seconds(events.stalled_s),
         events.without_first
     )
+}
+
+fn sessions(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
+    let Some(socket) = &outcome.websocket else {
+        return Ok(());
+    };
+    let count = socket.messages_per_session.map_or_else(
+        || "as many messages as the server sends".to_owned(),
+        |count| format!("{count} messages"),
+    );
+    writeln!(
+        out,
+        "\nWebSocket    {}, {count} a session; the rates and latencies above are of sessions",
+        socket.mode
+    )?;
+    writeln!(
+        out,
+        "  messages {} sent ({}, {} bytes), {} received, {:.2} received/s",
+        socket.messages["sent"],
+        socket.kind,
+        socket.message_bytes,
+        socket.messages["received"],
+        socket.received_per_s
+    )?;
+    if let Some(latency) = &socket.round_trip {
+        let cell = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), seconds);
+        let summary = &latency.summary;
+        writeln!(
+            out,
+            "  round trip p50 {}, p90 {}, p99 {}, max {} (from a message to its echo, {} at a time)",
+            cell(summary.p50),
+            cell(summary.p90),
+            cell(summary.p99),
+            cell(summary.max),
+            socket.window
+        )?;
+    }
+    Ok(())
 }
 
 fn calls(out: &mut String, outcome: &Outcome) -> std::fmt::Result {

@@ -375,7 +375,7 @@ fn refused(refused: Refused) -> Error {
     let kind = match refused {
         Refused::Full => Kind::Full,
         Refused::Draining | Refused::Exhausted => Kind::Closed,
-        Refused::TooLarge { .. } => Kind::Local,
+        Refused::TooLarge { .. } | Refused::NoConnectProtocol => Kind::Local,
     };
     Error::new(kind, refused.to_string()).unsent()
 }

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
 use serde_json::{Map, Value, json};
+use trilane_wire::websocket::Kind;
 
 use crate::allowance::InFlightStageOut;
 use crate::concurrency::Concurrency;
@@ -18,7 +19,7 @@ use crate::latency::{Durations, percentiles};
 use crate::origin::{OriginOut, OriginReport};
 use crate::outcome::{
     Bytes, Cost, Distribution, EarlyResponses, EventsOut, Grpc, Latency, Outcome, PhasesOut,
-    PlanOut, Rate, Requests, StageOut, Target, WindowOut,
+    PlanOut, Rate, Requests, StageOut, Target, WebSocketOut, WindowOut,
 };
 use crate::plan::{Model, Plan, Version};
 use crate::record::{Recorder, Window};
@@ -27,6 +28,7 @@ use crate::schedule::Unsent;
 use crate::stage::WINDOW;
 use crate::tally::FirstResponse;
 use crate::validity::{Circumstances, Validity, Verdict, judge};
+use crate::websocket::{SocketPlan, WebSocketMode};
 use crate::windows;
 use crate::worker::Report;
 
@@ -175,6 +177,10 @@ impl Outcome {
                 .events
                 .as_ref()
                 .map(|events| EventsOut::new(events, recorder.events(), window_s)),
+            websocket: plan
+                .websocket
+                .as_ref()
+                .map(|socket| WebSocketOut::new(socket, &mut recorder, window_s)),
             scenario: plan
                 .scenario
                 .as_ref()
@@ -322,6 +328,26 @@ impl Grpc {
                     "decode_us": counts.decoding.mean_us(),
                 })
             }),
+        }
+    }
+}
+
+impl WebSocketOut {
+    fn new(plan: &SocketPlan, recorder: &mut Recorder, window_s: f64) -> Self {
+        let counts = recorder.websocket();
+        Self {
+            mode: plan.mode.name(),
+            kind: match plan.kind {
+                Kind::Text => "text",
+                Kind::Binary => "binary",
+            },
+            message_bytes: plan.payload.len() as u64,
+            messages_per_session: plan.awaits(),
+            window: plan.window as u64,
+            messages: json!({"sent": counts.sent, "received": counts.received}),
+            received_per_s: ratio(counts.received as f64, window_s).unwrap_or(0.0),
+            round_trip: (plan.mode == WebSocketMode::Echo)
+                .then(|| distribution(&counts.round_trip)),
         }
     }
 }

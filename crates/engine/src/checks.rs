@@ -25,6 +25,14 @@ use crate::route::Route;
 pub(crate) fn parse_url(text: &str) -> Result<Url, PlanError> {
     let url = match Url::parse(text) {
         Ok(url) if matches!(url.scheme(), "http" | "https") => url,
+        // A WebSocket begins as a request of HTTP (RFC 6455 §3).
+        Ok(mut url) if matches!(url.scheme(), "ws" | "wss") => {
+            let http = url.scheme().replacen("ws", "http", 1);
+            if url.set_scheme(&http).is_err() {
+                return usage(format!("{text:?} is not a URL: type ws://127.0.0.1:8080/"));
+            }
+            url
+        }
         Ok(url) if text.contains("://") => {
             return usage(format!(
                 "{text:?}: scheme {:?} is not spoken here: type http:// or https://",
@@ -411,6 +419,7 @@ pub(crate) fn transport(
     route: &Route,
     version: Option<Version>,
     congestion: quic::Congestion,
+    is_socket: bool,
 ) -> Result<Transport, PlanError> {
     use trilane_connection::Version as Spoken;
 
@@ -454,6 +463,7 @@ pub(crate) fn transport(
                 connection_window: options.connection_window,
                 max_streams: options.streams as u32,
                 max_frame: options.max_frame_size,
+                awaits_settings: is_socket,
                 ..h2::Config::default()
             },
             phase_timeout: Some(options.connect_timeout),

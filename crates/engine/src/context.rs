@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 use trilane_socket::Unmade;
 use trilane_transport::tls;
-use trilane_wire::{Encoding, Refused, Request, StreamId, h2, h3};
+use trilane_wire::{Encoding, Refused, Request, StreamId, h2, h3, websocket};
 
 use crate::changing::Changing;
 use crate::concurrency::InFlight;
@@ -21,6 +21,7 @@ use crate::schedule::Schedule;
 use crate::shared::Shared;
 use crate::slowest::Of;
 use crate::tally::{Pending, Tally};
+use crate::websocket::Masks;
 
 /// Nanoseconds since the run began.
 #[derive(Clone, Copy, Debug)]
@@ -64,6 +65,11 @@ fn least(one: Option<f64>, other: Option<f64>) -> Option<f64> {
 
 /// The end of a connection that none of the run's requests can be sent on.
 pub(crate) fn misfit(peer: &dyn fmt::Display, refused: Refused, setting: &str) -> Gone {
+    if refused == Refused::NoConnectProtocol {
+        let message =
+            format!("{peer} takes no WebSockets over HTTP/2: {refused}; type --h1 for HTTP/1.1");
+        return Gone::Failed(FailureKind::Protocol, message);
+    }
     let message = format!("{peer} takes none of the requests: {refused} ({setting})");
     Gone::Failed(FailureKind::Limit, message)
 }
@@ -137,6 +143,9 @@ pub(crate) struct Context<'p> {
     changing: Vec<Option<Changing>>,
     /// The same with the cookies of a virtual user.
     with_cookies: Vec<Option<Changing>>,
+    /// Of WebSockets over HTTP/1.1 the opening handshakes, each of which gets a key of its own; else empty.
+    handshakes: Vec<Request>,
+    pub(crate) masks: Masks,
     pub(crate) learned: Learned,
     /// The number, over all threads, of the next connection that says whose it is.
     pub(crate) announced: usize,
@@ -170,6 +179,11 @@ impl<'p> Context<'p> {
                 let steps = scenario.steps.iter();
                 steps.map(|step| step.with_cookies.clone()).collect()
             }),
+            handshakes: match &plan.websocket {
+                Some(socket) if !socket.is_multiplexed() => plan.prepared.clone(),
+                _ => Vec::new(),
+            },
+            masks: Masks::default(),
             learned: Learned::default(),
             announced: 0,
             in_flight: InFlight::default(),
@@ -272,7 +286,7 @@ impl<'p> Context<'p> {
         let Some(users) = &mut self.tally.users else {
             return match changing {
                 Some(changing) => changing.write(version, number, Values::NONE),
-                None => &self.plan.prepared[at],
+                None => self.handshakes.get(at).unwrap_or(&self.plan.prepared[at]),
             };
         };
         let user = pending.user;
@@ -286,6 +300,16 @@ impl<'p> Context<'p> {
             Some(changing) => changing.write(version, number, users.values(user)),
             None => &self.plan.prepared[at],
         }
+    }
+
+    /// Gives the opening handshake of a session over HTTP/1.1 a key of its own, and tells it; `None` where
+    /// requests are no such.
+    #[inline]
+    pub(crate) fn renew_key(&mut self, pending: Pending) -> Option<[u8; websocket::KEY_LENGTH]> {
+        let handshake = self.handshakes.get_mut(pending.request as usize)?;
+        let key = websocket::key(self.masks.next());
+        handshake.set_websocket_key(&key);
+        Some(key)
     }
 
     /// When the next request has to be sent though no event comes: in the open model, or by a virtual

@@ -1,4 +1,5 @@
-//! Streams of events in the content of responses: server-sent events, lines of JSON, and messages of gRPC.
+//! Streams of events in the content of responses: server-sent events, lines of JSON, and messages which
+//! gRPC and WebSocket frame.
 
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ pub enum EventFormat {
     Sse,
     /// Newline-delimited JSON, or any other lines.
     Ndjson,
-    /// Messages, which gRPC tells apart.
+    /// Messages, which gRPC or WebSocket tells apart.
     Messages,
 }
 
@@ -233,6 +234,12 @@ impl EventStreams {
             }
         }
         response.line(plan, rest);
+    }
+
+    /// A piece of a message of text, in which the first event may be looked for.
+    #[inline]
+    pub(crate) fn text(&mut self, plan: &EventsPlan, id: StreamId, piece: &[u8]) {
+        self.0[id.slot as usize].keep(plan, piece);
     }
 
     /// A message of a response has come whole at `now`, to a request sent at `start`.

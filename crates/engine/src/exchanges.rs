@@ -13,6 +13,7 @@ use crate::record::Instants;
 use crate::scenario::Visits;
 use crate::slowest::Of;
 use crate::tally::{BodySum, Pending, Tally};
+use crate::websocket::Sessions;
 
 /// Attempts that a request gets in all, when the peer proved that it did not process the former ones.
 /// A server that goes away closes all connections at once, and a request may try each of them.
@@ -90,6 +91,7 @@ pub(crate) struct Exchanges {
     pub(crate) calls: Calls,
     pub(crate) events: EventStreams,
     pub(crate) visits: Visits,
+    pub(crate) sessions: Sessions,
 }
 
 impl Exchanges {
@@ -137,6 +139,7 @@ impl Exchanges {
             calls: Calls::new(plan.call.as_ref(), count),
             events: EventStreams::new(plan.events.as_ref(), count),
             visits: Visits::new(if plan.scenario.is_some() { count } else { 0 }),
+            sessions: Sessions::new(plan.websocket.as_ref(), count),
         }
     }
 
@@ -251,6 +254,7 @@ impl Exchanges {
         stream.live = false;
         self.free.push(id.slot);
         self.calls.close(id.slot);
+        self.sessions.close(id.slot);
         stream.at
     }
 
@@ -454,7 +458,7 @@ impl<const FULL: bool> Events for Sink<'_, '_, FULL> {
     }
 }
 
-/// Evaluates `$call` with the sink that fits the run: for calls, for a scenario, with bodies summed, or counting
+/// Evaluates `$call` with the sink that fits the run: for calls, for sessions, for a scenario, with bodies summed, or counting
 /// alone. `$cause` is what the transport said when it failed, for messages.
 macro_rules! with_sink {
     ($context:expr, $exchanges:expr, $now:expr, $cause:expr, $sink:ident => $call:expr) => {{
@@ -462,6 +466,15 @@ macro_rules! with_sink {
         let tally = &mut $context.tally;
         if let Some(plan) = &tally.plan.call {
             let $sink = &mut $crate::grpc::CallSink {
+                now,
+                plan,
+                exchanges,
+                tally,
+                cause,
+            };
+            $call
+        } else if let Some(plan) = &tally.plan.websocket {
+            let $sink = &mut $crate::websocket::SocketSink {
                 now,
                 plan,
                 exchanges,

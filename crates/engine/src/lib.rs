@@ -64,6 +64,7 @@ mod tcp;
 mod template;
 mod udp;
 mod validity;
+mod websocket;
 mod windows;
 mod worker;
 
@@ -84,7 +85,7 @@ pub use origin::OriginOut;
 pub use outcome::{
     Bytes, Code, Cost, Distribution, EarlyDataOut, EventsOut, Grpc, HandshakesOut, Latency,
     MeasuredOut, Outcome, PhasesOut, PlanOut, Rate, Reason, Requests, StageOut, Target, Validity,
-    Verdict, WindowOut,
+    Verdict, WebSocketOut, WindowOut,
 };
 pub use phases::RequestPhasesOut;
 pub use plan::{Plan, PlanError};
@@ -93,4 +94,5 @@ pub use run::{RunError, run, run_watched};
 pub use scenario::{Check, Flow, Scenario, ScenarioOut, Source, Step, StepOut, Take, Test};
 pub use second::{Quantiles, SecondOut, Watch};
 pub use slowest::Slow;
+pub use websocket::{WebSocket, WebSocketMode};
 pub use windows::BacklogOut;

@@ -6,6 +6,7 @@ use crate::events::EventsAsked;
 use crate::grpc::Call;
 use crate::listed::Listed;
 use crate::scenario::Scenario;
+use crate::websocket::WebSocket;
 
 pub use trilane_transport::tls::{File as PemFile, TlsVersion};
 pub use trilane_wire::ProxyProtocol;
@@ -88,6 +89,8 @@ pub struct Options {
     pub body: Vec<u8>,
     /// A gRPC call instead of a request with `method` and `body`; URLs are then prefixes of its path.
     pub call: Option<Call>,
+    /// What is asked of WebSocket sessions; without it a URL with ws:// or wss:// has the default ones.
+    pub websocket: Option<WebSocket>,
     /// What is asked about events in the content of responses.
     pub events: Option<EventsAsked>,
     /// What virtual users do with the listed requests, instead of these taking turns; `requests` and
@@ -251,6 +254,7 @@ impl Default for Options {
             fields: Vec::new(),
             body: Vec::new(),
             call: None,
+            websocket: None,
             events: None,
             scenario: None,
             statuses: Vec::new(),

@@ -11,6 +11,7 @@ use url::Url;
 use crate::listed::Listed;
 use crate::options::{Options, Version};
 use crate::plan::{Plan, PlanError, Transport, usage};
+use crate::refill::Channel;
 use crate::route::Route;
 
 pub use counts::OriginOut;
@@ -200,12 +201,15 @@ impl Plan {
         (0..self.origins.len()).map(part).collect()
     }
 
-    /// Why a peer that accepts field sections up to `limit` bytes can never be sent any of the requests to
-    /// its origin.
+    /// Why the peer of a connection can never be sent any of the requests to its origin: by the field sections
+    /// that it accepts, or as they are sessions.
     #[inline]
-    pub(crate) fn misfit(&self, origin: usize, limit: Option<u64>) -> Option<Refused> {
-        let limit = limit?;
+    pub(crate) fn misfit(&self, origin: usize, channel: &impl Channel) -> Option<Refused> {
+        if self.websocket.is_some() && channel.refuses_sessions() {
+            return Some(Refused::NoConnectProtocol);
+        }
         let size = self.origins[origin].smallest_section;
+        let limit = channel.largest_section()?;
         (size > limit).then_some(Refused::TooLarge { size, limit })
     }
 }

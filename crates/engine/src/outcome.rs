@@ -40,6 +40,8 @@ pub struct Outcome {
     pub grpc: Option<Grpc>,
     /// What is known of events in the content of responses, where they were asked about.
     pub events: Option<EventsOut>,
+    /// What is known of WebSocket sessions, where the requests were such.
+    pub websocket: Option<WebSocketOut>,
     /// What virtual users did, where the requests were those of a scenario.
     pub scenario: Option<ScenarioOut>,
     /// The requests to each origin, where they went to several.
@@ -220,6 +222,27 @@ pub struct Grpc {
     pub message_latency: Option<Distribution>,
     /// Microseconds for the encoding and the decoding of a message; mode `codec`.
     pub codec: Option<Value>,
+}
+
+/// WebSocket sessions: what they were, and their messages.
+#[derive(Clone, Debug, Serialize)]
+pub struct WebSocketOut {
+    /// `echo` or `subscribe`.
+    pub mode: &'static str,
+    /// `text` or `binary`: what was sent.
+    pub kind: &'static str,
+    /// Bytes of the message that was sent.
+    pub message_bytes: u64,
+    /// Messages of the server after which a session was closed; none where the server did that.
+    pub messages_per_session: Option<u64>,
+    /// Messages that might wait for their echo at a time.
+    pub window: u64,
+    /// Messages sent and received in the measured window.
+    pub messages: Value,
+    /// Received per second of it.
+    pub received_per_s: f64,
+    /// Mode `echo`: from a message to its echo.
+    pub round_trip: Option<Distribution>,
 }
 
 /// Events in the content of responses.

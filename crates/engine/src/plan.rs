@@ -26,6 +26,7 @@ use crate::prepare::{self, Prepared};
 use crate::route::Route;
 use crate::scenario::{self, ScenarioPlan};
 use crate::template::Templates;
+use crate::websocket::SocketPlan;
 
 /// Why there is no plan. `Usage` is the user's to mend on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,6 +104,8 @@ pub struct Plan {
     pub(crate) turns: Arc<[u32]>,
     /// Where the requests are gRPC calls.
     pub(crate) call: Option<CallPlan>,
+    /// Where the requests are WebSocket sessions.
+    pub(crate) websocket: Option<SocketPlan>,
     /// What is asked about events in the content of responses.
     pub(crate) events: Option<EventsPlan>,
     /// What virtual users do with the requests, where there are such.
@@ -169,10 +172,12 @@ impl Plan {
         }
         let assignment = Assignment::new(targets.iter().map(|(url, _)| url));
         check_listed(options, &listed)?;
+        let websocket = SocketPlan::new(options, &listed)?;
         check_scenario(options)?;
-        let version_of = |url: &Url| match &options.call {
-            Some(_) => check_call_version(options, url),
-            None => check_version(options.version, url),
+        let version_of = |url: &Url| match (&options.call, &websocket) {
+            (Some(_), _) => check_call_version(options, url),
+            (None, Some(socket)) => Ok(Some(socket.version)),
+            (None, None) => check_version(options.version, url),
         };
         assignment.check(options, &listed, version_of)?;
         let version = version_of(assignment.first())?;
@@ -195,7 +200,7 @@ impl Plan {
         };
 
         let call = options.call.as_ref().map(CallPlan::new).transpose()?;
-        check_events(options, call.as_ref())?;
+        check_events(options, call.as_ref(), websocket.as_ref())?;
         let step_urls = targets.iter().zip(&*assignment.of);
         let step_urls = step_urls.map(|((url, _), &origin)| (url.clone(), origin as usize));
         let step_urls = step_urls.collect();
@@ -206,7 +211,10 @@ impl Plan {
             with_cookies,
         } = match &call {
             Some(call) => prepare::calls(options, call, &targets)?,
-            None => prepare::requests(options, &listed, targets, &mut templates)?,
+            None => match &websocket {
+                Some(socket) => prepare::handshakes(options, socket, &targets)?,
+                None => prepare::requests(options, &listed, targets, &mut templates)?,
+            },
         };
         let weights: Vec<_> = listed.iter().map(|each| each.weight).collect();
         for (url, _) in &assignment.firsts {
@@ -237,6 +245,7 @@ impl Plan {
             )
         });
         let congestion = congestion(options, version)?;
+        let is_socket = websocket.is_some();
         let smallest_sections = assignment.smallest_sections(&prepared);
         let origins = assignment.firsts.iter().zip(smallest_sections);
         let origins = origins.map(|((url, _), smallest_section)| {
@@ -248,7 +257,7 @@ impl Plan {
             };
             Ok::<_, PlanError>(OriginPlan {
                 name: origin::name(url),
-                transport: transport(options, &origin, &route, version, congestion)?,
+                transport: transport(options, &origin, &route, version, congestion, is_socket)?,
                 route,
                 smallest_section,
             })
@@ -280,6 +289,12 @@ impl Plan {
             changing,
             turns: turns(&weights)?,
             call,
+            // A session over HTTP/1.1 has its connection for itself (RFC 6455 §4.1).
+            requests_per_connection: match &websocket {
+                Some(socket) if !socket.is_multiplexed() => Some(1),
+                _ => options.requests_per_connection,
+            },
+            websocket,
             events: options.events.as_ref().map(EventsPlan::new).transpose()?,
             scenario: scenario.transpose()?,
             statuses: listed
@@ -292,7 +307,6 @@ impl Plan {
             connect_timeout: options.connect_timeout,
             connect_parallel: options.connect_parallel,
             connect_rate: options.connect_rate,
-            requests_per_connection: options.requests_per_connection,
             spread: options.spread,
             early_data: options.early_data,
             resumption: options.resumption,

@@ -14,6 +14,7 @@ use crate::listed::Listed;
 use crate::options::Options;
 use crate::plan::{PlanError, usage};
 use crate::template::{Template, Templates};
+use crate::websocket::SocketPlan;
 
 /// The requests of a plan.
 pub(crate) struct Prepared {
@@ -186,6 +187,57 @@ fn with_templates(
         request,
         changing: changing.transpose()?,
         with_cookies: with_cookies.transpose()?,
+    })
+}
+
+/// The opening handshakes of WebSocket sessions.
+pub(crate) fn handshakes(
+    options: &Options,
+    socket: &SocketPlan,
+    targets: &[(Url, Option<Template>)],
+) -> Result<Prepared, PlanError> {
+    if Templates::default().parse_body(&options.body)?.is_some() {
+        return usage(
+            "-b: the message of a WebSocket is the same each time: leave {seq}, {rand:…}, {uuid} and {csv:…} out",
+        );
+    }
+    // Over HTTP/1.1 it stands beside the key.
+    let version = ("Sec-WebSocket-Version".to_owned(), "13".to_owned());
+    let fields = fields(options, &[], socket.is_multiplexed().then_some(version))?;
+    let prepared = targets.iter().map(|(url, template)| {
+        if template.is_some() {
+            return usage(format!(
+                "{url}: the URL of a WebSocket is the same each time: leave {{…}} out"
+            ));
+        }
+        let parts = RequestParts {
+            method: "GET",
+            scheme: url.scheme(),
+            authority: &authority(url),
+            path: &url[Position::BeforePath..Position::AfterQuery],
+            fields: &fields,
+            body: Arc::default(),
+            repeated: targets.len() <= REPEATED,
+        };
+        let request = if socket.is_multiplexed() {
+            Request::extended_connect(&parts, "websocket")
+        } else {
+            Request::websocket(&parts)
+        };
+        request.map_err(|error| PlanError::Usage(error.to_string()))
+    });
+    let mut prepared = prepared.collect::<Result<Vec<_>, _>>()?;
+    Request::share_fields(&mut prepared);
+    let method = if socket.is_multiplexed() {
+        "CONNECT"
+    } else {
+        "GET"
+    };
+    Ok(Prepared {
+        methods: vec![method.to_owned(); prepared.len()],
+        requests: prepared,
+        changing: Vec::new(),
+        with_cookies: Vec::new(),
     })
 }
 

@@ -14,6 +14,7 @@ use crate::latency::Durations;
 use crate::origin::OriginCounts;
 use crate::phases::{Phases, RequestPhases};
 use crate::slowest::{Of, Slowest};
+use crate::websocket;
 
 use self::window::Standing;
 pub(crate) use self::window::Window;
@@ -203,6 +204,8 @@ pub(crate) struct Recorder {
     events: Option<Box<EventCounts>>,
     /// By origin, where there are several.
     pub(crate) origins: Option<Box<OriginCounts>>,
+    /// Made by the first message of a session.
+    websocket: Option<Box<websocket::Counts>>,
 }
 
 impl Recorder {
@@ -222,6 +225,13 @@ impl Recorder {
     pub(crate) fn events(&mut self) -> &mut EventCounts {
         self.events
             .get_or_insert_with(|| Box::new(EventCounts::new()))
+    }
+
+    /// The counts of messages in sessions.
+    #[inline]
+    pub(crate) fn websocket(&mut self) -> &mut websocket::Counts {
+        self.websocket
+            .get_or_insert_with(|| Box::new(websocket::Counts::new()))
     }
 
     /// Where `waits`, requests are there before they leave: see
@@ -253,6 +263,7 @@ impl Recorder {
             calls: None,
             events: None,
             origins: None,
+            websocket: None,
         }
     }
 
@@ -434,6 +445,9 @@ impl Recorder {
         if let Some(origins) = &mut self.origins {
             origins.clear();
         }
+        if let Some(websocket) = &mut self.websocket {
+            websocket.clear();
+        }
         (self.window.index, self.window.ok, self.window.failed) = (0, 0, 0);
     }
 
@@ -495,6 +509,9 @@ impl Recorder {
         match (&mut self.origins, other.origins) {
             (Some(sum), Some(more)) => sum.merge(&more),
             (sum, more) => *sum = sum.take().or(more),
+        }
+        if let Some(websocket) = &other.websocket {
+            self.websocket().merge(websocket);
         }
     }
 }

@@ -7,8 +7,8 @@ use crate::context::Context;
 use crate::exchanges::Exchanges;
 use crate::grpc::Writer;
 
-/// Requests are added to what is sent at once up to here, in bytes.
-const WRITE_BATCH: usize = 64 * 1024;
+/// Requests, and messages of sessions, are added to what is sent at once up to here, in bytes.
+pub(crate) const WRITE_BATCH: usize = 64 * 1024;
 
 /// The bytes of a request's field section, as far as they are known when it is sent.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +30,8 @@ pub(crate) trait Channel: Writer {
     fn gathered(&self) -> usize;
     /// The largest field section that the peer accepts, in bytes, where it told one.
     fn largest_section(&self) -> Option<u64>;
+    /// Whether the peer has said that it takes no sessions on streams (RFC 8441 §3).
+    fn refuses_sessions(&self) -> bool;
     /// Sends a request.
     fn send(&mut self, request: &Request, slot: u32) -> Result<(StreamId, Encoded), Refused>;
 }
@@ -64,6 +66,13 @@ impl Channel for Stream {
             .peer_settings()
             .max_header_list_size
             .map(u64::from)
+    }
+
+    fn refuses_sessions(&self) -> bool {
+        self.h2().is_some_and(|h2| {
+            let settings = h2.peer_settings();
+            settings.received && !settings.connect_protocol
+        })
     }
 
     #[inline]
@@ -107,6 +116,10 @@ impl Channel for Quic {
         self.h3()?.peer_settings().max_field_section_size
     }
 
+    fn refuses_sessions(&self) -> bool {
+        true
+    }
+
     fn send(&mut self, request: &Request, slot: u32) -> Result<(StreamId, Encoded), Refused> {
         let encoded = Encoded {
             encoded: 0,
@@ -116,7 +129,7 @@ impl Channel for Quic {
     }
 }
 
-/// Sends requests, and what calls in flight have to write. True when only the size of what is sent
+/// Sends requests, and what calls and sessions in flight have to write. True when only the size of what is sent
 /// at once ended it.
 pub(crate) fn refill(
     channel: &mut impl Channel,
@@ -124,6 +137,13 @@ pub(crate) fn refill(
     exchanges: &mut Exchanges,
     context: &mut Context<'_>,
 ) -> bool {
+    if let Some(plan) = &context.plan.websocket {
+        let (masks, recorder) = (&mut context.masks, &mut context.tally.recorder);
+        // First: what is over has its last word before another takes its slot.
+        exchanges
+            .sessions
+            .advance(plan, channel, masks, recorder, now);
+    }
     let more = send_requests(channel, now, exchanges, context);
     if let Some(plan) = &context.plan.call {
         let recorder = &mut context.tally.recorder;
@@ -138,8 +158,7 @@ fn send_requests(
     exchanges: &mut Exchanges,
     context: &mut Context<'_>,
 ) -> bool {
-    let limit = channel.largest_section();
-    if context.plan.misfit(exchanges.origin(), limit).is_some() {
+    if context.plan.misfit(exchanges.origin(), &*channel).is_some() {
         return false;
     }
     let early = channel.is_early();
@@ -157,6 +176,7 @@ fn send_requests(
             return false;
         };
         pending.intended = exchanges.intended(pending);
+        let key = context.renew_key(pending);
         let request = context.request(pending, channel.encoding());
         let content = request.body().len() as u64;
         match channel.send(request, slot) {
@@ -165,6 +185,9 @@ fn send_requests(
                 context.count_start(pending, now, exchanges);
                 exchanges.open(id, pending, content, now, early);
                 context.open_call(id, exchanges, now);
+                if context.plan.websocket.is_some() {
+                    exchanges.sessions.open(id, key);
+                }
                 let traffic = &mut context.tally.recorder.traffic;
                 traffic.fields_sent_encoded += encoded;
                 traffic.fields_sent_decoded += decoded;
@@ -282,7 +305,7 @@ mod tests {
             size: smallest,
             limit: limit.into(),
         };
-        assert_eq!(plan.misfit(0, stream.largest_section()), Some(refused));
+        assert_eq!(plan.misfit(0, &stream), Some(refused));
     }
 
     #[test]
@@ -294,7 +317,7 @@ mod tests {
         let (mut exchanges, mut context) = (Exchanges::new(&plan, 0), context(&plan));
         let limit = smaller.section_size() as u32;
         let mut stream = connection(&settings(limit), &mut exchanges, &mut context);
-        assert_eq!(plan.misfit(0, stream.largest_section()), None);
+        assert_eq!(plan.misfit(0, &stream), None);
         assert!(!refill(&mut stream, NOW, &mut exchanges, &mut context));
         assert_eq!(exchanges.in_flight(), 4);
         let recorder = &context.tally.recorder;
@@ -337,9 +360,9 @@ mod tests {
         let plan = plan(&["/"]);
         let (mut exchanges, mut context) = (Exchanges::new(&plan, 0), context(&plan));
         let mut stream = connection(&settings(10), &mut exchanges, &mut context);
-        assert!(plan.misfit(0, stream.largest_section()).is_some());
+        assert!(plan.misfit(0, &stream).is_some());
         give(&mut stream, &settings(1000), &mut exchanges, &mut context);
-        assert_eq!(plan.misfit(0, stream.largest_section()), None);
+        assert_eq!(plan.misfit(0, &stream), None);
         refill(&mut stream, NOW, &mut exchanges, &mut context);
         assert_eq!(exchanges.in_flight(), 4);
     }

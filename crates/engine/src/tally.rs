@@ -117,6 +117,8 @@ impl<'p> Tally<'p> {
             },
             users: None,
             unknown_bodies: match (&plan.call, &plan.events) {
+                // Sessions are judged by their messages.
+                _ if plan.websocket.is_some() => 0,
                 // Calls are judged by their status and messages.
                 (Some(_), _) => 0,
                 // Streams may have no end: the first of them tells the server's name.

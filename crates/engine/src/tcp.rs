@@ -18,7 +18,7 @@ use crate::exchanges::{Exchanges, with_sink};
 use crate::failure::FailureKind;
 use crate::io::{Completion, System};
 use crate::plan::{Plan, Version};
-use crate::refill::{Channel, refill};
+use crate::refill::refill;
 use crate::route::Address;
 use crate::sys::TcpInfo;
 
@@ -93,7 +93,7 @@ impl Tcp {
     /// Why the peer can never be sent any of the plan's requests to its origin.
     #[inline]
     pub(crate) fn misfit(&self, plan: &Plan, origin: usize) -> Option<Refused> {
-        plan.misfit(origin, self.stream.largest_section())
+        plan.misfit(origin, &self.stream)
     }
 
     /// The requests that the peer allows at one time, once it has told (RFC 9113 §6.5.2).

@@ -14,7 +14,7 @@ use crate::exchanges::{Exchanges, with_sink};
 use crate::failure::FailureKind;
 use crate::io::{Completion, System};
 use crate::plan::{Plan, Version};
-use crate::refill::{Channel, refill};
+use crate::refill::refill;
 use crate::route::Address;
 use crate::shared::Shared;
 
@@ -86,7 +86,7 @@ impl Udp {
 
     /// Why the peer can never be sent any of the plan's requests to its origin.
     pub(crate) fn misfit(&self, plan: &Plan, origin: usize) -> Option<Refused> {
-        plan.misfit(origin, self.quic.largest_section())
+        plan.misfit(origin, &self.quic)
     }
 
     /// The requests that the peer is known to allow at one time. Its credit is for all streams of the

@@ -87,6 +87,8 @@ pub enum Refused {
         /// What the peer accepts.
         limit: u64,
     },
+    /// The peer takes no [`crate::Request::extended_connect`] (RFC 8441 §3), and need not change its mind.
+    NoConnectProtocol,
 }
 
 impl fmt::Display for StreamError {
@@ -117,6 +119,9 @@ impl fmt::Display for Refused {
             Refused::TooLarge { size, limit } => write!(
                 f,
                 "the field section of {size} bytes is larger than the {limit} bytes that the peer accepts"
+            ),
+            Refused::NoConnectProtocol => f.write_str(
+                "the peer has not enabled extended CONNECT by SETTINGS_ENABLE_CONNECT_PROTOCOL (RFC 8441)",
             ),
         }
     }

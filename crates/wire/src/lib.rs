@@ -31,6 +31,7 @@ mod proxy_protocol;
 pub mod qpack;
 pub mod request;
 mod upload;
+pub mod websocket;
 
 pub use error::{ConnectionError, End, ErrorKind, Refused, StreamError, Unprocessed};
 pub use events::{Events, Head, StreamId};

@@ -144,6 +144,7 @@ impl<const FIELDS: bool> Caller<FIELDS> {
                         assert!(capacity == 0 || subject.version() == Encoding::H3);
                     }
                     Refused::Exhausted => panic!("stream ids cannot have run out"),
+                    Refused::NoConnectProtocol => panic!("no request asked for another protocol"),
                 }
             }
         }

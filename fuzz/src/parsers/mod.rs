@@ -8,3 +8,4 @@ pub(crate) mod h3;
 pub(crate) mod hpack;
 pub(crate) mod qpack;
 pub(crate) mod transcode;
+pub(crate) mod websocket;

@@ -66,7 +66,8 @@ impl LoadArgs {
             method: self.method.clone(),
             fields: self.headers.clone(),
             body,
-            events: self.events.map(|framed| EventsAsked {
+            websocket: self.websocket.asked(),
+            events: self.framed()?.map(|framed| EventsAsked {
                 format: match framed {
                     Framed::Sse => EventFormat::Sse,
                     Framed::Ndjson => EventFormat::Ndjson,
@@ -130,6 +131,20 @@ impl LoadArgs {
         };
         options.call = self.grpc.call(&options)?;
         Ok(options)
+    }
+
+    /// How events are told apart, where they are measured.
+    fn framed(&self) -> Result<Option<Framed>, PlanError> {
+        let framed = match self.events {
+            None if self.websocket.subscribes() => Some(Framed::Messages),
+            given => given,
+        };
+        match (framed, &self.first_event) {
+            (None, Some(_)) => Err(PlanError::Usage(
+                "--first-event is about streams of events: type it with --events sse, --events ndjson or --ws subscribe".into(),
+            )),
+            _ => Ok(framed),
+        }
     }
 
     /// The requests of a file, where one was given, and what virtual users do with them.

@@ -23,6 +23,7 @@ impl Exchanges {
         self.sent_early = 0;
         self.staying_until = 0;
         self.calls.begin_connection();
+        self.sessions.begin_connection();
     }
 
     /// The connection has ended. In the closed model the requests that it would have carried wait for

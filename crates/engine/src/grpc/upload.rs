@@ -35,8 +35,9 @@ impl Writer for Stream {
         self.upload(stream) == Upload::Open
     }
 
-    fn give_up(&mut self, _stream: StreamId) {
-        // The codec has reset the stream when the response ended.
+    fn give_up(&mut self, stream: StreamId) {
+        // Where the codec has not reset the stream when the response ended. HTTP/1.1 has no streams.
+        let _ = self.cancel(stream);
     }
 }
 

@@ -4,6 +4,7 @@
 mod quic;
 mod script;
 mod stream;
+mod websocket;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -25,6 +26,7 @@ use crate::sys::TcpInfo;
 use quic::{QuicServer, Reply};
 pub(crate) use script::{Early, Ending, Latency, Seen, Serve, Story};
 use stream::StreamServer;
+pub(crate) use websocket::Conversation;
 
 /// Looks at the clock between two polls: a worker that takes more goes round in a circle.
 const MOST_LOOKS: u64 = 1_000_000;
@@ -63,7 +65,7 @@ struct Socket {
 
 #[derive(Debug)]
 enum Server {
-    Stream(StreamServer),
+    Stream(Box<StreamServer>),
     Quic(Box<QuicServer>),
     /// Nobody listens to datagrams.
     Nobody,
@@ -263,7 +265,7 @@ impl System for Simulation {
             Story::Refuse | Story::Deaf | Story::Listen(_) => Serve::well(),
         };
         let server = StreamServer::new(serve, self.is_h2);
-        self.open(place, port, None, Server::Stream(server));
+        self.open(place, port, None, Server::Stream(Box::new(server)));
         let connected = outcome.map(Happening::Connected);
         self.plan(
             place,

@@ -1,7 +1,9 @@
 //! What scripted servers do, and what they have seen.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+
+use super::websocket::Conversation;
 
 /// How a server's end of a connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,6 +106,9 @@ pub(crate) struct Serve {
     pub(crate) events: Option<(u32, Duration)>,
     /// Bytes of content of each answer, not over HTTP/2; none: two of its own.
     pub(crate) content: Option<u32>,
+    /// Requests are WebSocket sessions, accepted at once, in which it says this, each time after `delay`;
+    /// not over QUIC.
+    pub(crate) conversation: Option<Conversation>,
 }
 
 /// What a server does about early data.
@@ -133,6 +138,7 @@ impl Serve {
             early: Early::Takes,
             events: None,
             content: None,
+            conversation: None,
         }
     }
 
@@ -170,6 +176,15 @@ pub(crate) struct Seen {
     pub(crate) early: u64,
     /// Complete responses that the client has been handed; over QUIC, that were given to QUIC.
     pub(crate) answered: u64,
+    /// Masks of frames of WebSocket.
+    pub(crate) masks: BTreeSet<[u8; 4]>,
+    pub(crate) pongs: u64,
+    /// Codes of Close frames.
+    pub(crate) farewells: Vec<Option<u16>>,
+    /// Bytes of sessions that came and were not read.
+    pub(crate) unread: usize,
+    /// HTTP/2: streams that the client has reset.
+    pub(crate) resets: u64,
 }
 
 impl Seen {

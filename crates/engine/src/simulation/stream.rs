@@ -1,9 +1,13 @@
 //! A scripted server's end of one byte stream, speaking HTTP/1.1 or HTTP/2.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
+
+use trilane_wire::websocket;
 
 use super::Happening;
 use super::script::{Ending, Seen, Serve};
+use super::websocket::Session;
 
 /// What happens after which time.
 type Planned = Vec<(Duration, Happening)>;
@@ -21,6 +25,8 @@ pub(super) struct StreamServer {
     last_answered: u32,
     over: bool,
     room: usize,
+    /// By stream; over HTTP/1.1 the one of the connection.
+    sessions: BTreeMap<u32, Session>,
     /// What the client does not read, it has not been handed.
     pub(super) held: bool,
 }
@@ -32,6 +38,12 @@ enum Asked {
     Answer(Vec<u8>),
     /// A request, with its stream in HTTP/2.
     Request(u32),
+    /// A session, with its stream in HTTP/2 and its key in HTTP/1.1.
+    Session(u32, Vec<u8>),
+    /// What is said in it.
+    Said(u32, Vec<u8>),
+    /// A stream is reset.
+    Reset,
 }
 
 /// A frame of HTTP/2.
@@ -55,6 +67,7 @@ impl StreamServer {
             answered: 0,
             last_answered: 0,
             over: false,
+            sessions: BTreeMap::new(),
             held: false,
         }
     }
@@ -95,6 +108,9 @@ impl StreamServer {
                 }
                 Some(Asked::Answer(frame)) => self.say(Duration::ZERO, &frame, 0, &mut planned),
                 Some(Asked::Request(id)) => self.respond(id, at, seen, &mut planned),
+                Some(Asked::Session(id, key)) => self.accept(id, &key, seen, &mut planned),
+                Some(Asked::Reset) => seen.resets += 1,
+                Some(Asked::Said(id, bytes)) => self.hear(id, &bytes, seen, &mut planned),
             }
         }
         planned
@@ -157,6 +173,55 @@ impl StreamServer {
         }
     }
 
+    /// Accepts a session.
+    fn accept(&mut self, id: u32, key: &[u8], seen: &mut Seen, planned: &mut Planned) {
+        self.requests += 1;
+        seen.most_on_one = seen.most_on_one.max(self.requests);
+        seen.taken += 1;
+        self.sessions.insert(id, Session::default());
+        let response = if self.is_h2 {
+            frame(1, 0x4, id, &[0x88])
+        } else {
+            let accept = websocket::accept(key);
+            let accept = String::from_utf8_lossy(&accept);
+            format!("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: {accept}\r\n\r\n").into_bytes()
+        };
+        self.say(Duration::ZERO, &response, 0, planned);
+    }
+
+    /// Hears what the client says in a session, and answers.
+    fn hear(&mut self, id: u32, bytes: &[u8], seen: &mut Seen, planned: &mut Planned) {
+        let conversation = self.serve.conversation;
+        let Some((conversation, session)) = conversation.zip(self.sessions.get_mut(&id)) else {
+            return;
+        };
+        let (said, ends) = session.hear(&conversation, bytes, seen);
+        if session.is_deaf(&conversation) {
+            if !self.is_h2 {
+                (self.room, self.serve.room) = (0, 0);
+            }
+        } else if self.is_h2 && !bytes.is_empty() {
+            let length = (bytes.len() as u32).to_be_bytes();
+            let opened = [frame(8, 0, 0, &length), frame(8, 0, id, &length)].concat();
+            self.say(Duration::ZERO, &opened, 0, planned);
+        }
+        if said.is_empty() {
+            return;
+        }
+        let said = if self.is_h2 {
+            let mut pieces = said.chunks(16_384).peekable();
+            let mut frames = Vec::new();
+            while let Some(piece) = pieces.next() {
+                let is_last = ends && pieces.peek().is_none();
+                frames.extend(frame(0, u8::from(is_last), id, piece));
+            }
+            frames
+        } else {
+            said
+        };
+        self.say(self.serve.delay, &said, 0, planned);
+    }
+
     /// Answers with events, each a while after the one before, the first with the head.
     fn stream_events(
         &self,
@@ -189,12 +254,23 @@ impl StreamServer {
 
     /// Takes a request of HTTP/1.1 that has no content.
     fn next_h1(&mut self) -> Option<Asked> {
+        if self.sessions.contains_key(&0) {
+            let said = std::mem::take(&mut self.received);
+            return (!said.is_empty()).then_some(Asked::Said(0, said));
+        }
         let end = self
             .received
             .windows(4)
             .position(|four| four == b"\r\n\r\n")?;
-        self.received.drain(..end + 4);
-        Some(Asked::Request(0))
+        let head: Vec<u8> = self.received.drain(..end + 4).collect();
+        if self.serve.conversation.is_none() {
+            return Some(Asked::Request(0));
+        }
+        let head = String::from_utf8_lossy(&head);
+        let key = head
+            .lines()
+            .find_map(|line| line.strip_prefix("Sec-WebSocket-Key: "));
+        Some(Asked::Session(0, key.unwrap_or_default().into()))
     }
 
     /// Takes the preface, or a frame.
@@ -215,7 +291,13 @@ impl StreamServer {
             }
             let payload: Vec<u8> = self.received.drain(..9 + length).skip(9).collect();
             Some(match (header[3], header[4] & 1) {
+                (1, _) if self.serve.conversation.is_some() => Asked::Session(stream, Vec::new()),
                 (1, _) => Asked::Request(stream),
+                (0, _) => Asked::Said(stream, payload),
+                (3, _) => {
+                    self.sessions.remove(&stream);
+                    Asked::Reset
+                }
                 (4, 0) => Asked::Answer(frame(4, 1, 0, &[])),
                 (6, 0) => Asked::Answer(frame(6, 1, 0, &payload)),
                 _ => Asked::Nothing,
@@ -225,7 +307,13 @@ impl StreamServer {
 
     fn settings(&self) -> Vec<u8> {
         let mut payload = Vec::new();
-        for (id, value) in [(3u16, self.serve.streams), (6, self.serve.section)] {
+        let connect = self.serve.conversation.map(|_| 1);
+        let settings = [
+            (3u16, self.serve.streams),
+            (6, self.serve.section),
+            (8, connect),
+        ];
+        for (id, value) in settings {
             if let Some(value) = value {
                 payload.extend_from_slice(&id.to_be_bytes());
                 payload.extend_from_slice(&value.to_be_bytes());

@@ -8,6 +8,7 @@ mod replaced;
 mod scenario;
 mod sharing;
 mod truth;
+mod websocket;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

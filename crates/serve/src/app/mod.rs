@@ -128,6 +128,9 @@ where
         ));
     }
     if head.uri.path() == "/echo" && !is_head {
+        if rest::websocket::is_asked(&head) {
+            return rest::websocket::echo(&app.gateway, connection, head, fields);
+        }
         let length = body.size_hint().exact();
         let mut response = Response::new(Reply::Echo(body));
         *response.headers_mut() = fields;

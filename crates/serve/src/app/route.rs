@@ -35,7 +35,7 @@ const ENDPOINTS: [(&str, &str); 16] = [
         "/delay/{time}",
         "an answer after that time, such as 50ms or 1.5s",
     ),
-    ("/echo", "the request's body"),
+    ("/echo", "the request's body; over WebSocket each message"),
     ("/headers", "what arrived, and over which version of HTTP"),
     ("/books", "the ids of 3,000 books"),
     ("/book?id={id}", "one book"),

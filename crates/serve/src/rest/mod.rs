@@ -7,7 +7,7 @@ mod answer;
 mod call;
 mod stream;
 mod upload;
-mod websocket;
+pub(crate) mod websocket;
 
 use std::{
     sync::{Arc, LazyLock},

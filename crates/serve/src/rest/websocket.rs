@@ -5,7 +5,7 @@
 //! only the caller streams, an empty text frame ends the messages: a WebSocket cannot be closed in
 //! one direction.
 
-use std::{future::pending, time::Duration};
+use std::{future::pending, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures_util::{SinkExt, StreamExt};
@@ -34,13 +34,13 @@ use tonic::{Code, Status, body::Body};
 use trilane_transcode::{Format, Found, Match};
 
 use super::{
-    Exchange, SCHEMA,
+    Exchange, Gateway, SCHEMA,
     answer::{Refusal, status},
     call::{self, Messages, Sent},
 };
 use crate::{
     app::{Answer, Reply},
-    connection::{HANDSHAKE_TIMEOUT, PATIENCE},
+    connection::{Connection, HANDSHAKE_TIMEOUT, PATIENCE},
     rpc::MAX_MESSAGE,
 };
 
@@ -58,7 +58,7 @@ type Socket = WebSocketStream<TokioIo<Upgraded>>;
 
 /// The method that a WebSocket was asked for, if one was and there is one.
 pub(super) fn wanted(head: &Parts) -> Option<Match<'static>> {
-    if !is_upgrade(head) && !is_extended_connect(head) {
+    if !is_asked(head) {
         return None;
     }
     let path = head.uri.path();
@@ -97,52 +97,103 @@ fn has_token(fields: &HeaderMap, name: &HeaderName, token: &str) -> bool {
         .any(|one| one.trim().eq_ignore_ascii_case(token))
 }
 
+/// Whether a request asks for a WebSocket.
+pub(crate) fn is_asked(head: &Parts) -> bool {
+    is_upgrade(head) || is_extended_connect(head)
+}
+
 impl Exchange {
     /// Accepts a WebSocket, and talks over it in a task of its own.
-    pub(super) fn upgrade<B>(mut self, found: Match<'static>, mut fields: HeaderMap) -> Answer<B> {
-        let accepted = accept(&self.head).and_then(|status| {
-            let upgrade = self.head.extensions.remove::<OnUpgrade>();
-            upgrade.map(|upgrade| (status, upgrade)).ok_or_else(|| {
-                Refusal::of(Status::unimplemented("this connection cannot be upgraded"))
-            })
-        });
-        let (accepted, upgrade) = match accepted {
+    pub(super) fn upgrade<B>(mut self, found: Match<'static>, fields: HeaderMap) -> Answer<B> {
+        let (key, upgrade) = match accept(&mut self.head) {
             Ok(accepted) => accepted,
-            Err(refusal) => {
-                let answered = refusal.into_answered(Format::Json);
-                return Answer::now(answered.into_response(fields, &self.connection, false));
-            }
+            Err(refusal) => return refuse(refusal, fields, &self.connection),
         };
-        let mut response = Response::new(Reply::Bytes(Bytes::new()));
-        if let Some(key) = accepted {
-            *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
-            fields.insert(CONNECTION, HeaderValue::from_static("upgrade"));
-            fields.insert(UPGRADE, HeaderValue::from_static(WEBSOCKET));
-            fields.insert(SEC_WEBSOCKET_ACCEPT, key);
-        }
-        *response.headers_mut() = fields;
         let sockets = self.gateway.sockets.clone();
         sockets.spawn(async move {
             let _waiting = self.connection.wait();
-            // A peer that went away before needs no report.
-            if let Ok(Ok(upgraded)) = timeout(HANDSHAKE_TIMEOUT, upgrade).await {
-                let config = WebSocketConfig::default()
-                    .read_buffer_size(4 << 10)
-                    .write_buffer_size(0)
-                    .max_write_buffer_size(2 * MAX_MESSAGE)
-                    .max_message_size(Some(MAX_MESSAGE))
-                    .max_frame_size(Some(MAX_MESSAGE));
-                let io = TokioIo::new(upgraded);
-                let socket = WebSocketStream::from_raw_socket(io, Role::Server, Some(config)).await;
+            if let Some(socket) = opened(upgrade).await {
                 Session::new(&self, &found, socket).run().await;
             }
         });
-        Answer::now(response)
+        switch(key, fields)
     }
 }
 
+/// Accepts a WebSocket, and sends back each message that comes over it.
+pub(crate) fn echo<B>(
+    gateway: &Gateway,
+    connection: &Arc<Connection>,
+    mut head: Parts,
+    fields: HeaderMap,
+) -> Answer<B> {
+    let (key, upgrade) = match accept(&mut head) {
+        Ok(accepted) => accepted,
+        Err(refusal) => return refuse(refusal, fields, connection),
+    };
+    let connection = connection.clone();
+    gateway.sockets.spawn(async move {
+        let _waiting = connection.wait();
+        let Some(mut socket) = opened(upgrade).await else {
+            return;
+        };
+        // A Close frame is answered by the library, and then nothing more comes.
+        while let Ok(Some(Ok(message))) = timeout(SILENCE, socket.next()).await {
+            let is_message = matches!(message, Message::Text(_) | Message::Binary(_));
+            if is_message && !matches!(timeout(PATIENCE, socket.send(message)).await, Ok(Ok(()))) {
+                return;
+            }
+        }
+        // TLS wants to hear of the end too.
+        let _ = timeout(FAREWELL, socket.get_mut().shutdown()).await;
+    });
+    switch(key, fields)
+}
+
+/// The key's answer for [`switch`], and what becomes a WebSocket once that is sent.
+fn accept(head: &mut Parts) -> Result<(Option<HeaderValue>, OnUpgrade), Refusal> {
+    let key = answer_key(head)?;
+    match head.extensions.remove::<OnUpgrade>() {
+        Some(upgrade) => Ok((key, upgrade)),
+        None => Err(Refusal::of(Status::unimplemented(
+            "this connection cannot be upgraded",
+        ))),
+    }
+}
+
+/// The response that accepts a WebSocket.
+fn switch<B>(key: Option<HeaderValue>, mut fields: HeaderMap) -> Answer<B> {
+    let mut response = Response::new(Reply::Bytes(Bytes::new()));
+    if let Some(key) = key {
+        *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+        fields.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+        fields.insert(UPGRADE, HeaderValue::from_static(WEBSOCKET));
+        fields.insert(SEC_WEBSOCKET_ACCEPT, key);
+    }
+    *response.headers_mut() = fields;
+    Answer::now(response)
+}
+
+fn refuse<B>(refusal: Refusal, fields: HeaderMap, connection: &Arc<Connection>) -> Answer<B> {
+    let answered = refusal.into_answered(Format::Json);
+    Answer::now(answered.into_response(fields, connection, false))
+}
+
+/// The WebSocket; `None` where the peer went away before, which needs no report.
+async fn opened(upgrade: OnUpgrade) -> Option<Socket> {
+    let upgraded = timeout(HANDSHAKE_TIMEOUT, upgrade).await.ok()?.ok()?;
+    let config = WebSocketConfig::default()
+        .read_buffer_size(4 << 10)
+        .write_buffer_size(0)
+        .max_write_buffer_size(2 * MAX_MESSAGE)
+        .max_message_size(Some(MAX_MESSAGE))
+        .max_frame_size(Some(MAX_MESSAGE));
+    let io = TokioIo::new(upgraded);
+    Some(WebSocketStream::from_raw_socket(io, Role::Server, Some(config)).await)
+}
+
 /// The `sec-websocket-accept` field of HTTP/1.1; HTTP/2 has none.
-fn accept(head: &Parts) -> Result<Option<HeaderValue>, Refusal> {
+fn answer_key(head: &Parts) -> Result<Option<HeaderValue>, Refusal> {
     let refuse = |text: &str| {
         let refusal = Refusal::new(StatusCode::BAD_REQUEST, Status::invalid_argument(text));
         Err(refusal.with(SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13")))

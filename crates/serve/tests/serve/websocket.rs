@@ -272,3 +272,27 @@ fn the_last_request_of_a_connection_may_open_one() {
         }
     });
 }
+
+#[test]
+fn messages_are_echoed() {
+    let target = start();
+    run(async {
+        for way in WAYS {
+            let mut socket = open(&target, way, "/echo").await;
+            for message in [
+                Message::text("grüße"),
+                Message::binary(vec![0xff; 70_000]),
+                Message::text(""),
+            ] {
+                socket.send(message.clone()).await.unwrap();
+                assert_eq!(socket.next().await.unwrap().unwrap(), message, "{way}");
+            }
+            socket.close(None).await.unwrap();
+            assert!(matches!(
+                socket.next().await,
+                Some(Ok(Message::Close(None)))
+            ));
+            assert!(socket.next().await.is_none(), "{way}");
+        }
+    });
+}

@@ -57,7 +57,7 @@ impl Parsed {
         match method {
             MethodKind::Head => return Ok(Body::Length(0)),
             MethodKind::Connect if matches!(self.status, 200..=299) => return Ok(Body::Tunnel),
-            MethodKind::Connect | MethodKind::Ordinary => {}
+            MethodKind::Connect | MethodKind::Ordinary | MethodKind::Upgrade => {}
         }
         if matches!(self.status, 204 | 304) {
             return Ok(Body::Length(0));

@@ -380,7 +380,15 @@ impl Connection {
             },
         };
         if parsed.status < 200 {
-            // We never send `upgrade`: RFC 9110 §15.2.2.
+            if parsed.status == 101 && self.method == MethodKind::Upgrade {
+                // The other protocol has the connection to its end.
+                self.closing = true;
+                self.phase = Phase::UntilClose;
+                head.content_length = None;
+                events.head(self.stream, head);
+                return Ok(());
+            }
+            // No other request has `upgrade`: RFC 9110 §15.2.2.
             if parsed.status == 101 {
                 return Err(Fault::protocol(
                     "the server switched protocols without being asked",

@@ -49,6 +49,8 @@ pub(super) mod setting {
     pub(in crate::h2) const INITIAL_WINDOW_SIZE: u16 = 4;
     pub(in crate::h2) const MAX_FRAME_SIZE: u16 = 5;
     pub(in crate::h2) const MAX_HEADER_LIST_SIZE: u16 = 6;
+    /// RFC 8441 §3.
+    pub(in crate::h2) const ENABLE_CONNECT_PROTOCOL: u16 = 8;
 }
 
 /// Error codes (RFC 9113 §7).

@@ -222,6 +222,13 @@ impl Connection {
                 }
                 setting::MAX_FRAME_SIZE => peer.max_frame_size = value,
                 setting::MAX_HEADER_LIST_SIZE => peer.max_header_list_size = Some(value),
+                setting::ENABLE_CONNECT_PROTOCOL
+                    if value > 1 || (value == 0 && peer.connect_protocol) =>
+                {
+                    let reason = "SETTINGS_ENABLE_CONNECT_PROTOCOL above 1, or taken back";
+                    return Err(error(code::PROTOCOL_ERROR, reason));
+                }
+                setting::ENABLE_CONNECT_PROTOCOL => peer.connect_protocol = value == 1,
                 _ => {}
             }
         }

@@ -48,6 +48,9 @@ pub struct Config {
     pub max_frame: u32,
     /// Most streams open at a time, whatever the peer grants.
     pub max_streams: u32,
+    /// Whether no request is sent before the peer's SETTINGS, as none that asks for another protocol may
+    /// be (RFC 8441 §3).
+    pub awaits_settings: bool,
 }
 
 impl Default for Config {
@@ -62,6 +65,7 @@ impl Default for Config {
             header_list: 256 << 10,
             max_frame: 16_384,
             max_streams: u32::MAX,
+            awaits_settings: false,
         }
     }
 }
@@ -79,6 +83,8 @@ pub struct PeerSettings {
     pub max_frame_size: u32,
     /// `None`: unlimited.
     pub max_header_list_size: Option<u32>,
+    /// SETTINGS_ENABLE_CONNECT_PROTOCOL: whether the peer takes [`crate::Request::extended_connect`].
+    pub connect_protocol: bool,
     /// Whether a SETTINGS frame has arrived.
     pub received: bool,
 }
@@ -279,6 +285,8 @@ impl Connection {
     fn stream_limit(&self) -> u32 {
         let granted = if self.peer.received {
             self.peer.max_concurrent_streams.unwrap_or(u32::MAX)
+        } else if self.config.awaits_settings {
+            0
         } else {
             STREAMS_BEFORE_SETTINGS
         };
@@ -326,6 +334,7 @@ impl Default for PeerSettings {
             initial_window_size: DEFAULT_WINDOW,
             max_frame_size: MIN_MAX_FRAME,
             max_header_list_size: None,
+            connect_protocol: false,
             received: false,
         }
     }

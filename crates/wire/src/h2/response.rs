@@ -48,6 +48,8 @@ impl Connection {
                 status: Some(100..=199),
                 ..
             } if end_stream => Some("an informational response ends the stream"),
+            // RFC 9113 §8.5.
+            Section { status: None, .. } if stream.is_connect => Some("fields inside of a tunnel"),
             Section { status: None, .. } if !end_stream => Some("trailers do not end the stream"),
             _ => None,
         };
@@ -82,9 +84,13 @@ impl Connection {
             return Ok(());
         }
         stream.got_head = true;
+        stream.is_connect &= status < 300;
         // RFC 9110 §6.4.1: these have no content, whatever their length says.
         let empty = stream.is_head || matches!(status, 204 | 304);
-        stream.remaining = if empty {
+        stream.remaining = if stream.is_connect {
+            // RFC 9110 §9.3.6: nor has a tunnel a length.
+            None
+        } else if empty {
             Some(0)
         } else {
             section.content_length

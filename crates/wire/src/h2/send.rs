@@ -6,6 +6,7 @@ use super::flood::gain;
 use super::frame::{self, Header, MAX_31_BITS, flag, kind};
 use super::streams::{Body, Sending, Stream};
 use super::{Connection, blocks};
+use crate::request::MethodKind;
 use crate::{Output, Refused, Request, StreamId};
 
 /// How far one call lets `out` grow with content, in bytes.
@@ -27,6 +28,15 @@ impl Connection {
     ) -> Result<StreamId, Refused> {
         if self.streams.len() >= self.stream_limit() as usize || self.is_closing() {
             return Err(self.refusal());
+        }
+        let is_connect = request.kind() == MethodKind::Upgrade;
+        if is_connect && !self.peer.connect_protocol {
+            // RFC 8441 §3: not before the peer has said that it may.
+            return Err(if self.peer.received {
+                Refused::NoConnectProtocol
+            } else {
+                Refused::Full
+            });
         }
         let framing = out.framing();
         let start = framing.len();
@@ -55,6 +65,7 @@ impl Connection {
             self.peer.initial_window_size,
             request.is_head(),
         );
+        stream.is_connect = is_connect;
         let id = stream.id();
         if !request.has_content() {
             self.streams.insert(stream);

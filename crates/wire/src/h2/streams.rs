@@ -21,6 +21,8 @@ pub(super) struct Stream {
     pub(super) body: Option<Body>,
     pub(super) sending: Sending,
     pub(super) is_head: bool,
+    /// Whether a response of success opens a tunnel, or has opened one (RFC 8441 §4).
+    pub(super) is_connect: bool,
     pub(super) got_head: bool,
     pub(super) informational: u8,
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::field::{self, FieldList};
 use crate::h3::Opening;
-use crate::{hpack, qpack};
+use crate::{hpack, qpack, websocket};
 
 pub use one_off::{Content, Encoding, OneOff};
 pub(crate) use one_off::{Framing, Streamed};
@@ -20,6 +20,14 @@ pub use varying::Varying;
 /// So many requests may be `repeated` on a connection: as many it keeps encoded, and their paths find
 /// room in an HPACK table of 4096 bytes.
 pub const REPEATED: usize = 16;
+
+/// What asks for WebSocket, beside the key that stands behind it (RFC 6455 §4.1).
+const UPGRADE: [(&str, &str); 3] = [
+    ("Connection", "Upgrade"),
+    ("Upgrade", "websocket"),
+    ("Sec-WebSocket-Version", "13"),
+];
+const WEBSOCKET_KEY: &str = "Sec-WebSocket-Key";
 
 /// Where `:path` stands among the fields: the last of the pseudo-fields.
 pub(crate) const PATH: usize = 3;
@@ -64,6 +72,9 @@ pub(crate) enum MethodKind {
     Head,
     /// A response of success opens a tunnel (RFC 9110 §9.3.6).
     Connect,
+    /// Asks for another protocol, which a response with status 101 opens on the connection (RFC 9110 §7.8),
+    /// or one of success on the stream (RFC 8441 §4).
+    Upgrade,
 }
 
 impl MethodKind {
@@ -117,6 +128,83 @@ impl Request {
             framing: Framing::Chunked,
         };
         Self::prepare(&parts, Some(streamed), false)
+    }
+
+    /// Prepares the opening handshake of a WebSocket over HTTP/1.1 (RFC 6455 §4.1), with the fields that it
+    /// has beside those of `parts`, whose method is GET. What goes each way behind status 101 is content:
+    /// of the request by `write`, once that status is there, and of the response.
+    pub fn websocket(parts: &RequestParts<'_>) -> Result<Self, RequestError> {
+        let parts = RequestParts {
+            body: Arc::default(),
+            ..parts.clone()
+        };
+        let streamed = Streamed {
+            length: None,
+            framing: Framing::Nothing,
+        };
+        let mut request = Self::prepare(&parts, Some(streamed), false)?;
+        request.kind = MethodKind::Upgrade;
+        let empty_line = request.h1.len() - 2;
+        request.h1.truncate(empty_line);
+        let key = websocket::key([0; 16]);
+        let fields = UPGRADE.map(|(name, value)| (name, value.as_bytes()));
+        for (name, value) in fields.into_iter().chain([(WEBSOCKET_KEY, &key[..])]) {
+            for piece in [name.as_bytes(), b": ", value, b"\r\n"] {
+                request.h1.extend_from_slice(piece);
+            }
+            request.decoded_bytes += name.len() + value.len();
+        }
+        request.h1.extend_from_slice(b"\r\n");
+        Ok(request)
+    }
+
+    /// Prepares a request of HTTP/2 for `protocol`, such as `websocket`, on a stream (RFC 8441 §4), with the
+    /// fields of `parts`; the method is CONNECT, whatever theirs is. What goes each way behind a response of
+    /// success is content: of the request by `write`, and of the response.
+    pub fn extended_connect(
+        parts: &RequestParts<'_>,
+        protocol: &str,
+    ) -> Result<Self, RequestError> {
+        if protocol.is_empty() || !protocol.bytes().all(field::is_token) {
+            return Err(RequestError::FieldValue(":protocol".to_owned()));
+        }
+        let parts = RequestParts {
+            body: Arc::default(),
+            ..parts.clone()
+        };
+        let streamed = Streamed {
+            length: None,
+            framing: Framing::Nothing,
+        };
+        let mut request = Self::prepare(&parts, Some(streamed), false)?;
+        let (mut fields, mut indexing) = (FieldList::new(), Vec::new());
+        for (at, (name, value, how)) in request.fields().enumerate() {
+            let is_method = name == b":method";
+            fields.push(name, if is_method { b"CONNECT" } else { value });
+            indexing.push(how);
+            if at == PATH {
+                fields.push(b":protocol", protocol.as_bytes());
+                indexing.push(Indexing::Incremental);
+            }
+        }
+        // Other versions ask in other words.
+        request.h1.clear();
+        request.h3 = Opening::default();
+        request.section_size = fields.section_size();
+        request.decoded_bytes = fields.iter().map(|(n, v)| n.len() + v.len()).sum();
+        request.fields = fields;
+        request.indexing = indexing.into();
+        request.kind = MethodKind::Upgrade;
+        request.idempotent = false;
+        Ok(request)
+    }
+
+    /// Gives a request of [`Self::websocket`] another `sec-websocket-key`: each connection has its own.
+    pub fn set_websocket_key(&mut self, key: &[u8; websocket::KEY_LENGTH]) {
+        if self.kind == MethodKind::Upgrade && !self.h1.is_empty() {
+            let end = self.h1.len() - 4;
+            self.h1[end - key.len()..end].copy_from_slice(key);
+        }
     }
 
     /// `tells_length`: whether `content-length` is added where it belongs.
@@ -179,7 +267,7 @@ impl Request {
             h1.extend(["Content-Length: ", &length, "\r\n"]);
             add(b"content-length", length.as_bytes(), Indexing::Incremental);
         }
-        if streamed.is_some() {
+        if streamed.is_some_and(|streamed| streamed.framing == Framing::Chunked) {
             h1.push_str("Transfer-Encoding: chunked\r\n");
         }
         h1.push_str("\r\n");

@@ -7,3 +7,4 @@ mod h3;
 mod hpack;
 mod one_off;
 mod qpack;
+mod websocket;

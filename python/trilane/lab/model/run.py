@@ -448,7 +448,9 @@ class Events(Record, frozen=True):
     """Events in the content of responses."""
 
     format: Literal["sse", "ndjson", "messages"]
-    """How they were told apart: server-sent events, lines, or messages of gRPC."""
+    """How they were told apart: server-sent events, lines, or messages of gRPC or
+    WebSocket.
+    """
     first_event: str | None
     """The regular expression that was looked for in the text of the first one."""
     received: Count
@@ -469,6 +471,27 @@ class Events(Record, frozen=True):
     """How many there were."""
     stalled_s: Amount
     """How long they were together, seconds."""
+
+
+class WebSocket(Record, frozen=True):
+    """WebSocket sessions: what they were, and their messages."""
+
+    mode: Literal["echo", "subscribe"]
+    """`echo`: messages were sent and each awaited back; `subscribe`: those of the server were."""
+    kind: Literal["text", "binary"]
+    """What was sent."""
+    message_bytes: Count
+    """Bytes of the message that was sent."""
+    messages_per_session: Count | None
+    """Messages of the server after which a session was closed; null where the server did that."""
+    window: Count
+    """Messages that might wait for their echo at a time."""
+    messages: Messages
+    """Messages of the measured window."""
+    received_per_s: Amount
+    """Received per second of it."""
+    round_trip: Distribution | None
+    """From a message to its echo; null in the mode `subscribe`."""
 
 
 class ScenarioStep(Record, frozen=True):
@@ -627,6 +650,8 @@ class Run(Record, frozen=True):
     """What is known of events in the content of responses; null or absent where they were not asked
     about.
     """
+    websocket: WebSocket | None = None
+    """What is known of WebSocket sessions; null or absent where the requests were no such."""
     scenario: Scenario | None = None
     """What virtual users did; null or absent where the requests were not those of a scenario."""
     origins: list[OriginCounts] | None = None

@@ -44,6 +44,7 @@ fn serve() -> impl Strategy<Value = Serve> {
                     refuses,
                     early,
                     content,
+                    conversation: None,
                 }
             },
         )

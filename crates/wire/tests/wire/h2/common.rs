@@ -44,6 +44,7 @@ pub(crate) const CONFIG: Config = Config {
     header_list: 16_384,
     max_frame: 16_384,
     max_streams: 1000,
+    awaits_settings: false,
 };
 
 pub(crate) type FieldVec = Vec<(String, String)>;

@@ -1,6 +1,7 @@
 //! The HTTP/2 client against scripted peers, one test for each rule, and against the `h2` crate.
 
 pub(crate) mod common;
+mod connect;
 mod data;
 mod floods;
 mod headers;

@@ -49,6 +49,7 @@ fn settings_are_applied_together_and_acknowledged_in_order() {
         (4, 10),
         (5, 20_000),
         (6, 30),
+        (8, 1),
         (0x0a0a, 1),
     ]);
     client.receive(&[first, ping, second].concat());
@@ -66,6 +67,7 @@ fn settings_are_applied_together_and_acknowledged_in_order() {
             initial_window_size: 10,
             max_frame_size: 20_000,
             max_header_list_size: Some(30),
+            connect_protocol: true,
             received: true,
         }
     );
@@ -79,6 +81,7 @@ fn settings_out_of_range_end_the_connection() {
         (4, 1 << 31, FLOW_CONTROL_ERROR),
         (5, 16_383, PROTOCOL_ERROR),
         (5, 1 << 24, PROTOCOL_ERROR),
+        (8, 2, PROTOCOL_ERROR),
     ] {
         let mut client = Client::new();
         client.get();
