@@ -1,6 +1,8 @@
 //! The text report of one run, in the order that people expect.
 
 mod connections;
+mod content;
+mod numbers;
 mod origins;
 mod scenario;
 mod wire;
@@ -8,6 +10,9 @@ mod wire;
 use std::fmt::Write as _;
 
 use trilane_engine::{Outcome, Summary, Verdict};
+
+use self::numbers::plural;
+pub(crate) use self::numbers::{printable, seconds, size, time};
 
 /// Writes the whole report.
 pub(crate) fn text(outcome: &Outcome) -> String {
@@ -29,9 +34,9 @@ fn write_all(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     status(out, outcome)?;
     scenario::scenario(out, outcome)?;
     origins::origins(out, outcome)?;
-    events(out, outcome)?;
-    sessions(out, outcome)?;
-    calls(out, outcome)?;
+    content::events(out, outcome)?;
+    content::sessions(out, outcome)?;
+    content::calls(out, outcome)?;
     failures(out, outcome)?;
     cost(out, outcome)?;
     wire::transfer(out, outcome)?;
@@ -339,149 +344,6 @@ fn status(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     Ok(())
 }
 
-fn events(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
-    let Some(events) = &outcome.events else {
-        return Ok(());
-    };
-    writeln!(
-        out,
-        "\nEvents       {} received ({}), {:.2} events/s",
-        events.received, events.format, events.events_per_s
-    )?;
-    let first = match &events.first_event {
-        Some(expression) => format!("first that matches {}", printable(expression)),
-        None => "first event".to_owned(),
-    };
-    let rows = [
-        (first.as_str(), &events.first.summary),
-        ("gap", &events.gap.summary),
-    ];
-    for (name, summary) in rows {
-        writeln!(
-            out,
-            "  {name}: {} times, p50 {}, p90 {}, p99 {}, max {}",
-            summary.count,
-            time(summary.p50),
-            time(summary.p90),
-            time(summary.p99),
-            time(summary.max)
-        )?;
-    }
-    writeln!(
-        out,
-        "  {} gaps were stalls of more than {}, {} together; {} responses ended without the first event",
-        events.stalls,
-        seconds(events.stall_s),
-        seconds(events.stalled_s),
-        events.without_first
-    )
-}
-
-fn sessions(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
-    let Some(socket) = &outcome.websocket else {
-        return Ok(());
-    };
-    let count = socket.messages_per_session.map_or_else(
-        || "as many messages as the server sends".to_owned(),
-        |count| format!("{count} messages"),
-    );
-    writeln!(
-        out,
-        "\nWebSocket    {}, {count} a session; the rates and latencies above are of sessions",
-        socket.mode
-    )?;
-    writeln!(
-        out,
-        "  messages {} sent ({}, {} bytes), {} received, {:.2} received/s",
-        socket.messages["sent"],
-        socket.kind,
-        socket.message_bytes,
-        socket.messages["received"],
-        socket.received_per_s
-    )?;
-    if let Some(latency) = &socket.round_trip {
-        let cell = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), seconds);
-        let summary = &latency.summary;
-        writeln!(
-            out,
-            "  round trip p50 {}, p90 {}, p99 {}, max {} (from a message to its echo, {} at a time)",
-            cell(summary.p50),
-            cell(summary.p90),
-            cell(summary.p99),
-            cell(summary.max),
-            socket.window
-        )?;
-    }
-    Ok(())
-}
-
-fn calls(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
-    let Some(grpc) = &outcome.grpc else {
-        return Ok(());
-    };
-    let counted: Vec<_> = grpc
-        .status
-        .iter()
-        .map(|(name, count)| format!("{name} × {count}"))
-        .collect();
-    let counted = if counted.is_empty() {
-        "none".to_owned()
-    } else {
-        counted.join(", ")
-    };
-    writeln!(
-        out,
-        "\ngRPC         {} ({}), described by {}",
-        printable(&grpc.method),
-        grpc.kind.replace('_', " "),
-        printable(&grpc.schema)
-    )?;
-    writeln!(out, "  status {counted}")?;
-    writeln!(
-        out,
-        "  messages {} sent{}, {} received",
-        grpc.messages["sent"],
-        if grpc.compressed { " (gzip)" } else { "" },
-        grpc.messages["received"]
-    )?;
-    if let Some(deadline) = grpc.deadline_s {
-        writeln!(out, "  deadline {} for each call", seconds(deadline))?;
-    }
-    if let Some(latency) = &grpc.message_latency {
-        let summary = &latency.summary;
-        let from = match grpc.kind {
-            "bidi_streaming" => "from a message to its answer",
-            _ => "from one message to the next, the first from the start of the call",
-        };
-        writeln!(
-            out,
-            "  message latency p50 {}, p99 {}, max {} ({from})",
-            time(summary.p50),
-            time(summary.p99),
-            time(summary.max)
-        )?;
-    }
-    match &grpc.codec {
-        None => writeln!(
-            out,
-            "  mode wire: encoded once, responses counted by their frames"
-        ),
-        Some(codec) => {
-            let cell = |name: &str| {
-                codec[name]
-                    .as_f64()
-                    .map_or_else(|| "–".to_owned(), |us| format!("{us:.2} µs"))
-            };
-            writeln!(
-                out,
-                "  mode codec: {} to encode a message, {} to decode one, both within the cost below",
-                cell("encode_us"),
-                cell("decode_us")
-            )
-        }
-    }
-}
-
 fn failures(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     if outcome.requests.failures.is_empty() {
         return writeln!(out, "\nErrors       none");
@@ -540,57 +402,4 @@ fn validity(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
         writeln!(out, "  {}", reason.text)?;
     }
     Ok(())
-}
-
-/// A duration with the unit that fits.
-/// A time in seconds with its unit; a dash where it is not known.
-pub(crate) fn time(value: Option<f64>) -> String {
-    value.map_or_else(|| "–".to_owned(), seconds)
-}
-
-pub(crate) fn seconds(value: f64) -> String {
-    match value {
-        v if v < 1e-3 => format!("{:.1} µs", v * 1e6),
-        v if v < 1.0 => format!("{:.3} ms", v * 1e3),
-        v => format!("{v:.3} s"),
-    }
-}
-
-/// A size with the unit that fits.
-pub(crate) fn size(bytes: f64) -> String {
-    let units = ["B", "KiB", "MiB", "GiB", "TiB"];
-    let step = (bytes.max(1.0).log2() / 10.0).floor().min(4.0);
-    let number = bytes / 1024f64.powf(step);
-    let digits = if step == 0.0 { 0 } else { 2 };
-    format!("{number:.digits$} {}", units[step as usize])
-}
-
-fn plural(count: usize, noun: &str) -> String {
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
-}
-
-/// What a server or user wrote, without what would move the cursor.
-pub(crate) fn printable(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
-        .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_have_units_that_fit() {
-        assert_eq!(seconds(0.000_012_34), "12.3 µs");
-        assert_eq!(seconds(0.012), "12.000 ms");
-        assert_eq!(seconds(2.0), "2.000 s");
-        assert_eq!(size(11.0), "11 B");
-        assert_eq!(size(1536.0), "1.50 KiB");
-    }
-
-    #[test]
-    fn control_characters_are_not_printed() {
-        assert_eq!(printable("a\x1b[31m\n"), "a\u{fffd}[31m\u{fffd}");
-    }
 }

@@ -1,11 +1,12 @@
 //! What one worker counts. Nothing here grows with the number of requests.
 
+mod instants;
+mod traffic;
 mod window;
 
 use std::time::Duration;
 
 use trilane_grpc::status::Code;
-use trilane_socket::Moved;
 
 use crate::events::EventCounts;
 use crate::failure::{FailureKind, Failures};
@@ -13,84 +14,13 @@ use crate::grpc::Counts;
 use crate::latency::Durations;
 use crate::origin::OriginCounts;
 use crate::phases::{Phases, RequestPhases};
-use crate::slowest::{Of, Slowest};
+use crate::slowest::Slowest;
 use crate::websocket;
 
+pub(crate) use self::instants::{Instants, Wait};
+pub(crate) use self::traffic::Traffic;
 use self::window::Standing;
 pub(crate) use self::window::Window;
-
-/// Bytes and packets, since the run began.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Traffic {
-    pub(crate) sent: u64,
-    pub(crate) received: u64,
-    pub(crate) fields_sent_encoded: u64,
-    pub(crate) fields_sent_decoded: u64,
-    pub(crate) fields_received_encoded: u64,
-    pub(crate) fields_received_decoded: u64,
-    pub(crate) body_sent: u64,
-    pub(crate) body_received: u64,
-    pub(crate) datagrams_sent: u64,
-    pub(crate) datagrams_received: u64,
-    pub(crate) datagrams_dropped: u64,
-    pub(crate) segments_sent: u64,
-    pub(crate) segments_received: u64,
-    pub(crate) retransmits: u64,
-    pub(crate) syscalls: u64,
-}
-
-impl Traffic {
-    /// Counts what was sent.
-    #[inline]
-    pub(crate) fn add_sent(&mut self, moved: Moved) {
-        self.syscalls += moved.calls;
-        self.sent += moved.bytes;
-    }
-
-    /// Counts what was received.
-    #[inline]
-    pub(crate) fn add_received(&mut self, moved: Moved) {
-        self.syscalls += moved.calls;
-        self.received += moved.bytes;
-    }
-
-    fn each(&mut self, other: &Traffic, change: impl Fn(&mut u64, u64)) {
-        let pairs = [
-            (&mut self.sent, other.sent),
-            (&mut self.received, other.received),
-            (&mut self.fields_sent_encoded, other.fields_sent_encoded),
-            (&mut self.fields_sent_decoded, other.fields_sent_decoded),
-            (
-                &mut self.fields_received_encoded,
-                other.fields_received_encoded,
-            ),
-            (
-                &mut self.fields_received_decoded,
-                other.fields_received_decoded,
-            ),
-            (&mut self.body_sent, other.body_sent),
-            (&mut self.body_received, other.body_received),
-            (&mut self.datagrams_sent, other.datagrams_sent),
-            (&mut self.datagrams_received, other.datagrams_received),
-            (&mut self.datagrams_dropped, other.datagrams_dropped),
-            (&mut self.segments_sent, other.segments_sent),
-            (&mut self.segments_received, other.segments_received),
-            (&mut self.retransmits, other.retransmits),
-            (&mut self.syscalls, other.syscalls),
-        ];
-        for (mine, theirs) in pairs {
-            change(mine, theirs);
-        }
-    }
-
-    pub(crate) fn add(&mut self, other: &Traffic) {
-        self.each(other, |mine, theirs| *mine += theirs);
-    }
-
-    pub(crate) fn subtract(&mut self, other: &Traffic) {
-        self.each(other, |mine, theirs| *mine = mine.saturating_sub(theirs));
-    }
-}
 
 /// Responses that were complete before the content of their requests had left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -124,42 +54,6 @@ pub(crate) struct Warmup {
     pub(crate) started: u64,
     pub(crate) ok: u64,
     pub(crate) failed: u64,
-}
-
-/// The instants of one request and which it is; the times in nanoseconds since the run began.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Instants {
-    /// When it should have been sent.
-    pub(crate) intended: u64,
-    /// When its first byte was handed to the kernel.
-    pub(crate) start: u64,
-    /// When the head of its response arrived; 0 before.
-    pub(crate) head: u64,
-    /// Whether it was the first on its connection.
-    pub(crate) cold: bool,
-    /// Which request it is.
-    pub(crate) of: Of,
-}
-
-/// What lies between the intended start of a request and its first byte, in nanoseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Wait {
-    /// There was room for it, and the worker was not there: ours.
-    pub(crate) late: u64,
-    /// No stream, window or connection was free: the server's, or the plan's.
-    pub(crate) queued: u64,
-}
-
-impl Wait {
-    /// Of a request that was due at `due` and leaves at `now`, where there has been room since
-    /// `room_since`, or only just now.
-    pub(crate) fn between(due: u64, room_since: Option<u64>, now: u64) -> Self {
-        let could_leave = room_since.unwrap_or(now).clamp(due.min(now), now);
-        Self {
-            late: now - could_leave,
-            queued: could_leave.saturating_sub(due),
-        }
-    }
 }
 
 /// The counts of one worker.
@@ -519,6 +413,7 @@ impl Recorder {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::slowest::Of;
 
     #[test]
     fn requests_that_are_reset_do_not_make_the_others_look_fast() {
@@ -580,20 +475,5 @@ mod tests {
         // What was counted in one window is not in the next.
         recorder.finish_window(1);
         assert_eq!(recorder.service.count(), 2);
-    }
-
-    #[test]
-    fn a_wait_is_ours_from_the_instant_when_there_was_room() {
-        let wait = |due, room, now| {
-            let wait = Wait::between(due, room, now);
-            (wait.late, wait.queued)
-        };
-        // There was room before it was due: whatever it waited, the worker was late.
-        assert_eq!(wait(100, Some(50), 107), (7, 0));
-        // The room came later, and the worker after that.
-        assert_eq!(wait(100, Some(130), 131), (1, 30));
-        // The room came in this very turn.
-        assert_eq!(wait(100, None, 400), (0, 300));
-        assert_eq!(wait(100, Some(100), 100), (0, 0));
     }
 }

@@ -1,7 +1,7 @@
 //! WebSocket (RFC 6455): the client's end of the framing, and the two fields of the opening handshake
 //! that belong together.
 //!
-//! [`write`] makes frames; [`Decoder`] takes bytes of the server, however they are cut, and tells a
+//! [`write()`] makes frames; [`Decoder`] takes bytes of the server, however they are cut, and tells a
 //! [`Messages`] sink what they were. Nothing is kept of a message but what its frames say of it, so that a
 //! session costs no memory that grows with its messages.
 
