@@ -93,8 +93,9 @@ class Terminal:
             argv += ["--format", "json"]
         with self._file.open("wb") as file:
             self._child = subprocess.Popen(
-                # The terminal is what /dev/tty is for it.
-                [_SETSID, "--ctty", *argv],
+                # The terminal is what /dev/tty is for it. Who runs the tests under nohup has the signal
+                # ignored, and so would it.
+                [_SETSID, "--ctty", "env", "--default-signal=HUP", *argv],
                 stdin=self._its,
                 stdout=self._its if prints_there else file,
                 stderr=self._its,

@@ -108,6 +108,13 @@ def test_messages_of_the_server_are_events() -> None:
     assert "Events       24 received" in shown
 
 
+def test_sessions_go_to_several_origins() -> None:
+    with serving(echo) as one, serving(echo) as other:
+        report = load("-c", "2", "-n", "12", "--ws-messages", "3", one, other).good
+    assert [origin["ok"] for origin in report["origins"]] == [6, 6]
+    assert report["websocket"]["messages"] == {"sent": 36, "received": 36}
+
+
 def test_a_session_ends_after_the_messages_that_were_asked_for() -> None:
     def endless(session: ServerConnection) -> None:
         while True:
