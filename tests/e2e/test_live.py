@@ -93,7 +93,7 @@ class Terminal:
             argv += ["--format", "json"]
         with self._file.open("wb") as file:
             self._child = subprocess.Popen(
-                # The terminal is what /dev/tty is for it. Who runs the tests under nohup has the signal
+                # The terminal is what /dev/tty is for it. Under nohup the tests have the signal
                 # ignored, and so would it.
                 [_SETSID, "--ctty", "env", "--default-signal=HUP", *argv],
                 stdin=self._its,
