@@ -119,13 +119,18 @@ impl Request {
     /// Prepares a request whose content follows by `write`, of a length that is not known: HTTP/1.1
     /// sends it in chunks (RFC 9112 §7.1). The body of `parts` is not sent.
     pub fn streamed(parts: &RequestParts<'_>) -> Result<Self, RequestError> {
+        Self::without_length(parts, Framing::Chunked)
+    }
+
+    /// Content of a length that is not known follows; the body of `parts` is not sent.
+    fn without_length(parts: &RequestParts<'_>, framing: Framing) -> Result<Self, RequestError> {
         let parts = RequestParts {
             body: Arc::default(),
             ..parts.clone()
         };
         let streamed = Streamed {
             length: None,
-            framing: Framing::Chunked,
+            framing,
         };
         Self::prepare(&parts, Some(streamed), false)
     }
@@ -134,15 +139,7 @@ impl Request {
     /// has beside those of `parts`, whose method is GET. What goes each way behind status 101 is content:
     /// of the request by `write`, once that status is there, and of the response.
     pub fn websocket(parts: &RequestParts<'_>) -> Result<Self, RequestError> {
-        let parts = RequestParts {
-            body: Arc::default(),
-            ..parts.clone()
-        };
-        let streamed = Streamed {
-            length: None,
-            framing: Framing::Nothing,
-        };
-        let mut request = Self::prepare(&parts, Some(streamed), false)?;
+        let mut request = Self::without_length(parts, Framing::Nothing)?;
         request.kind = MethodKind::Upgrade;
         let empty_line = request.h1.len() - 2;
         request.h1.truncate(empty_line);
@@ -168,15 +165,7 @@ impl Request {
         if protocol.is_empty() || !protocol.bytes().all(field::is_token) {
             return Err(RequestError::FieldValue(":protocol".to_owned()));
         }
-        let parts = RequestParts {
-            body: Arc::default(),
-            ..parts.clone()
-        };
-        let streamed = Streamed {
-            length: None,
-            framing: Framing::Nothing,
-        };
-        let mut request = Self::prepare(&parts, Some(streamed), false)?;
+        let mut request = Self::without_length(parts, Framing::Nothing)?;
         let (mut fields, mut indexing) = (FieldList::new(), Vec::new());
         for (at, (name, value, how)) in request.fields().enumerate() {
             let is_method = name == b":method";
