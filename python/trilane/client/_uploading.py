@@ -3,25 +3,42 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import Any, Protocol
 
 from trilane.client._flow.uploading import Outgoing, consent_until, wants_content
 
 
-def upload(exchange: Any, request: Outgoing, read_s: float | None, write_s: float | None) -> bool:
+class Limits(Protocol):
+    """Seconds that each wait may take; they may shrink as time goes by."""
+
+    @property
+    def read(self) -> float | None:
+        """For the server's consent."""
+
+    @property
+    def write(self) -> float | None:
+        """Until the server takes more."""
+
+
+def upload(exchange: Any, request: Outgoing, limits: Limits) -> bool:
     """Send the content. False: the peer answered, or wants no more of it, before its end.
 
     `exchange` is one of `_core`, or has its methods; the limits are for each wait.
     """
-    if request.expects and not _is_wanted(exchange, read_s):
+    if request.expects and not _is_wanted(exchange, limits.read):
         return False
+    counts = request.progress is not None
+    if counts:
+        request.count(0, request.total)
     for block in request.blocks():
         if not exchange.upload_open:
             return False
-        exchange.write(block, write_s)
+        exchange.write(block, limits.write)
+        if counts:
+            request.count(memoryview(block).nbytes, request.total)
     if not exchange.upload_open:
         return False
-    exchange.finish(request.trailers, write_s)
+    exchange.finish(request.trailers, limits.write)
     return True
 
 

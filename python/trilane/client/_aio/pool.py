@@ -161,8 +161,10 @@ class Pool:
             self._listen(call, call.link, call.exchange)
             return
         ticket = call.ticket
-        allowed = timeouts.pool if ticket is None else ticket.limit(timeouts)
         waited = self.loop.time() - call.began
+        if timeouts.total is not None:
+            timeouts = timeouts.since(waited)
+        allowed = timeouts.pool if ticket is None else ticket.limit(timeouts)
         if allowed is not None and waited >= allowed - _GRAIN:
             if ticket is None:
                 raise pool_timeout(str(call.route.origin), allowed)

@@ -56,6 +56,9 @@ async def send(call: Call, link: Link, exchange: Exchange) -> None:
     request = call.request
     if request.expects and not await _is_wanted(call, link, exchange):
         return
+    counts = request.progress is not None
+    if counts:
+        request.count(0, request.total)
     async with aclosing(_pieces(request)) as pieces:
         async for piece in pieces:
             view = memoryview(piece).cast("B")
@@ -65,6 +68,8 @@ async def send(call: Call, link: Link, exchange: Exchange) -> None:
                     return
                 exchange.write(view[at : at + BLOCK], 0)
                 link.written()
+                if counts:
+                    request.count(len(view[at : at + BLOCK]), request.total)
     await _room(call, link, exchange)
     if exchange.upload_open:
         exchange.finish(request.trailers, 0)
