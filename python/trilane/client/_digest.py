@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any, Final
 from trilane.client.errors import InvalidRequest
 
 if TYPE_CHECKING:
-    from trilane.client.auth import Outgoing
+    from trilane.client.auth import RequestInfo
 
 _STRONGEST_FIRST: Final = {"SHA-512-256": "sha512_256", "SHA-256": "sha256", "MD5": "md5"}
 _QUOTED_OR_NOT: Final = re.compile(r'([^\s=,"]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))')
-_BEGIN: Final = re.compile(r"(?:^|,)\s*([!#$%&'*+.^_`|~0-9A-Za-z-]+)(?:\s+(?=[^\s=,]+\s*=)|\s*(?=,|$))")
+_BEGIN: Final = re.compile(
+    r"(?:^|,)\s*([!#$%&'*+.^_`|~0-9A-Za-z-]+)(?:\s+(?=[^\s=,]+\s*=)|\s*(?=,|$))"
+)
 _LONGEST: Final = 16 * 1024
 """Characters of the fields that are read."""
 
@@ -43,7 +45,7 @@ class _Asked:
 
     data = None
 
-    def __init__(self, request: Outgoing) -> None:
+    def __init__(self, request: RequestInfo) -> None:
         self.full_url = request.url
         self.selector = request.target
         self._method = request.method
@@ -95,7 +97,7 @@ def strongest(challenges: list[str]) -> dict[str, str] | None:
     return next((found[name] for name in _STRONGEST_FIRST if name in found), None)
 
 
-def authorization(handler_: Any, challenge: dict[str, str], request: Outgoing) -> str:
+def authorization(handler_: Any, challenge: dict[str, str], request: RequestInfo) -> str:
     """The field `authorization` for a challenge.
 
     Raises:

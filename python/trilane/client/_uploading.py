@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 import time
-from typing import Any, Protocol
+from typing import Any
 
+from trilane.client._flow.timeouts import Timeouts
 from trilane.client._flow.uploading import Outgoing, consent_until, wants_content
+from trilane.client.errors import WriteTimeout
 
 
-class Limits(Protocol):
-    """Seconds that each wait may take; they may shrink as time goes by."""
-
-    @property
-    def read(self) -> float | None:
-        """For the server's consent."""
-
-    @property
-    def write(self) -> float | None:
-        """Until the server takes more."""
-
-
-def upload(exchange: Any, request: Outgoing, limits: Limits) -> bool:
+def upload(exchange: Any, request: Outgoing, limits: Timeouts) -> bool:
     """Send the content. False: the peer answered, or wants no more of it, before its end.
 
     `exchange` is one of `_core`, or has its methods; the limits are for each wait.
@@ -33,6 +23,8 @@ def upload(exchange: Any, request: Outgoing, limits: Limits) -> bool:
     for block in request.blocks():
         if not exchange.upload_open:
             return False
+        if limits.is_over():
+            raise WriteTimeout("the time for the whole request is over")
         exchange.write(block, limits.write)
         if counts:
             request.count(memoryview(block).nbytes, request.total)

@@ -18,10 +18,10 @@ from trilane.client.fields import MutableHeaders
 if TYPE_CHECKING:
     import urllib.request
 
-__all__ = ["Auth", "BasicAuth", "BearerAuth", "DigestAuth", "NetRCAuth", "Outgoing"]
+__all__ = ["Auth", "BasicAuth", "BearerAuth", "DigestAuth", "NetRCAuth", "RequestInfo"]
 
 
-class Outgoing:
+class RequestInfo:
     """A request that is about to be sent."""
 
     __slots__ = ("headers", "method", "target", "url")
@@ -42,10 +42,10 @@ class Auth:
     One object may serve many threads at once.
     """
 
-    def apply(self, request: Outgoing) -> None:
+    def apply(self, request: RequestInfo) -> None:
         """Add what is known before the server has said anything."""
 
-    def answer(self, challenges: list[str], request: Outgoing) -> bool:
+    def answer(self, challenges: list[str], request: RequestInfo) -> bool:
         """Take in the fields `www-authenticate` of a 401, and change the request to be sent again.
 
         False: nothing new can be said, and the 401 is the response.
@@ -60,7 +60,7 @@ class BasicAuth(Auth):
         plain = _bytes(user) + b":" + _bytes(password)
         self._value = "Basic " + base64.b64encode(plain).decode("ascii")
 
-    def apply(self, request: Outgoing) -> None:
+    def apply(self, request: RequestInfo) -> None:
         """Add them."""
         request.headers["authorization"] = self._value
 
@@ -71,7 +71,7 @@ class BearerAuth(Auth):
     def __init__(self, token: str) -> None:
         self._value = f"Bearer {token}"
 
-    def apply(self, request: Outgoing) -> None:
+    def apply(self, request: RequestInfo) -> None:
         """Add it."""
         request.headers["authorization"] = self._value
 
@@ -89,7 +89,7 @@ class NetRCAuth(Auth):
 
         self._netrc = netrc.netrc(None if file is None else str(file))
 
-    def apply(self, request: Outgoing) -> None:
+    def apply(self, request: RequestInfo) -> None:
         """Add them, where the file has the host or a default."""
         from urllib.parse import urlsplit  # noqa: PLC0415 - as above
 
@@ -112,13 +112,13 @@ class DigestAuth(Auth):
         self._challenge: dict[str, str] | None = None
         self._lock = threading.Lock()
 
-    def apply(self, request: Outgoing) -> None:
+    def apply(self, request: RequestInfo) -> None:
         """Hash for the challenge that was answered last, if there was one."""
         with self._lock:
             if self._challenge is not None:
                 self._hash(self._challenge, request)
 
-    def answer(self, challenges: list[str], request: Outgoing) -> bool:
+    def answer(self, challenges: list[str], request: RequestInfo) -> bool:
         """Hash for the strongest challenge of the server that the standard library understands."""
         from trilane.client import _digest as digest  # noqa: PLC0415 - few servers want it
 
@@ -137,7 +137,7 @@ class DigestAuth(Auth):
             self._hash(challenge, request)
         return True
 
-    def _hash(self, challenge: dict[str, str], request: Outgoing) -> None:
+    def _hash(self, challenge: dict[str, str], request: RequestInfo) -> None:
         from trilane.client import _digest as digest  # noqa: PLC0415 - as above
 
         handler = self._handler
@@ -154,10 +154,10 @@ class DigestAuth(Auth):
 class _Function(Auth):
     """A function of the caller's."""
 
-    def __init__(self, function: Callable[[Outgoing], object]) -> None:
+    def __init__(self, function: Callable[[RequestInfo], object]) -> None:
         self._function = function
 
-    def apply(self, request: Outgoing) -> None:
+    def apply(self, request: RequestInfo) -> None:
         """Call it. What it returns is not looked at: Requests and HTTPX want the request back."""
         self._function(request)
 
@@ -165,13 +165,11 @@ class _Function(Auth):
 class AuthFunction(Protocol):
     """What changes the headers of a request."""
 
-    def __call__(self, request: Outgoing, /) -> object:
+    def __call__(self, request: RequestInfo, /) -> object:
         """Change them."""
 
 
-AuthGiven: TypeAlias = (
-    tuple[str | bytes, str | bytes] | list[str] | Auth | AuthFunction | None
-)
+AuthGiven: TypeAlias = tuple[str | bytes, str | bytes] | list[str] | Auth | AuthFunction | None
 
 
 def auth_of(given: AuthGiven) -> Auth | None:

@@ -12,7 +12,7 @@ import requests.auth
 
 from client.face import AnyClient, MakeClient
 from trilane.client import BasicAuth, BearerAuth, DigestAuth, NetRCAuth, _digest
-from trilane.client.auth import AuthGiven, Outgoing
+from trilane.client.auth import AuthGiven, RequestInfo
 from trilane.client.fields import MutableHeaders
 
 from .recorder import Recorder
@@ -43,7 +43,7 @@ def test_user_and_password_are_as_requests_and_httpx_send_them(
     assert str(found[0]).startswith("Basic ")
 
 
-def _signed(request: Outgoing) -> Outgoing:
+def _signed(request: RequestInfo) -> RequestInfo:
     request.headers["X-Signed"] = f"{request.method} {request.target}"
     request.headers["authorization"] = "own"
     return request
@@ -125,7 +125,7 @@ def test_the_example_of_the_rfc(algorithm: str, monkeypatch: pytest.MonkeyPatch)
         lambda *_: "f2/wE4q74E6zIJEtWaHKaf5wv/H5QzzpXusqGemxURZJ",
     )
     url = "http://www.example.org/dir/index.html"
-    request = Outgoing("GET", url, "/dir/index.html", MutableHeaders())
+    request = RequestInfo("GET", url, "/dir/index.html", MutableHeaders())
     assert DigestAuth("Mufasa", "Circle of Life").answer(challenges, request)
     assert f'response="{ANSWERS[algorithm]}"' in request.headers["authorization"]
 
@@ -141,7 +141,13 @@ def test_the_strongest_that_is_known_is_taken() -> None:
     found = _digest.strongest([joined])
     assert found is not None
     assert found["nonce"] == "SHA-512-256"
-    nothing = ["", "Digest", "Digest realm=", 'Digest realm="r", nonce="n", qop="auth-int"', "," * 99]
+    nothing = [
+        "",
+        "Digest",
+        "Digest realm=",
+        'Digest realm="r", nonce="n", qop="auth-int"',
+        "," * 99,
+    ]
     assert _digest.strongest(nothing) is None
     assert _digest.strongest(["Digest " + 'a="\\' * 100_000]) is None
 

@@ -74,9 +74,7 @@ FORMS: list[Any] = [
 
 
 @pytest.mark.parametrize("form", FORMS, ids=repr)
-def test_forms_are_as_requests_has_them(
-    client: AnyClient, recorder: Recorder, form: Any
-) -> None:
+def test_forms_are_as_requests_has_them(client: AnyClient, recorder: Recorder, form: Any) -> None:
     prepared = requests.Request("POST", recorder.base, data=form).prepare()
     client.post(f"{recorder.base}/", data=form)
     [got] = recorder.forget()

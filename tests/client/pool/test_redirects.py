@@ -81,9 +81,7 @@ def test_a_loop_names_the_limit(make_client: MakeClient, recorder: Recorder) -> 
     assert len(recorder.forget()) == 3
 
 
-def test_a_file_is_sent_again_and_an_iterator_is_not(
-    client: AnyClient, recorder: Recorder
-) -> None:
+def test_a_file_is_sent_again_and_an_iterator_is_not(client: AnyClient, recorder: Recorder) -> None:
     url = recorder.redirect(307, "/end")
     file = io.BytesIO(b"skipped" + b"content" * 1000)
     file.seek(7)
@@ -108,9 +106,7 @@ def test_a_location_that_is_none(client: AnyClient, recorder: Recorder, to: str)
 @pytest.mark.parametrize(
     "to", ["/end", "end", "//127.0.0.1:{port}/end", "http://127.0.0.1:{port}/end#part", "?x=é"]
 )
-def test_locations_are_as_requests_has_them(
-    client: AnyClient, recorder: Recorder, to: str
-) -> None:
+def test_locations_are_as_requests_has_them(client: AnyClient, recorder: Recorder, to: str) -> None:
     to = to.format(port=recorder.port)
     if to.startswith("?"):
         url = f"{recorder.base}/redirect?status=302&to=/end{urllib.parse.quote('?x=é')}"

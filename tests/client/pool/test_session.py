@@ -73,7 +73,7 @@ def test_the_encoding_can_be_set(client: AnyClient, recorder: Recorder) -> None:
 
 LINKS = [
     '<https://a/?page=2>; rel="next", <https://a/?page=9>; rel="last"',
-    "<https://a/>; rel=next; type=\"text/html\"",
+    '<https://a/>; rel=next; type="text/html"',
     "<https://a/,b;c>",
 ]
 
@@ -89,7 +89,9 @@ def test_links_are_as_requests_and_httpx_have_them(make_client: MakeClient, valu
             assert found == session.get(server.base).links
 
 
-@pytest.mark.parametrize("value", ["", ",", "<", "<" * 100_000, "<a>;" * 50_000, "<a>" + " " * 99_999])
+@pytest.mark.parametrize(
+    "value", ["", ",", "<", "<" * 100_000, "<a>;" * 50_000, "<a>" + " " * 99_999]
+)
 def test_links_of_any_kind(value: str) -> None:
     from trilane.client._flow.links import links
 
@@ -107,18 +109,25 @@ NAMES_OF_RESPONSES = sorted(
 def test_every_name_of_the_others_is_here_or_named(kind: type) -> None:
     """None of them is an error that says nothing, but for what is private or pickles."""
     missing = []
-    made = kind.__new__(kind)
     for name in NAMES_OF_RESPONSES:
         if name.startswith("_") or hasattr(kind, name):
             continue
         try:
-            getattr(made, name)
+            kind.__getattr__(object(), name)  # type: ignore[attr-defined]
         except AttributeError as error:
             if ": " not in str(error):
                 missing.append(name)
-    # Of the asynchronous faces, what has another name for a face that blocks, and is there itself.
-    face = {"aclose", "aread", "aiter_bytes", "aiter_lines", "aiter_raw", "iter_bytes", "iter_lines"}
-    face |= {"iter_raw", "close", "read", "connection", "default_encoding", "charset_encoding"}
+    # What the other face has, what belongs to the other library's own parts.
+    face = {
+        "aclose",
+        "aread",
+        "aiter_bytes",
+        "aiter_lines",
+        "aiter_raw",
+        "iter_bytes",
+        "iter_lines",
+    }
+    face |= {"iter_raw", "connection", "default_encoding", "charset_encoding"}
     assert sorted(set(missing) - face) == []
 
 

@@ -264,7 +264,9 @@ class AsyncResponse(BaseResponse):
         try:
             while (future := self._link.expect(exchange, DATA, reads=True)) is not None:
                 # While content of the request is on its way, the limit of writing counts.
-                if not await call.pool.wait(future, call.timeouts.read) and not call.is_sending:
+                if await call.pool.wait(future, call.timeouts.read):
+                    continue
+                if not call.is_sending or call.timeouts.is_over():
                     raise ReadTimeout  # noqa: TRY301 - `_give_up` says of what
             piece = exchange.read1(amount, 0)
         except BaseException as error:

@@ -13,6 +13,8 @@ from trilane.client._flow.request import Request
 from trilane.client._flow.timeouts import write_timeout
 from trilane.client._flow.uploading import consent_until, wants_content
 
+from trilane.client.errors import WriteTimeout
+
 from .link import Link
 
 if TYPE_CHECKING:
@@ -66,6 +68,7 @@ async def send(call: Call, link: Link, exchange: Exchange) -> None:
                 await _room(call, link, exchange)
                 if not exchange.upload_open:
                     return
+                _expect_time(call, exchange)
                 exchange.write(view[at : at + BLOCK], 0)
                 link.written()
                 if counts:
@@ -96,12 +99,22 @@ async def _pieces(request: Request) -> AsyncGenerator[Block, None]:
         yield block
 
 
+def _expect_time(call: Call, exchange: Exchange) -> None:
+    """Raise where the time for the whole request is over, also if there is room."""
+    if call.timeouts.is_over():
+        raise _late(call, exchange)
+
+
+def _late(call: Call, exchange: Exchange) -> WriteTimeout:
+    origin, method, limit = str(call.route.origin), call.request.method, call.timeouts.write
+    return write_timeout(origin, method, limit, exchange.stream_id)
+
+
 async def _room(call: Call, link: Link, exchange: Exchange) -> None:
     """Wait until the connection takes content, or the request is over."""
     while (future := link.expect(exchange, WRITABLE, reads=False)) is not None:
         if not await call.pool.wait(future, call.timeouts.write):
-            origin, method, limit = str(call.route.origin), call.request.method, call.timeouts.write
-            raise write_timeout(origin, method, limit, exchange.stream_id)
+            raise _late(call, exchange)
 
 
 async def _is_wanted(call: Call, link: Link, exchange: Exchange) -> bool:

@@ -170,7 +170,9 @@ class Cookies(MutableMapping[str, str]):
             )
         )
 
-    def get(self, name: str, default: Any = None, domain: str | None = None, path: str | None = None) -> Any:
+    def get(
+        self, name: str, default: Any = None, domain: str | None = None, path: str | None = None
+    ) -> Any:
         """The value of a cookie, where several domains or paths have it of the first."""
         for cookie in self.jar:
             if cookie.name != name or (domain is not None and cookie.domain != domain):

@@ -77,7 +77,9 @@ class Multipart(Upload):
     @property
     def is_file(self) -> bool:
         """Whether it reads a file, which may wait for a disk."""
-        return any(isinstance(part.content, Upload) and part.content.is_file for part in self._parts)
+        return any(
+            isinstance(part.content, Upload) and part.content.is_file for part in self._parts
+        )
 
     def blocks(self) -> Iterator[Block]:
         """The content from its start; no block is empty."""

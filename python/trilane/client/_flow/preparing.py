@@ -27,7 +27,7 @@ from trilane.client._flow.whole import Bounds
 
 USER_AGENT: Final = f"trilane/{_version}"
 ACCEPT_ENCODING: Final = "gzip, deflate, br, zstd"
-_DEFAULTS: Final[tuple[Field, ...]] = (
+DEFAULTS: Final[tuple[Field, ...]] = (
     ("user-agent", USER_AGENT),
     ("accept", "*/*"),
     ("accept-encoding", ACCEPT_ENCODING),
@@ -83,7 +83,7 @@ class Settings:
         """The local address to connect from."""
         self._fields: Sequence[Field] = ()
         self._believes = False
-        self.fields = with_defaults(_DEFAULTS, pairs(headers))
+        self.fields = with_defaults(DEFAULTS, pairs(headers))
         # Bounded, for crawlers; a dictionary would grow with every origin.
         self._how = functools.lru_cache(1024)(how)
         self._limits = limits

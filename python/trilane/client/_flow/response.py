@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from trilane.client._flow.origins import Address
     from trilane.client._flow.request import Request
     from trilane.client._flow.timeouts import Timeouts
-    from trilane.client.auth import Outgoing
+    from trilane.client.auth import RequestInfo
     from trilane.client.errors import WriteTimeout
 
 CODINGS: Final = frozenset({"gzip", "x-gzip", "deflate", "br", "zstd"})
@@ -174,13 +174,13 @@ class BaseResponse(ABC):
         return timedelta(seconds=self.took)
 
     @property
-    def request(self) -> Outgoing:
+    def request(self) -> RequestInfo:
         """The request as it was sent: its `method`, `url` and `headers`."""
-        from trilane.client.auth import Outgoing  # noqa: PLC0415 - few ask
+        from trilane.client.auth import RequestInfo  # noqa: PLC0415 - few ask
 
         sent, address = self._request_sent(), self._address
         headers = MutableHeaders(sent.fields)
-        return Outgoing(sent.method, address.url, address.target, headers)
+        return RequestInfo(sent.method, address.url, address.target, headers)
 
     @property
     def cookies(self) -> Cookies:

@@ -15,9 +15,8 @@ from trilane.client._flow.content import Content, Upload
 from trilane.client._flow.origins import Address, parse
 from trilane.client._flow.preparing import NO_OPTIONS, Options, Prepared, Settings
 from trilane.client._flow.redirects import (
-    MOST,
+    STATUSES,
     fields_after,
-    is_redirect,
     is_trusted,
     method_after,
     target,
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from trilane.client._flow.cookies import Cookies, CookiesGiven
     from trilane.client._flow.forms import Params
     from trilane.client._flow.response import BaseResponse
-    from trilane.client.auth import Auth, AuthGiven, Outgoing
+    from trilane.client.auth import Auth, AuthGiven, RequestInfo
 
 _NEVER: Final = Retries(0)
 _LONGEST_DRAINED: Final = 256 * 1024
@@ -243,7 +242,7 @@ class Session:
         Raises:
             InvalidRequest, TypeError, ValueError: an argument is none.
         """
-        if self._plain and not options:
+        if self._plain and not options and isinstance(url, str):
             return self.settings.plain(method, url)
         call = self._call(method, url, options, sendable, whole=whole)
         if self._plain and _OF_FLOW.isdisjoint(options):
@@ -307,11 +306,9 @@ class Session:
     def _address(self, url: str, params: Params | None) -> Address:
         if not isinstance(url, str):
             url = url.decode() if isinstance(url, bytes) else str(url)
-        if self._base and "://" not in url.partition("?")[0]:
-            if url[:1] in {"", "?"}:
-                url = self._base + url
-            else:
-                url = f"{self._base}/{url.lstrip('/')}"
+        first = url[:1]
+        if self._base and (first in {"", "?", "/"} or "://" not in url.partition("?")[0]):
+            url = f"{self._base}{'' if first in {'', '?'} else '/'}{url.lstrip('/')}"
         if self._params:
             url = _with_query(url, self._params)
         if params is not None:
@@ -349,8 +346,10 @@ class Session:
                     prepared = self._prepared(call, list(outgoing.headers.pairs))
                     response = yield from self._answered(call, prepared)
                     self.notice(response)
-            location = response.headers.get("location") if call.follows else None
-            if location is None or not is_redirect(response.status, location):
+            if not call.follows or response.status not in STATUSES:
+                break
+            location = response.headers.get("location")
+            if location is None:
                 break
             yield Drain(response)
             if redirects >= self._most:
@@ -472,9 +471,7 @@ def _drawn(retries: Retries) -> float:
     return random()  # noqa: S311 - not a secret
 
 
-def _content(
-    options: Mapping[str, Any], sendable: Sendable
-) -> tuple[Content | Upload, str | None]:
+def _content(options: Mapping[str, Any], sendable: Sendable) -> tuple[Content | Upload, str | None]:
     """The content that the options give, and its `content-type` where they tell it."""
     given = [name for name in sorted(_CONTENT) if options.get(name) is not None]
     if len(given) > 1 and given != ["data", "files"]:
@@ -495,12 +492,12 @@ def _content(
     return encoded(options.get("data"), options.get("files"))
 
 
-def _outgoing(call: _Call, fields: list[Field]) -> Outgoing:
-    from trilane.client.auth import Outgoing  # noqa: PLC0415 - only with auth=
+def _outgoing(call: _Call, fields: list[Field]) -> RequestInfo:
+    from trilane.client.auth import RequestInfo  # noqa: PLC0415 - only with auth=
     from trilane.client.fields import MutableHeaders  # noqa: PLC0415
 
     address = call.address
-    return Outgoing(call.method, address.url, address.target, MutableHeaders(fields))
+    return RequestInfo(call.method, address.url, address.target, MutableHeaders(fields))
 
 
 def _auth_of(given: AuthGiven) -> Auth | None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
+from trilane.client._flow.preparing import DEFAULTS
+from trilane.client._flow.request import pairs, with_defaults
 from trilane.client.fields import MutableHeaders
 
 if TYPE_CHECKING:
@@ -72,6 +74,4 @@ class Settable:
 
     @headers.setter
     def headers(self, given: Fields) -> None:
-        from trilane.client._flow.request import pairs  # noqa: PLC0415 - rarely
-
-        self._settings.fields = pairs(given)
+        self._settings.fields = with_defaults(DEFAULTS, pairs(given))
