@@ -62,7 +62,7 @@ class _Passwords(urllib.request.HTTPPasswordMgr):
         super().__init__()
         self._pair = user, password
 
-    def find_user_password(self, realm: str, authuri: str) -> tuple[str | None, str | None]:
+    def find_user_password(self, realm: str, authuri: str) -> tuple[str | None, str | None]:  # noqa: ARG002
         """The user."""
         return self._pair
 

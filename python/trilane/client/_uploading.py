@@ -14,6 +14,9 @@ def upload(exchange: Any, request: Outgoing, limits: Timeouts) -> bool:
     """Send the content. False: the peer answered, or wants no more of it, before its end.
 
     `exchange` is one of `_core`, or has its methods; the limits are for each wait.
+
+    Raises:
+        WriteTimeout: the time for the whole request is over; also what the exchange raises.
     """
     if request.expects and not _is_wanted(exchange, limits.read):
         return False

@@ -45,7 +45,7 @@ class Auth:
     def apply(self, request: RequestInfo) -> None:
         """Add what is known before the server has said anything."""
 
-    def answer(self, challenges: list[str], request: RequestInfo) -> bool:
+    def answer(self, challenges: list[str], request: RequestInfo) -> bool:  # noqa: ARG002
         """Take in the fields `www-authenticate` of a 401, and change the request to be sent again.
 
         False: nothing new can be said, and the 401 is the response.
@@ -101,8 +101,8 @@ class NetRCAuth(Auth):
 class DigestAuth(Auth):
     """User and password, hashed with what the server gives (RFC 7616), by the standard library.
 
-    MD5, SHA-256 and SHA-512-256, quality of protection `auth` or none. The first request is answered
-    by 401 and sent again; later ones are hashed at once.
+    MD5, SHA-256 and SHA-512-256, quality of protection `auth` or none. The first request is
+    answered by 401 and sent again; later ones are hashed at once.
     """
 
     def __init__(self, user: str, password: str) -> None:
@@ -185,8 +185,8 @@ def auth_of(given: AuthGiven) -> Auth | None:
     if callable(given) and not isinstance(given, type):
         return _Function(given)
     raise TypeError(
-        f"auth= is {type(given).__name__}: give (user, password), BearerAuth(token), DigestAuth(user,"
-        " password) or NetRCAuth() of trilane.client, or a function"
+        f"auth= is {type(given).__name__}: give (user, password), BearerAuth(token),"
+        " DigestAuth(user, password) or NetRCAuth() of trilane.client, or a function"
     )
 
 

@@ -47,7 +47,7 @@ class Headers(Mapping[str, str]):
 
 
 class MutableHeaders(MutableMapping[str, str]):
-    """Fields that can be changed: by name, in any case. To set a name replaces all of its fields."""
+    """Fields that can be changed, by name in any case. To set a name replaces all that it has."""
 
     __slots__ = ("_changed", "pairs")
 

@@ -1,4 +1,4 @@
-"""A server of the standard library's `http.server` that redirects, sets cookies, and tells what it got."""
+"""A server of the standard library that redirects, sets cookies, and tells what it got."""
 
 from __future__ import annotations
 
@@ -147,7 +147,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(200, [], b"roar")
             return
         challenge = f'Digest realm="zoo", qop="auth, auth-int", nonce="n", algorithm={algorithm}'
-        self._answer(401, [("WWW-Authenticate", f'Basic realm="zoo", {challenge}')], b"who?")
+        offers = ('Basic realm="zoo"', challenge)
+        self._answer(401, [("WWW-Authenticate", offer) for offer in offers], b"who?")
 
     def _is_right(self, given: str, algorithm: str) -> bool:
         said = parse_keqv_list(parse_http_list(given))

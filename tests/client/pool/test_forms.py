@@ -12,6 +12,8 @@ import httpx
 import multipart  # type: ignore[import-untyped]
 import pytest
 import requests
+from urllib3.fields import RequestField
+from urllib3.filepost import encode_multipart_formdata
 
 from client.face import AnyClient, Each, MakeClient
 from trilane.client._flow.multipart import Multipart
@@ -57,8 +59,7 @@ def test_params_and_base_url_of_the_client(make_client: MakeClient, recorder: Re
             other.get(url)
             client.get(url)
             theirs, ours = recorder.forget()
-            path = ours.path.replace("&key=k", "").replace("?key=k", "")
-            assert path.rstrip("/") == theirs.path.rstrip("/")
+            assert ours.path.replace("&key=k", "").replace("?key=k", "") == theirs.path
     client.get("users", params={"key": "more"})
     assert recorder.forget()[0].path == "/api/users?key=k&key=more"
     with pytest.raises(InvalidRequest, match="base"):
@@ -126,19 +127,21 @@ NAMES = ["plain", "ü", 'quo"te', "line\r\nend", "back\\slash", "semi;colon", "p
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_names_are_written_as_httpx_and_browsers_do(name: str) -> None:
-    files = {name: (name, b"content", "text/x")}
-    made = Multipart([("field", "value")], files)
-    theirs = httpx.Request(
-        "POST",
-        "http://x/",
-        data={"field": "value"},
-        files=files,
-        headers={"content-type": made.content_type},
-    )
-    assert b"".join(made.blocks()) == theirs.read()
+def test_names_are_written_as_browsers_and_urllib3_do(name: str) -> None:
+    made = Multipart([("field", "value")], {name: (name, b"content", "text/x")})
+    written = b"".join(made.blocks())
+    boundary = made.content_type.partition("boundary=")[2]
+    theirs = [RequestField.from_tuples("field", "value")]
+    theirs.append(RequestField.from_tuples(name, (name, b"content", "text/x")))
+    assert written == encode_multipart_formdata(theirs, boundary)[0]
+    if "\\" not in name:  # HTTPX doubles it.
+        files, fields = {name: (name, b"content", "text/x")}, {"content-type": made.content_type}
+        request = httpx.Request(
+            "POST", "http://x/", data={"field": "value"}, files=files, headers=fields
+        )
+        assert written == request.read()
     # What WHATWG wants, and no line that is ended by a name.
-    head = b"".join(made.blocks()).split(b"\r\n\r\n")[1]
+    head = written.split(b"\r\n\r\n")[1]
     assert re.search(rb'filename="[^"\r\n]*"\r\n', head)
 
 
@@ -202,9 +205,11 @@ def test_progress_of_anything_that_is_sent(each: Each) -> None:
     ]
     for options, total in contents:
         told: list[tuple[int, int | None]] = []
-        response = client.post(
-            f"{base}/echo", **options, progress=lambda sent, all_: told.append((sent, all_))
-        )
+
+        def tell(sent: int, all_: int | None, told: list[Any] = told) -> None:
+            told.append((sent, all_))
+
+        response = client.post(f"{base}/echo", **options, progress=tell)
         sent = [each for each, _ in told]
         assert sent == sorted(sent)
         assert sent[0] == 0

@@ -39,13 +39,16 @@ def test_methods_and_content_are_as_requests_and_httpx_have_them(
         session.trust_env = False
         session.request(method, url, data=content, headers=fields, allow_redirects=True)
     by_requests = _said(recorder.forget())
+    assert len(by_requests) == 2
     with httpx.Client(trust_env=False, follow_redirects=True) as other:
         other.request(method, url, content=content, headers=fields)
     by_httpx = [each[:2] for each in _said(recorder.forget())]
     response = client.request(method, url, content=content, headers=fields)
     ours = _said(recorder.forget())
-    assert [each[:2] for each in by_requests] == by_httpx
-    assert ours == by_requests
+    assert [each[:2] for each in ours] == by_httpx
+    assert [each[0] for each in ours] == [each[0] for each in by_requests]
+    if (status, method) not in {(301, each) for each in ("PUT", "PATCH", "DELETE", "OPTIONS")}:
+        assert ours == by_requests  # Which there keeps the method, and drops the content.
     assert response.url == f"{recorder.base}/end?a=1"
     assert [each.status for each in response.history] == [status]
     assert response.history[0].content == (b"" if method == "HEAD" else b"elsewhere")
@@ -94,7 +97,7 @@ def test_a_file_is_sent_again_and_an_iterator_is_not(client: AnyClient, recorder
     assert client.post(recorder.redirect(303, "/end"), iter([b"content"])).status == 200
 
 
-@pytest.mark.parametrize("to", ["ftp://localhost/", "http://", "http://a b/", "//[::1"])
+@pytest.mark.parametrize("to", ["ftp://localhost/", "http://:1/", "http://a b/", "//[::1"])
 def test_a_location_that_is_none(client: AnyClient, recorder: Recorder, to: str) -> None:
     with pytest.raises(errors.RedirectError, match="cannot be followed"):
         client.get(recorder.redirect(302, to))
@@ -104,14 +107,12 @@ def test_a_location_that_is_none(client: AnyClient, recorder: Recorder, to: str)
 
 
 @pytest.mark.parametrize(
-    "to", ["/end", "end", "//127.0.0.1:{port}/end", "http://127.0.0.1:{port}/end#part", "?x=é"]
+    # The last is UTF-8 on the wire.
+    "to",
+    ["/end", "end", "//127.0.0.1:{port}/end", "http://127.0.0.1:{port}/end#part", "/end?x=Ã©"],
 )
 def test_locations_are_as_requests_has_them(client: AnyClient, recorder: Recorder, to: str) -> None:
-    to = to.format(port=recorder.port)
-    if to.startswith("?"):
-        url = f"{recorder.base}/redirect?status=302&to=/end{urllib.parse.quote('?x=é')}"
-    else:
-        url = recorder.redirect(302, to)
+    url = recorder.redirect(302, to.format(port=recorder.port))
     with requests.Session() as session:
         session.trust_env = False
         session.get(url)

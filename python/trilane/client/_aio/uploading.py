@@ -12,7 +12,6 @@ from trilane.client._flow.content import BLOCK, Block, Content, Upload
 from trilane.client._flow.request import Request
 from trilane.client._flow.timeouts import write_timeout
 from trilane.client._flow.uploading import consent_until, wants_content
-
 from trilane.client.errors import WriteTimeout
 
 from .link import Link

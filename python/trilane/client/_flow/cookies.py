@@ -83,11 +83,11 @@ class _Asked:
         """The URL."""
         return self._url
 
-    def has_header(self, name: str) -> bool:
+    def has_header(self, name: str) -> bool:  # noqa: ARG002 - the jar calls it so
         """None is here."""
         return False
 
-    def get_header(self, name: str, default: str | None = None) -> str | None:
+    def get_header(self, name: str, default: str | None = None) -> str | None:  # noqa: ARG002
         """None is here."""
         return default
 

@@ -29,7 +29,7 @@ URLENCODED: Final = "application/x-www-form-urlencoded"
 
 
 def items(given: Any, what: str) -> list[tuple[str, str | bytes]]:
-    """Names and values, a name for each of its values. None is left out; booleans are in lower case.
+    """Names and values, a name for each of its values; None is left out, booleans in lower case.
 
     Raises:
         TypeError: it is neither a mapping nor pairs.

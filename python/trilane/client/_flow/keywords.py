@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, Never
 
 _CONTENT: Final = (
-    "bytes, text, files and iterables are content=, what becomes JSON is json=, a form is data=, and"
-    " files of a form are files="
+    "bytes, text, files and iterables are content=, what becomes JSON is json=, a form is data=,"
+    " and files of a form are files="
 )
 _REDIRECTS: Final = "use follow_redirects="
 _STREAM: Final = "content is left unread by the method stream()"

@@ -81,12 +81,11 @@ class _Shown:
         parameters = list(own.parameters.values())
         kind = parameters.pop().annotation.removeprefix("Unpack[").removesuffix("]")
         options = _KINDS[kind]
-        for name in sorted(options.__optional_keys__):  # type: ignore[attr-defined]
-            parameters.append(
-                inspect.Parameter(
-                    name, inspect.Parameter.KEYWORD_ONLY, default=..., annotation=_said(name)
-                )
-            )
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        parameters += [
+            inspect.Parameter(name, keyword, default=..., annotation=_said(name))
+            for name in sorted(options.__optional_keys__)  # type: ignore[attr-defined]
+        ]
         return own.replace(parameters=parameters)
 
 

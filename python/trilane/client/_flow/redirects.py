@@ -6,6 +6,7 @@ Where RFC and Fetch leave the method to the client, it is as Requests and HTTPX 
 from __future__ import annotations
 
 import urllib.parse
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from trilane.client._flow.origins import DEFAULT_PORTS, Address, Origin, parse
@@ -52,11 +53,9 @@ def target(response: BaseResponse, location: str) -> Address:
     Raises:
         RedirectError: it names none of http or https.
     """
-    try:
+    with suppress(UnicodeError):
         # Fields are handed on as ISO-8859-1; what is not ASCII in URLs is UTF-8.
         location = location.encode("latin-1").decode("utf-8")
-    except UnicodeError:
-        pass
     try:
         return parse(urllib.parse.urljoin(response.url, location.strip()))
     except (InvalidRequest, ValueError) as error:

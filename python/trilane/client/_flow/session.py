@@ -103,7 +103,7 @@ class _Call:
 class Session:
     """What a client's requests have in common beyond the fields that are sent with each."""
 
-    def __init__(  # noqa: PLR0913 - each is a setting of its own, by name
+    def __init__(
         self,
         settings: Settings,
         *,
@@ -157,9 +157,11 @@ class Session:
 
     @base_url.setter
     def base_url(self, url: str) -> None:
+        url = str(url)
         if url:
-            parse(str(url))
-        self._base = str(url).rstrip("/")
+            parse(url)
+            url = url.rstrip("/") + "/"
+        self._base = url
         self._look()
 
     @property
@@ -306,9 +308,8 @@ class Session:
     def _address(self, url: str, params: Params | None) -> Address:
         if not isinstance(url, str):
             url = url.decode() if isinstance(url, bytes) else str(url)
-        first = url[:1]
-        if self._base and (first in {"", "?", "/"} or "://" not in url.partition("?")[0]):
-            url = f"{self._base}{'' if first in {'', '?'} else '/'}{url.lstrip('/')}"
+        if self._base and (url[:1] in {"/", "?"} or "://" not in url.partition("?")[0]):
+            url = self._base + url.lstrip("/")
         if self._params:
             url = _with_query(url, self._params)
         if params is not None:

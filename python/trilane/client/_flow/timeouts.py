@@ -38,7 +38,7 @@ class Timeouts(NamedTuple):
         """Whether the time for the whole request has passed; no clock runs here."""
         return False
 
-    def since(self, ago: float) -> Timeouts:
+    def since(self, ago: float) -> Timeouts:  # noqa: ARG002 - see `Until`
         """The limits for waits that began so many seconds ago, as they were then."""
         return self
 

@@ -22,8 +22,8 @@ class Client(BaseClient[Response, AbstractContextManager[Response], Content]):
     """An HTTP client for HTTP/1.1, HTTP/2 and HTTP/3. Any number of threads may use it at once.
 
     Connections are kept and shared: one for all requests to an origin that speaks HTTP/2 or HTTP/3.
-    A request that the server provably did not process is sent again. Cookies are kept; redirects are
-    followed where `follow_redirects` says so.
+    A request that the server provably did not process is sent again. Cookies are kept; redirects
+    are followed where `follow_redirects` says so.
     """
 
     def _begin(self) -> None:
