@@ -16,6 +16,7 @@ from urllib3.fields import RequestField
 from urllib3.filepost import encode_multipart_formdata
 
 from client.face import AnyClient, Each, MakeClient
+from trilane.client._flow.forms import Files
 from trilane.client._flow.multipart import Multipart
 from trilane.client.errors import InvalidRequest
 
@@ -87,14 +88,18 @@ def _parsed(content_type: str, body: bytes) -> list[tuple[str, str | None, str |
     """What the package `multipart` reads: name, file name, type and content of each part."""
     _, options = multipart.parse_options_header(content_type)
     parser = multipart.MultipartParser(io.BytesIO(body), options["boundary"], strict=True)
-    return [(part.name, part.filename, part.content_type, part.raw) for part in parser.parts()]
+    parts = parser.parts()
+    found = [(part.name, part.filename, part.content_type, part.raw) for part in parts]
+    for part in parts:
+        part.close()
+    return found
 
 
 def test_files_arrive(client: AnyClient, recorder: Recorder, tmp_path: Path) -> None:
     path = tmp_path / "grüße.txt"
     path.write_bytes(BLOCK)
     with path.open("rb") as file:
-        files = {
+        files: Files = {
             "plain": b"content",
             "file": file,
             "named": ("a.json", '{"ü": 1}'),
@@ -159,7 +164,7 @@ def test_the_length_is_told_only_where_it_is_known(recorder: Recorder, client: A
             taken, self.left = self.left[:amount], self.left[amount:]
             return taken
 
-    client.post(f"{recorder.base}/", files={"a": Pipe()})  # type: ignore[dict-item]
+    client.post(f"{recorder.base}/", files={"a": Pipe()})
     [got] = recorder.forget()
     assert got.field("transfer-encoding") == "chunked"
     assert _parsed(str(got.field("content-type")), got.body)[0][3] == b"content"

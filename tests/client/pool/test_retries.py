@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from email.utils import formatdate
 from typing import Any
 
@@ -38,7 +39,7 @@ class Answered:
 def whole_jitter(monkeypatch: pytest.MonkeyPatch) -> None:
     """The longest pauses that may be drawn, at one time of day."""
     monkeypatch.setattr(flows, "_chance", lambda: 1.0)
-    monkeypatch.setattr(flows.time, "time", lambda: NOW)
+    monkeypatch.setattr(time, "time", lambda: NOW)
 
 
 def _driven(answers: list[Any], method: str = "GET", **options: Any) -> tuple[Any, list[float]]:

@@ -65,7 +65,7 @@ def test_raise_for_status(client: AnyClient, recorder: Recorder, status: int) ->
 
 def test_the_encoding_can_be_set(client: AnyClient, recorder: Recorder) -> None:
     response = client.get(f"{recorder.base}/status?status=200")
-    target = response.asynchronous if hasattr(response, "asynchronous") else response
+    target: Any = getattr(response, "asynchronous", response)
     target.encoding = "utf-16-le"
     assert response.text == b"so it is".decode("utf-16-le")
     target.encoding = None

@@ -195,7 +195,12 @@ class Cookies(MutableMapping[str, str]):
 
     def clear(self, domain: str | None = None, path: str | None = None) -> None:
         """Forget all cookies, or those of a domain."""
-        self.jar.clear(domain, path) if domain is not None else self.jar.clear()  # type: ignore[call-overload]
+        if domain is None:
+            self.jar.clear()
+        elif path is None:
+            self.jar.clear(domain)
+        else:
+            self.jar.clear(domain, path)
 
     def header(self, address: Address) -> str | None:
         """The field `cookie` for a URL; None where there is nothing to send."""

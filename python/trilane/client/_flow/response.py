@@ -10,7 +10,7 @@ import copy
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any, Final, Never, Self
+from typing import TYPE_CHECKING, Any, Final, Never, Self, TypeVar
 
 from trilane.client._flow.keywords import refuse_attribute
 from trilane.client._flow.redirects import is_redirect
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from trilane.client.auth import RequestInfo
     from trilane.client.errors import WriteTimeout
 
+Result = TypeVar("Result")
+
 CODINGS: Final = frozenset({"gzip", "x-gzip", "deflate", "br", "zstd"})
 """Content codings that are undone (RFC 9110 §8.4)."""
 _CODED: Final = "content-encoding"
@@ -41,12 +43,12 @@ PIECE: Final = 64 * 1024
 """Bytes that iteration hands out at most, unless it is told otherwise."""
 
 
-def result_of(coroutine: Coroutine[Any, Any, bytes]) -> bytes:
+def result_of(coroutine: Coroutine[Any, Any, Result]) -> Result:
     """The result of a coroutine that leaves nothing to a loop."""
     try:
         coroutine.send(None)
     except StopIteration as end:
-        result: bytes = end.value
+        result: Result = end.value
         return result
     raise AssertionError("it awaits what only a loop has")
 

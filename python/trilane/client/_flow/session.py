@@ -305,9 +305,9 @@ class Session:
         call.retries = Retries.of(options["retries"]) if "retries" in options else self._retries
         return call
 
-    def _address(self, url: str, params: Params | None) -> Address:
-        if not isinstance(url, str):
-            url = url.decode() if isinstance(url, bytes) else str(url)
+    def _address(self, given: object, params: Params | None) -> Address:
+        # Other libraries' objects for URLs say what they are as text.
+        url = given.decode() if isinstance(given, bytes) else str(given)
         if self._base and (url[:1] in {"/", "?"} or "://" not in url.partition("?")[0]):
             url = self._base + url.lstrip("/")
         if self._params:

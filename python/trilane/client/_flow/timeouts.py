@@ -79,22 +79,22 @@ class Until(Timeouts):
         return left if given is None or given > left else given
 
     @property
-    def connect(self) -> float | None:  # type: ignore[override] # it shrinks
+    def connect(self) -> float | None:
         """See `Timeouts`."""
         return self._least(self[0])
 
     @property
-    def read(self) -> float | None:  # type: ignore[override]
+    def read(self) -> float | None:
         """See `Timeouts`."""
         return self._least(self[1])
 
     @property
-    def write(self) -> float | None:  # type: ignore[override]
+    def write(self) -> float | None:
         """See `Timeouts`."""
         return self._least(self[2])
 
     @property
-    def pool(self) -> float | None:  # type: ignore[override]
+    def pool(self) -> float | None:
         """See `Timeouts`."""
         return self._least(self[3])
 

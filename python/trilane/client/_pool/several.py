@@ -32,8 +32,9 @@ def send_all(
     try:
         for begun in requests:
             flow = None if isinstance(begun, Prepared) else begun
-            # What comes first is a request: a pause or a redirect needs a response.
             prepared = begun if isinstance(begun, Prepared) else next(begun)
+            # What comes first is a request: a pause or a redirect needs a response.
+            assert isinstance(prepared, Prepared)  # noqa: S101
             while True:
                 # One's own requests may be what takes all the room: then the oldest has to end.
                 sent = begin(pool, prepared, wait=not on_their_way)
